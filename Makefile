@@ -1,0 +1,64 @@
+# What a developer types. Every target needs Go and nothing else that is not fetched by it.
+GO ?= go
+BIN := bin
+VERSION ?=
+LDFLAGS := -s -w $(if $(VERSION),-X github.com/gardenlite/gardenlite/internal/version.version=$(VERSION))
+# Packages whose tests start an API server each: one after another, and not with the race detector, which is for the rest.
+SERVER_TESTS := ./internal/controlplane ./internal/garden ./internal/landscape ./pkg/...
+UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS)) github.com/gardenlite/gardenlite/e2e,$(shell $(GO) list ./...))
+
+.PHONY: all build up test test-unit test-servers e2e soak bench bench-up bench-scale generate verify-generate lint clean
+
+all: build
+
+build: ## bin/gardenlite
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/gardenlite ./cmd/gardenlite
+
+up: build ## starts a landscape in the foreground
+	$(BIN)/gardenlite up
+
+test: lint test-unit test-servers e2e ## everything CI runs, but benchmarks
+
+test-unit:
+	$(GO) test $(UNIT_TESTS)
+
+test-servers:
+	$(GO) test -p 1 -timeout 15m $(SERVER_TESTS)
+
+e2e: build $(BIN)/kubectl ## the suite against the real binary
+	$(BIN)/gardenlite exec -- $(GO) test -count=1 -timeout 20m ./e2e/...
+
+soak: build $(BIN)/kubectl ## the long forms: more kills, more objects, longer fuzzing
+	GARDENLITE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 80m $(SERVER_TESTS)
+	GARDENLITE_SOAK=1 $(BIN)/gardenlite exec -- $(GO) test -count=1 -timeout 80m ./e2e/...
+
+$(BIN)/kubectl: go.mod
+	$(GO) build -o $@ k8s.io/kubernetes/cmd/kubectl
+
+$(BIN)/baseline: bench/go.mod
+	mkdir -p $@
+	cd bench && $(GO) build -o ../$@/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+	cd bench && $(GO) build -o ../$@/etcd go.etcd.io/etcd/server/v3
+
+bench: bench-up bench-scale ## every benchmark
+
+bench-up: build $(BIN)/baseline ## cold and warm start beside a bare kube-apiserver with etcd
+	cd bench && $(GO) run ./up -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
+
+bench-scale: build ## 5,000 Shoots and 50,000 Secrets
+	cd bench && $(GO) run ./scale -gardenlite $(CURDIR)/$(BIN)/gardenlite
+
+generate: ## generated code
+	./hack/generate-openapi.sh
+
+verify-generate: generate ## fails if generated code is not what generate makes
+	git diff --exit-code -- '*zz_generated*'
+
+lint: ## gofmt, vet, staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go' | grep -v zz_generated)); \
+	  if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool -modfile=hack/tools/go.mod staticcheck ./...
+
+clean:
+	rm -rf $(BIN)

@@ -1,0 +1,8 @@
+
+// Package baseline names the public programs that gardenlite is compared with, so that go.mod keeps their versions.
+package baseline
+
+import (
+	_ "go.etcd.io/etcd/server/v3/etcdmain"
+	_ "k8s.io/kubernetes/cmd/kube-apiserver/app"
+)

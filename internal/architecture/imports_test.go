@@ -1,0 +1,116 @@
+// Package architecture holds the project to its import directions (docs/architecture.md).
+package architecture
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/gardenlite/gardenlite/"
+
+// allowed says what each folder may import of the project, beside what is below itself. The longest entry that a package
+// is in counts. A package that is in none fails, so that nothing new escapes.
+var allowed = map[string][]string{
+	"cmd/gardenlite":         {"internal/cli"},
+	"e2e":                    {"pkg/testenv"},
+	"hack":                   {},
+	"internal/architecture":  {},
+	"internal/authz":         {"internal/controlplane"},
+	"internal/bastionsim":    {"internal/machine"},
+	"internal/cli":           {"internal/landscape", "internal/controlplane", "internal/version"},
+	"internal/controlplane":  {"internal/datastore", "internal/fsutil"},
+	"internal/datastore":     {"internal/fsutil"},
+	"internal/fsutil":        {},
+	"internal/garden":        {"internal/controlplane", "manifests"},
+	"internal/landscape":     {"internal/garden", "internal/seed", "internal/authz", "internal/controlplane", "internal/datastore", "internal/fsutil", "internal/version", "manifests"},
+	"internal/machine":       {},
+	"internal/seed":          {"internal/controlplane", "internal/bastionsim", "internal/machine", "manifests"},
+	"internal/version":       {},
+	"manifests":              {"internal/garden/scheme", "internal/garden/validation"},
+	"pkg/testenv":            {"internal/landscape", "internal/version"},
+	"internal/garden/scheme": {},
+	// Validation knows types only, so that everything may use it.
+	"internal/garden/validation": {"internal/garden/scheme"},
+	// Admission reads through an interface, not through the registry.
+	"internal/garden/admission": {"internal/garden/validation", "internal/garden/scheme"},
+	"internal/garden/registry":  {"internal/garden/validation", "internal/garden/scheme", "internal/garden/admission/plugin"},
+}
+
+// forbidden is what nothing imports.
+var forbidden = []string{"github.com/gardener/gardener/"}
+
+const gardenerAPIs = "github.com/gardener/gardener/pkg/apis"
+
+type pkg struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+func TestImportDirections(t *testing.T) {
+	for _, p := range packages(t) {
+		path := strings.TrimPrefix(p.ImportPath, module)
+		home := homeOf(path)
+		if home == "" {
+			t.Errorf("%s is in no folder that this test knows: say what it may import", path)
+			continue
+		}
+		for _, imported := range p.Imports {
+			for _, prefix := range forbidden {
+				if strings.HasPrefix(imported, prefix) && imported != gardenerAPIs && !strings.HasPrefix(imported, gardenerAPIs+"/") {
+					t.Errorf("%s imports %s, which stays out", path, imported)
+				}
+			}
+			target, ours := strings.CutPrefix(imported, module)
+			if ours && !below(target, home) && !belowAny(target, allowed[home]) {
+				t.Errorf("%s imports %s; from %s only these may be imported: %v", path, target, home, allowed[home])
+			}
+		}
+	}
+}
+
+func homeOf(path string) (home string) {
+	for folder := range allowed {
+		if below(path, folder) && len(folder) > len(home) {
+			home = folder
+		}
+	}
+	return home
+}
+
+func below(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
+
+func belowAny(path string, folders []string) bool {
+	for _, folder := range folders {
+		if below(path, folder) {
+			return true
+		}
+	}
+	return false
+}
+
+func packages(t *testing.T) (all []pkg) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p pkg
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	if len(all) < 5 {
+		t.Fatalf("only %d packages found", len(all))
+	}
+	return all
+}

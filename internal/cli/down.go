@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+func newDown(g *globals) *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:     "down",
+		Short:   "Stop the landscape; its data stays",
+		Example: "  gardenlite down\n  gardenlite down --name test --timeout 10s",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return down(cmd.Context(), g, timeout) },
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait until it has stopped")
+	return cmd
+}
+
+func down(ctx context.Context, g *globals, timeout time.Duration) error {
+	client, dir, err := g.connect()
+	if isNotRunning(err) { // what was asked for is so
+		fmt.Fprintf(g.out, "Landscape %q is not running.\n", g.name)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := client.Stop(ctx); err != nil {
+		return err
+	}
+	if err := landscape.WaitStopped(ctx, dir); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("not stopped within %s: it goes on stopping; ask again, or see %s/gardenlite.log", timeout, dir)
+		}
+		return err
+	}
+	fmt.Fprintf(g.out, "Landscape %q has stopped; its data is in %s.\n", g.name, dir)
+	return nil
+}
+
+func isNotRunning(err error) bool {
+	var exit *exitError
+	return errors.As(err, &exit) && exit.code == exitNotRunning
+}
+
+func newReset(g *globals) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:     "reset",
+		Short:   "Delete the landscape's data",
+		Long:    "Delete the data of a landscape that has been stopped: its objects, certificates, kubeconfig and logs.\nData in an external datastore stays there.",
+		Example: "  gardenlite reset --yes",
+		RunE:    func(*cobra.Command, []string) error { return reset(g, yes) },
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func reset(g *globals, yes bool) error {
+	dir, err := g.dir()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		fmt.Fprintf(g.out, "Landscape %q has no data.\n", g.name)
+		return nil
+	}
+	if !yes {
+		if file, ok := g.in.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
+			return &landscape.UsageError{Err: errors.New("reset asks before it deletes, and there is no terminal to ask on: say --yes")}
+		}
+		fmt.Fprintf(g.err, "Delete all data of landscape %q in %s? [y/N] ", g.name, dir)
+		answer, _ := bufio.NewReader(g.in).ReadString('\n')
+		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+			return errors.New("nothing was deleted")
+		}
+	}
+	if err := landscape.Reset(dir); err != nil {
+		return err
+	}
+	fmt.Fprintf(g.out, "The data of landscape %q is deleted.\n", g.name)
+	return nil
+}

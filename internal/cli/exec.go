@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+// What exec puts into the environment of its command, beside KUBECONFIG.
+const (
+	envName       = "GARDENLITE_NAME"
+	envDataDir    = "GARDENLITE_DATA_DIR"
+	envAPIServer  = "GARDENLITE_API_SERVER"
+	envExecutable = "GARDENLITE_BINARY"
+)
+
+func newExec(g *globals) *cobra.Command {
+	config := landscape.Config{}
+	cmd := &cobra.Command{
+		Use:   "exec [flags] -- COMMAND [ARG...]",
+		Short: "Run a command against a landscape of its own that is gone afterwards",
+		Long: `Start an ephemeral landscape (data in memory, a free port), run the command with it, and pass on its exit status.
+Everything is gone afterwards, also when gardenlite or the command is killed. Any number can run side by side.
+
+The command finds KUBECONFIG (administrator of the garden), GARDENLITE_API_SERVER, GARDENLITE_NAME,
+GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment.`,
+		Example: `  gardenlite exec -- kubectl get cloudprofiles
+  gardenlite exec --apply testdata -- go test ./e2e/...`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runExec(cmd.Context(), g, config, args) },
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false)
+	f.IntVar(&config.Seeds, "seeds", 0, "how many seeds to start (0: the garden alone)")
+	f.StringVar(&config.Datastore, "datastore", "memory", "memory or sqlite")
+	f.StringArrayVar(&config.Apply, "apply", nil, "directory or file with manifests to apply before the command runs; can be given several times")
+	f.StringSliceVar(&config.Controllers, "controllers", []string{"*"}, "controllers to run, as with up")
+	f.DurationVar(&config.ReadyTimeout, "ready-timeout", landscape.DefaultReadyTimeout, "how long the start may take")
+	return cmd
+}
+
+func runExec(ctx context.Context, g *globals, config landscape.Config, args []string) error {
+	if config.Datastore != "memory" && config.Datastore != "sqlite" {
+		return &landscape.UsageError{Err: fmt.Errorf("--datastore %q: exec's landscape is gone afterwards, so its data is in memory or sqlite", config.Datastore)}
+	}
+	program, err := exec.LookPath(args[0])
+	if err != nil {
+		return &exitError{127, fmt.Errorf("%s: command not found", args[0])} // as a shell says it
+	}
+	dir, err := os.MkdirTemp("", "gardenlite-exec-")
+	if err != nil {
+		return fmt.Errorf("making a directory for the landscape: %w", err)
+	}
+	reaper, err := startReaper(dir)
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	defer reaper.finish()
+
+	config.Name, config.Dir, config.LogFormat, config.Verbose = filepath.Base(dir), dir, g.logFormat, g.verbose
+	if config.Name = strings.ToLower(config.Name); len(config.Name) > 40 {
+		config.Name = config.Name[:40]
+	}
+	l, err := landscape.Start(ctx, config)
+	if err != nil {
+		return fmt.Errorf("the landscape did not start: %w", err)
+	}
+	code, runErr := runCommand(ctx, g, reaper, program, args, l)
+	if err := l.Stop(); err != nil && runErr == nil {
+		fmt.Fprintln(g.err, "gardenlite: stopping the landscape:", err)
+	}
+	if runErr != nil {
+		return runErr
+	}
+	if code != 0 {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// runCommand runs the command and returns its exit status. Signals that reach this process alone are passed on; a
+// Ctrl-C at the terminal reaches the command by itself.
+func runCommand(ctx context.Context, g *globals, reaper *reaper, program string, args []string, l *landscape.Landscape) (int, error) {
+	status := l.Status()
+	executable, _ := os.Executable()
+	cmd := exec.Command(program, args[1:]...)
+	cmd.Args[0] = args[0]
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = g.in, g.out, g.err
+	cmd.Env = append(os.Environ(),
+		"KUBECONFIG="+status.Kubeconfig,
+		envName+"="+status.Name, envDataDir+"="+status.Dir, envAPIServer+"="+status.URL, envExecutable+"="+executable)
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("running %s: %w", args[0], err)
+	}
+	reaper.watch(cmd.Process.Pid)
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		terminations := make(chan os.Signal, 1)
+		signal.Notify(terminations, syscall.SIGTERM)
+		defer signal.Stop(terminations)
+		select {
+		case <-terminations:
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+		case <-l.Done():
+			fmt.Fprintln(g.err, "gardenlite: the landscape ended under the command:", l.Err())
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+		case <-ended:
+		}
+	}()
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			return 128 + int(ws.Signal()), nil // as a shell says it
+		}
+		return exit.ExitCode(), nil
+	case err != nil:
+		return 0, fmt.Errorf("running %s: %w", args[0], err)
+	}
+	return 0, nil
+}
+
+// reaper is a small process beside exec that cleans up if exec itself is killed: it ends when its standard input does.
+type reaper struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	dir   string
+}
+
+func startReaper(dir string) (*reaper, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	cmd := exec.Command(executable, "exec-reaper", dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the process that cleans up: %w", err)
+	}
+	return &reaper{cmd: cmd, stdin: stdin, dir: dir}, nil
+}
+
+// watch tells the reaper which process to end if exec is killed.
+func (r *reaper) watch(pid int) { fmt.Fprintln(r.stdin, pid) }
+
+// finish has everything cleaned up and waits for it. The command has ended by now.
+func (r *reaper) finish() {
+	fmt.Fprintln(r.stdin, 0)
+	_ = r.stdin.Close()
+	_ = r.cmd.Wait()
+	_ = os.RemoveAll(r.dir)
+}
+
+func newReaper() *cobra.Command {
+	return &cobra.Command{
+		Use:    "exec-reaper DIR",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			return reap(cmd.InOrStdin(), args[0])
+		},
+	}
+}
+
+// reap reads process ids, one a line, until the input ends; then it ends the last one named and deletes the directory.
+func reap(input io.Reader, dir string) error {
+	if !strings.HasPrefix(filepath.Base(dir), "gardenlite-exec-") {
+		return &landscape.UsageError{Err: errors.New("not a directory of gardenlite exec")}
+	}
+	data, err := io.ReadAll(input)
+	if err != nil {
+		return err
+	}
+	lines := strings.Fields(string(data))
+	if len(lines) > 0 {
+		if pid, err := strconv.Atoi(lines[len(lines)-1]); err == nil && pid > 1 {
+			endProcess(pid)
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// endProcess asks a process to end, and makes it if it has not in a while.
+func endProcess(pid int) {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if process.Signal(sig) != nil {
+			return
+		}
+		for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+			if process.Signal(syscall.Signal(0)) != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+type kubeconfigFlags struct {
+	merge, path bool
+	user        string
+	groups      []string
+	expiration  time.Duration
+}
+
+func newKubeconfig(g *globals) *cobra.Command {
+	flags := &kubeconfigFlags{}
+	cmd := &cobra.Command{
+		Use:   "kubeconfig [garden]",
+		Short: "Print a kubeconfig for the landscape",
+		Long: `Print a kubeconfig for the garden: the administrator's, or with --user that of another user, with a certificate that
+is made for it and not kept.`,
+		Example: `  export KUBECONFIG=$(gardenlite kubeconfig --path)
+  gardenlite kubeconfig --merge && kubectl --context gardenlite-default get projects
+  gardenlite kubeconfig --user alice@example.com --group developers > alice.kubeconfig`,
+		ValidArgs: []string{"garden"},
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		RunE:      func(*cobra.Command, []string) error { return flags.run(g) },
+	}
+	f := cmd.Flags()
+	f.BoolVar(&flags.merge, "merge", false, "merge it into your own kubeconfig file, under the context gardenlite-NAME, and make that the current one")
+	f.BoolVar(&flags.path, "path", false, "print the path of the administrator's kubeconfig instead")
+	f.StringVar(&flags.user, "user", "", "make a kubeconfig for this user name")
+	f.StringArrayVar(&flags.groups, "group", nil, "group of the user; can be given several times")
+	f.DurationVar(&flags.expiration, "expiration", 24*time.Hour, "how long the user's certificate is valid (10m to 8760h)")
+	cmd.MarkFlagsMutuallyExclusive("merge", "path")
+	cmd.MarkFlagsMutuallyExclusive("user", "path")
+	return cmd
+}
+
+func (k *kubeconfigFlags) run(g *globals) error {
+	if len(k.groups) > 0 && k.user == "" {
+		return &landscape.UsageError{Err: errors.New("--group needs --user")}
+	}
+	if k.expiration < 10*time.Minute || k.expiration > 8760*time.Hour {
+		return &landscape.UsageError{Err: fmt.Errorf("--expiration %s: between 10m and 8760h", k.expiration)}
+	}
+	dir, err := g.dir()
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "kubeconfig")
+	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+		return g.notRunning()
+	}
+	if k.path {
+		_, err := fmt.Fprintln(g.out, file)
+		return err
+	}
+	config, err := clientcmd.LoadFromFile(file)
+	if err != nil {
+		return fmt.Errorf("reading the landscape's kubeconfig: %w", err)
+	}
+	if k.user != "" {
+		if config, err = landscape.UserKubeconfig(dir, config, k.user, k.groups, k.expiration); err != nil {
+			return err
+		}
+	}
+	if k.merge {
+		return mergeKubeconfig(g, config)
+	}
+	data, err := clientcmd.Write(*config)
+	if err == nil {
+		_, err = g.out.Write(data)
+	}
+	return err
+}
+
+// mergeKubeconfig adds clusters, users and contexts to the user's own file: the first of KUBECONFIG, else ~/.kube/config.
+func mergeKubeconfig(g *globals, config *clientcmdapi.Config) error {
+	access := clientcmd.NewDefaultPathOptions()
+	target, err := access.GetStartingConfig()
+	if err != nil {
+		return fmt.Errorf("reading your kubeconfig: %w", err)
+	}
+	for name, cluster := range config.Clusters {
+		target.Clusters[name] = cluster
+	}
+	for name, user := range config.AuthInfos {
+		target.AuthInfos[name] = user
+	}
+	for name, entry := range config.Contexts {
+		target.Contexts[name] = entry
+	}
+	target.CurrentContext = config.CurrentContext
+	if err := clientcmd.ModifyConfig(access, *target, true); err != nil {
+		return fmt.Errorf("writing your kubeconfig: %w", err)
+	}
+	fmt.Fprintf(g.err, "Context %q is in %s and is the current one.\n", config.CurrentContext, access.GetDefaultFilename())
+	return nil
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+// progressMessage is what a process in the background tells the one that started it, a line of JSON each.
+type progressMessage struct {
+	Event *landscape.Event `json:"event,omitempty"`
+	Ready time.Duration    `json:"ready,omitempty"`
+	Error string           `json:"error,omitempty"`
+}
+
+// progress shows how a start goes on: on a terminal with a line that lives, else a line for each step.
+type progress struct {
+	mu     sync.Mutex
+	out    io.Writer
+	pipe   *os.File
+	live   bool
+	colour bool
+	closed chan struct{}
+	ended  chan struct{}
+	title  string
+	begun  time.Time
+}
+
+func newProgress(g *globals, fd int) *progress {
+	p := &progress{out: g.err, closed: make(chan struct{})}
+	if fd > 0 {
+		p.out, p.pipe = io.Discard, os.NewFile(uintptr(fd), "progress")
+		return p
+	}
+	if file, ok := g.err.(*os.File); ok && term.IsTerminal(int(file.Fd())) && !g.verbose {
+		p.live = os.Getenv("TERM") != "dumb"
+		p.colour = p.live && !g.noColor && os.Getenv("NO_COLOR") == ""
+	}
+	return p
+}
+
+func (p *progress) begin(title string) {
+	p.title, p.begun = title, time.Now()
+	if !p.live {
+		fmt.Fprintln(p.out, title)
+		return
+	}
+	p.ended = make(chan struct{})
+	go p.animate()
+}
+
+// animate redraws the line that says what goes on, until close.
+func (p *progress) animate() {
+	defer close(p.ended)
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for frame := 0; ; frame++ {
+		p.mu.Lock()
+		fmt.Fprintf(p.out, "\r\033[K%c %s %.1fs", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[frame%10], p.title, time.Since(p.begun).Seconds())
+		p.mu.Unlock()
+		select {
+		case <-p.closed:
+			p.mu.Lock()
+			fmt.Fprint(p.out, "\r\033[K")
+			p.mu.Unlock()
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (p *progress) event(event landscape.Event) {
+	p.send(progressMessage{Event: &event})
+	p.line("✔", "32", fmt.Sprintf("%-36s %8s", event.Name, event.Took.Round(time.Millisecond)))
+}
+
+func (p *progress) ready(took time.Duration) {
+	p.send(progressMessage{Ready: took})
+	p.close()
+	p.line("✔", "32", fmt.Sprintf("Ready after %.1fs", took.Seconds()))
+}
+
+func (p *progress) fail(err error) {
+	p.send(progressMessage{Error: err.Error()})
+	p.close()
+}
+
+func (p *progress) line(mark, colour, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.colour {
+		mark = "\033[" + colour + "m" + mark + "\033[0m"
+	}
+	start := ""
+	if p.live {
+		start = "\r\033[K"
+	}
+	fmt.Fprintf(p.out, "%s%s %s\n", start, mark, text)
+}
+
+func (p *progress) send(message progressMessage) {
+	if p.pipe == nil {
+		return
+	}
+	// Whoever started us may be gone; that is no reason to stop.
+	_ = json.NewEncoder(p.pipe).Encode(message)
+}
+
+// close ends the live line. Can be called again.
+func (p *progress) close() {
+	select {
+	case <-p.closed:
+		return
+	default:
+		close(p.closed)
+	}
+	if p.ended != nil {
+		<-p.ended
+	}
+	if p.pipe != nil {
+		_ = p.pipe.Close()
+	}
+}

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+// Exit codes (design: the command line).
+const (
+	exitFailed     = 1
+	exitUsage      = 2
+	exitNotRunning = 3
+	// exitInterrupted is what shells expect of a process that Ctrl-C ended.
+	exitInterrupted = 130
+)
+
+// exitError ends the process with a code of its own and, if err is nil, without a word.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// streams are where a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// globals are the flags that every command has.
+type globals struct {
+	streams
+	name, dataDir, logFormat string
+	noColor, verbose         bool
+}
+
+// dir is the state directory of the landscape that the flags choose.
+func (g *globals) dir() (string, error) {
+	cfg := landscape.Config{Name: g.name, Dir: g.dataDir}
+	if err := cfg.Complete(); err != nil {
+		return "", err
+	}
+	return cfg.Dir, nil
+}
+
+// connect returns a client for the running landscape.
+func (g *globals) connect() (*landscape.Client, string, error) {
+	dir, err := g.dir()
+	if err != nil {
+		return nil, "", err
+	}
+	client, err := landscape.Connect(dir)
+	if errors.Is(err, landscape.ErrNotRunning) {
+		return nil, dir, g.notRunning()
+	}
+	return client, dir, err
+}
+
+func (g *globals) notRunning() error {
+	return &exitError{exitNotRunning, fmt.Errorf("landscape %q is not running: start it with \"gardenlite up%s\"", g.name, g.nameFlag())}
+}
+
+// nameFlag is what has to be typed to mean the same landscape again.
+func (g *globals) nameFlag() string {
+	flag := ""
+	if g.name != landscape.DefaultName {
+		flag += " --name " + g.name
+	}
+	if g.dataDir != "" {
+		flag += " --data-dir " + g.dataDir
+	}
+	return flag
+}
+
+// Main runs the command line and returns the exit code.
+func Main() int {
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	return run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
+}
+
+func run(ctx context.Context, args []string, s streams) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	var exit *exitError
+	var usage *landscape.UsageError
+	switch {
+	case errors.As(err, &exit):
+		if exit.err != nil {
+			fmt.Fprintln(s.err, "Error:", exit.err)
+		}
+		return exit.code
+	case errors.As(err, &usage):
+		fmt.Fprintf(s.err, "Error: %v\nSee \"gardenlite help\".\n", err)
+		return exitUsage
+	case ctx.Err() != nil:
+		fmt.Fprintln(s.err, "Interrupted.")
+		return exitInterrupted
+	}
+	fmt.Fprintln(s.err, "Error:", err)
+	return exitFailed
+}
+
+// interruptible returns a context that the first Ctrl-C or SIGTERM cancels. A second one ends the process at once.
+func interruptible(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(exitInterrupted)
+	}()
+	return ctx, func() { signal.Stop(signals); cancel() }
+}
+
+func newRoot(s streams) *cobra.Command {
+	g := &globals{streams: s}
+	root := &cobra.Command{
+		Use:   "gardenlite",
+		Short: "A whole Gardener landscape in one process",
+		Long: `gardenlite is a whole Gardener landscape in one process: without Docker, without a cluster, without a cloud.
+
+  gardenlite up                          starts it
+  export KUBECONFIG=$(gardenlite kubeconfig --path)
+  kubectl get cloudprofiles,projects     uses it
+  gardenlite down                        stops it; its data stays`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &landscape.UsageError{Err: err} })
+	flags := root.PersistentFlags()
+	flags.StringVar(&g.name, "name", landscape.DefaultName, "name of the landscape; several can run side by side on different ports")
+	flags.StringVar(&g.dataDir, "data-dir", "", "directory of the landscape's data (default $XDG_STATE_HOME/gardenlite/NAME, else ~/.local/state/gardenlite/NAME)")
+	flags.BoolVar(&g.noColor, "no-color", false, "print without colours (also with NO_COLOR set)")
+	flags.BoolVarP(&g.verbose, "verbose", "v", false, "write the log to standard error as well")
+	flags.StringVar(&g.logFormat, "log-format", "text", "format of the log: text or json")
+	_ = root.MarkPersistentFlagDirname("data-dir")
+	_ = root.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	root.AddCommand(newUp(g), newDown(g), newStatus(g), newReset(g), newKubeconfig(g), newExec(g), newReaper(), newVersion(g))
+	for _, command := range root.Commands() {
+		if command.Args == nil {
+			command.Args = cobra.NoArgs
+		}
+		wrapArgs(command)
+	}
+	return root
+}
+
+// wrapArgs makes wrong arguments a usage error, as wrong flags are.
+func wrapArgs(command *cobra.Command) {
+	check := command.Args
+	command.Args = func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return &landscape.UsageError{Err: err}
+		}
+		return nil
+	}
+}

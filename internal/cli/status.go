@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/version"
+)
+
+func newStatus(g *globals) *cobra.Command {
+	var output string
+	var wait, collect bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show what runs, where, and what is not ready",
+		Example: `  gardenlite status
+  gardenlite status --wait -o json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			status, err := status(cmd.Context(), g, wait, timeout, collect)
+			if err != nil {
+				return err
+			}
+			if done, err := printObject(g.out, output, status); done || err != nil {
+				return err
+			}
+			return printStatus(g, status, output == "wide")
+		},
+	}
+	addOutputFlag(cmd, &output, "table", "wide", "json", "yaml")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the landscape is ready")
+	cmd.Flags().DurationVar(&timeout, "timeout", landscape.DefaultReadyTimeout, "how long to wait")
+	cmd.Flags().BoolVar(&collect, "collect-garbage", false, "collect garbage before memory is measured")
+	return cmd
+}
+
+func status(ctx context.Context, g *globals, wait bool, timeout time.Duration, collect bool) (*landscape.Status, error) {
+	client, dir, err := g.connect()
+	if err != nil {
+		return nil, err
+	}
+	if wait {
+		waitCtx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		if _, err := landscape.WaitReady(waitCtx, dir); err != nil {
+			return nil, err
+		}
+	}
+	return client.Status(ctx, collect)
+}
+
+func printStatus(g *globals, s *landscape.Status, wide bool) error {
+	fmt.Fprintf(g.out, "Landscape   %s: %s, process %d, up %s, %s resident\nData        %s (%s)\nKubeconfig  %s\n\n",
+		s.Name, s.State, s.PID, time.Since(s.StartedAt).Round(time.Second), mebibytes(s.Memory.Resident), s.Dir, s.Datastore, s.Kubeconfig)
+	var clusters [][]string
+	for _, c := range s.Clusters {
+		clusters = append(clusters, []string{c.Kind, c.Name, c.State, c.URL, c.KubernetesVersion, c.Message})
+	}
+	if err := table(g.out, "KIND | CLUSTER | STATUS | ADDRESS | KUBERNETES | MESSAGE", clusters); err != nil {
+		return err
+	}
+	var components [][]string
+	for _, c := range s.Components {
+		components = append(components, []string{c.Name, c.State, c.Message})
+	}
+	fmt.Fprintln(g.out)
+	if err := table(g.out, "COMPONENT | STATUS | MESSAGE", components); err != nil || !wide {
+		return err
+	}
+	var phases [][]string
+	for _, p := range s.Phases {
+		phases = append(phases, []string{p.Name, p.Took.Round(time.Millisecond).String()})
+	}
+	fmt.Fprintln(g.out)
+	if err := table(g.out, "START | TOOK", phases); err != nil {
+		return err
+	}
+	fmt.Fprintf(g.out, "\nLive heap %s, %d goroutines\n", mebibytes(s.Memory.LiveHeap), s.Goroutines)
+	return nil
+}
+
+func mebibytes(n uint64) string { return strconv.FormatUint(n>>20, 10) + " MiB" }
+
+// versions is what "gardenlite version" prints.
+type versions struct {
+	Gardenlite string `json:"gardenlite"`
+	Gardener   string `json:"gardener"`
+	Kubernetes string `json:"kubernetes"`
+}
+
+func newVersion(g *globals) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of gardenlite and of the APIs it serves",
+		RunE: func(*cobra.Command, []string) error {
+			v := versions{Gardenlite: version.Version(), Gardener: version.GardenerVersion, Kubernetes: controlplane.KubernetesVersion}
+			if done, err := printObject(g.out, output, v); done || err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(g.out, "gardenlite %s (Gardener API %s, Kubernetes %s)\n", v.Gardenlite, v.Gardener, v.Kubernetes)
+			return err
+		},
+	}
+	addOutputFlag(cmd, &output, "text", "json", "yaml")
+	return cmd
+}

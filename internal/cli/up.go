@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+type upFlags struct {
+	config     landscape.Config
+	detach     bool
+	progressFD int
+}
+
+func newUp(g *globals) *cobra.Command {
+	flags := &upFlags{}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start the landscape",
+		Long: `Start the landscape and stay in the foreground until Ctrl-C. With --detach it goes on in the background.
+On a landscape that is running already, up says so and ends with 0.`,
+		Example: `  # Start, and use it from another terminal
+  gardenlite up
+  # Start in the background on a free port
+  gardenlite up -d --port 0
+  # A second landscape beside the first, with manifests applied once it is ready
+  gardenlite up --name test --port 7443 --apply ./manifests`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context(), g) },
+	}
+	c := &flags.config
+	f := cmd.Flags()
+	f.BoolVarP(&flags.detach, "detach", "d", false, "go on in the background; returns when the landscape is ready")
+	f.IntVar(&c.Port, "port", landscape.DefaultPort, "port of the garden's API server; 0 takes a free one")
+	f.StringVar(&c.BindAddress, "bind-address", landscape.DefaultBindAddress, "IP address to listen on; beyond loopback others can reach the landscape")
+	f.IntVar(&c.Seeds, "seeds", 0, "how many seeds to start (0: the garden alone)")
+	f.StringVar(&c.Datastore, "datastore", "sqlite", "where the data is: sqlite, memory, or a URL (postgres://, mysql://, nats://, and http:// or https:// for etcd)")
+	f.StringArrayVar(&c.Apply, "apply", nil, "directory or file with manifests to apply once the landscape is ready; can be given several times")
+	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run: '*' for all, NAME for one, -NAME for all but one")
+	f.DurationVar(&c.ReadyTimeout, "ready-timeout", landscape.DefaultReadyTimeout, "how long the start may take")
+	f.IntVar(&flags.progressFD, "progress-fd", 0, "")
+	_ = f.MarkHidden("progress-fd")
+	_ = cmd.MarkFlagDirname("apply")
+	_ = cmd.RegisterFlagCompletionFunc("datastore", cobra.FixedCompletions([]string{"sqlite", "memory", "postgres://", "mysql://", "nats://", "https://"}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (u *upFlags) run(ctx context.Context, g *globals) error {
+	c := &u.config
+	c.Name, c.Dir, c.LogFormat, c.Verbose = g.name, g.dataDir, g.logFormat, g.verbose
+	if err := c.Complete(); err != nil {
+		return err
+	}
+	if ip := net.ParseIP(c.BindAddress); !ip.IsLoopback() && u.progressFD == 0 {
+		fmt.Fprintf(g.err, "WARNING: the landscape listens on %s: everybody who reaches this machine reaches its API server.\n", c.BindAddress)
+	}
+	if u.detach {
+		return u.runDetached(ctx, g)
+	}
+	progress := newProgress(g, u.progressFD)
+	defer progress.close()
+	c.OnEvent = progress.event
+	begin := time.Now()
+	progress.begin("Starting landscape " + c.Name)
+	l, err := landscape.Start(ctx, *c)
+	if errors.Is(err, landscape.ErrLocked) {
+		progress.close()
+		return u.alreadyRunning(ctx, g)
+	}
+	if err != nil {
+		progress.fail(err)
+		return err
+	}
+	progress.ready(time.Since(begin))
+	if u.progressFD == 0 {
+		printReady(g, l.Status())
+		fmt.Fprintln(g.err, "Ctrl-C stops it; its data stays.")
+	}
+	select {
+	case <-ctx.Done():
+		if u.progressFD == 0 {
+			fmt.Fprintln(g.err, "\nStopping …")
+		}
+	case <-l.Done():
+	}
+	return l.Stop()
+}
+
+// alreadyRunning waits until the landscape that another process holds is ready, and says where it is.
+func (u *upFlags) alreadyRunning(ctx context.Context, g *globals) error {
+	waitCtx, cancel := context.WithTimeout(ctx, u.config.ReadyTimeout)
+	defer cancel()
+	status, err := landscape.WaitReady(waitCtx, u.config.Dir)
+	if err != nil {
+		return fmt.Errorf("another process holds landscape %q: %w", u.config.Name, err)
+	}
+	fmt.Fprintf(g.out, "Landscape %q is running already (process %d).\n", status.Name, status.PID)
+	printReady(g, *status)
+	return nil
+}
+
+func printReady(g *globals, status landscape.Status) {
+	fmt.Fprintf(g.out, `
+Garden      %s
+Kubeconfig  %s
+`, status.URL, status.Kubeconfig)
+	if status.Log != "" {
+		fmt.Fprintf(g.out, "Log         %s\n", status.Log)
+	}
+	fmt.Fprintf(g.out, `
+Type next:
+  export KUBECONFIG=%s
+  kubectl get cloudprofiles,projects
+`, shellQuote(status.Kubeconfig))
+	if _, err := os.Stat("manifests/samples/shoot.yaml"); err == nil {
+		fmt.Fprintln(g.out, "  kubectl apply -f manifests/samples/shoot.yaml")
+	}
+}

@@ -1,0 +1,162 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+
+	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	serveroptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/util/notfoundhandler"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/informers"
+	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
+	openapicommon "k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/controlplane"
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
+)
+
+// Extension adds further API groups to the chain, between kube-apiserver and aggregator.
+type Extension interface {
+	// Scheme has the groups' types.
+	Scheme() *runtime.Scheme
+	// OpenAPIDefinitions are the groups' OpenAPI models.
+	OpenAPIDefinitions(openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition
+	// Priorities says where discovery lists the group versions; one that is missing is not served.
+	Priorities() map[schema.GroupVersion]controlplaneapiserver.APIServicePriority
+	// New makes the server of the groups.
+	New(ExtensionInput) (*genericapiserver.GenericAPIServer, error)
+}
+
+// ExtensionInput is what an Extension makes its server of.
+type ExtensionInput struct {
+	// Generic is a copy of the kube-apiserver's configuration without its hooks and storage, to be changed at will.
+	Generic genericapiserver.Config
+	// Etcd are the options for the storage; the codec is to be set.
+	Etcd serveroptions.EtcdOptions
+	// Informers are the kube-apiserver's own.
+	Informers informers.SharedInformerFactory
+	// Delegate is who answers what the groups do not.
+	Delegate genericapiserver.DelegationTarget
+}
+
+// chain is the delegation chain, ready to run.
+type chain struct {
+	run     func(context.Context) error
+	handler http.Handler
+}
+
+func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, error) {
+	opts, err := serverOptions(ctx, s, listener)
+	if err != nil {
+		return nil, err
+	}
+	schemes := []*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme}
+	definitions := generatedopenapi.GetOpenAPIDefinitions
+	priorities := servedPriorities()
+	if ext := s.cfg.Extension; ext != nil {
+		schemes = append(schemes, ext.Scheme())
+		definitions = mergedDefinitions(generatedopenapi.GetOpenAPIDefinitions, ext.OpenAPIDefinitions)
+		maps.Copy(priorities, ext.Priorities())
+	}
+
+	generic, versionedInformers, storageFactory, err := controlplaneapiserver.BuildGenericConfig(opts.CompletedOptions,
+		schemes, controlplane.DefaultAPIResourceConfigSource(), definitions)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the API server: %w", err)
+	}
+	generic.EffectiveVersion = effectiveVersion{generic.EffectiveVersion}
+	for name := range bootstrapHooks {
+		generic.DisabledPostStartHooks.Insert(name)
+	}
+
+	kube, resolver, initializers, err := app.CreateKubeAPIServerConfig(opts, generic, versionedInformers, storageFactory)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the API server: %w", err)
+	}
+	authInfo := webhook.NewDefaultAuthenticationInfoResolverWrapper(kube.ControlPlane.ProxyTransport, generic.EgressSelector, generic.LoopbackClientConfig, generic.TracerProvider)
+	extensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*generic, versionedInformers, initializers, opts.CompletedOptions, opts.MasterCount, resolver, authInfo)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the API server for custom resources: %w", err)
+	}
+	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*generic, opts.CompletedOptions, versionedInformers, resolver, kube.ControlPlane.ProxyTransport, kube.ControlPlane.Extra.PeerProxy, initializers)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the aggregator: %w", err)
+	}
+	aggregator.GenericConfig.DisabledPostStartHooks = sets.NewString()
+	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, Informers: versionedInformers}
+
+	extensionsServer, err := extensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(
+		notfoundhandler.New(generic.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)))
+	if err != nil {
+		return nil, fmt.Errorf("making the API server for custom resources: %w", err)
+	}
+	kubeServer, err := kube.Complete().New(extensionsServer.GenericAPIServer)
+	if err != nil {
+		return nil, fmt.Errorf("making the API server: %w", err)
+	}
+	delegate := kubeServer.ControlPlane.GenericAPIServer
+	if s.cfg.Extension != nil {
+		in.Generic.PostStartHooks = map[string]genericapiserver.PostStartHookConfigEntry{}
+		in.Generic.RESTOptionsGetter = nil
+		in.Etcd.SkipHealthEndpoints = true
+		in.Delegate = delegate
+		if delegate, err = s.cfg.Extension.New(in); err != nil {
+			return nil, fmt.Errorf("making the API server for further groups: %w", err)
+		}
+	}
+	aggregatorServer, err := controlplaneapiserver.CreateAggregatorServer(aggregator.Complete(), delegate,
+		extensionsServer.Informers.Apiextensions().V1().CustomResourceDefinitions(), true, priorities)
+	if err != nil {
+		return nil, fmt.Errorf("making the aggregator: %w", err)
+	}
+	if err := addBootstrapHooks(aggregatorServer.GenericAPIServer); err != nil {
+		return nil, err
+	}
+	prepared, err := aggregatorServer.PrepareRun()
+	if err != nil {
+		return nil, fmt.Errorf("preparing the API server: %w", err)
+	}
+	return &chain{run: prepared.Run, handler: aggregatorServer.GenericAPIServer.Handler}, nil
+}
+
+func mergedDefinitions(all ...openapicommon.GetOpenAPIDefinitions) openapicommon.GetOpenAPIDefinitions {
+	return func(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {
+		merged := map[string]openapicommon.OpenAPIDefinition{}
+		for _, definitions := range all {
+			maps.Copy(merged, definitions(ref))
+		}
+		return merged
+	}
+}
+
+// servedPriorities are where discovery lists Kubernetes' groups: those of a generic control plane, and those that the
+// kube-apiserver adds to them (cmd/kube-apiserver/app keeps its own table to itself).
+func servedPriorities() map[schema.GroupVersion]controlplaneapiserver.APIServicePriority {
+	priorities := controlplaneapiserver.DefaultGenericAPIServicePriorities()
+	for gv, priority := range map[schema.GroupVersion]controlplaneapiserver.APIServicePriority{
+		{Group: "apps", Version: "v1"}:              {Group: 17800, Version: 15},
+		{Group: "autoscaling", Version: "v1"}:       {Group: 17500, Version: 15},
+		{Group: "autoscaling", Version: "v2"}:       {Group: 17500, Version: 30},
+		{Group: "batch", Version: "v1"}:             {Group: 17400, Version: 15},
+		{Group: "networking.k8s.io", Version: "v1"}: {Group: 17200, Version: 15},
+		{Group: "policy", Version: "v1"}:            {Group: 17100, Version: 15},
+		{Group: "storage.k8s.io", Version: "v1"}:    {Group: 16800, Version: 15},
+		{Group: "scheduling.k8s.io", Version: "v1"}: {Group: 16600, Version: 15},
+		{Group: "node.k8s.io", Version: "v1"}:       {Group: 16300, Version: 15},
+		{Group: "resource.k8s.io", Version: "v1"}:   {Group: 16200, Version: 21},
+	} {
+		priorities[gv] = priority
+	}
+	return priorities
+}

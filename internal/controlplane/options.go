@@ -1,0 +1,95 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
+)
+
+const (
+	// serviceRange is the range of the cluster's services; nothing routes to it.
+	serviceRange = "10.0.0.0/24"
+	// serviceIP is the address of the service "kubernetes", the first of the range.
+	serviceIP = "10.0.0.1"
+	// issuer is the issuer of service account tokens.
+	issuer = "https://kubernetes.default.svc.cluster.local"
+)
+
+func logger(cluster string) klog.Logger {
+	return klog.Background().WithName("controlplane").WithValues("cluster", cluster)
+}
+
+// serverOptions makes a kube-apiserver's options from flags, as its own command would.
+func serverOptions(ctx context.Context, s *Server, listener net.Listener) (options.CompletedOptions, error) {
+	var none options.CompletedOptions
+	opts := options.NewServerRunOptions()
+	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+	namedFlags := opts.Flags()
+	for _, set := range namedFlags.FlagSets {
+		flags.AddFlagSet(set)
+	}
+	if err := flags.Parse(s.args()); err != nil {
+		return none, fmt.Errorf("setting up the API server: %w", err)
+	}
+	opts.SecureServing.Listener = listener
+	opts.SecureServing.BindPort = s.address.Port
+	completed, err := opts.Complete(ctx)
+	if err != nil {
+		return none, fmt.Errorf("setting up the API server: %w", err)
+	}
+	if errs := completed.Validate(); len(errs) != 0 {
+		return none, fmt.Errorf("setting up the API server: %w", errors.Join(utilerrors.NewAggregate(errs)))
+	}
+	return completed, nil
+}
+
+func (s *Server) args() []string {
+	p := s.pki
+	args := []string{
+		"--etcd-servers=" + s.datastore.Endpoint,
+		"--etcd-prefix=" + s.cfg.Prefix,
+		"--bind-address=" + s.cfg.BindAddress,
+		"--advertise-address=" + s.advertiseAddress(),
+		// Nobody reaches the service "kubernetes" by its address: there is no network here that routes to it.
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range=" + serviceRange,
+		"--tls-cert-file=" + p.ServingCertFile(),
+		"--tls-private-key-file=" + p.ServingKeyFile(),
+		"--client-ca-file=" + p.CAFile(),
+		"--service-account-issuer=" + issuer,
+		"--service-account-key-file=" + p.ServiceAccountKeyFile(),
+		"--service-account-signing-key-file=" + p.ServiceAccountKeyFile(),
+		"--requestheader-client-ca-file=" + p.FrontProxyCAFile(),
+		"--requestheader-allowed-names=" + pki.FrontProxyClientName,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + p.FrontProxyClientCertFile(),
+		"--proxy-client-key-file=" + p.FrontProxyClientKeyFile(),
+		"--authorization-mode=" + strings.Join(s.cfg.AuthorizationModes, ","),
+		"--enable-admission-plugins=NodeRestriction",
+		"--enable-bootstrap-token-auth=true",
+	}
+	if s.datastore.Kine {
+		// kine compacts its log itself.
+		args = append(args, "--etcd-compaction-interval=0")
+	}
+	return append(args, s.cfg.ExtraArgs...)
+}
+
+// advertiseAddress is the address in the API server's own records; it has to be one of the machine.
+func (s *Server) advertiseAddress() string {
+	if s.address.IP.IsUnspecified() {
+		return "127.0.0.1"
+	}
+	return s.address.IP.String()
+}

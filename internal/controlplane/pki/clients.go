@@ -1,0 +1,109 @@
+package pki
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const clientsFolder = "clients"
+
+// Client is a client certificate that is kept and renewed.
+type Client struct {
+	CertFile string `json:"-"`
+	KeyFile  string `json:"-"`
+	// User and Groups are what the API server authenticates it as.
+	User   string   `json:"user"`
+	Groups []string `json:"groups,omitempty"`
+}
+
+// Client makes sure that there is a client certificate of that name for the user, and returns where it is. Clients
+// that read it from the files see renewals.
+func (p *PKI) Client(name, user string, groups ...string) (Client, error) {
+	if name == "" || strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") {
+		return Client{}, fmt.Errorf("%q is no name for a client certificate", name)
+	}
+	path := filepath.Join(p.cfg.Dir, clientsFolder, name)
+	client := Client{CertFile: path + ".crt", KeyFile: path + ".key", User: user, Groups: groups}
+	if err := p.ensureLeaf(p.ca, path, client.request()); err != nil {
+		return Client{}, err
+	}
+	about, err := json.Marshal(client)
+	if err != nil {
+		return Client{}, err
+	}
+	return client, writeFile(path+".json", about)
+}
+
+// Issue makes a client certificate that is not kept, and returns it with its key.
+func (p *PKI) Issue(user string, groups []string, life time.Duration) (certPEM, keyPEM []byte, err error) {
+	key, keyPEM, err := generateKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	certPEM, err = p.ca.sign(Client{User: user, Groups: groups}.request(), key.Public(), p.cfg.Clock.Now(), life)
+	return certPEM, keyPEM, err
+}
+
+func (c Client) request() request {
+	return request{commonName: c.User, organizations: c.Groups, usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+}
+
+// renewClients renews the clients that were made before.
+func (p *PKI) renewClients() error {
+	dir := filepath.Join(p.cfg.Dir, clientsFolder)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the client certificates: %w", err)
+	}
+	for _, entry := range entries {
+		name, isAbout := strings.CutSuffix(entry.Name(), ".json")
+		if !isAbout || strings.HasPrefix(name, ".") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return fmt.Errorf("reading the client certificates: %w", err)
+		}
+		var client Client
+		if err := json.Unmarshal(data, &client); err != nil {
+			return fmt.Errorf("reading %s: %w", entry.Name(), err)
+		}
+		if err := p.ensureLeaf(p.ca, filepath.Join(dir, name), client.request()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Signer makes client certificates with the authority of a PKI that somebody else holds.
+type Signer struct{ pki *PKI }
+
+// OpenSigner reads the authority in a PKI's folder. Nothing is made or renewed.
+func OpenSigner(dir string, clock clock.PassiveClock) (*Signer, error) {
+	cert, certPEM, err := readCert(filepath.Join(dir, "ca.crt"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate authority: %w", err)
+	}
+	key, err := readKey(filepath.Join(dir, "ca.key"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate authority's key: %w", err)
+	}
+	return &Signer{&PKI{cfg: Config{Dir: dir, Clock: clock}, ca: &authority{cert: cert, certPEM: certPEM, key: key}}}, nil
+}
+
+// Issue is PKI.Issue.
+func (s *Signer) Issue(user string, groups []string, life time.Duration) (certPEM, keyPEM []byte, err error) {
+	return s.pki.Issue(user, groups, life)
+}

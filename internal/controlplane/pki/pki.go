@@ -1,0 +1,205 @@
+// Package pki makes and keeps the certificates and keys of one control plane: its certificate authority, the API
+// server's serving certificate, client certificates, the front proxy's authority and client, and the key that signs
+// service account tokens.
+//
+// Everything is made once, kept as files (folder 0700, files 0600) and renewed before it expires. Keys of authorities
+// survive a renewal, so whoever trusts the old certificate of an authority trusts the certificates it signs after.
+package pki
+
+import (
+	"crypto"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// authorityLife and leafLife are how long certificates are valid.
+	authorityLife = 10 * 365 * 24 * time.Hour
+	leafLife      = 365 * 24 * time.Hour
+	// backdate lets clocks that are a little behind accept a new certificate.
+	backdate = 5 * time.Minute
+	// renewAt is the part of its life after which a certificate is renewed.
+	renewAt = 0.8
+)
+
+// Config says for what the PKI is.
+type Config struct {
+	// Dir is the folder of the files.
+	Dir string
+	// Name is the name of the cluster, part of the authorities' common names.
+	Name string
+	// Hosts are the names and IP addresses that the API server is reached under.
+	Hosts []string
+	// Clock tells when a certificate has to be renewed.
+	Clock clock.PassiveClock
+}
+
+// PKI is a loaded PKI.
+type PKI struct {
+	cfg        Config
+	ca         *authority
+	frontProxy *authority
+}
+
+// Load reads the PKI from its folder and makes what is missing or has to be renewed.
+func Load(cfg Config) (*PKI, error) {
+	for _, dir := range []string{cfg.Dir, filepath.Join(cfg.Dir, clientsFolder)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("creating the folder for certificates: %w", err)
+		}
+	}
+	p := &PKI{cfg: cfg}
+	return p, p.Renew()
+}
+
+// Renew makes everything that is missing, damaged in a way that loses nothing, or past most of its life. Running
+// servers and clients that read the files pick the new ones up by themselves.
+func (p *PKI) Renew() error {
+	var err error
+	if p.ca, err = p.loadAuthority("ca", "gardenlite:"+p.cfg.Name+":ca"); err != nil {
+		return err
+	}
+	if p.frontProxy, err = p.loadAuthority("front-proxy-ca", "gardenlite:"+p.cfg.Name+":front-proxy-ca"); err != nil {
+		return err
+	}
+	if err := p.ensureSigningKey(p.ServiceAccountKeyFile()); err != nil {
+		return err
+	}
+	serving := request{commonName: "kube-apiserver", hosts: p.cfg.Hosts, usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	if err := p.ensureLeaf(p.ca, filepath.Join(p.cfg.Dir, "apiserver"), serving); err != nil {
+		return err
+	}
+	proxy := request{commonName: "front-proxy-client", usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	if err := p.ensureLeaf(p.frontProxy, filepath.Join(p.cfg.Dir, "front-proxy-client"), proxy); err != nil {
+		return err
+	}
+	return p.renewClients()
+}
+
+// CAFile, CAKeyFile and the others are the paths that an API server's options and controllers need.
+func (p *PKI) CAFile() string                   { return p.file("ca.crt") }
+func (p *PKI) CAKeyFile() string                { return p.file("ca.key") }
+func (p *PKI) ServingCertFile() string          { return p.file("apiserver.crt") }
+func (p *PKI) ServingKeyFile() string           { return p.file("apiserver.key") }
+func (p *PKI) ServiceAccountKeyFile() string    { return p.file("service-account.key") }
+func (p *PKI) FrontProxyCAFile() string         { return p.file("front-proxy-ca.crt") }
+func (p *PKI) FrontProxyClientCertFile() string { return p.file("front-proxy-client.crt") }
+func (p *PKI) FrontProxyClientKeyFile() string  { return p.file("front-proxy-client.key") }
+
+// FrontProxyClientName is the common name that the API server accepts user headers from.
+const FrontProxyClientName = "front-proxy-client"
+
+// CAPEM is the certificate of the authority that signs serving and client certificates.
+func (p *PKI) CAPEM() []byte { return p.ca.certPEM }
+
+func (p *PKI) file(name string) string { return filepath.Join(p.cfg.Dir, name) }
+
+// authority is a certificate authority.
+type authority struct {
+	cert    *x509.Certificate
+	certPEM []byte
+	key     crypto.Signer
+}
+
+// loadAuthority reads or makes an authority. A key without a certificate is what a kill in between leaves, and the
+// certificate is made; a certificate without its key, or files that cannot be read, are an error: a new authority would
+// lock out every client that knows the old one.
+func (p *PKI) loadAuthority(name, commonName string) (*authority, error) {
+	certFile, keyFile := p.file(name+".crt"), p.file(name+".key")
+	key, err := readKey(keyFile)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		if _, certErr := os.Stat(certFile); certErr == nil {
+			return nil, fmt.Errorf("%s is there but its key %s is not: put the key back, or start anew with \"gardenlite reset\"", certFile, keyFile)
+		}
+		if key, err = newKey(keyFile); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, fmt.Errorf("reading the key of a certificate authority: %w; put a copy back, or start anew with \"gardenlite reset\"", err)
+	}
+	cert, certPEM, err := readCert(certFile)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("reading a certificate authority: %w; put a copy back, or start anew with \"gardenlite reset\"", err)
+	}
+	now := p.cfg.Clock.Now()
+	if cert != nil && now.Before(cert.NotBefore) {
+		return nil, fmt.Errorf("the clock has gone back: it says %s, and the certificates of this landscape are from %s: set the clock right, or start anew with \"gardenlite reset\"",
+			now.UTC().Format(time.RFC3339), cert.NotBefore.UTC().Format(time.RFC3339))
+	}
+	if cert == nil || !samePublicKey(cert, key) || needsRenewal(cert, now) {
+		if cert, certPEM, err = signAuthority(commonName, key, now); err != nil {
+			return nil, err
+		}
+		if err := writeFile(certFile, certPEM); err != nil {
+			return nil, err
+		}
+	}
+	return &authority{cert: cert, certPEM: certPEM, key: key}, nil
+}
+
+// ensureLeaf makes the certificate and key at path.crt and path.key unless a good pair is there.
+func (p *PKI) ensureLeaf(ca *authority, path string, req request) error {
+	now := p.cfg.Clock.Now()
+	key, keyErr := readKey(path + ".key")
+	cert, _, certErr := readCert(path + ".crt")
+	if keyErr == nil && certErr == nil && samePublicKey(cert, key) && !needsRenewal(cert, now) &&
+		cert.CheckSignatureFrom(ca.cert) == nil && req.matches(cert) {
+		return nil
+	}
+	// The pair is two files: the key stays, so that whoever reads in between has a pair that fits.
+	if keyErr != nil {
+		var err error
+		if key, err = newKey(path + ".key"); err != nil {
+			return err
+		}
+	}
+	certPEM, err := ca.sign(req, key.Public(), now, leafLife)
+	if err != nil {
+		return err
+	}
+	return writeFile(path+".crt", certPEM)
+}
+
+func (p *PKI) ensureSigningKey(file string) error {
+	_, err := readKey(file)
+	if errors.Is(err, os.ErrNotExist) {
+		_, err = newKey(file)
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("reading the key for service account tokens: %w; put a copy back, or start anew with \"gardenlite reset\"", err)
+	}
+	return nil
+}
+
+func needsRenewal(cert *x509.Certificate, now time.Time) bool {
+	life := cert.NotAfter.Sub(cert.NotBefore)
+	return now.Before(cert.NotBefore) || now.After(cert.NotBefore.Add(time.Duration(float64(life)*renewAt)))
+}
+
+// request is what a certificate is made for.
+type request struct {
+	commonName    string
+	organizations []string
+	hosts         []string
+	usages        []x509.ExtKeyUsage
+}
+
+func (r request) ips() (ips []net.IP, names []string) {
+	for _, host := range r.hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			ips = append(ips, ip)
+		} else {
+			names = append(names, host)
+		}
+	}
+	return ips, names
+}

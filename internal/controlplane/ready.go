@@ -1,0 +1,75 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// readyPoll is how often a starting server is asked whether it is ready.
+const readyPoll = 5 * time.Millisecond
+
+// HealthUser is the user that asks for readiness: it is in no group, and needs none.
+const HealthUser = "gardenlite:health"
+
+// waitReady returns when /readyz is ok, the server has ended, or the context has.
+func (s *Server) waitReady(ctx context.Context) error {
+	config, err := s.ClientConfig("health", HealthUser)
+	if err != nil {
+		return err
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("making the client that waits for the API server: %w", err)
+	}
+	defer client.CloseIdleConnections()
+	ticker := time.NewTicker(readyPoll)
+	defer ticker.Stop()
+	for {
+		missing, err := Readyz(ctx, client, s.URL())
+		if err == nil && missing == "" {
+			return nil
+		}
+		select {
+		case <-s.done:
+			return errors.Join(errors.New("the API server ended before it was ready"), s.err)
+		case <-ctx.Done():
+			return fmt.Errorf("the API server is not ready: %s: %w", missing, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// Readyz asks an API server whether it is ready, and returns what is missing; nothing if it is ready.
+func Readyz(ctx context.Context, client *http.Client, url string) (missing string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz?verbose", nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return "it does not answer", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil || response.StatusCode == http.StatusOK {
+		return "", err
+	}
+	var failed []string
+	for line := range strings.Lines(string(body)) {
+		if check, isFailed := strings.CutPrefix(line, "[-]"); isFailed {
+			name, _, _ := strings.Cut(check, " ")
+			failed = append(failed, name)
+		}
+	}
+	if len(failed) == 0 {
+		return fmt.Sprintf("/readyz answers %d", response.StatusCode), nil
+	}
+	return "waiting for " + strings.Join(failed, ", "), nil
+}

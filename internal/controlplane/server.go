@@ -1,0 +1,240 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
+	"github.com/gardenlite/gardenlite/internal/datastore"
+)
+
+// renewalCheck is how often certificates are looked at while the server runs.
+const renewalCheck = time.Hour
+
+// ErrPortTaken says that somebody else listens on the port.
+var ErrPortTaken = errors.New("the port is taken")
+
+// Config is what one control plane is made of.
+type Config struct {
+	// Name is the cluster's name: part of its authorities' names and of its kubeconfigs.
+	Name string
+	// PKIDir and DataDir are folders of the cluster's own for its certificates and its datastore.
+	PKIDir, DataDir string
+	// Datastore is an endpoint as in datastore.Config.
+	Datastore string
+	// Prefix is the cluster's own below a shared datastore endpoint. "/registry" if empty.
+	Prefix string
+	// BindAddress is the IP address to listen on, 127.0.0.1 if empty.
+	BindAddress string
+	// Port is the port to listen on; 0 takes a free one.
+	Port int
+	// AuthorizationModes are kube-apiserver's; RBAC and Node if empty.
+	AuthorizationModes []string
+	// ExtraArgs are further flags for the kube-apiserver, as it takes them.
+	ExtraArgs []string
+	// Extension adds API groups to the chain.
+	Extension Extension
+	// Clock is the landscape's; the system's if nil.
+	Clock clock.WithTicker
+	// OnPhase, if set, is told how long each phase of the start took, in order.
+	OnPhase func(name string, took time.Duration)
+}
+
+func (c *Config) complete() {
+	if c.BindAddress == "" {
+		c.BindAddress = "127.0.0.1"
+	}
+	if c.Prefix == "" {
+		c.Prefix = "/registry"
+	}
+	if len(c.AuthorizationModes) == 0 {
+		c.AuthorizationModes = []string{"RBAC", "Node"}
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.OnPhase == nil {
+		c.OnPhase = func(string, time.Duration) {}
+	}
+}
+
+// Server is a running control plane.
+type Server struct {
+	cfg       Config
+	pki       *pki.PKI
+	datastore *datastore.Datastore
+	chain     *chain
+	address   *net.TCPAddr
+
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error
+}
+
+// Start starts a control plane and returns when it is ready. The context covers the start only. When it fails,
+// everything that was started is stopped again.
+func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
+	cfg.complete()
+	s := &Server{cfg: cfg, done: make(chan struct{})}
+	started := false
+	defer func() {
+		if err != nil && !started && s.datastore != nil {
+			s.datastore.Stop()
+		}
+	}()
+
+	listener, err := listen(ctx, cfg.BindAddress, cfg.Port)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil && !started {
+			_ = listener.Close()
+		}
+	}()
+	s.address = listener.Addr().(*net.TCPAddr)
+
+	phase := phases{clock: cfg.Clock, report: cfg.OnPhase, last: cfg.Clock.Now()}
+	if s.pki, err = pki.Load(pki.Config{Dir: cfg.PKIDir, Name: cfg.Name, Hosts: servingHosts(cfg.BindAddress), Clock: cfg.Clock}); err != nil {
+		return nil, err
+	}
+	phase.end("certificates")
+	if s.datastore, err = datastore.Start(ctx, datastore.Config{Endpoint: cfg.Datastore, Dir: cfg.DataDir}); err != nil {
+		return nil, err
+	}
+	phase.end("datastore")
+
+	runCtx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	if s.chain, err = newChain(runCtx, s, listener); err != nil {
+		cancel()
+		return nil, err
+	}
+	phase.end("server chain")
+
+	started = true
+	go s.run(runCtx)
+	if err := s.waitReady(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	phase.end("API server ready")
+	return s, nil
+}
+
+// run serves until the context is cancelled, or for as long as it can.
+func (s *Server) run(ctx context.Context) {
+	defer close(s.done)
+	renewed := make(chan struct{})
+	go func() {
+		defer close(renewed)
+		s.renewCertificates(ctx)
+	}()
+	s.err = s.chain.run(ctx)
+	s.cancel()
+	<-renewed
+	s.datastore.Stop()
+}
+
+func (s *Server) renewCertificates(ctx context.Context) {
+	ticker := s.cfg.Clock.NewTicker(renewalCheck)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			if err := s.pki.Renew(); err != nil {
+				logger(s.cfg.Name).Error(err, "Could not renew certificates; trying again in an hour")
+			}
+		}
+	}
+}
+
+// Stop stops the server and its datastore, and returns when both have ended.
+func (s *Server) Stop() error {
+	s.cancel()
+	<-s.done
+	return s.err
+}
+
+// Done is closed when the server has ended, by Stop or by itself; Err tells why in the second case.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err is the error the server ended with. Call it after Done.
+func (s *Server) Err() error { return s.err }
+
+// URL is where the API server is reached from this machine.
+func (s *Server) URL() string {
+	host := s.address.IP.String()
+	if s.address.IP.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "https://" + net.JoinHostPort(host, strconv.Itoa(s.address.Port))
+}
+
+// Port is the port that the API server listens on.
+func (s *Server) Port() int { return s.address.Port }
+
+// PKI is the server's PKI.
+func (s *Server) PKI() *pki.PKI { return s.pki }
+
+// ClientConfig makes a client config for a component: a certificate of its own, kept under the component's name and
+// renewed, for the user and groups.
+func (s *Server) ClientConfig(component, user string, groups ...string) (*rest.Config, error) {
+	client, err := s.pki.Client(component, user, groups...)
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{
+		Host:            s.URL(),
+		UserAgent:       "gardenlite/" + component,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: s.pki.CAFile(), CertFile: client.CertFile, KeyFile: client.KeyFile},
+	}, nil
+}
+
+func listen(ctx context.Context, address string, port int) (net.Listener, error) {
+	var lc net.ListenConfig
+	hostPort := net.JoinHostPort(address, strconv.Itoa(port))
+	listener, err := lc.Listen(ctx, "tcp", hostPort)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%w: another program listens on %s: stop it, or choose another port with --port (0 takes a free one)", ErrPortTaken, hostPort)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("listening on %s is not allowed to this user: choose a port above 1023 with --port", hostPort)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("%s is no address of this machine: correct --bind-address", address)
+	case err != nil:
+		return nil, fmt.Errorf("listening on %s: %w", hostPort, err)
+	}
+	return listener, nil
+}
+
+func servingHosts(bindAddress string) []string {
+	hosts := []string{"127.0.0.1", "::1", "localhost", serviceIP,
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+	if ip := net.ParseIP(bindAddress); ip != nil && !ip.IsLoopback() && !ip.IsUnspecified() {
+		hosts = append(hosts, bindAddress)
+	}
+	return hosts
+}
+
+// phases reports how long each part of the start took.
+type phases struct {
+	clock  clock.PassiveClock
+	report func(string, time.Duration)
+	last   time.Time
+}
+
+func (p *phases) end(name string) {
+	now := p.clock.Now()
+	p.report(name, now.Sub(p.last))
+	p.last = now
+}

@@ -1,0 +1,216 @@
+// Package datastore keeps the data of one cluster: kine in this process over a sqlite file or memory, or an endpoint
+// outside (PostgreSQL, MySQL, NATS through kine; etcd directly).
+//
+// It knows nothing of API servers. What Start returns is an etcd endpoint that a kube-apiserver can use, and Stop gives
+// back everything that Start took.
+package datastore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/k3s-io/kine/pkg/endpoint"
+
+	"github.com/gardenlite/gardenlite/internal/fsutil"
+)
+
+const (
+	// SQLite and Memory are the datastores that need no endpoint.
+	SQLite = "sqlite"
+	Memory = "memory"
+
+	// FileName is the name of the sqlite file in a cluster's folder.
+	FileName = "state.db"
+
+	// connectTimeout is how long an external datastore may take to answer.
+	connectTimeout = 15 * time.Second
+
+	// sqliteParams: WAL, so that readers do not wait for the writer; NORMAL, which loses nothing when the process is
+	// killed; immediate transactions, so that two writers wait and do not fail. A VACUUM at each start would cost
+	// seconds with a large file.
+	sqliteParams = "_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=30000&_txlock=immediate&_stmt_cache_size=20" +
+		"&cache=shared&_kine_disable_startup_vacuum=true"
+)
+
+// Config says where the data of one cluster is.
+type Config struct {
+	// Endpoint is SQLite (also if empty), Memory, or a URL: postgres://, mysql://, nats:// for kine, http:// or
+	// https:// for etcd.
+	Endpoint string
+	// Dir is a folder of the cluster's own, for the sqlite file and the socket. Created with mode 0700.
+	Dir string
+}
+
+// Datastore is a running datastore.
+type Datastore struct {
+	// Endpoint is the etcd endpoint for the API server.
+	Endpoint string
+	// Kine says that kine answers there: it compacts itself.
+	Kine bool
+
+	stop    context.CancelFunc
+	stopped *sync.WaitGroup
+	remove  func()
+}
+
+// Shared says whether further clusters, and other processes, have their data at the same endpoint, so that a cluster
+// needs a prefix of its own there.
+func (c Config) Shared() bool {
+	return c.Endpoint != "" && c.Endpoint != SQLite && c.Endpoint != Memory
+}
+
+// Validate checks the endpoint's form without connecting. It never repeats the endpoint: it may carry a password.
+func (c Config) Validate() error {
+	if !c.Shared() {
+		return nil
+	}
+	scheme, _, found := strings.Cut(c.Endpoint, "://")
+	if !found {
+		return fmt.Errorf("unknown datastore %q: use sqlite, memory, or a URL (postgres://, mysql://, nats://, https:// for etcd)", c.Endpoint)
+	}
+	switch scheme {
+	case "postgres", "postgresql", "mysql", "nats", "http", "https":
+		return nil
+	}
+	return fmt.Errorf("unknown datastore scheme %q: use postgres, mysql, nats, or http and https for etcd", scheme)
+}
+
+// Start starts the datastore. The context covers the start only; call Stop to end it.
+func Start(ctx context.Context, c Config) (*Datastore, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating the folder of the datastore: %w", err)
+	}
+	kineEndpoint := c.Endpoint
+	switch c.Endpoint {
+	case "", SQLite:
+		file := filepath.Join(c.Dir, FileName)
+		if err := prepareFile(file); err != nil {
+			return nil, err
+		}
+		kineEndpoint = "sqlite://" + file + "?" + sqliteParams
+	case Memory:
+		kineEndpoint = "memory://"
+	default:
+		if err := reachable(ctx, c.Endpoint); err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(c.Endpoint, "http") {
+			return &Datastore{Endpoint: c.Endpoint, stop: func() {}, stopped: &sync.WaitGroup{}, remove: func() {}}, nil
+		}
+		kineEndpoint = strings.Replace(c.Endpoint, "postgresql://", "postgres://", 1)
+	}
+	return startKine(ctx, kineEndpoint, c.Dir)
+}
+
+func startKine(ctx context.Context, kineEndpoint, dir string) (*Datastore, error) {
+	socket, remove, err := fsutil.SocketPath(dir, "kine.sock")
+	if err != nil {
+		return nil, err
+	}
+	kineCtx, cancel := context.WithCancel(context.Background())
+	d := &Datastore{Kine: true, stop: cancel, stopped: &sync.WaitGroup{}, remove: remove}
+
+	type result struct {
+		etcd endpoint.ETCDConfig
+		err  error
+	}
+	started := make(chan result, 1)
+	go func() {
+		etcd, err := endpoint.Listen(kineCtx, endpoint.Config{
+			Listener:            "unix://" + socket,
+			Endpoint:            kineEndpoint,
+			WaitGroup:           d.stopped,
+			NotifyInterval:      5 * time.Second,
+			EmulatedETCDVersion: "3.6.11",
+			CompactInterval:     5 * time.Minute,
+			CompactTimeout:      5 * time.Second,
+			CompactMinRetain:    1000,
+			CompactBatchSize:    1000,
+			PollBatchSize:       500,
+		})
+		started <- result{etcd, err}
+	}()
+
+	// Listen goes on trying for minutes when the database refuses; a user should hear of it sooner.
+	timeout := time.NewTimer(connectTimeout)
+	defer timeout.Stop()
+	select {
+	case r := <-started:
+		if r.err != nil {
+			d.Stop()
+			return nil, explain(r.err)
+		}
+		d.Endpoint = r.etcd.Endpoints[0]
+		return d, nil
+	case <-timeout.C:
+		err = fmt.Errorf("the datastore did not accept a connection within %s: check the address, the user, the password and the database's name in --datastore (the log has the database's own words)", connectTimeout)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	cancel()
+	return nil, err
+}
+
+// Stop ends what Start started and waits for it. The API server must have been stopped before.
+func (d *Datastore) Stop() {
+	d.stop()
+	d.stopped.Wait()
+	d.remove()
+}
+
+// reachable connects to an external endpoint once, so that a wrong address is told at once and by name.
+func reachable(ctx context.Context, rawURL string) error {
+	hosts, err := hostsOf(rawURL)
+	if err != nil {
+		return err
+	}
+	var dialer net.Dialer
+	dialCtx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	var errs []error
+	for _, host := range hosts {
+		conn, err := dialer.DialContext(dialCtx, "tcp", host)
+		if err == nil {
+			return conn.Close()
+		}
+		errs = append(errs, err)
+	}
+	return fmt.Errorf("the datastore is not reachable: %w (start it, or correct --datastore)", errors.Join(errs...))
+}
+
+var defaultPorts = map[string]string{
+	"postgres": "5432", "postgresql": "5432", "mysql": "3306", "nats": "4222", "http": "2379", "https": "2379",
+}
+
+func hostsOf(rawURL string) ([]string, error) {
+	var hosts []string
+	for _, one := range strings.Split(rawURL, ",") {
+		// MySQL's own form is user:password@tcp(host:port)/database, which is no URL.
+		if _, rest, found := strings.Cut(one, "@tcp("); found {
+			address, _, _ := strings.Cut(rest, ")")
+			hosts = append(hosts, address)
+			continue
+		}
+		u, err := url.Parse(one)
+		if err != nil || u.Host == "" {
+			return nil, errors.New("the datastore's URL cannot be parsed: write it as scheme://user:password@host:port/database")
+		}
+		port := u.Port()
+		if port == "" {
+			port = defaultPorts[u.Scheme]
+		}
+		hosts = append(hosts, net.JoinHostPort(u.Hostname(), port))
+	}
+	return hosts, nil
+}

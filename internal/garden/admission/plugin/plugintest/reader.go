@@ -1,0 +1,45 @@
+// Package plugintest helps in tests of admission plugins.
+package plugintest
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Reader is a plugin.Reader over objects that a test put there. Field selectors are given to Fields.
+type Reader struct {
+	Objects map[schema.GroupResource][]runtime.Object
+	// Fields returns the selectable fields of an object; nil means that every selector matches.
+	Fields func(runtime.Object) fields.Set
+}
+
+// Get implements plugin.Reader.
+func (r Reader) Get(_ context.Context, resource schema.GroupResource, namespace, name string) (runtime.Object, error) {
+	for _, obj := range r.Objects[resource] {
+		if m, err := meta.Accessor(obj); err == nil && m.GetNamespace() == namespace && m.GetName() == name {
+			return obj, nil
+		}
+	}
+	return nil, apierrors.NewNotFound(resource, name)
+}
+
+// List implements plugin.Reader.
+func (r Reader) List(_ context.Context, resource schema.GroupResource, namespace string, selector fields.Selector) ([]runtime.Object, error) {
+	var found []runtime.Object
+	for _, obj := range r.Objects[resource] {
+		m, err := meta.Accessor(obj)
+		if err != nil || namespace != "" && m.GetNamespace() != namespace {
+			continue
+		}
+		if selector != nil && r.Fields != nil && !selector.Matches(r.Fields(obj)) {
+			continue
+		}
+		found = append(found, obj)
+	}
+	return found, nil
+}

@@ -1,0 +1,117 @@
+// Package apiserver puts the Gardener API groups into the garden's delegation chain: a server of their own between
+// kube-apiserver and aggregator, with storage, admission and OpenAPI. It may import registry, admission, scheme and
+// controlplane.
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "github.com/gardener/gardener/pkg/apis/core/v1"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/kubernetes"
+	openapicommon "k8s.io/kube-openapi/pkg/common"
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane"
+	gardenadmission "github.com/gardenlite/gardenlite/internal/garden/admission"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/apiserver/openapi"
+	"github.com/gardenlite/gardenlite/internal/garden/registry"
+	"github.com/gardenlite/gardenlite/internal/garden/scheme"
+)
+
+// Extension serves the Gardener API groups.
+type Extension struct {
+	// Clock is the landscape's.
+	Clock clock.PassiveClock
+}
+
+var _ controlplane.Extension = Extension{}
+
+// Scheme implements controlplane.Extension.
+func (Extension) Scheme() *runtime.Scheme { return scheme.Scheme }
+
+// OpenAPIDefinitions implements controlplane.Extension.
+func (Extension) OpenAPIDefinitions(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {
+	return openapi.GetOpenAPIDefinitions(ref)
+}
+
+// Priorities implements controlplane.Extension. They are those that Gardener registers its APIServices with.
+func (Extension) Priorities() map[schema.GroupVersion]controlplaneapiserver.APIServicePriority {
+	return map[schema.GroupVersion]controlplaneapiserver.APIServicePriority{
+		corev1.SchemeGroupVersion:                 {Group: 9997, Version: 10},
+		corev1beta1.SchemeGroupVersion:            {Group: 10000, Version: 20},
+		seedmanagementv1alpha1.SchemeGroupVersion: {Group: 9900, Version: 10},
+		operationsv1alpha1.SchemeGroupVersion:     {Group: 9800, Version: 10},
+		securityv1alpha1.SchemeGroupVersion:       {Group: 9700, Version: 10},
+	}
+}
+
+// New implements controlplane.Extension.
+func (e Extension) New(in controlplane.ExtensionInput) (*genericapiserver.GenericAPIServer, error) {
+	var err error
+	if in.Etcd.StorageConfig.Codec, in.Etcd.StorageConfig.EncodeVersioner, err = storageCodec(); err != nil {
+		return nil, err
+	}
+	if err := in.Etcd.ApplyTo(&in.Generic); err != nil {
+		return nil, fmt.Errorf("setting up the storage of the Gardener API: %w", err)
+	}
+	groups, reader, err := registry.New(in.Generic.RESTOptionsGetter)
+	if err != nil {
+		return nil, fmt.Errorf("making the storage of the Gardener API: %w", err)
+	}
+	if in.Generic.AdmissionControl, err = e.admissionChain(in, reader); err != nil {
+		return nil, err
+	}
+	server, err := in.Generic.Complete(in.Informers).New("gardener-apiserver", in.Delegate)
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range groups {
+		info := genericapiserver.NewDefaultAPIGroupInfo(group.Name, scheme.Scheme, scheme.ParameterCodec, scheme.Codecs)
+		info.VersionedResourcesStorageMap = group.Versions
+		if err := server.InstallAPIGroup(&info); err != nil {
+			return nil, fmt.Errorf("installing the API group %s: %w", group.Name, err)
+		}
+	}
+	return server, nil
+}
+
+// admissionChain is Gardener's plugins, then those that Kubernetes has for every resource: webhooks, policies, quota.
+func (e Extension) admissionChain(in controlplane.ExtensionInput, reader plugin.Reader) (admission.Interface, error) {
+	kube, err := kubernetes.NewForConfig(in.Generic.LoopbackClientConfig)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the admission plugins: %w", err)
+	}
+	plugins, err := gardenadmission.New(plugin.Dependencies{
+		Reader:     reader,
+		Kube:       kube,
+		Namespaces: in.Informers.Core().V1().Namespaces().Lister(),
+		Authorizer: in.Generic.Authorization.Authorizer,
+		Clock:      e.Clock,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the admission plugins: %w", err)
+	}
+	return admission.NewChainHandler(admissionmetrics.WithStepMetrics(plugins), in.Generic.AdmissionControl), nil
+}
+
+// storageCodec stores objects as protobuf, in the first version of their group in scheme.GroupVersions.
+func storageCodec() (runtime.Codec, runtime.GroupVersioner, error) {
+	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	if !ok {
+		return nil, nil, errors.New("the Gardener API's types have no protobuf form")
+	}
+	versions := schema.GroupVersions(scheme.GroupVersions)
+	return scheme.Codecs.CodecForVersions(info.Serializer, scheme.Codecs.UniversalDeserializer(), versions, runtime.InternalGroupVersioner), versions, nil
+}

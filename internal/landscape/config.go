@@ -1,0 +1,183 @@
+package landscape
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/datastore"
+)
+
+const (
+	// DefaultName is the name of a landscape that is not given one.
+	DefaultName = "default"
+	// DefaultPort is the port of the garden's API server.
+	DefaultPort = 6443
+	// DefaultBindAddress keeps the landscape on this machine.
+	DefaultBindAddress = "127.0.0.1"
+	// DefaultReadyTimeout is how long a start may take.
+	DefaultReadyTimeout = 2 * time.Minute
+)
+
+// Config is what a landscape is started with.
+type Config struct {
+	// Name tells landscapes apart: at most 40 characters, a DNS label.
+	Name string
+	// Dir is the state directory, DefaultDir(Name) if empty.
+	Dir string
+	// BindAddress and Port are where the garden's API server listens. Port 0 takes a free one, and the same one again at
+	// the next start if it is still free.
+	BindAddress string
+	Port        int
+	// Seeds is how many seeds are started.
+	Seeds int
+	// Datastore is sqlite, memory or an endpoint.
+	Datastore string
+	// Apply are folders or files with manifests that are applied once the landscape is ready.
+	Apply []string
+	// Controllers selects controllers as kube-controller-manager's flag does: "*", "name", "-name".
+	Controllers []string
+	// ReadyTimeout is how long the start may take.
+	ReadyTimeout time.Duration
+	// Log takes the log; the file gardenlite.log in the state directory if nil.
+	Log io.Writer
+	// LogFormat is text or json.
+	LogFormat string
+	// Verbose writes the log to standard error as well.
+	Verbose bool
+	// Clock is the landscape's clock; the system's if nil.
+	Clock clock.WithTicker
+	// OnEvent is told of every step of the start. Called from one goroutine at a time.
+	OnEvent func(Event)
+}
+
+// Event is a step of the start.
+type Event struct {
+	// Name of the step, for people.
+	Name string `json:"name"`
+	// Done says that the step has ended.
+	Done bool `json:"done,omitempty"`
+	// Took is how long it took, if it has ended.
+	Took time.Duration `json:"took,omitempty"`
+	// Error says why it failed, if it did.
+	Error string `json:"error,omitempty"`
+}
+
+var nameForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
+
+// Complete fills in defaults and checks the values.
+func (c *Config) Complete() error {
+	if c.Name == "" {
+		c.Name = DefaultName
+	}
+	if c.Dir == "" {
+		dir, err := DefaultDir(c.Name)
+		if err != nil {
+			return err
+		}
+		c.Dir = dir
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	c.Dir = dir
+	if c.BindAddress == "" {
+		c.BindAddress = DefaultBindAddress
+	}
+	if c.ReadyTimeout == 0 {
+		c.ReadyTimeout = DefaultReadyTimeout
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.OnEvent == nil {
+		c.OnEvent = func(Event) {}
+	}
+	return c.validate()
+}
+
+func (c *Config) validate() error {
+	var errs []error
+	if !nameForm.MatchString(c.Name) {
+		errs = append(errs, fmt.Errorf("--name %q: at most 40 lower case letters, digits and dashes, beginning and ending with a letter or digit", c.Name))
+	}
+	if c.Port < 0 || c.Port > 65535 {
+		errs = append(errs, fmt.Errorf("--port %d: a port is between 1 and 65535, or 0 for a free one", c.Port))
+	}
+	if net.ParseIP(c.BindAddress) == nil {
+		errs = append(errs, fmt.Errorf("--bind-address %q: not an IP address", c.BindAddress))
+	}
+	if c.Seeds < 0 || c.Seeds > 100 {
+		errs = append(errs, fmt.Errorf("--seeds %d: between 0 and 100", c.Seeds))
+	}
+	if c.ReadyTimeout < 0 {
+		errs = append(errs, fmt.Errorf("--ready-timeout %s: must not be negative", c.ReadyTimeout))
+	}
+	if c.LogFormat != "" && c.LogFormat != "text" && c.LogFormat != "json" {
+		errs = append(errs, fmt.Errorf("--log-format %q: text or json", c.LogFormat))
+	}
+	if err := (datastore.Config{Endpoint: c.Datastore}).Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("--datastore: %w", err))
+	}
+	for _, path := range c.Apply {
+		if _, err := os.Stat(path); err != nil {
+			errs = append(errs, fmt.Errorf("--apply: %w", err))
+		}
+	}
+	if len(errs) > 0 {
+		return &UsageError{errors.Join(errs...)}
+	}
+	return nil
+}
+
+// UsageError says that a value the user gave is wrong.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// DefaultDir is the state directory of a landscape: below XDG_STATE_HOME, else below ~/.local/state.
+func DefaultDir(name string) (string, error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // the XDG specification has relative paths ignored
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("there is no home directory for the landscape's data: choose a directory with --data-dir: %w", err)
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "gardenlite", name), nil
+}
+
+// prepareDir makes the state directory, for its owner alone.
+func prepareDir(dir string) error {
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.Chmod(dir, 0o700)
+	}
+	if err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(dir, ".probe"); err == nil {
+			_ = probe.Close()
+			err = os.Remove(probe.Name())
+		}
+	}
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("the disk of %s is full: make room, or choose another place with --data-dir", dir)
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%s cannot be written by this user: correct its permissions, or choose another place with --data-dir: %w", dir, err)
+	case err != nil:
+		return fmt.Errorf("making the state directory: %w (choose another place with --data-dir)", err)
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package landscape
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// The control socket's paths. Whoever can open the socket owns the state directory, so nothing more is asked.
+const (
+	statusPath = "/status"
+	stopPath   = "/stop"
+)
+
+// control answers on the control socket.
+type control struct {
+	server *http.Server
+	done   chan struct{}
+}
+
+func startControl(socket string, status func(collect bool) Status, stop func()) (*control, error) {
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("removing an old control socket: %w", err)
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("opening the control socket: %w", err)
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		_ = listener.Close()
+		return nil, fmt.Errorf("keeping the control socket from others: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(status(r.URL.Query().Has("collect")))
+	})
+	mux.HandleFunc("POST "+stopPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusAccepted)
+		stop()
+	})
+	c := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		_ = c.server.Serve(listener)
+	}()
+	return c, nil
+}
+
+func (c *control) stop() {
+	_ = c.server.Close()
+	<-c.done
+}
+
+// Client talks to the process that holds a landscape.
+type Client struct {
+	run  *Run
+	http *http.Client
+}
+
+// Connect returns a client for the process that holds the landscape, or ErrNotRunning.
+func Connect(dir string) (*Client, error) {
+	isHeld, err := held(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !isHeld {
+		return nil, ErrNotRunning
+	}
+	run, err := ReadRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", run.Control)
+		},
+	}
+	return &Client{run: run, http: &http.Client{Transport: transport}}, nil
+}
+
+// Status asks for the status; with collect, after a garbage collection.
+func (c *Client) Status(ctx context.Context, collect bool) (*Status, error) {
+	path := statusPath
+	if collect {
+		path += "?collect"
+	}
+	response, err := c.do(ctx, http.MethodGet, path)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	status := &Status{}
+	if err := json.NewDecoder(response.Body).Decode(status); err != nil {
+		return nil, fmt.Errorf("reading the landscape's status: %w", err)
+	}
+	return status, nil
+}
+
+// Stop asks the process to end. It does not wait.
+func (c *Client) Stop(ctx context.Context) error {
+	response, err := c.do(ctx, http.MethodPost, stopPath)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+func (c *Client) do(ctx context.Context, method, path string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://gardenlite"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("process %d holds the landscape but does not answer: %w", c.run.PID, err)
+	}
+	return response, nil
+}
+
+// WaitReady returns when the landscape is ready, or an error when it ends or the context does.
+func WaitReady(ctx context.Context, dir string) (*Status, error) {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		client, err := Connect(dir)
+		if err == nil {
+			var status *Status
+			if status, err = client.Status(ctx, false); err == nil && status.State == StateReady {
+				return status, nil
+			}
+		} else if errors.Is(err, ErrNotRunning) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the landscape is not ready: %w", errors.Join(ctx.Err(), err))
+		case <-ticker.C:
+		}
+	}
+}
+
+// WaitStopped returns when no process holds the landscape any more.
+func WaitStopped(ctx context.Context, dir string) error {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if isHeld, err := held(dir); err != nil || !isHeld {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the landscape has not stopped: %w", ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package landscape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/datastore"
+	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/garden"
+	"github.com/gardenlite/gardenlite/internal/version"
+)
+
+const gardenCluster = "garden"
+
+// Landscape is a running landscape, held by this process.
+type Landscape struct {
+	cfg    Config
+	board  board
+	garden *garden.Garden
+
+	// stop ends the landscape; done is closed when everything has ended, and err says why if it was not asked for.
+	stop func()
+	done chan struct{}
+	err  error
+
+	// closers are what was started, undone in reverse order.
+	closers []func() error
+}
+
+// Start takes the landscape's directory, starts everything and returns when it is ready. The context covers the start
+// only. If it fails, everything is stopped again. ErrLocked says that another process holds the landscape.
+func Start(ctx context.Context, cfg Config) (*Landscape, error) {
+	if err := cfg.Complete(); err != nil {
+		return nil, err
+	}
+	if cfg.Seeds > 0 {
+		return nil, &UsageError{fmt.Errorf("--seeds %d: seeds are not there yet; use --seeds 0", cfg.Seeds)}
+	}
+	stopping := make(chan struct{})
+	l := &Landscape{cfg: cfg, done: make(chan struct{}), stop: sync.OnceFunc(func() { close(stopping) })}
+
+	startCtx, cancel := context.WithTimeout(ctx, cfg.ReadyTimeout)
+	defer cancel()
+	go func() { // a stop that is asked for during the start ends the start
+		select {
+		case <-stopping:
+			cancel()
+		case <-startCtx.Done():
+		}
+	}()
+	if err := l.start(startCtx); err != nil {
+		l.board.update(func(s *Status) { s.State = StateFailed })
+		klog.Background().Error(err, "The landscape did not start")
+		return nil, l.explainStart(startCtx, errors.Join(err, l.close()))
+	}
+	go l.run(stopping)
+	return l, nil
+}
+
+func (l *Landscape) explainStart(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("not ready within %s (--ready-timeout): %w; the log has more: %s", l.cfg.ReadyTimeout, err, l.logPath())
+	}
+	return err
+}
+
+func (l *Landscape) start(ctx context.Context) error {
+	begin := time.Now()
+	if err := prepareDir(l.cfg.Dir); err != nil {
+		return err
+	}
+	if err := l.takeLock(); err != nil {
+		return err
+	}
+	logs, err := startLogging(&l.cfg)
+	if err != nil {
+		return err
+	}
+	l.onClose(logs.Close)
+	run, err := l.announce()
+	if err != nil {
+		return err
+	}
+	if err := l.startGarden(ctx, run); err != nil {
+		return err
+	}
+	if err := l.applyManifests(ctx); err != nil {
+		return err
+	}
+	l.board.update(func(s *Status) {
+		s.State = StateReady
+		s.ReadyAfter = time.Since(begin)
+	})
+	return nil
+}
+
+// takeLock is refused while another process holds the landscape.
+func (l *Landscape) takeLock() error {
+	held, err := lock(l.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	l.onClose(held.Unlock)
+	return nil
+}
+
+// announce opens the control socket and writes run.json, so that other commands find this process from now on.
+func (l *Landscape) announce() (*Run, error) {
+	previous, err := ReadRun(l.cfg.Dir)
+	if err != nil && !errors.Is(err, ErrNotRunning) {
+		klog.Background().Error(err, "Could not read what the last process left; going on without")
+	}
+	if previous != nil && l.cfg.Port == 0 {
+		l.cfg.Port = freePort(l.cfg.BindAddress, previous.Port)
+	}
+	if previous != nil && previous.Datastore != "" && previous.Datastore != datastoreKind(l.cfg.Datastore) && l.dataIsLocal(previous) {
+		return nil, fmt.Errorf("this landscape's data is in %s, not in %s: use the same --datastore, another --name, or start anew with \"gardenlite reset\"",
+			previous.Datastore, datastoreKind(l.cfg.Datastore))
+	}
+	socket, remove, err := fsutil.SocketPath(l.cfg.Dir, controlSocket)
+	if err != nil {
+		return nil, err
+	}
+	l.onClose(func() error { remove(); return nil })
+	run := &Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), Control: socket, Datastore: datastoreKind(l.cfg.Datastore)}
+	l.board.update(func(s *Status) {
+		*s = Status{Run: *run, Dir: l.cfg.Dir, State: StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
+	})
+	server, err := startControl(socket, l.board.snapshot, l.stop)
+	if err != nil {
+		return nil, err
+	}
+	l.onClose(func() error { server.stop(); return nil })
+	return run, writeRun(l.cfg.Dir, run)
+}
+
+func (l *Landscape) dataIsLocal(previous *Run) bool {
+	_, err := os.Stat(filepath.Join(l.cfg.Dir, dataFolder, gardenCluster, datastore.FileName))
+	return err == nil && previous.Datastore == datastore.SQLite
+}
+
+func (l *Landscape) startGarden(ctx context.Context, run *Run) error {
+	l.board.component(gardenCluster, StateStarting, "")
+	g, err := garden.Start(ctx, garden.Config{
+		PKIDir:      filepath.Join(l.cfg.Dir, pkiFolder, gardenCluster),
+		DataDir:     filepath.Join(l.cfg.Dir, dataFolder, gardenCluster),
+		Datastore:   l.cfg.Datastore,
+		Prefix:      l.prefix(gardenCluster),
+		BindAddress: l.cfg.BindAddress,
+		Port:        l.cfg.Port,
+		Controllers: l.cfg.Controllers,
+		Clock:       l.cfg.Clock,
+		OnPhase:     func(name string, took time.Duration) { l.step("garden: "+name, took) },
+	})
+	if err != nil {
+		return fmt.Errorf("starting the garden: %w", err)
+	}
+	l.garden = g
+	l.onClose(func() error {
+		l.board.component(gardenCluster, StateStopping, "")
+		return g.Stop()
+	})
+	run.URL, run.Port = g.Server().URL(), g.Server().Port()
+	if err := writeRun(l.cfg.Dir, run); err != nil {
+		return err
+	}
+	kubeconfig, err := g.AdminKubeconfig("gardenlite-" + l.cfg.Name)
+	if err != nil {
+		return err
+	}
+	if err := fsutil.WriteFile(l.KubeconfigPath(), kubeconfig, 0o600); err != nil {
+		return err
+	}
+	l.board.component(gardenCluster, StateReady, "")
+	l.board.update(func(s *Status) {
+		s.Run = *run
+		s.Clusters = append(s.Clusters, Cluster{Kind: "garden", Name: gardenCluster, URL: run.URL, Port: run.Port,
+			KubernetesVersion: controlplane.KubernetesVersion, State: StateReady})
+	})
+	return nil
+}
+
+func (l *Landscape) applyManifests(ctx context.Context) error {
+	begin := time.Now()
+	if err := l.garden.ApplyDefaultLandscape(ctx); err != nil {
+		return fmt.Errorf("creating the default landscape: %w", err)
+	}
+	l.step("default landscape", time.Since(begin))
+	for _, path := range l.cfg.Apply {
+		begin = time.Now()
+		if err := l.garden.ApplyPath(ctx, path); err != nil {
+			return fmt.Errorf("--apply %s: %w", path, err)
+		}
+		l.step("apply "+filepath.Base(path), time.Since(begin))
+	}
+	return nil
+}
+
+func (l *Landscape) step(name string, took time.Duration) {
+	event := Event{Name: name, Done: true, Took: took}
+	l.board.update(func(s *Status) { s.Phases = append(s.Phases, event) })
+	l.cfg.OnEvent(event)
+}
+
+// run waits until the landscape is stopped, or something it cannot do without ends by itself.
+func (l *Landscape) run(stopping <-chan struct{}) {
+	defer close(l.done)
+	select {
+	case <-stopping:
+	case <-l.garden.Done():
+		l.err = fmt.Errorf("the garden ended by itself: %w", l.garden.Err())
+		klog.Background().Error(l.err, "Stopping the landscape")
+	}
+	l.board.update(func(s *Status) { s.State = StateStopping })
+	if err := l.close(); err != nil && l.err == nil {
+		l.err = err
+	}
+}
+
+func (l *Landscape) onClose(f func() error) { l.closers = append(l.closers, f) }
+
+func (l *Landscape) close() error {
+	var errs []error
+	for len(l.closers) > 0 {
+		last := len(l.closers) - 1
+		errs = append(errs, l.closers[last]())
+		l.closers = l.closers[:last]
+	}
+	return errors.Join(errs...)
+}
+
+// Stop ends the landscape and waits for it.
+func (l *Landscape) Stop() error {
+	l.stop()
+	<-l.done
+	return l.err
+}
+
+// Done is closed when the landscape has ended.
+func (l *Landscape) Done() <-chan struct{} { return l.done }
+
+// Err says why the landscape ended, if it was not stopped. Call it after Done.
+func (l *Landscape) Err() error { return l.err }
+
+// Status is the landscape's status now.
+func (l *Landscape) Status() Status { return l.board.snapshot(false) }
+
+// Garden is the garden cluster.
+func (l *Landscape) Garden() *garden.Garden { return l.garden }
+
+// KubeconfigPath is the file with the administrator's kubeconfig for the garden.
+func (l *Landscape) KubeconfigPath() string { return filepath.Join(l.cfg.Dir, kubeconfigFile) }
+
+func (l *Landscape) logPath() string {
+	if l.cfg.Log != nil {
+		return ""
+	}
+	return filepath.Join(l.cfg.Dir, logFile)
+}
+
+// prefix keeps clusters and landscapes apart that share a datastore.
+func (l *Landscape) prefix(cluster string) string {
+	if !(datastore.Config{Endpoint: l.cfg.Datastore}).Shared() {
+		return ""
+	}
+	return "/gardenlite/" + l.cfg.Name + "/" + cluster
+}
+
+// datastoreKind is what can be said of a datastore without its password.
+func datastoreKind(endpoint string) string {
+	kind, _, _ := strings.Cut(endpoint, "://")
+	if kind == "" {
+		return datastore.SQLite
+	}
+	return kind
+}

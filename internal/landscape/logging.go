@@ -1,0 +1,66 @@
+package landscape
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/go-logr/logr"
+	"github.com/sirupsen/logrus"
+	"gopkg.in/natefinch/lumberjack.v2"
+	"k8s.io/klog/v2"
+)
+
+const (
+	logMegabytes = 20
+	logBackups   = 3
+)
+
+// startLogging sends the logs of everything in the process (Kubernetes' klog, kine's logrus, our own logr through klog)
+// to one place. The process has one log, so with several landscapes in one process the last one started has it.
+func startLogging(cfg *Config) (io.Closer, error) {
+	var out io.Writer = cfg.Log
+	var closer io.Closer = io.NopCloser(nil)
+	if out == nil {
+		name := filepath.Join(cfg.Dir, logFile)
+		// lumberjack makes new files 0600, and keeps the mode of one that is there.
+		file := &lumberjack.Logger{Filename: name, MaxSize: logMegabytes, MaxBackups: logBackups}
+		out, closer = file, file
+	}
+	if cfg.Verbose {
+		out = io.MultiWriter(out, os.Stderr)
+	}
+	var handler slog.Handler
+	if cfg.LogFormat == "json" {
+		handler = slog.NewJSONHandler(out, nil)
+	} else {
+		handler = slog.NewTextHandler(out, nil)
+	}
+	klog.SetLogger(logr.FromSlogHandler(handler))
+	slog.SetDefault(slog.New(handler))
+
+	logrus.SetOutput(io.Discard)
+	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{})
+	logrus.AddHook(logrusHook{logger: slog.New(handler).With("logger", "kine")})
+	return closer, nil
+}
+
+// logrusHook hands kine's log on. Kine logs SQL and values only at its trace level, which is off.
+type logrusHook struct{ logger *slog.Logger }
+
+func (logrusHook) Levels() []logrus.Level {
+	return []logrus.Level{logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel, logrus.WarnLevel, logrus.InfoLevel}
+}
+
+func (h logrusHook) Fire(entry *logrus.Entry) error {
+	level := slog.LevelInfo
+	switch entry.Level {
+	case logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel:
+		level = slog.LevelError
+	case logrus.WarnLevel:
+		level = slog.LevelWarn
+	}
+	h.logger.Log(entry.Context, level, entry.Message)
+	return nil
+}

@@ -1,0 +1,138 @@
+package landscape
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/gardenlite/gardenlite/internal/fsutil"
+)
+
+// The files of a state directory.
+const (
+	lockFile       = "lock"
+	runFile        = "run.json"
+	kubeconfigFile = "kubeconfig"
+	logFile        = "gardenlite.log"
+	controlSocket  = "control.sock"
+	pkiFolder      = "pki"
+	dataFolder     = "data"
+)
+
+// ErrLocked says that another process holds the landscape.
+var ErrLocked = errors.New("another process holds this landscape")
+
+// ErrNotRunning says that no process holds the landscape.
+var ErrNotRunning = errors.New("the landscape is not running")
+
+// Run is what run.json says of the process that holds the landscape, or held it last.
+type Run struct {
+	Name      string    `json:"name"`
+	PID       int       `json:"pid"`
+	Version   string    `json:"version"`
+	StartedAt time.Time `json:"startedAt"`
+	// URL is the garden's API server; Port is taken again at the next start with --port 0.
+	URL  string `json:"url,omitempty"`
+	Port int    `json:"port,omitempty"`
+	// Control is the path of the control socket.
+	Control string `json:"control"`
+	// Datastore is what the data was written with: sqlite, memory, or the scheme of an endpoint.
+	Datastore string `json:"datastore"`
+}
+
+// lock takes the landscape, or returns ErrLocked.
+func lock(dir string) (*flock.Flock, error) {
+	l := flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
+	locked, err := l.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("locking the landscape: %w", err)
+	}
+	if !locked {
+		return nil, ErrLocked
+	}
+	return l, nil
+}
+
+// ReadRun reads run.json of a landscape.
+func ReadRun(dir string) (*Run, error) {
+	data, err := os.ReadFile(filepath.Join(dir, runFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotRunning
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the landscape's state: %w", err)
+	}
+	run := &Run{}
+	if err := json.Unmarshal(data, run); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, runFile), err)
+	}
+	return run, nil
+}
+
+func writeRun(dir string, run *Run) error {
+	data, err := json.MarshalIndent(run, "", "  ")
+	if err != nil {
+		return err
+	}
+	return fsutil.WriteFile(filepath.Join(dir, runFile), append(data, '\n'), 0o600)
+}
+
+// held says whether a process holds the landscape now.
+func held(dir string) (bool, error) {
+	if _, err := os.Stat(filepath.Join(dir, lockFile)); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	l, err := lock(dir)
+	if errors.Is(err, ErrLocked) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, l.Unlock()
+}
+
+// Reset deletes a landscape's data. It is refused while a process holds the landscape, and for a directory that does
+// not look like a landscape's.
+func Reset(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the state directory: %w", err)
+	}
+	if len(entries) == 0 {
+		return os.Remove(dir)
+	}
+	if _, err := os.Stat(filepath.Join(dir, lockFile)); err != nil {
+		return fmt.Errorf("%s is not the state directory of a landscape; nothing was deleted", dir)
+	}
+	l, err := lock(dir)
+	if errors.Is(err, ErrLocked) {
+		return fmt.Errorf("%w: stop it first with \"gardenlite down\"", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer l.Unlock() //nolint:errcheck // the file is gone
+	for _, name := range []string{dataFolder, pkiFolder, kubeconfigFile, runFile, controlSocket} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("deleting the landscape's data: %w", err)
+		}
+	}
+	logs, _ := filepath.Glob(filepath.Join(dir, "gardenlite*.log*"))
+	for _, name := range append(logs, filepath.Join(dir, lockFile)) {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("deleting the landscape's data: %w", err)
+		}
+	}
+	_ = os.Remove(dir) // stays if the user keeps something of his own in it
+	return nil
+}

@@ -1,0 +1,99 @@
+package landscape
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// States of a landscape and of what it consists of.
+const (
+	StateStarting = "Starting"
+	StateReady    = "Ready"
+	StateStopping = "Stopping"
+	StateStopped  = "Stopped"
+	StateFailed   = "Failed"
+)
+
+// Status is what a running landscape says of itself.
+type Status struct {
+	Run        `json:",inline"`
+	Dir        string      `json:"dir"`
+	State      string      `json:"state"`
+	Kubeconfig string      `json:"kubeconfig"`
+	Log        string      `json:"log,omitempty"`
+	Clusters   []Cluster   `json:"clusters"`
+	Components []Component `json:"components"`
+	Phases     []Event     `json:"phases"`
+	// ReadyAfter is how long the start took.
+	ReadyAfter time.Duration `json:"readyAfter,omitempty"`
+	Memory     Memory        `json:"memory"`
+	Goroutines int           `json:"goroutines"`
+}
+
+// Cluster is one API server of the landscape.
+type Cluster struct {
+	Kind              string `json:"kind"`
+	Name              string `json:"name"`
+	URL               string `json:"url"`
+	Port              int    `json:"port"`
+	KubernetesVersion string `json:"kubernetesVersion"`
+	State             string `json:"state"`
+	Message           string `json:"message,omitempty"`
+}
+
+// Component is a part of the process.
+type Component struct {
+	Name    string `json:"name"`
+	State   string `json:"state"`
+	Message string `json:"message,omitempty"`
+}
+
+// Memory is in bytes.
+type Memory struct {
+	Resident uint64 `json:"resident"`
+	LiveHeap uint64 `json:"liveHeap"`
+}
+
+// board keeps the status while the process runs.
+type board struct {
+	mu     sync.Mutex
+	status Status
+}
+
+func (b *board) update(change func(*Status)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change(&b.status)
+}
+
+func (b *board) component(name, state, message string) {
+	b.update(func(s *Status) {
+		for i := range s.Components {
+			if s.Components[i].Name == name {
+				s.Components[i] = Component{Name: name, State: state, Message: message}
+				return
+			}
+		}
+		s.Components = append(s.Components, Component{Name: name, State: state, Message: message})
+	})
+}
+
+// snapshot is the status now. With collect, garbage is collected before, so that LiveHeap is what its name says.
+func (b *board) snapshot(collect bool) Status {
+	if collect {
+		debug.FreeOSMemory()
+	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.status
+	s.Clusters = append([]Cluster{}, s.Clusters...)
+	s.Components = append([]Component{}, s.Components...)
+	s.Phases = append([]Event{}, s.Phases...)
+	s.Memory = Memory{Resident: residentMemory(&stats), LiveHeap: stats.HeapAlloc}
+	s.Goroutines = runtime.NumGoroutine()
+	return s
+}

@@ -12,7 +12,7 @@ UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS)) github.com/gardenl
 all: build
 
 build: ## bin/gardenlite
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/gardenlite ./cmd/gardenlite
+	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/gardenlite ./cmd/gardenlite
 
 up: build ## starts a landscape in the foreground
 	$(BIN)/gardenlite up

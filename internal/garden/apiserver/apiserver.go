@@ -66,7 +66,7 @@ func (e Extension) New(in controlplane.ExtensionInput) (*genericapiserver.Generi
 	if err := in.Etcd.ApplyTo(&in.Generic); err != nil {
 		return nil, fmt.Errorf("setting up the storage of the Gardener API: %w", err)
 	}
-	groups, reader, err := registry.New(in.Generic.RESTOptionsGetter)
+	groups, reader, err := registry.New(in.Generic.RESTOptionsGetter, e.Clock)
 	if err != nil {
 		return nil, fmt.Errorf("making the storage of the Gardener API: %w", err)
 	}

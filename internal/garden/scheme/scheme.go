@@ -1,5 +1,5 @@
 // Package scheme holds the one scheme of the Gardener API groups that the garden serves, in their internal and
-// versioned forms, and its codecs. It may import nothing but the API module and apimachinery.
+// versioned forms, and its codecs. It may import the API modules only.
 package scheme
 
 import (
@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	autoscalinginstall "k8s.io/kubernetes/pkg/apis/autoscaling/install"
 )
 
 var (
@@ -44,6 +45,7 @@ func init() {
 	securityinstall.Install(Scheme)
 	seedmanagementinstall.Install(Scheme)
 	authenticationinstall.Install(Scheme)
+	autoscalinginstall.Install(Scheme) // for the scale subresource of ManagedSeedSets
 
 	for _, gv := range append(GroupVersions, authenticationv1alpha1.SchemeGroupVersion) {
 		metav1.AddToGroupVersion(Scheme, gv)

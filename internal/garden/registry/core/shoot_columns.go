@@ -1,0 +1,91 @@
+package core
+
+import (
+	"fmt"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+)
+
+type shootColumn = resource.Column[*gardencore.Shoot]
+
+func shootColumns() []shootColumn {
+	columns := []shootColumn{
+		{Name: "CloudProfile", About: "The CloudProfile or NamespacedCloudProfile.", Value: shootCloudProfile},
+		{Name: "Provider", About: "The provider type.", Value: func(s *gardencore.Shoot) any { return s.Spec.Provider.Type }},
+		{Name: "Region", About: "The region.", Value: func(s *gardencore.Shoot) any { return s.Spec.Region }},
+		{Name: "Seed", About: "The seed that runs the control plane.", Wide: true, Value: func(s *gardencore.Shoot) any { return ptr.Deref(s.Spec.SeedName, resource.None) }},
+		{Name: "K8S Version", About: "The Kubernetes version.", Value: func(s *gardencore.Shoot) any { return s.Spec.Kubernetes.Version }},
+		{Name: "Hibernation", About: "Whether the cluster sleeps.", Value: shootHibernation},
+		{Name: "Last Operation", About: "What is, or was last, done to the cluster.", Value: func(s *gardencore.Shoot) any { return lastOperation(s.Status.LastOperation) }},
+		{Name: "Status", About: "The cluster's health as a whole.", Value: func(s *gardencore.Shoot) any {
+			if status := s.Labels[v1beta1constants.ShootStatus]; status != "" {
+				return status
+			}
+			return resource.Pending
+		}},
+		{Name: "Purpose", About: "What the cluster is for.", Wide: true, Value: func(s *gardencore.Shoot) any { return ptr.Deref(s.Spec.Purpose, resource.None) }},
+		{Name: "Gardener Version", About: "The version of the gardenlet that reconciled it last.", Wide: true, Value: func(s *gardencore.Shoot) any {
+			if version := s.Status.Gardener.Version; version != "" {
+				return version
+			}
+			return resource.Unknown
+		}},
+	}
+	for _, c := range []struct {
+		name      string
+		condition gardencore.ConditionType
+	}{
+		{"APIServer", gardencore.ShootAPIServerAvailable},
+		{"Control", gardencore.ShootControlPlaneHealthy},
+		{"Observability", gardencore.ShootObservabilityComponentsHealthy},
+		{"Nodes", gardencore.ShootEveryNodeReady},
+		{"System", gardencore.ShootSystemComponentsHealthy},
+	} {
+		columns = append(columns, shootColumn{Name: c.name, About: "Condition " + string(c.condition) + ".", Wide: true,
+			Value: func(s *gardencore.Shoot) any { return conditionStatus(s.Status.Conditions, c.condition) }})
+	}
+	return columns
+}
+
+func shootCloudProfile(s *gardencore.Shoot) any {
+	ref := s.Spec.CloudProfile
+	switch {
+	case ref == nil:
+		return ptr.Deref(s.Spec.CloudProfileName, "")
+	case ref.Kind == v1beta1constants.CloudProfileReferenceKindNamespacedCloudProfile:
+		return s.Namespace + "/" + ref.Name
+	}
+	return ref.Name
+}
+
+func shootHibernation(s *gardencore.Shoot) any {
+	switch wanted, is := hibernationEnabled(s), s.Status.IsHibernated; {
+	case wanted && is:
+		return "Hibernated"
+	case wanted:
+		return "Hibernating"
+	case is:
+		return "Waking Up"
+	}
+	return "Awake"
+}
+
+func lastOperation(op *gardencore.LastOperation) any {
+	if op == nil {
+		return resource.Pending
+	}
+	return fmt.Sprintf("%s %s (%d%%)", op.Type, op.State, op.Progress)
+}
+
+func conditionStatus(conditions []gardencore.Condition, kind gardencore.ConditionType) any {
+	for _, condition := range conditions {
+		if condition.Type == kind {
+			return string(condition.Status)
+		}
+	}
+	return resource.Unknown
+}

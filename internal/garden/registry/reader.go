@@ -1,0 +1,70 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+)
+
+// Reader reads the objects as they are stored, in their internal version.
+type Reader struct {
+	stores map[schema.GroupResource]*resource.Store
+}
+
+var _ plugin.Reader = &Reader{}
+
+func newReader(groups []Group) *Reader {
+	r := &Reader{stores: map[schema.GroupResource]*resource.Store{}}
+	for _, group := range groups {
+		for _, storage := range group.Versions {
+			for path, s := range storage {
+				if store, ok := s.(*resource.Store); ok && !strings.Contains(path, "/") {
+					r.stores[schema.GroupResource{Group: group.Name, Resource: path}] = store
+				}
+			}
+		}
+	}
+	return r
+}
+
+// Get implements plugin.Reader.
+func (r *Reader) Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (runtime.Object, error) {
+	store, err := r.store(gr)
+	if err != nil {
+		return nil, err
+	}
+	return store.Get(genericapirequest.WithNamespace(ctx, namespace), name, &metav1.GetOptions{})
+}
+
+// List implements plugin.Reader. It is as consistent as a list of a client: the watch cache answers it when it has seen
+// what the datastore has.
+func (r *Reader) List(ctx context.Context, gr schema.GroupResource, namespace string, selector fields.Selector) ([]runtime.Object, error) {
+	store, err := r.store(gr)
+	if err != nil {
+		return nil, err
+	}
+	list, err := store.List(genericapirequest.WithNamespace(ctx, namespace), &metainternalversion.ListOptions{FieldSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	return meta.ExtractList(list)
+}
+
+func (r *Reader) store(gr schema.GroupResource) (*resource.Store, error) {
+	store, ok := r.stores[gr]
+	if !ok {
+		return nil, fmt.Errorf("no storage for %s", gr)
+	}
+	return store, nil
+}

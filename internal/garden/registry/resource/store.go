@@ -1,0 +1,154 @@
+package resource
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Store is the storage of a resource.
+type Store struct {
+	*genericregistry.Store
+	shortNames, categories []string
+}
+
+var (
+	_ rest.ShortNamesProvider   = &Store{}
+	_ rest.CategoriesProvider   = &Store{}
+	_ rest.StandardStorage      = &Store{}
+	_ rest.SingularNameProvider = &Store{}
+)
+
+// ShortNames implements rest.ShortNamesProvider.
+func (s *Store) ShortNames() []string { return s.shortNames }
+
+// Categories implements rest.CategoriesProvider.
+func (s *Store) Categories() []string { return s.categories }
+
+// NewStores makes the storage of a resource, and that of its status subresource if it has one.
+func NewStores[T Object](def Definition[T], getter generic.RESTOptionsGetter) (*Store, *StatusStore, error) {
+	if len(def.Versions) == 0 {
+		return nil, nil, fmt.Errorf("%s has no versions", def.Resource)
+	}
+	main := newStrategy(&def)
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return def.New() },
+		NewListFunc:               def.NewList,
+		PredicateFunc:             def.predicate,
+		DefaultQualifiedResource:  def.Resource,
+		SingularQualifiedResource: def.Resource.WithVersion("").GroupResource(),
+		CreateStrategy:            main,
+		UpdateStrategy:            main,
+		DeleteStrategy:            main,
+		ResetFieldsStrategy:       main,
+		TableConvertor:            tableConvertor[T]{&def},
+	}
+	store.SingularQualifiedResource.Resource = def.Singular
+	options := &generic.StoreOptions{RESTOptions: getter, AttrFunc: def.attributes}
+	options.TriggerFunc, options.Indexers = def.indexes()
+	if err := store.CompleteWithOptions(options); err != nil {
+		return nil, nil, fmt.Errorf("making the storage of %s: %w", def.Resource, err)
+	}
+	result := &Store{Store: store, shortNames: def.ShortNames, categories: def.Categories}
+	if def.CopyStatus == nil {
+		return result, nil, nil
+	}
+	return result, NewStatusStore(store, statusStrategy[T]{main}), nil
+}
+
+func (d *Definition[T]) attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
+	typed, ok := obj.(T)
+	if !ok {
+		return nil, nil, fmt.Errorf("a %T is not one of %s", obj, d.Resource)
+	}
+	set := fields.Set{"metadata.name": typed.GetName()}
+	if d.Namespaced {
+		set["metadata.namespace"] = typed.GetNamespace()
+	}
+	if d.Fields != nil {
+		maps.Copy(set, d.Fields(typed))
+	}
+	return typed.GetLabels(), set, nil
+}
+
+func (d *Definition[T]) predicate(label labels.Selector, selector fields.Selector) storage.SelectionPredicate {
+	return storage.SelectionPredicate{Label: label, Field: selector, GetAttrs: d.attributes, IndexFields: d.Indexed}
+}
+
+// indexes let the watch cache find the objects, and the watchers, of one value of an indexed field without looking at all.
+func (d *Definition[T]) indexes() (storage.IndexerFuncs, *cache.Indexers) {
+	if len(d.Indexed) == 0 {
+		return nil, nil
+	}
+	value := func(obj any, name string) string {
+		typed, ok := obj.(T)
+		if !ok {
+			return ""
+		}
+		return d.Fields(typed)[name]
+	}
+	// The watch cache dispatches by one field at most.
+	triggers := storage.IndexerFuncs{d.Indexed[0]: func(obj runtime.Object) string { return value(obj, d.Indexed[0]) }}
+	indexers := cache.Indexers{}
+	for _, name := range d.Indexed {
+		indexers[storage.FieldIndex(name)] = func(obj any) ([]string, error) { return []string{value(obj, name)}, nil }
+	}
+	return triggers, &indexers
+}
+
+// StatusStore is the storage of a subresource that is a part of the object: it is read with the object and updated on
+// its own terms.
+type StatusStore struct{ store *genericregistry.Store }
+
+var (
+	_ rest.Patcher             = &StatusStore{}
+	_ rest.ResetFieldsStrategy = &StatusStore{}
+)
+
+// NewStatusStore makes a subresource's storage over that of the object, with another strategy for updates.
+func NewStatusStore(store *genericregistry.Store, strategy interface {
+	rest.RESTUpdateStrategy
+	rest.ResetFieldsStrategy
+}) *StatusStore {
+	part := *store
+	part.UpdateStrategy = strategy
+	part.ResetFieldsStrategy = strategy
+	return &StatusStore{store: &part}
+}
+
+// New implements rest.Storage.
+func (s *StatusStore) New() runtime.Object { return s.store.NewFunc() }
+
+// Destroy implements rest.Storage; the object's storage is shared and destroyed there.
+func (s *StatusStore) Destroy() {}
+
+// Get implements rest.Getter.
+func (s *StatusStore) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return s.store.Get(ctx, name, options)
+}
+
+// Update implements rest.Updater. A subresource never creates its object.
+func (s *StatusStore) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return s.store.Update(ctx, name, objInfo, createValidation, updateValidation, false, options)
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (s *StatusStore) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return s.store.GetResetFields()
+}
+
+// ConvertToTable implements rest.TableConvertor.
+func (s *StatusStore) ConvertToTable(ctx context.Context, object, options runtime.Object) (*metav1.Table, error) {
+	return s.store.ConvertToTable(ctx, object, options)
+}

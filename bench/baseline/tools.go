@@ -1,4 +1,3 @@
-
 // Package baseline names the public programs that gardenlite is compared with, so that go.mod keeps their versions.
 package baseline
 

@@ -68,16 +68,21 @@ func openGarden(dir string, pid int) *gardenClient {
 	return &gardenClient{client: client, host: run.URL}
 }
 
+// listAll says whether the API server is ready and every resource can be listed.
 func (g *gardenClient) listAll() bool {
 	if get(g.client, g.host+"/readyz", "") != nil {
 		return false
 	}
+	// Side by side: a consistent list waits up to 100 ms for the watch cache, in every kube-apiserver.
+	failed := make(chan bool, len(gardenResources))
 	for _, resource := range gardenResources {
-		if get(g.client, g.host+"/apis/"+resource, "") != nil {
-			return false
-		}
+		go func() { failed <- get(g.client, g.host+"/apis/"+resource, "") != nil }()
 	}
-	return true
+	ok := true
+	for range gardenResources {
+		ok = !<-failed && ok
+	}
+	return ok
 }
 
 func get(client *http.Client, url, token string) error {

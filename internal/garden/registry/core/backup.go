@@ -9,15 +9,19 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
 )
 
 func backupBuckets() resource.Definition[*gardencore.BackupBucket] {
 	return resource.Definition[*gardencore.BackupBucket]{
 		Resource: gardencore.Resource("backupbuckets"), Singular: "backupbucket", ShortNames: []string{"bbc"}, Versions: v1beta1,
-		New:        func() *gardencore.BackupBucket { return &gardencore.BackupBucket{} },
-		NewList:    func() runtime.Object { return &gardencore.BackupBucketList{} },
-		CopySpec:   func(to, from *gardencore.BackupBucket) { to.Spec = from.Spec },
-		CopyStatus: func(to, from *gardencore.BackupBucket) { to.Status = from.Status },
+		New:                  func() *gardencore.BackupBucket { return &gardencore.BackupBucket{} },
+		NewList:              func() runtime.Object { return &gardencore.BackupBucketList{} },
+		Validate:             validation.ValidateBackupBucket,
+		ValidateUpdate:       validation.ValidateBackupBucketUpdate,
+		ValidateStatusUpdate: validation.ValidateBackupBucketStatusUpdate,
+		CopySpec:             func(to, from *gardencore.BackupBucket) { to.Spec = from.Spec },
+		CopyStatus:           func(to, from *gardencore.BackupBucket) { to.Status = from.Status },
 		SpecChanged: func(b, old *gardencore.BackupBucket) bool {
 			return !resource.SpecEquality(old.Spec, b.Spec) || resource.TakeOperation(b, v1beta1constants.GardenerOperationReconcile)
 		},
@@ -39,10 +43,13 @@ func backupBuckets() resource.Definition[*gardencore.BackupBucket] {
 func backupEntries() resource.Definition[*gardencore.BackupEntry] {
 	return resource.Definition[*gardencore.BackupEntry]{
 		Resource: gardencore.Resource("backupentries"), Singular: "backupentry", ShortNames: []string{"bec"}, Versions: v1beta1, Namespaced: true,
-		New:        func() *gardencore.BackupEntry { return &gardencore.BackupEntry{} },
-		NewList:    func() runtime.Object { return &gardencore.BackupEntryList{} },
-		CopySpec:   func(to, from *gardencore.BackupEntry) { to.Spec = from.Spec },
-		CopyStatus: func(to, from *gardencore.BackupEntry) { to.Status = from.Status },
+		New:                  func() *gardencore.BackupEntry { return &gardencore.BackupEntry{} },
+		NewList:              func() runtime.Object { return &gardencore.BackupEntryList{} },
+		Validate:             validation.ValidateBackupEntry,
+		ValidateUpdate:       validation.ValidateBackupEntryUpdate,
+		ValidateStatusUpdate: validation.ValidateBackupEntryStatusUpdate,
+		CopySpec:             func(to, from *gardencore.BackupEntry) { to.Spec = from.Spec },
+		CopyStatus:           func(to, from *gardencore.BackupEntry) { to.Status = from.Status },
 		SpecChanged: func(e, old *gardencore.BackupEntry) bool {
 			return !resource.SpecEquality(old.Spec, e.Spec) || resource.TakeOperation(e, v1beta1constants.GardenerOperationReconcile) ||
 				old.Annotations[gardencore.BackupEntryForceDeletion] != e.Annotations[gardencore.BackupEntryForceDeletion]

@@ -8,16 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
 )
 
 func namespacedCloudProfiles() resource.Definition[*gardencore.NamespacedCloudProfile] {
 	return resource.Definition[*gardencore.NamespacedCloudProfile]{
 		Resource: gardencore.Resource("namespacedcloudprofiles"), Singular: "namespacedcloudprofile", ShortNames: []string{"nsprofile", "nscpfl"}, Versions: v1beta1, Namespaced: true, Unconditional: true,
-		New:         func() *gardencore.NamespacedCloudProfile { return &gardencore.NamespacedCloudProfile{} },
-		NewList:     func() runtime.Object { return &gardencore.NamespacedCloudProfileList{} },
-		CopySpec:    func(to, from *gardencore.NamespacedCloudProfile) { to.Spec = from.Spec },
-		CopyStatus:  func(to, from *gardencore.NamespacedCloudProfile) { to.Status = from.Status },
-		SpecChanged: func(p, old *gardencore.NamespacedCloudProfile) bool { return !resource.SpecEquality(old.Spec, p.Spec) },
+		New:                  func() *gardencore.NamespacedCloudProfile { return &gardencore.NamespacedCloudProfile{} },
+		NewList:              func() runtime.Object { return &gardencore.NamespacedCloudProfileList{} },
+		Validate:             validation.ValidateNamespacedCloudProfile,
+		ValidateUpdate:       validation.ValidateNamespacedCloudProfileUpdate,
+		ValidateStatusUpdate: validation.ValidateNamespacedCloudProfileStatusUpdate,
+		CopySpec:             func(to, from *gardencore.NamespacedCloudProfile) { to.Spec = from.Spec },
+		CopyStatus:           func(to, from *gardencore.NamespacedCloudProfile) { to.Status = from.Status },
+		SpecChanged:          func(p, old *gardencore.NamespacedCloudProfile) bool { return !resource.SpecEquality(old.Spec, p.Spec) },
 		Fields: func(p *gardencore.NamespacedCloudProfile) fields.Set {
 			return fields.Set{gardencore.NamespacedCloudProfileParentRefName: p.Spec.Parent.Name}
 		},
@@ -32,8 +36,10 @@ func namespacedCloudProfiles() resource.Definition[*gardencore.NamespacedCloudPr
 func internalSecrets() resource.Definition[*gardencore.InternalSecret] {
 	return resource.Definition[*gardencore.InternalSecret]{
 		Resource: gardencore.Resource("internalsecrets"), Singular: "internalsecret", ShortNames: []string{"ins"}, Versions: v1beta1, Namespaced: true, Unconditional: true,
-		New:     func() *gardencore.InternalSecret { return &gardencore.InternalSecret{} },
-		NewList: func() runtime.Object { return &gardencore.InternalSecretList{} },
+		New:            func() *gardencore.InternalSecret { return &gardencore.InternalSecret{} },
+		NewList:        func() runtime.Object { return &gardencore.InternalSecretList{} },
+		Validate:       validation.ValidateInternalSecret,
+		ValidateUpdate: validation.ValidateInternalSecretUpdate,
 		PrepareForUpdate: func(_ context.Context, secret, old *gardencore.InternalSecret) {
 			if secret.Type == "" { // as with Secrets, an update that says nothing of the type keeps it
 				secret.Type = old.Type
@@ -52,8 +58,10 @@ func internalSecrets() resource.Definition[*gardencore.InternalSecret] {
 func quotas() resource.Definition[*gardencore.Quota] {
 	return resource.Definition[*gardencore.Quota]{
 		Resource: gardencore.Resource("quotas"), Singular: "quota", ShortNames: []string{"squota"}, Versions: v1beta1, Namespaced: true, Unconditional: true,
-		New:     func() *gardencore.Quota { return &gardencore.Quota{} },
-		NewList: func() runtime.Object { return &gardencore.QuotaList{} },
+		New:            func() *gardencore.Quota { return &gardencore.Quota{} },
+		NewList:        func() runtime.Object { return &gardencore.QuotaList{} },
+		Validate:       validation.ValidateQuota,
+		ValidateUpdate: validation.ValidateQuotaUpdate,
 		Columns: []resource.Column[*gardencore.Quota]{
 			{Name: "Scope", About: "What the limits are for.", Value: func(q *gardencore.Quota) any { return q.Spec.Scope.Kind }},
 			{Name: "Lifetime", About: "Days until clusters are deleted.", Value: func(q *gardencore.Quota) any {
@@ -69,8 +77,10 @@ func quotas() resource.Definition[*gardencore.Quota] {
 func secretBindings() resource.Definition[*gardencore.SecretBinding] {
 	return resource.Definition[*gardencore.SecretBinding]{
 		Resource: gardencore.Resource("secretbindings"), Singular: "secretbinding", ShortNames: []string{"sb"}, Versions: v1beta1, Namespaced: true, Unconditional: true,
-		New:     func() *gardencore.SecretBinding { return &gardencore.SecretBinding{} },
-		NewList: func() runtime.Object { return &gardencore.SecretBindingList{} },
+		New:            func() *gardencore.SecretBinding { return &gardencore.SecretBinding{} },
+		NewList:        func() runtime.Object { return &gardencore.SecretBindingList{} },
+		Validate:       validation.ValidateSecretBinding,
+		ValidateUpdate: validation.ValidateSecretBindingUpdate,
 		Columns: []resource.Column[*gardencore.SecretBinding]{
 			{Name: "Provider", About: "The provider type.", Value: func(b *gardencore.SecretBinding) any {
 				if b.Provider == nil {
@@ -86,8 +96,10 @@ func secretBindings() resource.Definition[*gardencore.SecretBinding] {
 func shootStates() resource.Definition[*gardencore.ShootState] {
 	return resource.Definition[*gardencore.ShootState]{
 		Resource: gardencore.Resource("shootstates"), Singular: "shootstate", Versions: v1beta1, Namespaced: true, Unconditional: true,
-		New:         func() *gardencore.ShootState { return &gardencore.ShootState{} },
-		NewList:     func() runtime.Object { return &gardencore.ShootStateList{} },
-		SpecChanged: func(s, old *gardencore.ShootState) bool { return !resource.SpecEquality(old.Spec, s.Spec) },
+		New:            func() *gardencore.ShootState { return &gardencore.ShootState{} },
+		NewList:        func() runtime.Object { return &gardencore.ShootStateList{} },
+		Validate:       validation.ValidateShootState,
+		ValidateUpdate: validation.ValidateShootStateUpdate,
+		SpecChanged:    func(s, old *gardencore.ShootState) bool { return !resource.SpecEquality(old.Spec, s.Spec) },
 	}
 }

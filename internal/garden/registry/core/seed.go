@@ -8,15 +8,19 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
 )
 
 func seeds() resource.Definition[*gardencore.Seed] {
 	return resource.Definition[*gardencore.Seed]{
 		Resource: gardencore.Resource("seeds"), Singular: "seed", Versions: v1beta1, Unconditional: true,
-		New:        func() *gardencore.Seed { return &gardencore.Seed{} },
-		NewList:    func() runtime.Object { return &gardencore.SeedList{} },
-		CopySpec:   func(to, from *gardencore.Seed) { to.Spec = from.Spec },
-		CopyStatus: func(to, from *gardencore.Seed) { to.Status = from.Status },
+		New:                  func() *gardencore.Seed { return &gardencore.Seed{} },
+		NewList:              func() runtime.Object { return &gardencore.SeedList{} },
+		Validate:             validation.ValidateSeed,
+		ValidateUpdate:       validation.ValidateSeedUpdate,
+		ValidateStatusUpdate: validation.ValidateSeedStatusUpdate,
+		CopySpec:             func(to, from *gardencore.Seed) { to.Spec = from.Spec },
+		CopyStatus:           func(to, from *gardencore.Seed) { to.Status = from.Status },
 		SpecChanged: func(seed, old *gardencore.Seed) bool {
 			if !resource.SpecEquality(old.Spec, seed.Spec) {
 				return true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -190,6 +191,9 @@ func distinctName(path *field.Path, seen sets.Set[string], name string) field.Er
 
 // ---- capabilities ----
 
+// reservedCapabilityPrefix is kept for capabilities that Gardener itself defines.
+const reservedCapabilityPrefix = "gardener-"
+
 // validateCapabilityDefinitions wants distinct, well-named capabilities among which
 // is the architecture. Of a repeated capability the last one counts. Errors about a
 // single capability are on path.<name>, as in Gardener.
@@ -203,8 +207,12 @@ func validateCapabilityDefinitions(definitions []gardencore.CapabilityDefinition
 	}
 	names := sets.New[string]()
 	for i, definition := range definitions {
+		namePath := path.Index(i).Child("name")
 		if !firstSight(names, definition.Name) {
-			errs = append(errs, field.Duplicate(path.Index(i).Child("name"), definition.Name))
+			errs = append(errs, field.Duplicate(namePath, definition.Name))
+		}
+		if strings.HasPrefix(definition.Name, reservedCapabilityPrefix) {
+			errs = append(errs, field.Forbidden(namePath, fmt.Sprintf("must not start with %s, which is reserved for Gardener's own capabilities", reservedCapabilityPrefix)))
 		}
 	}
 	capabilities := CapabilitiesOf(definitions)

@@ -97,8 +97,8 @@ func validateLoadBalancer(annotations map[string]string, policy *corev1.ServiceE
 
 // ---- vertical pod autoscaler ----
 
-// vpaFeatureGates are the gates that the vertical pod autoscaler knows.
-var vpaFeatureGates = []string{"CPUStartupBoost", "InPlace", "InPlaceOrRecreate", "PerVPAConfig"}
+// vpaFeatureGates are the gates that the vertical pod autoscaler v1.7 knows.
+var vpaFeatureGates = []string{"CPUStartupBoost", "InPlace", "PerVPAConfig"}
 
 // ValidateVPAFeatureGates refuses feature gates that the vertical pod autoscaler does
 // not know. Only the first one is reported, as in Gardener.

@@ -158,11 +158,12 @@ func validateLifecycle(stages []gardencore.LifecycleStage, path *field.Path) fie
 	return errs
 }
 
-// validateSupportedVersionsConfiguration allows at most one supported version per
-// minor version at any time. Versions without classification count as supported
-// elsewhere but, as in Gardener, not here.
+// validateSupportedVersionsConfiguration allows a version only to be classified as
+// supported if no other of the same minor version is or, by its lifecycle, will be.
+// Versions without classification count as supported elsewhere but, as in Gardener,
+// not here.
 func validateSupportedVersionsConfiguration(version gardencore.ExpirableVersion, all []gardencore.ExpirableVersion, path *field.Path) field.ErrorList {
-	if version.Classification == nil && len(version.Lifecycle) == 0 || currentClassification(version) != gardencore.ClassificationSupported {
+	if version.Classification == nil || currentClassification(version) != gardencore.ClassificationSupported {
 		return nil
 	}
 	parsed, err := semver.NewVersion(version.Version)
@@ -179,8 +180,8 @@ func validateSupportedVersionsConfiguration(version gardencore.ExpirableVersion,
 			return nil
 		}
 		sameMinor := otherParsed.Major() == parsed.Major() && otherParsed.Minor() == parsed.Minor()
-		if sameMinor && !otherParsed.Equal(parsed) && supportOverlaps(version, other) {
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("must not be supported at the same time as version %s of the same minor version", other.Version)))
+		if sameMinor && !otherParsed.Equal(parsed) {
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("must not be classified as supported together with version %s of the same minor version", other.Version)))
 		}
 	}
 	return errs
@@ -188,48 +189,9 @@ func validateSupportedVersionsConfiguration(version gardencore.ExpirableVersion,
 
 func mentionsSupported(version gardencore.ExpirableVersion) bool {
 	return ptr.Deref(version.Classification, "") == gardencore.ClassificationSupported ||
-		slices.ContainsFunc(version.Lifecycle, isSupportedStage)
-}
-
-func isSupportedStage(stage gardencore.LifecycleStage) bool {
-	return stage.Classification == gardencore.ClassificationSupported
-}
-
-// supportOverlaps says whether the supported stages of two versions overlap.
-// Versions without lifecycle are supported without end. As in Gardener two stages
-// that both end are not compared.
-func supportOverlaps(a, b gardencore.ExpirableVersion) bool {
-	if len(a.Lifecycle) == 0 || len(b.Lifecycle) == 0 {
-		return true
-	}
-	startA, endA := supportedStage(a)
-	startB, endB := supportedStage(b)
-	switch {
-	case startA == nil || startB == nil:
-		return false
-	case endA == nil && endB == nil:
-		return true
-	case endA == nil:
-		return startA.StartTime == nil || startA.StartTime.Before(endB.StartTime)
-	case endB == nil:
-		return startB.StartTime == nil || startB.StartTime.Before(endA.StartTime)
-	}
-	return false
-}
-
-// supportedStage is the stage in which a version is supported and the one that
-// ends it, each nil if there is none.
-func supportedStage(version gardencore.ExpirableVersion) (stage, next *gardencore.LifecycleStage) {
-	for i := range version.Lifecycle {
-		candidate := &version.Lifecycle[i]
-		if stage == nil && isSupportedStage(*candidate) {
-			stage = candidate
-		}
-		if next == nil && candidate.Classification.Compare(gardencore.ClassificationSupported) > 0 {
-			next = candidate
-		}
-	}
-	return stage, next
+		slices.ContainsFunc(version.Lifecycle, func(stage gardencore.LifecycleStage) bool {
+			return stage.Classification == gardencore.ClassificationSupported
+		})
 }
 
 // validateExpirableVersionsUpdate keeps versions that were available from being

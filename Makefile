@@ -32,8 +32,8 @@ soak: build $(BIN)/kubectl ## the long forms: more kills, more objects, longer f
 	GARDENLITE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 80m $(SERVER_TESTS)
 	GARDENLITE_SOAK=1 $(BIN)/gardenlite exec -- $(GO) test -count=1 -timeout 80m ./e2e/...
 
-$(BIN)/kubectl: go.mod
-	$(GO) build -o $@ k8s.io/kubernetes/cmd/kubectl
+$(BIN)/kubectl: hack/kubectl/go.mod
+	cd hack/kubectl && $(GO) build -o ../../$@ k8s.io/kubernetes/cmd/kubectl
 
 $(BIN)/baseline: bench/go.mod
 	mkdir -p $@

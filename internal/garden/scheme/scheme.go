@@ -3,8 +3,11 @@
 package scheme
 
 import (
+	"fmt"
+
 	authenticationinstall "github.com/gardener/gardener/pkg/apis/authentication/install"
 	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
+	"github.com/gardener/gardener/pkg/apis/core"
 	coreinstall "github.com/gardener/gardener/pkg/apis/core/install"
 	corev1 "github.com/gardener/gardener/pkg/apis/core/v1"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -18,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	autoscalinginstall "k8s.io/kubernetes/pkg/apis/autoscaling/install"
 )
 
@@ -50,6 +54,15 @@ func init() {
 	for _, gv := range append(GroupVersions, authenticationv1alpha1.SchemeGroupVersion) {
 		metav1.AddToGroupVersion(Scheme, gv)
 	}
+	// The API module lets all selectable fields through but this one.
+	utilruntime.Must(Scheme.AddFieldLabelConversionFunc(corev1beta1.SchemeGroupVersion.WithKind("NamespacedCloudProfile"),
+		func(label, value string) (string, string, error) {
+			switch label {
+			case "metadata.name", "metadata.namespace", core.NamespacedCloudProfileParentRefName:
+				return label, value, nil
+			}
+			return "", "", fmt.Errorf("field label not supported: %s", label)
+		}))
 	// As in k8s.io/sample-apiserver: list and get options and errors travel in the unversioned group as well.
 	unversioned := schema.GroupVersion{Version: "v1"}
 	metav1.AddToGroupVersion(Scheme, unversioned)

@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// TestAnonymous asks without credentials: only what Kubernetes' own RBAC gives to everybody may be answered.
+func TestAnonymous(t *testing.T) {
+	anonymous := rest.AnonymousClientConfig(config)
+	httpClient, err := rest.HTTPClientFor(anonymous)
+	must(t, err)
+	status := func(method, path string) int {
+		request, err := http.NewRequestWithContext(t.Context(), method, config.Host+path, strings.NewReader("{}"))
+		must(t, err)
+		response, err := httpClient.Do(request)
+		must(t, err)
+		must(t, response.Body.Close())
+		return response.StatusCode
+	}
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/version"} {
+		if code := status(http.MethodGet, path); code != http.StatusOK {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+	paths := []string{"/", "/api", "/apis", "/metrics", "/openapi/v2", "/openapi/v3", "/logs/", "/debug/pprof/", "/debug/pprof/heap", "/configz",
+		"/api/v1/secrets", "/api/v1/namespaces", "/apis/core.gardener.cloud/v1beta1"}
+	for _, r := range gardenResources {
+		paths = append(paths, "/apis/"+r.gvr.GroupVersion().String()+"/"+r.gvr.Resource)
+	}
+	for _, path := range paths {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+			if code := status(method, path); code != http.StatusForbidden && code != http.StatusUnauthorized {
+				t.Errorf("%s %s: %d", method, path, code)
+			}
+		}
+	}
+}
+
+// TestFilesArePrivate looks at the landscape's directory.
+func TestFilesArePrivate(t *testing.T) {
+	count := 0
+	must(t, filepath.WalkDir(os.Getenv("GARDENLITE_DATA_DIR"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %s", path, info.Mode())
+		}
+		count++
+		return err
+	}))
+	if count < 10 {
+		t.Errorf("only %d files and folders", count)
+	}
+}
+
+// TestListensOnLoopbackOnly reads the sockets of the landscape's process.
+func TestListensOnLoopbackOnly(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc")
+	}
+	pid := os.Getppid()
+	if name, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); filepath.Base(name) != "gardenlite" { // the suite runs below "go test"
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		must(t, err)
+		_, rest, _ := strings.Cut(string(data), "PPid:")
+		_, err = fmt.Sscan(rest, &pid)
+		must(t, err)
+	}
+	inodes := map[string]bool{}
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	must(t, err)
+	for _, entry := range entries {
+		target, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, entry.Name()))
+		if inode, ok := strings.CutPrefix(target, "socket:["); ok {
+			inodes[strings.TrimSuffix(inode, "]")] = true
+		}
+	}
+	listening := 0
+	for _, table := range []string{"tcp", "tcp6"} {
+		data, err := os.ReadFile("/proc/net/" + table)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			fields := strings.Fields(line)
+			const listen = "0A"
+			if len(fields) < 10 || fields[3] != listen || !inodes[fields[9]] {
+				continue
+			}
+			listening++
+			if !strings.HasPrefix(fields[1], "0100007F:") && !strings.HasPrefix(fields[1], "00000000000000000000000001000000:") {
+				t.Errorf("process %d listens on %s, which is not loopback", pid, fields[1])
+			}
+		}
+	}
+	if listening == 0 {
+		t.Errorf("found no listening socket of process %d", pid)
+	}
+}

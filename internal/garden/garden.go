@@ -4,15 +4,20 @@ package garden
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver"
+	"github.com/gardenlite/gardenlite/internal/garden/bootstrap"
+	"github.com/gardenlite/gardenlite/internal/version"
 )
 
 // Config is what a garden is made of; see controlplane.Config for what stands there as well.
@@ -37,12 +42,20 @@ const (
 // Garden is a running garden.
 type Garden struct {
 	server *controlplane.Server
+	admin  *rest.Config
+
+	stopControllers    context.CancelFunc
+	controllersStopped chan struct{}
 }
 
-// Start starts a garden and returns when it is ready. The context covers the start only.
+// Start starts a garden and returns when it is ready. The context covers the start only. If it fails, everything is
+// stopped again.
 func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}
+	}
+	if cfg.OnPhase == nil {
+		cfg.OnPhase = func(string, time.Duration) {}
 	}
 	server, err := controlplane.Start(ctx, controlplane.Config{
 		Name: "garden", PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
@@ -52,7 +65,52 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Garden{server: server}, nil
+	g := &Garden{server: server, stopControllers: func() {}, controllersStopped: make(chan struct{})}
+	if err := g.setUp(ctx, cfg); err != nil {
+		return nil, errors.Join(err, g.Stop())
+	}
+	return g, nil
+}
+
+// setUp starts the controllers and puts in place what a garden has.
+func (g *Garden) setUp(ctx context.Context, cfg Config) error {
+	begin := cfg.Clock.Now()
+	if err := g.startControllers(cfg.Controllers); err != nil {
+		close(g.controllersStopped)
+		return fmt.Errorf("starting the controllers: %w", err)
+	}
+	var err error
+	if g.admin, err = g.server.ClientConfig("admin", adminUser, adminGroup); err != nil {
+		return err
+	}
+	if err := bootstrap.Garden(ctx, g.admin, bootstrap.Info{GardenerVersion: version.GardenerVersion}); err != nil {
+		return fmt.Errorf("setting up the garden: %w", err)
+	}
+	cfg.OnPhase("namespaces, RBAC, controllers", cfg.Clock.Since(begin))
+	return nil
+}
+
+func (g *Garden) startControllers(selection []string) error {
+	p := g.server.PKI()
+	ctx, cancel := context.WithCancel(context.Background())
+	controllers, err := kubecontrollers.New(ctx, kubecontrollers.Config{
+		ClientConfig:          g.server.ClientConfig,
+		Select:                selection,
+		RootCA:                p.CAPEM(),
+		SigningCertFile:       p.CAFile(),
+		SigningKeyFile:        p.CAKeyFile(),
+		ServiceAccountKeyFile: p.ServiceAccountKeyFile(),
+	})
+	if err != nil {
+		cancel()
+		return err
+	}
+	g.stopControllers = cancel
+	go func() {
+		defer close(g.controllersStopped)
+		controllers.Run(ctx)
+	}()
+	return nil
 }
 
 // Server is the garden's control plane.
@@ -76,10 +134,18 @@ func (g *Garden) AdminKubeconfig(contextName string) ([]byte, error) {
 }
 
 // ApplyDefaultLandscape creates what every new landscape has.
-func (g *Garden) ApplyDefaultLandscape(context.Context) error { return nil }
+func (g *Garden) ApplyDefaultLandscape(ctx context.Context) error {
+	return bootstrap.DefaultLandscape(ctx, g.admin)
+}
 
 // ApplyPath applies the manifests of a file or directory.
-func (g *Garden) ApplyPath(context.Context, string) error { return nil }
+func (g *Garden) ApplyPath(ctx context.Context, path string) error {
+	applier, err := bootstrap.NewApplier(g.admin)
+	if err != nil {
+		return err
+	}
+	return applier.Path(ctx, path)
+}
 
 // Done is closed when the garden has ended; Err tells why.
 func (g *Garden) Done() <-chan struct{} { return g.server.Done() }
@@ -87,5 +153,9 @@ func (g *Garden) Done() <-chan struct{} { return g.server.Done() }
 // Err is the error the garden ended with. Call it after Done.
 func (g *Garden) Err() error { return g.server.Err() }
 
-// Stop stops the garden and waits for it.
-func (g *Garden) Stop() error { return g.server.Stop() }
+// Stop stops the controllers, then the server, and waits for both.
+func (g *Garden) Stop() error {
+	g.stopControllers()
+	<-g.controllersStopped
+	return g.server.Stop()
+}

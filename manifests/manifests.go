@@ -1,0 +1,10 @@
+// Package manifests has the YAML that is part of the program: what a garden is set up with, the default landscape, and
+// samples for users. It imports nothing of the project.
+package manifests
+
+import "embed"
+
+// FS has the folders garden, landscape and samples.
+//
+//go:embed garden landscape samples
+var FS embed.FS

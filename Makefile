@@ -54,11 +54,12 @@ generate: ## generated code
 verify-generate: generate ## fails if generated code is not what generate makes
 	git diff --exit-code -- '*zz_generated*'
 
+# SA1019: the API that is served has deprecated fields, and they are served as well.
 lint: ## gofmt, vet, staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' | grep -v zz_generated)); \
 	  if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) tool -modfile=hack/tools/go.mod staticcheck ./...
+	$(GO) tool -modfile=hack/tools/go.mod staticcheck -checks inherit,-SA1019 ./...
 
 clean:
 	rm -rf $(BIN)

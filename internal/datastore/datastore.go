@@ -91,7 +91,7 @@ func Start(ctx context.Context, c Config) (*Datastore, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the folder of the datastore: %w", err)
 	}
-	kineEndpoint := c.Endpoint
+	var kineEndpoint string
 	switch c.Endpoint {
 	case "", SQLite:
 		file := filepath.Join(c.Dir, FileName)

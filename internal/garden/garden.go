@@ -113,6 +113,9 @@ func (g *Garden) startControllers(selection []string) error {
 	return nil
 }
 
+// ValidateControllers checks a selection of controllers.
+func ValidateControllers(selection []string) error { return kubecontrollers.ValidateSelect(selection) }
+
 // Server is the garden's control plane.
 func (g *Garden) Server() *controlplane.Server { return g.server }
 

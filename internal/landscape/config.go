@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/datastore"
+	"github.com/gardenlite/gardenlite/internal/garden"
 )
 
 const (
@@ -127,6 +128,9 @@ func (c *Config) validate() error {
 	}
 	if err := (datastore.Config{Endpoint: c.Datastore}).Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("--datastore: %w", err))
+	}
+	if err := garden.ValidateControllers(c.Controllers); err != nil {
+		errs = append(errs, fmt.Errorf("--controllers: %w", err))
 	}
 	for _, path := range c.Apply {
 		if _, err := os.Stat(path); err != nil {

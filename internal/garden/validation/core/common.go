@@ -91,10 +91,6 @@ func ValidateDNS1123Subdomain(value string, path *field.Path) field.ErrorList {
 	return invalidEach(path, value, validation.IsDNS1123Subdomain(value))
 }
 
-func validateDNS1123Label(value string, path *field.Path) field.ErrorList {
-	return invalidEach(path, value, validation.IsDNS1123Label(value))
-}
-
 // validateNameConsecutiveHyphens keeps names free of the separator of technical
 // IDs.
 func validateNameConsecutiveHyphens(name string, path *field.Path) field.ErrorList {

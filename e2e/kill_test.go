@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// TestKilledUnderWrites kills the process with SIGKILL while clients write, and starts it again: 3 times, in the soak 20.
+// Every write that was acknowledged must be there, none twice, resource versions only grow, and an
+// informer that nobody restarts sees everything.
+func TestKilledUnderWrites(t *testing.T) {
+	rounds := 3
+	if os.Getenv("GARDENLITE_SOAK") != "" {
+		rounds = 20
+	}
+	dir := t.TempDir()
+	acknowledged := map[string]string{} // name to UID
+	lastVersion := uint64(0)
+	var watched cache.Store
+	for round := range rounds {
+		process := exec.Command(binary, "up", "--port", "0", "--data-dir", dir)
+		must(t, process.Start())
+		eventually(t, 60*time.Second, func(context.Context) error {
+			if r := gardenlite(t, dir, "status", "--wait"); r.code != 0 {
+				return fmt.Errorf("%s", r.stderr)
+			}
+			return nil
+		})
+		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
+		must(t, err)
+		config.QPS, config.Timeout = -1, 10*time.Second
+		client := kubernetes.NewForConfigOrDie(config)
+		if round > 0 {
+			lastVersion = checkSurvivors(t, client, acknowledged, lastVersion)
+			checkWatcher(t, watched, acknowledged)
+		} else { // one informer for all rounds: its watch ends with each kill, and has to go on
+			factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("default"))
+			watched = factory.Core().V1().ConfigMaps().Informer().GetStore()
+			factory.Start(t.Context().Done())
+		}
+		writeUntilKilled(t, client, process, round, acknowledged, &lastVersion)
+	}
+	t.Logf("%d writes acknowledged over %d kills", len(acknowledged), rounds)
+}
+
+func writeUntilKilled(t *testing.T, client kubernetes.Interface, process *exec.Cmd, round int, acknowledged map[string]string, lastVersion *uint64) {
+	t.Helper()
+	var mu sync.Mutex
+	var writers sync.WaitGroup
+	enough := make(chan struct{})
+	wanted := len(acknowledged) + 150 + 37*round%100 // not always at the same point
+	for w := range 8 {
+		writers.Go(func() {
+			for i := 0; ; i++ {
+				name := fmt.Sprintf("r%d-w%d-%d", round, w, i)
+				cm, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, created)
+				if err != nil {
+					if apierrors.IsAlreadyExists(err) {
+						t.Errorf("%s: %v", name, err)
+					}
+					return // killed
+				}
+				version, err := strconv.ParseUint(cm.ResourceVersion, 10, 64)
+				mu.Lock()
+				acknowledged[name] = string(cm.UID)
+				if err == nil && version > *lastVersion {
+					*lastVersion = version
+				}
+				if len(acknowledged) == wanted {
+					close(enough)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	select {
+	case <-enough:
+	case <-time.After(30 * time.Second):
+		t.Error("writes are too slow")
+	}
+	must(t, process.Process.Kill())
+	_ = process.Wait()
+	writers.Wait()
+}
+
+func checkSurvivors(t *testing.T, client kubernetes.Interface, acknowledged map[string]string, lastVersion uint64) uint64 {
+	t.Helper()
+	list, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	found := map[string]string{}
+	for _, cm := range list.Items {
+		if _, twice := found[cm.Name]; twice {
+			t.Errorf("%s is there twice", cm.Name)
+		}
+		found[cm.Name] = string(cm.UID)
+	}
+	for name, uid := range acknowledged {
+		if found[name] != uid {
+			t.Errorf("%s was acknowledged with UID %s; now it is %q", name, uid, found[name])
+		}
+	}
+	version, err := strconv.ParseUint(list.ResourceVersion, 10, 64)
+	must(t, err)
+	if version < lastVersion {
+		t.Errorf("the resource version went back from %d to %d", lastVersion, version)
+	}
+	return version
+}
+
+// checkWatcher waits until the informer, which nobody restarts, has seen every write that was acknowledged.
+func checkWatcher(t *testing.T, store cache.Store, acknowledged map[string]string) {
+	t.Helper()
+	eventually(t, 30*time.Second, func(context.Context) error {
+		for name, uid := range acknowledged {
+			obj, found, err := store.GetByKey("default/" + name)
+			if err != nil || !found || string(obj.(*corev1.ConfigMap).UID) != uid {
+				return fmt.Errorf("the informer has not seen %s (UID %s)", name, uid)
+			}
+		}
+		return nil
+	})
+}

@@ -125,7 +125,8 @@ func checkSurvivors(t *testing.T, client kubernetes.Interface, acknowledged map[
 // checkWatcher waits until the informer, which nobody restarts, has seen every write that was acknowledged.
 func checkWatcher(t *testing.T, store cache.Store, acknowledged map[string]string) {
 	t.Helper()
-	eventually(t, 30*time.Second, func(context.Context) error {
+	// client-go's reflector backs off up to a minute after so many broken connections in a row.
+	eventually(t, 90*time.Second, func(context.Context) error {
 		for name, uid := range acknowledged {
 			obj, found, err := store.GetByKey("default/" + name)
 			if err != nil || !found || string(obj.(*corev1.ConfigMap).UID) != uid {

@@ -1,0 +1,53 @@
+package bootstrap
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gardenlite/gardenlite/manifests"
+)
+
+func TestLoad(t *testing.T) {
+	objects, err := loadFS(fstest.MapFS{
+		"b.yaml":     {Data: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: b}\n---\n\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n")},
+		"sub/c.json": {Data: []byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c1"}},{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c2"}}]}`)},
+		"README.md":  {Data: []byte("no manifest")},
+		"a.yml":      {Data: []byte("# nothing in it\n")},
+	}, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, obj := range objects {
+		names = append(names, obj.GetName())
+	}
+	if got := strings.Join(names, " "); got != "b ns c1 c2" {
+		t.Errorf("loaded %s", got)
+	}
+	namespaces, others := split(objects)
+	if len(namespaces) != 1 || len(others) != 3 {
+		t.Errorf("%d namespaces, %d others", len(namespaces), len(others))
+	}
+}
+
+func TestLoadErrorsNameTheDocument(t *testing.T) {
+	for name, data := range map[string]string{
+		"no kind":     "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\n",
+		"not a table": "apiVersion: v1\nkind: Secret\n---\n- 1\n",
+		"not YAML":    "apiVersion: v1\nkind: Secret\n---\n{{",
+	} {
+		_, err := decode("dir/file.yaml", []byte(data))
+		if err == nil || !strings.Contains(err.Error(), "dir/file.yaml, document 2") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOwnManifestsLoad(t *testing.T) {
+	for folder, least := range map[string]int{"garden": 20, "landscape": 6, "samples": 2} {
+		if objects, err := loadFS(manifests.FS, folder); err != nil || len(objects) < least {
+			t.Errorf("%s: %d objects, %v", folder, len(objects), err)
+		}
+	}
+}

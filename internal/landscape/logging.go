@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"github.com/sirupsen/logrus"
@@ -25,7 +26,7 @@ func startLogging(cfg *Config) (io.Closer, error) {
 	if out == nil {
 		name := filepath.Join(cfg.Dir, logFile)
 		// lumberjack makes new files 0600, and keeps the mode of one that is there.
-		file := &lumberjack.Logger{Filename: name, MaxSize: logMegabytes, MaxBackups: logBackups}
+		file := &logFileWriter{file: &lumberjack.Logger{Filename: name, MaxSize: logMegabytes, MaxBackups: logBackups}}
 		out, closer = file, file
 	}
 	if cfg.Verbose {
@@ -44,6 +45,33 @@ func startLogging(cfg *Config) (io.Closer, error) {
 	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{})
 	logrus.AddHook(logrusHook{logger: slog.New(handler).With("logger", "kine")})
 	return closer, nil
+}
+
+// logFileWriter drops what is logged after Close: a lumberjack file would be opened again, in a directory that may be
+// gone, by something else in the process that still logs.
+type logFileWriter struct {
+	mu   sync.Mutex
+	file io.WriteCloser
+}
+
+func (w *logFileWriter) Write(data []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil {
+		return len(data), nil
+	}
+	return w.file.Write(data)
+}
+
+func (w *logFileWriter) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	file := w.file
+	w.file = nil
+	if file == nil {
+		return nil
+	}
+	return file.Close()
 }
 
 // logrusHook hands kine's log on. Kine logs SQL and values only at its trace level, which is off.

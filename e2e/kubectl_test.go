@@ -126,7 +126,8 @@ func TestKubectlFieldSelectors(t *testing.T) {
 	for _, test := range []struct{ resource, selector, other string }{
 		{"shoots", "spec.cloudProfile.Name=field", "spec.cloudProfile.Name=other"},
 		{"shoots", "spec.cloudProfile.Kind=CloudProfile,metadata.name=field", "spec.cloudProfile.Kind=NamespacedCloudProfile"},
-		{"shoots", "spec.cloudProfileName=field", "spec.cloudProfileName=other"},
+		// From Kubernetes 1.34 on the deprecated name is not filled in any more.
+		{"shoots", "spec.cloudProfileName=,metadata.name=field", "spec.cloudProfileName=other"},
 		{"shoots", "spec.seedName!=other,status.seedName=,metadata.name=field", "spec.seedName=other"},
 		{"shoots", "metadata.namespace=" + namespace, "status.seedName=other"},
 		{"projects", "spec.namespace=" + namespace, "spec.namespace=other"},

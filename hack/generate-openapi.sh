@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Generates the OpenAPI definitions of the Gardener API groups, and of the Kubernetes types they refer to.
+# Generates the OpenAPI definitions of the Gardener API groups, and of the Kubernetes types they refer to: without those,
+# openapi-gen refers to them by their Go names, which are not the models' names.
 # Needs nothing but Go and the modules of go.mod.
 set -euo pipefail
 cd "$(dirname "$0")/.."

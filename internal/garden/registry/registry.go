@@ -28,7 +28,7 @@ type Group struct {
 
 // New makes the storage of all groups, and a reader for admission plugins over it.
 func New(getter generic.RESTOptionsGetter, clock clock.PassiveClock) ([]Group, *Reader, error) {
-	coreStorage, errCore := core.Storage(getter)
+	coreStorage, errCore := core.Storage(getter, clock)
 	operationsStorage, errOperations := operations.Storage(getter, clock)
 	securityStorage, errSecurity := security.Storage(getter)
 	seedStorage, errSeed := seedmanagement.Storage(getter)

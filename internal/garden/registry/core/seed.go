@@ -16,23 +16,12 @@ func seeds() resource.Definition[*gardencore.Seed] {
 		Resource: gardencore.Resource("seeds"), Singular: "seed", Versions: v1beta1, Unconditional: true,
 		New:                  func() *gardencore.Seed { return &gardencore.Seed{} },
 		NewList:              func() runtime.Object { return &gardencore.SeedList{} },
+		CopySpec:             func(to, from *gardencore.Seed) { to.Spec = from.Spec },
+		CopyStatus:           func(to, from *gardencore.Seed) { to.Status = from.Status },
 		Validate:             validation.ValidateSeed,
 		ValidateUpdate:       validation.ValidateSeedUpdate,
 		ValidateStatusUpdate: validation.ValidateSeedStatusUpdate,
-		CopySpec:             func(to, from *gardencore.Seed) { to.Spec = from.Spec },
-		CopyStatus:           func(to, from *gardencore.Seed) { to.Status = from.Status },
-		SpecChanged: func(seed, old *gardencore.Seed) bool {
-			if !resource.SpecEquality(old.Spec, seed.Spec) {
-				return true
-			}
-			if old.Annotations[v1beta1constants.GardenerOperation] == seed.Annotations[v1beta1constants.GardenerOperation] {
-				return false
-			}
-			return resource.TakeOperation(seed, v1beta1constants.GardenerOperationReconcile) ||
-				resource.HasOperation(seed, v1beta1constants.SeedOperationRenewGardenAccessSecrets) ||
-				resource.HasOperation(seed, v1beta1constants.SeedOperationRenewWorkloadIdentityTokens) ||
-				resource.HasOperation(seed, v1beta1constants.GardenerOperationRenewKubeconfig)
-		},
+		SpecChanged:          seedSpecChanged,
 		Canonicalize: func(seed *gardencore.Seed) {
 			metav1.SetMetaDataLabel(&seed.ObjectMeta, v1beta1constants.LabelSeedProvider, seed.Spec.Provider.Type)
 			metav1.SetMetaDataLabel(&seed.ObjectMeta, v1beta1constants.LabelSeedRegion, seed.Spec.Provider.Region)
@@ -42,9 +31,10 @@ func seeds() resource.Definition[*gardencore.Seed] {
 			{Name: "Last Operation", About: "What is, or was last, done to the seed.", Value: func(s *gardencore.Seed) any { return lastOperation(s.Status.LastOperation) }},
 			{Name: "Provider", About: "The provider type.", Value: func(s *gardencore.Seed) any { return s.Spec.Provider.Type }},
 			{Name: "Region", About: "The region.", Value: func(s *gardencore.Seed) any { return s.Spec.Provider.Region }},
+			resource.Age[*gardencore.Seed](),
 			{Name: "Version", About: "The gardenlet's version.", Value: func(s *gardencore.Seed) any {
 				if s.Status.Gardener != nil {
-					return s.Status.Gardener.Version
+					return orUnknown(s.Status.Gardener.Version)
 				}
 				return resource.Unknown
 			}},
@@ -53,26 +43,38 @@ func seeds() resource.Definition[*gardencore.Seed] {
 	}
 }
 
-// seedConditions have to be true for a seed to be Ready.
-var seedConditions = []gardencore.ConditionType{gardencore.SeedGardenletReady, gardencore.SeedSystemComponentsHealthy}
+// seedSpecChanged counts operations once, when they are asked for; all but reconcile stay until the gardenlet is done.
+func seedSpecChanged(seed, old *gardencore.Seed) bool {
+	if !resource.Equal(old.Spec, seed.Spec) {
+		return true
+	}
+	if old.Annotations[v1beta1constants.GardenerOperation] == seed.Annotations[v1beta1constants.GardenerOperation] {
+		return false
+	}
+	return resource.TakeOperation(seed, v1beta1constants.GardenerOperationReconcile) || resource.OperationIs(seed,
+		v1beta1constants.SeedOperationRenewGardenAccessSecrets,
+		v1beta1constants.SeedOperationRenewWorkloadIdentityTokens,
+		v1beta1constants.GardenerOperationRenewKubeconfig)
+}
 
 func seedStatus(seed *gardencore.Seed) any {
-	status := "Ready"
-	for _, kind := range seedConditions {
-		switch conditionStatus(seed.Status.Conditions, kind) {
-		case string(gardencore.ConditionTrue), string(gardencore.ConditionProgressing):
-		case resource.Unknown, string(gardencore.ConditionUnknown):
-			if status == "Ready" {
-				status = "Unknown"
-			}
-		default:
-			status = "NotReady"
-		}
+	var (
+		gardenlet  = condition(seed.Status.Conditions, gardencore.SeedGardenletReady)
+		buckets    = condition(seed.Status.Conditions, gardencore.SeedBackupBucketsReady)
+		extensions = condition(seed.Status.Conditions, gardencore.SeedExtensionsReady)
+		system     = condition(seed.Status.Conditions, gardencore.SeedSystemComponentsHealthy)
+	)
+	good := func(status gardencore.ConditionStatus) bool {
+		return status == gardencore.ConditionTrue || status == gardencore.ConditionProgressing
 	}
-	for _, condition := range seed.Status.Conditions {
-		if condition.Status == gardencore.ConditionFalse {
-			status = "NotReady"
-		}
+	switch {
+	case gardenlet == gardencore.ConditionUnknown:
+		return "Unknown"
+	case gardenlet != gardencore.ConditionTrue,
+		buckets != "" && buckets != gardencore.ConditionTrue,
+		!good(extensions),
+		system != "" && !good(system):
+		return "NotReady"
 	}
-	return status
+	return "Ready"
 }

@@ -2,35 +2,48 @@ package core
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 )
 
-func shoots() resource.Definition[*gardencore.Shoot] {
+func shoots(clock clock.PassiveClock) resource.Definition[*gardencore.Shoot] {
 	return resource.Definition[*gardencore.Shoot]{
-		Resource: gardencore.Resource("shoots"), Singular: "shoot", Versions: v1beta1, Namespaced: true,
-		New:         func() *gardencore.Shoot { return &gardencore.Shoot{} },
-		NewList:     func() runtime.Object { return &gardencore.ShootList{} },
-		CopySpec:    func(to, from *gardencore.Shoot) { to.Spec = from.Spec },
-		CopyStatus:  func(to, from *gardencore.Shoot) { to.Status = from.Status },
-		SpecChanged: shootSpecChanged,
+		Resource: gardencore.Resource("shoots"), Singular: "shoot", Categories: all, Versions: v1beta1, Namespaced: true,
+		New:        func() *gardencore.Shoot { return &gardencore.Shoot{} },
+		NewList:    func() runtime.Object { return &gardencore.ShootList{} },
+		CopySpec:   func(to, from *gardencore.Shoot) { to.Spec = from.Spec },
+		CopyStatus: func(to, from *gardencore.Shoot) { to.Status = from.Status },
 		PrepareForCreate: func(_ context.Context, shoot *gardencore.Shoot) {
 			syncCloudProfileFields(nil, shoot)
+			syncDNSCredentials(shoot)
 		},
-		PrepareForUpdate: func(_ context.Context, shoot, old *gardencore.Shoot) {
-			shoot.Spec.SeedName = old.Spec.SeedName // changed through the binding subresource only
-			syncCloudProfileFields(old, shoot)
+		// A changed spec.seedName is not put back here: the admission plugin ShootValidator says that it belongs to
+		// the subresource binding.
+		PrepareForUpdate: func(_ context.Context, shoot, _ *gardencore.Shoot) {
+			tidyOperations(shoot)
+			syncDNSCredentials(shoot)
+		},
+		SpecChanged: func(shoot, old *gardencore.Shoot) bool {
+			// That the user left out one of the cloud profile's fields is a change, though it is filled in again.
+			defer syncCloudProfileFields(old, shoot)
+			return shootSpecChanged(shoot, old)
 		},
 		PrepareStatus: prepareShootStatus,
 		Canonicalize:  canonicalizeShoot,
+		Warnings: func(shoot, old *gardencore.Shoot) []string {
+			return shootWarnings(shoot, old, clock.Now())
+		},
 		Fields: func(shoot *gardencore.Shoot) fields.Set {
 			set := fields.Set{
 				gardencore.ShootSeedName:         ptr.Deref(shoot.Spec.SeedName, ""),
@@ -47,99 +60,101 @@ func shoots() resource.Definition[*gardencore.Shoot] {
 	}
 }
 
-// shootSpecChanged says whether the gardenlet has to look at the Shoot again: its spec changed (unless that waits for the
-// maintenance time window), or an operation was asked for.
-func shootSpecChanged(shoot, old *gardencore.Shoot) bool {
-	if shootSpecRollsOut(shoot, old) || !needsForceDeletion(old) && needsForceDeletion(shoot) {
-		return true
-	}
-	last := shoot.Status.LastOperation
-	if last == nil {
-		return false
-	}
-	if last.State == gardencore.LastOperationStateFailed {
-		return resource.TakeOperation(shoot, v1beta1constants.ShootOperationRetry)
-	}
-	if resource.TakeOperation(shoot, v1beta1constants.GardenerOperationReconcile) {
-		return true
-	}
-	if resource.HasOperation(shoot, v1beta1constants.ShootOperationRotateSSHKeypair) && !sshEnabled(shoot) {
-		resource.TakeOperation(shoot, v1beta1constants.ShootOperationRotateSSHKeypair)
-	}
-	// These stay until the gardenlet has done them and takes them away itself.
-	for _, operation := range resource.Operations(shoot) {
-		if strings.HasPrefix(operation, "rotate-") || strings.HasPrefix(operation, v1beta1constants.OperationRolloutWorkers) {
-			return true
-		}
-	}
-	return false
-}
-
-func shootSpecRollsOut(shoot, old *gardencore.Shoot) bool {
-	if m := shoot.Spec.Maintenance; m != nil && ptr.Deref(m.ConfineSpecUpdateRollout, false) {
-		return hibernationEnabled(shoot) != hibernationEnabled(old)
-	}
-	return !resource.SpecEquality(old.Spec, shoot.Spec)
-}
-
-func hibernationEnabled(shoot *gardencore.Shoot) bool {
-	return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
-}
-
-func needsForceDeletion(shoot *gardencore.Shoot) bool {
-	value := shoot.Annotations[v1beta1constants.AnnotationConfirmationForceDeletion]
-	return value == "true" || value == "1" || value == "t" || value == "T" || value == "True" || value == "TRUE"
-}
-
-func sshEnabled(shoot *gardencore.Shoot) bool {
-	if len(shoot.Spec.Provider.Workers) == 0 {
-		return false
-	}
-	settings := shoot.Spec.Provider.WorkersSettings
-	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
-}
-
-// syncCloudProfileFields keeps the deprecated spec.cloudProfileName and spec.cloudProfile saying the same, for as long as
-// the reference is to a CloudProfile. Which of the two was changed wins.
+// syncCloudProfileFields keeps the deprecated spec.cloudProfileName and spec.cloudProfile saying the same, for as long
+// as the reference is to a CloudProfile; the reference wins. From Kubernetes 1.34 the old field is on its way out: it
+// is not filled in any more, and goes with the first update if it says nothing new.
 func syncCloudProfileFields(old, shoot *gardencore.Shoot) {
+	const cloudProfile = v1beta1constants.CloudProfileReferenceKindCloudProfile
 	if shoot.DeletionTimestamp != nil {
 		return
 	}
-	name, ref := shoot.Spec.CloudProfileName, shoot.Spec.CloudProfile
-	nameChanged := old != nil && name != nil && !ptr.Equal(name, old.Spec.CloudProfileName) && resource.SpecEquality(ref, old.Spec.CloudProfile)
+	spec, version := &shoot.Spec, shoot.Spec.Kubernetes.Version
+	name := ptr.Deref(spec.CloudProfileName, "")
+	outdated := kubernetesAtLeast(version, 34)
+	if spec.CloudProfile == nil && spec.CloudProfileName != nil && !outdated {
+		spec.CloudProfile = &gardencore.CloudProfileReference{Name: name}
+	}
+	ref := spec.CloudProfile
+	if ref == nil {
+		return
+	}
+	if ref.Kind == "" {
+		ref.Kind = cloudProfile
+	}
 	switch {
-	case name != nil && *name != "" && (ref == nil || nameChanged):
-		shoot.Spec.CloudProfile = &gardencore.CloudProfileReference{Kind: v1beta1constants.CloudProfileReferenceKindCloudProfile, Name: *name}
-	case ref != nil && ref.Kind == v1beta1constants.CloudProfileReferenceKindCloudProfile:
-		shoot.Spec.CloudProfileName = ptr.To(ref.Name)
-	case ref != nil:
-		shoot.Spec.CloudProfileName = nil
+	case outdated:
+		if old != nil && ref.Kind == cloudProfile && name == ref.Name && name == ptr.Deref(old.Spec.CloudProfileName, "") {
+			spec.CloudProfileName = nil
+		}
+	case ref.Kind != cloudProfile:
+		spec.CloudProfileName = nil
+	case !kubernetesAtLeast(version, 33), name != "" && name != ref.Name:
+		spec.CloudProfileName = ptr.To(ref.Name)
 	}
 }
 
+// syncDNSCredentials keeps the deprecated secretName of DNS providers and a credentialsRef to a Secret saying the same,
+// until Kubernetes 1.35 ends that.
+func syncDNSCredentials(shoot *gardencore.Shoot) {
+	if shoot.Spec.DNS == nil || kubernetesAtLeast(shoot.Spec.Kubernetes.Version, 35) {
+		return
+	}
+	for i := range shoot.Spec.DNS.Providers {
+		provider := &shoot.Spec.DNS.Providers[i]
+		switch name, ref := provider.SecretName, provider.CredentialsRef; {
+		case name != nil && ref == nil:
+			provider.CredentialsRef = &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: *name}
+		case name == nil && ref != nil && ref.APIVersion == "v1" && ref.Kind == "Secret":
+			provider.SecretName = ptr.To(ref.Name)
+		}
+	}
+}
+
+// prepareShootStatus makes the gardenlet look at a Shoot again after what it said of it: the destination's when the
+// source has let go in a migration, the same one when a rotation of the etcd encryption key goes on without being asked.
 func prepareShootStatus(_ context.Context, shoot, old *gardencore.Shoot) {
 	last := shoot.Status.LastOperation
-	if last != nil && last.Type == gardencore.LastOperationTypeMigrate &&
-		(last.State == gardencore.LastOperationStateSucceeded || last.State == gardencore.LastOperationStateAborted) {
-		shoot.Generation = old.Generation + 1 // the destination's gardenlet takes over
+	migrated := last != nil && last.Type == gardencore.LastOperationTypeMigrate &&
+		(last.State == gardencore.LastOperationStateSucceeded || last.State == gardencore.LastOperationStateAborted)
+	rotation, before := etcdKeyRotation(shoot), etcdKeyRotation(old)
+	goesOn := rotation.Phase == gardencore.RotationPrepared && before.Phase != gardencore.RotationPrepared &&
+		ptr.Deref(rotation.AutoCompleteAfterPrepared, false)
+	if migrated || goesOn {
+		shoot.Generation = old.Generation + 1
 	}
+	// Watchers of the object get this event as well.
+	syncDNSCredentials(shoot)
 }
 
-// seedLabelPrefix starts the labels that say which seeds an object has to do with.
-const seedLabelPrefix = v1beta1constants.LabelPrefixSeedName
-
-func canonicalizeShoot(shoot *gardencore.Shoot) {
-	maintainSeedLabels(&shoot.ObjectMeta, shoot.Spec.SeedName, shoot.Status.SeedName)
-	selfHosted := false
-	for _, worker := range shoot.Spec.Provider.Workers {
-		selfHosted = selfHosted || worker.ControlPlane != nil
+func etcdKeyRotation(shoot *gardencore.Shoot) gardencore.ETCDEncryptionKeyRotation {
+	if c := shoot.Status.Credentials; c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil {
+		return *c.Rotation.ETCDEncryptionKey
 	}
-	if selfHosted {
+	return gardencore.ETCDEncryptionKeyRotation{}
+}
+
+// canonicalizeShoot takes away what says nothing, or nothing any more, and keeps the labels that clients select by.
+func canonicalizeShoot(shoot *gardencore.Shoot) {
+	kubernetes := &shoot.Spec.Kubernetes
+	if kubernetes.ClusterAutoscaler != nil {
+		kubernetes.ClusterAutoscaler.MaxEmptyBulkDelete = nil
+	}
+	if server := kubernetes.KubeAPIServer; server != nil && !ptr.Deref(server.EnableAnonymousAuthentication, false) {
+		server.EnableAnonymousAuthentication = nil
+	}
+	if addons := shoot.Spec.Addons; addons != nil && addons.NginxIngress == nil && addons.KubernetesDashboard != nil && !addons.KubernetesDashboard.Enabled {
+		shoot.Spec.Addons = nil
+	}
+	maintainSeedLabels(&shoot.ObjectMeta, shoot.Spec.SeedName, shoot.Status.SeedName)
+	if slices.ContainsFunc(shoot.Spec.Provider.Workers, func(w gardencore.Worker) bool { return w.ControlPlane != nil }) {
 		metav1.SetMetaDataLabel(&shoot.ObjectMeta, v1beta1constants.ShootIsSelfHosted, "true")
 	} else {
 		delete(shoot.Labels, v1beta1constants.ShootIsSelfHosted)
 	}
 }
+
+// seedLabelPrefix starts the labels that say which seeds an object has to do with.
+const seedLabelPrefix = v1beta1constants.LabelPrefixSeedName
 
 // maintainSeedLabels sets a label for each of the seeds and takes those of other seeds away.
 func maintainSeedLabels(meta *metav1.ObjectMeta, seeds ...*string) {

@@ -1,8 +1,6 @@
 package core
 
 import (
-	"fmt"
-
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"k8s.io/utils/ptr"
@@ -22,18 +20,13 @@ func shootColumns() []shootColumn {
 		{Name: "Hibernation", About: "Whether the cluster sleeps.", Value: shootHibernation},
 		{Name: "Last Operation", About: "What is, or was last, done to the cluster.", Value: func(s *gardencore.Shoot) any { return lastOperation(s.Status.LastOperation) }},
 		{Name: "Status", About: "The cluster's health as a whole.", Value: func(s *gardencore.Shoot) any {
-			if status := s.Labels[v1beta1constants.ShootStatus]; status != "" {
+			if status, ok := s.Labels[v1beta1constants.ShootStatus]; ok {
 				return status
 			}
 			return resource.Pending
 		}},
-		{Name: "Purpose", About: "What the cluster is for.", Wide: true, Value: func(s *gardencore.Shoot) any { return ptr.Deref(s.Spec.Purpose, resource.None) }},
-		{Name: "Gardener Version", About: "The version of the gardenlet that reconciled it last.", Wide: true, Value: func(s *gardencore.Shoot) any {
-			if version := s.Status.Gardener.Version; version != "" {
-				return version
-			}
-			return resource.Unknown
-		}},
+		{Name: "Purpose", About: "What the cluster is for.", Wide: true, Value: func(s *gardencore.Shoot) any { return string(ptr.Deref(s.Spec.Purpose, resource.None)) }},
+		{Name: "Gardener Version", About: "The version of the gardenlet that reconciled it last.", Wide: true, Value: func(s *gardencore.Shoot) any { return orUnknown(s.Status.Gardener.Version) }},
 	}
 	for _, c := range []struct {
 		name      string
@@ -72,20 +65,4 @@ func shootHibernation(s *gardencore.Shoot) any {
 		return "Waking Up"
 	}
 	return "Awake"
-}
-
-func lastOperation(op *gardencore.LastOperation) any {
-	if op == nil {
-		return resource.Pending
-	}
-	return fmt.Sprintf("%s %s (%d%%)", op.Type, op.State, op.Progress)
-}
-
-func conditionStatus(conditions []gardencore.Condition, kind gardencore.ConditionType) any {
-	for _, condition := range conditions {
-		if condition.Type == kind {
-			return string(condition.Status)
-		}
-	}
-	return resource.Unknown
 }

@@ -1,4 +1,3 @@
-// Package operations is the storage of the API group operations.gardener.cloud.
 package operations
 
 import (
@@ -10,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/registry/generic"
-	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -21,30 +20,30 @@ import (
 // TimeToLive is how long a Bastion lives after its last heartbeat (GEP-15).
 const TimeToLive = time.Hour
 
-// Storage is the storage of the group, by version and resource.
-func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock) (map[string]map[string]rest.Storage, error) {
-	b := resource.NewBuilder(getter)
-	resource.Add(b, bastions(clock))
-	return b.Result()
-}
-
 func bastions(clock clock.PassiveClock) resource.Definition[*gardenoperations.Bastion] {
 	return resource.Definition[*gardenoperations.Bastion]{
-		Resource: gardenoperations.Resource("bastions"), Singular: "bastion", Versions: []string{"v1alpha1"}, Namespaced: true, Unconditional: true,
+		Resource: gardenoperations.Resource("bastions"), Singular: "bastion", Categories: []string{"all"}, Versions: []string{"v1alpha1"}, Namespaced: true,
 		New:         func() *gardenoperations.Bastion { return &gardenoperations.Bastion{} },
 		NewList:     func() runtime.Object { return &gardenoperations.BastionList{} },
 		CopySpec:    func(to, from *gardenoperations.Bastion) { to.Spec = from.Spec },
 		CopyStatus:  func(to, from *gardenoperations.Bastion) { to.Status = from.Status },
-		SpecChanged: func(b, old *gardenoperations.Bastion) bool { return bastionSpecChanged(b, old) },
+		SpecChanged: bastionSpecChanged,
 		PrepareForCreate: func(_ context.Context, b *gardenoperations.Bastion) {
 			resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive)
 			heartbeat(b, clock.Now())
 		},
 		PrepareForUpdate: func(_ context.Context, b, _ *gardenoperations.Bastion) {
-			if b.DeletionTimestamp == nil && resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive) {
+			if resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive) {
 				heartbeat(b, clock.Now())
 			}
 		},
+		PrepareStatus: func(_ context.Context, b, _ *gardenoperations.Bastion) {
+			// Whoever may write the status must not give a Bastion a longer life with it.
+			if beat := b.Status.LastHeartbeatTimestamp; beat != nil {
+				b.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(beat.Add(TimeToLive)))
+			}
+		},
+		ValidateStatusUpdate: validateStatusUpdate,
 		Fields: func(b *gardenoperations.Bastion) fields.Set {
 			return fields.Set{
 				gardenoperations.BastionSeedName:  ptr.Deref(b.Spec.SeedName, ""),
@@ -52,32 +51,60 @@ func bastions(clock clock.PassiveClock) resource.Definition[*gardenoperations.Ba
 			}
 		},
 		Indexed: []string{gardenoperations.BastionSeedName},
-		Columns: []resource.Column[*gardenoperations.Bastion]{
-			{Name: "Shoot", About: "The shoot whose nodes it leads to.", Value: func(b *gardenoperations.Bastion) any { return b.Spec.ShootRef.Name }},
-			{Name: "Seed", About: "The shoot's seed.", Value: func(b *gardenoperations.Bastion) any { return ptr.Deref(b.Spec.SeedName, resource.None) }},
-			{Name: "IP", About: "Where it is reached.", Value: bastionAddress},
-			{Name: "Heartbeat", Type: "date", About: "When it was last kept alive.", Value: func(b *gardenoperations.Bastion) any { return age(b.Status.LastHeartbeatTimestamp, clock) }},
-			{Name: "Expires", Type: "date", About: "When it will be deleted.", Value: func(b *gardenoperations.Bastion) any { return until(b.Status.ExpirationTimestamp, clock) }},
-		},
+		Columns: bastionColumns(clock),
 	}
 }
 
+// bastionSpecChanged leaves the operation reconcile to the gardenlet, which takes it away.
 func bastionSpecChanged(b, old *gardenoperations.Bastion) bool {
-	return !resource.SpecEquality(old.Spec, b.Spec) || resource.TakeOperation(b, v1beta1constants.GardenerOperationReconcile)
+	forced := func(b *gardenoperations.Bastion) bool {
+		return b.Annotations[v1beta1constants.AnnotationConfirmationForceDeletion] == "true"
+	}
+	return !resource.Equal(old.Spec, b.Spec) || resource.OperationIs(b, v1beta1constants.GardenerOperationReconcile) || forced(b) && !forced(old)
 }
 
 func heartbeat(b *gardenoperations.Bastion, now time.Time) {
+	now = now.Truncate(time.Second) // the API knows no fractions
 	b.Status.LastHeartbeatTimestamp = ptr.To(metav1.NewTime(now))
 	b.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(now.Add(TimeToLive)))
 }
 
-func bastionAddress(b *gardenoperations.Bastion) any {
-	switch ingress := b.Status.Ingress; {
-	case ingress == nil:
-		return resource.Pending
-	case ingress.IP != "":
-		return ingress.IP
-	default:
-		return ingress.Hostname
+// validateStatusUpdate keeps Bastions from losing the heartbeat that their expiration is counted from.
+func validateStatusUpdate(b, _ *gardenoperations.Bastion) field.ErrorList {
+	if b.Status.LastHeartbeatTimestamp == nil {
+		return field.ErrorList{field.Required(field.NewPath("status", "lastHeartbeatTimestamp"), "must not be removed")}
+	}
+	return nil
+}
+
+func bastionColumns(clock clock.PassiveClock) []resource.Column[*gardenoperations.Bastion] {
+	return []resource.Column[*gardenoperations.Bastion]{
+		{Name: "Shoot", About: "The shoot whose nodes it leads to.", Value: func(b *gardenoperations.Bastion) any { return b.Spec.ShootRef.Name }},
+		{Name: "Seed", About: "The shoot's seed.", Value: func(b *gardenoperations.Bastion) any { return ptr.Deref(b.Spec.SeedName, resource.Pending) }},
+		{Name: "IP", About: "Where it is reached: a host name or an IP.", Value: func(b *gardenoperations.Bastion) any {
+			switch ingress := b.Status.Ingress; {
+			case ingress != nil && ingress.Hostname != "":
+				return ingress.Hostname
+			case ingress != nil && ingress.IP != "":
+				return ingress.IP
+			}
+			return resource.Pending
+		}},
+		{Name: "Heartbeat", About: "When it was last kept alive.", Value: func(b *gardenoperations.Bastion) any {
+			if beat := b.Status.LastHeartbeatTimestamp; !beat.IsZero() {
+				return duration.HumanDuration(clock.Since(beat.Time)) + " ago"
+			}
+			return "<never>"
+		}},
+		{Name: "Expires", About: "In how long it will be deleted.", Value: func(b *gardenoperations.Bastion) any {
+			expiration := b.Status.ExpirationTimestamp
+			if expiration.IsZero() {
+				return resource.Pending
+			}
+			if left := expiration.Sub(clock.Now()); left >= 0 {
+				return duration.HumanDuration(left)
+			}
+			return "<expired>"
+		}},
 	}
 }

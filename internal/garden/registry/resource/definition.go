@@ -23,7 +23,7 @@ type Definition[T Object] struct {
 	Singular   string
 	ShortNames []string
 	Categories []string
-	// Versions are those in which status and metadata paths are reset for server-side apply.
+	// Versions are those that it is served in, all from the same storage.
 	Versions []string
 	// Namespaced says where its objects live.
 	Namespaced bool
@@ -33,32 +33,33 @@ type Definition[T Object] struct {
 	New     func() T
 	NewList func() runtime.Object
 
-	// CopySpec and CopyStatus copy a part of an object to another. Without CopyStatus there is no status subresource.
+	// CopySpec and CopyStatus copy a part of an object to another. Without CopySpec there is no status subresource;
+	// without CopyStatus clients write the status with the object, if there is one.
 	CopySpec, CopyStatus func(to, from T)
-	// SpecChanged says that the generation has to move. It may take an operation annotation away that it answers with
-	// that. Without it the generation is left alone.
+	// SpecChanged says that the generation has to move; a deletion moves it anyway. It may take away an operation
+	// annotation that it answers with that. Without it objects have no generation.
 	SpecChanged func(updated, old T) bool
 
 	// PrepareForCreate and PrepareForUpdate run before validation, after the status and before the generation have been
-	// dealt with; PrepareStatus does for status updates.
+	// dealt with; PrepareStatus does so for updates through the status subresource.
 	PrepareForCreate func(ctx context.Context, obj T)
 	PrepareForUpdate func(ctx context.Context, updated, old T)
 	PrepareStatus    func(ctx context.Context, updated, old T)
-	// Canonicalize runs after validation.
+	// Canonicalize runs after validation, and for updates of the status as well.
 	Canonicalize func(obj T)
 
 	Validate             func(obj T) field.ErrorList
 	ValidateUpdate       func(updated, old T) field.ErrorList
 	ValidateStatusUpdate func(updated, old T) field.ErrorList
 	// Warnings are for the client that creates (old is the zero value) or updates an object.
-	Warnings func(ctx context.Context, updated, old T) []string
+	Warnings func(updated, old T) []string
 
 	// Fields are the selectable fields beside name and namespace; Indexed are those that watches and lists are often
-	// selected by.
+	// selected by, the most frequent first.
 	Fields  func(obj T) fields.Set
 	Indexed []string
 
-	// Columns are what kubectl prints between Name and Age.
+	// Columns are what kubectl prints after Name; Age comes last if it is not among them.
 	Columns []Column[T]
 }
 
@@ -67,7 +68,7 @@ type Column[T Object] struct {
 	Name string
 	// Wide says that it is printed with -o wide only.
 	Wide bool
-	// Type is string if empty; date for a time that is printed as an age.
+	// Type is string if empty.
 	Type  string
 	About string
 	Value func(obj T) any

@@ -1,45 +1,37 @@
 package resource
 
 import (
-	"slices"
-	"strings"
-
-	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// SpecEquality compares specs as the API does: nil and empty are equal, quantities and times by value.
-func SpecEquality(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
+// Equal compares as the API does: nil and empty are equal, quantities and times by value.
+func Equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// Operations are the operations that the annotation gardener.cloud/operation asks for; several are separated by
-// semicolons.
-func Operations(obj metav1.Object) []string {
-	value := obj.GetAnnotations()[v1beta1constants.GardenerOperation]
-	if value == "" {
-		return nil
+// OperationIs says whether the annotation gardener.cloud/operation is one of these values.
+func OperationIs(obj metav1.Object, operations ...string) bool {
+	value, ok := obj.GetAnnotations()[v1beta1constants.GardenerOperation]
+	if !ok {
+		return false
 	}
-	return strings.Split(value, v1beta1constants.GardenerOperationsSeparator)
+	for _, operation := range operations {
+		if value == operation {
+			return true
+		}
+	}
+	return false
 }
 
-// HasOperation says whether an operation is asked for.
-func HasOperation(obj metav1.Object, operation string) bool {
-	return slices.Contains(Operations(obj), operation)
-}
-
-// TakeOperation takes an operation away from the annotation and says whether it was there.
-func TakeOperation(obj metav1.Object, operation string) bool {
-	operations := Operations(obj)
-	left := slices.DeleteFunc(slices.Clone(operations), func(o string) bool { return o == operation })
-	if len(left) == len(operations) {
+// TakeOperation removes the annotation gardener.cloud/operation if it is one of these values, and says whether it was.
+// It is for operations that the API server itself answers, by moving the generation.
+func TakeOperation(obj metav1.Object, operations ...string) bool {
+	if !OperationIs(obj, operations...) {
 		return false
 	}
 	annotations := obj.GetAnnotations()
-	if len(left) == 0 {
-		delete(annotations, v1beta1constants.GardenerOperation)
-	} else {
-		annotations[v1beta1constants.GardenerOperation] = strings.Join(left, v1beta1constants.GardenerOperationsSeparator)
-	}
+	delete(annotations, v1beta1constants.GardenerOperation)
 	obj.SetAnnotations(annotations)
 	return true
 }

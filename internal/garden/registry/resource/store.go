@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -47,21 +48,20 @@ func NewStores[T Object](def Definition[T], getter generic.RESTOptionsGetter) (*
 		NewListFunc:               def.NewList,
 		PredicateFunc:             def.predicate,
 		DefaultQualifiedResource:  def.Resource,
-		SingularQualifiedResource: def.Resource.WithVersion("").GroupResource(),
+		SingularQualifiedResource: schema.GroupResource{Group: def.Resource.Group, Resource: def.Singular},
 		CreateStrategy:            main,
 		UpdateStrategy:            main,
 		DeleteStrategy:            main,
 		ResetFieldsStrategy:       main,
-		TableConvertor:            tableConvertor[T]{&def},
+		TableConvertor:            newTableConvertor(&def),
 	}
-	store.SingularQualifiedResource.Resource = def.Singular
 	options := &generic.StoreOptions{RESTOptions: getter, AttrFunc: def.attributes}
 	options.TriggerFunc, options.Indexers = def.indexes()
 	if err := store.CompleteWithOptions(options); err != nil {
 		return nil, nil, fmt.Errorf("making the storage of %s: %w", def.Resource, err)
 	}
 	result := &Store{Store: store, shortNames: def.ShortNames, categories: def.Categories}
-	if def.CopyStatus == nil {
+	if def.CopySpec == nil {
 		return result, nil, nil
 	}
 	return result, NewStatusStore(store, statusStrategy[T]{main}), nil
@@ -126,6 +126,9 @@ func NewStatusStore(store *genericregistry.Store, strategy interface {
 	part.ResetFieldsStrategy = strategy
 	return &StatusStore{store: &part}
 }
+
+// UpdateStrategy is what makes the subresource a part of its own.
+func (s *StatusStore) UpdateStrategy() rest.RESTUpdateStrategy { return s.store.UpdateStrategy }
 
 // New implements rest.Storage.
 func (s *StatusStore) New() runtime.Object { return s.store.NewFunc() }

@@ -88,19 +88,19 @@ func (s strategy[T]) Canonicalize(obj runtime.Object) {
 	}
 }
 
-func (s strategy[T]) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
+func (s strategy[T]) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
 	if s.def.Warnings == nil {
 		return nil
 	}
 	var none T
-	return s.def.Warnings(ctx, obj.(T), none)
+	return s.def.Warnings(obj.(T), none)
 }
 
-func (s strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
+func (s strategy[T]) WarningsOnUpdate(_ context.Context, obj, old runtime.Object) []string {
 	if s.def.Warnings == nil {
 		return nil
 	}
-	return s.def.Warnings(ctx, obj.(T), old.(T))
+	return s.def.Warnings(obj.(T), old.(T))
 }
 
 // GetResetFields tells server-side apply what an update of the object cannot own.
@@ -113,9 +113,7 @@ func (s strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 
 func (s statusStrategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	updated, before := obj.(T), old.(T)
-	if s.def.CopySpec != nil {
-		s.def.CopySpec(updated, before)
-	}
+	s.def.CopySpec(updated, before)
 	if s.def.PrepareStatus != nil {
 		s.def.PrepareStatus(ctx, updated, before)
 	}

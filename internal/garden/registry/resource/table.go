@@ -3,6 +3,7 @@ package resource
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metatable "k8s.io/apimachinery/pkg/api/meta/table"
@@ -10,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// None and Unknown are what a column says that has nothing to say.
+// What a column says that has nothing to say.
 const (
 	None    = "<none>"
 	Unknown = "<unknown>"
@@ -19,8 +20,26 @@ const (
 
 var metaDoc = metav1.ObjectMeta{}.SwaggerDoc()
 
-// tableConvertor makes the tables that kubectl prints: Name, the definition's columns, Age.
-type tableConvertor[T Object] struct{ def *Definition[T] }
+// Age is the column Age, for resources that do not print it last.
+func Age[T Object]() Column[T] {
+	return Column[T]{Name: "Age", Type: "date", About: metaDoc["creationTimestamp"], Value: func(obj T) any {
+		return metatable.ConvertToHumanReadableDateType(obj.GetCreationTimestamp())
+	}}
+}
+
+// tableConvertor makes the tables that kubectl prints.
+type tableConvertor[T Object] struct {
+	resource fmt.Stringer
+	columns  []Column[T]
+}
+
+func newTableConvertor[T Object](def *Definition[T]) tableConvertor[T] {
+	columns := append([]Column[T]{{Name: "Name", About: metaDoc["name"], Value: func(obj T) any { return obj.GetName() }}}, def.Columns...)
+	if !slices.ContainsFunc(columns, func(c Column[T]) bool { return c.Name == "Age" }) {
+		columns = append(columns, Age[T]())
+	}
+	return tableConvertor[T]{&def.Resource, columns}
+}
 
 func (c tableConvertor[T]) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
 	table := &metav1.Table{}
@@ -35,21 +54,21 @@ func (c tableConvertor[T]) ConvertToTable(_ context.Context, obj, options runtim
 	rows, err := metatable.MetaToTableRow(obj, func(obj runtime.Object, _ metav1.Object, _, _ string) ([]any, error) {
 		typed, ok := obj.(T)
 		if !ok {
-			return nil, fmt.Errorf("a %T is not one of %s", obj, c.def.Resource)
+			return nil, fmt.Errorf("a %T is not one of %s", obj, c.resource)
 		}
-		cells := []any{typed.GetName()}
-		for _, column := range c.def.Columns {
+		cells := make([]any, 0, len(c.columns))
+		for _, column := range c.columns {
 			cells = append(cells, column.Value(typed))
 		}
-		return append(cells, metatable.ConvertToHumanReadableDateType(typed.GetCreationTimestamp())), nil
+		return cells, nil
 	})
 	table.Rows = rows
 	return table, err
 }
 
 func (c tableConvertor[T]) header() []metav1.TableColumnDefinition {
-	header := []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name", Description: metaDoc["name"]}}
-	for _, column := range c.def.Columns {
+	header := make([]metav1.TableColumnDefinition, 0, len(c.columns))
+	for _, column := range c.columns {
 		definition := metav1.TableColumnDefinition{Name: column.Name, Type: column.Type, Description: column.About}
 		if definition.Type == "" {
 			definition.Type = "string"
@@ -59,5 +78,6 @@ func (c tableConvertor[T]) header() []metav1.TableColumnDefinition {
 		}
 		header = append(header, definition)
 	}
-	return append(header, metav1.TableColumnDefinition{Name: "Age", Type: "date", Description: metaDoc["creationTimestamp"]})
+	header[0].Format = "name" // this column alone identifies the object
+	return header
 }

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/apis/autoscaling"
 	"k8s.io/utils/ptr"
@@ -76,15 +75,13 @@ func (u *scaleUpdate) UpdatedObject(ctx context.Context, old runtime.Object) (ru
 	}
 	scale, ok := obj.(*autoscaling.Scale)
 	if !ok {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("expected a Scale, got a %T", obj))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("a Scale is needed, this is a %T", obj))
 	}
-	if scale.Spec.Replicas < 0 {
-		return nil, apierrors.NewInvalid(autoscaling.Kind("Scale"), scale.Name, field.ErrorList{
-			field.Invalid(field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must not be negative")})
+	if scale.UID != "" && scale.UID != set.UID {
+		return nil, apierrors.NewConflict(gardenseedmanagement.Resource("managedseedsets/scale"), set.Name,
+			fmt.Errorf("the ManagedSeedSet with the UID %s is gone, the one of that name now has %s", scale.UID, set.UID))
 	}
-	if scale.ResourceVersion != "" {
-		set.ResourceVersion = scale.ResourceVersion
-	}
+	set.ResourceVersion = scale.ResourceVersion
 	set.Spec.Replicas = ptr.To(scale.Spec.Replicas)
 	return set, nil
 }
@@ -96,7 +93,7 @@ func scaleOf(set *gardenseedmanagement.ManagedSeedSet) (*autoscaling.Scale, erro
 	}
 	return &autoscaling.Scale{
 		ObjectMeta: metav1.ObjectMeta{Name: set.Name, Namespace: set.Namespace, UID: set.UID, ResourceVersion: set.ResourceVersion, CreationTimestamp: set.CreationTimestamp},
-		Spec:       autoscaling.ScaleSpec{Replicas: ptr.Deref(set.Spec.Replicas, 1)},
+		Spec:       autoscaling.ScaleSpec{Replicas: ptr.Deref(set.Spec.Replicas, 0)},
 		Status:     autoscaling.ScaleStatus{Replicas: set.Status.Replicas, Selector: selector.String()},
 	}, nil
 }

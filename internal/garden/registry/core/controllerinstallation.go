@@ -1,0 +1,56 @@
+package core
+
+import (
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+)
+
+func controllerInstallations() resource.Definition[*gardencore.ControllerInstallation] {
+	condition := func(kind gardencore.ConditionType) func(*gardencore.ControllerInstallation) any {
+		return func(i *gardencore.ControllerInstallation) any { return conditionStatus(i.Status.Conditions, kind) }
+	}
+	return resource.Definition[*gardencore.ControllerInstallation]{
+		Resource: gardencore.Resource("controllerinstallations"), Singular: "controllerinstallation", ShortNames: []string{"ctrlinst"}, Categories: all, Versions: v1beta1,
+		New:                  func() *gardencore.ControllerInstallation { return &gardencore.ControllerInstallation{} },
+		NewList:              func() runtime.Object { return &gardencore.ControllerInstallationList{} },
+		Validate:             validation.ValidateControllerInstallation,
+		ValidateUpdate:       validation.ValidateControllerInstallationUpdate,
+		ValidateStatusUpdate: validation.ValidateControllerInstallationStatusUpdate,
+		CopySpec:             func(to, from *gardencore.ControllerInstallation) { to.Spec = from.Spec },
+		CopyStatus:           func(to, from *gardencore.ControllerInstallation) { to.Status = from.Status },
+		SpecChanged:          func(i, old *gardencore.ControllerInstallation) bool { return !resource.Equal(old.Spec, i.Spec) },
+		Fields: func(i *gardencore.ControllerInstallation) fields.Set {
+			set := fields.Set{gardencore.RegistrationRefName: i.Spec.RegistrationRef.Name}
+			if ref := i.Spec.SeedRef; ref != nil {
+				set[gardencore.SeedRefName] = ref.Name
+			}
+			if ref := i.Spec.ShootRef; ref != nil {
+				set[gardencore.ShootRefName], set[gardencore.ShootRefNamespace] = ref.Name, ref.Namespace
+			}
+			return set
+		},
+		Indexed: []string{gardencore.SeedRefName, gardencore.RegistrationRefName, gardencore.ShootRefName, gardencore.ShootRefNamespace},
+		Columns: []resource.Column[*gardencore.ControllerInstallation]{
+			{Name: "Registration", About: "The ControllerRegistration.", Value: func(i *gardencore.ControllerInstallation) any { return i.Spec.RegistrationRef.Name }},
+			{Name: "Cluster", About: "The seed, or the self-hosted shoot, that it is installed in.", Value: installedIn},
+			{Name: "Valid", About: "Condition Valid.", Value: condition(gardencore.ControllerInstallationValid)},
+			{Name: "Installed", About: "Condition Installed.", Value: condition(gardencore.ControllerInstallationInstalled)},
+			{Name: "Healthy", About: "Condition Healthy.", Value: condition(gardencore.ControllerInstallationHealthy)},
+			{Name: "Progressing", About: "Condition Progressing.", Value: condition(gardencore.ControllerInstallationProgressing)},
+		},
+	}
+}
+
+func installedIn(i *gardencore.ControllerInstallation) any {
+	switch {
+	case i.Spec.SeedRef != nil:
+		return "Seed/" + i.Spec.SeedRef.Name
+	case i.Spec.ShootRef != nil:
+		return "Shoot/" + i.Spec.ShootRef.Namespace + "/" + i.Spec.ShootRef.Name
+	}
+	return resource.Unknown
+}

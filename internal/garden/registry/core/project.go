@@ -1,0 +1,70 @@
+package core
+
+import (
+	"slices"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+)
+
+func projects() resource.Definition[*gardencore.Project] {
+	return resource.Definition[*gardencore.Project]{
+		Resource: gardencore.Resource("projects"), Singular: "project", Versions: v1beta1,
+		New:                  func() *gardencore.Project { return &gardencore.Project{} },
+		NewList:              func() runtime.Object { return &gardencore.ProjectList{} },
+		Validate:             validation.ValidateProject,
+		ValidateUpdate:       validation.ValidateProjectUpdate,
+		ValidateStatusUpdate: validation.ValidateProjectStatusUpdate,
+		CopySpec:             func(to, from *gardencore.Project) { to.Spec = from.Spec },
+		CopyStatus:           func(to, from *gardencore.Project) { to.Status = from.Status },
+		SpecChanged:          func(p, old *gardencore.Project) bool { return !resource.Equal(old.Spec, p.Spec) },
+		Canonicalize:         giveRoleOwner,
+		Fields: func(p *gardencore.Project) fields.Set {
+			return fields.Set{gardencore.ProjectNamespace: ptr.Deref(p.Spec.Namespace, "")}
+		},
+		Indexed: []string{gardencore.ProjectNamespace},
+		Columns: []resource.Column[*gardencore.Project]{
+			{Name: "Namespace", About: "The project's namespace.", Value: func(p *gardencore.Project) any { return ptr.Deref(p.Spec.Namespace, resource.Unknown) }},
+			{Name: "Status", About: "The project's phase.", Value: func(p *gardencore.Project) any {
+				if p.Status.Phase == "" {
+					return resource.Unknown
+				}
+				return string(p.Status.Phase)
+			}},
+			{Name: "Owner", About: "Who is responsible for the project.", Value: func(p *gardencore.Project) any {
+				if p.Spec.Owner != nil {
+					return p.Spec.Owner.Name
+				}
+				return resource.Unknown
+			}},
+			{Name: "Creator", About: "Who created the project.", Value: func(p *gardencore.Project) any {
+				if p.Spec.CreatedBy != nil {
+					return p.Spec.CreatedBy.Name
+				}
+				return resource.Unknown
+			}},
+		},
+	}
+}
+
+// giveRoleOwner gives the member that spec.owner names the role owner, and takes it from all others.
+func giveRoleOwner(project *gardencore.Project) {
+	owner := project.Spec.Owner
+	if owner == nil {
+		return
+	}
+	isOwner := func(role string) bool { return role == gardencore.ProjectMemberOwner }
+	for i := range project.Spec.Members {
+		member := &project.Spec.Members[i]
+		if member.Name != owner.Name || member.Kind != owner.Kind || member.APIGroup != owner.APIGroup {
+			member.Roles = slices.DeleteFunc(member.Roles, isOwner)
+		} else if !slices.ContainsFunc(member.Roles, isOwner) {
+			member.Roles = append(member.Roles, gardencore.ProjectMemberOwner)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package core
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+)
+
+// shootSpecChanged says whether the gardenlet has to look at the Shoot again: its spec changed (unless that waits for the
+// maintenance time window), or an operation was asked for.
+func shootSpecChanged(shoot, old *gardencore.Shoot) bool {
+	if shootSpecRollsOut(shoot, old) || forceDeletion(shoot) && !forceDeletion(old) {
+		return true
+	}
+	switch last := shoot.Status.LastOperation; {
+	case last == nil:
+		return false
+	case last.State == gardencore.LastOperationStateFailed:
+		return resource.TakeOperation(shoot, v1beta1constants.ShootOperationRetry)
+	}
+	return answerOperations(shoot)
+}
+
+func shootSpecRollsOut(shoot, old *gardencore.Shoot) bool {
+	if m := shoot.Spec.Maintenance; m != nil && ptr.Deref(m.ConfineSpecUpdateRollout, false) {
+		return hibernationEnabled(shoot) != hibernationEnabled(old)
+	}
+	return !resource.Equal(old.Spec, shoot.Spec)
+}
+
+func hibernationEnabled(shoot *gardencore.Shoot) bool {
+	return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
+}
+
+func forceDeletion(shoot *gardencore.Shoot) bool {
+	force, _ := strconv.ParseBool(shoot.Annotations[v1beta1constants.AnnotationConfirmationForceDeletion])
+	return force
+}
+
+func sshEnabled(shoot *gardencore.Shoot) bool {
+	settings := shoot.Spec.Provider.WorkersSettings
+	return len(shoot.Spec.Provider.Workers) > 0 && (settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled)
+}
+
+// shootOperations are those that the gardenlet does: they move the generation and stay in the annotation until it takes
+// them away. Each has those that it includes, which go at once.
+var shootOperations = map[string][]string{
+	v1beta1constants.OperationRotateCAStart:                                     nil,
+	v1beta1constants.OperationRotateCAStartWithoutWorkersRollout:                nil,
+	v1beta1constants.OperationRotateCAComplete:                                  nil,
+	v1beta1constants.OperationRotateServiceAccountKeyStart:                      nil,
+	v1beta1constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout: nil,
+	v1beta1constants.OperationRotateServiceAccountKeyComplete:                   nil,
+	v1beta1constants.OperationRotateETCDEncryptionKey:                           nil,
+	v1beta1constants.OperationRotateETCDEncryptionKeyStart:                      nil,
+	v1beta1constants.OperationRotateETCDEncryptionKeyComplete:                   nil,
+	v1beta1constants.OperationRotateObservabilityCredentials:                    nil,
+	v1beta1constants.ShootOperationRotateSSHKeypair:                             nil,
+	v1beta1constants.OperationRotateCredentialsStart: {
+		v1beta1constants.OperationRotateCAStart,
+		v1beta1constants.OperationRotateServiceAccountKeyStart,
+		v1beta1constants.OperationRotateETCDEncryptionKey,
+		v1beta1constants.OperationRotateETCDEncryptionKeyStart,
+		v1beta1constants.OperationRotateObservabilityCredentials,
+		v1beta1constants.ShootOperationRotateSSHKeypair,
+	},
+	v1beta1constants.OperationRotateCredentialsStartWithoutWorkersRollout: {
+		v1beta1constants.OperationRotateCAStartWithoutWorkersRollout,
+		v1beta1constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout,
+		v1beta1constants.OperationRotateETCDEncryptionKey,
+		v1beta1constants.OperationRotateETCDEncryptionKeyStart,
+		v1beta1constants.OperationRotateObservabilityCredentials,
+		v1beta1constants.ShootOperationRotateSSHKeypair,
+	},
+	v1beta1constants.OperationRotateCredentialsComplete: {
+		v1beta1constants.OperationRotateCAComplete,
+		v1beta1constants.OperationRotateServiceAccountKeyComplete,
+		v1beta1constants.OperationRotateETCDEncryptionKeyComplete,
+	},
+}
+
+// answerOperations says whether one of the operations of the annotation is for the gardenlet, and leaves those in it that
+// are still to be done.
+func answerOperations(shoot *gardencore.Shoot) bool {
+	operations := splitOperations(shoot.Annotations[v1beta1constants.GardenerOperation])
+	var done []string
+	moves := false
+	for _, operation := range operations {
+		included, known := shootOperations[operation]
+		switch {
+		case operation == v1beta1constants.GardenerOperationReconcile:
+			moves, done = true, append(done, operation)
+		case operation == v1beta1constants.ShootOperationRotateSSHKeypair && !sshEnabled(shoot):
+			done = append(done, operation) // there is no key pair
+		case known, strings.HasPrefix(operation, v1beta1constants.OperationRotateRolloutWorkers), strings.HasPrefix(operation, v1beta1constants.OperationRolloutWorkers):
+			moves, done = true, append(done, included...)
+		}
+	}
+	left := slices.DeleteFunc(operations, func(operation string) bool { return slices.Contains(done, operation) })
+	if len(left) == 0 {
+		delete(shoot.Annotations, v1beta1constants.GardenerOperation)
+	} else {
+		shoot.Annotations[v1beta1constants.GardenerOperation] = strings.Join(left, v1beta1constants.GardenerOperationsSeparator)
+	}
+	return moves
+}
+
+// tidyOperations takes spaces and repetitions out of the operations that are asked for, now or for the maintenance.
+func tidyOperations(shoot *gardencore.Shoot) {
+	for _, key := range []string{v1beta1constants.GardenerOperation, v1beta1constants.GardenerMaintenanceOperation} {
+		value, ok := shoot.Annotations[key]
+		if !ok {
+			continue
+		}
+		var unique []string
+		for _, operation := range splitOperations(value) {
+			if !slices.Contains(unique, operation) {
+				unique = append(unique, operation)
+			}
+		}
+		shoot.Annotations[key] = strings.Join(unique, v1beta1constants.GardenerOperationsSeparator)
+	}
+}
+
+func splitOperations(value string) []string {
+	if value == "" {
+		return nil
+	}
+	operations := strings.Split(value, v1beta1constants.GardenerOperationsSeparator)
+	for i := range operations {
+		operations[i] = strings.TrimSpace(operations[i])
+	}
+	return operations
+}

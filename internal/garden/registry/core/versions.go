@@ -1,0 +1,74 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"k8s.io/utils/ptr"
+
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+)
+
+// kubernetesAtLeast says whether a Kubernetes version is 1.<minor> or later. One that cannot be read is not.
+func kubernetesAtLeast(version string, minor uint64) bool {
+	v, err := semver.NewVersion(version)
+	return err == nil && (v.Major() > 1 || v.Major() == 1 && v.Minor() >= minor)
+}
+
+// active says that a version may be used: it is offered already, and has not expired.
+func active(version gardencore.ExpirableVersion, now time.Time) bool {
+	classification := validation.ClassificationAt(version, now)
+	return classification != gardencore.ClassificationExpired && classification != gardencore.ClassificationUnavailable
+}
+
+// dropUnusableVersions keeps Kubernetes versions that cannot be used and image versions that have expired out of a new
+// CloudProfile.
+func dropUnusableVersions(spec *gardencore.CloudProfileSpec, now time.Time) {
+	spec.Kubernetes.Versions = slices.DeleteFunc(spec.Kubernetes.Versions, func(v gardencore.ExpirableVersion) bool {
+		return !active(v, now)
+	})
+	for i := range spec.MachineImages {
+		image := &spec.MachineImages[i]
+		image.Versions = slices.DeleteFunc(image.Versions, func(v gardencore.MachineImageVersion) bool {
+			return validation.ClassificationAt(v.ExpirableVersion, now) == gardencore.ClassificationExpired
+		})
+	}
+}
+
+// dropUnusableNamespacedVersions keeps versions that cannot be used out of a NamespacedCloudProfile, unless it had them
+// before. An image goes with its last version, unless it sets something else.
+func dropUnusableNamespacedVersions(spec, old *gardencore.NamespacedCloudProfileSpec, now time.Time) {
+	if spec.Kubernetes != nil {
+		spec.Kubernetes.Versions = slices.DeleteFunc(spec.Kubernetes.Versions, func(v gardencore.ExpirableVersion) bool {
+			had := old.Kubernetes != nil && slices.ContainsFunc(old.Kubernetes.Versions, func(o gardencore.ExpirableVersion) bool { return o.Version == v.Version })
+			return !had && !active(v, now)
+		})
+	}
+	for i := range spec.MachineImages {
+		image := &spec.MachineImages[i]
+		image.Versions = slices.DeleteFunc(image.Versions, func(v gardencore.MachineImageVersion) bool {
+			return findImageVersion(old.MachineImages, image.Name, v.Version) == nil && !active(v.ExpirableVersion, now)
+		})
+	}
+	spec.MachineImages = slices.DeleteFunc(spec.MachineImages, func(image gardencore.MachineImage) bool {
+		return len(image.Versions) == 0 && ptr.Deref(image.UpdateStrategy, "") == ""
+	})
+}
+
+// findImageVersion is nil if there is no such version. Of images, and versions, of the same name the last counts.
+func findImageVersion(images []gardencore.MachineImage, name, version string) *gardencore.MachineImageVersion {
+	for _, image := range slices.Backward(images) {
+		if image.Name != name {
+			continue
+		}
+		for i := range slices.Backward(image.Versions) {
+			if image.Versions[i].Version == version {
+				return &image.Versions[i]
+			}
+		}
+		return nil
+	}
+	return nil
+}

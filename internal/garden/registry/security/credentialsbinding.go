@@ -1,0 +1,24 @@
+package security
+
+import (
+	gardensecurity "github.com/gardener/gardener/pkg/apis/security"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+)
+
+func credentialsBindings() resource.Definition[*gardensecurity.CredentialsBinding] {
+	return resource.Definition[*gardensecurity.CredentialsBinding]{
+		Resource: gardensecurity.Resource("credentialsbindings"), Singular: "credentialsbinding", ShortNames: []string{"cb"}, Versions: v1alpha1, Namespaced: true,
+		New:     func() *gardensecurity.CredentialsBinding { return &gardensecurity.CredentialsBinding{} },
+		NewList: func() runtime.Object { return &gardensecurity.CredentialsBindingList{} },
+		Columns: []resource.Column[*gardensecurity.CredentialsBinding]{
+			{Name: "Provider", About: "The provider type.", Value: func(b *gardensecurity.CredentialsBinding) any { return b.Provider.Type }},
+			{Name: "APIVersion", About: "The API version of the credentials.", Value: func(b *gardensecurity.CredentialsBinding) any { return b.CredentialsRef.APIVersion }},
+			{Name: "Kind", About: "The kind of the credentials: Secret, InternalSecret or WorkloadIdentity.", Value: func(b *gardensecurity.CredentialsBinding) any { return b.CredentialsRef.Kind }},
+			{Name: "Name", About: "The namespace and the name of the credentials.", Value: func(b *gardensecurity.CredentialsBinding) any {
+				return b.CredentialsRef.Namespace + "/" + b.CredentialsRef.Name
+			}},
+		},
+	}
+}

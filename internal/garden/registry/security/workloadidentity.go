@@ -1,0 +1,37 @@
+package security
+
+import (
+	"context"
+	"strings"
+
+	gardensecurity "github.com/gardener/gardener/pkg/apis/security"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+)
+
+func workloadIdentities() resource.Definition[*gardensecurity.WorkloadIdentity] {
+	return resource.Definition[*gardensecurity.WorkloadIdentity]{
+		Resource: gardensecurity.Resource("workloadidentities"), Singular: "workloadidentity", ShortNames: []string{"wi"}, Versions: v1alpha1, Namespaced: true,
+		New:     func() *gardensecurity.WorkloadIdentity { return &gardensecurity.WorkloadIdentity{} },
+		NewList: func() runtime.Object { return &gardensecurity.WorkloadIdentityList{} },
+		// There is no status subresource: the subject is given once, and validation sees to it that it stays.
+		PrepareForCreate: func(_ context.Context, w *gardensecurity.WorkloadIdentity) {
+			if w.Status.Sub == "" {
+				w.Status.Sub = subject(w)
+			}
+		},
+		Columns: []resource.Column[*gardensecurity.WorkloadIdentity]{
+			{Name: "Sub", About: "The subject of its tokens.", Value: func(w *gardensecurity.WorkloadIdentity) any { return w.Status.Sub }},
+			{Name: "Type", About: "The system that it is for.", Value: func(w *gardensecurity.WorkloadIdentity) any { return w.Spec.TargetSystem.Type }},
+			{Name: "Audiences", Wide: true, About: "The audiences of its tokens.", Value: func(w *gardensecurity.WorkloadIdentity) any {
+				return strings.Join(w.Spec.Audiences, ",")
+			}},
+		},
+	}
+}
+
+// subject is the claim "sub" of an identity's tokens. The UID keeps it from being inherited by a later one of the name.
+func subject(w *gardensecurity.WorkloadIdentity) string {
+	return strings.Join([]string{"gardener.cloud:workloadidentity", w.Namespace, w.Name, string(w.UID)}, ":")
+}

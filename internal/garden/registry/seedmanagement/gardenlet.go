@@ -1,0 +1,34 @@
+package seedmanagement
+
+import (
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+)
+
+func gardenlets() resource.Definition[*gardenseedmanagement.Gardenlet] {
+	return resource.Definition[*gardenseedmanagement.Gardenlet]{
+		Resource: gardenseedmanagement.Resource("gardenlets"), Singular: "gardenlet", ShortNames: []string{"gl", "glet"}, Versions: v1alpha1, Namespaced: true,
+		New:        func() *gardenseedmanagement.Gardenlet { return &gardenseedmanagement.Gardenlet{} },
+		NewList:    func() runtime.Object { return &gardenseedmanagement.GardenletList{} },
+		CopySpec:   func(to, from *gardenseedmanagement.Gardenlet) { to.Spec = from.Spec },
+		CopyStatus: func(to, from *gardenseedmanagement.Gardenlet) { to.Status = from.Status },
+		SpecChanged: func(g, old *gardenseedmanagement.Gardenlet) bool {
+			return !resource.Equal(old.Spec, g.Spec) || resource.TakeOperation(g, v1beta1constants.GardenerOperationReconcile) ||
+				resource.OperationIs(g, v1beta1constants.GardenerOperationRenewKubeconfig, v1beta1constants.OperationForceRedeploy)
+		},
+		Columns: []resource.Column[*gardenseedmanagement.Gardenlet]{
+			{Name: "OCI Repository", About: "Where the gardenlet's Helm chart comes from.", Value: func(g *gardenseedmanagement.Gardenlet) any {
+				return g.Spec.Deployment.Helm.OCIRepository.GetURL()
+			}},
+			{Name: "Reconciled", About: "Condition GardenletReconciled.", Value: func(g *gardenseedmanagement.Gardenlet) any {
+				if status := condition(g.Status.Conditions, gardenseedmanagement.GardenletReconciled); status != "" {
+					return string(status)
+				}
+				return resource.Unknown
+			}},
+		},
+	}
+}

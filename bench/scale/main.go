@@ -197,7 +197,9 @@ func printMemory(binary, dir string) error {
 	if err != nil {
 		return err
 	}
-	var status struct{ Memory struct{ Resident, LiveHeap uint64 } }
+	var status struct {
+		Memory struct{ Resident, LiveHeap uint64 }
+	}
 	if err := json.Unmarshal(out, &status); err != nil {
 		return err
 	}

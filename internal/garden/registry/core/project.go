@@ -14,7 +14,7 @@ import (
 
 func projects() resource.Definition[*gardencore.Project] {
 	return resource.Definition[*gardencore.Project]{
-		Resource: gardencore.Resource("projects"), Singular: "project", Versions: v1beta1, Unconditional: true, Unconditional: true,
+		Resource: gardencore.Resource("projects"), Singular: "project", Versions: v1beta1, Unconditional: true,
 		New:                  func() *gardencore.Project { return &gardencore.Project{} },
 		NewList:              func() runtime.Object { return &gardencore.ProjectList{} },
 		Validate:             validation.ValidateProject,

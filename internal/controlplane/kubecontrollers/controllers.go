@@ -6,24 +6,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/controller-manager/pkg/informerfactory"
 )
-
-// resync is how often informers hand all objects to their handlers again.
-const resync = 12 * time.Hour
 
 // Config says where and as whom the controllers work.
 type Config struct {
@@ -39,23 +27,18 @@ type Config struct {
 	ServiceAccountKeyFile string
 }
 
-// sharedUser is who the informers that controllers share are, as in a kube-controller-manager.
-const sharedUser = "system:kube-controller-manager"
-
 // Controllers are controllers that are ready to run.
 type Controllers struct {
 	cfg       Config
-	client    kubernetes.Interface
-	informers informers.SharedInformerFactory
-	// tokens has the Secrets of service account tokens, bootstrap those of bootstrap tokens: there may be many others, and
-	// nobody here needs them.
-	tokens, bootstrap informers.SharedInformerFactory
-	metadata          metadatainformer.SharedInformerFactory
-	mapper            *restmapper.DeferredDiscoveryRESTMapper
-	// started is closed when the informers have been started.
-	started chan struct{}
-	runs    []func(context.Context)
-	names   []string
+	clients   clients
+	shared    *client
+	informers sharedInformers
+	discovery *freshDiscovery
+	mapper    *restmapper.DeferredDiscoveryRESTMapper
+	// started is closed when the informers have been started, ready when they have synced.
+	started, ready chan struct{}
+	runs           []func(context.Context)
+	names          []string
 }
 
 // Names are all controllers there are.
@@ -86,38 +69,36 @@ func Selected(selection []string, name string) bool {
 	return len(selection) == 0 || slices.Contains(selection, name) || slices.Contains(selection, "*")
 }
 
-// New makes the selected controllers. Nothing runs yet, and nothing is asked of the API server.
-func New(ctx context.Context, cfg Config) (*Controllers, error) {
-	config, err := cfg.ClientConfig("kube-controller-manager", sharedUser)
-	if err != nil {
+// New makes the selected controllers, for a server that is ready: they ask it for its resources. Nothing runs yet. The
+// context is to be cancelled when Run is to end, or if New fails.
+func New(ctx context.Context, cfg Config) (_ *Controllers, err error) {
+	c := &Controllers{cfg: cfg, clients: clients{config: cfg.ClientConfig}, started: make(chan struct{}), ready: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			c.clients.close()
+		}
+	}()
+	if c.shared, err = c.clients.shared(); err != nil {
 		return nil, err
 	}
-	config.QPS = -1
-	protobuf := metadata.ConfigFor(config)
-	metadataClient, err := metadata.NewForConfig(protobuf)
-	if err != nil {
-		return nil, err
-	}
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	c := &Controllers{
-		cfg:       cfg,
-		client:    client,
-		informers: informers.NewSharedInformerFactoryWithOptions(client, resync, informers.WithTransform(dropManagedFields)),
-		tokens:    secretsOfType(client, corev1.SecretTypeServiceAccountToken, metav1.NamespaceAll),
-		bootstrap: secretsOfType(client, "bootstrap.kubernetes.io/token", metav1.NamespaceSystem),
-		metadata:  metadatainformer.NewSharedInformerFactoryWithOptions(metadataClient, resync, metadatainformer.WithTransform(dropManagedFields)),
-		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())),
-		started:   make(chan struct{}),
+	c.informers = newSharedInformers(c.shared)
+	c.discovery = &freshDiscovery{client: c.shared.Discovery(), http: c.shared.http}
+	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.shared.Discovery()))
+	// The namespace controller ends the whole process if it finds no resources when it is made: find out before.
+	if _, err := c.discovery.ServerPreferredResources(); err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, fmt.Errorf("asking the API server for its resources: %w", err)
 	}
 	for _, entry := range table {
 		if !Selected(cfg.Select, entry.name) {
 			continue
 		}
-		run, err := entry.new(ctx, c)
+		client := c.shared
+		if entry.serviceAccount != "" {
+			if client, err = c.clients.serviceAccount(entry.serviceAccount); err != nil {
+				return nil, fmt.Errorf("making a client for the controller %s: %w", entry.name, err)
+			}
+		}
+		run, err := entry.new(ctx, c, client)
 		if err != nil {
 			return nil, fmt.Errorf("making the controller %s: %w", entry.name, err)
 		}
@@ -126,64 +107,24 @@ func New(ctx context.Context, cfg Config) (*Controllers, error) {
 	return c, nil
 }
 
-func secretsOfType(client kubernetes.Interface, kind corev1.SecretType, namespace string) informers.SharedInformerFactory {
-	return informers.NewSharedInformerFactoryWithOptions(client, resync, informers.WithNamespace(namespace), informers.WithTransform(dropManagedFields),
-		informers.WithTweakListOptions(func(options *metav1.ListOptions) {
-			options.FieldSelector = fields.OneTermEqualSelector("type", string(kind)).String()
-		}))
-}
-
-func dropManagedFields(obj any) (any, error) {
-	if m, err := meta.Accessor(obj); err == nil {
-		m.SetManagedFields(nil)
-	}
-	return obj, nil
-}
+// Ready is closed when Run has read once what the controllers watch, or has ended.
+func (c *Controllers) Ready() <-chan struct{} { return c.ready }
 
 // Running are the names of the controllers that Run runs.
 func (c *Controllers) Running() []string { return c.names }
 
-// Run runs the controllers until the context is cancelled, and returns when all have ended.
+// Run runs the controllers until the context is cancelled, and returns when all have ended. It can be called once.
 func (c *Controllers) Run(ctx context.Context) {
-	factories := []interface {
-		Start(<-chan struct{})
-		Shutdown()
-	}{c.informers, c.tokens, c.bootstrap, c.metadata}
+	defer c.clients.close()
 	var running sync.WaitGroup
 	for _, run := range c.runs {
 		running.Go(func() { run(ctx) })
 	}
-	for _, factory := range factories {
-		factory.Start(ctx.Done())
-	}
+	c.informers.start(ctx)
 	close(c.started)
+	c.informers.waitForSync(ctx)
+	close(c.ready)
 	running.Wait()
 	<-ctx.Done()
-	for _, factory := range factories {
-		factory.Shutdown()
-	}
-}
-
-// both has full objects where an informer is there anyway, and metadata of everything else.
-func (c *Controllers) both() informerfactory.InformerFactory {
-	return informerfactory.NewInformerFactory(c.informers, c.metadata)
-}
-
-// configOf is the client config of a controller, with the identity of its service account.
-func (c *Controllers) configOf(serviceAccount string) (*rest.Config, error) {
-	config, err := c.cfg.ClientConfig(serviceAccount, "system:serviceaccount:kube-system:"+serviceAccount,
-		"system:serviceaccounts", "system:serviceaccounts:kube-system")
-	if err != nil {
-		return nil, err
-	}
-	config.QPS = -1
-	return config, nil
-}
-
-func (c *Controllers) clientOf(serviceAccount string) (kubernetes.Interface, error) {
-	config, err := c.configOf(serviceAccount)
-	if err != nil {
-		return nil, err
-	}
-	return kubernetes.NewForConfig(config)
+	c.informers.shutdown()
 }

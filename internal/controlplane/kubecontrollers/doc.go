@@ -3,6 +3,9 @@
 // and root certificates appear, cluster roles are aggregated, certificate signing requests are signed.
 //
 // Each controller has the identity that a kube-controller-manager with --use-service-account-credentials would give it,
-// so Kubernetes' own RBAC policy applies to it. Run ends when all of its goroutines have. It imports nothing of the
-// project.
+// so Kubernetes' own RBAC policy applies to it. Run ends when all of its goroutines have, and leaves no connection open.
+// It imports nothing of the project.
+//
+// table.go says what there is and makes it, controllers.go runs it; clients.go, informers.go and discovery.go are what
+// the controllers share to be light.
 package kubecontrollers

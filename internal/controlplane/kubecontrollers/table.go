@@ -6,11 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/quota/v1/generic"
-	"k8s.io/client-go/metadata"
+	certificatesinformers "k8s.io/client-go/informers/certificates/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/bootstrap"
 	"k8s.io/kubernetes/pkg/controller/certificates/cleaner"
@@ -27,150 +28,103 @@ import (
 
 const (
 	// discoverySync is how often the controllers that deal with every resource look whether there are new ones.
-	discoverySync = 10 * time.Second
+	discoverySync = 2 * time.Second
 	// certificateLife is how long certificates are valid that controllers sign, if the request does not say.
 	certificateLife = 365 * 24 * time.Hour
-	quotaSync       = 5 * time.Minute
 	namespaceSync   = 5 * time.Minute
-	// tokenIssuer is the issuer of tokens that are kept in Secrets, which every cluster has the same.
-	tokenIssuer = "kubernetes/serviceaccount"
+	// quotaSync is how often quotas are counted anew, from memory. A quota on a resource that is served later than the
+	// quota has been made is not known before.
+	quotaSync = 30 * time.Second
 )
 
-// table is what can run, by the names that kube-controller-manager has for it.
+// run is a part of a controller that runs until the context is cancelled.
+type run = func(context.Context)
+
+// table is what can run, by the names that kube-controller-manager has for it, and the service account in kube-system
+// that each is. That is empty for who deals out tokens, as in a kube-controller-manager: others would get theirs there.
 var table = []struct {
-	name string
-	new  func(context.Context, *Controllers) ([]func(context.Context), error)
+	name, serviceAccount string
+	new                  func(context.Context, *Controllers, *client) ([]run, error)
 }{
-	{"namespace-controller", newNamespaces},
-	{"garbage-collector-controller", newGarbageCollector},
-	{"serviceaccount-controller", newServiceAccounts},
-	{"serviceaccount-token-controller", newTokens},
-	{"root-ca-certificate-publisher-controller", newRootCAPublisher},
-	{"clusterrole-aggregation-controller", newAggregation},
-	{"certificatesigningrequest-signing-controller", newSigners},
-	{"certificatesigningrequest-cleaner-controller", newCSRCleaner},
-	{"bootstrap-signer-controller", newBootstrapSigner},
-	{"token-cleaner-controller", newTokenCleaner},
-	{"resourcequota-controller", newQuota},
+	{names.NamespaceController, "namespace-controller", newNamespaces},
+	{names.GarbageCollectorController, "generic-garbage-collector", newGarbageCollector},
+	{names.ServiceAccountController, "service-account-controller", newServiceAccounts},
+	{names.ServiceAccountTokenController, "", newTokens},
+	{names.RootCACertificatePublisherController, "root-ca-cert-publisher", newRootCAPublisher},
+	{names.ClusterRoleAggregationController, "clusterrole-aggregation-controller", newAggregation},
+	{names.CertificateSigningRequestSigningController, "certificate-controller", newSigners},
+	{names.CertificateSigningRequestCleanerController, "certificate-controller", newCSRCleaner},
+	{names.BootstrapSignerController, "bootstrap-signer", newBootstrapSigner},
+	{names.TokenCleanerController, "token-cleaner", newTokenCleaner},
+	{names.ResourceQuotaController, "resourcequota-controller", newQuota},
 }
 
-func newNamespaces(ctx context.Context, c *Controllers) ([]func(context.Context), error) {
-	config, err := c.configOf("namespace-controller")
-	if err != nil {
-		return nil, err
-	}
-	client, err := c.clientOf("namespace-controller")
-	if err != nil {
-		return nil, err
-	}
-	metadataClient, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	n := namespace.NewNamespaceController(ctx, client, metadataClient, client.Discovery().ServerPreferredNamespacedResources,
-		c.informers.Core().V1().Namespaces(), namespaceSync, corev1.FinalizerKubernetes)
-	return []func(context.Context){func(ctx context.Context) { n.Run(ctx, 5) }}, nil
+func newNamespaces(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	n := namespace.NewNamespaceController(ctx, client, client.metadata, c.discovery.ServerPreferredNamespacedResources,
+		c.informers.all.Core().V1().Namespaces(), namespaceSync, corev1.FinalizerKubernetes)
+	return []run{func(ctx context.Context) { n.Run(ctx, 5) }}, nil
 }
 
-func newGarbageCollector(ctx context.Context, c *Controllers) ([]func(context.Context), error) {
-	config, err := c.configOf("generic-garbage-collector")
+func newGarbageCollector(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	gc, err := garbagecollector.NewGarbageCollector(ctx, client, client.metadata, c.mapper, garbagecollector.DefaultIgnoredResources(), &c.informers, c.started)
 	if err != nil {
 		return nil, err
 	}
-	client, err := c.clientOf("generic-garbage-collector")
-	if err != nil {
-		return nil, err
-	}
-	metadataClient, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	// Events come in numbers and own nothing.
-	ignored := map[schema.GroupResource]struct{}{{Resource: "events"}: {}, {Group: "events.k8s.io", Resource: "events"}: {}}
-	gc, err := garbagecollector.NewGarbageCollector(ctx, client, metadataClient, c.mapper, ignored, c.both(), c.started)
-	if err != nil {
-		return nil, err
-	}
-	return []func(context.Context){
+	return []run{
 		func(ctx context.Context) { gc.Run(ctx, 5, time.Minute) },
-		func(ctx context.Context) { gc.Sync(ctx, client.Discovery(), discoverySync) },
+		func(ctx context.Context) { gc.Sync(ctx, c.discovery, discoverySync) },
 	}, nil
 }
 
-func newServiceAccounts(ctx context.Context, c *Controllers) ([]func(context.Context), error) {
-	client, err := c.clientOf("service-account-controller")
+func newServiceAccounts(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	core := c.informers.all.Core().V1()
+	s, err := serviceaccountcontroller.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(), client,
+		serviceaccountcontroller.DefaultServiceAccountsControllerOptions())
 	if err != nil {
 		return nil, err
 	}
-	s, err := serviceaccountcontroller.NewServiceAccountsController(klog.FromContext(ctx), c.informers.Core().V1().ServiceAccounts(),
-		c.informers.Core().V1().Namespaces(), client, serviceaccountcontroller.DefaultServiceAccountsControllerOptions())
-	if err != nil {
-		return nil, err
-	}
-	return []func(context.Context){func(ctx context.Context) { s.Run(ctx, 1) }}, nil
+	return []run{func(ctx context.Context) { s.Run(ctx, 1) }}, nil
 }
 
-// newTokens runs as the shared user, as in a kube-controller-manager: it is what others would get their tokens from.
-func newTokens(ctx context.Context, c *Controllers) ([]func(context.Context), error) {
+func newTokens(ctx context.Context, c *Controllers, client *client) ([]run, error) {
 	key, err := keyutil.PrivateKeyFromFile(c.cfg.ServiceAccountKeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the key for service account tokens: %w", err)
 	}
-	generator, err := serviceaccount.JWTTokenGenerator(tokenIssuer, key)
+	generator, err := serviceaccount.JWTTokenGenerator(serviceaccount.LegacyIssuer, key)
 	if err != nil {
 		return nil, err
 	}
-	t, err := serviceaccountcontroller.NewTokensController(klog.FromContext(ctx), c.informers.Core().V1().ServiceAccounts(), c.tokens.Core().V1().Secrets(),
-		c.client, serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: c.cfg.RootCA})
+	t, err := serviceaccountcontroller.NewTokensController(klog.FromContext(ctx), c.informers.all.Core().V1().ServiceAccounts(),
+		c.informers.tokens.Core().V1().Secrets(), client, serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: c.cfg.RootCA})
 	if err != nil {
 		return nil, err
 	}
-	return []func(context.Context){func(ctx context.Context) { t.Run(ctx, 2) }}, nil
+	return []run{func(ctx context.Context) { t.Run(ctx, 2) }}, nil
 }
 
-func newRootCAPublisher(_ context.Context, c *Controllers) ([]func(context.Context), error) {
-	client, err := c.clientOf("root-ca-cert-publisher")
+func newRootCAPublisher(_ context.Context, c *Controllers, client *client) ([]run, error) {
+	p, err := rootcacertpublisher.NewPublisher(c.informers.rootCAs.Core().V1().ConfigMaps(), c.informers.all.Core().V1().Namespaces(), client, c.cfg.RootCA)
 	if err != nil {
 		return nil, err
 	}
-	p, err := rootcacertpublisher.NewPublisher(c.informers.Core().V1().ConfigMaps(), c.informers.Core().V1().Namespaces(), client, c.cfg.RootCA)
-	if err != nil {
-		return nil, err
-	}
-	return []func(context.Context){func(ctx context.Context) { p.Run(ctx, 1) }}, nil
+	return []run{func(ctx context.Context) { p.Run(ctx, 1) }}, nil
 }
 
-func newAggregation(_ context.Context, c *Controllers) ([]func(context.Context), error) {
-	client, err := c.clientOf("clusterrole-aggregation-controller")
-	if err != nil {
-		return nil, err
-	}
-	a := clusterroleaggregation.NewClusterRoleAggregation(c.informers.Rbac().V1().ClusterRoles(), client.RbacV1())
-	return []func(context.Context){func(ctx context.Context) { a.Run(ctx, 5) }}, nil
+func newAggregation(_ context.Context, c *Controllers, client *client) ([]run, error) {
+	a := clusterroleaggregation.NewClusterRoleAggregation(c.informers.all.Rbac().V1().ClusterRoles(), client.RbacV1())
+	return []run{func(ctx context.Context) { a.Run(ctx, 5) }}, nil
 }
 
-func newSigners(ctx context.Context, c *Controllers) (runs []func(context.Context), err error) {
-	client, err := c.clientOf("certificate-controller")
-	if err != nil {
-		return nil, err
-	}
-	requests := c.informers.Certificates().V1().CertificateSigningRequests()
-	cert, key := c.cfg.SigningCertFile, c.cfg.SigningKeyFile
-	for _, newSigner := range []func() (*signer.CSRSigningController, error){
-		func() (*signer.CSRSigningController, error) {
-			return signer.NewKubeAPIServerClientCSRSigningController(ctx, client, requests, cert, key, certificateLife)
-		},
-		func() (*signer.CSRSigningController, error) {
-			return signer.NewKubeletClientCSRSigningController(ctx, client, requests, cert, key, certificateLife)
-		},
-		func() (*signer.CSRSigningController, error) {
-			return signer.NewKubeletServingCSRSigningController(ctx, client, requests, cert, key, certificateLife)
-		},
-		func() (*signer.CSRSigningController, error) {
-			return signer.NewLegacyUnknownCSRSigningController(ctx, client, requests, cert, key, certificateLife)
-		},
+func newSigners(ctx context.Context, c *Controllers, client *client) (runs []run, err error) {
+	requests := c.informers.all.Certificates().V1().CertificateSigningRequests()
+	for _, newSigner := range []func(context.Context, kubernetes.Interface, certificatesinformers.CertificateSigningRequestInformer, string, string, time.Duration) (*signer.CSRSigningController, error){
+		signer.NewKubeAPIServerClientCSRSigningController,
+		signer.NewKubeletClientCSRSigningController,
+		signer.NewKubeletServingCSRSigningController,
+		signer.NewLegacyUnknownCSRSigningController,
 	} {
-		s, err := newSigner()
+		s, err := newSigner(ctx, client, requests, c.cfg.SigningCertFile, c.cfg.SigningKeyFile, certificateLife)
 		if err != nil {
 			return nil, err
 		}
@@ -179,56 +133,39 @@ func newSigners(ctx context.Context, c *Controllers) (runs []func(context.Contex
 	return runs, nil
 }
 
-func newCSRCleaner(_ context.Context, c *Controllers) ([]func(context.Context), error) {
-	client, err := c.clientOf("certificate-controller")
-	if err != nil {
-		return nil, err
-	}
-	cc := cleaner.NewCSRCleanerController(client.CertificatesV1().CertificateSigningRequests(), c.informers.Certificates().V1().CertificateSigningRequests())
-	return []func(context.Context){func(ctx context.Context) { cc.Run(ctx, 1) }}, nil
+func newCSRCleaner(_ context.Context, c *Controllers, client *client) ([]run, error) {
+	cc := cleaner.NewCSRCleanerController(client.CertificatesV1().CertificateSigningRequests(), c.informers.all.Certificates().V1().CertificateSigningRequests())
+	return []run{func(ctx context.Context) { cc.Run(ctx, 1) }}, nil
 }
 
-func newBootstrapSigner(_ context.Context, c *Controllers) ([]func(context.Context), error) {
-	client, err := c.clientOf("bootstrap-signer")
+func newBootstrapSigner(_ context.Context, c *Controllers, client *client) ([]run, error) {
+	s, err := bootstrap.NewSigner(client, c.informers.bootstrapTokens.Core().V1().Secrets(), c.informers.public.Core().V1().ConfigMaps(), bootstrap.DefaultSignerOptions())
 	if err != nil {
 		return nil, err
 	}
-	s, err := bootstrap.NewSigner(client, c.bootstrap.Core().V1().Secrets(), c.informers.Core().V1().ConfigMaps(), bootstrap.DefaultSignerOptions())
-	if err != nil {
-		return nil, err
-	}
-	return []func(context.Context){s.Run}, nil
+	return []run{s.Run}, nil
 }
 
-func newTokenCleaner(_ context.Context, c *Controllers) ([]func(context.Context), error) {
-	client, err := c.clientOf("token-cleaner")
+func newTokenCleaner(_ context.Context, c *Controllers, client *client) ([]run, error) {
+	t, err := bootstrap.NewTokenCleaner(client, c.informers.bootstrapTokens.Core().V1().Secrets(), bootstrap.DefaultTokenCleanerOptions())
 	if err != nil {
 		return nil, err
 	}
-	t, err := bootstrap.NewTokenCleaner(client, c.bootstrap.Core().V1().Secrets(), bootstrap.DefaultTokenCleanerOptions())
-	if err != nil {
-		return nil, err
-	}
-	return []func(context.Context){t.Run}, nil
+	return []run{t.Run}, nil
 }
 
-func newQuota(ctx context.Context, c *Controllers) ([]func(context.Context), error) {
-	client, err := c.clientOf("resourcequota-controller")
+func newQuota(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	configuration, err := quotainstall.NewQuotaConfigurationForControllers(generic.ListerFuncForResourceFunc(c.informers.ForResource), c.informers.all)
 	if err != nil {
 		return nil, err
 	}
-	// Pods and volume claims do not exist here, so nothing is counted by reading objects.
-	configuration, err := quotainstall.NewQuotaConfigurationForControllers(generic.ListerFuncForResourceFunc(c.both().ForResource), c.informers)
-	if err != nil {
-		return nil, err
-	}
-	discover := client.Discovery().ServerPreferredNamespacedResources
+	discover := c.discovery.ServerPreferredNamespacedResources
 	q, err := resourcequota.NewController(ctx, &resourcequota.ControllerOptions{
 		QuotaClient:               client.CoreV1(),
-		ResourceQuotaInformer:     c.informers.Core().V1().ResourceQuotas(),
+		ResourceQuotaInformer:     c.informers.all.Core().V1().ResourceQuotas(),
 		ResyncPeriod:              controller.StaticResyncPeriodFunc(quotaSync),
-		InformerFactory:           c.both(),
-		ReplenishmentResyncPeriod: func() time.Duration { return resync },
+		InformerFactory:           &c.informers,
+		ReplenishmentResyncPeriod: controller.StaticResyncPeriodFunc(resync),
 		DiscoveryFunc:             discover,
 		IgnoredResourcesFunc:      configuration.IgnoredResources,
 		InformersStarted:          c.started,
@@ -238,7 +175,7 @@ func newQuota(ctx context.Context, c *Controllers) ([]func(context.Context), err
 	if err != nil {
 		return nil, err
 	}
-	return []func(context.Context){
+	return []run{
 		func(ctx context.Context) { q.Run(ctx, 2) },
 		func(ctx context.Context) { q.Sync(ctx, discover, discoverySync) },
 	}, nil

@@ -1,0 +1,461 @@
+package kubecontrollers_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/sirupsen/logrus"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/certificate/csr"
+	"k8s.io/client-go/util/keyutil"
+	"k8s.io/klog/v2"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
+	"github.com/gardenlite/gardenlite/internal/datastore"
+)
+
+// patience is how long a controller may take.
+const patience = time.Minute
+
+func TestMain(m *testing.M) {
+	if os.Getenv("GARDENLITE_TEST_LOG") == "" {
+		klog.SetLogger(logr.Discard())
+		logrus.SetOutput(io.Discard)
+	}
+	os.Exit(m.Run())
+}
+
+// cluster is a control plane for a test.
+type cluster struct {
+	server  *controlplane.Server
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+}
+
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	server, err := controlplane.Start(ctx, controlplane.Config{
+		Name: "test", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), Datastore: datastore.Memory,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	config, err := server.ClientConfig("admin", "admin", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	return &cluster{server: server, client: kubernetes.NewForConfigOrDie(config), dynamic: dynamic.NewForConfigOrDie(config)}
+}
+
+// runControllers runs all controllers until the function that it returns is called.
+func (c *cluster) runControllers(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	pki := c.server.PKI()
+	controllers, err := kubecontrollers.New(ctx, kubecontrollers.Config{
+		ClientConfig:          c.server.ClientConfig,
+		RootCA:                pki.CAPEM(),
+		SigningCertFile:       pki.CAFile(),
+		SigningKeyFile:        pki.CAKeyFile(),
+		ServiceAccountKeyFile: pki.ServiceAccountKeyFile(),
+	})
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		controllers.Run(ctx)
+	}()
+	stop = func() {
+		cancel()
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Error("the controllers have not ended")
+		}
+	}
+	select {
+	case <-controllers.Ready():
+	case <-time.After(patience):
+		stop()
+		t.Fatal("the controllers are not ready")
+	}
+	return stop
+}
+
+var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+
+// serveWidgets adds a custom resource while the controllers run.
+func (c *cluster) serveWidgets(t *testing.T) {
+	t.Helper()
+	crds := c.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	crd := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "widgets.example.com"},
+		"spec": map[string]any{
+			"group": "example.com", "scope": "Namespaced",
+			"names": map[string]any{"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+			"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		},
+	}}
+	if _, err := crds.Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "widgets are served", func(ctx context.Context) bool {
+		_, err := c.dynamic.Resource(widgets).List(ctx, metav1.ListOptions{})
+		return err == nil
+	})
+}
+
+func (c *cluster) createWidget(t *testing.T, namespace, name string, finalizers ...string) *unstructured.Unstructured {
+	t.Helper()
+	widget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget"}}
+	widget.SetName(name)
+	widget.SetFinalizers(finalizers)
+	var created *unstructured.Unstructured
+	eventually(t, "widget "+name+" is created", func(ctx context.Context) (done bool) {
+		var err error
+		created, err = c.dynamic.Resource(widgets).Namespace(namespace).Create(ctx, widget, metav1.CreateOptions{})
+		return err == nil
+	})
+	return created
+}
+
+func (c *cluster) createNamespace(t *testing.T, name string) {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := c.client.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t *testing.T, what string, done func(context.Context) bool) {
+	t.Helper()
+	begin := time.Now()
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) { return done(ctx), nil })
+	if err != nil {
+		t.Fatalf("not within %s: %s", patience, what)
+	}
+	t.Logf("%-60s %s", what, time.Since(begin).Round(time.Millisecond))
+}
+
+func TestControllers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an API server")
+	}
+	c := startCluster(t)
+	stop := c.runControllers(t)
+	t.Cleanup(stop)
+	c.serveWidgets(t)
+
+	for name, test := range map[string]func(*testing.T, *cluster){
+		"namespace-controller":                         testNamespaceDeletion,
+		"garbage-collector-controller":                 testGarbageCollection,
+		"serviceaccount-controller":                    testServiceAccounts,
+		"clusterrole-aggregation-controller":           testAggregation,
+		"certificatesigningrequest-signing-controller": testSigning,
+		"token-cleaner-controller":                     testBootstrapTokens,
+		"resourcequota-controller":                     testQuota,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, c)
+		})
+	}
+}
+
+func testNamespaceDeletion(t *testing.T, c *cluster) {
+	c.createNamespace(t, "to-be-deleted")
+	c.createWidget(t, "to-be-deleted", "one")
+	c.createWidget(t, "to-be-deleted", "held", "example.com/hold")
+	if err := c.client.CoreV1().Namespaces().Delete(t.Context(), "to-be-deleted", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	inNamespace := c.dynamic.Resource(widgets).Namespace("to-be-deleted")
+	eventually(t, "the namespace has only what a finalizer holds", func(ctx context.Context) bool {
+		list, err := inNamespace.List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 1 && list.Items[0].GetDeletionTimestamp() != nil
+	})
+	if _, err := inNamespace.Patch(t.Context(), "held", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the namespace is gone", func(ctx context.Context) bool {
+		_, err := c.client.CoreV1().Namespaces().Get(ctx, "to-be-deleted", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+}
+
+func testGarbageCollection(t *testing.T, c *cluster) {
+	configMaps := c.client.CoreV1().ConfigMaps("default")
+	for name, policy := range map[string]metav1.DeletionPropagation{"background": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground} {
+		owner := c.createWidget(t, "default", name)
+		blocks := true
+		ref := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Widget", Name: name, UID: owner.GetUID(), BlockOwnerDeletion: &blocks}
+		dependent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{ref}}}
+		if _, err := configMaps.Create(t.Context(), dependent, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.dynamic.Resource(widgets).Namespace("default").Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "owner and dependent are gone, deleted in the "+name, func(ctx context.Context) bool {
+			_, dependentErr := configMaps.Get(ctx, name, metav1.GetOptions{})
+			_, ownerErr := c.dynamic.Resource(widgets).Namespace("default").Get(ctx, name, metav1.GetOptions{})
+			return apierrors.IsNotFound(dependentErr) && apierrors.IsNotFound(ownerErr)
+		})
+	}
+}
+
+func testServiceAccounts(t *testing.T, c *cluster) {
+	c.createNamespace(t, "accounts")
+	eventually(t, "default service account and root CA are there", func(ctx context.Context) bool {
+		_, err := c.client.CoreV1().ServiceAccounts("accounts").Get(ctx, "default", metav1.GetOptions{})
+		ca, caErr := c.client.CoreV1().ConfigMaps("accounts").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		return err == nil && caErr == nil && ca.Data["ca.crt"] == string(c.server.PKI().CAPEM())
+	})
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "token", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
+		Type:       corev1.SecretTypeServiceAccountToken,
+	}
+	secrets := c.client.CoreV1().Secrets("accounts")
+	if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var token string
+	eventually(t, "the token is in its Secret", func(ctx context.Context) bool {
+		secret, err := secrets.Get(ctx, "token", metav1.GetOptions{})
+		token = string(secret.Data[corev1.ServiceAccountTokenKey])
+		return err == nil && token != "" && bytes.Equal(secret.Data[corev1.ServiceAccountRootCAKey], c.server.PKI().CAPEM())
+	})
+	withToken := kubernetes.NewForConfigOrDie(&rest.Config{Host: c.server.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.server.PKI().CAPEM()}})
+	_, err := withToken.CoreV1().Secrets("accounts").List(t.Context(), metav1.ListOptions{})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "system:serviceaccount:accounts:default") {
+		t.Errorf("the token is not its service account's: %v", err)
+	}
+}
+
+func testAggregation(t *testing.T, c *cluster) {
+	label := map[string]string{"example.com/aggregate": "true"}
+	rule := rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get"}}
+	roles := c.client.RbacV1().ClusterRoles()
+	for _, role := range []*rbacv1.ClusterRole{
+		{ObjectMeta: metav1.ObjectMeta{Name: "sum"}, AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: label}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: label}, Rules: []rbacv1.PolicyRule{rule}},
+	} {
+		if _, err := roles.Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "rules are aggregated", func(ctx context.Context) bool {
+		role, err := roles.Get(ctx, "sum", metav1.GetOptions{})
+		return err == nil && len(role.Rules) == 1
+	})
+}
+
+func testSigning(t *testing.T, c *cluster) {
+	keyPEM, err := keyutil.MakeEllipticPrivateKeyPEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := keyutil.ParsePrivateKeyPEM(keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requestPEM, err := cert.MakeCSR(key, &pkix.Name{CommonName: "somebody"}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	life := time.Hour
+	name, uid, err := csr.RequestCertificate(c.client, requestPEM, "signed", certificatesv1.KubeAPIServerClientSignerName, &life,
+		[]certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := c.client.CertificatesV1().CertificateSigningRequests()
+	request, err := requests.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil || request.UID != uid {
+		t.Fatal(err, request.UID)
+	}
+	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test", LastUpdateTime: metav1.Now(),
+	})
+	if _, err := requests.UpdateApproval(t.Context(), name, request, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var signed []byte
+	eventually(t, "the request is signed", func(ctx context.Context) bool {
+		request, err := requests.Get(ctx, name, metav1.GetOptions{})
+		signed = request.Status.Certificate
+		return err == nil && len(signed) > 0
+	})
+	block, _ := pem.Decode(signed)
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(c.server.PKI().CAPEM())
+	if _, err := certificate.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+		t.Error(err)
+	}
+	if got := certificate.NotAfter.Sub(certificate.NotBefore); got > life+10*time.Minute {
+		t.Errorf("the certificate is valid for %s", got)
+	}
+}
+
+func testBootstrapTokens(t *testing.T, c *cluster) {
+	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cluster-info"}, Data: map[string]string{"kubeconfig": "a: b"}}
+	if _, err := c.client.CoreV1().ConfigMaps("kube-public").Create(t.Context(), info, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	secrets := c.client.CoreV1().Secrets("kube-system")
+	for id, expires := range map[string]time.Time{"abcdef": time.Now().Add(time.Hour), "aaaaaa": time.Now().Add(-time.Hour)} {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id},
+			Type:       "bootstrap.kubernetes.io/token",
+			StringData: map[string]string{"token-id": id, "token-secret": "0123456789abcdef", "usage-bootstrap-signing": "true", "expiration": expires.Format(time.RFC3339)},
+		}
+		if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "cluster-info is signed with the token that is valid", func(ctx context.Context) bool {
+		info, err := c.client.CoreV1().ConfigMaps("kube-public").Get(ctx, "cluster-info", metav1.GetOptions{})
+		return err == nil && info.Data["jws-kubeconfig-abcdef"] != "" && info.Data["jws-kubeconfig-aaaaaa"] == ""
+	})
+	eventually(t, "the expired token is gone", func(ctx context.Context) bool {
+		_, err := secrets.Get(ctx, "bootstrap-token-aaaaaa", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+}
+
+func testQuota(t *testing.T, c *cluster) {
+	c.createNamespace(t, "quota")
+	hard := corev1.ResourceList{"count/widgets.example.com": resource.MustParse("2"), corev1.ResourceSecrets: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("2")}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
+	if _, err := c.client.CoreV1().ResourceQuotas("quota").Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	eventually(t, "a pod is created", func(ctx context.Context) bool {
+		_, err := c.client.CoreV1().Pods("quota").Create(ctx, pod, metav1.CreateOptions{})
+		return err == nil
+	})
+	used := func(want map[corev1.ResourceName]int64) func(context.Context) bool {
+		return func(ctx context.Context) bool {
+			quota, err := c.client.CoreV1().ResourceQuotas("quota").Get(ctx, "q", metav1.GetOptions{})
+			for name, n := range want {
+				if have, ok := quota.Status.Used[name]; !ok || have.Value() != n {
+					return false
+				}
+			}
+			return err == nil
+		}
+	}
+	// Until the controller has counted what the quota names, the admission refuses it.
+	c.createWidget(t, "quota", "one")
+	eventually(t, "what exists is counted", used(map[corev1.ResourceName]int64{"count/widgets.example.com": 1, corev1.ResourcePods: 1, corev1.ResourceSecrets: 0}))
+	if err := c.dynamic.Resource(widgets).Namespace("quota").Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "what is gone counts no more", used(map[corev1.ResourceName]int64{"count/widgets.example.com": 0, corev1.ResourcePods: 1}))
+}
+
+// TestStartStopCycles runs and stops the controllers again and again, and looks at what is left.
+func TestStartStopCycles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an API server")
+	}
+	const cycles = 20
+	c := startCluster(t)
+	cycle := func() time.Duration {
+		begin := time.Now()
+		stop := c.runControllers(t)
+		took := time.Since(begin)
+		stop()
+		return took
+	}
+	empty := settled(0)
+	t.Logf("first start in %s", cycle())
+	cycle()
+	before := settled(0)
+	for range cycles {
+		cycle()
+	}
+	after := settled(before.goroutines + 10)
+	t.Logf("without controllers: %+v; after 2 cycles: %+v; after %d more: %+v", empty, before, cycles, after)
+	if after.goroutines > before.goroutines+10 {
+		var stacks bytes.Buffer
+		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+		t.Errorf("%d goroutines more after %d cycles:\n%s", after.goroutines-before.goroutines, cycles, stacks.String())
+	}
+	if after.heapMiB > before.heapMiB+8 {
+		t.Errorf("%d MiB more live heap after %d cycles", after.heapMiB-before.heapMiB, cycles)
+	}
+	stop := c.runControllers(t)
+	t.Logf("running: %+v", settled(0))
+	stop()
+}
+
+type usage struct {
+	goroutines int
+	heapMiB    int64
+}
+
+// settled is what is used once the number of goroutines is at most want, or gets no smaller.
+func settled(want int) usage {
+	lowest, since := runtime.NumGoroutine(), time.Now()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for lowest > want && time.Since(since) < 2*time.Second {
+		<-ticker.C
+		if n := runtime.NumGoroutine(); n < lowest {
+			lowest, since = n, time.Now()
+		}
+	}
+	runtime.GC()
+	debug.FreeOSMemory()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return usage{runtime.NumGoroutine(), int64(stats.HeapAlloc) >> 20}
+}

@@ -1,0 +1,115 @@
+package kubecontrollers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+)
+
+// discoveryTimeout ends a question to a server that does not answer.
+const discoveryTimeout = 30 * time.Second
+
+// freshDiscovery is discovery that is never stale and costs little: it asks the server whether something has changed,
+// and only then reads what there is. So controllers may ask often, and soon know a new custom resource.
+type freshDiscovery struct {
+	client discovery.DiscoveryInterface
+	http   *http.Client
+
+	lock sync.Mutex
+	tags map[string]string
+	// resources is the answer that belongs to the tags. Nobody changes it.
+	resources []*metav1.APIResourceList
+}
+
+// ServerPreferredResources are all resources, each in the version that the server prefers.
+func (d *freshDiscovery) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	// The tags are from before the answer: if there is a change in between, they differ next time.
+	tags, err := d.currentTags()
+	if err != nil {
+		return nil, err
+	}
+	if tags != nil && maps.Equal(tags, d.tags) {
+		return d.resources, nil
+	}
+	resources, err := d.client.ServerPreferredResources()
+	if err != nil {
+		d.tags = nil
+		return resources, err
+	}
+	d.tags, d.resources = tags, resources
+	return resources, nil
+}
+
+// ServerPreferredNamespacedResources are those of the preferred resources that are in namespaces.
+func (d *freshDiscovery) ServerPreferredNamespacedResources() ([]*metav1.APIResourceList, error) {
+	all, err := d.ServerPreferredResources()
+	return discovery.FilteredBy(discovery.ResourcePredicateFunc(func(_ string, r *metav1.APIResource) bool { return r.Namespaced }), all), err
+}
+
+// currentTags are the entity tags of the two documents that discovery reads, nil if the server has none.
+func (d *freshDiscovery) currentTags() (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)
+	defer cancel()
+	tags := map[string]string{}
+	for _, path := range []string{"/api", "/apis"} {
+		tag, err := d.tag(ctx, path)
+		if err != nil {
+			return nil, fmt.Errorf("asking the API server for %s: %w", path, err)
+		}
+		if tag == "" {
+			return nil, nil
+		}
+		tags[path] = tag
+	}
+	return tags, nil
+}
+
+func (d *freshDiscovery) tag(ctx context.Context, path string) (_ string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.client.RESTClient().Get().AbsPath(path).URL().String(), nil)
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Accept", discovery.AcceptV2)
+	if tag := d.tags[path]; tag != "" {
+		request.Header.Set("If-None-Match", tag)
+	}
+	response, err := d.http.Do(request)
+	if err != nil {
+		return "", err
+	}
+	// What is not read to its end keeps its connection from being used again.
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return "", err
+	}
+	switch response.StatusCode {
+	case http.StatusNotModified:
+		return d.tags[path], nil
+	case http.StatusOK:
+		return response.Header.Get("ETag"), nil
+	default:
+		return "", fmt.Errorf("the answer is %s", response.Status)
+	}
+}
+
+// The methods below make it a discovery.ServerResourcesInterface. Whoever needs them takes the plain answer.
+
+// ServerResourcesForGroupVersion is that of the client.
+func (d *freshDiscovery) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
+	return d.client.ServerResourcesForGroupVersion(gv)
+}
+
+// ServerGroupsAndResources is that of the client.
+func (d *freshDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	return d.client.ServerGroupsAndResources()
+}

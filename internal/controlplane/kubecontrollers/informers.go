@@ -1,0 +1,136 @@
+package kubecontrollers
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/metadata/metadatainformer"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+	"k8s.io/kubernetes/pkg/controller/certificates/rootcacertpublisher"
+)
+
+// resync is how often informers hand all objects to their handlers again.
+const resync = 12 * time.Hour
+
+// sharedInformers are what the controllers watch. Of Secrets and ConfigMaps, which may be many and large, only those
+// that a controller reads are kept in full.
+type sharedInformers struct {
+	// all has every object of a kind.
+	all informers.SharedInformerFactory
+	// tokens has the Secrets with tokens of service accounts, bootstrapTokens those with bootstrap tokens.
+	tokens, bootstrapTokens informers.SharedInformerFactory
+	// rootCAs has the ConfigMaps with the root certificate, public those of kube-public.
+	rootCAs, public informers.SharedInformerFactory
+	// metadata has every object of a kind, of which only what the garbage collector reads.
+	metadata metadatainformer.SharedInformerFactory
+}
+
+func newSharedInformers(c *client) sharedInformers {
+	some := func(namespace, field, value string) informers.SharedInformerFactory {
+		return informers.NewSharedInformerFactoryWithOptions(c, resync, informers.WithTransform(dropManagedFields), informers.WithNamespace(namespace),
+			informers.WithTweakListOptions(func(options *metav1.ListOptions) {
+				if field != "" {
+					options.FieldSelector = fields.OneTermEqualSelector(field, value).String()
+				}
+			}))
+	}
+	return sharedInformers{
+		all:             some(metav1.NamespaceAll, "", ""),
+		tokens:          some(metav1.NamespaceAll, "type", string(corev1.SecretTypeServiceAccountToken)),
+		bootstrapTokens: some(metav1.NamespaceSystem, "type", string(bootstrapapi.SecretTypeBootstrapToken)),
+		rootCAs:         some(metav1.NamespaceAll, "metadata.name", rootcacertpublisher.RootCACertConfigMapName),
+		public:          some(metav1.NamespacePublic, "", ""),
+		metadata:        metadatainformer.NewSharedInformerFactoryWithOptions(c.metadata, resync, metadatainformer.WithTransform(dropUnowned)),
+	}
+}
+
+// factory is what the factories of client-go have in common.
+type factory interface {
+	Start(<-chan struct{})
+	Shutdown()
+}
+
+func (s *sharedInformers) typed() []informers.SharedInformerFactory {
+	return []informers.SharedInformerFactory{s.all, s.tokens, s.bootstrapTokens, s.rootCAs, s.public}
+}
+
+func (s *sharedInformers) factories() []factory {
+	all := []factory{s.metadata}
+	for _, f := range s.typed() {
+		all = append(all, f)
+	}
+	return all
+}
+
+func (s *sharedInformers) start(ctx context.Context) {
+	for _, f := range s.factories() {
+		f.Start(ctx.Done())
+	}
+}
+
+// waitForSync waits for what controllers watch from the beginning, not for what the garbage collector finds.
+func (s *sharedInformers) waitForSync(ctx context.Context) {
+	for _, f := range s.typed() {
+		f.WaitForCacheSync(ctx.Done())
+	}
+}
+
+func (s *sharedInformers) shutdown() {
+	for _, f := range s.factories() {
+		f.Shutdown()
+	}
+}
+
+// inFull are the resources of which informers have whole objects: because quota counts by what is in them, or because a
+// controller watches all of them anyway, so that one watch does for both.
+var inFull = sets.New(
+	corev1.SchemeGroupVersion.WithResource("pods"),
+	corev1.SchemeGroupVersion.WithResource("services"),
+	corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
+	resourcev1.SchemeGroupVersion.WithResource("resourceclaims"),
+	resourcev1.SchemeGroupVersion.WithResource("deviceclasses"),
+	corev1.SchemeGroupVersion.WithResource("namespaces"),
+	corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
+	corev1.SchemeGroupVersion.WithResource("resourcequotas"),
+	schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+	schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"},
+)
+
+// ForResource and Start make it an informerfactory.InformerFactory for the controllers that watch every resource.
+func (s *sharedInformers) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
+	if inFull.Has(resource) {
+		return s.all.ForResource(resource)
+	}
+	return s.metadata.ForResource(resource), nil
+}
+
+// Start starts what has been asked for since.
+func (s *sharedInformers) Start(stop <-chan struct{}) {
+	s.all.Start(stop)
+	s.metadata.Start(stop)
+}
+
+func dropManagedFields(obj any) (any, error) {
+	if m, err := meta.Accessor(obj); err == nil {
+		m.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// dropUnowned leaves of metadata what says who owns whom.
+func dropUnowned(obj any) (any, error) {
+	if m, err := meta.Accessor(obj); err == nil {
+		m.SetManagedFields(nil)
+		m.SetAnnotations(nil)
+		m.SetLabels(nil)
+	}
+	return obj, nil
+}

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -18,26 +18,24 @@ import (
 )
 
 const (
-	// fieldManager owns the fields that are applied.
+	// fieldManager owns the fields that are written.
 	fieldManager = "gardenlite"
-	// writers apply side by side.
-	writers = 4
-	// A manifest may need another one that controllers act on first (a namespace, a custom resource): it is tried again.
-	applyRetry   = 100 * time.Millisecond
-	applyTimeout = 30 * time.Second
+	// A manifest may need something that a controller makes of another one (a namespace, an API): all that failed are
+	// tried again, until none of them could be applied for a while.
+	applyRetry    = 100 * time.Millisecond
+	applyPatience = 30 * time.Second
 )
 
 // Applier applies manifests with a client's rights.
 type Applier struct {
-	client dynamic.Interface
-	mapper meta.ResettableRESTMapper
+	client   dynamic.Interface
+	mapper   meta.ResettableRESTMapper
+	patience time.Duration
 }
 
 // NewApplier makes an applier. Nothing is asked of the API server yet.
 func NewApplier(config *rest.Config) (*Applier, error) {
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	config.WarningHandler = rest.NoWarnings{}
+	config = forWriting(config)
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -46,92 +44,87 @@ func NewApplier(config *rest.Config) (*Applier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Applier{client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))}, nil
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))
+	return &Applier{client: client, mapper: mapper, patience: applyPatience}, nil
 }
 
-// Path applies the manifests of a file or directory: namespaces first, then the others in order, each tried again for
-// a while if what it needs may still come.
+// forWriting is a client config for many writes at once, without the server's warnings on the terminal.
+func forWriting(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.WarningHandler = rest.NoWarnings{}
+	return config
+}
+
+// Path applies the manifests of a file, or of a directory and those below it: namespaces first, then the others in the
+// order of their files, those that refer to later ones after them. The error names file and document of each that could
+// not be applied; the others are.
 func (a *Applier) Path(ctx context.Context, path string) error {
 	objects, err := loadPath(path)
 	if err != nil {
 		return err
 	}
 	if len(objects) == 0 {
-		return errors.New("there is no manifest in it (files end in .yaml, .yml or .json)")
+		return fmt.Errorf("there is no manifest in %s (files end in .yaml, .yml or .json)", path)
 	}
-	namespaces, others := split(objects)
-	for _, obj := range append(namespaces, others...) {
-		if err := a.applyWithRetry(ctx, obj); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.all(ctx, objects)
 }
 
-// all applies objects side by side, namespaces first. They must not depend on each other.
+// all applies objects, in order and as often as it helps: what one lacks may be among the others.
 func (a *Applier) all(ctx context.Context, objects []object) error {
 	namespaces, others := split(objects)
-	for _, objects := range [][]object{namespaces, others} {
-		group, groupCtx := errgroup.WithContext(ctx)
-		group.SetLimit(writers)
-		for _, obj := range objects {
-			group.Go(func() error { return a.applyWithRetry(groupCtx, obj) })
-		}
-		if err := group.Wait(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func split(objects []object) (namespaces, others []object) {
-	for _, obj := range objects {
-		if obj.GetKind() == "Namespace" && obj.GetAPIVersion() == "v1" {
-			namespaces = append(namespaces, obj)
-		} else {
-			others = append(others, obj)
-		}
-	}
-	return namespaces, others
-}
-
-func (a *Applier) applyWithRetry(ctx context.Context, obj object) error {
-	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
-	defer cancel()
+	pending := append(namespaces, others...)
 	ticker := time.NewTicker(applyRetry)
 	defer ticker.Stop()
+	progress := time.Now()
 	for {
-		err := a.apply(ctx, obj)
-		if err == nil || !mayComeRight(err) {
-			return wrap(err, obj)
+		failed, errs, hopeless := a.pass(ctx, pending)
+		switch {
+		case len(failed) == 0:
+			return nil
+		case ctx.Err() != nil:
+			return errors.Join(errs...)
+		case len(failed) < len(pending):
+			progress = time.Now()
+		case hopeless || time.Since(progress) > a.patience:
+			return errors.Join(errs...)
+		default:
+			select {
+			case <-ctx.Done():
+				return errors.Join(errs...)
+			case <-ticker.C:
+			}
 		}
-		select {
-		case <-ctx.Done():
-			return wrap(err, obj)
-		case <-ticker.C:
-		}
+		pending = failed
+		// There may be new APIs.
+		a.mapper.Reset()
 	}
 }
 
-func wrap(err error, obj object) error {
-	if err == nil {
-		return nil
+// pass applies each object once. It is hopeless if one of them failed for what only its author can put right.
+func (a *Applier) pass(ctx context.Context, objects []object) (failed []object, errs []error, hopeless bool) {
+	for _, obj := range objects {
+		if err := a.apply(ctx, obj); err != nil {
+			failed, errs = append(failed, obj), append(errs, wrap(err, obj))
+			hopeless = hopeless || !mayComeRight(err)
+		}
 	}
-	return fmt.Errorf("%s: %s %s: %w", obj.source, obj.GetKind(), obj.GetName(), err)
+	return failed, errs, hopeless
 }
 
-// mayComeRight says whether an error may go away by itself: a reference that is not there yet, a kind that is not served
-// yet, a conflict.
+// mayComeRight says whether an error may go away by itself: a reference that is not there yet (admission answers 403), a
+// kind that is not served yet, a webhook that does not answer yet, a conflict.
 func mayComeRight(err error) bool {
-	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsServiceUnavailable(err) ||
-		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsForbidden(err)
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || discovery.IsGroupDiscoveryFailedError(err) ||
+		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err)
 }
 
 func (a *Applier) apply(ctx context.Context, obj object) error {
 	gvk := obj.GroupVersionKind()
 	mapping, err := a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		a.mapper.Reset()
 		return err
 	}
 	var client dynamic.ResourceInterface = a.client.Resource(mapping.Resource)

@@ -4,12 +4,18 @@ import (
 	"context"
 	"fmt"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/manifests"
@@ -19,65 +25,83 @@ import (
 // deleted.
 const landscapeMarker = "gardenlite-default-landscape"
 
-// Info is what clients read of the garden in gardener-system-public/gardener-info.
+// Info is what clients read of the garden.
 type Info struct {
 	// GardenerVersion is the version of the API.
 	GardenerVersion string
+	// WorkloadIdentityIssuerURL is who issues tokens of workload identities. Left out if empty.
+	WorkloadIdentityIssuerURL string
+	// ClusterIdentity tells a new garden from all others; made up if empty. A garden keeps the one it has.
+	ClusterIdentity string
 }
 
-// Garden sets a garden up, or brings it up to date.
+// Garden sets a garden up, or brings it up to date. What is as it should be is not written.
 func Garden(ctx context.Context, config *rest.Config, info Info) error {
-	applier, err := NewApplier(config)
+	client, err := dynamic.NewForConfig(forWriting(config))
 	if err != nil {
 		return err
 	}
+	return setUp(ctx, client, info)
+}
+
+func setUp(ctx context.Context, client dynamic.Interface, info Info) error {
 	objects, err := loadFS(manifests.FS, "garden")
 	if err != nil {
 		return err
 	}
-	if err := applier.all(ctx, objects); err != nil {
-		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
+	own, err := gardenerInfo(info)
 	if err != nil {
 		return err
 	}
-	if err := ensureIdentity(ctx, client); err != nil {
-		return err
-	}
-	return ensureInfo(ctx, client, info)
-}
-
-// ensureIdentity creates the ConfigMap that tells this garden from all others. It is never changed.
-func ensureIdentity(ctx context.Context, client kubernetes.Interface) error {
-	identity := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "cluster-identity", Namespace: metav1.NamespaceSystem},
-		Data:       map[string]string{"cluster-identity": "gardenlite-" + uuid.NewString(), "origin": "gardener-apiserver"},
-	}
-	_, err := client.CoreV1().ConfigMaps(identity.Namespace).Create(ctx, identity, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating the garden's identity: %w", err)
-	}
-	return nil
-}
-
-func ensureInfo(ctx context.Context, client kubernetes.Interface, info Info) error {
-	data, err := yaml.Marshal(map[string]any{"version": info.GardenerVersion})
+	identity, err := clusterIdentity(info)
 	if err != nil {
 		return err
 	}
-	cm := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "gardener-info", Namespace: "gardener-system-public"},
+	namespaces, others := split(append(objects, own))
+	if err := ensureAll(ctx, client, namespaces); err != nil {
+		return err
+	}
+	if err := ensureAll(ctx, client, others); err != nil {
+		return err
+	}
+	return create(ctx, client, identity)
+}
+
+// clusterIdentity is the ConfigMap that tells this garden from all others. It is never changed.
+func clusterIdentity(info Info) (object, error) {
+	id := info.ClusterIdentity
+	if id == "" {
+		id = "gardenlite-" + uuid.NewString()
+	}
+	return configMap("the garden's identity", &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: v1beta1constants.ClusterIdentity, Namespace: metav1.NamespaceSystem},
+		Immutable:  ptr.To(true),
+		Data: map[string]string{
+			v1beta1constants.ClusterIdentity:       id,
+			v1beta1constants.ClusterIdentityOrigin: v1beta1constants.ClusterIdentityOriginGardenerAPIServer,
+		},
+	})
+}
+
+// gardenerInfo is the ConfigMap in which clients look for the garden's version and issuer.
+func gardenerInfo(info Info) (object, error) {
+	data, err := yaml.Marshal(struct {
+		Version                   string `json:"version"`
+		WorkloadIdentityIssuerURL string `json:"workloadIdentityIssuerURL,omitempty"`
+	}{info.GardenerVersion, info.WorkloadIdentityIssuerURL})
+	if err != nil {
+		return object{}, err
+	}
+	return configMap("the garden's description", &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "gardener-info", Namespace: gardencorev1beta1.GardenerSystemPublicNamespace},
 		Data:       map[string]string{"gardenerAPIServer": string(data)},
-	}
-	configMaps := client.CoreV1().ConfigMaps(cm.Namespace)
-	if _, err = configMaps.Create(ctx, cm, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
-		_, err = configMaps.Update(ctx, cm, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		return fmt.Errorf("writing gardener-info: %w", err)
-	}
-	return nil
+	})
+}
+
+func configMap(source string, cm *corev1.ConfigMap) (object, error) {
+	cm.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(cm)
+	return object{&unstructured.Unstructured{Object: content}, source}, err
 }
 
 // DefaultLandscape creates what a new landscape has to begin with, once.
@@ -86,27 +110,30 @@ func DefaultLandscape(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	applier, err := NewApplier(config)
+	if err != nil {
+		return err
+	}
+	return defaultLandscape(ctx, client, applier)
+}
+
+func defaultLandscape(ctx context.Context, client kubernetes.Interface, applier *Applier) error {
 	configMaps := client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
 	if _, err := configMaps.Get(ctx, landscapeMarker, metav1.GetOptions{}); err == nil {
 		return nil
 	} else if !apierrors.IsNotFound(err) {
-		return err
-	}
-	applier, err := NewApplier(config)
-	if err != nil {
-		return err
+		return fmt.Errorf("looking whether the default landscape has been created: %w", err)
 	}
 	objects, err := loadFS(manifests.FS, "landscape")
 	if err != nil {
 		return err
 	}
-	namespaces, others := split(objects)
-	for _, obj := range append(namespaces, others...) {
-		if err := applier.applyWithRetry(ctx, obj); err != nil {
-			return err
-		}
+	if err := applier.all(ctx, objects); err != nil {
+		return err
 	}
 	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: landscapeMarker, Namespace: metav1.NamespaceSystem}}
-	_, err = configMaps.Create(ctx, marker, metav1.CreateOptions{})
-	return err
+	if _, err := configMaps.Create(ctx, marker, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("noting that the default landscape has been created: %w", err)
+	}
+	return nil
 }

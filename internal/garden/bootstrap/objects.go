@@ -38,14 +38,21 @@ func loadFS(fsys fs.FS, dir string) (all []object, err error) {
 	return all, err
 }
 
-// loadPath reads a file, or all manifests of a directory.
+// loadPath reads a file, or all manifests of a directory and below.
 func loadPath(path string) ([]object, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.IsDir() {
-		return loadFS(os.DirFS(path), ".")
+		objects, err := loadFS(os.DirFS(path), ".")
+		if err != nil {
+			return nil, fmt.Errorf("in %s: %w", path, err)
+		}
+		for i := range objects {
+			objects[i].source = filepath.Join(path, objects[i].source)
+		}
+		return objects, nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -71,19 +78,44 @@ func decode(name string, data []byte) (all []object, err error) {
 		if len(obj.Object) == 0 {
 			continue
 		}
-		if obj.GetKind() == "" || obj.GetAPIVersion() == "" {
-			return nil, fmt.Errorf("%s: no apiVersion or kind", source)
+		items := []unstructured.Unstructured{*obj}
+		if obj.IsList() {
+			list, err := obj.ToList()
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", source, err)
+			}
+			items = list.Items
 		}
-		if !obj.IsList() {
-			all = append(all, object{obj, source})
-			continue
-		}
-		list, err := obj.ToList()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", source, err)
-		}
-		for i := range list.Items {
-			all = append(all, object{&list.Items[i], source})
+		for i := range items {
+			if err := check(&items[i]); err != nil {
+				return nil, fmt.Errorf("%s: %w", source, err)
+			}
+			all = append(all, object{&items[i], source})
 		}
 	}
+}
+
+func check(obj *unstructured.Unstructured) error {
+	switch {
+	case obj.GetAPIVersion() == "" || obj.GetKind() == "":
+		return errors.New("no apiVersion or kind")
+	case obj.GetName() == "" && obj.GetGenerateName() != "":
+		return errors.New("metadata.generateName would make a new object each time: give it a metadata.name")
+	case obj.GetName() == "":
+		return fmt.Errorf("the %s has no metadata.name", obj.GetKind())
+	default:
+		return nil
+	}
+}
+
+// split keeps the order of each.
+func split(objects []object) (namespaces, others []object) {
+	for _, obj := range objects {
+		if obj.GetKind() == "Namespace" && obj.GetAPIVersion() == "v1" {
+			namespaces = append(namespaces, obj)
+		} else {
+			others = append(others, obj)
+		}
+	}
+	return namespaces, others
 }

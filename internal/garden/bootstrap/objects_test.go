@@ -34,8 +34,9 @@ func TestLoad(t *testing.T) {
 func TestLoadErrorsNameTheDocument(t *testing.T) {
 	for name, data := range map[string]string{
 		"no kind":     "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\n",
-		"not a table": "apiVersion: v1\nkind: Secret\n---\n- 1\n",
-		"not YAML":    "apiVersion: v1\nkind: Secret\n---\n{{",
+		"no name":     "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {generateName: a-}\n",
+		"not a table": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\n- 1\n",
+		"not YAML":    "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\n{{",
 	} {
 		_, err := decode("dir/file.yaml", []byte(data))
 		if err == nil || !strings.Contains(err.Error(), "dir/file.yaml, document 2") {

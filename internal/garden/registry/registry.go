@@ -1,5 +1,5 @@
 // Package registry is the storage of the Gardener API groups. Each group has a folder, each resource a Definition in it.
-// It may import scheme, validation and admission/plugin.
+// The folder resource makes storage out of Definitions. It may import scheme, validation and admission/plugin.
 package registry
 
 import (

@@ -1,0 +1,130 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+)
+
+const (
+	// writers write side by side.
+	writers = 8
+	// ensureRetry and ensureTimeout: a new API server makes its own namespaces only after it has become ready.
+	ensureRetry   = 20 * time.Millisecond
+	ensureTimeout = 30 * time.Second
+)
+
+// ensureAll ensures objects side by side. They must not depend on each other.
+func ensureAll(ctx context.Context, client dynamic.Interface, objects []object) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for _, obj := range objects {
+		group.Go(func() error { return ensure(ctx, client, obj) })
+	}
+	return group.Wait()
+}
+
+// ensure creates an object, or makes what is there like it. What others added stays: labels, annotations, keys of a
+// ConfigMap, and the rules of an aggregated role, which a controller writes.
+func ensure(ctx context.Context, client dynamic.Interface, obj object) error {
+	return persistently(ctx, obj, func(ctx context.Context) error {
+		objects := resourceOf(client, obj)
+		_, err := objects.Create(ctx, obj.Unstructured, metav1.CreateOptions{FieldManager: fieldManager})
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		current, err := objects.Get(ctx, obj.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		wanted := merge(current, obj.Unstructured)
+		if apiequality.Semantic.DeepEqual(current.Object, wanted.Object) {
+			return nil
+		}
+		_, err = objects.Update(ctx, wanted, metav1.UpdateOptions{FieldManager: fieldManager})
+		return err
+	})
+}
+
+// create creates an object if it is not there, and leaves it alone if it is.
+func create(ctx context.Context, client dynamic.Interface, obj object) error {
+	return persistently(ctx, obj, func(ctx context.Context) error {
+		_, err := resourceOf(client, obj).Create(ctx, obj.Unstructured, metav1.CreateOptions{FieldManager: fieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// persistently does it again while the namespace is not there yet, or somebody else has just changed the object.
+func persistently(ctx context.Context, obj object, do func(context.Context) error) error {
+	var err error
+	_ = wait.PollUntilContextTimeout(ctx, ensureRetry, ensureTimeout, true, func(ctx context.Context) (bool, error) {
+		err = do(ctx)
+		return !apierrors.IsNotFound(err) && !apierrors.IsConflict(err), nil
+	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	return wrap(err, obj)
+}
+
+// resourceOf needs no discovery: the program's own objects are of kinds with regular names, and have a namespace if they
+// are in one.
+func resourceOf(client dynamic.Interface, obj object) dynamic.ResourceInterface {
+	resource, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
+	if namespace := obj.GetNamespace(); namespace != "" {
+		return client.Resource(resource).Namespace(namespace)
+	}
+	return client.Resource(resource)
+}
+
+// merge is what is there with what is wanted in it.
+func merge(current, wanted *unstructured.Unstructured) *unstructured.Unstructured {
+	merged := current.DeepCopy()
+	for key, value := range wanted.DeepCopy().Object {
+		switch key {
+		case "metadata":
+			if labels := union(current.GetLabels(), wanted.GetLabels()); len(labels) > 0 {
+				merged.SetLabels(labels)
+			}
+			if annotations := union(current.GetAnnotations(), wanted.GetAnnotations()); len(annotations) > 0 {
+				merged.SetAnnotations(annotations)
+			}
+		case "data":
+			there, _, _ := unstructured.NestedMap(current.Object, key)
+			here, _ := value.(map[string]any)
+			merged.Object[key] = union(there, here)
+		default:
+			merged.Object[key] = value
+		}
+	}
+	return merged
+}
+
+func union[V any](there, here map[string]V) map[string]V {
+	all := maps.Clone(there)
+	if all == nil {
+		all = map[string]V{}
+	}
+	maps.Copy(all, here)
+	return all
+}
+
+func wrap(err error, obj object) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %s %s: %w", obj.source, obj.GetKind(), obj.GetName(), err)
+}

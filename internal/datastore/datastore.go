@@ -14,12 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/k3s-io/kine/pkg/endpoint"
-
-	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 const (
@@ -56,9 +51,7 @@ type Datastore struct {
 	// Kine says that kine answers there: it compacts itself.
 	Kine bool
 
-	stop    context.CancelFunc
-	stopped *sync.WaitGroup
-	remove  func()
+	stop func()
 }
 
 // Shared says whether further clusters, and other processes, have their data at the same endpoint, so that a cluster
@@ -106,68 +99,15 @@ func Start(ctx context.Context, c Config) (*Datastore, error) {
 			return nil, err
 		}
 		if strings.HasPrefix(c.Endpoint, "http") {
-			return &Datastore{Endpoint: c.Endpoint, stop: func() {}, stopped: &sync.WaitGroup{}, remove: func() {}}, nil
+			return &Datastore{Endpoint: c.Endpoint, stop: func() {}}, nil
 		}
 		kineEndpoint = strings.Replace(c.Endpoint, "postgresql://", "postgres://", 1)
 	}
 	return startKine(ctx, kineEndpoint, c.Dir)
 }
 
-func startKine(ctx context.Context, kineEndpoint, dir string) (*Datastore, error) {
-	socket, remove, err := fsutil.SocketPath(dir, "kine.sock")
-	if err != nil {
-		return nil, err
-	}
-	kineCtx, cancel := context.WithCancel(context.Background())
-	d := &Datastore{Kine: true, stop: cancel, stopped: &sync.WaitGroup{}, remove: remove}
-
-	type result struct {
-		etcd endpoint.ETCDConfig
-		err  error
-	}
-	started := make(chan result, 1)
-	go func() {
-		etcd, err := endpoint.Listen(kineCtx, endpoint.Config{
-			Listener:            "unix://" + socket,
-			Endpoint:            kineEndpoint,
-			WaitGroup:           d.stopped,
-			NotifyInterval:      5 * time.Second,
-			EmulatedETCDVersion: "3.6.11",
-			CompactInterval:     5 * time.Minute,
-			CompactTimeout:      5 * time.Second,
-			CompactMinRetain:    1000,
-			CompactBatchSize:    1000,
-			PollBatchSize:       500,
-		})
-		started <- result{etcd, err}
-	}()
-
-	// Listen goes on trying for minutes when the database refuses; a user should hear of it sooner.
-	timeout := time.NewTimer(connectTimeout)
-	defer timeout.Stop()
-	select {
-	case r := <-started:
-		if r.err != nil {
-			d.Stop()
-			return nil, explain(r.err)
-		}
-		d.Endpoint = r.etcd.Endpoints[0]
-		return d, nil
-	case <-timeout.C:
-		err = fmt.Errorf("the datastore did not accept a connection within %s: check the address, the user, the password and the database's name in --datastore (the log has the database's own words)", connectTimeout)
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	cancel()
-	return nil, err
-}
-
 // Stop ends what Start started and waits for it. The API server must have been stopped before.
-func (d *Datastore) Stop() {
-	d.stop()
-	d.stopped.Wait()
-	d.remove()
-}
+func (d *Datastore) Stop() { d.stop() }
 
 // reachable connects to an external endpoint once, so that a wrong address is told at once and by name.
 func reachable(ctx context.Context, rawURL string) error {

@@ -1,0 +1,174 @@
+package etcdwatch
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/k3s-io/kine/pkg/server"
+)
+
+const patience = 20 * time.Second
+
+// script is what one subscription brings, and whether it ends then.
+type script struct {
+	batches   [][]*server.Event
+	ends      bool
+	compacted int64
+}
+
+// fakeBackend plays one script for each subscription, after what earlier ones had to tell.
+type fakeBackend struct {
+	server.Backend
+	revision atomic.Int64
+	past     []*server.Event
+	scripts  chan script
+	asked    chan int64 // from which revision on
+}
+
+func (b *fakeBackend) CurrentRevision(context.Context) (int64, error) { return b.revision.Load(), nil }
+
+func (b *fakeBackend) Watch(ctx context.Context, _, _ string, revision int64) server.WatchResult {
+	select {
+	case b.asked <- revision:
+	default:
+	}
+	var s script // when all are played, nothing happens any more
+	select {
+	case s = <-b.scripts:
+	default:
+	}
+	batches := [][]*server.Event{slices.DeleteFunc(slices.Clone(b.past), func(e *server.Event) bool { return e.KV.ModRevision < revision })}
+	for _, batch := range s.batches {
+		batches = append(batches, batch)
+		b.past = append(b.past, batch...)
+	}
+	events := make(chan []*server.Event)
+	go func() {
+		defer close(events)
+		for _, batch := range batches {
+			select {
+			case events <- batch:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if !s.ends {
+			<-ctx.Done()
+		}
+	}()
+	return server.WatchResult{Events: events, Errorc: make(chan error), CurrentRevision: b.revision.Load(), CompactRevision: s.compacted}
+}
+
+func eventsAt(revisions ...int64) (events []*server.Event) {
+	for _, revision := range revisions {
+		events = append(events, &server.Event{Create: true, KV: &server.KeyValue{Key: "/a", ModRevision: revision}})
+	}
+	return events
+}
+
+// startHub runs a hub at revision 10 with one watch, until the test ends.
+func startHub(t *testing.T, scripts ...script) (*hub, *fakeBackend, *watch) {
+	backend := &fakeBackend{scripts: make(chan script, len(scripts)), asked: make(chan int64, len(scripts)+1)}
+	backend.revision.Store(10)
+	for _, s := range scripts {
+		backend.scripts <- s
+	}
+	h, err := newHub(t.Context(), backend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watch{id: 1, key: "/a", stream: newStream(h, nil)}
+	h.join(t.Context(), w, 0)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		h.run(ctx)
+		close(done)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return h, backend, w
+}
+
+func reached(t *testing.T, h *hub, revision int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if !h.reached(ctx, revision) {
+		t.Fatalf("revision %d was not reached", revision)
+	}
+}
+
+func (w *watch) pendingRevisions() (revisions []int64) {
+	w.stream.hub.mu.Lock()
+	defer w.stream.hub.mu.Unlock()
+	for _, event := range w.pending {
+		revisions = append(revisions, event.KV.ModRevision)
+	}
+	return revisions
+}
+
+func TestLostSubscriptionIsRenewed(t *testing.T) {
+	h, backend, w := startHub(t,
+		script{batches: [][]*server.Event{eventsAt(11, 12)}, ends: true},
+		script{batches: [][]*server.Event{eventsAt(12, 13)}}) // 12 comes twice
+	reached(t, h, 13)
+	if got := w.pendingRevisions(); !slices.Equal(got, []int64{11, 12, 13}) {
+		t.Errorf("the watch got %v", got)
+	}
+	if first, second := <-backend.asked, <-backend.asked; first != 11 || second != 13 {
+		t.Errorf("subscribed from %d and from %d", first, second)
+	}
+}
+
+// TestRevisionWithoutEvent: kine's SQL drivers use up a revision when an insert fails, and tell nobody but those who
+// subscribe later.
+func TestRevisionWithoutEvent(t *testing.T) {
+	gap := eventsAt(11)
+	gap[0].KV.Key = "gap-11"
+	h, _, w := startHub(t, script{}, script{batches: [][]*server.Event{gap}})
+	reached(t, h, 11)
+	if got := w.pendingRevisions(); len(got) > 0 {
+		t.Errorf("the watch got %v", got)
+	}
+}
+
+func TestForgottenPastEndsWatches(t *testing.T) {
+	h, backend, w := startHub(t, script{ends: true}, script{compacted: 15, ends: true}, script{})
+	backend.revision.Store(20)
+	reached(t, h, 20)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !w.ended {
+		t.Fatal("the watch goes on, with events missing")
+	}
+	if last := w.stream.said[len(w.stream.said)-1]; !last.Canceled || last.CompactRevision != 15 {
+		t.Errorf("the client is told %v", last)
+	}
+}
+
+func TestSlowReaderIsCutOff(t *testing.T) {
+	h, err := newHub(t.Context(), &fakeBackend{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := &watch{id: 1, key: "/a", stream: newStream(h, nil)}
+	h.join(t.Context(), slow, 0)
+	const n = 20
+	for i := range int64(n) {
+		events := eventsAt(11 + i)
+		events[0].KV.Value = make([]byte, 2*maxPendingBytes/n)
+		h.publish(events)
+	}
+	if !slow.ended || len(slow.pending) > 0 {
+		t.Errorf("after %d MiB the watch has %d events waiting", 2*maxPendingBytes>>20, len(slow.pending))
+	}
+	if h.window.bytes > windowBytes {
+		t.Errorf("%d bytes are kept of the past", h.window.bytes)
+	}
+}

@@ -205,7 +205,7 @@ func TestKubectlScale(t *testing.T) {
 
 func TestUnimplementedSubresourcesSaySo(t *testing.T) {
 	namespace := prepareProject(t, "notyet")
-	kubectl(t, "", "apply", "-f", manifestOf(t, "notyet", "CloudProfile", "CredentialsBinding", "Shoot", "WorkloadIdentity")).ok(t)
+	kubectl(t, "", "apply", "-f", manifestOf(t, "notyet", "CloudProfile", "Project", "Seed", "CredentialsBinding", "Shoot", "WorkloadIdentity")).ok(t)
 	for path, body := range map[string]string{
 		"/apis/core.gardener.cloud/v1beta1/namespaces/" + namespace + "/shoots/notyet/adminkubeconfig":        `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"AdminKubeconfigRequest","spec":{"expirationSeconds":3600}}`,
 		"/apis/core.gardener.cloud/v1beta1/namespaces/" + namespace + "/shoots/notyet/viewerkubeconfig":       `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"ViewerKubeconfigRequest","spec":{"expirationSeconds":3600}}`,

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +30,7 @@ type resourceInfo struct {
 var gardenResources = []resourceInfo{
 	core("backupbuckets", "BackupBucket", false, "bbc").with("status"),
 	core("backupentries", "BackupEntry", true, "bec").with("status"),
-	core("cloudprofiles", "CloudProfile", false, "cprofile", "cpfl"),
+	core("cloudprofiles", "CloudProfile", false, "cprofile", "cpfl").with("status"),
 	core("namespacedcloudprofiles", "NamespacedCloudProfile", true, "nsprofile", "nscpfl").with("status"),
 	core("controllerdeployments", "ControllerDeployment", false, "ctrldeploy"),
 	core("controllerregistrations", "ControllerRegistration", false, "ctrlreg"),
@@ -94,7 +93,12 @@ func client(obj *unstructured.Unstructured, r resourceInfo) dynamic.ResourceInte
 // validObjects are the objects of testdata/objects.yaml, renamed so that those of one test are not those of another.
 func validObjects(t *testing.T, suffix string) []*unstructured.Unstructured {
 	t.Helper()
-	data, err := os.ReadFile("testdata/objects.yaml")
+	return readObjects(t, "testdata/objects.yaml", suffix)
+}
+
+func readObjects(t *testing.T, file, suffix string) []*unstructured.Unstructured {
+	t.Helper()
+	data, err := os.ReadFile(file)
 	must(t, err)
 	data = []byte(strings.ReplaceAll(string(data), "e2e", suffix))
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
@@ -106,25 +110,26 @@ func validObjects(t *testing.T, suffix string) []*unstructured.Unstructured {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if obj.GetNamespace() == "garden" {
-			obj.SetName(suffix)
-		}
 		all = append(all, obj)
 	}
 }
 
-var gardenNamespace sync.Once
-
-// prepareProject makes the project's namespace and the secrets that the objects refer to.
+// prepareProject makes what the objects refer to and is none of them: the project's namespace, secrets, and in the
+// namespace garden the Shoot that becomes a seed.
 func prepareProject(t *testing.T, suffix string) string {
 	t.Helper()
-	gardenNamespace.Do(func() { createNamespace(t, "garden", nil) })
 	namespace := "garden-" + suffix
+	createNamespace(t, "garden", map[string]string{"gardener.cloud/role": "project", "project.gardener.cloud/name": "garden"})
 	createNamespace(t, namespace, map[string]string{"gardener.cloud/role": "project", "project.gardener.cloud/name": suffix})
-	for ns, name := range map[string]string{namespace: "credentials", "garden": "dns"} {
-		createSecret(t, ns, name)
+	createSecret(t, namespace, "credentials")
+	for _, name := range []string{"dns", "backup", "credentials"} {
+		createSecret(t, "garden", name)
 	}
-	createSecret(t, "garden", "backup")
+	for _, obj := range readObjects(t, "testdata/garden.yaml", suffix) {
+		if _, err := client(obj, infoOf(t, obj.GetKind())).Create(t.Context(), obj, created); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatalf("%s: %v", obj.GetKind(), err)
+		}
+	}
 	return namespace
 }
 

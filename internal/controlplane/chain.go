@@ -94,6 +94,10 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		return nil, fmt.Errorf("configuring the aggregator: %w", err)
 	}
 	aggregator.GenericConfig.DisabledPostStartHooks = sets.NewString()
+	filters := aggregator.GenericConfig.BuildHandlerChainFunc
+	aggregator.GenericConfig.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
+		return filters(withClientFaults(handler), c)
+	}
 	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, Informers: versionedInformers}
 
 	extensionsServer, err := extensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -43,6 +45,10 @@ func (r *Reader) Get(ctx context.Context, gr schema.GroupResource, namespace, na
 	store, err := r.store(gr)
 	if err != nil {
 		return nil, err
+	}
+	// The names come from objects that may not have been validated yet.
+	if name == "" || len(path.IsValidPathSegmentName(name)) > 0 || len(path.IsValidPathSegmentName(namespace)) > 0 {
+		return nil, apierrors.NewNotFound(gr, name)
 	}
 	return store.Get(genericapirequest.WithNamespace(ctx, namespace), name, &metav1.GetOptions{})
 }

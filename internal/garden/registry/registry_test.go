@@ -12,6 +12,7 @@ import (
 	"time"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/security"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -58,7 +59,7 @@ var wanted = map[string]want{
 		fields: "spec.seedName spec.shootRef.name spec.shootRef.namespace", columns: "Name,Provider,Seed,Operation,Progress,Age"},
 	"backupentries": {group: coreGroup, kind: "BackupEntry", singular: "backupentry", versions: "v1beta1", namespaced: true, shortNames: "bec", all: true, subresources: "status", generation: true,
 		fields: "spec.bucketName spec.seedName spec.shootRef.name spec.shootRef.namespace", columns: "Name,Bucket,Seed,Operation,Progress,Age"},
-	"cloudprofiles": {group: coreGroup, kind: "CloudProfile", singular: "cloudprofile", versions: "v1beta1", shortNames: "cprofile cpfl", unconditional: true,
+	"cloudprofiles": {group: coreGroup, kind: "CloudProfile", singular: "cloudprofile", versions: "v1beta1", shortNames: "cprofile cpfl", subresources: "status", unconditional: true,
 		columns: "Name,Provider,Age"},
 	"namespacedcloudprofiles": {group: coreGroup, kind: "NamespacedCloudProfile", singular: "namespacedcloudprofile", versions: "v1beta1", namespaced: true, shortNames: "nsprofile nscpfl", subresources: "status", unconditional: true, generation: true,
 		fields: "spec.parent.name", columns: "Name,Parent Name,Parent Kind,Age"},
@@ -80,7 +81,7 @@ var wanted = map[string]want{
 	"shoots": {group: coreGroup, kind: "Shoot", singular: "shoot", versions: "v1beta1", namespaced: true, all: true, subresources: "adminkubeconfig binding status viewerkubeconfig", generation: true,
 		fields:  "spec.cloudProfile.Kind spec.cloudProfile.Name spec.cloudProfileName spec.seedName status.seedName",
 		columns: "Name,CloudProfile,Provider,Region,[Seed],K8S Version,Hibernation,Last Operation,Status,[Purpose],[Gardener Version],[APIServer],[Control],[Observability],[Nodes],[System],Age"},
-	"shootstates": {group: coreGroup, kind: "ShootState", singular: "shootstate", versions: "v1beta1", namespaced: true, all: true, generation: true, columns: "Name,Age"},
+	"shootstates": {group: coreGroup, kind: "ShootState", singular: "shootstate", versions: "v1beta1", namespaced: true, all: true, generation: true, columns: "Name,Gardener Data,Extension States,Age"},
 	"bastions": {group: operationsGroup, kind: "Bastion", singular: "bastion", versions: "v1alpha1", namespaced: true, all: true, subresources: "status", generation: true,
 		fields: "spec.seedName spec.shootRef.name", columns: "Name,Shoot,Seed,IP,Heartbeat,Expires,Age"},
 	"credentialsbindings": {group: securityGroup, kind: "CredentialsBinding", singular: "credentialsbinding", versions: "v1alpha1", namespaced: true, shortNames: "cb", columns: "Name,Provider,APIVersion,Kind,Name,Age"},
@@ -330,14 +331,14 @@ func checkPreparation(t *testing.T, store *resource.Store, want want) {
 	if got := metaOf(old).GetGeneration(); got != wantGeneration {
 		t.Errorf("created with generation %d", got)
 	}
-	if want.kind != "Bastion" && want.kind != "WorkloadIdentity" { // their status is made on creation
+	if want.kind != "Bastion" && want.kind != "WorkloadIdentity" && want.kind != "Gardenlet" { // their status may come with them
 		if status := part(old, "Status"); status.IsValid() && !status.IsZero() {
 			t.Errorf("created with status %v", status)
 		}
 	}
 
 	status := old.DeepCopyObject()
-	hasStatus := touch(t, status, "Status") && want.kind != "WorkloadIdentity"
+	hasStatus := touch(t, status, "Status") && want.kind != "WorkloadIdentity" && want.kind != "Gardenlet"
 	main.PrepareForUpdate(ctx, status, old)
 	if hasStatus && !reflect.DeepEqual(part(status, "Status").Interface(), part(old, "Status").Interface()) {
 		t.Error("the status was updated with the object")
@@ -364,7 +365,7 @@ func checkPreparation(t *testing.T, store *resource.Store, want want) {
 	if got := metaOf(deleted).GetGeneration(); got != wantGeneration {
 		t.Errorf("the deletion moved the generation to %d", got)
 	}
-	checkResetFields(t, "", store.GetResetFields(), want, hasStatus)
+	checkResetFields(t, "", store.GetResetFields(), want, hasStatus && want.kind != "Bastion")
 }
 
 func checkResetFields(t *testing.T, about string, reset map[fieldpath.APIVersion]*fieldpath.Set, want want, reason bool) {
@@ -415,7 +416,7 @@ func TestStatusEndpoints(t *testing.T) {
 			})
 		}
 	}
-	if tested != 11 {
+	if tested != 12 {
 		t.Errorf("%d status endpoints", tested)
 	}
 }
@@ -463,7 +464,11 @@ func TestRequests(t *testing.T) {
 				t.Errorf("%s of nothing: %v", path, err)
 			}
 			getter.storage.object = storages[strings.Split(path, "/")[0]].New()
-			_, err := sub.Create(ctx, "s", sub.New(), rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+			request := sub.New()
+			if r, ok := request.(*security.TokenRequest); ok {
+				r.Spec.ExpirationSeconds = 600
+			}
+			_, err := sub.Create(ctx, "s", request, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 			var status apierrors.APIStatus
 			if !errors.As(err, &status) || status.Status().Code != http.StatusNotImplemented {
 				t.Errorf("%s: %v", path, err)

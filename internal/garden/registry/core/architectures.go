@@ -8,96 +8,104 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// syncArchitectures makes the architecture fields of a CloudProfile say what its capabilities say. In the update that
-// introduces capabilities it is the other way round where the capabilities leave the choice open. Fields that the user
-// has set otherwise are left for the validation to refuse.
+// syncArchitectures keeps the architecture fields of a CloudProfile and the capability of that name together. When
+// capabilities are introduced they are filled in from the old fields, which else are filled in from the capabilities, but
+// only where the user left them out: what contradicts is for the validation to refuse. When the definitions go, so do all
+// capabilities.
 func syncArchitectures(spec, old *gardencore.CloudProfileSpec) {
-	i := slices.IndexFunc(spec.MachineCapabilities, func(d gardencore.CapabilityDefinition) bool { return d.Name == v1beta1constants.ArchitectureName })
-	if i < 0 {
-		return
+	defined := spec.MachineCapabilities
+	switch {
+	case len(defined) == 0 && len(old.MachineCapabilities) > 0:
+		dropCapabilities(spec)
+	case len(defined) > 0:
+		if len(old.MachineCapabilities) == 0 && definedArchitectures(defined) > 1 {
+			fillCapabilities(spec)
+		}
+		fillArchitectures(spec)
 	}
-	sync := architectureSync{
-		definitions: spec.MachineCapabilities,
-		// Only where there are several can the old fields tell which one is meant.
-		migrate: len(old.MachineCapabilities) == 0 && len(spec.MachineCapabilities[i].Values) != 1,
+}
+
+// definedArchitectures is how many there are to choose from. The last definition of a name counts.
+func definedArchitectures(definitions []gardencore.CapabilityDefinition) int {
+	for _, definition := range slices.Backward(definitions) {
+		if definition.Name == v1beta1constants.ArchitectureName {
+			return len(definition.Values)
+		}
 	}
-	for i := range spec.MachineImages {
-		image := &spec.MachineImages[i]
-		for j := range image.Versions {
-			version := &image.Versions[j]
-			sync.imageVersion(version, findImageVersion(old.MachineImages, image.Name, version.Version))
+	return 0
+}
+
+func dropCapabilities(spec *gardencore.CloudProfileSpec) {
+	for version := range imageVersions(spec) {
+		version.CapabilityFlavors = nil
+	}
+	for i := range spec.MachineTypes {
+		spec.MachineTypes[i].Capabilities = nil
+	}
+}
+
+func fillCapabilities(spec *gardencore.CloudProfileSpec) {
+	capabilities := func(architecture string) gardencore.Capabilities {
+		return gardencore.Capabilities{v1beta1constants.ArchitectureName: {architecture}}
+	}
+	for version := range imageVersions(spec) {
+		if len(version.CapabilityFlavors) > 0 {
+			continue
+		}
+		architectures := version.Architectures
+		if len(architectures) == 0 {
+			architectures = []string{v1beta1constants.ArchitectureAMD64}
+		}
+		for _, architecture := range architectures {
+			version.CapabilityFlavors = append(version.CapabilityFlavors, gardencore.MachineImageFlavor{Capabilities: capabilities(architecture)})
+		}
+	}
+	for i := range spec.MachineTypes {
+		if machine := &spec.MachineTypes[i]; len(machine.Capabilities) == 0 {
+			machine.Capabilities = capabilities(ptr.Deref(machine.Architecture, v1beta1constants.ArchitectureAMD64))
+		}
+	}
+}
+
+func fillArchitectures(spec *gardencore.CloudProfileSpec) {
+	architectures := func(capabilities gardencore.Capabilities) []string {
+		return gardencore.GetCapabilitiesWithAppliedDefaults(capabilities, spec.MachineCapabilities)[v1beta1constants.ArchitectureName]
+	}
+	for version := range imageVersions(spec) {
+		if len(version.Architectures) > 0 {
+			continue
+		}
+		flavors := version.CapabilityFlavors
+		if len(flavors) == 0 {
+			flavors = []gardencore.MachineImageFlavor{{}} // an image without flavors is for everything
+		}
+		var all []string
+		for _, flavor := range flavors {
+			all = append(all, architectures(flavor.Capabilities)...)
+		}
+		if len(all) > 0 {
+			slices.Sort(all)
+			version.Architectures = slices.Compact(all)
 		}
 	}
 	for i := range spec.MachineTypes {
 		machine := &spec.MachineTypes[i]
-		var before *gardencore.MachineType
-		for j := range slices.Backward(old.MachineTypes) {
-			if old.MachineTypes[j].Name == machine.Name {
-				before = &old.MachineTypes[j]
-				break
-			}
+		if values := architectures(machine.Capabilities); machine.Architecture == nil && len(values) == 1 {
+			machine.Architecture = ptr.To(values[0])
 		}
-		sync.machineType(machine, before)
 	}
 }
 
-type architectureSync struct {
-	definitions []gardencore.CapabilityDefinition
-	migrate     bool
-}
-
-func (s architectureSync) imageVersion(version, old *gardencore.MachineImageVersion) {
-	if old != nil && len(version.Architectures) > 0 && !slices.Equal(old.Architectures, version.Architectures) {
-		return
-	}
-	if s.migrate && len(version.Architectures) > 0 && len(version.CapabilityFlavors) == 0 && !slices.Equal(s.imageArchitectures(version), version.Architectures) {
-		for _, architecture := range version.Architectures {
-			version.CapabilityFlavors = append(version.CapabilityFlavors, gardencore.MachineImageFlavor{
-				Capabilities: gardencore.Capabilities{v1beta1constants.ArchitectureName: {architecture}}})
-		}
-		return
-	}
-	if architectures := s.imageArchitectures(version); len(architectures) > 0 {
-		version.Architectures = architectures
-	}
-}
-
-// imageArchitectures are those of all flavors of an image version, each once.
-func (s architectureSync) imageArchitectures(version *gardencore.MachineImageVersion) []string {
-	flavors := version.CapabilityFlavors
-	if len(flavors) == 0 {
-		flavors = []gardencore.MachineImageFlavor{{}}
-	}
-	var architectures []string
-	for _, flavor := range flavors {
-		for _, architecture := range s.architectures(flavor.Capabilities) {
-			if !slices.Contains(architectures, architecture) {
-				architectures = append(architectures, architecture)
+// imageVersions are all versions of all images.
+func imageVersions(spec *gardencore.CloudProfileSpec) func(yield func(*gardencore.MachineImageVersion) bool) {
+	return func(yield func(*gardencore.MachineImageVersion) bool) {
+		for i := range spec.MachineImages {
+			versions := spec.MachineImages[i].Versions
+			for j := range versions {
+				if !yield(&versions[j]) {
+					return
+				}
 			}
 		}
 	}
-	return architectures
-}
-
-func (s architectureSync) machineType(machine, old *gardencore.MachineType) {
-	architecture := ptr.Deref(machine.Architecture, "")
-	if old != nil && architecture != "" && ptr.Deref(old.Architecture, "") != architecture {
-		return
-	}
-	values := s.architectures(machine.Capabilities)
-	if s.migrate && architecture != "" && len(values) != 1 {
-		if machine.Capabilities == nil {
-			machine.Capabilities = gardencore.Capabilities{}
-		}
-		machine.Capabilities[v1beta1constants.ArchitectureName] = []string{architecture}
-		return
-	}
-	if len(values) == 1 {
-		machine.Architecture = ptr.To(values[0])
-	}
-}
-
-// architectures are those that capabilities name; all that are defined if they name none.
-func (s architectureSync) architectures(capabilities gardencore.Capabilities) []string {
-	return gardencore.GetCapabilitiesWithAppliedDefaults(capabilities, s.definitions)[v1beta1constants.ArchitectureName]
 }

@@ -35,7 +35,7 @@ func backupBuckets() resource.Definition[*gardencore.BackupBucket] {
 			{Name: "Provider", About: "The provider type.", Value: func(b *gardencore.BackupBucket) any { return b.Spec.Provider.Type }},
 			{Name: "Seed", About: "The seed that uses it.", Value: func(b *gardencore.BackupBucket) any { return ptr.Deref(b.Spec.SeedName, resource.None) }},
 			{Name: "Operation", About: "How far the last operation has come.", Value: func(b *gardencore.BackupBucket) any { return operationState(b.Status.LastOperation) }},
-			{Name: "Progress", Type: "integer", About: "Progress of the last operation in percent.", Value: func(b *gardencore.BackupBucket) any { return operationProgress(b.Status.LastOperation) }},
+			{Name: "Progress", About: "Progress of the last operation in percent.", Value: func(b *gardencore.BackupBucket) any { return operationProgress(b.Status.LastOperation) }},
 		},
 	}
 }

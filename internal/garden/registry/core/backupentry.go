@@ -37,7 +37,7 @@ func backupEntries() resource.Definition[*gardencore.BackupEntry] {
 			{Name: "Bucket", About: "The BackupBucket.", Value: func(e *gardencore.BackupEntry) any { return e.Spec.BucketName }},
 			{Name: "Seed", About: "The seed that uses it.", Value: func(e *gardencore.BackupEntry) any { return ptr.Deref(e.Spec.SeedName, resource.None) }},
 			{Name: "Operation", About: "How far the last operation has come.", Value: func(e *gardencore.BackupEntry) any { return operationState(e.Status.LastOperation) }},
-			{Name: "Progress", Type: "integer", About: "Progress of the last operation in percent.", Value: func(e *gardencore.BackupEntry) any { return operationProgress(e.Status.LastOperation) }},
+			{Name: "Progress", About: "Progress of the last operation in percent.", Value: func(e *gardencore.BackupEntry) any { return operationProgress(e.Status.LastOperation) }},
 		},
 	}
 }

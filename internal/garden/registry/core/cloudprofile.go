@@ -14,11 +14,13 @@ import (
 func cloudProfiles(clock clock.PassiveClock) resource.Definition[*gardencore.CloudProfile] {
 	return resource.Definition[*gardencore.CloudProfile]{
 		Resource: gardencore.Resource("cloudprofiles"), Singular: "cloudprofile", ShortNames: []string{"cprofile", "cpfl"}, Versions: v1beta1, Unconditional: true,
-		New:            func() *gardencore.CloudProfile { return &gardencore.CloudProfile{} },
-		NewList:        func() runtime.Object { return &gardencore.CloudProfileList{} },
-		CopyStatus:     func(to, from *gardencore.CloudProfile) { to.Status = from.Status },
-		Validate:       validation.ValidateCloudProfile,
-		ValidateUpdate: validation.ValidateCloudProfileUpdate,
+		New:                  func() *gardencore.CloudProfile { return &gardencore.CloudProfile{} },
+		NewList:              func() runtime.Object { return &gardencore.CloudProfileList{} },
+		CopySpec:             func(to, from *gardencore.CloudProfile) { to.Spec = from.Spec },
+		CopyStatus:           func(to, from *gardencore.CloudProfile) { to.Status = from.Status },
+		Validate:             validation.ValidateCloudProfile,
+		ValidateUpdate:       validation.ValidateCloudProfileUpdate,
+		ValidateStatusUpdate: validation.ValidateCloudProfileStatusUpdate,
 		PrepareForCreate: func(_ context.Context, profile *gardencore.CloudProfile) {
 			dropUnusableVersions(&profile.Spec, clock.Now())
 		},

@@ -29,7 +29,7 @@ func internalSecrets() resource.Definition[*gardencore.InternalSecret] {
 		Indexed: []string{gardencore.InternalSecretType},
 		Columns: []resource.Column[*gardencore.InternalSecret]{
 			{Name: "Type", About: "What kind of data it holds.", Value: func(s *gardencore.InternalSecret) any { return string(s.Type) }},
-			{Name: "Data", Type: "integer", About: "How many entries it has.", Value: func(s *gardencore.InternalSecret) any { return int64(len(s.Data)) }},
+			{Name: "Data", About: "How many entries it has.", Value: func(s *gardencore.InternalSecret) any { return int64(len(s.Data)) }},
 		},
 	}
 }

@@ -1,8 +1,11 @@
 package core
 
 import (
+	"context"
+
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
@@ -15,6 +18,12 @@ func secretBindings() resource.Definition[*gardencore.SecretBinding] {
 		NewList:        func() runtime.Object { return &gardencore.SecretBindingList{} },
 		Validate:       validation.ValidateSecretBinding,
 		ValidateUpdate: validation.ValidateSecretBindingUpdate,
+		// Gardener makes a name up even if there is nothing to start it with.
+		PrepareForCreate: func(_ context.Context, binding *gardencore.SecretBinding) {
+			if binding.Name == "" {
+				binding.Name = names.SimpleNameGenerator.GenerateName(binding.GenerateName)
+			}
+		},
 		Warnings: func(_, _ *gardencore.SecretBinding) []string {
 			return []string{"SecretBindings are deprecated: use a CredentialsBinding instead, see " + bindingMigrationDoc}
 		},

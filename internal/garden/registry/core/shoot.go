@@ -11,10 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
 )
 
 func shoots(clock clock.PassiveClock) resource.Definition[*gardencore.Shoot] {
@@ -40,7 +42,13 @@ func shoots(clock clock.PassiveClock) resource.Definition[*gardencore.Shoot] {
 			return shootSpecChanged(shoot, old)
 		},
 		PrepareStatus: prepareShootStatus,
-		Canonicalize:  canonicalizeShoot,
+		Validate:      validateNewShoot,
+		// The Shoot's status is validated only where it can be changed.
+		ValidateUpdate: validation.ValidateShootUpdate,
+		ValidateStatusUpdate: func(shoot, old *gardencore.Shoot) field.ErrorList {
+			return validation.ValidateShootStatusUpdate(shoot.Status, old.Status)
+		},
+		Canonicalize: canonicalizeShoot,
 		Warnings: func(shoot, old *gardencore.Shoot) []string {
 			return shootWarnings(shoot, old, clock.Now())
 		},
@@ -58,6 +66,15 @@ func shoots(clock clock.PassiveClock) resource.Definition[*gardencore.Shoot] {
 		Indexed: []string{gardencore.ShootSeedName},
 		Columns: shootColumns(),
 	}
+}
+
+func validateNewShoot(shoot *gardencore.Shoot) field.ErrorList {
+	return slices.Concat(
+		validation.ValidateShoot(shoot),
+		validation.ValidateForceDeletion(shoot, nil),
+		validation.ValidateFinalizersOnCreation(shoot.Finalizers, field.NewPath("metadata", "finalizers")),
+		validation.ValidateInPlaceUpdateStrategyOnCreation(shoot),
+	)
 }
 
 // syncCloudProfileFields keeps the deprecated spec.cloudProfileName and spec.cloudProfile saying the same, for as long

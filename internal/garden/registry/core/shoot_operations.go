@@ -22,6 +22,7 @@ func shootSpecChanged(shoot, old *gardencore.Shoot) bool {
 	case last == nil:
 		return false
 	case last.State == gardencore.LastOperationStateFailed:
+		resource.TakeOperation(shoot, "")
 		return resource.TakeOperation(shoot, v1beta1constants.ShootOperationRetry)
 	}
 	return answerOperations(shoot)

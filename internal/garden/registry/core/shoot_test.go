@@ -9,6 +9,7 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
@@ -317,7 +318,7 @@ func TestShootWarnings(t *testing.T) {
 	}
 	fresh := func(s *gardencore.Shoot) { s.CreationTimestamp = recent }
 	ipvs := func(s *gardencore.Shoot) {
-		s.Spec.Kubernetes.KubeProxy = &gardencore.KubeProxyConfig{Mode: ptr.To(gardencore.ProxyModeIPVS)}
+		s.Spec.Kubernetes.KubeProxy = &gardencore.KubeProxyConfig{Enabled: ptr.To(true), Mode: ptr.To(gardencore.ProxyModeIPVS)}
 	}
 	for name, test := range map[string]struct {
 		shoot, old *gardencore.Shoot
@@ -356,5 +357,35 @@ func TestShootWarnings(t *testing.T) {
 				t.Errorf("warnings %q", got)
 			}
 		})
+	}
+}
+
+// TestShootValidation sees to it that validation is asked, and for a new Shoot about more than for an old one.
+func TestShootValidation(t *testing.T) {
+	const forceDeletionKey = "confirmation.gardener.cloud/force-deletion"
+	def := shoots(clock.RealClock{})
+	created := &gardencore.Shoot{}
+	created.Finalizers = []string{"gardener"}
+	created.Annotations = map[string]string{forceDeletionKey: "true"}
+	created.Spec.Provider.Workers = []gardencore.Worker{{UpdateStrategy: ptr.To(gardencore.AutoInPlaceUpdate)}}
+	fields := func(errs field.ErrorList) (list []string) {
+		for _, err := range errs {
+			list = append(list, err.Field)
+		}
+		return list
+	}
+	onlyNew := []string{"metadata.finalizers[0]", "spec.provider.workers[0].updateStrategy", "metadata.annotations[" + forceDeletionKey + "]"}
+	onCreate, onUpdate := fields(def.Validate(created)), fields(def.ValidateUpdate(created, created))
+	for _, path := range onlyNew {
+		if !slices.Contains(onCreate, path) || slices.Contains(onUpdate, path) {
+			t.Errorf("%s: new Shoot %v, old Shoot %v", path, onCreate, onUpdate)
+		}
+	}
+	if !slices.Contains(onUpdate, "spec.region") {
+		t.Errorf("old Shoot %v", onUpdate)
+	}
+	known := &gardencore.Shoot{Status: gardencore.ShootStatus{UID: "a"}}
+	if got := fields(def.ValidateStatusUpdate(created, known)); !slices.Equal(got, []string{"status.uid"}) {
+		t.Errorf("status %v", got)
 	}
 }

@@ -59,7 +59,7 @@ func shootWarnings(shoot, old *gardencore.Shoot, now time.Time) []string {
 
 func usesIPVS(shoot *gardencore.Shoot) bool {
 	proxy := shoot.Spec.Kubernetes.KubeProxy
-	return proxy != nil && ptr.Deref(proxy.Mode, "") == gardencore.ProxyModeIPVS
+	return proxy != nil && ptr.Deref(proxy.Enabled, false) && ptr.Deref(proxy.Mode, "") == gardencore.ProxyModeIPVS
 }
 
 // ShootTemplateWarnings are the warnings for a Shoot's spec that a template of one (in a ManagedSeedSet) gets as well.

@@ -243,10 +243,12 @@ func TestArchitectures(t *testing.T) {
 		"no capabilities":                    {profile(nil, one, nil, "arm64"), profile(nil, nil, nil, ""), one, 0, "arm64", nil},
 		"one architecture":                   {profile(one, nil, nil, ""), profile(nil, nil, nil, ""), one, 0, "amd64", nil},
 		"two, told by the fields":            {profile(two, one, nil, "arm64"), profile(nil, one, nil, "arm64"), one, 1, "arm64", l{"arm64"}},
+		"two, told by nothing":               {profile(two, nil, nil, ""), profile(nil, nil, nil, ""), one, 1, "amd64", one},
 		"two, told by the capabilities":      {profile(two, nil, two, "", "arm64"), profile(two, nil, two, "", "arm64"), two, 2, "arm64", l{"arm64"}},
-		"two, nothing told":                  {profile(two, nil, nil, ""), profile(two, nil, nil, ""), two, 0, "", nil},
+		"two, known before":                  {profile(two, nil, nil, ""), profile(two, nil, nil, ""), two, 0, "", nil},
 		"fields changed against the others":  {profile(two, one, l{"arm64"}, "amd64", "arm64"), profile(two, l{"arm64"}, l{"arm64"}, "arm64", "arm64"), one, 1, "amd64", l{"arm64"}},
-		"capabilities changed, fields stale": {profile(two, one, l{"arm64"}, "amd64", "arm64"), profile(two, one, l{"amd64"}, "amd64", "amd64"), l{"arm64"}, 1, "arm64", l{"arm64"}},
+		"capabilities changed, fields stale": {profile(two, one, l{"arm64"}, "amd64", "arm64"), profile(two, one, l{"amd64"}, "amd64", "amd64"), one, 1, "amd64", l{"arm64"}},
+		"definitions gone":                   {profile(nil, one, one, "amd64", "amd64"), profile(two, one, one, "amd64", "amd64"), one, 0, "amd64", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			syncArchitectures(test.spec, test.old)
@@ -266,5 +268,12 @@ func TestInternalSecretKeepsItsType(t *testing.T) {
 	internalSecrets().PrepareForUpdate(t.Context(), secret, &gardencore.InternalSecret{Type: "t"})
 	if secret.Type != "t" {
 		t.Errorf("type %q", secret.Type)
+	}
+}
+
+func TestSecretBindingGetsAName(t *testing.T) {
+	binding := &gardencore.SecretBinding{}
+	if secretBindings().PrepareForCreate(t.Context(), binding); binding.Name == "" {
+		t.Error("no name")
 	}
 }

@@ -26,12 +26,12 @@ func active(version gardencore.ExpirableVersion, now time.Time) bool {
 // dropUnusableVersions keeps Kubernetes versions that cannot be used and image versions that have expired out of a new
 // CloudProfile.
 func dropUnusableVersions(spec *gardencore.CloudProfileSpec, now time.Time) {
-	spec.Kubernetes.Versions = slices.DeleteFunc(spec.Kubernetes.Versions, func(v gardencore.ExpirableVersion) bool {
+	spec.Kubernetes.Versions = deleteFunc(spec.Kubernetes.Versions, func(v gardencore.ExpirableVersion) bool {
 		return !active(v, now)
 	})
 	for i := range spec.MachineImages {
 		image := &spec.MachineImages[i]
-		image.Versions = slices.DeleteFunc(image.Versions, func(v gardencore.MachineImageVersion) bool {
+		image.Versions = deleteFunc(image.Versions, func(v gardencore.MachineImageVersion) bool {
 			return validation.ClassificationAt(v.ExpirableVersion, now) == gardencore.ClassificationExpired
 		})
 	}
@@ -41,20 +41,28 @@ func dropUnusableVersions(spec *gardencore.CloudProfileSpec, now time.Time) {
 // before. An image goes with its last version, unless it sets something else.
 func dropUnusableNamespacedVersions(spec, old *gardencore.NamespacedCloudProfileSpec, now time.Time) {
 	if spec.Kubernetes != nil {
-		spec.Kubernetes.Versions = slices.DeleteFunc(spec.Kubernetes.Versions, func(v gardencore.ExpirableVersion) bool {
+		spec.Kubernetes.Versions = deleteFunc(spec.Kubernetes.Versions, func(v gardencore.ExpirableVersion) bool {
 			had := old.Kubernetes != nil && slices.ContainsFunc(old.Kubernetes.Versions, func(o gardencore.ExpirableVersion) bool { return o.Version == v.Version })
 			return !had && !active(v, now)
 		})
 	}
 	for i := range spec.MachineImages {
 		image := &spec.MachineImages[i]
-		image.Versions = slices.DeleteFunc(image.Versions, func(v gardencore.MachineImageVersion) bool {
+		image.Versions = deleteFunc(image.Versions, func(v gardencore.MachineImageVersion) bool {
 			return findImageVersion(old.MachineImages, image.Name, v.Version) == nil && !active(v.ExpirableVersion, now)
 		})
 	}
-	spec.MachineImages = slices.DeleteFunc(spec.MachineImages, func(image gardencore.MachineImage) bool {
+	spec.MachineImages = deleteFunc(spec.MachineImages, func(image gardencore.MachineImage) bool {
 		return len(image.Versions) == 0 && ptr.Deref(image.UpdateStrategy, "") == ""
 	})
+}
+
+// deleteFunc leaves nil if nothing is left, so that objects look the same whoever took the last one away.
+func deleteFunc[T any](list []T, del func(T) bool) []T {
+	if list = slices.DeleteFunc(list, del); len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 // findImageVersion is nil if there is no such version. Of images, and versions, of the same name the last counts.

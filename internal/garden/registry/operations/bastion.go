@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/operations"
 )
 
 // TimeToLive is how long a Bastion lives after its last heartbeat (GEP-15).
@@ -26,13 +27,14 @@ func bastions(clock clock.PassiveClock) resource.Definition[*gardenoperations.Ba
 		New:         func() *gardenoperations.Bastion { return &gardenoperations.Bastion{} },
 		NewList:     func() runtime.Object { return &gardenoperations.BastionList{} },
 		CopySpec:    func(to, from *gardenoperations.Bastion) { to.Spec = from.Spec },
-		CopyStatus:  func(to, from *gardenoperations.Bastion) { to.Status = from.Status },
 		SpecChanged: bastionSpecChanged,
+		// There is no CopyStatus: as in Gardener, a new Bastion keeps a status that comes with it, but for its times.
 		PrepareForCreate: func(_ context.Context, b *gardenoperations.Bastion) {
 			resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive)
 			heartbeat(b, clock.Now())
 		},
-		PrepareForUpdate: func(_ context.Context, b, _ *gardenoperations.Bastion) {
+		PrepareForUpdate: func(_ context.Context, b, old *gardenoperations.Bastion) {
+			b.Status = old.Status
 			if resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive) {
 				heartbeat(b, clock.Now())
 			}
@@ -43,7 +45,11 @@ func bastions(clock clock.PassiveClock) resource.Definition[*gardenoperations.Ba
 				b.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(beat.Add(TimeToLive)))
 			}
 		},
-		ValidateStatusUpdate: validateStatusUpdate,
+		Validate:       validation.ValidateBastion,
+		ValidateUpdate: validation.ValidateBastionUpdate,
+		ValidateStatusUpdate: func(b, _ *gardenoperations.Bastion) field.ErrorList {
+			return validation.ValidateBastionStatusUpdate(b, clock.Now())
+		},
 		Fields: func(b *gardenoperations.Bastion) fields.Set {
 			return fields.Set{
 				gardenoperations.BastionSeedName:  ptr.Deref(b.Spec.SeedName, ""),
@@ -67,14 +73,6 @@ func heartbeat(b *gardenoperations.Bastion, now time.Time) {
 	now = now.Truncate(time.Second) // the API knows no fractions
 	b.Status.LastHeartbeatTimestamp = ptr.To(metav1.NewTime(now))
 	b.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(now.Add(TimeToLive)))
-}
-
-// validateStatusUpdate keeps Bastions from losing the heartbeat that their expiration is counted from.
-func validateStatusUpdate(b, _ *gardenoperations.Bastion) field.ErrorList {
-	if b.Status.LastHeartbeatTimestamp == nil {
-		return field.ErrorList{field.Required(field.NewPath("status", "lastHeartbeatTimestamp"), "must not be removed")}
-	}
-	return nil
 }
 
 func bastionColumns(clock clock.PassiveClock) []resource.Column[*gardenoperations.Bastion] {

@@ -7,6 +7,7 @@ import (
 	gardenoperations "github.com/gardener/gardener/pkg/apis/operations"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -52,6 +53,17 @@ func TestHeartbeat(t *testing.T) {
 	b.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(start.Add(1000 * time.Hour)))
 	def.PrepareStatus(t.Context(), b, b.DeepCopy())
 	expect("prolonged through the status", clock.Now())
+
+	ahead := b.DeepCopy()
+	ahead.Status.LastHeartbeatTimestamp = ptr.To(metav1.NewTime(clock.Now().Add(time.Second)))
+	if errs := def.ValidateStatusUpdate(ahead, b); len(errs) != 1 || errs[0].Type != field.ErrorTypeInvalid {
+		t.Errorf("a heartbeat to come: %v", errs)
+	}
+	ahead.Status.Ingress = &corev1.LoadBalancerIngress{}
+	def.PrepareForUpdate(t.Context(), ahead, b)
+	if ahead.Status.Ingress != nil || !ahead.Status.LastHeartbeatTimestamp.Equal(b.Status.LastHeartbeatTimestamp) {
+		t.Errorf("status written with the Bastion: %+v", ahead.Status)
+	}
 
 	b.Status.LastHeartbeatTimestamp = nil
 	def.PrepareStatus(t.Context(), b, b.DeepCopy())

@@ -2,11 +2,10 @@
 package security
 
 import (
-	gardensecurity "github.com/gardener/gardener/pkg/apis/security"
-	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
-	"k8s.io/apimachinery/pkg/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 )
@@ -18,9 +17,14 @@ func Storage(getter generic.RESTOptionsGetter) (map[string]map[string]rest.Stora
 	b := resource.NewBuilder(getter)
 	resource.Add(b, credentialsBindings())
 	if identities := resource.Add(b, workloadIdentities()); identities != nil {
-		b.Subresource("workloadidentities/token", "v1alpha1", resource.NewUnimplemented(identities,
-			securityv1alpha1.SchemeGroupVersion.WithKind("TokenRequest"),
-			func() runtime.Object { return &gardensecurity.TokenRequest{} }, "workloadidentities/token"))
+		b.Subresource("workloadidentities/token", "v1alpha1", newTokenREST(identities))
 	}
 	return b.Result()
+}
+
+// nameIt names an object that comes without any name, as Gardener does for the objects of this group.
+func nameIt(obj metav1.Object) {
+	if obj.GetName() == "" {
+		obj.SetName(names.SimpleNameGenerator.GenerateName(obj.GetGenerateName()))
+	}
 }

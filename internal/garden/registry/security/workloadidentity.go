@@ -6,8 +6,10 @@ import (
 
 	gardensecurity "github.com/gardener/gardener/pkg/apis/security"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/security"
 )
 
 func workloadIdentities() resource.Definition[*gardensecurity.WorkloadIdentity] {
@@ -17,10 +19,16 @@ func workloadIdentities() resource.Definition[*gardensecurity.WorkloadIdentity] 
 		NewList: func() runtime.Object { return &gardensecurity.WorkloadIdentityList{} },
 		// There is no status subresource: the subject is given once, and validation sees to it that it stays.
 		PrepareForCreate: func(_ context.Context, w *gardensecurity.WorkloadIdentity) {
+			nameIt(w)
+			if w.UID == "" {
+				w.UID = uuid.NewUUID()
+			}
 			if w.Status.Sub == "" {
-				w.Status.Sub = subject(w)
+				w.Status.Sub = validation.SubClaim(w)
 			}
 		},
+		Validate:       validation.ValidateWorkloadIdentity,
+		ValidateUpdate: validation.ValidateWorkloadIdentityUpdate,
 		Columns: []resource.Column[*gardensecurity.WorkloadIdentity]{
 			{Name: "Sub", About: "The subject of its tokens.", Value: func(w *gardensecurity.WorkloadIdentity) any { return w.Status.Sub }},
 			{Name: "Type", About: "The system that it is for.", Value: func(w *gardensecurity.WorkloadIdentity) any { return w.Spec.TargetSystem.Type }},
@@ -29,9 +37,4 @@ func workloadIdentities() resource.Definition[*gardensecurity.WorkloadIdentity] 
 			}},
 		},
 	}
-}
-
-// subject is the claim "sub" of an identity's tokens. The UID keeps it from being inherited by a later one of the name.
-func subject(w *gardensecurity.WorkloadIdentity) string {
-	return strings.Join([]string{"gardener.cloud:workloadidentity", w.Namespace, w.Name, string(w.UID)}, ":")
 }

@@ -6,15 +6,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/seedmanagement"
 )
 
 func gardenlets() resource.Definition[*gardenseedmanagement.Gardenlet] {
 	return resource.Definition[*gardenseedmanagement.Gardenlet]{
 		Resource: gardenseedmanagement.Resource("gardenlets"), Singular: "gardenlet", ShortNames: []string{"gl", "glet"}, Versions: v1alpha1, Namespaced: true,
-		New:        func() *gardenseedmanagement.Gardenlet { return &gardenseedmanagement.Gardenlet{} },
-		NewList:    func() runtime.Object { return &gardenseedmanagement.GardenletList{} },
-		CopySpec:   func(to, from *gardenseedmanagement.Gardenlet) { to.Spec = from.Spec },
-		CopyStatus: func(to, from *gardenseedmanagement.Gardenlet) { to.Status = from.Status },
+		New:      func() *gardenseedmanagement.Gardenlet { return &gardenseedmanagement.Gardenlet{} },
+		NewList:  func() runtime.Object { return &gardenseedmanagement.GardenletList{} },
+		CopySpec: func(to, from *gardenseedmanagement.Gardenlet) { to.Spec = from.Spec },
+		// There is no CopyStatus: as in Gardener, the status can also be written with the object.
+		Validate:             validation.ValidateGardenlet,
+		ValidateUpdate:       validation.ValidateGardenletUpdate,
+		ValidateStatusUpdate: validation.ValidateGardenletStatusUpdate,
 		SpecChanged: func(g, old *gardenseedmanagement.Gardenlet) bool {
 			return !resource.Equal(old.Spec, g.Spec) || resource.TakeOperation(g, v1beta1constants.GardenerOperationReconcile) ||
 				resource.OperationIs(g, v1beta1constants.GardenerOperationRenewKubeconfig, v1beta1constants.OperationForceRedeploy)

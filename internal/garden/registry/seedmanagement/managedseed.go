@@ -8,15 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/seedmanagement"
 )
 
 func managedSeeds() resource.Definition[*gardenseedmanagement.ManagedSeed] {
 	return resource.Definition[*gardenseedmanagement.ManagedSeed]{
 		Resource: gardenseedmanagement.Resource("managedseeds"), Singular: "managedseed", ShortNames: []string{"ms"}, Versions: v1alpha1, Namespaced: true,
-		New:        func() *gardenseedmanagement.ManagedSeed { return &gardenseedmanagement.ManagedSeed{} },
-		NewList:    func() runtime.Object { return &gardenseedmanagement.ManagedSeedList{} },
-		CopySpec:   func(to, from *gardenseedmanagement.ManagedSeed) { to.Spec = from.Spec },
-		CopyStatus: func(to, from *gardenseedmanagement.ManagedSeed) { to.Status = from.Status },
+		New:                  func() *gardenseedmanagement.ManagedSeed { return &gardenseedmanagement.ManagedSeed{} },
+		NewList:              func() runtime.Object { return &gardenseedmanagement.ManagedSeedList{} },
+		CopySpec:             func(to, from *gardenseedmanagement.ManagedSeed) { to.Spec = from.Spec },
+		CopyStatus:           func(to, from *gardenseedmanagement.ManagedSeed) { to.Status = from.Status },
+		Validate:             validation.ValidateManagedSeed,
+		ValidateUpdate:       validation.ValidateManagedSeedUpdate,
+		ValidateStatusUpdate: validation.ValidateManagedSeedStatusUpdate,
 		SpecChanged: func(m, old *gardenseedmanagement.ManagedSeed) bool {
 			return !resource.Equal(old.Spec, m.Spec) || resource.TakeOperation(m, v1beta1constants.GardenerOperationReconcile) ||
 				resource.OperationIs(m, v1beta1constants.GardenerOperationRenewKubeconfig)

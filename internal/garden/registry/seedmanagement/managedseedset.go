@@ -11,15 +11,19 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/seedmanagement"
 )
 
 func managedSeedSets() resource.Definition[*gardenseedmanagement.ManagedSeedSet] {
 	return resource.Definition[*gardenseedmanagement.ManagedSeedSet]{
 		Resource: gardenseedmanagement.Resource("managedseedsets"), Singular: "managedseedset", ShortNames: []string{"mss"}, Versions: v1alpha1, Namespaced: true,
-		New:        func() *gardenseedmanagement.ManagedSeedSet { return &gardenseedmanagement.ManagedSeedSet{} },
-		NewList:    func() runtime.Object { return &gardenseedmanagement.ManagedSeedSetList{} },
-		CopySpec:   func(to, from *gardenseedmanagement.ManagedSeedSet) { to.Spec = from.Spec },
-		CopyStatus: func(to, from *gardenseedmanagement.ManagedSeedSet) { to.Status = from.Status },
+		New:                  func() *gardenseedmanagement.ManagedSeedSet { return &gardenseedmanagement.ManagedSeedSet{} },
+		NewList:              func() runtime.Object { return &gardenseedmanagement.ManagedSeedSetList{} },
+		CopySpec:             func(to, from *gardenseedmanagement.ManagedSeedSet) { to.Spec = from.Spec },
+		CopyStatus:           func(to, from *gardenseedmanagement.ManagedSeedSet) { to.Status = from.Status },
+		Validate:             validation.ValidateManagedSeedSet,
+		ValidateUpdate:       validation.ValidateManagedSeedSetUpdate,
+		ValidateStatusUpdate: validation.ValidateManagedSeedSetStatusUpdate,
 		SpecChanged: func(m, old *gardenseedmanagement.ManagedSeedSet) bool {
 			return !resource.Equal(old.Spec, m.Spec) || resource.TakeOperation(m, v1beta1constants.GardenerOperationReconcile)
 		},

@@ -14,8 +14,6 @@ const (
 	VersionClassificationLifecycle featuregate.Feature = "VersionClassificationLifecycle"
 	// InPlaceNodeUpdates allows the in-place update strategies of worker pools.
 	InPlaceNodeUpdates featuregate.Feature = "InPlaceNodeUpdates"
-	// CustomDNSServerInNodeLocalDNS allows custom DNS servers in node-local DNS.
-	CustomDNSServerInNodeLocalDNS featuregate.Feature = "CustomDNSServerInNodeLocalDNS"
 	// DisableNginxIngressInShoot refuses the nginx ingress add-on for new shoots.
 	DisableNginxIngressInShoot featuregate.Feature = "DisableNginxIngressInShoot"
 	// LiveControlPlaneMigration allows the operation of the same name.
@@ -29,7 +27,6 @@ var FeatureGate = func() featuregate.MutableFeatureGate {
 		CloudProfileCapabilities:       {Default: true, PreRelease: featuregate.Beta},
 		VersionClassificationLifecycle: {Default: false, PreRelease: featuregate.Alpha},
 		InPlaceNodeUpdates:             {Default: false, PreRelease: featuregate.Alpha},
-		CustomDNSServerInNodeLocalDNS:  {Default: true, PreRelease: featuregate.Beta},
 		DisableNginxIngressInShoot:     {Default: false, PreRelease: featuregate.Alpha},
 		LiveControlPlaneMigration:      {Default: false, PreRelease: featuregate.Alpha},
 	}))

@@ -1,0 +1,170 @@
+package controlplane
+
+import (
+	"bytes"
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/responsewriter"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+)
+
+// clientFaults are the beginnings of what the API machinery says of a request that is wrong, in errors without a type,
+// which become a 500. A client that retries on those would do so for ever.
+var clientFaults = []string{
+	"failed to create typed patch object",
+	"failed to convert new object",
+	"failed to convert to unversioned",
+	"resourceVersion: Invalid value",
+	"strconv.Parse",
+	// What follows is said of patches (k8s.io/apimachinery, strategicpatch and mergepatch, and the decoding of the result).
+	"The order in patch list",
+	"cannot find merge key",
+	"cannot merge lists",
+	"couldn't get version/kind",
+	"expected ",
+	"fail to find unknown prefix",
+	"invalid element type in merging list",
+	"invalid value for special key",
+	"list element types are not identical",
+	"map: ",
+	"merging lists cannot yet be specified",
+	"no elements in any of the given slices",
+	"unable to find api field",
+	"unable to resolve",
+	"unexpected patch strategy",
+	"unexpected slice of slice",
+	"unknown patch type",
+	"unknown type",
+	"value for key",
+}
+
+// withClientFaults answers with 400 what the handlers behind answer with 500 although the request is at fault. It looks
+// at requests with a body or a resource version only.
+func withClientFaults(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodPatch, http.MethodPost, http.MethodPut:
+		default:
+			if !strings.Contains(r.URL.RawQuery, "resourceVersion") {
+				next.ServeHTTP(w, r)
+				return
+			}
+		}
+		held := &heldWriter{ResponseWriter: w}
+		defer answerPanic(held, r)
+		next.ServeHTTP(responsewriter.WrapForHTTP1Or2(held), r)
+		held.release()
+	})
+}
+
+// patchLibraries do not survive every patch. A panic's reason has the stack of the goroutine that applied the patch.
+var patchLibraries = []string{"evanphx/json-patch", "apimachinery/pkg/util/strategicpatch"}
+
+// answerPanic answers a patch that is too much for the library that applies it. Any other panic goes on.
+func answerPanic(held *heldWriter, r *http.Request) {
+	if held.began || r.Method != http.MethodPatch {
+		return // whoever is above recovers, if there is a panic
+	}
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	text := fmt.Sprint(reason)
+	if !slices.ContainsFunc(patchLibraries, func(library string) bool { return strings.Contains(text, library) }) {
+		panic(reason)
+	}
+	logger("").Info("A patch could not be applied", "path", r.URL.Path, "reason", text)
+	status := apierrors.NewBadRequest("the patch cannot be applied: its parts are not what its Content-Type promises, or do not fit the object").Status()
+	body, err := runtime.Encode(legacyscheme.Codecs.LegacyCodec(metav1.SchemeGroupVersion), &status)
+	if err != nil {
+		body = []byte(status.Message)
+	}
+	held.Header().Set("Content-Type", runtime.ContentTypeJSON)
+	held.write(http.StatusBadRequest, body)
+}
+
+// heldWriter holds an answer with code 500 back until it is complete.
+type heldWriter struct {
+	http.ResponseWriter
+	began bool // some of the answer is on its way
+	held  *bytes.Buffer
+}
+
+// Unwrap is for responsewriter.
+func (w *heldWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *heldWriter) WriteHeader(code int) {
+	if code == http.StatusInternalServerError && !w.began {
+		w.held = &bytes.Buffer{}
+		return
+	}
+	w.began = true
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *heldWriter) Write(p []byte) (int, error) {
+	if w.held != nil {
+		return w.held.Write(p)
+	}
+	w.began = true
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *heldWriter) release() {
+	if w.held == nil {
+		return
+	}
+	code, body := http.StatusInternalServerError, w.held.Bytes()
+	if w.Header().Get("Content-Encoding") == "" {
+		if corrected := asClientFault(w.Header().Get("Content-Type"), body); corrected != nil {
+			code, body = http.StatusBadRequest, corrected
+		}
+	}
+	w.write(code, body)
+}
+
+func (w *heldWriter) write(code int, body []byte) {
+	w.held, w.began = nil, true
+	w.Header().Del("Content-Length")
+	w.ResponseWriter.WriteHeader(code)
+	_, _ = w.ResponseWriter.Write(body) // the client is gone if it fails
+}
+
+// asClientFault returns the body of an answer with 400 instead, nil if the client is not at fault.
+func asClientFault(contentType string, body []byte) []byte {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return nil
+	}
+	info, ok := runtime.SerializerInfoForMediaType(legacyscheme.Codecs.SupportedMediaTypes(), mediaType)
+	if !ok {
+		return nil
+	}
+	obj, err := runtime.Decode(info.Serializer, body)
+	if err != nil {
+		return nil
+	}
+	status, ok := obj.(*metav1.Status)
+	if !ok || status.Reason != metav1.StatusReasonUnknown {
+		return nil
+	}
+	for _, fault := range clientFaults {
+		if strings.HasPrefix(status.Message, fault) {
+			status.Code, status.Reason = http.StatusBadRequest, metav1.StatusReasonBadRequest
+			status.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Status"))
+			corrected, err := runtime.Encode(info.Serializer, status)
+			if err != nil {
+				return nil
+			}
+			return corrected
+		}
+	}
+	return nil
+}

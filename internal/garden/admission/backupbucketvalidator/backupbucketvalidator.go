@@ -1,0 +1,42 @@
+// Package backupbucketvalidator is the admission plugin BackupBucketValidator: the credentials of a BackupBucket are of
+// the type of its provider. It may import the plugin, request, seedcommon and shootcommon packages.
+package backupbucketvalidator
+
+import (
+	"context"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "BackupBucketValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		return &validator{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
+	}}
+}
+
+type validator struct {
+	*admission.Handler
+	reader plugin.Reader
+}
+
+var _ admission.ValidationInterface = &validator{}
+
+// Validate implements admission.ValidationInterface.
+func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !request.IsAbout(a, gardencore.Kind("BackupBucket")) {
+		return nil
+	}
+	bucket, _, err := request.Objects[gardencore.BackupBucket](a)
+	if err != nil {
+		return err
+	}
+	return shootcommon.Refused(a, seedcommon.ValidateCredentialsType(ctx, v.reader, bucket.Spec.CredentialsRef, bucket.Spec.Provider.Type, field.NewPath("spec", "credentialsRef")))
+}

@@ -1,0 +1,138 @@
+package cloudprofile
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+)
+
+// CompleteImage is the machine image of a worker pool with what the user left open filled in. An image that the pool has
+// is kept: it changes in maintenance only. Else it is the named image, or the first that fits the pool's machines, in the
+// latest version that agrees with what is there of it. The old pool is nil for a new one; the path is that of the pool,
+// whose architecture must be set.
+func CompleteImage(profile *gardencore.CloudProfileSpec, worker, old *gardencore.Worker, now time.Time, path *field.Path) (*gardencore.ShootMachineImage, *field.Error) {
+	image := worker.Machine.Image
+	if old != nil && old.Machine.Image != nil {
+		had := old.Machine.Image
+		if image == nil {
+			return had.DeepCopy(), nil
+		}
+		if image.Name == had.Name && (image.Version == "" || image.Version == had.Version) {
+			return &gardencore.ShootMachineImage{Name: had.Name, Version: had.Version, ProviderConfig: image.ProviderConfig}, nil
+		}
+	}
+	pool := poolMachines{profile, MachineType(profile.MachineTypes, worker.Machine.Type), ptr.Deref(worker.Machine.Architecture, ""), shootcommon.UpdatesInPlace(worker)}
+	return pool.image(image, now, path)
+}
+
+// poolMachines are the machines of a worker pool, as far as the choice of their image goes.
+type poolMachines struct {
+	profile      *gardencore.CloudProfileSpec
+	machineType  *gardencore.MachineType // nil if the profile has none of that name
+	architecture string
+	inPlace      bool
+}
+
+func (p poolMachines) image(wanted *gardencore.ShootMachineImage, now time.Time, path *field.Path) (*gardencore.ShootMachineImage, *field.Error) {
+	reference := ""
+	if wanted != nil {
+		reference = wanted.Name + "@" + wanted.Version
+	} else {
+		wanted = &gardencore.ShootMachineImage{}
+	}
+	if len(p.profile.MachineImages) == 0 {
+		return nil, field.Invalid(path, reference, "the cloud profile offers no machine image")
+	}
+	image, err := p.choose(wanted, reference, path)
+	if err != nil {
+		return nil, err
+	}
+	prefix, partErr := parsePrefix(strings.TrimPrefix(wanted.Version, "v"))
+	named := wanted.Name != "" && ImageVersion(p.profile.MachineImages, image.Name, wanted.Version) != nil
+	switch {
+	case named:
+		return wanted, nil
+	case partErr != nil:
+		return nil, field.Invalid(path, wanted.Version, fmt.Sprintf("%s must be a number, as in a semantic version", partErr.part))
+	case prefix == nil:
+		return wanted, nil // a version in full that the profile does not have: the validator says so
+	}
+	version := p.latest(image, prefix, now)
+	if version == "" {
+		return nil, field.Invalid(path, reference, fmt.Sprintf("machine image %q has no version for the machine type %q and its architecture %q that is like this",
+			image.Name, p.machineTypeName(), p.architecture))
+	}
+	return &gardencore.ShootMachineImage{Name: image.Name, Version: version, ProviderConfig: wanted.ProviderConfig}, nil
+}
+
+func (p poolMachines) machineTypeName() string {
+	if p.machineType == nil {
+		return ""
+	}
+	return p.machineType.Name
+}
+
+// choose is the image that is named or, if none is, the first with a version that has the architecture or the
+// capabilities of the machines: one of the two is enough here, as in Gardener.
+func (p poolMachines) choose(wanted *gardencore.ShootMachineImage, reference string, path *field.Path) (*gardencore.MachineImage, *field.Error) {
+	images := p.profile.MachineImages
+	if wanted.Name != "" {
+		if image := find(images, func(i *gardencore.MachineImage) bool { return i.Name == wanted.Name }); image != nil {
+			return image, nil
+		}
+		return nil, field.Invalid(path, wanted.Name, "the cloud profile has no such machine image")
+	}
+	for i := range images {
+		for j := range images[i].Versions {
+			if version := &images[i].Versions[j]; p.hasArchitecture(version) || p.machineType != nil && p.hasCapabilities(version) {
+				return &images[i], nil
+			}
+		}
+	}
+	return nil, field.Invalid(path, reference, fmt.Sprintf("the cloud profile has no machine image for the architecture %q", p.architecture))
+}
+
+func (p poolMachines) hasArchitecture(version *gardencore.MachineImageVersion) bool {
+	return RunsOn(version, p.architecture, p.profile.MachineCapabilities)
+}
+
+// hasCapabilities is true for an unknown machine type, about which there is another error.
+func (p poolMachines) hasCapabilities(version *gardencore.MachineImageVersion) bool {
+	return p.machineType == nil || Supports(version, p.machineType.Capabilities, p.profile.MachineCapabilities)
+}
+
+// latest is the greatest version that fits, without those in preview, and better one that is not deprecated. As in
+// Gardener it may be one that has expired, which the validator then refuses. It is empty if there is none.
+func (p poolMachines) latest(image *gardencore.MachineImage, prefix *versionPrefix, now time.Time) string {
+	var latest, latestKept *semver.Version
+	var name, nameKept string
+	for i := range image.Versions {
+		version := &image.Versions[i]
+		parsed, err := semver.NewVersion(version.Version)
+		if err != nil || !prefix.matches(parsed) || !p.hasArchitecture(version) || !p.hasCapabilities(version) || p.inPlace && !UpdatableInPlace(version) {
+			continue
+		}
+		classification := validation.ClassificationAt(version.ExpirableVersion, now)
+		if classification == gardencore.ClassificationPreview {
+			continue
+		}
+		if latest == nil || parsed.GreaterThan(latest) {
+			latest, name = parsed, version.Version
+		}
+		if classification != gardencore.ClassificationDeprecated && (latestKept == nil || parsed.GreaterThan(latestKept)) {
+			latestKept, nameKept = parsed, version.Version
+		}
+	}
+	if latestKept != nil {
+		return nameKept
+	}
+	return name
+}

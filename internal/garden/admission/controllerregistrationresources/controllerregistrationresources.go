@@ -1,0 +1,71 @@
+// Package controllerregistrationresources is the admission plugin ControllerRegistrationResources: each kind and type of
+// extension resource has at most one ControllerRegistration that is primarily responsible. It may import the plugin and
+// request packages.
+package controllerregistrationresources
+
+import (
+	"context"
+	"fmt"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "ControllerRegistrationResources", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		return &validator{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
+	}}
+}
+
+type validator struct {
+	*admission.Handler
+	reader plugin.Reader
+}
+
+var _ admission.ValidationInterface = &validator{}
+
+// typeOwner is a type of an extension resource, and the name of the ControllerRegistration that is responsible for it.
+type typeOwner struct{ typ, registration string }
+
+// Validate implements admission.ValidationInterface.
+func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if a.GetKind().GroupKind() != gardencore.Kind("ControllerRegistration") {
+		return nil
+	}
+	registration, _, err := request.Objects[gardencore.ControllerRegistration](a)
+	if err != nil {
+		return err
+	}
+	others, err := plugin.List[*gardencore.ControllerRegistration](ctx, v.reader, gardencore.Resource("controllerregistrations"), "", nil)
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("listing the controller registrations: %w", err))
+	}
+	// As in Gardener, only the type that comes last, by the names of the registrations, counts for a kind: where several
+	// types of a kind are taken, the others may be taken again.
+	responsible := map[string]typeOwner{}
+	for _, other := range others {
+		if other.Name == registration.Name {
+			continue
+		}
+		for _, resource := range other.Spec.Resources {
+			if ptr.Deref(resource.Primary, true) {
+				responsible[resource.Kind] = typeOwner{resource.Type, other.Name}
+			}
+		}
+	}
+	for i, resource := range registration.Spec.Resources {
+		other, taken := responsible[resource.Kind]
+		if taken && other.typ == resource.Type && ptr.Deref(resource.Primary, true) {
+			return admission.NewForbidden(a, field.Forbidden(field.NewPath("spec", "resources").Index(i),
+				fmt.Sprintf("ControllerRegistration %q is primarily responsible for %s resources of type %q already; set primary to false", other.registration, resource.Kind, resource.Type)))
+		}
+	}
+	return nil
+}

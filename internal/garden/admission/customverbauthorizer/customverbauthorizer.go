@@ -1,0 +1,132 @@
+// Package customverbauthorizer is the admission plugin CustomVerbAuthorizer: some fields only change if the user may use
+// a verb of their own on the object, beyond create and update. It may import the plugin and request packages.
+package customverbauthorizer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
+)
+
+// The verbs that Gardener defines for parts of its objects.
+const (
+	verbModifyTolerationsWhitelist = "modify-spec-tolerations-whitelist"
+	verbManageMembers              = "manage-members"
+	verbModifyKubernetes           = "modify-spec-kubernetes"
+	verbModifyMachineImages        = "modify-spec-machineimages"
+	verbModifyProviderConfig       = "modify-spec-providerconfig"
+	verbMarkSelfHosted             = "mark-self-hosted"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "CustomVerbAuthorizer", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		return &validator{admission.NewHandler(admission.Create, admission.Update), deps.Authorizer}, nil
+	}}
+}
+
+type validator struct {
+	*admission.Handler
+	authorizer authorizer.Authorizer
+}
+
+var _ admission.ValidationInterface = &validator{}
+
+// change is a field that differs from before, and the verb that its change takes.
+type change struct{ field, verb string }
+
+// Validate implements admission.ValidationInterface.
+func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	changes, err := changesOf(a)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if err := v.authorize(ctx, a, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func changesOf(a admission.Attributes) ([]change, error) {
+	switch a.GetKind().GroupKind() {
+	case gardencore.Kind("Project"):
+		project, old, err := request.Objects[gardencore.Project](a)
+		if err != nil {
+			return nil, err
+		}
+		return projectChanges(a.GetUserInfo(), &project.Spec, &old.Spec), nil
+	case gardencore.Kind("NamespacedCloudProfile"):
+		profile, old, err := request.Objects[gardencore.NamespacedCloudProfile](a)
+		if err != nil {
+			return nil, err
+		}
+		return profileChanges(&profile.Spec, &old.Spec), nil
+	case gardencore.Kind("Shoot"):
+		shoot, old, err := request.Objects[gardencore.Shoot](a)
+		if err != nil || same(controlPlanePool(shoot), controlPlanePool(old)) {
+			return nil, err
+		}
+		return []change{{"spec.provider.workers[].controlPlane", verbMarkSelfHosted}}, nil
+	}
+	return nil, nil
+}
+
+func profileChanges(spec, old *gardencore.NamespacedCloudProfileSpec) (changes []change) {
+	if !same(spec.Kubernetes, old.Kubernetes) {
+		changes = append(changes, change{"spec.kubernetes", verbModifyKubernetes})
+	}
+	if !same(spec.MachineImages, old.MachineImages) {
+		changes = append(changes, change{"spec.machineImages", verbModifyMachineImages})
+	}
+	if !same(spec.ProviderConfig, old.ProviderConfig) {
+		changes = append(changes, change{"spec.providerConfig", verbModifyProviderConfig})
+	}
+	return changes
+}
+
+// controlPlanePool is the pool of a self-hosted Shoot that its control plane runs in: any change of it counts. It is nil
+// if there is none.
+func controlPlanePool(shoot *gardencore.Shoot) *gardencore.Worker {
+	workers := shoot.Spec.Provider.Workers
+	if i := slices.IndexFunc(workers, func(w gardencore.Worker) bool { return w.ControlPlane != nil }); i >= 0 {
+		return &workers[i]
+	}
+	return nil
+}
+
+func same[T any](a, b T) bool { return apiequality.Semantic.DeepEqual(a, b) }
+
+func (v *validator) authorize(ctx context.Context, a admission.Attributes, c change) error {
+	resource := a.GetResource()
+	decision, reason, err := v.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User:            a.GetUserInfo(),
+		Verb:            c.verb,
+		APIGroup:        resource.Group,
+		Resource:        resource.Resource,
+		Namespace:       a.GetNamespace(),
+		Name:            a.GetName(),
+		ResourceRequest: true,
+	})
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("asking whether the user may %s: %v", c.verb, err))
+	}
+	if decision == authorizer.DecisionAllow {
+		return nil
+	}
+	why := fmt.Errorf("%s: changing it takes the verb %q on %s, which user %q does not have", c.field, c.verb, resource.GroupResource(), a.GetUserInfo().GetName())
+	if reason != "" {
+		why = fmt.Errorf("%w (%s)", why, reason)
+	}
+	return admission.NewForbidden(a, why)
+}

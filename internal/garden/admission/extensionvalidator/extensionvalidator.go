@@ -1,0 +1,114 @@
+// Package extensionvalidator is the admission plugin ExtensionValidator: whatever extension an object needs is registered
+// for objects of its kind. It may import the plugin, request and shootcommon packages.
+package extensionvalidator
+
+import (
+	"context"
+	"fmt"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "ExtensionValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		return &validator{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
+	}}
+}
+
+type validator struct {
+	*admission.Handler
+	reader plugin.Reader
+}
+
+var _ admission.ValidationInterface = &validator{}
+
+// Validate implements admission.ValidationInterface.
+func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	needed, err := v.needs(ctx, a)
+	if err != nil || needed == nil {
+		return err
+	}
+	registered, err := v.registrations(ctx)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	return shootcommon.Forbidden(a, registered.validate(needed))
+}
+
+// needs are what the object of a request needs; nil if that was looked at before, as its specification is the same.
+func (v *validator) needs(ctx context.Context, a admission.Attributes) (*needs, error) {
+	switch a.GetKind().GroupKind() {
+	case gardencore.Kind("BackupBucket"):
+		bucket, old, err := request.Objects[gardencore.BackupBucket](a)
+		if err != nil || same(bucket.Spec, old.Spec) {
+			return nil, err
+		}
+		return backupBucketNeeds(bucket), nil
+	case gardencore.Kind("BackupEntry"):
+		entry, old, err := request.Objects[gardencore.BackupEntry](a)
+		if err != nil || same(entry.Spec, old.Spec) {
+			return nil, err
+		}
+		return v.backupEntryNeeds(ctx, entry)
+	case gardencore.Kind("Seed"):
+		seed, old, err := request.Objects[gardencore.Seed](a)
+		if err != nil || same(seed.Spec, old.Spec) {
+			return nil, err
+		}
+		return seedNeeds(&seed.Spec), nil
+	case gardencore.Kind("Shoot"):
+		shoot, old, err := request.Objects[gardencore.Shoot](a)
+		if err != nil || same(shoot.Spec, old.Spec) {
+			return nil, err
+		}
+		return shootNeeds(shoot), nil
+	}
+	return nil, nil
+}
+
+func same[T any](a, b T) bool { return apiequality.Semantic.DeepEqual(a, b) }
+
+func backupBucketNeeds(bucket *gardencore.BackupBucket) *needs {
+	needed := &needs{}
+	needed.add(extensionsv1alpha1.BackupBucketResource, bucket.Spec.Provider.Type, field.NewPath("spec", "provider", "type"))
+	return needed
+}
+
+// backupEntryNeeds goes by the type of the entry's bucket.
+func (v *validator) backupEntryNeeds(ctx context.Context, entry *gardencore.BackupEntry) (*needs, error) {
+	bucket, err := plugin.Get[*gardencore.BackupBucket](ctx, v.reader, gardencore.Resource("backupbuckets"), "", entry.Spec.BucketName)
+	if apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("reading the backup bucket %q: %v", entry.Spec.BucketName, err))
+	}
+	needed := &needs{}
+	needed.add(extensionsv1alpha1.BackupEntryResource, bucket.Spec.Provider.Type, field.NewPath("spec", "bucketName"))
+	return needed, nil
+}
+
+func seedNeeds(spec *gardencore.SeedSpec) *needs {
+	needed, path := &needs{cluster: gardencore.ClusterTypeSeed}, field.NewPath("spec")
+	needed.add(extensionsv1alpha1.ControlPlaneResource, spec.Provider.Type, path.Child("provider", "type"))
+	if spec.Backup != nil {
+		for _, kind := range []string{extensionsv1alpha1.BackupBucketResource, extensionsv1alpha1.BackupEntryResource} {
+			needed.add(kind, spec.Backup.Provider, path.Child("backup", "provider"))
+		}
+	}
+	if spec.Ingress != nil && spec.DNS.Provider != nil {
+		needed.add(extensionsv1alpha1.DNSRecordResource, spec.DNS.Provider.Type, path.Child("dns", "provider", "type"))
+	}
+	needed.addExtensions(spec.Extensions, path.Child("extensions"))
+	return needed
+}

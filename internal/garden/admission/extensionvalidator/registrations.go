@@ -1,0 +1,81 @@
+package extensionvalidator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+)
+
+// needs are the extensions that an object needs.
+type needs struct {
+	// cluster is the kind of cluster that they are for; empty if it does not matter.
+	cluster gardencore.ClusterType
+	// workerless wants Extensions that can do without workers.
+	workerless bool
+	extensions []need
+}
+
+// need is one extension, and the field that asks for it.
+type need struct {
+	kind, extensionType string
+	path                *field.Path
+}
+
+func (n *needs) add(kind, extensionType string, path *field.Path) {
+	n.extensions = append(n.extensions, need{kind, extensionType, path})
+}
+
+func (n *needs) addExtensions(extensions []gardencore.Extension, path *field.Path) {
+	for i, extension := range extensions {
+		n.add(extensionsv1alpha1.ExtensionResource, extension.Type, path.Index(i).Child("type"))
+	}
+}
+
+// registrations are the resources that extensions are registered for.
+type registrations []gardencore.ControllerResource
+
+func (v *validator) registrations(ctx context.Context) (registrations, error) {
+	list, err := plugin.List[*gardencore.ControllerRegistration](ctx, v.reader, gardencore.Resource("controllerregistrations"), "", nil)
+	if err != nil {
+		return nil, fmt.Errorf("listing the registrations of extensions: %v", err)
+	}
+	var all registrations
+	for _, registration := range list {
+		all = append(all, registration.Spec.Resources...)
+	}
+	return all, nil
+}
+
+func (r registrations) validate(needed *needs) field.ErrorList {
+	var errs field.ErrorList
+	for _, n := range needed.extensions {
+		if !r.primary(n, needed.cluster) {
+			errs = append(errs, field.Invalid(n.path, n.extensionType, fmt.Sprintf("no ControllerRegistration has the %s extension of this type", n.kind)))
+		}
+		if needed.workerless && n.kind == extensionsv1alpha1.ExtensionResource && !r.workerless(n) {
+			errs = append(errs, field.Invalid(n.path, n.extensionType, "the extension does not support shoots without workers"))
+		}
+	}
+	return errs
+}
+
+// primary says whether an extension looks after what is needed, in this kind of cluster.
+func (r registrations) primary(n need, cluster gardencore.ClusterType) bool {
+	return slices.ContainsFunc(r, func(resource gardencore.ControllerResource) bool {
+		return resource.Kind == n.kind && resource.Type == n.extensionType && ptr.Deref(resource.Primary, true) &&
+			(cluster == "" || len(resource.ClusterCompatibility) == 0 || slices.Contains(resource.ClusterCompatibility, cluster))
+	})
+}
+
+func (r registrations) workerless(n need) bool {
+	return slices.ContainsFunc(r, func(resource gardencore.ControllerResource) bool {
+		return resource.Kind == n.kind && resource.Type == n.extensionType && ptr.Deref(resource.WorkerlessSupported, false)
+	})
+}

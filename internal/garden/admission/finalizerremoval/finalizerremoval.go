@@ -1,0 +1,86 @@
+// Package finalizerremoval is the admission plugin FinalizerRemoval: nobody takes Gardener's finalizer from a binding
+// that a Shoot uses, or from a Shoot that is not gone. It may import the plugin, request and shootcommon packages.
+package finalizerremoval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/security"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "FinalizerRemoval", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		return &validator{admission.NewHandler(admission.Update), deps.Reader}, nil
+	}}
+}
+
+type validator struct {
+	*admission.Handler
+	reader plugin.Reader
+}
+
+var _ admission.ValidationInterface = &validator{}
+
+// Validate implements admission.ValidationInterface.
+func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	obj, objErr := meta.Accessor(a.GetObject())
+	old, oldErr := meta.Accessor(a.GetOldObject())
+	if errors.Join(objErr, oldErr) != nil || !removesFinalizer(obj, old) {
+		return nil
+	}
+	switch a.GetKind().GroupKind() {
+	case gardencore.Kind("SecretBinding"):
+		return v.validateUnused(ctx, a, obj, func(shoot *gardencore.Shoot) *string { return shoot.Spec.SecretBindingName })
+	case security.Kind("CredentialsBinding"):
+		return v.validateUnused(ctx, a, obj, func(shoot *gardencore.Shoot) *string { return shoot.Spec.CredentialsBindingName })
+	case gardencore.Kind("Shoot"):
+		shoot, _, err := request.Objects[gardencore.Shoot](a)
+		if err == nil && !deleted(shoot) {
+			return forbidden(a, "the shoot's deletion has not succeeded yet")
+		}
+		return err
+	}
+	return nil
+}
+
+func removesFinalizer(obj, old metav1.Object) bool {
+	return slices.Contains(old.GetFinalizers(), gardencore.GardenerName) && !slices.Contains(obj.GetFinalizers(), gardencore.GardenerName)
+}
+
+func (v *validator) validateUnused(ctx context.Context, a admission.Attributes, binding metav1.Object, name func(*gardencore.Shoot) *string) error {
+	shoots, err := plugin.List[*gardencore.Shoot](ctx, v.reader, gardencore.Resource("shoots"), binding.GetNamespace(), nil)
+	if err != nil {
+		return shootcommon.Refused(a, fmt.Errorf("listing the shoots of namespace %q: %v", binding.GetNamespace(), err))
+	}
+	for _, shoot := range shoots {
+		if ptr.Deref(name(shoot), "") == binding.GetName() {
+			return forbidden(a, fmt.Sprintf("shoot %q uses the binding", shoot.Name))
+		}
+	}
+	return nil
+}
+
+// deleted says whether there is nothing left of a Shoot, or never was anything.
+func deleted(shoot *gardencore.Shoot) bool {
+	operation := shoot.Status.LastOperation
+	return shoot.Status.TechnicalID == "" || operation == nil ||
+		operation.Type == gardencore.LastOperationTypeDelete && operation.State == gardencore.LastOperationStateSucceeded && operation.Progress == 100
+}
+
+func forbidden(a admission.Attributes, why string) error {
+	return admission.NewForbidden(a, field.Forbidden(field.NewPath("metadata", "finalizers"), fmt.Sprintf("%q must stay: %s", gardencore.GardenerName, why)))
+}

@@ -1,0 +1,125 @@
+// Package namespacedcloudprofilevalidator is the admission plugin NamespacedCloudProfileValidator: a
+// NamespacedCloudProfile fits its parent, and the two make a valid profile together. It also merges the two.
+//
+// It may import the plugin, request and cloudprofile packages and the validation of the core group.
+package namespacedcloudprofilevalidator
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "NamespacedCloudProfileValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		return &validator{admission.NewHandler(admission.Create, admission.Update), deps}, nil
+	}}
+}
+
+type validator struct {
+	*admission.Handler
+	deps plugin.Dependencies
+}
+
+var _ admission.ValidationInterface = &validator{}
+
+// Validate implements admission.ValidationInterface.
+func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	kind := gardencore.Kind("NamespacedCloudProfile")
+	if !request.IsAbout(a, kind) {
+		return nil
+	}
+	profile, old, err := request.Objects[gardencore.NamespacedCloudProfile](a)
+	if err != nil || a.GetOperation() == admission.Update && unchanged(profile, old) {
+		return err
+	}
+	parent, err := plugin.Get[*gardencore.CloudProfile](ctx, v.deps.Reader, gardencore.Resource("cloudprofiles"), "", profile.Spec.Parent.Name)
+	if apierrors.IsNotFound(err) {
+		return apierrors.NewBadRequest(fmt.Sprintf("spec.parent.name: there is no CloudProfile %q", profile.Spec.Parent.Name))
+	}
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("reading the parent CloudProfile %q: %w", profile.Spec.Parent.Name, err))
+	}
+	fit := fit{
+		profile:  InFormatOf(&profile.Spec, parent.Spec.MachineCapabilities),
+		old:      InFormatOf(&old.Spec, parent.Spec.MachineCapabilities),
+		merged:   &old.Status.CloudProfileSpec,
+		parent:   &parent.Spec,
+		isUpdate: a.GetOperation() == admission.Update,
+		now:      v.deps.Clock.Now(),
+	}
+	for _, validate := range []func() field.ErrorList{fit.validateKubernetes, fit.validateImages, fit.validateMerged} {
+		if errs := validate(); len(errs) > 0 {
+			return apierrors.NewInvalid(kind, profile.Name, errs)
+		}
+	}
+	return nil
+}
+
+// unchanged says whether an update does nothing that could break a profile. Changes of its metadata alone are looked at,
+// unless it is being deleted: its parent may have changed in the meantime.
+func unchanged(profile, old *gardencore.NamespacedCloudProfile) bool {
+	return reflect.DeepEqual(profile.Spec, old.Spec) && (profile.DeletionTimestamp != nil || reflect.DeepEqual(profile.ObjectMeta, old.ObjectMeta))
+}
+
+// fit is a NamespacedCloudProfile, in the format of its parent, with what it has to fit to.
+type fit struct {
+	profile  *gardencore.NamespacedCloudProfileSpec
+	old      *gardencore.NamespacedCloudProfileSpec // empty for a new one
+	merged   *gardencore.CloudProfileSpec           // what the old one made with its parent
+	parent   *gardencore.CloudProfileSpec
+	isUpdate bool
+	now      time.Time
+}
+
+// validateKubernetes wants versions that the parent has, with another expiration date.
+func (f *fit) validateKubernetes() field.ErrorList {
+	if f.profile.Kubernetes == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for i, version := range f.profile.Kubernetes.Versions {
+		path := field.NewPath("spec", "kubernetes", "versions").Index(i)
+		if kubernetesVersion(f.parent, version.Version) == nil {
+			errs = append(errs, field.Invalid(path.Child("version"), version.Version, "must be a version of the parent CloudProfile"))
+		}
+		if version.ExpirationDate == nil {
+			errs = append(errs, field.Required(path.Child("expirationDate"), "is all that can be said about a version here"))
+		}
+		errs = append(errs, f.validateExpiration(version, kubernetesVersion(f.merged, version.Version), path)...)
+	}
+	return errs
+}
+
+func kubernetesVersion(spec *gardencore.CloudProfileSpec, name string) *gardencore.ExpirableVersion {
+	for i := range spec.Kubernetes.Versions {
+		if spec.Kubernetes.Versions[i].Version == name {
+			return &spec.Kubernetes.Versions[i]
+		}
+	}
+	return nil
+}
+
+// validateExpiration refuses a date in the past, unless it is the one that holds already.
+func (f *fit) validateExpiration(version gardencore.ExpirableVersion, holds *gardencore.ExpirableVersion, path *field.Path) field.ErrorList {
+	if !f.isUpdate || !cloudprofile.Expired(version, f.now) || holds != nil && holds.ExpirationDate.Equal(version.ExpirationDate) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path.Child("expirationDate"), version.ExpirationDate, "must not be in the past")}
+}
+
+func (f *fit) validateMerged() field.ErrorList {
+	return validation.ValidateNamespacedCloudProfileStatus(Merge(f.profile, f.parent), field.NewPath("status", "cloudProfileSpec"))
+}

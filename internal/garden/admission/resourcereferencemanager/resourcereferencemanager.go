@@ -1,0 +1,148 @@
+// Package resourcereferencemanager is the admission plugin ResourceReferenceManager: what an object refers to exists, its
+// user may read it, and nothing goes that others refer to. It may import the plugin, request, shootcommon and
+// cloudprofile packages.
+//
+// What is refused is refused with a 403 that names the field, whatever the reason.
+package resourcereferencemanager
+
+import (
+	"context"
+	"fmt"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/security"
+	"github.com/gardener/gardener/pkg/apis/seedmanagement"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "ResourceReferenceManager", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		m := &manager{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), deps: deps}
+		m.checks = map[schema.GroupKind]check{
+			gardencore.Kind("BackupBucket"):           onChange(m.backupBucket),
+			gardencore.Kind("BackupEntry"):            onChange(m.backupEntry),
+			gardencore.Kind("CloudProfile"):           unlessDeleting(onChange(m.cloudProfile)),
+			gardencore.Kind("ControllerRegistration"): onChange(m.controllerRegistration),
+			gardencore.Kind("NamespacedCloudProfile"): unlessDeleting(onChange(m.namespacedCloudProfile)),
+			gardencore.Kind("Project"):                unlessDeleting(onChange(m.project)),
+			gardencore.Kind("SecretBinding"):          unlessDeleting(onChange(m.secretBinding)),
+			gardencore.Kind("Seed"):                   unlessDeleting(onChange(m.seed)),
+			gardencore.Kind("Shoot"):                  unlessDeleting(onChange(m.shoot)),
+			security.Kind("CredentialsBinding"):       unlessDeleting(onChange(m.credentialsBinding)),
+			seedmanagement.Kind("Gardenlet"):          unlessDeleting(onChange(m.gardenlet)),
+			seedmanagement.Kind("ManagedSeed"):        unlessDeleting(onChange(m.managedSeed)),
+		}
+		return m, nil
+	}}
+}
+
+type manager struct {
+	*admission.Handler
+	deps   plugin.Dependencies
+	checks map[schema.GroupKind]check
+}
+
+var _ admission.ValidationInterface = &manager{}
+
+// check looks at a request. Field errors are what is wrong with it.
+type check func(context.Context, admission.Attributes) error
+
+// Validate implements admission.ValidationInterface.
+func (m *manager) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	kind := a.GetKind().GroupKind()
+	if kind == gardencore.Kind("BackupBucket") && a.GetSubresource() != "" {
+		return nil
+	}
+	if a.GetOperation() == admission.Delete {
+		if kind != gardencore.Kind("BackupBucket") {
+			return nil
+		}
+		return shootcommon.Refused(a, m.deleteBackupBucket(ctx, a))
+	}
+	if validate, known := m.checks[kind]; known {
+		return shootcommon.Refused(a, validate(ctx, a))
+	}
+	return nil
+}
+
+// onChange makes a check of a function about an object and what it was before: empty, if it is created.
+func onChange[T any, P interface {
+	*T
+	runtime.Object
+}](validate func(ctx context.Context, a admission.Attributes, obj, old P) error) check {
+	return func(ctx context.Context, a admission.Attributes) error {
+		obj, old, err := request.Objects[T, P](a)
+		if err != nil {
+			return err
+		}
+		return validate(ctx, a, obj, old)
+	}
+}
+
+// unlessDeleting leaves out a check for objects that are on their way out.
+func unlessDeleting(validate check) check {
+	return func(ctx context.Context, a admission.Attributes) error {
+		if obj, ok := a.GetObject().(metav1.Object); ok && request.IsDeleting(a, obj) {
+			return nil
+		}
+		return validate(ctx, a)
+	}
+}
+
+// exists wants an object that the field at path names.
+func (m *manager) exists(ctx context.Context, resource schema.GroupResource, namespace, name string, path *field.Path) error {
+	_, err := get[runtime.Object](ctx, m, resource, namespace, name, path)
+	return err
+}
+
+// get reads an object that the field at path names.
+func get[T runtime.Object](ctx context.Context, m *manager, resource schema.GroupResource, namespace, name string, path *field.Path) (T, error) {
+	obj, err := plugin.Get[T](ctx, m.deps.Reader, resource, namespace, name)
+	return obj, unresolved(path, name, err)
+}
+
+func (m *manager) secretExists(ctx context.Context, namespace, name string, path *field.Path) error {
+	_, err := m.deps.Kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	return unresolved(path, name, err)
+}
+
+func (m *manager) configMapExists(ctx context.Context, namespace, name string, path *field.Path) error {
+	_, err := m.deps.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	return unresolved(path, name, err)
+}
+
+// unresolved is the field error about a reference that could not be read; nil if it could.
+func unresolved(path *field.Path, name string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsNotFound(err):
+		return field.NotFound(path, name)
+	}
+	return field.InternalError(path, fmt.Errorf("reading %q: %v", name, err))
+}
+
+// readable wants that the user may read what the field at path refers to.
+func (m *manager) readable(ctx context.Context, a admission.Attributes, resource schema.GroupVersionResource, namespace, name string, path *field.Path) error {
+	allowed, err := request.MayGet(ctx, m.deps.Authorizer, a, resource, namespace, name)
+	switch {
+	case err != nil:
+		return field.InternalError(path, err)
+	case !allowed:
+		return field.Forbidden(path, fmt.Sprintf("user %q may not read %s %s/%s, so may not refer to it", a.GetUserInfo().GetName(), resource.GroupResource(), namespace, name))
+	}
+	return nil
+}
+
+func same[T any](a, b T) bool { return apiequality.Semantic.DeepEqual(a, b) }

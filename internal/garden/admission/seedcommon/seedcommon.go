@@ -1,0 +1,166 @@
+// Package seedcommon is what the admission plugins about Seeds and ManagedSeeds share: which Shoots a seed has, which of
+// its settings they rely on, the labels that name seeds, and the credentials of backups.
+//
+// It may import the plugin and shootcommon packages and the Gardener API types.
+package seedcommon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+)
+
+const (
+	annotationDNSProvider = "dns.gardener.cloud/provider"
+	annotationDNSDomain   = "dns.gardener.cloud/domain"
+)
+
+// Shoots are those that are meant for a seed or still run on it.
+func Shoots(ctx context.Context, r plugin.Reader, seed string) ([]*gardencore.Shoot, error) {
+	if seed == "" {
+		return nil, nil
+	}
+	var shoots []*gardencore.Shoot
+	for _, by := range []struct {
+		field string
+		name  func(*gardencore.Shoot) *string
+	}{
+		{gardencore.ShootSeedName, func(s *gardencore.Shoot) *string { return s.Spec.SeedName }},
+		{gardencore.ShootStatusSeedName, func(s *gardencore.Shoot) *string { return s.Status.SeedName }},
+	} {
+		list, err := plugin.List[*gardencore.Shoot](ctx, r, gardencore.Resource("shoots"), "", fields.OneTermEqualSelector(by.field, seed))
+		if err != nil {
+			return nil, fmt.Errorf("listing the shoots of seed %q: %v", seed, err)
+		}
+		for _, shoot := range list {
+			if ptr.Deref(by.name(shoot), "") == seed {
+				shoots = append(shoots, shoot)
+			}
+		}
+	}
+	return shoots, nil
+}
+
+// SetNameLabels replaces the labels of an object that name seeds: it gets one for each name that is not empty.
+func SetNameLabels(obj metav1.Object, names ...string) {
+	labels := obj.GetLabels()
+	for key := range labels {
+		if strings.HasPrefix(key, v1beta1constants.LabelPrefixSeedName) {
+			delete(labels, key)
+		}
+	}
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[v1beta1constants.LabelPrefixSeedName+name] = "true"
+	}
+	obj.SetLabels(labels)
+}
+
+// ValidateChange refuses changes of a seed that its Shoots would not survive: zones that go, another internal domain,
+// default domains that go while Shoots have names below them.
+func ValidateChange(ctx context.Context, r plugin.Reader, kube kubernetes.Interface, seed string, newSpec, oldSpec *gardencore.SeedSpec, path *field.Path) (field.ErrorList, error) {
+	removedZones := sets.New(oldSpec.Provider.Zones...).Delete(newSpec.Provider.Zones...)
+	newDomains, oldDomains := defaultDomains(newSpec), defaultDomains(oldSpec)
+	newInternal, oldInternal := newSpec.DNS.Internal, oldSpec.DNS.Internal
+	otherInternal := newInternal != nil && oldInternal != nil && newInternal.Domain != oldInternal.Domain
+	if removedZones.Len() == 0 && !otherInternal && newDomains.Equal(oldDomains) {
+		return nil, nil
+	}
+
+	shoots, err := Shoots(ctx, r, seed)
+	if err != nil || len(shoots) == 0 {
+		return nil, err
+	}
+	var errs field.ErrorList
+	if removedZones.Len() > 0 {
+		errs = append(errs, field.Forbidden(path.Child("provider", "zones"), fmt.Sprintf("must keep %v while shoots are on the seed", sets.List(removedZones))))
+	}
+	if otherInternal {
+		errs = append(errs, field.Forbidden(path.Child("dns", "internal", "domain"), fmt.Sprintf("must stay %q while shoots are on the seed", oldInternal.Domain)))
+	}
+	if oldDomains.Len() == 0 && newDomains.Len() > 0 {
+		// Up to now the seed's shoots had the domains of the whole landscape.
+		if oldDomains, err = landscapeDomains(ctx, kube); err != nil {
+			return nil, err
+		}
+	}
+	if missing := used(oldDomains, shoots).Difference(newDomains); missing.Len() > 0 {
+		errs = append(errs, field.Forbidden(path.Child("dns", "defaults"), fmt.Sprintf("must have %v while shoots on the seed have names below", sets.List(missing))))
+	}
+	return errs, nil
+}
+
+func defaultDomains(spec *gardencore.SeedSpec) sets.Set[string] {
+	domains := sets.New[string]()
+	for _, provider := range spec.DNS.Defaults {
+		domains.Insert(provider.Domain)
+	}
+	return domains
+}
+
+// used are the domains that Shoots have names below.
+func used(domains sets.Set[string], shoots []*gardencore.Shoot) sets.Set[string] {
+	inUse := sets.New[string]()
+	for domain := range domains {
+		if slices.ContainsFunc(shoots, func(shoot *gardencore.Shoot) bool {
+			return shoot.Spec.DNS != nil && strings.HasSuffix(ptr.Deref(shoot.Spec.DNS.Domain, ""), "."+domain)
+		}) {
+			inUse.Insert(domain)
+		}
+	}
+	return inUse
+}
+
+func landscapeDomains(ctx context.Context, kube kubernetes.Interface) (sets.Set[string], error) {
+	domains := sets.New[string]()
+	secrets, err := DefaultDomainSecrets(ctx, kube)
+	for _, secret := range secrets {
+		domains.Insert(secret.Domain)
+	}
+	return domains, err
+}
+
+// DomainSecret is a Secret with the credentials of a DNS provider for a domain.
+type DomainSecret struct {
+	Provider, Domain string
+	Ref              corev1.ObjectReference
+}
+
+// DefaultDomainSecrets are those for the domains that Shoots get names below unless their seed has its own. It fails
+// if one does not say its provider or domain.
+func DefaultDomainSecrets(ctx context.Context, kube kubernetes.Interface) ([]DomainSecret, error) {
+	list, err := kube.CoreV1().Secrets(v1beta1constants.GardenNamespace).List(ctx, metav1.ListOptions{
+		LabelSelector: v1beta1constants.GardenRole + "=" + v1beta1constants.GardenRoleDefaultDomain,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the secrets of default domains: %v", err)
+	}
+	var secrets []DomainSecret
+	for _, secret := range list.Items {
+		provider, domain := secret.Annotations[annotationDNSProvider], secret.Annotations[annotationDNSDomain]
+		if provider == "" || domain == "" {
+			return nil, fmt.Errorf("reading the secrets of default domains: %s/%s must have the annotations %s and %s", secret.Namespace, secret.Name, annotationDNSProvider, annotationDNSDomain)
+		}
+		secrets = append(secrets, DomainSecret{Provider: provider, Domain: domain, Ref: corev1.ObjectReference{
+			APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret", Namespace: secret.Namespace, Name: secret.Name}})
+	}
+	return secrets, nil
+}

@@ -1,0 +1,190 @@
+// Package shootdns is the admission plugin ShootDNS. A Shoot that has a seed gets a domain below the first default domain,
+// <shoot>.<project>.<default domain>, unless it names one; and one of its DNS providers becomes the primary one, unless a
+// default domain makes that needless. Domains below a default domain have to be of that form, so that no Shoot takes that
+// of another.
+//
+// Where there is no default domain, a Shoot without a domain stays without: nothing is refused.
+//
+// It may import the plugin package and shootcommon.
+package shootdns
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "ShootDNS", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		return dns{admission.NewHandler(admission.Create, admission.Update), deps}, nil
+	}}
+}
+
+type dns struct {
+	*admission.Handler
+	deps plugin.Dependencies
+}
+
+var (
+	_ admission.MutationInterface   = dns{}
+	_ admission.ValidationInterface = dns{}
+)
+
+var dnsPath = field.NewPath("spec", "dns")
+
+// Admit implements admission.MutationInterface.
+func (d dns) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !shootcommon.IsShoot(a, shootcommon.Binding) {
+		return nil
+	}
+	shoot, old, err := shootcommon.Objects(a)
+	if err != nil {
+		return err
+	}
+	domains, err := d.defaultDomains(ctx, shoot)
+	if err != nil {
+		return shootcommon.Refused(a, err)
+	}
+	keepPrimaryProvider(shoot, old)
+	if shoot.Spec.SeedName == nil {
+		return nil
+	}
+	if !shootcommon.UnmanagedDNS(shoot) {
+		if shoot.Spec.DNS == nil {
+			shoot.Spec.DNS = &gardencore.DNS{}
+		}
+		if shoot.Spec.DNS.Domain == nil && len(domains) > 0 {
+			project, err := shootcommon.Project(ctx, d.deps.Reader, shoot.Namespace)
+			if err != nil {
+				return shootcommon.Refused(a, err)
+			}
+			shoot.Spec.DNS.Domain = ptr.To(fmt.Sprintf("%s.%s.%s", subdomain(shoot), project.Name, domains[0]))
+		}
+	}
+	choosePrimaryProvider(shoot.Spec.DNS, domains)
+	return nil
+}
+
+// keepPrimaryProvider marks the provider again that an update forgets to mark as the primary one.
+func keepPrimaryProvider(shoot, old *gardencore.Shoot) {
+	if shoot.Spec.DNS == nil || old.Spec.DNS == nil || shootcommon.PrimaryDNSProvider(shoot.Spec.DNS.Providers) != nil {
+		return
+	}
+	primary := shootcommon.PrimaryDNSProvider(old.Spec.DNS.Providers)
+	if primary == nil {
+		return
+	}
+	for i := range shoot.Spec.DNS.Providers {
+		provider := &shoot.Spec.DNS.Providers[i]
+		if ptr.Equal(provider.Type, primary.Type) && reflect.DeepEqual(provider.CredentialsRef, primary.CredentialsRef) {
+			provider.Primary = ptr.To(true)
+			return
+		}
+	}
+}
+
+// choosePrimaryProvider marks the first provider if none is marked and the domain is not below a default domain.
+func choosePrimaryProvider(dns *gardencore.DNS, domains []string) {
+	if dns == nil || len(dns.Providers) == 0 || dns.Domain != nil && defaultDomainOf(*dns.Domain, domains) != "" {
+		return
+	}
+	if shootcommon.PrimaryDNSProvider(dns.Providers) == nil {
+		dns.Providers[0].Primary = ptr.To(true)
+	}
+}
+
+// subdomain is the Shoot's name or, as long as it has none, something random: the name to come is not known here.
+func subdomain(shoot *gardencore.Shoot) string {
+	if shoot.Name == "" && shoot.GenerateName != "" {
+		return rand.String(len(shoot.GenerateName) + 5)
+	}
+	return shoot.Name
+}
+
+// Validate implements admission.ValidationInterface.
+func (d dns) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !shootcommon.IsShoot(a, shootcommon.Binding) {
+		return nil
+	}
+	shoot, old, err := shootcommon.Objects(a)
+	if err != nil {
+		return err
+	}
+	domains, err := d.defaultDomains(ctx, shoot)
+	if err != nil {
+		return shootcommon.Refused(a, err)
+	}
+	if !hasDomain(shoot) {
+		return nil
+	}
+	var errs field.ErrorList
+	base := defaultDomainOf(*shoot.Spec.DNS.Domain, domains)
+	if base != "" {
+		errs = validateNoPrimaryProvider(shoot.Spec.DNS.Providers)
+	}
+	// Domains of Shoots that have been scheduled with them stay as they are, whatever was allowed then.
+	if isNew := old.Spec.SeedName == nil || !hasDomain(old); isNew && !shootcommon.UnmanagedDNS(shoot) {
+		project, err := shootcommon.Project(ctx, d.deps.Reader, shoot.Namespace)
+		if err != nil {
+			return shootcommon.Refused(a, err)
+		}
+		if base != "" {
+			errs = append(errs, validateForm(shoot, project.Name+"."+base)...)
+		}
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(a.GetKind().GroupKind(), shoot.Name, errs)
+	}
+	return nil
+}
+
+func hasDomain(shoot *gardencore.Shoot) bool {
+	return shoot.Spec.DNS != nil && shoot.Spec.DNS.Domain != nil
+}
+
+func validateNoPrimaryProvider(providers []gardencore.DNSProvider) field.ErrorList {
+	var errs field.ErrorList
+	for i, provider := range providers {
+		if ptr.Deref(provider.Primary, false) {
+			errs = append(errs, field.Invalid(dnsPath.Child("providers").Index(i).Child("primary"), true, "must not be set together with a default domain"))
+		}
+	}
+	return errs
+}
+
+// validateForm wants <shoot>.<project>.<default domain>, where a generated name may be any.
+func validateForm(shoot *gardencore.Shoot, parent string) field.ErrorList {
+	domain, path := *shoot.Spec.DNS.Domain, dnsPath.Child("domain")
+	if generated := shoot.GenerateName; generated != "" && (shoot.Name == "" || strings.HasPrefix(shoot.Name, generated)) {
+		if !strings.HasSuffix(domain, "."+parent) {
+			return field.ErrorList{field.Invalid(path, domain, fmt.Sprintf("a domain below a default domain must end with .%s", parent))}
+		}
+		return nil
+	}
+	if expected := shoot.Name + "." + parent; domain != expected {
+		return field.ErrorList{field.Invalid(path, domain, fmt.Sprintf("a domain below a default domain must be <shoot>.<project>.<default domain>, here %s", expected))}
+	}
+	return nil
+}
+
+// defaultDomainOf is the first default domain that a domain is below of; empty if it is below none.
+func defaultDomainOf(domain string, defaults []string) string {
+	for _, base := range defaults {
+		if strings.HasSuffix(domain, "."+base) {
+			return base
+		}
+	}
+	return ""
+}

@@ -1,0 +1,91 @@
+// Package shootexposureclass is the admission plugin ShootExposureClass: the ExposureClass of a new Shoot adds to what
+// the Shoot says about where it may be scheduled.
+//
+// It may import the plugin package and shootcommon.
+package shootexposureclass
+
+import (
+	"context"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "ShootExposureClass", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		return exposureClass{admission.NewHandler(admission.Create), deps.Reader}, nil
+	}}
+}
+
+type exposureClass struct {
+	*admission.Handler
+	reader plugin.Reader
+}
+
+var _ admission.MutationInterface = exposureClass{}
+
+// Admit implements admission.MutationInterface.
+func (e exposureClass) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !shootcommon.IsShoot(a) {
+		return nil
+	}
+	shoot, _, err := shootcommon.Objects(a)
+	if err != nil {
+		return err
+	}
+	if shoot.Spec.ExposureClassName == nil {
+		return nil
+	}
+	class, err := shootcommon.Get[*gardencore.ExposureClass](ctx, e.reader, gardencore.Resource("exposureclasses"), "",
+		*shoot.Spec.ExposureClassName, field.NewPath("spec", "exposureClassName"))
+	if err != nil {
+		return shootcommon.Refused(a, err)
+	}
+	if class.Scheduling == nil {
+		return nil
+	}
+	scheduling := class.Scheduling.DeepCopy()
+	if err := uniteSelectors(&shoot.Spec, scheduling.SeedSelector); err != nil {
+		return shootcommon.Refused(a, err)
+	}
+	return shootcommon.Refused(a, uniteTolerations(&shoot.Spec, scheduling.Tolerations))
+}
+
+func uniteSelectors(spec *gardencore.ShootSpec, class *gardencore.SeedSelector) error {
+	if class == nil {
+		return nil
+	}
+	var own gardencore.SeedSelector
+	if spec.SeedSelector != nil {
+		own = *spec.SeedSelector
+	}
+	if labels.Conflicts(own.MatchLabels, class.MatchLabels) {
+		return field.Forbidden(field.NewPath("spec", "seedSelector", "matchLabels"), "must not ask for other values than the ExposureClass does")
+	}
+	own.MatchLabels = labels.Merge(own.MatchLabels, class.MatchLabels)
+	own.MatchExpressions = append(own.MatchExpressions, class.MatchExpressions...)
+	own.ProviderTypes = sets.List(sets.New(own.ProviderTypes...).Insert(class.ProviderTypes...))
+	spec.SeedSelector = &own
+	return nil
+}
+
+func uniteTolerations(spec *gardencore.ShootSpec, class []gardencore.Toleration) error {
+	own := sets.New[string]()
+	for _, toleration := range spec.Tolerations {
+		own.Insert(toleration.Key)
+	}
+	for _, toleration := range class {
+		if own.Has(toleration.Key) {
+			return field.Forbidden(field.NewPath("spec", "tolerations"), "must not have the key "+toleration.Key+", which the ExposureClass has")
+		}
+		spec.Tolerations = append(spec.Tolerations, toleration)
+	}
+	return nil
+}

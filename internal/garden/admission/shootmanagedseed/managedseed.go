@@ -1,0 +1,132 @@
+// Package shootmanagedseed is the admission plugin ShootManagedSeed, which protects Shoots that are seeds: while a
+// ManagedSeed refers to a Shoot it may not be deleted, nor changed in a way that the seed would not survive.
+//
+// It may import the plugin package and shootcommon.
+package shootmanagedseed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/seedmanagement"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "ShootManagedSeed", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		return managedSeed{admission.NewHandler(admission.Update, admission.Delete), deps.Reader}, nil
+	}}
+}
+
+type managedSeed struct {
+	*admission.Handler
+	reader plugin.Reader
+}
+
+var _ admission.ValidationInterface = managedSeed{}
+
+// Validate implements admission.ValidationInterface.
+func (m managedSeed) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !shootcommon.IsShoot(a) {
+		return nil
+	}
+	seeds, err := m.of(ctx, a.GetNamespace(), a.GetName())
+	if err != nil || len(seeds) == 0 {
+		return shootcommon.Refused(a, err)
+	}
+	seed := seeds[0]
+	if a.GetOperation() == admission.Delete {
+		return admission.NewForbidden(a, fmt.Errorf("shoot %s/%s is the seed %q: delete the ManagedSeed first", seed.Namespace, seed.Spec.Shoot.Name, seed.Name))
+	}
+	if len(seeds) > 1 {
+		return shootcommon.Refused(a, field.Forbidden(field.NewPath("metadata", "name"), fmt.Sprintf("%d ManagedSeeds refer to the Shoot; delete all but one first", len(seeds))))
+	}
+	shoot, old, err := shootcommon.Objects(a)
+	if err != nil {
+		return err
+	}
+	if errs := validateUpdate(shoot, old, seed); len(errs) > 0 {
+		return apierrors.NewInvalid(a.GetKind().GroupKind(), shoot.Name, errs)
+	}
+	return nil
+}
+
+// of are the ManagedSeeds that refer to a Shoot, of which there should be one at most. A request without a name is for a
+// collection, of which none is deleted if one of the namespace's Shoots is a seed.
+func (m managedSeed) of(ctx context.Context, namespace, shoot string) ([]*seedmanagement.ManagedSeed, error) {
+	names, selector := sets.New(shoot), fields.OneTermEqualSelector(seedmanagement.ManagedSeedShootName, shoot)
+	if shoot == "" {
+		shoots, err := plugin.List[*gardencore.Shoot](ctx, m.reader, gardencore.Resource("shoots"), namespace, nil)
+		if err != nil {
+			return nil, fmt.Errorf("listing the Shoots of namespace %q: %v", namespace, err)
+		}
+		for _, s := range shoots {
+			names.Insert(s.Name)
+		}
+		selector = fields.Everything()
+	}
+	seeds, err := plugin.List[*seedmanagement.ManagedSeed](ctx, m.reader, seedmanagement.Resource("managedseeds"), namespace, selector)
+	if err != nil {
+		return nil, fmt.Errorf("listing the ManagedSeeds of namespace %q: %v", namespace, err)
+	}
+	return slices.DeleteFunc(seeds, func(seed *seedmanagement.ManagedSeed) bool {
+		return seed.Spec.Shoot == nil || !names.Has(seed.Spec.Shoot.Name)
+	}), nil
+}
+
+func validateUpdate(shoot, old *gardencore.Shoot, seed *seedmanagement.ManagedSeed) field.ErrorList {
+	var errs field.ErrorList
+	spec := field.NewPath("spec")
+	if shootcommon.NginxIngress(shoot.Spec.Addons) {
+		errs = append(errs, field.Invalid(spec.Child("addons", "nginxIngress", "enabled"), true, "a seed has an ingress controller of its own"))
+	}
+	if vpa := shoot.Spec.Kubernetes.VerticalPodAutoscaler; vpa == nil || !vpa.Enabled {
+		errs = append(errs, field.Invalid(spec.Child("kubernetes", "verticalPodAutoscaler", "enabled"), false, "a seed needs the vertical pod autoscaler"))
+	}
+	if before, after := nodes(old), nodes(shoot); before != nil && !ptr.Equal(before, after) {
+		errs = append(errs, field.Invalid(spec.Child("networking", "nodes"), after, "must not change while the Shoot is a seed"))
+	}
+	workers := spec.Child("providers", "workers") // spelled as in Gardener
+	if zones, known := seedZones(seed); !known {
+		errs = append(errs, field.Forbidden(workers, fmt.Sprintf("the ManagedSeed %q has no seed template to compare with; give it one first", seed.Name)))
+	} else if workerZones(old).Difference(workerZones(shoot)).HasAny(zones...) {
+		errs = append(errs, field.Forbidden(workers, "must not give up zones that the ManagedSeed still has in its seed template"))
+	}
+	return errs
+}
+
+func nodes(shoot *gardencore.Shoot) *string {
+	if shoot.Spec.Networking == nil {
+		return nil
+	}
+	return shoot.Spec.Networking.Nodes
+}
+
+func workerZones(shoot *gardencore.Shoot) sets.Set[string] {
+	zones := sets.New[string]()
+	for _, worker := range shoot.Spec.Provider.Workers {
+		zones.Insert(worker.Zones...)
+	}
+	return zones
+}
+
+// seedZones are the zones of the seed template, if there is one.
+func seedZones(seed *seedmanagement.ManagedSeed) (zones []string, known bool) {
+	config, ok := seed.Spec.Gardenlet.Config.(*gardenletconfigv1alpha1.GardenletConfiguration)
+	if !ok || config.SeedConfig == nil {
+		return nil, false
+	}
+	return config.SeedConfig.Spec.Provider.Zones, true
+}

@@ -1,0 +1,141 @@
+// Package shootmutator is the admission plugin ShootMutator. It fills in what a user left open in a Shoot and what other
+// objects answer (its CloudProfile, its Seed), notes who made it, and asks the gardenlet for the deployments that a change
+// needs.
+//
+// It may import the plugin package, shootcommon and cloudprofile. It refuses only what leaves nothing to fill in; to say
+// whether the result is allowed is the business of ShootValidator.
+package shootmutator
+
+import (
+	"context"
+	"time"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "ShootMutator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		return &mutator{admission.NewHandler(admission.Create, admission.Update), deps}, nil
+	}}
+}
+
+type mutator struct {
+	*admission.Handler
+	deps plugin.Dependencies
+}
+
+var _ admission.MutationInterface = &mutator{}
+
+// Admit implements admission.MutationInterface. Subresources that carry a whole Shoot are treated as the Shoot itself.
+func (m *mutator) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !shootcommon.IsShoot(a, a.GetSubresource()) {
+		return nil
+	}
+	shoot, old, err := shootcommon.Objects(a)
+	if err != nil {
+		return err
+	}
+	creating := a.GetOperation() == admission.Create
+	if creating {
+		if err := validateOneProfileField(shoot); err != nil {
+			return shootcommon.Refused(a, err)
+		}
+	}
+	profile, err := cloudprofile.Spec(ctx, m.deps.Reader, shoot)
+	if err != nil {
+		return shootcommon.Refused(a, err)
+	}
+	if profile == nil {
+		return nil // validation says that the reference is missing
+	}
+	seed, err := shootcommon.Seed(ctx, m.deps.Reader, shoot)
+	if err != nil {
+		return shootcommon.Refused(a, err)
+	}
+
+	if creating {
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.GardenCreatedBy, a.GetUserInfo().GetName())
+		addTasks(shoot, deployAll...)
+		defaultAutoRotation(&shoot.Spec)
+	} else {
+		addTasks(shoot, tasksForUpdate(shoot, old)...)
+		rememberRetry(shoot, old)
+	}
+	defaultNetworks(shoot, seed)
+	return shootcommon.Forbidden(a, defaultFromProfile(shoot, old, profile, m.deps.Clock.Now()))
+}
+
+// validateOneProfileField has to be here: before validation the registry makes the two fields say the same.
+func validateOneProfileField(shoot *gardencore.Shoot) error {
+	if shoot.Spec.CloudProfile != nil && ptr.Deref(shoot.Spec.CloudProfileName, "") != "" {
+		return field.Forbidden(field.NewPath("spec", "cloudProfileName"), "a new Shoot may have only one of spec.cloudProfileName and spec.cloudProfile")
+	}
+	return nil
+}
+
+// defaultAutoRotation lets the key that encrypts secrets in etcd be rotated in maintenance, unless the user says how often
+// it should be.
+func defaultAutoRotation(spec *gardencore.ShootSpec) {
+	maintenance := orNew(&spec.Maintenance)
+	credentials := orNew(&orNew(&maintenance.AutoRotation).Credentials)
+	if credentials.ETCDEncryptionKey == nil {
+		credentials.ETCDEncryptionKey = &gardencore.MaintenanceRotationConfig{
+			RotationPeriod: &metav1.Duration{Duration: v1beta1constants.ETCDEncryptionKeyAutoRotationPeriod}}
+	}
+}
+
+// orNew is what a pointer points to, which is made if there is nothing.
+func orNew[T any](p **T) *T {
+	if *p == nil {
+		*p = new(T)
+	}
+	return *p
+}
+
+// defaultFromProfile completes Kubernetes versions and what the machines of the worker pools are.
+func defaultFromProfile(shoot, old *gardencore.Shoot, profile *gardencore.CloudProfileSpec, now time.Time) field.ErrorList {
+	var errs field.ErrorList
+	complete := func(version *string, path *field.Path) bool {
+		completed, err := cloudprofile.CompleteKubernetesVersion(profile.Kubernetes.Versions, *version, now, path)
+		if err != nil {
+			errs = append(errs, err)
+			return false
+		}
+		*version = completed
+		return true
+	}
+	complete(&shoot.Spec.Kubernetes.Version, field.NewPath("spec", "kubernetes", "version"))
+
+	workers, workersPath := shoot.Spec.Provider.Workers, field.NewPath("spec", "provider", "workers")
+	for i := range workers {
+		if k := workers[i].Kubernetes; k != nil && k.Version != nil && !complete(k.Version, workersPath.Index(i).Child("kubernetes", "version")) {
+			break
+		}
+	}
+	for i := range workers {
+		worker := &workers[i]
+		if worker.Machine.Architecture == nil {
+			worker.Machine.Architecture = ptr.To(cloudprofile.DefaultArchitecture(profile, worker.Machine.Type))
+		}
+		if shoot.DeletionTimestamp != nil {
+			continue
+		}
+		image, err := cloudprofile.CompleteImage(profile, worker, shootcommon.Worker(old.Spec.Provider.Workers, worker.Name), now, workersPath.Index(i))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		worker.Machine.Image = image
+	}
+	return errs
+}

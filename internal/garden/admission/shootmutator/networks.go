@@ -1,0 +1,58 @@
+package shootmutator
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// defaultNetworks takes the ranges for pods and services from the seed, as soon as it is known, where they are of a
+// family that the Shoot uses. A Shoot without workers has no infrastructure that would give it IPv6 addresses for its
+// services, so it gets some of its own.
+func defaultNetworks(shoot *gardencore.Shoot, seed *gardencore.Seed) {
+	networking, workerless := shoot.Spec.Networking, shootcommon.Workerless(shoot)
+	if seed == nil || networking == nil {
+		return
+	}
+	defaults := ptr.Deref(seed.Spec.Networks.ShootDefaults, gardencore.ShootNetworks{})
+	if networking.Pods == nil && !workerless {
+		networking.Pods = ifUsed(shoot, defaults.Pods)
+	}
+	if networking.Services == nil {
+		networking.Services = ifUsed(shoot, defaults.Services)
+	}
+	if networking.Services == nil && workerless && shootcommon.UsesFamily(shoot, gardencore.IPFamilyIPv6) {
+		networking.Services = ptr.To(randomServiceRange())
+	}
+}
+
+// ifUsed is a copy of a network range if it is of an IP family that the Shoot uses.
+func ifUsed(shoot *gardencore.Shoot, cidr *string) *string {
+	if cidr == nil {
+		return nil
+	}
+	ip, _, err := net.ParseCIDR(*cidr)
+	if err != nil {
+		return nil
+	}
+	family := gardencore.IPFamilyIPv6
+	if ip.To4() != nil {
+		family = gardencore.IPFamilyIPv4
+	}
+	if !shootcommon.UsesFamily(shoot, family) {
+		return nil
+	}
+	return ptr.To(*cidr)
+}
+
+// randomServiceRange is a /112 range of unique local addresses (RFC 4193): fd, 40 random bits, zeros.
+func randomServiceRange() string {
+	var id [5]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return fmt.Sprintf("fd%02x:%02x%02x:%02x%02x::/112", id[0], id[1], id[2], id[3], id[4])
+}

@@ -1,0 +1,103 @@
+package shootmutator
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// Tasks for the next reconciliation. Without them it leaves infrastructure and DNS records as they are.
+var (
+	deployInfrastructure = []string{v1beta1constants.ShootTaskDeployInfrastructure}
+	deployDNSRecords     = []string{
+		v1beta1constants.ShootTaskDeployDNSRecordInternal,
+		v1beta1constants.ShootTaskDeployDNSRecordExternal,
+		v1beta1constants.ShootTaskDeployDNSRecordIngress,
+	}
+	deployAll = slices.Concat(deployInfrastructure, deployDNSRecords)
+)
+
+// tasksForUpdate are the tasks that a change needs, some perhaps twice.
+func tasksForUpdate(shoot, old *gardencore.Shoot) []string {
+	var tasks []string
+	if shootcommon.Hibernated(old) && !shootcommon.Hibernated(shoot) {
+		tasks = append(tasks, deployAll...)
+	}
+	if !reflect.DeepEqual(old.Spec.Provider.InfrastructureConfig, shoot.Spec.Provider.InfrastructureConfig) ||
+		gainsIPFamily(shoot, old) || switchesSSH(shoot, old) {
+		tasks = append(tasks, deployInfrastructure...)
+	}
+	if !reflect.DeepEqual(old.Spec.DNS, shoot.Spec.DNS) {
+		tasks = append(tasks, deployDNSRecords...)
+	}
+	if rotatesSSHKeys(shoot) {
+		tasks = append(tasks, deployInfrastructure...)
+	}
+	return tasks
+}
+
+func gainsIPFamily(shoot, old *gardencore.Shoot) bool {
+	if old.Spec.Networking == nil || old.Spec.Networking.IPFamilies == nil || shoot.Spec.Networking == nil {
+		return false
+	}
+	return len(shoot.Spec.Networking.IPFamilies) > len(old.Spec.Networking.IPFamilies)
+}
+
+// switchesSSH compares only what was set before: defaulting has set it for every Shoot with workers.
+func switchesSSH(shoot, old *gardencore.Shoot) bool {
+	access := func(s *gardencore.Shoot) *gardencore.SSHAccess {
+		if s.Spec.Provider.WorkersSettings == nil {
+			return nil
+		}
+		return s.Spec.Provider.WorkersSettings.SSHAccess
+	}
+	before, after := access(old), access(shoot)
+	return before != nil && (after == nil || before.Enabled != after.Enabled)
+}
+
+func rotatesSSHKeys(shoot *gardencore.Shoot) bool {
+	for _, operation := range strings.Split(shoot.Annotations[v1beta1constants.GardenerOperation], v1beta1constants.GardenerOperationsSeparator) {
+		switch strings.TrimSpace(operation) {
+		case v1beta1constants.ShootOperationRotateSSHKeypair, v1beta1constants.OperationRotateCredentialsStart,
+			v1beta1constants.OperationRotateCredentialsStartWithoutWorkersRollout:
+			return true
+		}
+	}
+	return false
+}
+
+// rememberRetry has a failed Shoot tried again in its maintenance time window if its changes wait for that.
+func rememberRetry(shoot, old *gardencore.Shoot) {
+	maintenance, last := shoot.Spec.Maintenance, shoot.Status.LastOperation
+	if maintenance == nil || !ptr.Deref(maintenance.ConfineSpecUpdateRollout, false) || last == nil || last.State != gardencore.LastOperationStateFailed {
+		return
+	}
+	if !equality.Semantic.DeepEqual(old.Spec, shoot.Spec) {
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.FailedShootNeedsRetryOperation, "true")
+	}
+}
+
+// addTasks adds those tasks to the Shoot's annotation that it does not have yet.
+func addTasks(shoot *gardencore.Shoot, tasks ...string) {
+	if len(tasks) == 0 {
+		return
+	}
+	var all []string
+	if annotation := shoot.Annotations[v1beta1constants.ShootTasks]; annotation != "" {
+		all = strings.Split(annotation, ",")
+	}
+	for _, task := range tasks {
+		if !slices.Contains(all, task) {
+			all = append(all, task)
+		}
+	}
+	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.ShootTasks, strings.Join(all, ","))
+}

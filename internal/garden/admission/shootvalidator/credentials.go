@@ -1,0 +1,147 @@
+package shootvalidator
+
+import (
+	"context"
+	"fmt"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/security"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+var (
+	secretBindingPath      = specPath.Child("secretBindingName")
+	credentialsBindingPath = specPath.Child("credentialsBindingName")
+)
+
+func (r *request) getSecretBinding(ctx context.Context, shoot *gardencore.Shoot) (*gardencore.SecretBinding, error) {
+	if shoot.Spec.SecretBindingName == nil {
+		return nil, nil
+	}
+	return shootcommon.Get[*gardencore.SecretBinding](ctx, r.deps.Reader, gardencore.Resource("secretbindings"), shoot.Namespace, *shoot.Spec.SecretBindingName, secretBindingPath)
+}
+
+func (r *request) getCredentialsBinding(ctx context.Context, shoot *gardencore.Shoot) (*security.CredentialsBinding, error) {
+	if shoot.Spec.CredentialsBindingName == nil {
+		return nil, nil
+	}
+	return shootcommon.Get[*security.CredentialsBinding](ctx, r.deps.Reader, security.Resource("credentialsbindings"), shoot.Namespace, *shoot.Spec.CredentialsBindingName, credentialsBindingPath)
+}
+
+// validateBindingMigration lets a Shoot go from a SecretBinding to a CredentialsBinding with the same Secret only.
+func (r *request) validateBindingMigration(ctx context.Context) error {
+	if r.old.Spec.SecretBindingName == nil || r.shoot.Spec.SecretBindingName != nil ||
+		r.old.Spec.CredentialsBindingName != nil || r.credentialsBinding == nil {
+		return nil
+	}
+	before, err := r.getSecretBinding(ctx, r.old)
+	if err != nil {
+		return err
+	}
+	want := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: before.SecretRef.Namespace, Name: before.SecretRef.Name}
+	ref := r.credentialsBinding.CredentialsRef
+	if got := (corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}); got != want {
+		return field.Forbidden(credentialsBindingPath, fmt.Sprintf("must refer to the same Secret as the SecretBinding %q before; change the Secret in a second step", before.Name))
+	}
+	return nil
+}
+
+// validateCredentialsChange wants a user who exchanges the binding to be allowed to read both credentials. Else somebody
+// who has the Shoot but not its cloud account could leave the Shoot's machines behind in that account.
+func (r *request) validateCredentialsChange(ctx context.Context) error {
+	before, after := r.old.Spec.CredentialsBindingName, r.shoot.Spec.CredentialsBindingName
+	if before == nil || after == nil || *before == *after {
+		return nil
+	}
+	old, err := r.getCredentialsBinding(ctx, r.old)
+	if err != nil {
+		return err
+	}
+	if err := r.mayRead(ctx, old); err != nil {
+		return err
+	}
+	return r.mayRead(ctx, r.credentialsBinding)
+}
+
+// credentialsResources are the resources that credentials can be, by the version of their API.
+var credentialsResources = map[string]schema.GroupVersionResource{
+	corev1.SchemeGroupVersion.String():            corev1.SchemeGroupVersion.WithResource("secrets"),
+	securityv1alpha1.SchemeGroupVersion.String():  securityv1alpha1.SchemeGroupVersion.WithResource("workloadidentities"),
+	gardencorev1beta1.SchemeGroupVersion.String(): gardencorev1beta1.SchemeGroupVersion.WithResource("internalsecrets"),
+}
+
+// mayRead is an error if the user may not read the credentials of a binding.
+func (r *request) mayRead(ctx context.Context, binding *security.CredentialsBinding) error {
+	ref := binding.CredentialsRef
+	resource, ok := credentialsResources[ref.APIVersion]
+	if !ok {
+		return field.Forbidden(credentialsBindingPath, fmt.Sprintf("the credentials of CredentialsBinding %q must be a Secret, an InternalSecret or a WorkloadIdentity, not of API version %q", binding.Name, ref.APIVersion))
+	}
+	allowed, err := r.allowed(ctx, authorizer.AttributesRecord{
+		Verb: "get", APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource, Namespace: ref.Namespace, Name: ref.Name})
+	if err != nil || allowed {
+		return err
+	}
+	return field.Forbidden(credentialsBindingPath, fmt.Sprintf("user %q must be allowed to read the %s %s/%s of CredentialsBinding %q", r.GetUserInfo().GetName(), ref.Kind, ref.Namespace, ref.Name, binding.Name))
+}
+
+// allowed asks the authorizer whether the user may do something.
+func (r *request) allowed(ctx context.Context, record authorizer.AttributesRecord) (bool, error) {
+	record.User, record.ResourceRequest = r.GetUserInfo(), true
+	decision, _, err := r.deps.Authorizer.Authorize(ctx, record)
+	if err != nil {
+		return false, apierrors.NewInternalError(fmt.Errorf("asking whether user %q may %s %s %s/%s: %w", record.User.GetName(), record.Verb, record.Resource, record.Namespace, record.Name, err))
+	}
+	return decision == authorizer.DecisionAllow, nil
+}
+
+// validateAdmissionPlugins wants the kubeconfig of an admission plugin to be in a Secret among the Shoot's resources.
+func (r *request) validateAdmissionPlugins(ctx context.Context) field.ErrorList {
+	if r.shoot.Spec.Kubernetes.KubeAPIServer == nil {
+		return nil
+	}
+	listed := map[string]bool{}
+	for _, resource := range r.shoot.Spec.Resources {
+		if ref := resource.ResourceRef; ref.APIVersion == "v1" && ref.Kind == "Secret" {
+			listed[ref.Name] = true
+		}
+	}
+	var errs field.ErrorList
+	for i, plugin := range r.shoot.Spec.Kubernetes.KubeAPIServer.AdmissionPlugins {
+		path := specPath.Child("kubernetes", "kubeAPIServer", "admissionPlugins").Index(i).Child("kubeconfigSecretName")
+		if name := plugin.KubeconfigSecretName; name == nil {
+			continue
+		} else if !listed[*name] {
+			errs = append(errs, field.Invalid(path, *name, "must be one of the Secrets in spec.resources"))
+		} else if err := r.validateKubeconfigSecret(ctx, *name, path); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+func (r *request) validateKubeconfigSecret(ctx context.Context, name string, path *field.Path) *field.Error {
+	if name == "" {
+		return field.NotFound(path, name)
+	}
+	secret, err := r.deps.Kube.CoreV1().Secrets(r.shoot.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return field.NotFound(path, name)
+	}
+	if err != nil {
+		return field.InternalError(path, fmt.Errorf("reading Secret %s/%s: %w", r.shoot.Namespace, name, err))
+	}
+	if _, ok := secret.Data["kubeconfig"]; !ok {
+		return field.Invalid(path, name, "the Secret must have a kubeconfig under the key kubeconfig")
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package shootvalidator
+
+import (
+	"context"
+	"fmt"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+const (
+	// maxNames is how many characters the names of a project and a Shoot may have together: they are a part of the
+	// names of many objects, some of which are short.
+	maxNames = 21
+	// generatedSuffix is how many characters the server adds to a generateName.
+	generatedSuffix = 5
+)
+
+// validateProject says whether a new Shoot can be in its project. Shoots that are there already stay.
+func (r *request) validateProject(context.Context) error {
+	if r.GetOperation() != admission.Create {
+		return nil
+	}
+	name, limit := r.shoot.Name, maxNames
+	if name == "" && r.shoot.GenerateName != "" {
+		name, limit = r.shoot.GenerateName, maxNames-generatedSuffix
+	}
+	if len(r.project.Name)+len(name) > limit {
+		return apierrors.NewInvalid(r.GetKind().GroupKind(), r.shoot.Name, field.ErrorList{field.Invalid(field.NewPath("name"), name,
+			fmt.Sprintf("together with the name of the project %q it must have at most %d characters", r.project.Name, limit))})
+	}
+	if r.project.DeletionTimestamp != nil {
+		return field.Forbidden(field.NewPath("metadata", "namespace"), fmt.Sprintf("the project %q is being deleted", r.project.Name))
+	}
+	return nil
+}
+
+// validateDeletion keeps a Shoot from being deleted between two seeds.
+func (r *request) validateDeletion(context.Context) error {
+	if r.GetOperation() == admission.Delete && isMigrating(r.shoot) {
+		return field.Forbidden(field.NewPath("metadata", "deletionTimestamp"), fmt.Sprintf("wait for the control plane migration: its last operation is %s, which is %s",
+			r.shoot.Status.LastOperation.Type, r.shoot.Status.LastOperation.State))
+	}
+	return nil
+}
+
+// validateHibernation keeps a Shoot awake that could not be woken up any more, for instance for its webhooks.
+func (r *request) validateHibernation(context.Context) error {
+	if !shootcommon.Hibernated(r.shoot) || shootcommon.Hibernated(r.old) {
+		return nil
+	}
+	for _, constraint := range r.shoot.Status.Constraints {
+		if constraint.Type != gardencore.ShootHibernationPossible {
+			continue
+		}
+		if constraint.Status != gardencore.ConditionTrue {
+			return field.Forbidden(specPath.Child("hibernation", "enabled"), fmt.Sprintf("the constraint %s of the Shoot is %s: %s", constraint.Type, constraint.Status, constraint.Message))
+		}
+		return nil
+	}
+	return nil
+}
+
+// validateManagedIssuer says whether the landscape can publish the keys of a Shoot's service accounts. Once it does it
+// has to go on: others trust them.
+func (r *request) validateManagedIssuer(ctx context.Context) error {
+	is, was := hasManagedIssuer(r.shoot), hasManagedIssuer(r.old)
+	if !is && !was {
+		return nil
+	}
+	path := field.NewPath("metadata", "annotations").Key(v1beta1constants.AnnotationAuthenticationIssuer)
+	secrets, err := r.deps.Kube.CoreV1().Secrets(v1beta1constants.GardenNamespace).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.Set{v1beta1constants.GardenRole: v1beta1constants.GardenRoleShootServiceAccountIssuer}.String()})
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("listing the configuration of the managed service account issuer: %w", err))
+	}
+	api := r.shoot.Spec.Kubernetes.KubeAPIServer
+	switch {
+	case len(secrets.Items) == 0 && is:
+		return field.Forbidden(path, "this landscape has no managed service account issuer")
+	case len(secrets.Items) == 0:
+		return field.Forbidden(path, "the configuration of the landscape's managed service account issuer is missing: ask its operators to restore it")
+	case was && !is:
+		return field.Forbidden(path, "a managed service account issuer must be kept")
+	case api != nil && api.ServiceAccountConfig != nil && api.ServiceAccountConfig.Issuer != nil:
+		return field.Forbidden(path, "a managed service account issuer needs spec.kubernetes.kubeAPIServer.serviceAccountConfig.issuer to be unset")
+	}
+	return nil
+}
+
+func hasManagedIssuer(shoot *gardencore.Shoot) bool {
+	return shoot.Annotations[v1beta1constants.AnnotationAuthenticationIssuer] == v1beta1constants.AnnotationAuthenticationIssuerManaged
+}

@@ -1,0 +1,188 @@
+package shootvalidator
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// validateMachine says whether the CloudProfile has a pool's machines and their image, and whether they fit together. The
+// first error is enough: what follows would follow from it.
+func (p pool) validateMachine() *field.Error {
+	if a := p.worker.Machine.Architecture; a != nil && !slices.Contains(v1beta1constants.ValidArchitectures, *a) {
+		return field.NotSupported(p.path.Child("machine", "architecture"), *a, v1beta1constants.ValidArchitectures)
+	}
+	if err := p.validateMachineType(); err != nil {
+		return err
+	}
+	if err := p.validateImage(); err != nil {
+		return err
+	}
+	return p.validateCapabilities()
+}
+
+func (p pool) architecture() string { return ptr.Deref(p.worker.Machine.Architecture, "") }
+
+func (p pool) architectureChanges() bool {
+	return !ptr.Equal(p.worker.Machine.Architecture, p.old.Machine.Architecture)
+}
+
+func (p pool) validateMachineType() *field.Error {
+	name, path := p.worker.Machine.Type, p.path.Child("machine", "type")
+	if name == p.old.Machine.Type && !p.architectureChanges() {
+		return nil
+	}
+	reasons := func(t *gardencore.MachineType) []string {
+		var reasons []string
+		if !cloudprofile.Usable(t.Usable) {
+			reasons = append(reasons, "is not offered any more")
+		}
+		if p.isMissing(t.Name, func(zone gardencore.AvailabilityZone) []string { return zone.UnavailableMachineTypes }) {
+			reasons = append(reasons, "is missing in one of the zones")
+		}
+		if t.GetArchitecture(p.profile.MachineCapabilities) != p.architecture() {
+			reasons = append(reasons, fmt.Sprintf("is not of architecture %q", p.architecture()))
+		}
+		return reasons
+	}
+	var offered []string
+	for i := range p.profile.MachineTypes {
+		if t := &p.profile.MachineTypes[i]; len(reasons(t)) == 0 {
+			offered = append(offered, t.Name)
+		}
+	}
+	found := cloudprofile.MachineType(p.profile.MachineTypes, name)
+	if found == nil {
+		return field.NotSupported(path, name, offered)
+	}
+	return invalidOffer(path, name, reasons(found), offered)
+}
+
+// validateImage says whether the CloudProfile has the pool's machine image, if it or the architecture is another than
+// before.
+func (p pool) validateImage() *field.Error {
+	image := p.worker.Machine.Image
+	if equality.Semantic.DeepEqual(image, p.old.Machine.Image) && !p.architectureChanges() {
+		return nil
+	}
+	var offered []string
+	var found *gardencore.MachineImageVersion
+	for i := range p.profile.MachineImages {
+		candidate := &p.profile.MachineImages[i]
+		if image != nil && image.Name != candidate.Name {
+			continue
+		}
+		for j := range candidate.Versions {
+			version := &candidate.Versions[j]
+			if len(p.againstImage(version)) == 0 {
+				offered = append(offered, candidate.Name+":"+version.Version)
+			}
+			if image != nil && version.Version == image.Version {
+				found = version
+			}
+		}
+	}
+	if found == nil || image.Version == "" {
+		return field.NotSupported(p.path.Child("machine", "image", "version"), ptr.Deref(image, gardencore.ShootMachineImage{}).Version, offered)
+	}
+	return invalidOffer(p.path.Child("machine", "image"), image, p.againstImage(found), offered)
+}
+
+// againstImage are the reasons for which the pool cannot have an image version.
+func (p pool) againstImage(version *gardencore.MachineImageVersion) []string {
+	var reasons []string
+	if !cloudprofile.RunsOn(version, p.architecture(), p.profile.MachineCapabilities) {
+		reasons = append(reasons, fmt.Sprintf("does not run on architecture %q", p.architecture()))
+	}
+	if !p.isActive(version) {
+		reasons = append(reasons, "is expired or not available yet")
+	}
+	if shootcommon.UpdatesInPlace(p.worker) && !p.canUpdateInPlace(version) {
+		reasons = append(reasons, "cannot be reached with updates in place")
+	}
+	return reasons
+}
+
+// keepsPool says whether the request updates a pool that is there, with an image.
+func (p pool) keepsPool() bool {
+	return p.GetOperation() == admission.Update && !p.isNew && p.old.Machine.Image != nil
+}
+
+// isActive says whether the pool may begin to use an image version. One that has expired serves for updates only: the
+// way to a later one may go over it.
+func (p pool) isActive(version *gardencore.MachineImageVersion) bool {
+	return cloudprofile.Active(version.ExpirableVersion, p.now) || p.keepsPool() &&
+		cloudprofile.Expired(version.ExpirableVersion, p.now) && !cloudprofile.Compare(version.Version, "<", p.old.Machine.Image.Version)
+}
+
+// canUpdateInPlace says whether nodes with the pool's old image can take an image version; for a new pool, whether nodes
+// with it can take others later.
+func (p pool) canUpdateInPlace(version *gardencore.MachineImageVersion) bool {
+	if !cloudprofile.UpdatableInPlace(version) {
+		return false
+	}
+	if p.isNew {
+		return true
+	}
+	from := version.InPlaceUpdates.MinVersionForUpdate
+	return p.keepsPool() && from != nil && cloudprofile.Compare(*from, "<=", p.old.Machine.Image.Version)
+}
+
+// validateCapabilities says whether the image is made for what the machines can do.
+func (p pool) validateCapabilities() *field.Error {
+	if len(p.profile.MachineCapabilities) == 0 {
+		return nil
+	}
+	machine, path := p.worker.Machine, p.path.Child("machine")
+	machineType := cloudprofile.MachineType(p.profile.MachineTypes, machine.Type)
+	if machineType == nil || machine.Image == nil {
+		return p.goneSince(machineType == nil)
+	}
+	version := cloudprofile.ImageVersion(p.profile.MachineImages, machine.Image.Name, machine.Image.Version)
+	if version == nil || cloudprofile.Supports(version, machineType.Capabilities, p.profile.MachineCapabilities) {
+		return nil
+	}
+	return field.Invalid(path.Child("image", "version"), machine.Image.Version,
+		fmt.Sprintf("machine image %s has no flavor for machine type %q", machine.Image.Name, machine.Type))
+}
+
+// goneSince is the error about a pool that was not changed but whose machine type the CloudProfile lost, or which never
+// got an image. A Shoot that is being deleted does not need it: its finalizers have to go.
+func (p pool) goneSince(machineType bool) *field.Error {
+	switch {
+	case p.shoot.DeletionTimestamp != nil:
+		return nil
+	case machineType:
+		return field.NotSupported(p.path.Child("machine", "type"), p.worker.Machine.Type,
+			names(p.profile.MachineTypes, func(t gardencore.MachineType) string { return t.Name }))
+	}
+	return field.Required(p.path.Child("machine", "image"), "the pool must have a machine image")
+}
+
+// validateKubeletVersion says whether the pool's machine image has room for the kubelet of this version.
+func (p pool) validateKubeletVersion(kubelet *semver.Version) field.ErrorList {
+	image := p.worker.Machine.Image
+	if image == nil {
+		return nil
+	}
+	version := cloudprofile.ImageVersion(p.profile.MachineImages, image.Name, image.Version)
+	if version == nil || version.KubeletVersionConstraint == nil {
+		return nil
+	}
+	constraint, err := semver.NewConstraint(*version.KubeletVersionConstraint)
+	if err == nil && constraint.Check(kubelet) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(p.path.Child("machine", "image"), image,
+		fmt.Sprintf("machine image %s@%s runs kubelets of version %s, not %s", image.Name, image.Version, *version.KubeletVersionConstraint, kubelet))}
+}

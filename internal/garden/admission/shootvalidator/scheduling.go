@@ -1,0 +1,298 @@
+package shootvalidator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// isScheduled says whether the request gives a seed to a Shoot without one.
+func (r *request) isScheduled() bool {
+	return r.old.Spec.SeedName == nil && r.shoot.Spec.SeedName != nil
+}
+
+// isMoved says whether the request moves a Shoot to another seed: a control plane migration.
+func (r *request) isMoved() bool {
+	return r.old.Spec.SeedName != nil && r.shoot.Spec.SeedName != nil && *r.old.Spec.SeedName != *r.shoot.Spec.SeedName
+}
+
+// validateScheduling says whether the Shoot may have the seed that it names, and whether it may change while it moves.
+func (r *request) validateScheduling(ctx context.Context) error {
+	if r.GetOperation() == admission.Delete {
+		return nil
+	}
+	if err := r.validateWay(ctx); err != nil {
+		return err
+	}
+	if r.isScheduled() || r.isMoved() {
+		if err := r.validateSeedTakesShoot(ctx); err != nil {
+			return err
+		}
+	}
+	if r.isMoved() {
+		if err := r.validateMove(ctx); err != nil {
+			return err
+		}
+	} else if r.specChanges() {
+		if err := r.validateRest(); err != nil {
+			return err
+		}
+	}
+	return r.validateStay()
+}
+
+// validateWay says whether this is the way in which a seed is named: those who may bind can do it for a new Shoot, later
+// it goes through the subresource.
+func (r *request) validateWay(ctx context.Context) error {
+	if r.GetOperation() == admission.Create {
+		return r.validateMayBind(ctx)
+	}
+	before, after := r.old.Spec.SeedName, r.shoot.Spec.SeedName
+	switch {
+	case before != nil && after == nil:
+		return field.Forbidden(seedNamePath, fmt.Sprintf("the Shoot is on seed %q, which cannot be taken from it", *before))
+	case r.GetSubresource() == shootcommon.Binding:
+		spec := r.shoot.Spec
+		spec.SeedName = before
+		if r.isMoved() && !reflect.DeepEqual(spec, r.old.Spec) {
+			return field.Forbidden(specPath, "only spec.seedName may change when the subresource binding moves a Shoot to another seed")
+		}
+	case !reflect.DeepEqual(before, after):
+		return field.Forbidden(seedNamePath, "can be changed through the subresource binding only")
+	}
+	return nil
+}
+
+func (r *request) validateMayBind(ctx context.Context) error {
+	if !r.isScheduled() {
+		return nil
+	}
+	resource := r.GetResource()
+	allowed, err := r.allowed(ctx, authorizer.AttributesRecord{Verb: "update", APIGroup: resource.Group, Resource: resource.Resource,
+		Subresource: shootcommon.Binding, Namespace: r.GetNamespace(), Name: r.GetName()})
+	if err != nil || allowed {
+		return err
+	}
+	return field.Forbidden(seedNamePath, fmt.Sprintf("user %q is not allowed to choose the seed: leave it to the scheduler", r.GetUserInfo().GetName()))
+}
+
+// validateSeedTakesShoot says whether the seed can have one more Shoot, and this one.
+func (r *request) validateSeedTakesShoot(ctx context.Context) error {
+	refuse := func(format string, args ...any) error {
+		return field.Forbidden(seedNamePath, fmt.Sprintf("seed %q ", r.seed.Name)+fmt.Sprintf(format, args...))
+	}
+	if r.seed.DeletionTimestamp != nil {
+		return refuse("is being deleted")
+	}
+	if !tolerated(r.seed.Spec.Taints, r.shoot.Spec.Tolerations) {
+		return refuse("has a taint that spec.tolerations does not tolerate")
+	}
+	if !enforces(r.seed.Spec.AccessRestrictions, r.shoot.Spec.AccessRestrictions) {
+		return refuse("does not support all of spec.accessRestrictions")
+	}
+	if allocatable, ok := r.seed.Status.Allocatable[gardencore.ResourceShoots]; ok {
+		count, err := r.shootsOnSeed(ctx)
+		if err != nil {
+			return err
+		}
+		if count >= allocatable.Value() {
+			return refuse("has %d Shoots, which is all it takes", count)
+		}
+	}
+	selector := r.profile.SeedSelector
+	if selector == nil {
+		return nil
+	}
+	if matches, err := selects(&selector.LabelSelector, r.seed); err != nil {
+		return refuse("cannot be held against the seed selector of the cloud profile: %v", err)
+	} else if !matches {
+		return refuse("does not have the labels that the seed selector of the cloud profile wants")
+	}
+	if types := selector.ProviderTypes; types != nil && !slices.Contains(types, r.seed.Spec.Provider.Type) && !slices.Contains(types, "*") {
+		return refuse("is of provider type %q; the seed selector of the cloud profile wants one of %s", r.seed.Spec.Provider.Type, strings.Join(types, ", "))
+	}
+	return nil
+}
+
+// tolerated says whether each taint has a toleration: one of its key and, if the taint has a value, of this value. Of
+// two tolerations of a key the last one counts.
+func tolerated(taints []gardencore.SeedTaint, tolerations []gardencore.Toleration) bool {
+	values := map[string]string{}
+	for _, toleration := range tolerations {
+		values[toleration.Key] = ptr.Deref(toleration.Value, "")
+	}
+	return len(taints) <= len(tolerations) && !slices.ContainsFunc(taints, func(taint gardencore.SeedTaint) bool {
+		value, ok := values[taint.Key]
+		return !ok || taint.Value != nil && *taint.Value != value
+	})
+}
+
+// enforces says whether a seed supports all access restrictions of a Shoot.
+func enforces(seed []gardencore.AccessRestriction, shoot []gardencore.AccessRestrictionWithOptions) bool {
+	return len(shoot) <= len(seed) && !slices.ContainsFunc(shoot, func(wanted gardencore.AccessRestrictionWithOptions) bool {
+		return !hasRestriction(seed, wanted.Name)
+	})
+}
+
+func hasRestriction(restrictions []gardencore.AccessRestriction, name string) bool {
+	return slices.ContainsFunc(restrictions, func(r gardencore.AccessRestriction) bool { return r.Name == name })
+}
+
+func selects(selector *metav1.LabelSelector, seed *gardencore.Seed) (bool, error) {
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && parsed.Matches(labels.Set(seed.Labels)), err
+}
+
+// shootsOnSeed counts the Shoots that are on the seed, come to it or leave it.
+func (r *request) shootsOnSeed(ctx context.Context) (count int64, err error) {
+	shoots, err := plugin.List[*gardencore.Shoot](ctx, r.deps.Reader, gardencore.Resource("shoots"), "", nil)
+	if err != nil {
+		return 0, fmt.Errorf("listing the shoots on seed %q: %v", r.seed.Name, err)
+	}
+	for _, shoot := range shoots {
+		if ptr.Deref(shoot.Spec.SeedName, "") == r.seed.Name || ptr.Deref(shoot.Status.SeedName, "") == r.seed.Name {
+			count++
+		}
+	}
+	return count, nil
+}
+
+// validateMove says whether the control plane can be brought from one seed to the other: through backups, and keeping its
+// domains.
+func (r *request) validateMove(ctx context.Context) error {
+	from, err := shootcommon.Seed(ctx, r.deps.Reader, r.old)
+	if err != nil {
+		return err
+	}
+	to := r.seed
+	for _, seed := range []*gardencore.Seed{from, to} {
+		if seed.Spec.Backup == nil {
+			return field.Forbidden(seedNamePath, fmt.Sprintf("seed %q has no backup, through which the Shoot would move", seed.Name))
+		}
+	}
+	if before, after := internalDomain(from), internalDomain(to); before != after {
+		return field.Forbidden(seedNamePath, fmt.Sprintf("the internal domain of seed %q must be %q, that of seed %q, and is %q", to.Name, before, from.Name, after))
+	}
+	if used := usedDefaultDomain(r.shoot, from); used != "" && !slices.Contains(defaultDomains(to), used) {
+		return field.Forbidden(seedNamePath, fmt.Sprintf("the domain of the Shoot is in the default domain %q, which seed %q does not have", used, to.Name))
+	}
+	return nil
+}
+
+func internalDomain(seed *gardencore.Seed) string {
+	if seed.Spec.DNS.Internal == nil {
+		return ""
+	}
+	return seed.Spec.DNS.Internal.Domain
+}
+
+func defaultDomains(seed *gardencore.Seed) []string {
+	var domains []string
+	for _, provider := range seed.Spec.DNS.Defaults {
+		domains = append(domains, provider.Domain)
+	}
+	return domains
+}
+
+// usedDefaultDomain is the first of the seed's default domains in which the Shoot's domain is; empty if it is in none.
+func usedDefaultDomain(shoot *gardencore.Shoot, seed *gardencore.Seed) string {
+	if shoot.Spec.DNS == nil || shoot.Spec.DNS.Domain == nil {
+		return ""
+	}
+	for _, domain := range defaultDomains(seed) {
+		if strings.HasSuffix(*shoot.Spec.DNS.Domain, "."+domain) {
+			return domain
+		}
+	}
+	return ""
+}
+
+// validateRest keeps the specification of a Shoot as it is from the moment that it gets another seed until it is there.
+func (r *request) validateRest() error {
+	last, is, was := r.shoot.Status.LastOperation, r.shoot.Spec.SeedName, r.shoot.Status.SeedName
+	if last != nil && last.Type != gardencore.LastOperationTypeMigrate && is != nil && was != nil && *is != *was {
+		return field.Forbidden(specPath, fmt.Sprintf("wait for the Shoot to move from seed %q to seed %q", *was, *is))
+	}
+	if isMigrating(r.shoot) {
+		return field.Forbidden(specPath, fmt.Sprintf("wait for the control plane migration: its last operation is %s, which is %s", last.Type, last.State))
+	}
+	return nil
+}
+
+// isMigrating says whether a control plane migration has begun and not ended.
+func isMigrating(shoot *gardencore.Shoot) bool {
+	last := shoot.Status.LastOperation
+	return last != nil && (last.Type == gardencore.LastOperationTypeMigrate ||
+		last.Type == gardencore.LastOperationTypeRestore && last.State != gardencore.LastOperationStateSucceeded)
+}
+
+// validateStay says whether the Shoot can go on to be on its seed as it is to be now.
+func (r *request) validateStay() error {
+	if r.seed == nil {
+		return nil
+	}
+	if tolerance := failureTolerance(r.shoot); tolerance == gardencore.FailureToleranceTypeZone && len(r.seed.Spec.Provider.Zones) < 3 {
+		return field.Forbidden(seedNamePath, fmt.Sprintf("failure tolerance of type %s needs a seed with at least 3 zones; seed %q has %d", tolerance, r.seed.Name, len(r.seed.Spec.Provider.Zones)))
+	}
+	if r.seed.DeletionTimestamp == nil {
+		return nil
+	}
+	allowed := maps.Clone(r.old.Annotations)
+	if confirmation, ok := r.shoot.Annotations[v1beta1constants.ConfirmationDeletion]; ok {
+		if allowed == nil {
+			allowed = map[string]string{}
+		}
+		allowed[v1beta1constants.ConfirmationDeletion] = confirmation
+	}
+	if !equality.Semantic.DeepEqual(r.shoot.Annotations, allowed) {
+		return field.Forbidden(field.NewPath("metadata", "annotations"), fmt.Sprintf("seed %q is being deleted: only the annotation %s of its Shoots may change", r.seed.Name, v1beta1constants.ConfirmationDeletion))
+	}
+	if !equality.Semantic.DeepEqual(r.shoot.Spec, r.old.Spec) {
+		return field.Forbidden(specPath, fmt.Sprintf("seed %q is being deleted: the specification of its Shoots must stay", r.seed.Name))
+	}
+	return nil
+}
+
+func failureTolerance(shoot *gardencore.Shoot) gardencore.FailureToleranceType {
+	if shoot.Spec.ControlPlane == nil || shoot.Spec.ControlPlane.HighAvailability == nil {
+		return ""
+	}
+	return shoot.Spec.ControlPlane.HighAvailability.FailureTolerance.Type
+}
+
+// validateSeedSelector lets the seed selector of a Shoot with a seed change only so that it still selects this seed.
+func (r *request) validateSeedSelector() field.ErrorList {
+	selector, path := r.shoot.Spec.SeedSelector, specPath.Child("seedSelector")
+	if r.seed == nil || equality.Semantic.DeepEqual(selector, r.old.Spec.SeedSelector) {
+		return nil
+	}
+	if selector == nil {
+		return field.ErrorList{field.Invalid(path, selector, "must be kept once the Shoot has a seed")}
+	}
+	var errs field.ErrorList
+	if matches, err := selects(&selector.LabelSelector, r.seed); err != nil {
+		return field.ErrorList{field.Invalid(path, selector, err.Error())}
+	} else if !matches {
+		errs = append(errs, field.Invalid(path, selector, fmt.Sprintf("must select the labels of seed %q, on which the Shoot is", r.seed.Name)))
+	}
+	if types := selector.ProviderTypes; len(types) > 0 && !slices.Contains(types, r.seed.Spec.Provider.Type) {
+		errs = append(errs, field.Invalid(path.Child("providerTypes"), types, fmt.Sprintf("must contain the type of seed %q, %q", r.seed.Name, r.seed.Spec.Provider.Type)))
+	}
+	return errs
+}

@@ -1,0 +1,197 @@
+package shootvalidator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+)
+
+// validateRawExtensions refuses configuration of extensions in an internal version, which no client can read.
+func (r *request) validateRawExtensions() field.ErrorList {
+	var errs field.ErrorList
+	check := func(ext *runtime.RawExtension, path *field.Path) {
+		if ext == nil {
+			return
+		}
+		// What is not an object of Kubernetes' kind is the extension's business.
+		if _, gvk, _ := unstructured.UnstructuredJSONScheme.Decode(ext.Raw, nil, nil); gvk != nil && gvk.Version == runtime.APIVersionInternal {
+			errs = append(errs, field.Invalid(path, gvk.String(), "must have a version that is not internal"))
+		}
+	}
+	provider, path := &r.shoot.Spec.Provider, specPath.Child("provider")
+	check(provider.InfrastructureConfig, path.Child("infrastructureConfig"))
+	check(provider.ControlPlaneConfig, path.Child("controlPlaneConfig"))
+	if r.shoot.Spec.Networking != nil {
+		check(r.shoot.Spec.Networking.ProviderConfig, specPath.Child("networking", "providerConfig"))
+	}
+	for i, worker := range provider.Workers {
+		path := path.Child("workers").Index(i)
+		check(worker.ProviderConfig, path.Child("providerConfig"))
+		if worker.Machine.Image != nil {
+			check(worker.Machine.Image.ProviderConfig, path.Child("machine", "image", "providerConfig"))
+		}
+		if worker.CRI != nil {
+			for j, cr := range worker.CRI.ContainerRuntimes {
+				check(cr.ProviderConfig, path.Child("cri", "containerRuntimes").Index(j).Child("providerConfig"))
+			}
+		}
+	}
+	return errs
+}
+
+// validateNetworks says whether the networks of the Shoot are there and apart from each other and, when it gets a seed,
+// from the seed's.
+func (r *request) validateNetworks() field.ErrorList {
+	networking, path := r.shoot.Spec.Networking, specPath.Child("networking")
+	if networking == nil {
+		return field.ErrorList{field.Required(path, "the networks of the Shoot must be described")}
+	}
+	workerless, ipv4 := shootcommon.Workerless(r.shoot), shootcommon.UsesFamily(r.shoot, gardencore.IPFamilyIPv4)
+	var errs field.ErrorList
+	if ipv4 {
+		errs = validation.ValidateShootNetworkDisjointedness(path, networking.Nodes, networking.Pods, networking.Services)
+	}
+	if r.seed == nil {
+		return errs
+	}
+	if networking.Pods == nil && ipv4 && !workerless {
+		errs = append(errs, field.Required(path.Child("pods"), "the Shoot has a seed, which offers no default"))
+	}
+	if networking.Services == nil && (ipv4 || workerless && shootcommon.UsesFamily(r.shoot, gardencore.IPFamilyIPv6)) {
+		errs = append(errs, field.Required(path.Child("services"), "the Shoot has a seed, which offers no default"))
+	}
+	if !ipv4 || equality.Semantic.DeepEqual(r.old.Spec.SeedName, r.shoot.Spec.SeedName) {
+		return errs
+	}
+	seed := r.seed.Spec.Networks
+	errs = append(errs, validation.ValidateNetworkDisjointedness(path, networking.Nodes, networking.Pods, networking.Services, seed.Nodes, seed.Pods, seed.Services)...)
+	if status := r.shoot.Status.Networking; status != nil && len(status.Nodes)+len(status.Pods)+len(status.Services) > 0 {
+		errs = append(errs, validation.ValidateMultiNetworkDisjointedness(field.NewPath("status", "networking"),
+			status.Nodes, status.Pods, status.Services, seed.Nodes, seed.Pods, seed.Services, workerless)...)
+	}
+	return errs
+}
+
+func (r *request) validateKubernetesVersion() field.ErrorList {
+	return r.validateVersionOffered(r.shoot.Spec.Kubernetes.Version, r.old.Spec.Kubernetes.Version, false, specPath.Child("kubernetes", "version"))
+}
+
+// validateVersionOffered says whether the CloudProfile offers another Kubernetes version than before. Something new must
+// not begin with an expired one; what is there may have to be updated to one, on the way to a later version.
+func (r *request) validateVersionOffered(version, old string, isNew bool, path *field.Path) field.ErrorList {
+	if version == old {
+		return nil
+	}
+	var offered []string
+	for _, candidate := range r.profile.Kubernetes.Versions {
+		if (isNew || r.GetOperation() == admission.Create) && !cloudprofile.Active(candidate, r.now) {
+			continue
+		}
+		if candidate.Version == version {
+			return nil
+		}
+		offered = append(offered, candidate.Version)
+	}
+	return field.ErrorList{field.NotSupported(path, version, offered)}
+}
+
+func (r *request) validateRegion() field.ErrorList {
+	name := r.shoot.Spec.Region
+	if name == r.old.Spec.Region || cloudprofile.Region(r.profile.Regions, name) != nil {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(specPath.Child("region"), name, names(r.profile.Regions, func(r gardencore.Region) string { return r.Name }))}
+}
+
+// validateAccessRestrictions says whether the region and the seed have the access restrictions that the Shoot wants, if
+// they are others than before.
+func (r *request) validateAccessRestrictions() field.ErrorList {
+	nameOf := func(a gardencore.AccessRestrictionWithOptions) string { return a.Name }
+	wanted, had := names(r.shoot.Spec.AccessRestrictions, nameOf), names(r.old.Spec.AccessRestrictions, nameOf)
+	if sets.New(wanted...).Equal(sets.New(had...)) {
+		return nil
+	}
+	region := cloudprofile.Region(r.profile.Regions, r.shoot.Spec.Region)
+	if region == nil {
+		return field.ErrorList{field.Invalid(specPath.Child("region"), r.shoot.Spec.Region, "the cloud profile has no such region, so no access restrictions for it")}
+	}
+	var errs field.ErrorList
+	for i, name := range wanted {
+		path := specPath.Child("accessRestrictions").Index(i)
+		if !hasRestriction(region.AccessRestrictions, name) {
+			errs = append(errs, field.NotSupported(path, name, names(region.AccessRestrictions, func(a gardencore.AccessRestriction) string { return a.Name })))
+		}
+		if r.seed != nil && !hasRestriction(r.seed.Spec.AccessRestrictions, name) {
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("seed %q does not support %s", r.seed.Name, name)))
+		}
+	}
+	return errs
+}
+
+// validateLimits says whether the worker pools have room in the limits of the CloudProfile.
+func (r *request) validateLimits() field.ErrorList {
+	limits := r.profile.Limits
+	if limits == nil || limits.MaxNodesTotal == nil || r.shoot.DeletionTimestamp != nil {
+		return nil
+	}
+	var minimum int32
+	for _, worker := range r.shoot.Spec.Provider.Workers {
+		minimum += worker.Minimum
+	}
+	if minimum <= *limits.MaxNodesTotal {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(specPath.Child("provider", "workers"),
+		fmt.Sprintf("the worker pools have at least %d nodes together; the cloud profile allows %d", minimum, *limits.MaxNodesTotal))}
+}
+
+// validateDomain refuses a domain that another Shoot has, or that is within that of another or has it within.
+func (r *request) validateDomain(ctx context.Context) (field.ErrorList, error) {
+	if r.shoot.Spec.DNS == nil || r.shoot.Spec.DNS.Domain == nil {
+		return nil, nil
+	}
+	shoots, err := plugin.List[*gardencore.Shoot](ctx, r.deps.Reader, gardencore.Resource("shoots"), "", nil)
+	if err != nil {
+		return nil, fmt.Errorf("listing the shoots to compare their domains: %v", err)
+	}
+	domain, path := *r.shoot.Spec.DNS.Domain, specPath.Child("dns", "domain")
+	for _, other := range shoots {
+		if other.Name == r.shoot.Name && other.Namespace == r.shoot.Namespace || other.Spec.DNS == nil || other.Spec.DNS.Domain == nil {
+			continue
+		}
+		taken := *other.Spec.DNS.Domain
+		if taken == domain {
+			return field.ErrorList{field.Duplicate(path, domain)}, nil
+		}
+		if isWithin(taken, domain) || isWithin(domain, taken) {
+			return field.ErrorList{field.Forbidden(path, "must not contain, or be within, the domain of another Shoot")}, nil
+		}
+	}
+	return nil, nil
+}
+
+// isWithin says whether a domain is a part of another one, which is shorter.
+func isWithin(domain, parent string) bool {
+	return len(domain) >= len(parent) && strings.HasSuffix(domain, "."+strings.TrimPrefix(parent, "."))
+}
+
+func names[T any](items []T, name func(T) string) []string {
+	var all []string
+	for _, item := range items {
+		all = append(all, name(item))
+	}
+	return all
+}

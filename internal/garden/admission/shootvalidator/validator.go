@@ -1,0 +1,141 @@
+// Package shootvalidator is the admission plugin ShootValidator. It holds a Shoot against the objects that it refers to:
+// what its CloudProfile offers, whether its Seed can have it, whether its bindings fit, whether another Shoot has its
+// domain. On updates only what has changed is looked at, so that a Shoot whose CloudProfile moved on can still be changed.
+//
+// It may import the plugin package, shootcommon, cloudprofile and the validation helpers. It changes nothing. A reference
+// to something that does not exist is an error about the field that has it, never the server's.
+package shootvalidator
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/security"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "ShootValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		return &validator{admission.NewHandler(admission.Create, admission.Update, admission.Delete), deps}, nil
+	}}
+}
+
+type validator struct {
+	*admission.Handler
+	deps plugin.Dependencies
+}
+
+var _ admission.ValidationInterface = &validator{}
+
+// Validate implements admission.ValidationInterface.
+func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !shootcommon.IsShoot(a, shootcommon.Binding) {
+		return nil
+	}
+	shoot, old, err := shootcommon.Objects(a)
+	if err != nil {
+		return err
+	}
+	r := &request{Attributes: a, deps: v.deps, now: v.deps.Clock.Now(), shoot: shoot, old: old}
+	if a.GetOperation() == admission.Update {
+		if a.GetSubresource() == shootcommon.Binding && reflect.DeepEqual(shoot.Spec.SeedName, old.Spec.SeedName) {
+			return shootcommon.Refused(a, field.Forbidden(seedNamePath, "a binding must name another seed than the one that the Shoot has"))
+		}
+		if !r.specChanges() && reflect.DeepEqual(shoot.ObjectMeta, old.ObjectMeta) {
+			return nil
+		}
+	}
+	if err := r.load(ctx); err != nil || r.profile == nil {
+		return shootcommon.Refused(a, err) // without a reference to a CloudProfile, validation says what is missing
+	}
+	return r.validate(ctx)
+}
+
+// request is what one request changes, and what the Shoot refers to after it.
+type request struct {
+	admission.Attributes
+	deps plugin.Dependencies
+	now  time.Time
+
+	// shoot is the Shoot that is written or deleted, old what it was: empty if it is created.
+	shoot, old *gardencore.Shoot
+
+	profile            *gardencore.CloudProfileSpec
+	project            *gardencore.Project
+	seed               *gardencore.Seed             // nil if the Shoot has none
+	secretBinding      *gardencore.SecretBinding    // nil if the Shoot has none
+	credentialsBinding *security.CredentialsBinding // nil if the Shoot has none
+}
+
+var (
+	specPath     = field.NewPath("spec")
+	seedNamePath = specPath.Child("seedName")
+)
+
+// load reads what the Shoot refers to. It reads nothing more if there is no CloudProfile.
+func (r *request) load(ctx context.Context) (err error) {
+	if r.profile, err = cloudprofile.Spec(ctx, r.deps.Reader, r.shoot); err != nil || r.profile == nil {
+		return err
+	}
+	if err = cloudprofile.ValidateChange(ctx, r.deps.Reader, r.shoot, r.old); err != nil {
+		return err
+	}
+	if r.seed, err = shootcommon.Seed(ctx, r.deps.Reader, r.shoot); err != nil {
+		return err
+	}
+	if r.project, err = shootcommon.Project(ctx, r.deps.Reader, r.shoot.Namespace); err != nil {
+		return err
+	}
+	if r.secretBinding, err = r.getSecretBinding(ctx, r.shoot); err != nil {
+		return err
+	}
+	r.credentialsBinding, err = r.getCredentialsBinding(ctx, r.shoot)
+	return err
+}
+
+// validate asks in two rounds: first what ends the matter at the first error, then what is told all at once.
+func (r *request) validate(ctx context.Context) error {
+	for _, gate := range []func(context.Context) error{
+		r.validateProject,
+		r.validateScheduling,
+		r.validateDeletion,
+		r.validateHibernation,
+		r.validateManagedIssuer,
+		r.validateBindingMigration,
+		r.validateCredentialsChange,
+	} {
+		if err := gate(ctx); err != nil {
+			return shootcommon.Refused(r, err)
+		}
+	}
+	errs := r.validateSeedSelector()
+	errs = append(errs, r.validateRawExtensions()...)
+	if r.GetOperation() != admission.Delete {
+		errs = append(errs, r.validateNetworks()...)
+		errs = append(errs, r.validateKubernetesVersion()...)
+		errs = append(errs, r.validateRegion()...)
+		errs = append(errs, r.validateAccessRestrictions()...)
+		errs = append(errs, r.validateProvider()...)
+		errs = append(errs, r.validateAdmissionPlugins(ctx)...)
+		errs = append(errs, r.validateLimits()...)
+	}
+	errs = append(errs, r.validateLiveMigration(ctx)...)
+	if r.GetOperation() != admission.Delete && r.specChanges() {
+		dnsErrs, err := r.validateDomain(ctx)
+		if err != nil {
+			return shootcommon.Refused(r, err)
+		}
+		errs = append(errs, dnsErrs...)
+	}
+	return shootcommon.Forbidden(r, errs)
+}
+
+func (r *request) specChanges() bool { return !reflect.DeepEqual(r.shoot.Spec, r.old.Spec) }

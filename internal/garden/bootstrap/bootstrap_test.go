@@ -340,12 +340,13 @@ func TestDefaultLandscapeOnce(t *testing.T) {
 	for _, gvk := range []schema.GroupVersionKind{
 		{Version: "v1", Kind: "Secret"},
 		{Group: "core.gardener.cloud", Version: "v1beta1", Kind: "CloudProfile"},
+		{Group: "core.gardener.cloud", Version: "v1beta1", Kind: "ControllerRegistration"},
 		{Group: "core.gardener.cloud", Version: "v1beta1", Kind: "Project"},
 		{Group: "core.gardener.cloud", Version: "v1beta1", Kind: "SecretBinding"},
 		{Group: "security.gardener.cloud", Version: "v1alpha1", Kind: "CredentialsBinding"},
 	} {
 		scope := meta.RESTScopeNamespace
-		if gvk.Kind == "CloudProfile" || gvk.Kind == "Project" {
+		if gvk.Group == "core.gardener.cloud" && gvk.Kind != "SecretBinding" {
 			scope = meta.RESTScopeRoot
 		}
 		m.Add(gvk, scope)

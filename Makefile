@@ -17,7 +17,7 @@ build: ## bin/gardenlite
 up: build ## starts a landscape in the foreground
 	$(BIN)/gardenlite up
 
-test: lint test-unit test-servers e2e ## everything CI runs, but benchmarks
+test: lint verify-generate test-unit test-servers e2e ## everything CI runs, but benchmarks
 
 test-unit:
 	$(GO) test $(UNIT_TESTS)

@@ -91,6 +91,18 @@ func TestUpDownStatusReset(t *testing.T) {
 	}
 }
 
+// TestUpFromFile takes flags from a file, and what the command line says counts more.
+func TestUpFromFile(t *testing.T) {
+	folder := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(folder, "namespace.yaml"), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: from-file}\n"), 0o600))
+	file, dir := filepath.Join(folder, "landscape.yml"), filepath.Join(folder, "state")
+	must(t, os.WriteFile(file, []byte("name: filed\nport: 1\ndatastore: memory\ncontrollers: ['*', -token-cleaner-controller]\nready-timeout: 2m\ndata-dir: state\napply: [namespace.yaml]\n"), 0o600))
+	defer func() { gardenlite(t, dir, "down").ok(t) }()
+	command(t, "", binary, "up", "-d", "-f", file, "--port", "0").ok(t)
+	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(dir, "kubeconfig"), "get", "namespace", "from-file").ok(t)
+	gardenlite(t, dir, "status", "--name", "filed").ok(t).shows(t, "filed")
+}
+
 func TestMergeKubeconfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	t.Setenv("KUBECONFIG", file)
@@ -116,12 +128,18 @@ func TestClearErrors(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(garbage, "data", "garden"), 0o700))
 	must(t, os.WriteFile(filepath.Join(garbage, "data", "garden", "state.db"), []byte("this is no database"), 0o600))
 
+	file := filepath.Join(t.TempDir(), "landscape.yaml")
+	must(t, os.WriteFile(file, []byte("port: many\nports: 7"), 0o600))
+
 	for _, test := range []struct {
 		name string
 		args []string
 		code int
 		says string
 	}{
+		{"no file", []string{"up", "-f", file + ".yml"}, 2, "no such file"},
+		{"a key that is no flag", []string{"up", "-f", file}, 2, `unknown key "ports"`},
+		{"a value that does not fit", []string{"up", "-f", file}, 2, "landscape.yaml: port: "},
 		{"unknown flag", []string{"up", "--nonsense"}, 2, "unknown flag"},
 		{"unknown command", []string{"nonsense"}, 1, "unknown command"},
 		{"arguments", []string{"up", "now"}, 2, "now"},

@@ -16,6 +16,7 @@ import (
 type upFlags struct {
 	config     landscape.Config
 	detach     bool
+	file       string
 	progressFD int
 }
 
@@ -31,12 +32,22 @@ On a landscape that is running already, up says so and ends with 0.`,
   # Start in the background on a free port
   gardenlite up -d --port 0
   # A second landscape beside the first, with manifests applied once it is ready
-  gardenlite up --name test --port 7443 --apply ./manifests`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context(), g) },
+  gardenlite up --name test --port 7443 --apply ./manifests
+  # The same from a file, which holds flags by their names: {name: test, port: 7443, apply: [./manifests]}
+  gardenlite up -f landscape.yaml`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if flags.file != "" {
+				if err := applyFile(cmd, flags.file); err != nil {
+					return &exitError{exitUsage, err}
+				}
+			}
+			return flags.run(cmd.Context(), g)
+		},
 	}
 	c := &flags.config
 	f := cmd.Flags()
 	f.BoolVarP(&flags.detach, "detach", "d", false, "go on in the background; returns when the landscape is ready")
+	f.StringVarP(&flags.file, "filename", "f", "", "YAML file with values for these flags by their names; what the command line says counts more")
 	f.IntVar(&c.Port, "port", landscape.DefaultPort, "port of the garden's API server; 0 takes a free one")
 	f.StringVar(&c.BindAddress, "bind-address", landscape.DefaultBindAddress, "IP address to listen on; beyond loopback others can reach the landscape")
 	f.IntVar(&c.Seeds, "seeds", 0, "how many seeds to start (0: the garden alone)")
@@ -47,6 +58,7 @@ On a landscape that is running already, up says so and ends with 0.`,
 	f.IntVar(&flags.progressFD, "progress-fd", 0, "")
 	_ = f.MarkHidden("progress-fd")
 	_ = cmd.MarkFlagDirname("apply")
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	_ = cmd.RegisterFlagCompletionFunc("datastore", cobra.FixedCompletions([]string{"sqlite", "memory", "postgres://", "mysql://", "nats://", "https://"}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

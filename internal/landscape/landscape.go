@@ -81,6 +81,9 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err := l.takeLock(); err != nil {
 		return err
 	}
+	if err := checkDisk(&l.cfg); err != nil {
+		return err
+	}
 	logs, err := startLogging(&l.cfg)
 	if err != nil {
 		return err

@@ -1,10 +1,12 @@
 package landscape
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -41,6 +43,7 @@ func startLogging(cfg *Config) (io.Closer, error) {
 	klog.SetLogger(logr.FromSlogHandler(handler))
 	slog.SetDefault(slog.New(handler))
 
+	klog.OsExit = exitOnFatal(filepath.Join(cfg.Dir, logFile))
 	logrus.SetOutput(io.Discard)
 	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{})
 	logrus.AddHook(logrusHook{logger: slog.New(handler).With("logger", "kine")})
@@ -74,7 +77,18 @@ func (w *logFileWriter) Close() error {
 	return file.Close()
 }
 
-// logrusHook hands kine's log on. Kine logs SQL and values only at its trace level, which is off.
+// exitOnFatal ends the process as Kubernetes' code wants it to when a part of an API server gives up, but not silently.
+func exitOnFatal(logPath string) func(int) {
+	return func(int) {
+		fmt.Fprintf(os.Stderr, "Error: a part of the landscape gave up, and it cannot go on without it; the log says why: %s\n", logPath)
+		os.Exit(1)
+	}
+}
+
+// values matches what kine logs of a request that failed: whole objects, Secrets among them.
+var values = regexp.MustCompile(`value:"(?:[^"\\]|\\.)*"?`)
+
+// logrusHook hands kine's log on, without the values of objects.
 type logrusHook struct{ logger *slog.Logger }
 
 func (logrusHook) Levels() []logrus.Level {
@@ -89,6 +103,6 @@ func (h logrusHook) Fire(entry *logrus.Entry) error {
 	case logrus.WarnLevel:
 		level = slog.LevelWarn
 	}
-	h.logger.Log(entry.Context, level, entry.Message)
+	h.logger.Log(entry.Context, level, values.ReplaceAllString(entry.Message, "value:…"))
 	return nil
 }

@@ -29,7 +29,9 @@ type Status struct {
 	// ReadyAfter is how long the start took.
 	ReadyAfter time.Duration `json:"readyAfter,omitempty"`
 	Memory     Memory        `json:"memory"`
-	Goroutines int           `json:"goroutines"`
+	// DiskFree is how many bytes can still be written where the state directory is.
+	DiskFree   uint64 `json:"diskFree"`
+	Goroutines int    `json:"goroutines"`
 }
 
 // Cluster is one API server of the landscape.
@@ -95,5 +97,13 @@ func (b *board) snapshot(collect bool) Status {
 	s.Phases = append([]Event{}, s.Phases...)
 	s.Memory = Memory{Resident: residentMemory(&stats), LiveHeap: stats.HeapAlloc}
 	s.Goroutines = runtime.NumGoroutine()
+	var message string
+	if s.DiskFree, message = diskMessage(s.Dir); message != "" {
+		for i := range s.Components {
+			if s.Components[i].Message == "" {
+				s.Components[i].Message = message
+			}
+		}
+	}
 	return s
 }

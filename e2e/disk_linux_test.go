@@ -1,0 +1,73 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestDiskFull runs a landscape on a disk that is too small at first, then has room, then is full, and has room again.
+func TestDiskFull(t *testing.T) {
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("no small disk can be made here: %v", err)
+	}
+	t.Cleanup(func() { must(t, syscall.Unmount(disk, syscall.MNT_DETACH)) })
+	dir := filepath.Join(disk, "landscape")
+	if r := up(t, dir); r.code != 1 || !strings.Contains(r.stderr, "the disk is full") {
+		t.Fatalf("on a full disk: exit status %d, %s", r.code, r.stderr)
+	}
+
+	must(t, syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, "size=64m"))
+	up(t, dir).ok(t)
+	defer func() { gardenlite(t, dir, "down").ok(t) }()
+	kc := func(args ...string) result {
+		return command(t, "", kubectlBinary, append([]string{"--kubeconfig", filepath.Join(dir, "kubeconfig")}, args...)...)
+	}
+	kc("create", "configmap", "before").ok(t)
+
+	filler := filepath.Join(disk, "filler")
+	fill(t, filler)
+	big := filepath.Join(t.TempDir(), "big")
+	must(t, os.WriteFile(big, []byte(strings.Repeat("x", 500_000)), 0o600))
+	acknowledged := 0
+	for ; acknowledged < 20; acknowledged++ {
+		if r := kc("create", "configmap", fmt.Sprintf("full-%d", acknowledged), "--from-file", big); r.code != 0 {
+			if !strings.Contains(r.stderr, "disk is full") {
+				t.Errorf("a write that does not fit: %s", r.stderr)
+			}
+			break
+		}
+	}
+	if acknowledged == 20 {
+		t.Error("10 MB fit on a full disk")
+	}
+	kc("get", "configmap", "before").ok(t)
+	gardenlite(t, dir, "status").ok(t).shows(t, "almost full")
+
+	must(t, os.Remove(filler))
+	kc("create", "configmap", "after").ok(t)
+	for i := range acknowledged {
+		kc("get", "configmap", fmt.Sprintf("full-%d", i)).ok(t)
+	}
+}
+
+// fill writes a file until nothing fits any more.
+func fill(t *testing.T, name string) {
+	t.Helper()
+	file, err := os.Create(name)
+	must(t, err)
+	defer file.Close()
+	for size := 1 << 20; size > 0; size /= 2 {
+		for err = nil; err == nil; {
+			_, err = file.Write(make([]byte, size))
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// fileKeys are the flags of "up" that a file may hold, by their names.
+var fileKeys = []string{"name", "data-dir", "port", "bind-address", "seeds", "datastore", "apply", "controllers", "ready-timeout", "log-format", "verbose"}
+
+// maxFileBytes bounds what is read as a landscape file.
+const maxFileBytes = 1 << 20
+
+// applyFile sets the flags that the file has and the command line has not. Paths in it count from its own folder.
+func applyFile(cmd *cobra.Command, name string) error {
+	data, err := readFile(name)
+	if err != nil {
+		return fmt.Errorf("reading the landscape file: %w", err)
+	}
+	var values map[string]any
+	if err := yaml.UnmarshalStrict(data, &values); err != nil {
+		return fmt.Errorf("landscape file %s: %w", name, err)
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(fileKeys, key) {
+			errs = append(errs, fmt.Errorf("landscape file %s: unknown key %q: known are %s", name, key, strings.Join(fileKeys, ", ")))
+			continue
+		}
+		if cmd.Flags().Changed(key) {
+			continue
+		}
+		texts, err := asFlagValues(values[key])
+		if err == nil && slices.Contains([]string{"apply", "data-dir"}, key) {
+			texts = fromFolderOf(name, texts)
+		}
+		for _, text := range texts {
+			err = errors.Join(err, cmd.Flags().Set(key, text))
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("landscape file %s: %s: %w", name, key, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err == nil && len(data) > maxFileBytes {
+		err = fmt.Errorf("%s is larger than %d bytes", name, maxFileBytes)
+	}
+	return data, err
+}
+
+// asFlagValues are the texts that a flag is set to, one after the other.
+func asFlagValues(value any) ([]string, error) {
+	switch v := value.(type) {
+	case []any:
+		var texts []string
+		for _, item := range v {
+			text, err := asFlagValues(item)
+			if err != nil {
+				return nil, err
+			}
+			texts = append(texts, text...)
+		}
+		return texts, nil
+	case string:
+		return []string{v}, nil
+	case float64, int64, bool:
+		return []string{fmt.Sprint(v)}, nil
+	}
+	return nil, fmt.Errorf("%v is neither a value nor a list of values", value)
+}
+
+func fromFolderOf(file string, paths []string) []string {
+	for i, path := range paths {
+		if !filepath.IsAbs(path) {
+			paths[i] = filepath.Join(filepath.Dir(file), path)
+		}
+	}
+	return paths
+}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/datastore"
-	"github.com/gardenlite/gardenlite/internal/etcdlog"
 )
 
 // renewalCheck is how often certificates are looked at while the server runs.
@@ -83,7 +82,6 @@ type Server struct {
 // Start starts a control plane and returns when it is ready. The context covers the start only. When it fails,
 // everything that was started is stopped again.
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
-	etcdlog.Restore()
 	cfg.complete()
 	s := &Server{cfg: cfg, done: make(chan struct{})}
 	started := false

@@ -28,6 +28,10 @@ type Reader interface {
 	List(ctx context.Context, resource schema.GroupResource, namespace string, selector fields.Selector) ([]runtime.Object, error)
 }
 
+// FromCache is the resource version for lists with Kube that the API server answers from its watch cache as it is. Any
+// other list waits, up to a tenth of a second, until the cache has seen what the datastore has.
+const FromCache = "0"
+
 // Get is Reader.Get for a known type.
 func Get[T runtime.Object](ctx context.Context, r Reader, resource schema.GroupResource, namespace, name string) (T, error) {
 	var none T

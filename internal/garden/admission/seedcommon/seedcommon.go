@@ -148,7 +148,8 @@ type DomainSecret struct {
 // if one does not say its provider or domain.
 func DefaultDomainSecrets(ctx context.Context, kube kubernetes.Interface) ([]DomainSecret, error) {
 	list, err := kube.CoreV1().Secrets(v1beta1constants.GardenNamespace).List(ctx, metav1.ListOptions{
-		LabelSelector: v1beta1constants.GardenRole + "=" + v1beta1constants.GardenRoleDefaultDomain,
+		ResourceVersion: plugin.FromCache,
+		LabelSelector:   v1beta1constants.GardenRole + "=" + v1beta1constants.GardenRoleDefaultDomain,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing the secrets of default domains: %v", err)

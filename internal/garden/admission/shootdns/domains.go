@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
@@ -38,7 +39,8 @@ func (d dns) defaultDomains(ctx context.Context, shoot *gardencore.Shoot) ([]str
 		return domains, nil
 	}
 	secrets, err := d.deps.Kube.CoreV1().Secrets(v1beta1constants.GardenNamespace).List(ctx, metav1.ListOptions{
-		LabelSelector: v1beta1constants.GardenRole + "=" + v1beta1constants.GardenRoleDefaultDomain})
+		ResourceVersion: plugin.FromCache,
+		LabelSelector:   v1beta1constants.GardenRole + "=" + v1beta1constants.GardenRoleDefaultDomain})
 	if err != nil {
 		return nil, fmt.Errorf("listing the Secrets with default domains: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"github.com/gardener/gardener/pkg/apis/seedmanagement"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
@@ -66,6 +67,9 @@ func (m managedSeed) Validate(ctx context.Context, a admission.Attributes, _ adm
 // of are the ManagedSeeds that refer to a Shoot, of which there should be one at most. A request without a name is for a
 // collection, of which none is deleted if one of the namespace's Shoots is a seed.
 func (m managedSeed) of(ctx context.Context, namespace, shoot string) ([]*seedmanagement.ManagedSeed, error) {
+	if namespace != constants.GardenNamespace { // ManagedSeeds live there only
+		return nil, nil
+	}
 	names, selector := sets.New(shoot), fields.OneTermEqualSelector(seedmanagement.ManagedSeedShootName, shoot)
 	if shoot == "" {
 		shoots, err := plugin.List[*gardencore.Shoot](ctx, m.reader, gardencore.Resource("shoots"), namespace, nil)

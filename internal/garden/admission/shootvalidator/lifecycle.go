@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
@@ -77,7 +78,8 @@ func (r *request) validateManagedIssuer(ctx context.Context) error {
 	}
 	path := field.NewPath("metadata", "annotations").Key(v1beta1constants.AnnotationAuthenticationIssuer)
 	secrets, err := r.deps.Kube.CoreV1().Secrets(v1beta1constants.GardenNamespace).List(ctx, metav1.ListOptions{
-		LabelSelector: labels.Set{v1beta1constants.GardenRole: v1beta1constants.GardenRoleShootServiceAccountIssuer}.String()})
+		ResourceVersion: plugin.FromCache,
+		LabelSelector:   labels.Set{v1beta1constants.GardenRole: v1beta1constants.GardenRoleShootServiceAccountIssuer}.String()})
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("listing the configuration of the managed service account issuer: %w", err))
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
 )
@@ -121,7 +122,8 @@ func (r *request) validateDistance(ctx context.Context, from, to string) *field.
 func (r *request) regionConfig(ctx context.Context) (*corev1.ConfigMap, error) {
 	profile, _ := cloudprofile.Reference(r.shoot)
 	configs, err := r.deps.Kube.CoreV1().ConfigMaps(v1beta1constants.GardenNamespace).List(ctx, metav1.ListOptions{
-		LabelSelector: labels.Set{v1beta1constants.SchedulingPurpose: v1beta1constants.SchedulingPurposeRegionConfig}.String()})
+		ResourceVersion: plugin.FromCache,
+		LabelSelector:   labels.Set{v1beta1constants.SchedulingPurpose: v1beta1constants.SchedulingPurposeRegionConfig}.String()})
 	if err != nil {
 		return nil, fmt.Errorf("listing the ConfigMaps with the distances of regions: %w", err)
 	}

@@ -12,7 +12,9 @@ import (
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -160,17 +162,20 @@ func selects(selector *metav1.LabelSelector, seed *gardencore.Seed) (bool, error
 }
 
 // shootsOnSeed counts the Shoots that are on the seed, come to it or leave it.
-func (r *request) shootsOnSeed(ctx context.Context) (count int64, err error) {
-	shoots, err := plugin.List[*gardencore.Shoot](ctx, r.deps.Reader, gardencore.Resource("shoots"), "", nil)
-	if err != nil {
-		return 0, fmt.Errorf("listing the shoots on seed %q: %v", r.seed.Name, err)
-	}
-	for _, shoot := range shoots {
-		if ptr.Deref(shoot.Spec.SeedName, "") == r.seed.Name || ptr.Deref(shoot.Status.SeedName, "") == r.seed.Name {
-			count++
+func (r *request) shootsOnSeed(ctx context.Context) (int64, error) {
+	found := map[types.NamespacedName]bool{}
+	for _, seedName := range []string{gardencore.ShootSeedName, gardencore.ShootStatusSeedName} {
+		shoots, err := plugin.List[*gardencore.Shoot](ctx, r.deps.Reader, gardencore.Resource("shoots"), "", fields.OneTermEqualSelector(seedName, r.seed.Name))
+		if err != nil {
+			return 0, fmt.Errorf("listing the shoots on seed %q: %v", r.seed.Name, err)
+		}
+		for _, shoot := range shoots {
+			if ptr.Deref(shoot.Spec.SeedName, "") == r.seed.Name || ptr.Deref(shoot.Status.SeedName, "") == r.seed.Name {
+				found[types.NamespacedName{Namespace: shoot.Namespace, Name: shoot.Name}] = true
+			}
 		}
 	}
-	return count, nil
+	return int64(len(found)), nil
 }
 
 // validateMove says whether the control plane can be brought from one seed to the other: through backups, and keeping its

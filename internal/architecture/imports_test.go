@@ -19,6 +19,7 @@ var allowed = map[string][]string{
 	"cmd/gardenlite":         {"internal/cli"},
 	"e2e":                    {"pkg/testenv"},
 	"hack":                   {},
+	"hack/bench-authz":       {"internal/authz"},
 	"internal/architecture":  {},
 	"internal/authz":         {"internal/garden/scheme"},
 	"internal/bastionsim":    {"internal/machine"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -75,7 +76,6 @@ func (s *Server) args() []string {
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + p.FrontProxyClientCertFile(),
 		"--proxy-client-key-file=" + p.FrontProxyClientKeyFile(),
-		"--authorization-mode=" + strings.Join(s.cfg.AuthorizationModes, ","),
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth=true",
 	}
@@ -83,7 +83,11 @@ func (s *Server) args() []string {
 		// kine compacts its log itself.
 		args = append(args, "--etcd-compaction-interval=0")
 	}
-	return append(args, s.cfg.ExtraArgs...)
+	// A file says more than the modes, and does not go with them.
+	if !slices.ContainsFunc(s.extraArgs, func(arg string) bool { return strings.HasPrefix(arg, "--authorization-config=") }) {
+		args = append(args, "--authorization-mode="+strings.Join(s.cfg.AuthorizationModes, ","))
+	}
+	return append(args, s.extraArgs...)
 }
 
 // advertiseAddress is the address in the API server's own records; it has to be one of the machine.

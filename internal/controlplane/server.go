@@ -38,8 +38,9 @@ type Config struct {
 	Port int
 	// AuthorizationModes are kube-apiserver's; RBAC and Node if empty.
 	AuthorizationModes []string
-	// ExtraArgs are further flags for the kube-apiserver, as it takes them.
-	ExtraArgs []string
+	// Prepare, if set, is called once the certificates are there and before the API server is made. It returns further
+	// flags for the kube-apiserver, as it takes them.
+	Prepare func(*pki.PKI) (args []string, err error)
 	// Extension adds API groups to the chain.
 	Extension Extension
 	// Clock is the landscape's; the system's if nil.
@@ -73,6 +74,7 @@ type Server struct {
 	datastore *datastore.Datastore
 	chain     *chain
 	address   *net.TCPAddr
+	extraArgs []string
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -105,6 +107,11 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	phase := phases{clock: cfg.Clock, report: cfg.OnPhase, last: cfg.Clock.Now()}
 	if s.pki, err = pki.Load(pki.Config{Dir: cfg.PKIDir, Name: cfg.Name, Hosts: servingHosts(cfg.BindAddress), Clock: cfg.Clock}); err != nil {
 		return nil, err
+	}
+	if cfg.Prepare != nil {
+		if s.extraArgs, err = cfg.Prepare(s.pki); err != nil {
+			return nil, err
+		}
 	}
 	phase.end("certificates")
 	if s.datastore, err = datastore.Start(ctx, datastore.Config{Endpoint: cfg.Datastore, Dir: cfg.DataDir}); err != nil {

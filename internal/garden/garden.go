@@ -15,6 +15,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
+	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver"
 	"github.com/gardenlite/gardenlite/internal/garden/bootstrap"
 	"github.com/gardenlite/gardenlite/internal/version"
@@ -29,8 +30,10 @@ type Config struct {
 	Port            int
 	// Controllers selects controllers: "*", "name", "-name".
 	Controllers []string
-	Clock       clock.WithTicker
-	OnPhase     func(name string, took time.Duration)
+	// Prepare is controlplane.Config's.
+	Prepare func(*pki.PKI) (args []string, err error)
+	Clock   clock.WithTicker
+	OnPhase func(name string, took time.Duration)
 }
 
 // The administrator of the garden, whom the landscape's kubeconfig is for.
@@ -59,7 +62,7 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	}
 	server, err := controlplane.Start(ctx, controlplane.Config{
 		Name: "garden", PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
-		BindAddress: cfg.BindAddress, Port: cfg.Port, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
+		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
 		Extension: apiserver.Extension{Clock: cfg.Clock},
 	})
 	if err != nil {
@@ -113,8 +116,15 @@ func (g *Garden) startControllers(selection []string) error {
 	return nil
 }
 
-// ValidateControllers checks a selection of controllers.
-func ValidateControllers(selection []string) error { return kubecontrollers.ValidateSelect(selection) }
+// ValidateControllers checks a selection of controllers, of which some are others'.
+func ValidateControllers(selection []string, others ...string) error {
+	return kubecontrollers.ValidateSelect(selection, others...)
+}
+
+// SelectsController says whether a selection has the controller.
+func SelectsController(selection []string, name string) bool {
+	return kubecontrollers.Selected(selection, name)
+}
 
 // Server is the garden's control plane.
 func (g *Garden) Server() *controlplane.Server { return g.server }

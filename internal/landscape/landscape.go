@@ -23,9 +23,10 @@ const gardenCluster = "garden"
 
 // Landscape is a running landscape, held by this process.
 type Landscape struct {
-	cfg    Config
-	board  board
-	garden *garden.Garden
+	cfg       Config
+	board     board
+	garden    *garden.Garden
+	admission admission
 
 	// stop ends the landscape; done is closed when everything has ended, and err says why if it was not asked for.
 	stop func()
@@ -96,6 +97,9 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err := l.startGarden(ctx, run); err != nil {
 		return err
 	}
+	if err := l.startAdmission(ctx); err != nil {
+		return fmt.Errorf("starting the admission controller: %w", err)
+	}
 	if err := l.applyManifests(ctx); err != nil {
 		return err
 	}
@@ -134,7 +138,10 @@ func (l *Landscape) announce() (*Run, error) {
 		return nil, err
 	}
 	l.onClose(func() error { remove(); return nil })
-	run := &Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), Control: socket, Datastore: datastoreKind(l.cfg.Datastore)}
+	if err := l.listenAdmission(previous); err != nil {
+		return nil, err
+	}
+	run := &Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.admission.port(), Control: socket, Datastore: datastoreKind(l.cfg.Datastore)}
 	l.board.update(func(s *Status) {
 		*s = Status{Run: *run, Dir: l.cfg.Dir, State: StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
 	})
@@ -161,6 +168,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *Run) error {
 		BindAddress: l.cfg.BindAddress,
 		Port:        l.cfg.Port,
 		Controllers: l.cfg.Controllers,
+		Prepare:     l.prepareAdmission,
 		Clock:       l.cfg.Clock,
 		OnPhase:     func(name string, took time.Duration) { l.step("garden: "+name, took) },
 	})

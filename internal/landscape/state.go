@@ -40,6 +40,8 @@ type Run struct {
 	// URL is the garden's API server; Port is taken again at the next start with --port 0.
 	URL  string `json:"url,omitempty"`
 	Port int    `json:"port,omitempty"`
+	// AdmissionPort is where the garden's API server asks the admission controller; taken again at the next start.
+	AdmissionPort int `json:"admissionPort,omitempty"`
 	// Control is the path of the control socket.
 	Control string `json:"control"`
 	// Datastore is what the data was written with: sqlite, memory, or the scheme of an endpoint.
@@ -122,7 +124,7 @@ func Reset(dir string) error {
 		return err
 	}
 	defer l.Unlock() //nolint:errcheck // the file is gone
-	for _, name := range []string{dataFolder, pkiFolder, kubeconfigFile, runFile, controlSocket} {
+	for _, name := range []string{dataFolder, pkiFolder, admissionFolder, kubeconfigFile, runFile, controlSocket} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}

@@ -1,0 +1,181 @@
+package admissioncontroller
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardenlite/gardenlite/internal/authz/restriction"
+	"github.com/gardenlite/gardenlite/internal/authz/webhook"
+)
+
+const (
+	// ConfigurationName is the name of the ValidatingWebhookConfiguration.
+	ConfigurationName = "gardener-admission-controller"
+	restrictionName   = "seed-restriction.gardener.cloud"
+
+	// authorizationTimeout and restrictionTimeout are how long the API server waits for an answer.
+	authorizationTimeout = 3 * time.Second
+	restrictionTimeout   = 10
+)
+
+// Client is how an API server reaches the webhooks: with a client certificate, from files that it reads again when they
+// change.
+type Client struct {
+	// URL is scheme, host and port.
+	URL               string
+	CAPEM             []byte
+	CertFile, KeyFile string
+}
+
+// Files are the files that a kube-apiserver is started with, by name.
+type Files map[string][]byte
+
+// The names of the files.
+const (
+	authorizationFile           = "authorization.yaml"
+	authorizationKubeconfigFile = "authorization.kubeconfig"
+	admissionFile               = "admission.yaml"
+	admissionKubeconfigFile     = "admission.kubeconfig"
+)
+
+// NewFiles makes the files for a kube-apiserver that finds them in a folder.
+func NewFiles(folder string, client Client) (Files, error) {
+	host, err := url.Parse(client.URL)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the webhooks: %w", err)
+	}
+	authorization, err := clientcmd.Write(client.kubeconfig(client.URL+webhook.AuthorizationPath, "webhook"))
+	if err != nil {
+		return nil, err
+	}
+	// For admission the user is looked up by the host and the port of the webhook.
+	admission, err := clientcmd.Write(client.kubeconfig(client.URL, host.Host))
+	if err != nil {
+		return nil, err
+	}
+	authorizers, err := yaml.Marshal(authorizationConfiguration(filepath.Join(folder, authorizationKubeconfigFile)))
+	if err != nil {
+		return nil, err
+	}
+	plugins, err := yaml.Marshal(admissionConfiguration(filepath.Join(folder, admissionKubeconfigFile)))
+	if err != nil {
+		return nil, err
+	}
+	return Files{authorizationFile: authorizers, authorizationKubeconfigFile: authorization, admissionFile: plugins, admissionKubeconfigFile: admission}, nil
+}
+
+// Args are the flags of a kube-apiserver that has the files in the folder.
+func Args(folder string) []string {
+	return []string{
+		"--authorization-config=" + filepath.Join(folder, authorizationFile),
+		"--admission-control-config-file=" + filepath.Join(folder, admissionFile),
+	}
+}
+
+func (c Client) kubeconfig(server, user string) clientcmdapi.Config {
+	return clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"webhook": {Server: server, CertificateAuthorityData: c.CAPEM}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: {ClientCertificate: c.CertFile, ClientKey: c.KeyFile}},
+		Contexts:       map[string]*clientcmdapi.Context{"webhook": {Cluster: "webhook", AuthInfo: user}},
+		CurrentContext: "webhook",
+	}
+}
+
+// authorizationConfiguration asks RBAC, Node and then the webhook, whose answers are not remembered: an object may move to
+// another seed at any time. Nobody but gardenlets and extensions is asked about; a broken webhook has no opinion.
+func authorizationConfiguration(kubeconfig string) map[string]any {
+	return map[string]any{
+		"apiVersion": "apiserver.config.k8s.io/v1",
+		"kind":       "AuthorizationConfiguration",
+		"authorizers": []any{
+			map[string]any{"type": "RBAC", "name": "rbac"},
+			map[string]any{"type": "Node", "name": "node"},
+			map[string]any{"type": "Webhook", "name": "seed-authorizer", "webhook": map[string]any{
+				"cacheAuthorizedRequests":                  false,
+				"cacheUnauthorizedRequests":                false,
+				"authorizedTTL":                            "1s", // asked for although nothing is remembered
+				"unauthorizedTTL":                          "1s",
+				"timeout":                                  authorizationTimeout.String(),
+				"subjectAccessReviewVersion":               "v1",
+				"matchConditionSubjectAccessReviewVersion": "v1",
+				"failurePolicy":                            "NoOpinion",
+				"connectionInfo":                           map[string]any{"type": "KubeConfigFile", "kubeConfigFile": kubeconfig},
+				"matchConditions":                          []any{map[string]any{"expression": asksForSeed}},
+			}},
+		},
+	}
+}
+
+// asksForSeed lets through at least everybody whom seedidentity knows.
+const asksForSeed = `has(request.groups) && ("gardener.cloud:system:seeds" in request.groups || ` +
+	`"system:serviceaccounts" in request.groups && has(request.user) && request.user.startsWith("system:serviceaccount:seed-"))`
+
+func admissionConfiguration(kubeconfig string) map[string]any {
+	return map[string]any{
+		"apiVersion": "apiserver.config.k8s.io/v1",
+		"kind":       "AdmissionConfiguration",
+		"plugins": []any{map[string]any{"name": "ValidatingAdmissionWebhook", "configuration": map[string]any{
+			"apiVersion":     "apiserver.config.k8s.io/v1",
+			"kind":           "WebhookAdmissionConfiguration",
+			"kubeConfigFile": kubeconfig,
+		}}},
+	}
+}
+
+// Install writes the ValidatingWebhookConfiguration, for webhooks at that address.
+func (c *Controller) Install(ctx context.Context, address string) error {
+	wanted := Configuration(address, c.cfg.CAPEM)
+	configurations := c.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	current, err := configurations.Get(ctx, wanted.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = configurations.Create(ctx, wanted, metav1.CreateOptions{})
+	} else if err == nil && !apiequality.Semantic.DeepEqual(current.Webhooks, wanted.Webhooks) {
+		// Written over whatever it became: it is the garden's protection, and nobody else's to change.
+		wanted.ResourceVersion = current.ResourceVersion
+		_, err = configurations.Update(ctx, wanted, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("installing the admission webhook: %w", err)
+	}
+	return nil
+}
+
+// Configuration is the ValidatingWebhookConfiguration for the restriction at that address.
+func Configuration(address string, caPEM []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	var (
+		endpoint    = address + webhook.RestrictionPath
+		fail        = admissionregistrationv1.Fail
+		equivalent  = admissionregistrationv1.Equivalent
+		none        = admissionregistrationv1.SideEffectClassNone
+		timeout     = int32(restrictionTimeout)
+		everything  = &metav1.LabelSelector{}
+		everyObject = &metav1.LabelSelector{}
+	)
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name:                    restrictionName,
+			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: &endpoint, CABundle: caPEM},
+			Rules:                   restriction.Rules(),
+			FailurePolicy:           &fail,
+			MatchPolicy:             &equivalent,
+			SideEffects:             &none,
+			TimeoutSeconds:          &timeout,
+			NamespaceSelector:       everything,
+			ObjectSelector:          everyObject,
+			AdmissionReviewVersions: []string{"v1"},
+			MatchConditions:         restriction.MatchConditions(),
+		}},
+	}
+}

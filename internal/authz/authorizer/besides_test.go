@@ -1,0 +1,224 @@
+package authorizer
+
+import (
+	"testing"
+
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+)
+
+// TestBesides is the document's "Besides", one line each, for gardenlet and extension of seed a. The graph has none of
+// these objects unless the test says so, and no seed a.
+func TestBesides(t *testing.T) {
+	const (
+		sa    = "serviceaccounts"
+		crb   = "clusterrolebindings.rbac.authorization.k8s.io"
+		lease = "leases.coordination.k8s.io"
+		csr   = "certificatesigningrequests.certificates.k8s.io"
+
+		binding = "gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-"
+		// The first six digits of the SHA-256 of garden--a and of garden--b.
+		tokenOfA = "kube-system/bootstrap-token-4c40cb"
+		tokenOfB = "kube-system/bootstrap-token-293bff"
+	)
+	// What was bootstrapped is there, and leads to the parent's seed, not to a.
+	g := fakeGraph{
+		{Kind: graph.KindNamespace, Name: "garden"}:                                                   {"b"},
+		{Kind: graph.KindNamespace, Name: "seed-a"}:                                                   {"b"},
+		{Kind: graph.KindSecret, Namespace: "kube-system", Name: "bootstrap-token-4c40cb"}:            {"b"},
+		{Kind: graph.KindSecret, Namespace: "kube-system", Name: "bootstrap-token-293bff"}:            {"b"},
+		{Kind: graph.KindSecret, Namespace: "garden", Name: "bootstrap-token-4c40cb"}:                 {"b"},
+		{Kind: graph.KindSecret, Namespace: "seed-a", Name: "x"}:                                      {"b"},
+		{Kind: graph.KindSecret, Namespace: "seed-b", Name: "x"}:                                      {"b"},
+		{Kind: graph.KindServiceAccount, Namespace: "garden", Name: "gardenlet-bootstrap-a"}:          {"b"},
+		{Kind: graph.KindClusterRoleBinding, Name: binding + "a"}:                                     {"b"},
+		{Kind: graph.KindServiceAccount, Namespace: "seed-a", Name: "in-graph"}:                       {"a"},
+		{Kind: graph.KindLease, Namespace: "gardener-system-seed-lease", Name: "a"}:                   {"a"},
+		{Kind: graph.KindLease, Namespace: "gardener-system-seed-lease", Name: "b"}:                   {"b"},
+		{Kind: graph.KindCertificateSigningRequest, Name: "mine"}:                                     {"a"},
+		{Kind: graph.KindClusterRoleBinding, Name: "mine"}:                                            {"a"},
+		{Kind: graph.KindServiceAccount, Namespace: "garden", Name: "gardenlet-bootstrap-child-of-a"}: {"a"},
+		{Kind: graph.KindSecret, Namespace: "kube-system", Name: "bootstrap-token-" + "child0"}:       {"a"},
+		{Kind: graph.KindConfigMap, Namespace: "kube-system", Name: "cluster-identity"}:               {"a", "b"},
+	}
+	a := New(g)
+	for _, c := range []struct {
+		verb, resource, of   string
+		gardenlet, extension bool
+	}{
+		// Namespace garden: get is free.
+		{"get", "namespaces", "garden", true, true},
+		{"get", "namespaces", "garden/garden", true, true}, // as the API server asks
+		{"list", "namespaces", "garden", false, false},
+		{"watch", "namespaces", "garden", false, false},
+		{"update", "namespaces", "garden", false, false},
+		{"delete", "namespaces", "garden", false, false},
+		{"get", "namespaces/status", "garden", false, false},
+		{"get", "namespaces", "garden-x", false, false},
+		{"get", "namespaces", "seed-a", false, false}, // it leads to b here
+		{"get", "namespaces", "garden/", false, false},
+		{"get", "namespaces", "garden/kube-system", false, false},
+
+		// Secrets in seed-<seed>: get, list, watch free.
+		{"get", "secrets", "seed-a/x", true, true},
+		{"list", "secrets", "seed-a/x", true, true},
+		{"list", "secrets", "seed-a/", true, true},
+		{"watch", "secrets", "seed-a/", true, true},
+		{"update", "secrets", "seed-a/x", false, false},
+		{"delete", "secrets", "seed-a/x", false, false},
+		{"deletecollection", "secrets", "seed-a/", false, false},
+		{"get", "secrets/status", "seed-a/x", false, false},
+		{"get", "secrets", "seed-b/x", false, false},
+		{"list", "secrets", "seed-b/", false, false},
+		{"list", "secrets", "seed-aa/", false, false},
+		{"list", "secrets", "seed-/", false, false},
+		{"list", "secrets", "seed/", false, false},
+		{"list", "secrets", "a/", false, false},
+		{"list", "secrets", "", false, false},
+		{"list", "secrets", "garden/", false, false},
+		{"list", "configmaps", "seed-a/", false, false},
+
+		// ServiceAccounts in seed-<seed>: every verb free for the gardenlet, graph get for the extension.
+		{"create", sa, "seed-a/", true, false},
+		{"get", sa, "seed-a/x", true, false},
+		{"list", sa, "seed-a/", true, false},
+		{"watch", sa, "seed-a/", true, false},
+		{"update", sa, "seed-a/x", true, false},
+		{"patch", sa, "seed-a/x", true, false},
+		{"delete", sa, "seed-a/x", true, false},
+		{"deletecollection", sa, "seed-a/", true, false},
+		{"impersonate", sa, "seed-a/x", true, false},
+		{"*", sa, "seed-a/", true, false},
+		{"", sa, "seed-a/x", false, false},
+		{"GET", sa, "seed-a/x", false, false},
+		{"get list", sa, "seed-a/x", false, false},
+		{"**", sa, "seed-a/x", false, false},
+		{"create", sa + "/token", "seed-a/extension-x", true, false},
+		{"get", sa, "seed-a/in-graph", true, true},
+		{"update", sa, "seed-a/in-graph", true, false},
+		{"create", sa + "/token", "seed-a/in-graph", true, false},
+		{"create", sa + "/token", "seed-b/x", false, false},
+		{"create", sa + "/token", "garden/gardenlet-bootstrap-child-of-a", false, false},
+		{"update", sa + "/status", "seed-a/x", false, false},
+		{"delete", sa, "seed-b/x", false, false},
+		{"delete", sa, "seed-aa/x", false, false},
+		{"deletecollection", sa, "seed-b/", false, false},
+		{"deletecollection", sa, "", false, false},
+		{"impersonate", sa, "garden/gardenlet-bootstrap-child-of-a", false, false},
+
+		// Lease gardenlet-leader-election: create, get, list, watch, update free for the gardenlet.
+		{"create", lease, "garden/gardenlet-leader-election", true, false},
+		{"get", lease, "garden/gardenlet-leader-election", true, false},
+		{"list", lease, "garden/gardenlet-leader-election", true, false},
+		{"watch", lease, "garden/gardenlet-leader-election", true, false},
+		{"update", lease, "garden/gardenlet-leader-election", true, false},
+		{"patch", lease, "garden/gardenlet-leader-election", false, false},
+		{"delete", lease, "garden/gardenlet-leader-election", false, false},
+		{"deletecollection", lease, "garden/gardenlet-leader-election", false, false},
+		{"update", lease, "garden/gardenlet-leader-election-2", false, false},
+		{"update", lease, "garden/not-gardenlet-leader-election", false, false},
+		{"update", lease + "/status", "garden/gardenlet-leader-election", false, false},
+
+		// Leases: the seed's own by the graph for the gardenlet, every one in seed-<seed> for the extension.
+		{"update", lease, "gardener-system-seed-lease/a", true, false},
+		{"update", lease, "gardener-system-seed-lease/b", false, false},
+		{"delete", lease, "gardener-system-seed-lease/a", false, false},
+		{"create", lease, "garden/", true, false},
+		{"create", lease, "seed-a/", true, true},
+		{"get", lease, "seed-a/x", false, true},
+		{"list", lease, "seed-a/", false, true},
+		{"watch", lease, "seed-a/", false, true},
+		{"update", lease, "seed-a/x", false, true},
+		{"patch", lease, "seed-a/x", false, true},
+		{"delete", lease, "seed-a/x", false, true},
+		{"deletecollection", lease, "seed-a/", false, true},
+		{"impersonate", lease, "seed-a/x", false, false},
+		{"get", lease + "/status", "seed-a/x", false, false},
+		{"get", lease, "seed-b/x", false, false},
+		{"list", lease, "seed-b/", false, false},
+		{"list", lease, "", false, false},
+		{"delete", lease, "seed-aa/x", false, false},
+
+		// A gardenlet may delete what bootstrapped it.
+		{"delete", "secrets", tokenOfA, true, true},
+		{"delete", "secrets", tokenOfB, false, false},
+		{"delete", "secrets", "garden/bootstrap-token-4c40cb", false, false},
+		{"get", "secrets", tokenOfA, false, false},
+		{"update", "secrets", tokenOfA, false, false},
+		{"deletecollection", "secrets", tokenOfA, false, false},
+		{"delete", sa, "garden/gardenlet-bootstrap-a", true, false},
+		{"delete", sa, "garden/gardenlet-bootstrap-b", false, false},
+		{"delete", sa, "garden/gardenlet-bootstrap-aa", false, false},
+		{"delete", sa, "garden/gardenlet-bootstrap-", false, false},
+		{"delete", sa, "kube-system/gardenlet-bootstrap-a", false, false},
+		{"delete", sa + "/token", "garden/gardenlet-bootstrap-a", false, false},
+		{"get", sa, "garden/gardenlet-bootstrap-a", false, false},
+		{"delete", crb, binding + "a", true, false},
+		{"delete", crb, binding + "b", false, false},
+		{"delete", crb, binding, false, false},
+		{"delete", crb, "gardener.cloud:system:seed-bootstrapper:other:gardenlet-bootstrap-a", false, false},
+		{"delete", crb, "gardener.cloud:system:seed-bootstrapper", false, false},
+		{"get", crb, binding + "a", false, false},
+		{"update", crb, binding + "a", false, false},
+		// What it bootstraps itself it may not delete as such: tokens by the graph, accounts and bindings not at all.
+		{"delete", "secrets", "kube-system/bootstrap-token-child0", true, true},
+		{"delete", sa, "garden/gardenlet-bootstrap-child-of-a", false, false},
+		{"delete", crb, "mine", false, false},
+
+		// Extensions: CertificateSigningRequests graph get, list, watch; bindings and accounts graph get.
+		{"create", csr, "", true, false},
+		{"create", csr + "/seedclient", "", true, false},
+		{"get", csr, "mine", true, true},
+		{"list", csr, "mine", true, true},
+		{"watch", csr, "mine", true, true},
+		{"get", csr + "/seedclient", "mine", true, false},
+		{"get", crb, "mine", true, true},
+		{"update", crb, "mine", true, false},
+		{"patch", crb, "mine", true, false},
+		{"create", crb, "", true, false},
+		{"get", sa, "garden/gardenlet-bootstrap-child-of-a", true, true},
+		{"update", sa, "garden/gardenlet-bootstrap-child-of-a", true, false},
+		{"create", sa, "garden/", true, false},
+
+		// What both seeds have is both's.
+		{"get", "configmaps", "kube-system/cluster-identity", true, true},
+	} {
+		for user, want := range map[string]bool{"gardenlet": c.gardenlet, "extension": c.extension} {
+			attrs := request(users[user], c.verb, c.resource, c.of)
+			if got, reason := allowed(t, a, attrs); got != want {
+				t.Errorf("%s: allowed %v (%s)", show(attrs), got, reason)
+			}
+		}
+	}
+}
+
+// TestDeleteOfWhatIsThere is the difference between Authorize and AuthorizeExisting: one test of each kind that may be
+// deleted by the graph.
+func TestDeleteOfWhatIsThere(t *testing.T) {
+	a := New(landscape())
+	for _, resource := range []string{"backupbuckets.core.gardener.cloud", "backupentries.core.gardener.cloud", "configmaps",
+		"internalsecrets.core.gardener.cloud", "secrets", "seeds.core.gardener.cloud", "shootstates.core.gardener.cloud"} {
+		for of, want := range map[object]struct{ absent, existing bool }{
+			own:     {true, true},
+			foreign: {false, false},
+			absent:  {true, false},
+		} {
+			for _, user := range users {
+				attrs := request(user, "delete", resource, of.namespace+"/"+of.name)
+				if got, reason := allowed(t, a, attrs); got != want.absent {
+					t.Errorf("%s: allowed %v (%s)", show(attrs), got, reason)
+				}
+				decision, reason, err := a.AuthorizeExisting(t.Context(), attrs)
+				if got := decision == authorizer.DecisionAllow; got != want.existing || err != nil {
+					t.Errorf("%s, existing: allowed %v (%s), %v", show(attrs), got, reason, err)
+				}
+			}
+		}
+	}
+	// Its bootstrap token it may delete though the graph does not have it.
+	attrs := request(gardenletA, "delete", "secrets", "kube-system/bootstrap-token-4c40cb")
+	if decision, reason, _ := a.AuthorizeExisting(t.Context(), attrs); decision != authorizer.DecisionAllow {
+		t.Errorf("%s, existing: %s", show(attrs), reason)
+	}
+}

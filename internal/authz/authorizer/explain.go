@@ -1,0 +1,75 @@
+package authorizer
+
+import (
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+)
+
+// Explanation is a decision for people.
+type Explanation struct {
+	Decision authorizer.Decision `json:"decision"`
+	// Rule is the rule that allows, or else the one that comes nearest, in the words of the table; "" if there are no
+	// rules for the resource or the user.
+	Rule string `json:"rule,omitempty"`
+	// Reason is what Authorize returns, and more, where the graph is one that can be looked at as a whole: to which
+	// seed an object leads instead. It is for who runs the garden, not for who asked.
+	Reason string `json:"reason"`
+	// Path leads from the object to the seed that asked, where a path is why it is allowed; or else to the first other
+	// seed that the object leads to, where Reason says so.
+	Path []graph.Vertex `json:"path,omitempty"`
+}
+
+// Allowed says whether the request is allowed.
+func (e Explanation) Allowed() bool { return e.Decision == authorizer.DecisionAllow }
+
+// viewed is a graph that can be looked at as a whole.
+type viewed interface{ Snapshot() graph.Snapshot }
+
+// Explain decides like Authorize, and says more. It may be slow.
+func (a *Authorizer) Explain(attrs authorizer.Attributes) Explanation {
+	v := a.decide(attrs, false)
+	e := Explanation{Decision: v.decision(), Reason: a.reason(attrs, &v)}
+	if rule := v.nearest(); rule != nil {
+		e.Rule = rule.objectsOf(v.asks.Seed) + ": " + rule.grant(v.asks.Type).String()
+	}
+	switch {
+	case v.cause == allowedPath:
+		e.Path = a.path(v.on.vertex(v.rule.Kind), v.asks.Seed)
+	case v.cause == noPath && v.on.cause == 0:
+		if seed, path := a.otherSeed(v.on.vertex(v.rule.Kind), v.asks.Seed); seed != "" {
+			e.Reason += "; it leads to Seed " + seed
+			e.Path = path
+		}
+	}
+	return e
+}
+
+// nearest is the rule that decided, or else the resource's first that is for all of its objects.
+func (v *verdict) nearest() *indexed {
+	if v.rule != nil || v.of == nil {
+		return v.rule
+	}
+	return &v.of.rules[0]
+}
+
+func (a *Authorizer) path(from graph.Vertex, seed string) []graph.Vertex {
+	if path := a.graph.Path(from, seed); len(path) > 0 || from.Kind != graph.KindSeed {
+		return path
+	}
+	return []graph.Vertex{from}
+}
+
+// otherSeed returns the first seed by name that the object leads to, and how.
+func (a *Authorizer) otherSeed(from graph.Vertex, than string) (string, []graph.Vertex) {
+	whole, ok := a.graph.(viewed)
+	if !ok || !a.graph.Has(from) {
+		return "", nil
+	}
+	for _, vertex := range whole.Snapshot().Vertices {
+		if vertex.Kind == graph.KindSeed && vertex.Name != than && a.leads(from, vertex.Name) {
+			return vertex.Name, a.path(from, vertex.Name)
+		}
+	}
+	return "", nil
+}

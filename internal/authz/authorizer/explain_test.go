@@ -1,0 +1,167 @@
+package authorizer
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
+)
+
+// TestReasons is what users read.
+func TestReasons(t *testing.T) {
+	g := landscape()
+	delete(g, graph.Vertex{Kind: graph.KindSeed, Name: "c"})
+	a := New(g)
+	gardenletC := &user.DefaultInfo{Name: "gardener.cloud:system:seed:c", Groups: gardenletA.Groups}
+	unnamedGardenlet := &user.DefaultInfo{Name: "me", Groups: gardenletA.Groups}
+	for _, c := range []struct {
+		who                user.Info
+		verb, resource, of string
+		want               string
+	}{
+		{gardenletA, "list", "shoots.core.gardener.cloud", "", "allowed: the verb is free for shoots"},
+		{gardenletA, "list", "secrets", "seed-a/", "allowed: the verb is free for secrets in seed-<seed>"},
+		{gardenletA, "get", "namespaces", "garden", "allowed: the verb is free for namespaces garden"},
+		{gardenletA, "create", "events.events.k8s.io", "x/", "allowed: the verb is free for events.events.k8s.io"},
+		{gardenletA, "delete", "serviceaccounts", "garden/gardenlet-bootstrap-a",
+			"allowed: the verb is free for serviceaccounts gardenlet-bootstrap-<seed> in garden"},
+		{gardenletA, "get", "secrets", "garden-a/own", "allowed by the graph: the object leads to the seed, which the rule for secrets asks for"},
+		{gardenletA, "delete", "secrets", "garden-b/absent",
+			"allowed: the graph has no such object, and the rule for secrets lets delete what is not there"},
+
+		{gardenletA, "get", "secrets", "garden-b/foreign", "no path from Secret garden-b/foreign to Seed a: it is in the graph, but does not lead to this seed"},
+		{gardenletA, "get", "secrets", "garden-b/absent", "no path from Secret garden-b/absent to Seed a: it is not in the graph, so nothing that belongs to a seed refers to it"},
+		{gardenletC, "get", "secrets", "garden-b/foreign", "no path from Secret garden-b/foreign to Seed c: there is no such Seed, and nothing refers to it"},
+		{gardenletA, "list", "configmaps", "garden-a/",
+			"list configmaps is allowed for one object that leads to the seed, and the request names none: add the field selector metadata.name=<name>"},
+		{gardenletA, "get", "configmaps", "own", "get configmaps is allowed for one object that leads to the seed, and the request names no namespace"},
+		{gardenletA, "list", "secrets", "garden-a/own", "no rule lets the gardenlet list secrets here: it is for secrets in seed-a"},
+		{extensionA, "create", "leases.coordination.k8s.io", "garden/", "no rule lets the extension create leases here: it is for leases in seed-a"},
+		{extensionA, "create", "serviceaccounts", "seed-a/", "no rule lets the extension create serviceaccounts (graph: get)"},
+		{gardenletA, "delete", "shoots.core.gardener.cloud", "garden-a/own",
+			"no rule lets the gardenlet delete shoots (free: get list watch; graph: update patch; subresources: status finalizers)"},
+		{gardenletA, "update", "shoots.core.gardener.cloud/binding", "garden-a/own",
+			"no rule lets the gardenlet update shoots/binding, the subresource is in no rule (free: get list watch; graph: update patch; subresources: status finalizers)"},
+		{gardenletA, "GET", "shoots.core.gardener.cloud", "garden-a/own",
+			`no rule lets the gardenlet "GET" shoots (free: get list watch; graph: update patch; subresources: status finalizers)`},
+		{gardenletA, "get", "secrets.core.gardener.cloud", "garden-a/own",
+			"there are no rules for secrets in API group core.gardener.cloud; there are for those in the core API group"},
+		{gardenletA, "get", "pods", "garden-a/own", "there are no rules for pods in the core API group"},
+		{gardenletA, "get", "secrets", "garden-a/..", `no object is called ".." in namespace "garden-a": names and namespaces are as in the API`},
+		{unnamedGardenlet, "get", "secrets", "garden-a/own",
+			"the user is in group gardener.cloud:system:seeds, but its name does not say the seed: it has to be gardener.cloud:system:seed:<seed>"},
+		{&user.DefaultInfo{Name: "alice"}, "get", "secrets", "garden-a/own", "the user is neither a gardenlet nor an extension on a seed"},
+	} {
+		attrs := request(c.who, c.verb, c.resource, c.of)
+		if _, got := allowed(t, a, attrs); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", show(attrs), got, c.want)
+		}
+	}
+}
+
+// TestReasonsDoNotRepeatMuch keeps what a request says from filling logs or faking lines.
+func TestReasonsDoNotRepeatMuch(t *testing.T) {
+	a := New(landscape())
+	odd := strings.Repeat("x\n", 10_000)
+	for _, attrs := range []struct{ verb, resource, of string }{
+		{odd, "shoots.core.gardener.cloud", "garden-a/own"}, {"get", odd, ""}, {"get", "shoots." + odd, ""},
+		{"get", "shoots.core.gardener.cloud/" + odd, "garden-a/own"}, {"get", "secrets", odd + "/x"}, {"get", "secrets", "x/" + odd},
+	} {
+		if _, reason := allowed(t, a, request(gardenletA, attrs.verb, attrs.resource, attrs.of)); len(reason) > 500 {
+			t.Errorf("the reason is %d bytes long: %.100s", len(reason), reason)
+		}
+	}
+}
+
+// viewedGraph is a fakeGraph that can be looked at as a whole.
+type viewedGraph struct{ fakeGraph }
+
+func (g viewedGraph) Snapshot() (s graph.Snapshot) {
+	for v := range g.fakeGraph {
+		s.Vertices = append(s.Vertices, graph.SnapshotVertex{Vertex: v, Exists: true})
+	}
+	slices.SortFunc(s.Vertices, func(a, b graph.SnapshotVertex) int { return strings.Compare(a.String(), b.String()) })
+	return s
+}
+
+func TestExplain(t *testing.T) {
+	seedA, seedB := graph.Vertex{Kind: graph.KindSeed, Name: "a"}, graph.Vertex{Kind: graph.KindSeed, Name: "b"}
+	ownSecret := graph.Vertex{Kind: graph.KindSecret, Namespace: "garden-a", Name: "own"}
+	foreignSecret := graph.Vertex{Kind: graph.KindSecret, Namespace: "garden-b", Name: "foreign"}
+	a := New(viewedGraph{landscape()})
+	for _, c := range []struct {
+		verb, resource, of string
+		allowed            bool
+		rule               string
+		ending             string // of the reason
+		path               []graph.Vertex
+	}{
+		{"get", "secrets", "garden-a/own", true, "secrets: free: create; graph: get update patch delete", "asks for", []graph.Vertex{ownSecret, seedA}},
+		{"get", "secrets", "garden-b/foreign", false, "secrets: free: create; graph: get update patch delete",
+			"does not lead to this seed; it leads to Seed b", []graph.Vertex{foreignSecret, seedB}},
+		{"get", "secrets", "garden-b/absent", false, "secrets: free: create; graph: get update patch delete", "refers to it", nil},
+		{"get", "secrets", "seed-a/x", true, "secrets in seed-a: free: get list watch", "seed-<seed>", nil},
+		{"delete", "secrets", "kube-system/bootstrap-token-4c40cb", true, "secrets: free: create; graph: get update patch delete", "not there", nil},
+		{"update", "seeds.core.gardener.cloud", "a", true, "seeds: free: create get list watch; graph: update patch delete; subresources: status",
+			"asks for", []graph.Vertex{seedA, seedA}},
+		{"delete", "shoots.core.gardener.cloud", "garden-a/own", false, "shoots: free: get list watch; graph: update patch; subresources: status finalizers", ")", nil},
+		{"get", "pods", "garden-a/own", false, "", "group", nil},
+	} {
+		e := a.Explain(request(gardenletA, c.verb, c.resource, c.of))
+		if e.Allowed() != c.allowed || e.Rule != c.rule || !strings.HasSuffix(e.Reason, c.ending) || !slices.Equal(e.Path, c.path) {
+			t.Errorf("%s %s %s: %+v", c.verb, c.resource, c.of, e)
+		}
+	}
+
+	// A Seed that is not in the graph is its own path.
+	empty := New(fakeGraph{})
+	if e := empty.Explain(request(gardenletA, "update", "seeds.core.gardener.cloud", "a")); !e.Allowed() || !slices.Equal(e.Path, []graph.Vertex{seedA}) {
+		t.Errorf("own Seed in an empty graph: %+v", e)
+	}
+}
+
+// TestRules is what `gardenlite access matrix` and the documentation are made of.
+func TestRules(t *testing.T) {
+	all := Rules()
+	find := func(objects string) Rule {
+		i := slices.IndexFunc(all, func(r Rule) bool { return r.Objects() == objects })
+		if i < 0 {
+			t.Fatalf("no rule for %s", objects)
+		}
+		return all[i]
+	}
+	shoots := find("shoots")
+	if got := shoots.For(seedidentity.Gardenlet).String(); got != "free: get list watch; graph: update patch; subresources: status finalizers" {
+		t.Errorf("shoots, gardenlet: %s", got)
+	}
+	if got := find("leases").For(seedidentity.Extension).String(); got != "nothing" {
+		t.Errorf("leases, extension: %s", got)
+	}
+	if got := find("serviceaccounts in seed-<seed>").For(seedidentity.Gardenlet); got.String() != "free: every; subresources: token" || len(got.Free.List()) != 8 {
+		t.Errorf("serviceaccounts in the seed's namespace: %s, %v", got, got.Free.List())
+	}
+	if got := shoots.For(seedidentity.None).String(); got != "nothing" {
+		t.Errorf("shoots, nobody: %s", got)
+	}
+	text, err := json.Marshal(shoots)
+	if err != nil || !strings.Contains(string(text), `"gardenlet":{"free":"get list watch","graph":"update patch","subresources":["status","finalizers"]}`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	// Who gets the table may do with it what they want.
+	all[0].Gardenlet.Free = EveryVerb
+	all[0].Gardenlet.Subresources[0] = "scale"
+	if again := Rules()[0].Gardenlet; again.Free == EveryVerb || again.Subresources[0] != "status" {
+		t.Error("changing what Rules returned changed the rules")
+	}
+	attrs := request(gardenletA, "update", "backupbuckets.core.gardener.cloud/scale", "own")
+	attrs.FieldSelectorRequirements = fields.Requirements{}
+	if got, reason := allowed(t, New(landscape()), attrs); got {
+		t.Errorf("changing what Rules returned changed a decision: %s", reason)
+	}
+}

@@ -1,0 +1,156 @@
+package authorizer
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
+)
+
+// maxWord is how much of a word of the request a reason repeats.
+const maxWord = 64
+
+// reason says in one line which rule allows, or what there was no rule or path for. Reasons go back to who asked, so
+// they say of an object whether the graph knows it, and never whose it is.
+func (a *Authorizer) reason(attrs authorizer.Attributes, v *verdict) string {
+	switch v.cause {
+	case allowedFree:
+		return v.rule.free
+	case allowedPath:
+		return v.rule.path
+	case allowedAbsent:
+		return v.rule.absent
+	case notAsked:
+		return whyNobody(attrs)
+	case notResource:
+		return "there are no rules for requests other than for resources"
+	case unknownResource:
+		return whyUnknown(attrs)
+	case malformedName:
+		return fmt.Sprintf("no object is called %s in namespace %s: names and namespaces are as in the API",
+			quoted(attrs.GetName()), quoted(attrs.GetNamespace()))
+	case noRule:
+		return whyNoRule(attrs, v)
+	default:
+		return a.whyNoPath(attrs, v)
+	}
+}
+
+func whyNobody(attrs authorizer.Attributes) string {
+	user := attrs.GetUser()
+	if user != nil && slices.Contains(user.GetGroups(), constants.SeedsGroup) {
+		return "the user is in group " + constants.SeedsGroup + ", but its name does not say the seed: it has to be " +
+			constants.SeedUserNamePrefix + seedHole
+	}
+	return "the user is " + seedidentity.Identity{}.String()
+}
+
+// whyUnknown is for a resource without rules. One of the same name in another API group is the likely mistake.
+func whyUnknown(attrs authorizer.Attributes) string {
+	text := "there are no rules for " + word(attrs.GetResource()) + inGroup(word(attrs.GetAPIGroup()))
+	for _, rule := range Rules() {
+		if rule.Resource == attrs.GetResource() {
+			return text + "; there are for those" + inGroup(rule.Group)
+		}
+	}
+	return text
+}
+
+func inGroup(group string) string {
+	if group == "" || group == `""` {
+		return " in the core API group"
+	}
+	return " in API group " + group
+}
+
+// whyNoRule says what is nearest to the request of what the rules give.
+func whyNoRule(attrs authorizer.Attributes, v *verdict) string {
+	resource, verb, sub := attrs.GetResource(), attrs.GetVerb(), attrs.GetSubresource()
+	what := word(verb) + " " + resource
+	if sub != "" {
+		what += "/" + word(sub)
+	}
+	if elsewhere := grantedElsewhere(verb, sub, v); elsewhere != "" {
+		return "no rule lets the " + v.asks.Type.String() + " " + what + " here: it is for " + elsewhere
+	}
+	text := "no rule lets the " + v.asks.Type.String() + " " + what
+	if sub != "" && !slices.ContainsFunc(v.of.rules, func(r indexed) bool { return r.grant(v.asks.Type).covers(sub) }) {
+		text += ", the subresource is in no rule"
+	}
+	return text + " (" + v.of.rules[0].grant(v.asks.Type).String() + ")"
+}
+
+// grantedElsewhere returns the objects that the verb is granted for by a rule, though not for the request's object.
+func grantedElsewhere(verb, subresource string, v *verdict) string {
+	var objects []string
+	for i := range v.of.rules {
+		rule := &v.of.rules[i]
+		grant := rule.grant(v.asks.Type)
+		if grant.covers(subresource) && (grant.Free.Has(verb) || grant.Graph.Has(verb)) {
+			objects = append(objects, rule.objectsOf(v.asks.Seed))
+		}
+	}
+	return strings.Join(objects, ", ")
+}
+
+// objectsOf is Objects with the seed filled in.
+func (r *indexed) objectsOf(seed string) string {
+	filled := r.Rule
+	filled.Namespace, filled.Name = r.namespace.of(seed), r.name.of(seed)
+	return filled.Objects()
+}
+
+// whyNoPath is for requests that would be allowed if the graph had a path.
+func (a *Authorizer) whyNoPath(attrs authorizer.Attributes, v *verdict) string {
+	verb, resource := attrs.GetVerb(), attrs.GetResource()
+	switch v.on.cause {
+	case unnamed:
+		text := verb + " " + resource + " is allowed for one object that leads to the seed, and the request names none"
+		if verb == "list" || verb == "watch" {
+			text += ": add the field selector " + nameField + "=<name>"
+		}
+		return text
+	case malformedSelector:
+		return verb + " " + resource + " is allowed for one object that leads to the seed, and the field selector cannot be read"
+	case contradictingNames:
+		return verb + " " + resource + " is allowed for one object that leads to the seed, and the request names several or an empty one"
+	case anyNamespace:
+		return verb + " " + resource + " is allowed for one object that leads to the seed, and the request names no namespace"
+	}
+	vertex := v.on.vertex(v.rule.Kind)
+	text := "no path from " + vertex.String() + " to Seed " + v.asks.Seed + ": "
+	switch {
+	case !a.graph.Has(vertex):
+		return text + "it is not in the graph, so nothing that belongs to a seed refers to it"
+	case !a.graph.Has(graph.Vertex{Kind: graph.KindSeed, Name: v.asks.Seed}):
+		return text + "there is no such Seed, and nothing refers to it"
+	default:
+		return text + "it is in the graph, but does not lead to this seed"
+	}
+}
+
+// word returns a word of the request for a reason: as it is if it is plain, else quoted and not too long.
+func word(s string) string {
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+			return quoted(s)
+		}
+	}
+	if s == "" || len(s) > maxWord {
+		return quoted(s)
+	}
+	return s
+}
+
+func quoted(s string) string {
+	if len(s) > maxWord {
+		return strconv.QuoteToASCII(s[:maxWord]) + "…"
+	}
+	return strconv.QuoteToASCII(s)
+}

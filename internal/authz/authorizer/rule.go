@@ -1,0 +1,120 @@
+package authorizer
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
+)
+
+// Rule is a row of the table for one resource, as data: for `gardenlite access matrix` and for documentation.
+type Rule struct {
+	Group    string `json:"group"` // API group, "" for the core group
+	Resource string `json:"resource"`
+	// Kind is the kind of the object's vertex; without meaning where nothing in the rule needs the graph.
+	Kind       graph.Kind `json:"-"`
+	Namespaced bool       `json:"namespaced"`
+	// Namespace and Name say for which objects the rule is, "" for all. They may end with <seed>, the name of the seed
+	// of who is asking, or <token-id>, the ID of the bootstrap token of its gardenlet.
+	Namespace string `json:"inNamespace,omitempty"`
+	Name      string `json:"named,omitempty"`
+
+	Gardenlet Grant `json:"gardenlet"`
+	Extension Grant `json:"extension"`
+}
+
+// Grant is what a rule gives. The zero value gives nothing.
+type Grant struct {
+	Free  Verbs `json:"free,omitempty"`  // allowed at once
+	Graph Verbs `json:"graph,omitempty"` // allowed if the graph has a path from the object to the seed
+	// Subresources are those that the verbs hold for too, beside the resource itself.
+	Subresources []string `json:"subresources,omitempty"`
+}
+
+// For returns what the rule gives to that type of user.
+func (r Rule) For(t seedidentity.Type) Grant {
+	switch t {
+	case seedidentity.Gardenlet:
+		return r.Gardenlet
+	case seedidentity.Extension:
+		return r.Extension
+	default:
+		return Grant{}
+	}
+}
+
+// Objects returns the objects that the rule is for in words: "secrets in seed-<seed>".
+func (r Rule) Objects() string {
+	s := r.Resource
+	if r.Group == "events.k8s.io" {
+		s += "." + r.Group // the one name that two groups have
+	}
+	if r.Name != "" {
+		s += " " + r.Name
+	}
+	if r.Namespace != "" {
+		s += " in " + r.Namespace
+	}
+	return s
+}
+
+// String returns the grant in the words of the table: "free: create; graph: get update; subresources: status".
+func (g Grant) String() string {
+	var parts []string
+	if g.Free != 0 {
+		parts = append(parts, "free: "+g.Free.String())
+	}
+	if g.Graph != 0 {
+		parts = append(parts, "graph: "+g.Graph.String())
+	}
+	if len(parts) > 0 && len(g.Subresources) > 0 {
+		parts = append(parts, "subresources: "+strings.Join(g.Subresources, " "))
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// covers says whether the grant is for the subresource, "" being the resource itself.
+func (g *Grant) covers(subresource string) bool {
+	return subresource == "" || slices.Contains(g.Subresources, subresource)
+}
+
+// Rules returns the whole table, a rule for each resource of each row, in the order of the document.
+func Rules() []Rule {
+	all := make([]Rule, 0, len(document)+len(resources))
+	for _, row := range document {
+		for name := range strings.FieldsSeq(row.resources) {
+			if known, found := resources[name]; found {
+				all = append(all, row.rule(known))
+			}
+		}
+	}
+	return all
+}
+
+func (r row) rule(of resource) Rule {
+	return Rule{
+		Group:      of.group,
+		Resource:   of.name,
+		Kind:       of.kind,
+		Namespaced: of.namespaced,
+		Namespace:  r.namespace,
+		Name:       r.name,
+		Gardenlet:  r.both.or(r.gardenlet).parse(),
+		Extension:  r.both.or(r.extension).parse(),
+	}
+}
+
+func (g grant) or(other grant) grant {
+	if g == (grant{}) {
+		return other
+	}
+	return g
+}
+
+func (g grant) parse() Grant {
+	return Grant{Free: parseVerbs(g.free), Graph: parseVerbs(g.graph), Subresources: strings.Fields(g.sub)}
+}

@@ -1,0 +1,232 @@
+package authorizer
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+)
+
+// expectation is what a user may do with a resource: the verbs that are allowed on an object that leads to its seed, on
+// one that leads to another seed, on one that is not in the graph, and with no object named. All other verbs are no
+// opinion.
+type expectation struct {
+	resource                      string
+	user                          string
+	own, foreign, absent, unnamed string
+}
+
+// Every resource of the document, for both types of users. The namespaces here are not the seed's own; those and the
+// objects with a name of their own are in besides_test.go.
+var expectations = []expectation{
+	{"backupbuckets.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "create get list watch", "create get list watch delete", "create get list watch"},
+	{"backupbuckets.core.gardener.cloud", "extension", "create get list watch update patch delete", "create get list watch", "create get list watch delete", "create get list watch"},
+	{"backupbuckets.core.gardener.cloud/status", "gardenlet", "create get list watch update patch delete", "create get list watch", "create get list watch delete", "create get list watch"},
+	{"backupbuckets.core.gardener.cloud/status", "extension", "create get list watch update patch delete", "create get list watch", "create get list watch delete", "create get list watch"},
+
+	{"backupentries.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "create get list watch", "create get list watch delete", "create get list watch"},
+	{"backupentries.core.gardener.cloud", "extension", "create get list watch update patch delete", "create get list watch", "create get list watch delete", "create get list watch"},
+	{"backupentries.core.gardener.cloud/status", "gardenlet", "create get list watch update patch delete", "create get list watch", "create get list watch delete", "create get list watch"},
+	{"backupentries.core.gardener.cloud/status", "extension", "create get list watch update patch delete", "create get list watch", "create get list watch delete", "create get list watch"},
+
+	{"bastions.operations.gardener.cloud", "gardenlet", "create get list watch update patch", "create get list watch", "create get list watch", "create get list watch"},
+	{"bastions.operations.gardener.cloud", "extension", "create get list watch update patch", "create get list watch", "create get list watch", "create get list watch"},
+	{"bastions.operations.gardener.cloud/status", "gardenlet", "create get list watch update patch", "create get list watch", "create get list watch", "create get list watch"},
+	{"bastions.operations.gardener.cloud/status", "extension", "create get list watch update patch", "create get list watch", "create get list watch", "create get list watch"},
+
+	{"certificatesigningrequests.certificates.k8s.io", "gardenlet", "create get list watch", "create", "create", "create"},
+	{"certificatesigningrequests.certificates.k8s.io", "extension", "get list watch", "", "", ""},
+	{"certificatesigningrequests.certificates.k8s.io/seedclient", "gardenlet", "create get list watch", "create", "create", "create"},
+	{"certificatesigningrequests.certificates.k8s.io/seedclient", "extension", "", "", "", ""},
+
+	{"cloudprofiles.core.gardener.cloud", "gardenlet", "get list watch", "", "", ""},
+	{"cloudprofiles.core.gardener.cloud", "extension", "get list watch", "", "", ""},
+	{"namespacedcloudprofiles.core.gardener.cloud", "gardenlet", "get list watch", "", "", ""},
+	{"namespacedcloudprofiles.core.gardener.cloud", "extension", "get list watch", "", "", ""},
+	{"exposureclasses.core.gardener.cloud", "gardenlet", "get list watch", "", "", ""},
+	{"exposureclasses.core.gardener.cloud", "extension", "get list watch", "", "", ""},
+	{"projects.core.gardener.cloud", "gardenlet", "get list watch", "", "", ""},
+	{"projects.core.gardener.cloud", "extension", "get list watch", "", "", ""},
+	{"namespaces", "gardenlet", "get list watch", "", "", ""},
+	{"namespaces", "extension", "get list watch", "", "", ""},
+	{"secretbindings.core.gardener.cloud", "gardenlet", "get list watch", "", "", ""},
+	{"secretbindings.core.gardener.cloud", "extension", "get list watch", "", "", ""},
+	{"credentialsbindings.security.gardener.cloud", "gardenlet", "get list watch", "", "", ""},
+	{"credentialsbindings.security.gardener.cloud", "extension", "get list watch", "", "", ""},
+	{"controllerdeployments.core.gardener.cloud", "gardenlet", "get list watch", "", "", ""},
+	{"controllerdeployments.core.gardener.cloud", "extension", "get list watch", "", "", ""},
+
+	{"clusterrolebindings.rbac.authorization.k8s.io", "gardenlet", "create get update patch", "create", "create", "create"},
+	{"clusterrolebindings.rbac.authorization.k8s.io", "extension", "get", "", "", ""},
+
+	{"configmaps", "gardenlet", "create get list watch update patch delete", "create", "create delete", "create"},
+	{"configmaps", "extension", "create get list watch update patch delete", "create", "create delete", "create"},
+
+	{"controllerinstallations.core.gardener.cloud", "gardenlet", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"controllerinstallations.core.gardener.cloud", "extension", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"controllerinstallations.core.gardener.cloud/status", "gardenlet", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"controllerinstallations.core.gardener.cloud/status", "extension", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+
+	{"controllerregistrations.core.gardener.cloud", "gardenlet", "get list watch", "get list watch", "get list watch", "get list watch"},
+	{"controllerregistrations.core.gardener.cloud", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
+
+	{"events", "gardenlet", "create patch", "create patch", "create patch", "create patch"},
+	{"events", "extension", "create patch", "create patch", "create patch", "create patch"},
+	{"events.events.k8s.io", "gardenlet", "create patch", "create patch", "create patch", "create patch"},
+	{"events.events.k8s.io", "extension", "create patch", "create patch", "create patch", "create patch"},
+
+	{"gardenlets.seedmanagement.gardener.cloud", "gardenlet", "create get list watch update patch", "create get list watch", "create get list watch", "create get list watch"},
+	{"gardenlets.seedmanagement.gardener.cloud", "extension", "create get list watch update patch", "create get list watch", "create get list watch", "create get list watch"},
+	{"gardenlets.seedmanagement.gardener.cloud/status", "gardenlet", "create get list watch update patch", "create get list watch", "create get list watch", "create get list watch"},
+	{"gardenlets.seedmanagement.gardener.cloud/status", "extension", "create get list watch update patch", "create get list watch", "create get list watch", "create get list watch"},
+
+	{"internalsecrets.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "create", "create delete", "create"},
+	{"internalsecrets.core.gardener.cloud", "extension", "create get list watch update patch delete", "create", "create delete", "create"},
+
+	{"leases.coordination.k8s.io", "gardenlet", "create get list watch update patch", "create", "create", "create"},
+	{"leases.coordination.k8s.io", "extension", "", "", "", ""},
+
+	{"managedseeds.seedmanagement.gardener.cloud", "gardenlet", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"managedseeds.seedmanagement.gardener.cloud", "extension", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"managedseeds.seedmanagement.gardener.cloud/status", "gardenlet", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"managedseeds.seedmanagement.gardener.cloud/status", "extension", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+
+	{"secrets", "gardenlet", "create get update patch delete", "create", "create delete", "create"},
+	{"secrets", "extension", "create get update patch delete", "create", "create delete", "create"},
+
+	{"seeds.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "create get list watch", "create get list watch delete", "create get list watch"},
+	{"seeds.core.gardener.cloud", "extension", "create get list watch update patch delete", "create get list watch", "create get list watch delete", "create get list watch"},
+	{"seeds.core.gardener.cloud/status", "gardenlet", "create get list watch update patch delete", "create get list watch", "create get list watch delete", "create get list watch"},
+	{"seeds.core.gardener.cloud/status", "extension", "create get list watch update patch delete", "create get list watch", "create get list watch delete", "create get list watch"},
+
+	{"serviceaccounts", "gardenlet", "create get update patch", "create", "create", "create"},
+	{"serviceaccounts", "extension", "get", "", "", ""},
+
+	{"shoots.core.gardener.cloud", "gardenlet", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"shoots.core.gardener.cloud", "extension", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"shoots.core.gardener.cloud/status", "gardenlet", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"shoots.core.gardener.cloud/status", "extension", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"shoots.core.gardener.cloud/finalizers", "gardenlet", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"shoots.core.gardener.cloud/finalizers", "extension", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+
+	{"shootstates.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "create", "create delete", "create"},
+	{"shootstates.core.gardener.cloud", "extension", "create get list watch update patch delete", "create", "create delete", "create"},
+
+	{"workloadidentities.security.gardener.cloud", "gardenlet", "create get list watch", "", "", ""},
+	{"workloadidentities.security.gardener.cloud", "extension", "create get list watch", "", "", ""},
+	{"workloadidentities.security.gardener.cloud/token", "gardenlet", "create get list watch", "", "", ""},
+	{"workloadidentities.security.gardener.cloud/token", "extension", "create get list watch", "", "", ""},
+}
+
+// What is tried on each: the API's verbs, and words that could be taken for them.
+var (
+	triedVerbs = []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection",
+		"*", "", "GET", "Create", " get", "get ", "get,list", "every", "proxy", "impersonate", "bind", "escalate", "use", "approve", "head", "post"}
+	triedSubresources = []string{"status", "finalizers", "token", "seedclient", "scale", "binding", "approval", "finalize", "proxy", "exec",
+		"log", "eviction", "ephemeralcontainers", "adminkubeconfig", "viewerkubeconfig", "*", "Status", "STATUS", "status ", " ", "status/scale", "state"}
+)
+
+func TestTable(t *testing.T) {
+	a := New(landscape())
+	expected := make(map[[2]string]bool)
+	for _, e := range expectations {
+		expected[[2]string{e.user, e.resource}] = true
+		e.check(t, a)
+	}
+	// What has no row above: nothing.
+	for user := range users {
+		for resource := range kinds() {
+			if !expected[[2]string{user, resource}] {
+				t.Errorf("%s for a %s is not in the expectations", resource, user)
+			}
+			for _, sub := range triedSubresources {
+				if of := resource + "/" + sub; !expected[[2]string{user, of}] {
+					expectation{resource: of, user: user}.check(t, a)
+				}
+			}
+		}
+	}
+}
+
+func (e expectation) check(t *testing.T, a *Authorizer) {
+	t.Helper()
+	base, _, _ := strings.Cut(e.resource, "/")
+	_, isCluster := clusterKinds[base]
+	for _, c := range []struct {
+		of   object
+		want string
+	}{{own, e.own}, {foreign, e.foreign}, {absent, e.absent}, {object{namespace: own.namespace}, e.unnamed}, {object{}, e.unnamed}} {
+		if isCluster {
+			c.of.namespace = ""
+		}
+		want := strings.Fields(c.want)
+		for _, verb := range triedVerbs {
+			attrs := request(users[e.user], verb, e.resource, c.of.namespace+"/"+c.of.name)
+			got, reason := allowed(t, a, attrs)
+			if got != slices.Contains(want, verb) {
+				t.Errorf("%s: allowed %v (%s)", show(attrs), got, reason)
+			}
+		}
+	}
+}
+
+// TestEveryRuleIsTried makes sure that the expectations know every resource of the table, and the other way round.
+func TestEveryRuleIsTried(t *testing.T) {
+	tried := kinds()
+	for _, rule := range Rules() {
+		name := rule.Resource
+		if rule.Group != "" {
+			name += "." + rule.Group
+		}
+		kind, found := tried[name]
+		_, inNamespace := namespacedKinds[name]
+		if !found || kind != rule.Kind || inNamespace != rule.Namespaced {
+			t.Errorf("%s: kind %v, namespaced %v; the test has kind %v, namespaced %v, known %v", name, rule.Kind, rule.Namespaced, kind, inNamespace, found)
+		}
+	}
+	if len(tried) != len(rules) {
+		t.Errorf("%d resources are tried, the table has %d", len(tried), len(rules))
+	}
+}
+
+// TestTableIsReadable finds words in the table that mean nothing: they would silently grant nothing.
+func TestTableIsReadable(t *testing.T) {
+	used := make(map[string]bool)
+	for _, row := range document {
+		for name := range strings.FieldsSeq(row.resources) {
+			if _, found := resources[name]; !found {
+				t.Errorf("the table has rules for %q, which is no resource of it", name)
+			}
+			used[name] = true
+		}
+		for _, g := range []grant{row.both, row.gardenlet, row.extension} {
+			for _, words := range []string{g.free, g.graph} {
+				if got := parseVerbs(words).String(); got != words {
+					t.Errorf("%s: the verbs %q are read as %q", row.resources, words, got)
+				}
+			}
+		}
+		if row.both != (grant{}) && (row.gardenlet != (grant{}) || row.extension != (grant{})) {
+			t.Errorf("%s: a rule is either for both or for each", row.resources)
+		}
+		for _, p := range []string{row.namespace, row.name} {
+			if parsed := parsePattern(p); strings.ContainsAny(parsed.prefix, "<>") {
+				t.Errorf("%s: the placeholder in %q is none", row.resources, p)
+			}
+		}
+	}
+	for name := range resources {
+		if !used[name] {
+			t.Errorf("no rule is for the resource %s", name)
+		}
+	}
+}
+
+// kinds is every resource and its kind.
+func kinds() map[string]graph.Kind {
+	all := maps.Clone(clusterKinds)
+	maps.Copy(all, namespacedKinds)
+	return all
+}

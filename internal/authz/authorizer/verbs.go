@@ -1,0 +1,99 @@
+package authorizer
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// Verbs is a set of request verbs.
+type Verbs uint16
+
+// EveryVerb has every verb, also those that have no name here (impersonate, or * in an access review). It is written
+// "every".
+const EveryVerb Verbs = 1 << 15
+
+const every = "every"
+
+// verbNames are the verbs of the API, in the order of the bits, which is the order they are written in.
+var verbNames = [...]string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"}
+
+// AllVerbs returns the verbs that a rule can name.
+func AllVerbs() []string { return slices.Clone(verbNames[:]) }
+
+// verb returns the set of that one verb, the empty set if it has no name here. Upper case is not the same verb.
+func verb(name string) Verbs {
+	switch name {
+	case "create":
+		return 1 << 0
+	case "get":
+		return 1 << 1
+	case "list":
+		return 1 << 2
+	case "watch":
+		return 1 << 3
+	case "update":
+		return 1 << 4
+	case "patch":
+		return 1 << 5
+	case "delete":
+		return 1 << 6
+	case "deletecollection":
+		return 1 << 7
+	default:
+		return 0
+	}
+}
+
+// parseVerbs reads verbs that are separated by spaces. A word that is no verb adds nothing.
+func parseVerbs(s string) (set Verbs) {
+	for _, word := range strings.Fields(s) {
+		if word == every {
+			set |= EveryVerb
+		}
+		set |= verb(word)
+	}
+	return set
+}
+
+// Has says whether the verb is in the set.
+func (v Verbs) Has(name string) bool { return v&verb(name) != 0 || v&EveryVerb != 0 && isVerb(name) }
+
+// isVerb says whether the API may have a verb of that name: lower case, as in "impersonate-on:serviceaccount:get", or
+// the star that stands for all in an access review.
+func isVerb(s string) bool {
+	if s == "" || len(s) > maxNameLength {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && c != '-' && c != ':' {
+			return s == "*"
+		}
+	}
+	return true
+}
+
+// List returns the verbs by name; of EveryVerb those that have one.
+func (v Verbs) List() []string {
+	if v&EveryVerb != 0 {
+		return AllVerbs()
+	}
+	names := make([]string, 0, bits.OnesCount16(uint16(v)))
+	for _, name := range verbNames {
+		if v&verb(name) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// String returns the verbs as they are written in the table, "every" for EveryVerb.
+func (v Verbs) String() string {
+	if v&EveryVerb != 0 {
+		return every
+	}
+	return strings.Join(v.List(), " ")
+}
+
+// MarshalText makes sets of verbs readable in JSON.
+func (v Verbs) MarshalText() ([]byte, error) { return []byte(v.String()), nil }

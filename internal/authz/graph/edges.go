@@ -1,0 +1,135 @@
+package graph
+
+import (
+	"time"
+
+	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Objects is what the edges of some objects depend on beside themselves.
+type Objects interface {
+	// Seed returns the Seed with this name, or nil if there is none.
+	Seed(name string) *gardencorev1beta1.Seed
+	// Now is the time against which client certificates expire.
+	Now() time.Time
+}
+
+// EdgesOf returns the vertex of a versioned object, and the edges that it causes: a row of the document's table each. ok
+// is false for what has no row. A reference that names nothing, or something of an unknown kind, causes no edge.
+func EdgesOf(obj any, ctx Objects) (owner Vertex, edges []Edge, ok bool) {
+	var b *edgeBuilder
+	switch o := obj.(type) {
+	case *gardencorev1beta1.Shoot:
+		b = shootEdges(o)
+	case *gardencorev1beta1.Seed:
+		b = seedEdges(o)
+	case *seedmanagementv1alpha1.ManagedSeed:
+		b = managedSeedEdges(o, ctx)
+	case *seedmanagementv1alpha1.Gardenlet:
+		b = gardenletEdges(o, ctx)
+	case *operationsv1alpha1.Bastion:
+		b = bastionEdges(o)
+	case *gardencorev1beta1.BackupBucket:
+		b = backupBucketEdges(o)
+	case *gardencorev1beta1.BackupEntry:
+		b = backupEntryEdges(o)
+	case *gardencorev1beta1.ControllerInstallation:
+		b = controllerInstallationEdges(o)
+	case *gardencorev1.ControllerDeployment:
+		b = controllerDeploymentEdges(o)
+	case *gardencorev1beta1.Project:
+		b = projectEdges(o)
+	case *gardencorev1beta1.SecretBinding:
+		b = secretBindingEdges(o)
+	case *securityv1alpha1.CredentialsBinding:
+		b = credentialsBindingEdges(o)
+	case *certificatesv1.CertificateSigningRequest:
+		b = certificateSigningRequestEdges(o)
+	case *corev1.ServiceAccount:
+		b = serviceAccountEdges(o)
+	default:
+		return Vertex{}, nil, false
+	}
+	return b.owner, b.edges, true
+}
+
+// Dependents returns the vertices whose objects' edges have to be made again when this object comes, changes or goes, or
+// when its client certificate expires.
+func Dependents(obj any) []Vertex {
+	seed, ok := obj.(*gardencorev1beta1.Seed)
+	if !ok {
+		return nil
+	}
+	return []Vertex{
+		{Kind: KindManagedSeed, Namespace: v1beta1constants.GardenNamespace, Name: seed.Name},
+		{Kind: KindGardenlet, Namespace: v1beta1constants.GardenNamespace, Name: seed.Name},
+	}
+}
+
+// edgeBuilder collects the edges of one object.
+type edgeBuilder struct {
+	owner Vertex
+	edges []Edge
+}
+
+func edgesFor(kind Kind, namespace, name string) *edgeBuilder {
+	return &edgeBuilder{owner: Vertex{Kind: kind, Namespace: namespace, Name: name}}
+}
+
+// from adds an edge from another object to the owner, unless it has no name.
+func (b *edgeBuilder) from(kind Kind, namespace, name string) {
+	if name != "" {
+		b.edges = append(b.edges, Edge{From: Vertex{Kind: kind, Namespace: namespace, Name: name}, To: b.owner})
+	}
+}
+
+// to adds an edge from the owner to another object, unless it has no name.
+func (b *edgeBuilder) to(kind Kind, namespace, name string) {
+	if name != "" {
+		b.edges = append(b.edges, Edge{From: b.owner, To: Vertex{Kind: kind, Namespace: namespace, Name: name}})
+	}
+}
+
+// toSeeds adds edges to the Seeds of spec and status, which may not be chosen yet, and are nearly always the same.
+func (b *edgeBuilder) toSeeds(spec, status *string) {
+	if spec != nil {
+		b.to(KindSeed, "", *spec)
+	}
+	if status != nil && (spec == nil || *spec != *status) {
+		b.to(KindSeed, "", *status)
+	}
+}
+
+// fromCredentials adds an edge from what a reference to credentials names, in the namespace that it names.
+func (b *edgeBuilder) fromCredentials(ref *corev1.ObjectReference) {
+	if ref == nil || ref.Namespace == "" {
+		return
+	}
+	switch {
+	case ref.APIVersion == corev1.SchemeGroupVersion.String() && ref.Kind == "Secret":
+		b.from(KindSecret, ref.Namespace, ref.Name)
+	case ref.APIVersion == securityv1alpha1.SchemeGroupVersion.String() && ref.Kind == "WorkloadIdentity":
+		b.from(KindWorkloadIdentity, ref.Namespace, ref.Name)
+	}
+}
+
+// fromResource adds an edge from what a reference without a namespace names, if its kind is one of these.
+func (b *edgeBuilder) fromResource(namespace string, ref autoscalingv1.CrossVersionObjectReference, kinds ...Kind) {
+	for _, kind := range kinds {
+		apiVersion := corev1.SchemeGroupVersion.String()
+		if kind == KindWorkloadIdentity {
+			apiVersion = securityv1alpha1.SchemeGroupVersion.String()
+		}
+		if ref.Kind == kind.String() && ref.APIVersion == apiVersion {
+			b.from(kind, namespace, ref.Name)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package graph
+
+import (
+	"strings"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+)
+
+func backupBucketEdges(bucket *gardencorev1beta1.BackupBucket) *edgeBuilder {
+	b := edgesFor(KindBackupBucket, "", bucket.Name)
+	b.fromCredentials(bucket.Spec.CredentialsRef)
+	if secret := bucket.Status.GeneratedSecretRef; secret != nil && secret.Namespace != "" {
+		b.from(KindSecret, secret.Namespace, secret.Name)
+	}
+	b.toSeeds(bucket.Spec.SeedName, nil)
+	return b
+}
+
+func backupEntryEdges(entry *gardencorev1beta1.BackupEntry) *edgeBuilder {
+	b := edgesFor(KindBackupEntry, entry.Namespace, entry.Name)
+	b.from(KindBackupBucket, "", entry.Spec.BucketName)
+	b.toSeeds(entry.Spec.SeedName, entry.Status.SeedName)
+	for _, owner := range entry.OwnerReferences {
+		group, _, _ := strings.Cut(owner.APIVersion, "/")
+		if owner.Kind == "Shoot" && group == gardencorev1beta1.GroupName {
+			b.to(KindShoot, entry.Namespace, owner.Name)
+			break // a shoot's, not several
+		}
+	}
+	return b
+}
+
+func bastionEdges(bastion *operationsv1alpha1.Bastion) *edgeBuilder {
+	b := edgesFor(KindBastion, bastion.Namespace, bastion.Name)
+	b.toSeeds(bastion.Spec.SeedName, nil)
+	return b
+}

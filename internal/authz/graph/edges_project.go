@@ -1,0 +1,82 @@
+package graph
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"slices"
+	"strings"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func projectEdges(project *gardencorev1beta1.Project) *edgeBuilder {
+	b := edgesFor(KindProject, "", project.Name)
+	if project.Spec.Namespace != nil {
+		b.to(KindNamespace, "", *project.Spec.Namespace)
+	}
+	return b
+}
+
+func secretBindingEdges(binding *gardencorev1beta1.SecretBinding) *edgeBuilder {
+	b := edgesFor(KindSecretBinding, binding.Namespace, binding.Name)
+	if binding.SecretRef.Namespace != "" {
+		b.from(KindSecret, binding.SecretRef.Namespace, binding.SecretRef.Name)
+	}
+	return b
+}
+
+func credentialsBindingEdges(binding *securityv1alpha1.CredentialsBinding) *edgeBuilder {
+	b := edgesFor(KindCredentialsBinding, binding.Namespace, binding.Name)
+	ref := &binding.CredentialsRef
+	b.fromCredentials(ref)
+	if ref.APIVersion == gardencorev1beta1.SchemeGroupVersion.String() && ref.Kind == "InternalSecret" && ref.Namespace != "" {
+		b.from(KindInternalSecret, ref.Namespace, ref.Name)
+	}
+	return b
+}
+
+func serviceAccountEdges(account *corev1.ServiceAccount) *edgeBuilder {
+	b := edgesFor(KindServiceAccount, account.Namespace, account.Name)
+	for _, secret := range account.Secrets {
+		b.from(KindSecret, account.Namespace, secret.Name)
+	}
+	return b
+}
+
+func certificateSigningRequestEdges(request *certificatesv1.CertificateSigningRequest) *edgeBuilder {
+	b := edgesFor(KindCertificateSigningRequest, "", request.Name)
+	if seed, ok := seedOfRequest(request); ok {
+		b.to(KindSeed, "", seed)
+	}
+	return b
+}
+
+// seedOfRequest returns the Seed for whose gardenlet a client certificate is asked, if it is exactly that what is asked.
+func seedOfRequest(request *certificatesv1.CertificateSigningRequest) (string, bool) {
+	block, _ := pem.Decode(request.Spec.Request)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return "", false
+	}
+	asked, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil || !slices.Equal(asked.Subject.Organization, []string{v1beta1constants.SeedsGroup}) {
+		return "", false
+	}
+	if len(asked.DNSNames)+len(asked.EmailAddresses)+len(asked.IPAddresses)+len(asked.URIs) > 0 || !clientUsages(request.Spec.Usages) {
+		return "", false
+	}
+	seed, ok := strings.CutPrefix(asked.Subject.CommonName, v1beta1constants.SeedUserNamePrefix)
+	return seed, ok && seed != ""
+}
+
+// clientUsages says whether the usages are exactly those of a client certificate, in any order.
+func clientUsages(usages []certificatesv1.KeyUsage) bool {
+	sorted := slices.Clone(usages)
+	slices.Sort(sorted)
+	return slices.Equal(slices.Compact(sorted), []certificatesv1.KeyUsage{
+		certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment,
+	})
+}

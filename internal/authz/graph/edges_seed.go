@@ -1,0 +1,129 @@
+package graph
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+const (
+	seedNamespacePrefix        = "seed-"
+	bootstrapTokenSecretPrefix = "bootstrap-token-"
+	bootstrapServiceAccount    = "gardenlet-bootstrap-"
+	bootstrapRoleBinding       = "gardener.cloud:system:seed-bootstrapper:"
+)
+
+func seedEdges(seed *gardencorev1beta1.Seed) *edgeBuilder {
+	b := edgesFor(KindSeed, "", seed.Name)
+	b.from(KindNamespace, "", seedNamespacePrefix+seed.Name)
+	b.from(KindConfigMap, metav1.NamespaceSystem, v1beta1constants.ClusterIdentity)
+	b.from(KindLease, gardencorev1beta1.GardenerSeedLeaseNamespace, seed.Name)
+	if seed.Spec.Backup != nil {
+		b.fromCredentials(seed.Spec.Backup.CredentialsRef)
+	}
+	if seed.Spec.DNS.Provider != nil {
+		b.fromCredentials(seed.Spec.DNS.Provider.CredentialsRef)
+	}
+	if seed.Spec.DNS.Internal != nil {
+		b.fromCredentials(&seed.Spec.DNS.Internal.CredentialsRef)
+	}
+	for i := range seed.Spec.DNS.Defaults {
+		b.fromCredentials(&seed.Spec.DNS.Defaults[i].CredentialsRef)
+	}
+	for _, resource := range seed.Spec.Resources {
+		b.fromResource(v1beta1constants.GardenNamespace, resource.ResourceRef, KindSecret, KindConfigMap)
+	}
+	return b
+}
+
+// managedSeedEdges: only in the garden namespace, where alone a ManagedSeed may be, does it stand for the Seed of its
+// name; one that got elsewhere must not open that Seed to its shoot's.
+func managedSeedEdges(managedSeed *seedmanagementv1alpha1.ManagedSeed, ctx Objects) *edgeBuilder {
+	b := edgesFor(KindManagedSeed, managedSeed.Namespace, managedSeed.Name)
+	if managedSeed.Spec.Shoot != nil {
+		b.to(KindShoot, managedSeed.Namespace, managedSeed.Spec.Shoot.Name)
+	}
+	if managedSeed.Namespace != v1beta1constants.GardenNamespace {
+		return b
+	}
+	b.from(KindSeed, "", managedSeed.Name)
+	b.fromBackupOfTemplate(managedSeed.Spec.Gardenlet.Config)
+	if managedSeed.Spec.Gardenlet.Bootstrap == nil || bootstrapped(managedSeed, ctx) {
+		return b
+	}
+	switch *managedSeed.Spec.Gardenlet.Bootstrap {
+	case seedmanagementv1alpha1.BootstrapToken:
+		b.from(KindSecret, metav1.NamespaceSystem, bootstrapTokenSecretPrefix+bootstrapTokenID(managedSeed))
+	case seedmanagementv1alpha1.BootstrapServiceAccount:
+		account := bootstrapServiceAccount + managedSeed.Name
+		b.from(KindServiceAccount, managedSeed.Namespace, account)
+		b.from(KindClusterRoleBinding, "", bootstrapRoleBinding+managedSeed.Namespace+":"+account)
+	}
+	return b
+}
+
+// gardenletEdges: as for a ManagedSeed, only in the garden namespace.
+func gardenletEdges(gardenlet *seedmanagementv1alpha1.Gardenlet, ctx Objects) *edgeBuilder {
+	b := edgesFor(KindGardenlet, gardenlet.Namespace, gardenlet.Name)
+	if gardenlet.Namespace != v1beta1constants.GardenNamespace {
+		return b
+	}
+	b.to(KindSeed, "", gardenlet.Name)
+	b.fromBackupOfTemplate(gardenlet.Spec.Config)
+	if !bootstrapped(gardenlet, ctx) {
+		b.from(KindSecret, metav1.NamespaceSystem, bootstrapTokenSecretPrefix+bootstrapTokenID(gardenlet))
+	}
+	return b
+}
+
+// fromBackupOfTemplate adds the backup credentials of the seed that a gardenlet's configuration describes. What cannot be
+// read causes no edge.
+func (b *edgeBuilder) fromBackupOfTemplate(config runtime.RawExtension) {
+	raw := config.Raw
+	if len(raw) == 0 && config.Object != nil {
+		var err error
+		if raw, err = json.Marshal(config.Object); err != nil {
+			return
+		}
+	}
+	var gardenlet struct {
+		SeedConfig struct {
+			Spec struct {
+				Backup *gardencorev1beta1.Backup `json:"backup"`
+			} `json:"spec"`
+		} `json:"seedConfig"`
+	}
+	if len(raw) == 0 || json.Unmarshal(raw, &gardenlet) != nil || gardenlet.SeedConfig.Spec.Backup == nil {
+		return
+	}
+	b.fromCredentials(gardenlet.SeedConfig.Spec.Backup.CredentialsRef)
+}
+
+// bootstrapped says whether the gardenlet of the Seed with the object's name has what it needs to authenticate: the Seed
+// is there, its client certificate has not expired, and nobody asked for a new kubeconfig. Not knowing counts as that.
+func bootstrapped(obj metav1.Object, ctx Objects) bool {
+	if ctx == nil {
+		return true
+	}
+	if obj.GetAnnotations()[v1beta1constants.GardenerOperation] == v1beta1constants.GardenerOperationRenewKubeconfig {
+		return false
+	}
+	seed := ctx.Seed(obj.GetName())
+	if seed == nil {
+		return false
+	}
+	expires := seed.Status.ClientCertificateExpirationTimestamp
+	return expires == nil || !expires.Time.Before(ctx.Now())
+}
+
+// bootstrapTokenID is the ID of the token that a gardenlet is bootstrapped with.
+func bootstrapTokenID(obj metav1.Object) string {
+	sum := sha256.Sum256([]byte(obj.GetNamespace() + "--" + obj.GetName()))
+	return hex.EncodeToString(sum[:])[:6]
+}

@@ -1,0 +1,108 @@
+package graph
+
+import (
+	"strings"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+)
+
+// What a gardenlet keeps for a shoot in its project's namespace is named after the shoot.
+var (
+	shootSecretSuffixes         = []string{".ca-cluster", ".ssh-keypair", ".ssh-keypair.old", ".monitoring"}
+	shootInternalSecretSuffixes = []string{".ca-client"}
+	shootConfigMapSuffixes      = []string{".ca-cluster", ".ca-kubelet"}
+)
+
+func shootEdges(shoot *gardencorev1beta1.Shoot) *edgeBuilder {
+	b := edgesFor(KindShoot, shoot.Namespace, shoot.Name)
+	b.edges = make([]Edge, 0, 16)
+	b.toSeeds(shoot.Spec.SeedName, shoot.Status.SeedName)
+	b.from(KindNamespace, "", shoot.Namespace)
+	b.fromCloudProfile(shoot)
+	b.fromOptional(KindSecretBinding, shoot.Namespace, shoot.Spec.SecretBindingName)
+	b.fromOptional(KindCredentialsBinding, shoot.Namespace, shoot.Spec.CredentialsBindingName)
+	b.fromOptional(KindExposureClass, "", shoot.Spec.ExposureClassName)
+	b.fromKubeAPIServer(shoot.Namespace, shoot.Spec.Kubernetes.KubeAPIServer)
+	b.fromShootReferences(shoot)
+	for _, suffix := range shootSecretSuffixes {
+		b.from(KindSecret, shoot.Namespace, shoot.Name+suffix)
+	}
+	for _, suffix := range shootInternalSecretSuffixes {
+		b.from(KindInternalSecret, shoot.Namespace, shoot.Name+suffix)
+	}
+	for _, suffix := range shootConfigMapSuffixes {
+		b.from(KindConfigMap, shoot.Namespace, shoot.Name+suffix)
+	}
+	b.from(KindShootState, shoot.Namespace, shoot.Name)
+	b.from(KindSecret, gardencorev1beta1.GardenerShootIssuerNamespace, issuerSecretName(shoot))
+	return b
+}
+
+func (b *edgeBuilder) fromOptional(kind Kind, namespace string, name *string) {
+	if name != nil {
+		b.from(kind, namespace, *name)
+	}
+}
+
+func (b *edgeBuilder) fromCloudProfile(shoot *gardencorev1beta1.Shoot) {
+	ref := shoot.Spec.CloudProfile
+	if ref == nil {
+		b.fromOptional(KindCloudProfile, "", shoot.Spec.CloudProfileName)
+		return
+	}
+	switch ref.Kind {
+	case v1beta1constants.CloudProfileReferenceKindCloudProfile, "":
+		b.from(KindCloudProfile, "", ref.Name)
+	case v1beta1constants.CloudProfileReferenceKindNamespacedCloudProfile:
+		b.from(KindNamespacedCloudProfile, shoot.Namespace, ref.Name)
+	}
+}
+
+func (b *edgeBuilder) fromKubeAPIServer(namespace string, config *gardencorev1beta1.KubeAPIServerConfig) {
+	if config == nil {
+		return
+	}
+	if audit := config.AuditConfig; audit != nil && audit.AuditPolicy != nil && audit.AuditPolicy.ConfigMapRef != nil {
+		b.from(KindConfigMap, namespace, audit.AuditPolicy.ConfigMapRef.Name)
+	}
+	if config.StructuredAuthentication != nil {
+		b.from(KindConfigMap, namespace, config.StructuredAuthentication.ConfigMapName)
+	}
+	if config.StructuredAuthorization != nil {
+		b.from(KindConfigMap, namespace, config.StructuredAuthorization.ConfigMapName)
+		for _, kubeconfig := range config.StructuredAuthorization.Kubeconfigs {
+			b.from(KindSecret, namespace, kubeconfig.SecretName)
+		}
+	}
+}
+
+// fromShootReferences adds DNS credentials and spec.resources. A shoot refers only to what is in its own namespace.
+func (b *edgeBuilder) fromShootReferences(shoot *gardencorev1beta1.Shoot) {
+	if shoot.Spec.DNS != nil {
+		for _, provider := range shoot.Spec.DNS.Providers {
+			if provider.CredentialsRef != nil {
+				b.fromResource(shoot.Namespace, *provider.CredentialsRef, KindSecret, KindWorkloadIdentity)
+			}
+		}
+	}
+	for _, resource := range shoot.Spec.Resources {
+		b.fromResource(shoot.Namespace, resource.ResourceRef, KindSecret, KindConfigMap, KindWorkloadIdentity)
+	}
+}
+
+// issuerSecretName is the Secret with the shoot's public service account keys, if the garden serves its issuer:
+// "<project>--<uid of the shoot>". The project is read from the technical ID, which holds it whatever its namespace is
+// called, or else from the namespace. A wrong project opens nothing: the name ends with this shoot's own UID.
+func issuerSecretName(shoot *gardencorev1beta1.Shoot) string {
+	if shoot.Annotations[v1beta1constants.AnnotationAuthenticationIssuer] != v1beta1constants.AnnotationAuthenticationIssuerManaged || shoot.UID == "" {
+		return ""
+	}
+	project := strings.TrimPrefix(shoot.Namespace, "garden-")
+	if id, ok := strings.CutPrefix(shoot.Status.TechnicalID, v1beta1constants.TechnicalIDPrefix+"-"); ok {
+		if fromID, ok := strings.CutSuffix(id, "--"+shoot.Name); ok && fromID != "" {
+			project = fromID
+		}
+	}
+	return project + "--" + string(shoot.UID)
+}

@@ -1,0 +1,157 @@
+package graph
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+)
+
+var universes = map[string]func() universe{
+	"any edge, few vertices":  func() universe { return anything(3, 6) },
+	"any edge, more vertices": func() universe { return anything(6, 40) },
+	"any edge, many seeds":    func() universe { return anything(90, 10) },
+	"the document's edges":    func() universe { return landscape(6, 30) },
+	"many seeds, hot vertex":  func() universe { return landscape(100, 150) },
+}
+
+// After any sequence of additions, updates, deletions and replays the graph is the one that is built from the objects
+// that there are, and every answer is that of a plain search.
+func TestGraphIsAFunctionOfTheObjects(t *testing.T) {
+	const events = 1500
+	for name, make := range universes {
+		for seed := range uint64(2) {
+			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
+				t.Parallel()
+				u, r, g, m := make(), rand.New(rand.NewPCG(seed, 1)), New(), model{}
+				for i := range events {
+					e := u.event(r, m)
+					m.apply(e)
+					e.apply(g)
+					if i%7 == 0 {
+						e.apply(g) // told twice
+					}
+					if i%25 == 0 || len(u.vertices) < 10 {
+						u.check(t, g, m.snapshot())
+					}
+					if i%300 == 299 {
+						s := m.snapshot()
+						sameSnapshot(t, g.Snapshot(), s)
+						sameSnapshot(t, m.rebuilt().Snapshot(), s)
+						u.check(t, m.rebuilt(), s)
+						u.checkPaths(t, g, s)
+						onlyNeededDests(t, g)
+					}
+				}
+				empty(t, g, m)
+			})
+		}
+	}
+}
+
+// However the events of different objects are mixed, and however often old ones are told again before the last, the graph
+// is the same.
+func TestGraphDoesNotDependOnOrder(t *testing.T) {
+	const events = 1500
+	for name, make := range universes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u, r, m := make(), rand.New(rand.NewPCG(5, 1)), model{}
+			byOwner := map[Vertex][]event{}
+			for range events {
+				e := u.event(r, m)
+				m.apply(e)
+				byOwner[e.owner] = append(byOwner[e.owner], e)
+			}
+			want := m.snapshot()
+			for range 3 {
+				g := New()
+				for _, e := range mixed(r, byOwner) {
+					e.apply(g)
+				}
+				sameSnapshot(t, g.Snapshot(), want)
+				u.check(t, g, want)
+			}
+		})
+	}
+}
+
+// mixed keeps each owner's last event last, shuffles the others, and tells some again.
+func mixed(r *rand.Rand, byOwner map[Vertex][]event) (mixed []event) {
+	queues := [][]event{}
+	for _, v := range sortedOwners(byOwner) {
+		q := append([]event(nil), byOwner[v]...)
+		last := len(q) - 1
+		r.Shuffle(last, func(i, j int) { q[i], q[j] = q[j], q[i] })
+		q = append(q[:last:last], append(append([]event(nil), q[:r.IntN(last+1)]...), q[last], q[last])...)
+		queues = append(queues, q)
+	}
+	for len(queues) > 0 {
+		i := r.IntN(len(queues))
+		mixed = append(mixed, queues[i][0])
+		if queues[i] = queues[i][1:]; len(queues[i]) == 0 {
+			queues[i] = queues[len(queues)-1]
+			queues = queues[:len(queues)-1]
+		}
+	}
+	return mixed
+}
+
+func sortedOwners(byOwner map[Vertex][]event) []Vertex {
+	m := model{}
+	for v := range byOwner {
+		m[v] = nil
+	}
+	var sorted []Vertex
+	for _, v := range m.snapshot().Vertices {
+		sorted = append(sorted, v.Vertex)
+	}
+	return sorted
+}
+
+func sameSnapshot(t *testing.T, got, want Snapshot) {
+	t.Helper()
+	if len(got.Edges) == 0 && len(want.Edges) == 0 {
+		got.Edges, want.Edges = nil, nil
+	}
+	if len(got.Vertices) == 0 && len(want.Vertices) == 0 {
+		got.Vertices, want.Vertices = nil, nil
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("the graph is\n%v\nand should be\n%v", got, want)
+	}
+}
+
+// empty deletes all objects: nothing may stay.
+func empty(t *testing.T, g *Graph, m model) {
+	t.Helper()
+	for owner := range m {
+		g.Delete(owner)
+	}
+	if vertices, edges := g.Len(); vertices != 0 || edges != 0 {
+		t.Errorf("%d vertices and %d edges stay when all objects are gone", vertices, edges)
+	}
+	if len(g.namespaces) != 0 || len(g.freeDests) != len(g.dests)-1 {
+		t.Errorf("%d namespaces and %d destinations stay", len(g.namespaces), len(g.dests)-1-len(g.freeDests))
+	}
+	g.index.all(func(n *node) { t.Errorf("%s stays in the index", n.vertex()) })
+}
+
+// onlyNeededDests: a vertex that has lost its last backward edge is a destination no more.
+func onlyNeededDests(t *testing.T, g *Graph) {
+	t.Helper()
+	for _, d := range g.dests {
+		if d == nil || d.node.kind == KindSeed {
+			continue
+		}
+		back := uint32(0)
+		for id := d.node.firstOut; id != 0; id = g.edges.at(id).nextOut {
+			if backward(d.node, g.edges.at(id).to) {
+				back++
+			}
+		}
+		if back == 0 || back != d.back {
+			t.Errorf("%s is a destination with %d backward edges, and counts %d", d.node.vertex(), back, d.back)
+		}
+	}
+}

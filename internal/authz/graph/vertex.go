@@ -1,0 +1,159 @@
+package graph
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// Kind is the kind of object that a vertex stands for.
+type Kind uint8
+
+// The kinds of the graph. The zero Kind is no kind.
+const (
+	_ Kind = iota
+	KindSeed
+	KindShoot
+	KindNamespace
+	KindSecret
+	KindConfigMap
+	KindCloudProfile
+	KindNamespacedCloudProfile
+	KindSecretBinding
+	KindCredentialsBinding
+	KindExposureClass
+	KindWorkloadIdentity
+	KindInternalSecret
+	KindShootState
+	KindManagedSeed
+	KindGardenlet
+	KindBastion
+	KindBackupBucket
+	KindBackupEntry
+	KindControllerInstallation
+	KindControllerRegistration
+	KindControllerDeployment
+	KindProject
+	KindCertificateSigningRequest
+	KindServiceAccount
+	KindClusterRoleBinding
+	KindLease
+	kindCount
+)
+
+// kinds says each kind's name, and how far from the seeds it is: the edges of the document go from a lower to a higher
+// rank, except those that leave a Seed. Edges that do not are allowed, and cost more (reach.go).
+var kinds = [kindCount]struct {
+	name string
+	rank uint8
+}{
+	KindSecret:                    {"Secret", 0},
+	KindConfigMap:                 {"ConfigMap", 0},
+	KindInternalSecret:            {"InternalSecret", 0},
+	KindWorkloadIdentity:          {"WorkloadIdentity", 0},
+	KindProject:                   {"Project", 0},
+	KindNamespace:                 {"Namespace", 1},
+	KindCloudProfile:              {"CloudProfile", 1},
+	KindNamespacedCloudProfile:    {"NamespacedCloudProfile", 1},
+	KindSecretBinding:             {"SecretBinding", 1},
+	KindCredentialsBinding:        {"CredentialsBinding", 1},
+	KindExposureClass:             {"ExposureClass", 1},
+	KindShootState:                {"ShootState", 1},
+	KindGardenlet:                 {"Gardenlet", 1},
+	KindBastion:                   {"Bastion", 1},
+	KindBackupBucket:              {"BackupBucket", 1},
+	KindControllerRegistration:    {"ControllerRegistration", 1},
+	KindControllerDeployment:      {"ControllerDeployment", 1},
+	KindCertificateSigningRequest: {"CertificateSigningRequest", 1},
+	KindServiceAccount:            {"ServiceAccount", 1},
+	KindClusterRoleBinding:        {"ClusterRoleBinding", 1},
+	KindLease:                     {"Lease", 1},
+	KindManagedSeed:               {"ManagedSeed", 2},
+	KindBackupEntry:               {"BackupEntry", 2},
+	KindControllerInstallation:    {"ControllerInstallation", 2},
+	KindShoot:                     {"Shoot", 3},
+	KindSeed:                      {"Seed", 4},
+}
+
+// String returns the kind as the API writes it, for example "CloudProfile".
+func (k Kind) String() string {
+	if k == 0 || k >= kindCount {
+		return fmt.Sprintf("Kind(%d)", uint8(k))
+	}
+	return kinds[k].name
+}
+
+// ParseKind returns the kind with this name, in any case, and whether there is one.
+func ParseKind(name string) (Kind, bool) {
+	for kind := KindSeed; kind < kindCount; kind++ {
+		if strings.EqualFold(kinds[kind].name, name) {
+			return kind, true
+		}
+	}
+	return 0, false
+}
+
+// Kinds returns all kinds.
+func Kinds() []Kind {
+	all := make([]Kind, 0, kindCount-1)
+	for kind := KindSeed; kind < kindCount; kind++ {
+		all = append(all, kind)
+	}
+	return all
+}
+
+// MarshalText makes JSON say the kind's name.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (k *Kind) UnmarshalText(text []byte) error {
+	kind, ok := ParseKind(string(text))
+	if !ok {
+		return fmt.Errorf("%q is no kind of the resource dependency graph", text)
+	}
+	*k = kind
+	return nil
+}
+
+// rank is the place of a kind on the way to the seeds; unknown kinds are the farthest.
+func (k Kind) rank() uint8 {
+	if k >= kindCount {
+		return 0
+	}
+	return kinds[k].rank
+}
+
+// Vertex names an object. Namespace is empty for what is cluster-scoped, so also for a Namespace.
+type Vertex struct {
+	Kind      Kind   `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// String returns for example "Shoot garden-dev/a" or "Seed local".
+func (v Vertex) String() string {
+	if v.Namespace == "" {
+		return v.Kind.String() + " " + v.Name
+	}
+	return v.Kind.String() + " " + v.Namespace + "/" + v.Name
+}
+
+// Compare orders vertices by kind (by name), namespace and name.
+func (v Vertex) Compare(w Vertex) int {
+	if v.Kind != w.Kind {
+		return cmp.Or(cmp.Compare(v.Kind.String(), w.Kind.String()), cmp.Compare(v.Kind, w.Kind))
+	}
+	return cmp.Or(cmp.Compare(v.Namespace, w.Namespace), cmp.Compare(v.Name, w.Name))
+}
+
+// Edge says that whoever may have To may have From: it points toward the seed.
+type Edge struct {
+	From Vertex `json:"from"`
+	To   Vertex `json:"to"`
+}
+
+// String returns for example "CloudProfile local → Shoot garden-dev/a".
+func (e Edge) String() string { return e.From.String() + " → " + e.To.String() }
+
+// Compare orders edges by From, then To.
+func (e Edge) Compare(f Edge) int { return cmp.Or(e.From.Compare(f.From), e.To.Compare(f.To)) }

@@ -1,0 +1,203 @@
+package restriction
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
+)
+
+// own wants that one of the seeds is that of who asks.
+func (r *request) own(seeds ...*string) error {
+	if slices.ContainsFunc(seeds, r.isOwn) {
+		return nil
+	}
+	return forbidden("%s", foreign(r.seed))
+}
+
+func (r *request) isOwn(seed *string) bool { return seed != nil && *seed == r.seed }
+
+func (r *request) seedNamespace() string { return seedidentity.NamespacePrefix + r.seed }
+
+func createBackupBucket(ctx context.Context, r *request) error {
+	spec := &r.obj.(*corev1beta1.BackupBucket).Spec
+	if err := r.own(spec.SeedName); err != nil {
+		return err
+	}
+	return r.mayBring(ctx, bucketReferences(spec))
+}
+
+const sourcePrefix = constants.BackupSourcePrefix + "-"
+
+func createBackupEntry(ctx context.Context, r *request) error {
+	entry := r.obj.(*corev1beta1.BackupEntry)
+	if err := r.own(entry.Spec.SeedName); err != nil {
+		return err
+	}
+	if original, isSource := strings.CutPrefix(r.name, sourcePrefix); isSource {
+		return r.createSourceBackupEntry(ctx, entry, original)
+	}
+	return r.ownBucket(ctx, entry.Spec.BucketName)
+}
+
+func (r *request) ownBucket(ctx context.Context, name string) error {
+	bucket, err := r.bucket(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !r.isOwn(bucket.Spec.SeedName) {
+		return forbidden("%s: its BackupBucket %s does not", foreign(r.seed), name)
+	}
+	return nil
+}
+
+// createSourceBackupEntry is about the entry through which a shoot's backups are copied from the bucket of the seed that
+// it leaves. That bucket is another seed's, so it is allowed while the shoot is restored only, and to nothing but what
+// the original entry refers to. The gardenlet makes the original its own afterwards.
+func (r *request) createSourceBackupEntry(ctx context.Context, entry *corev1beta1.BackupEntry, originalName string) error {
+	shoot, err := r.shoot(ctx, r.namespace, owningShoot(entry))
+	if err != nil {
+		return err
+	}
+	if err := r.own(shoot.Spec.SeedName); err != nil {
+		return err
+	}
+	last := shoot.Status.LastOperation
+	if last == nil || last.Type != corev1beta1.LastOperationTypeRestore || last.State != corev1beta1.LastOperationStateProcessing {
+		return forbidden("a source BackupEntry can be created only while its shoot is restored; shoot %s/%s is not", r.namespace, shoot.Name)
+	}
+	original := &corev1beta1.BackupEntry{}
+	if err := r.get(ctx, backupEntries.resource, r.namespace, originalName, original); err != nil {
+		return err
+	}
+	if !apiequality.Semantic.DeepEqual(entry.Spec, original.Spec) {
+		return forbidden("a source BackupEntry must have the same specification as the original one, %s/%s", r.namespace, originalName)
+	}
+	return nil
+}
+
+// owningShoot is the name of the shoot that owns an object of its namespace, the first if there are several, as in the
+// dependency graph; "" if there is none.
+func owningShoot(obj metav1.Object) string {
+	for _, owner := range obj.GetOwnerReferences() {
+		if group, _, _ := strings.Cut(owner.APIVersion, "/"); owner.Kind == "Shoot" && group == corev1beta1.GroupName {
+			return owner.Name
+		}
+	}
+	return ""
+}
+
+func createBastion(_ context.Context, r *request) error {
+	return r.own(r.obj.(*operationsv1alpha1.Bastion).Spec.SeedName)
+}
+
+func createGardenlet(ctx context.Context, r *request) error {
+	if err := r.ownGardenlet(); err != nil {
+		return err
+	}
+	refs, err := gardenletReferences(r.obj.(*seedmanagementv1alpha1.Gardenlet))
+	if err != nil {
+		return err
+	}
+	return r.mayBring(ctx, refs)
+}
+
+func (r *request) ownGardenlet() error {
+	if r.namespace != constants.GardenNamespace {
+		return forbidden("%s: Gardenlets are in the namespace %s", foreign(r.seed), constants.GardenNamespace)
+	}
+	return r.own(&r.name)
+}
+
+func createLease(_ context.Context, r *request) error {
+	switch {
+	case r.extension:
+		if r.namespace == r.seedNamespace() {
+			return nil
+		}
+	case r.name == leaderElectionLease:
+		return nil
+	case r.namespace == corev1beta1.GardenerSeedLeaseNamespace:
+		return r.own(&r.name)
+	}
+	return forbidden("%s", foreign(r.seed))
+}
+
+// leaderElectionLease is the Lease by which the replicas of a gardenlet find out which one works.
+const leaderElectionLease = "gardenlet-leader-election"
+
+func createSeed(ctx context.Context, r *request) error {
+	if err := r.own(&r.name); err != nil {
+		return err
+	}
+	return r.mayBring(ctx, seedReferences(&r.obj.(*corev1beta1.Seed).Spec))
+}
+
+func createShootState(ctx context.Context, r *request) error {
+	shoot, err := r.shoot(ctx, r.namespace, r.name)
+	if err != nil {
+		return err
+	}
+	return r.own(shoot.Spec.SeedName, shoot.Status.SeedName)
+}
+
+// deleteBackupBucket is for the one that the seed's gardenlet makes for it, which is named after the Seed's UID.
+func deleteBackupBucket(ctx context.Context, r *request) error {
+	seed := &corev1beta1.Seed{}
+	if err := r.get(ctx, seeds.resource, "", r.seed, seed); err != nil {
+		return err
+	}
+	if string(seed.UID) != r.name {
+		return forbidden("%s: its BackupBucket is named %q, after its UID", foreign(r.seed), seed.UID)
+	}
+	return nil
+}
+
+// deleteSeed is also for the gardenlet that made another one's cluster a seed, once somebody else wants that undone:
+// gardenlets cannot delete ManagedSeeds.
+func deleteSeed(ctx context.Context, r *request) error {
+	refused := r.own(&r.name)
+	if refused == nil {
+		return nil
+	}
+	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
+	found, err := r.find(ctx, managedSeeds.resource, constants.GardenNamespace, r.name, managedSeed)
+	managedSeed.Namespace = constants.GardenNamespace
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return refused
+	}
+	if err := r.ownManagedSeed(ctx, managedSeed); err != nil {
+		return err
+	}
+	if managedSeed.DeletionTimestamp == nil {
+		return forbidden("the Seed can be deleted only while its ManagedSeed %s/%s is", constants.GardenNamespace, r.name)
+	}
+	return nil
+}
+
+// ownManagedSeed wants the ManagedSeed of a shoot on the seed. Only in the namespace garden does a ManagedSeed stand for
+// the Seed of its name.
+func (r *request) ownManagedSeed(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed) error {
+	if managedSeed.Namespace != constants.GardenNamespace {
+		return forbidden("%s: ManagedSeeds are in the namespace %s", foreign(r.seed), constants.GardenNamespace)
+	}
+	if managedSeed.Spec.Shoot == nil {
+		return forbidden("%s: ManagedSeed %s/%s names no shoot", foreign(r.seed), managedSeed.Namespace, managedSeed.Name)
+	}
+	shoot, err := r.shoot(ctx, managedSeed.Namespace, managedSeed.Spec.Shoot.Name)
+	if err != nil {
+		return err
+	}
+	return r.own(shoot.Spec.SeedName)
+}

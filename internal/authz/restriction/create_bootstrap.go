@@ -1,0 +1,219 @@
+package restriction
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"slices"
+	"strings"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
+)
+
+// How Gardener names what a gardenlet that is not bootstrapped yet gets from the gardenlet that deploys it.
+const (
+	bootstrapperRole          = "gardener.cloud:system:seed-bootstrapper"
+	bootstrapBindingPrefix    = bootstrapperRole + ":"
+	bootstrapAccountPrefix    = "gardenlet-bootstrap-"
+	tokenDescriptionPrefix    = "A bootstrap token for the Gardenlet for "
+	tokenDescriptionSuffix    = "."
+	managedSeedInDescription  = "seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource "
+	gardenletInDescription    = "seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource "
+	certificateRequestPEMType = "CERTIFICATE REQUEST"
+)
+
+var seedClientUsages = []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
+
+func createCertificateSigningRequest(_ context.Context, r *request) error {
+	if r.extension {
+		return forbidden("extensions must not create CertificateSigningRequests")
+	}
+	csr := r.obj.(*certificatesv1.CertificateSigningRequest)
+	block, rest := pem.Decode(csr.Spec.Request)
+	if block == nil || block.Type != certificateRequestPEMType || len(strings.TrimSpace(string(rest))) > 0 {
+		return badRequest("spec.request must be one PEM block %s", certificateRequestPEMType)
+	}
+	wanted, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return badRequest("spec.request: %v", err)
+	}
+	seed, why := seedOfRequest(wanted, csr.Spec.Usages)
+	if why != "" {
+		return forbidden("only certificates for seeds can be asked for: %s", why)
+	}
+	return r.own(&seed)
+}
+
+// seedOfRequest is the seed for which a client certificate is asked for, or why it is for none.
+func seedOfRequest(wanted *x509.CertificateRequest, usages []certificatesv1.KeyUsage) (seed, why string) {
+	seed, named := strings.CutPrefix(wanted.Subject.CommonName, constants.SeedUserNamePrefix)
+	switch {
+	case !slices.Equal(wanted.Subject.Organization, []string{constants.SeedsGroup}):
+		return "", "the organization must be " + constants.SeedsGroup
+	case !named || seed == "":
+		return "", "the common name must be " + constants.SeedUserNamePrefix + " and the seed's name"
+	case len(wanted.DNSNames)+len(wanted.EmailAddresses)+len(wanted.IPAddresses)+len(wanted.URIs) > 0:
+		return "", "there must be no subject alternative names"
+	case !sameUsages(usages, seedClientUsages):
+		return "", "the usages must be key encipherment, digital signature, client auth"
+	}
+	return seed, ""
+}
+
+func sameUsages(got, want []certificatesv1.KeyUsage) bool {
+	in := func(all []certificatesv1.KeyUsage) func(certificatesv1.KeyUsage) bool {
+		return func(usage certificatesv1.KeyUsage) bool { return !slices.Contains(all, usage) }
+	}
+	return !slices.ContainsFunc(got, in(want)) && !slices.ContainsFunc(want, in(got))
+}
+
+func createClusterRoleBinding(ctx context.Context, r *request) error {
+	if r.extension {
+		return forbidden("extensions must not create ClusterRoleBindings")
+	}
+	rest, ok := strings.CutPrefix(r.name, bootstrapBindingPrefix)
+	namespace, account, _ := strings.Cut(rest, ":")
+	name, isBootstrapAccount := strings.CutPrefix(account, bootstrapAccountPrefix)
+	if !ok || !isBootstrapAccount || namespace == "" || name == "" {
+		return forbidden("%s: its name is not %s<namespace>:%s<ManagedSeed>", foreign(r.seed), bootstrapBindingPrefix, bootstrapAccountPrefix)
+	}
+	binding := r.obj.(*rbacv1.ClusterRoleBinding)
+	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstrapperRole}); binding.RoleRef != want {
+		return forbidden("the binding must be to the ClusterRole %s", bootstrapperRole)
+	}
+	// Bound to somebody else, the role would let him ask for a certificate as any seed.
+	for _, subject := range binding.Subjects {
+		if subject != (rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}) {
+			return forbidden("the binding must be of the ServiceAccount %s/%s only, not of %s %s", namespace, account, subject.Kind, key(subject.Namespace, subject.Name))
+		}
+	}
+	return r.managedSeedToBootstrap(ctx, namespace, name)
+}
+
+func createServiceAccount(ctx context.Context, r *request) error {
+	if r.extension {
+		return forbidden("extensions must not create ServiceAccounts")
+	}
+	if r.namespace == r.seedNamespace() {
+		return nil
+	}
+	name, ok := strings.CutPrefix(r.name, bootstrapAccountPrefix)
+	if !ok {
+		return forbidden("%s", foreign(r.seed))
+	}
+	if err := r.addsNoSecrets(&corev1.ServiceAccount{}, r.obj.(*corev1.ServiceAccount)); err != nil {
+		return err
+	}
+	return r.managedSeedToBootstrap(ctx, r.namespace, name)
+}
+
+func (r *request) createBootstrapToken(ctx context.Context, secret *corev1.Secret) error {
+	data := func(key string) string {
+		if value, ok := secret.StringData[key]; ok {
+			return value
+		}
+		return string(secret.Data[key])
+	}
+	if secret.Type != corev1.SecretTypeBootstrapToken {
+		return forbidden("the type must be %s", corev1.SecretTypeBootstrapToken)
+	}
+	for _, usage := range []string{bootstraptokenapi.BootstrapTokenUsageAuthentication, bootstraptokenapi.BootstrapTokenUsageSigningKey} {
+		if data(usage) != "true" {
+			return forbidden("%s must be true", usage)
+		}
+	}
+	_, inData := secret.Data[bootstraptokenapi.BootstrapTokenExtraGroupsKey]
+	_, inText := secret.StringData[bootstraptokenapi.BootstrapTokenExtraGroupsKey]
+	if inData || inText {
+		return forbidden("%s must not be set", bootstraptokenapi.BootstrapTokenExtraGroupsKey)
+	}
+	kind, namespace, name := describedBy(data(bootstraptokenapi.BootstrapTokenDescriptionKey))
+	if want := tokenName(namespace, name); kind != "" && r.name != want {
+		// Under another's name, its gardenlet would take the token for its own.
+		return forbidden("%s: the Secret with a bootstrap token for %s/%s must be named %s", foreign(r.seed), namespace, name, want)
+	}
+	switch kind {
+	case managedSeedInDescription:
+		return r.managedSeedToBootstrap(ctx, namespace, name)
+	case gardenletInDescription:
+		return r.gardenletToBootstrap(ctx, namespace, name)
+	}
+	return forbidden("%s: %s must say for which ManagedSeed or Gardenlet the token is", foreign(r.seed), bootstraptokenapi.BootstrapTokenDescriptionKey)
+}
+
+// tokenName is how gardenlets name the Secret with the bootstrap token for a ManagedSeed or Gardenlet.
+func tokenName(namespace, name string) string {
+	sum := sha256.Sum256([]byte(namespace + "--" + name))
+	return bootstraptokenapi.BootstrapTokenSecretPrefix + hex.EncodeToString(sum[:])[:6]
+}
+
+// describedBy takes a bootstrap token's description apart. It wants it to be exactly as gardenlets write it, so that no
+// two readers can take it for different objects.
+func describedBy(description string) (kind, namespace, name string) {
+	description, ok := strings.CutPrefix(description, tokenDescriptionPrefix)
+	if !ok {
+		return "", "", ""
+	}
+	for _, kind := range []string{managedSeedInDescription, gardenletInDescription} {
+		of, ok := strings.CutPrefix(description, kind)
+		if !ok {
+			continue
+		}
+		of, ended := strings.CutSuffix(of, tokenDescriptionSuffix)
+		namespace, name, both := strings.Cut(of, "/")
+		if ended && both && namespace != "" && name != "" && !strings.Contains(name, "/") {
+			return kind, namespace, name
+		}
+	}
+	return "", "", ""
+}
+
+// managedSeedToBootstrap wants a ManagedSeed of the seed's own whose gardenlet has no valid client certificate.
+func (r *request) managedSeedToBootstrap(ctx context.Context, namespace, name string) error {
+	managedSeed, err := r.managedSeed(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	managedSeed.Namespace, managedSeed.Name = namespace, name
+	if err := r.ownManagedSeed(ctx, managedSeed); err != nil {
+		return err
+	}
+	return r.notBootstrapped(ctx, managedSeed, name)
+}
+
+func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name string) error {
+	if namespace != constants.GardenNamespace || name != r.seed {
+		return forbidden("Gardenlet %s/%s does not belong to seed %q", namespace, name, r.seed)
+	}
+	gardenlet := &seedmanagementv1alpha1.Gardenlet{}
+	if err := r.get(ctx, gardenlets.resource, namespace, name, gardenlet); err != nil {
+		return err
+	}
+	return r.notBootstrapped(ctx, gardenlet, name)
+}
+
+// notBootstrapped wants that the Seed which comes of an object does not exist, or that its gardenlet's certificate has
+// expired, or that somebody asked for a new one.
+func (r *request) notBootstrapped(ctx context.Context, of metav1.Object, name string) error {
+	if of.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationRenewKubeconfig {
+		return nil
+	}
+	seed := &corev1beta1.Seed{}
+	found, err := r.find(ctx, seeds.resource, "", name, seed)
+	if err != nil || !found {
+		return err
+	}
+	if expires := seed.Status.ClientCertificateExpirationTimestamp; expires != nil && expires.Time.Before(r.clock.Now()) {
+		return nil
+	}
+	return forbidden("seed %q is bootstrapped already: annotate its ManagedSeed or Gardenlet with %s=%s to have that done again", name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
+}

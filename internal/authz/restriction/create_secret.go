@@ -1,0 +1,130 @@
+package restriction
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
+)
+
+// What the gardenlet keeps in a project for a shoot is named <shoot>.<suffix>. The longer of two suffixes that end alike
+// comes first.
+var (
+	shootSecretSuffixes         = []string{".ca-cluster", ".ssh-keypair.old", ".ssh-keypair", ".monitoring"}
+	shootInternalSecretSuffixes = []string{".ca-client"}
+	shootConfigMapSuffixes      = []string{".ca-cluster", ".ca-kubelet"}
+)
+
+// ofShoot is the shoot that an object of such a name is kept for.
+func ofShoot(name string, suffixes []string) (shoot string, ok bool) {
+	for _, suffix := range suffixes {
+		if shoot, ok := strings.CutSuffix(name, suffix); ok && shoot != "" {
+			return shoot, true
+		}
+	}
+	return "", false
+}
+
+func (r *request) keptForOwnShoot(ctx context.Context, suffixes []string) error {
+	name, ok := ofShoot(r.name, suffixes)
+	if !ok {
+		return forbidden("%s: its name is not that of a shoot with one of the suffixes %s", foreign(r.seed), strings.Join(suffixes, ", "))
+	}
+	return r.ownShoot(ctx, r.namespace, name)
+}
+
+func (r *request) ownShoot(ctx context.Context, namespace, name string) error {
+	shoot, err := r.shoot(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	if !r.isOwn(shoot.Spec.SeedName) {
+		return forbidden("%s: shoot %s/%s is not on it", foreign(r.seed), namespace, name)
+	}
+	return nil
+}
+
+func createConfigMap(ctx context.Context, r *request) error {
+	return r.keptForOwnShoot(ctx, shootConfigMapSuffixes)
+}
+
+func createInternalSecret(ctx context.Context, r *request) error {
+	return r.keptForOwnShoot(ctx, shootInternalSecretSuffixes)
+}
+
+func createSecret(ctx context.Context, r *request) error {
+	secret := r.obj.(*corev1.Secret)
+	if secret.Type == corev1.SecretTypeServiceAccountToken {
+		// The token of whatever ServiceAccount it names would be written into it: somebody else's identity.
+		return forbidden("gardenlets and extensions must not make Secrets of type %s", secret.Type)
+	}
+	inSystem := r.namespace == metav1.NamespaceSystem
+	if inSystem && strings.HasPrefix(r.name, bootstraptokenapi.BootstrapTokenSecretPrefix) {
+		return r.createBootstrapToken(ctx, secret)
+	}
+	if secret.Type == corev1.SecretTypeBootstrapToken {
+		return forbidden("a Secret of type %s must be named %s… in %s", secret.Type, bootstraptokenapi.BootstrapTokenSecretPrefix, metav1.NamespaceSystem)
+	}
+	if r.namespace == corev1beta1.GardenerShootIssuerNamespace {
+		return r.createIssuerSecret(ctx, secret)
+	}
+	if bucket, ok := strings.CutPrefix(r.name, constants.SecretPrefixGeneratedBackupBucket); ok && r.namespace == constants.GardenNamespace {
+		return r.ownBucket(ctx, bucket)
+	}
+	if _, ok := ofShoot(r.name, shootSecretSuffixes); ok {
+		return r.keptForOwnShoot(ctx, shootSecretSuffixes)
+	}
+	return r.managedSeedBackupSecret(ctx)
+}
+
+// createIssuerSecret is about the Secret with the public keys of a shoot's service account issuer. It is served under the
+// shoot's UID, which ends its name: a Secret with another shoot's UID would forge that shoot's identities.
+func (r *request) createIssuerSecret(ctx context.Context, secret *corev1.Secret) error {
+	if got, want := secret.Labels[constants.LabelDiscoveryPublic], constants.LabelPublicKeysServiceAccount; got != want {
+		return forbidden("the label %s must be %q", constants.LabelDiscoveryPublic, want)
+	}
+	namespace, name := secret.Labels[constants.LabelShootNamespace], secret.Labels[constants.LabelShootName]
+	if namespace == "" || name == "" {
+		return forbidden("the labels %s and %s must name a shoot on seed %q", constants.LabelShootNamespace, constants.LabelShootName, r.seed)
+	}
+	if err := r.ownShoot(ctx, namespace, name); err != nil {
+		return err
+	}
+	shoot, err := r.shoot(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	if uid := string(shoot.UID); uid == "" || !strings.HasSuffix(r.name, "--"+uid) {
+		return forbidden("%s: the name must end with --%s, the UID of shoot %s/%s", foreign(r.seed), uid, namespace, name)
+	}
+	return nil
+}
+
+// managedSeedBackupSecret wants a Secret to be the one with the backup credentials in the seed template of a ManagedSeed
+// that the gardenlet is responsible for.
+func (r *request) managedSeedBackupSecret(ctx context.Context) error {
+	list := &seedmanagementv1alpha1.ManagedSeedList{}
+	if err := r.list(ctx, managedSeeds.resource, constants.GardenNamespace, list); err != nil {
+		return err
+	}
+	wanted := reference{kind: "Secret", namespace: r.namespace, name: r.name, use: backup}
+	for i := range list.Items {
+		managedSeed := &list.Items[i]
+		refs, err := managedSeedReferences(managedSeed)
+		if err != nil || !slices.Contains(refs, wanted) {
+			continue // another one's broken template is nothing to who asks
+		}
+		if err := r.ownManagedSeed(ctx, managedSeed); err == nil {
+			return nil
+		} else if !isRefusal(err) {
+			return err
+		}
+	}
+	return forbidden("%s", foreign(r.seed))
+}

@@ -1,0 +1,473 @@
+package restriction
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// bodies of the objects that the table is about.
+
+func bucket(seed string, change ...func(*corev1beta1.BackupBucket)) object {
+	return named("", "new", append([]func(*corev1beta1.BackupBucket){func(b *corev1beta1.BackupBucket) {
+		b.Spec.SeedName, b.Spec.CredentialsRef = ptr.To(seed), secretRef("garden", "backup-"+seed)
+	}}, change...)...)
+}
+
+func from(namespace, name string) func(*corev1beta1.BackupBucket) {
+	return func(b *corev1beta1.BackupBucket) { b.Spec.CredentialsRef = secretRef(namespace, name) }
+}
+
+func bastion(seed string) object {
+	return named("garden-dev", "b", func(b *operationsv1alpha1.Bastion) { b.Spec.SeedName = ptr.To(seed) })
+}
+
+func configMap(namespace, name string) object { return named[corev1.ConfigMap](namespace, name) }
+
+func secret(namespace, name string, change ...func(*corev1.Secret)) object {
+	return named(namespace, name, change...)
+}
+
+func typed(t corev1.SecretType) func(*corev1.Secret) { return func(s *corev1.Secret) { s.Type = t } }
+
+func issuer(namespace, shoot string) func(*corev1.Secret) {
+	return func(s *corev1.Secret) {
+		s.Labels = map[string]string{constants.LabelDiscoveryPublic: "serviceaccount", constants.LabelShootNamespace: namespace, constants.LabelShootName: shoot}
+	}
+}
+
+func without(label string) func(*corev1.Secret) {
+	return func(s *corev1.Secret) { delete(s.Labels, label) }
+}
+
+func token(description string, change ...func(*corev1.Secret)) object {
+	_, namespace, name := describedBy(description)
+	return secret("kube-system", tokenName(namespace, name), append([]func(*corev1.Secret){func(s *corev1.Secret) {
+		s.Type = corev1.SecretTypeBootstrapToken
+		s.Data = map[string][]byte{"usage-bootstrap-authentication": []byte("true"), "usage-bootstrap-signing": []byte("true"), "description": []byte(description)}
+	}}, change...)...)
+}
+
+func data(key, value string) func(*corev1.Secret) {
+	return func(s *corev1.Secret) { s.Data[key] = []byte(value) }
+}
+
+const (
+	forManagedSeed = "A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource "
+	forGardenlet   = "A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource "
+)
+
+func account(namespace, name string, change ...func(*corev1.ServiceAccount)) object {
+	return named(namespace, name, change...)
+}
+
+func binding(name string, change ...func(*rbacv1.ClusterRoleBinding)) object {
+	return named("", "gardener.cloud:system:seed-bootstrapper:"+name, append([]func(*rbacv1.ClusterRoleBinding){func(b *rbacv1.ClusterRoleBinding) {
+		b.RoleRef = rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "gardener.cloud:system:seed-bootstrapper"}
+		namespace, account, _ := strings.Cut(name, ":")
+		b.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account}}
+	}}, change...)...)
+}
+
+func lease(namespace, name string) object { return named[coordinationv1.Lease](namespace, name) }
+
+func newSeed(name string, change ...func(*corev1beta1.SeedSpec)) object {
+	return named("", name, func(s *corev1beta1.Seed) {
+		for _, c := range change {
+			c(&s.Spec)
+		}
+	})
+}
+
+func backupFrom(namespace, name string) func(*corev1beta1.SeedSpec) {
+	return func(s *corev1beta1.SeedSpec) {
+		s.Backup = &corev1beta1.Backup{CredentialsRef: secretRef(namespace, name)}
+	}
+}
+
+func dnsFrom(namespace, name string) func(*corev1beta1.SeedSpec) {
+	return func(s *corev1beta1.SeedSpec) {
+		s.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{CredentialsRef: *secretRef(namespace, name)}
+	}
+}
+
+var csrKey = func() *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}()
+
+func csr(commonName string, change ...func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec)) object {
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName, Organization: []string{"gardener.cloud:system:seeds"}}}
+	spec := certificatesv1.CertificateSigningRequestSpec{
+		SignerName: certificatesv1.KubeAPIServerClientSignerName,
+		Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
+	}
+	for _, c := range change {
+		c(template, &spec)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, csrKey)
+	if err != nil {
+		panic(err)
+	}
+	spec.Request = append(spec.Request, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})...)
+	return named("", "csr", func(c *certificatesv1.CertificateSigningRequest) { c.Spec = spec })
+}
+
+type (
+	x509CSR = x509.CertificateRequest
+	csrSpec = certificatesv1.CertificateSigningRequestSpec
+)
+
+// TestCreate is the table of CREATE. The objects are seed a's, if they are anybody's; the four columns are what the
+// gardenlet of a, the gardenlet of b, an extension on a, and somebody else are told. why is in the answer of a's gardenlet.
+func TestCreate(t *testing.T) {
+	noReason := ""
+	belongs := `object does not belong to seed "a"`
+	for _, test := range []struct {
+		name                            string
+		resource                        resourceRule
+		obj                             object
+		gardenlet, other, extension, no int32
+		why                             string
+	}{
+		// BackupBucket: spec.seedName is its seed
+		{"own", backupBuckets, bucket("a"), allow, refuse, allow, allow, noReason},
+		{"another seed's", backupBuckets, bucket("b"), refuse, allow, refuse, allow, belongs},
+		{"no seed", backupBuckets, named[corev1beta1.BackupBucket]("", "new"), refuse, refuse, refuse, allow, belongs},
+		{"own, credentials that nobody has", backupBuckets, bucket("a", from("garden", "new")), allow, refuse, allow, allow, noReason},
+		{"own, credentials of Seed b", backupBuckets, bucket("a", from("garden", "backup-b")), refuse, refuse, refuse, allow, "Seed b"},
+		{"own, credentials of a ManagedSeed", backupBuckets, bucket("a", from("garden", "backup-of-b")), refuse, refuse, refuse, allow, "ManagedSeed of-b"},
+		{"own, credentials of a Gardenlet", backupBuckets, bucket("a", from("garden", "backup-d")), refuse, refuse, refuse, allow, "Gardenlet d"},
+		{"own, credentials of another BackupBucket", backupBuckets, bucket("a", from("garden", "backup-old")), refuse, refuse, refuse, allow, "BackupBucket old"},
+		{"own, secret generated for another BackupBucket", backupBuckets, bucket("a", from("garden", "old")), refuse, refuse, refuse, allow, "BackupBucket old"},
+		{"own, a project's secret", backupBuckets, bucket("a", from("garden-dev", "credentials")), refuse, refuse, refuse, allow, "not in the namespace garden"},
+		{"own, a shoot's secret", backupBuckets, bucket("a", from("garden", "on-b.ssh-keypair")), refuse, refuse, refuse, allow, "Shoot garden/on-b"},
+		{"own, infrastructure credentials", backupBuckets, bucket("a", from("garden", "infra")), refuse, refuse, refuse, allow, "SecretBinding garden/infra"},
+		{"own, infrastructure credentials by CredentialsBinding", backupBuckets, bucket("a", from("garden", "infra2")), refuse, refuse, refuse, allow, "CredentialsBinding garden/infra2"},
+		{"own, a generated secret", backupBuckets, bucket("a", from("garden", "generated-bucket-uid-seed-b")), refuse, refuse, refuse, allow, "generated for BackupBucket"},
+		{"own, the landscape's secret", backupBuckets, bucket("a", from("garden", "landscape")), refuse, refuse, refuse, allow, "gardener.cloud/role=alerting"},
+		{"own, a ServiceAccount's token", backupBuckets, bucket("a", from("garden", "sa-token")), refuse, refuse, refuse, allow, "ServiceAccount's token"},
+
+		// BackupEntry: spec.seedName is its seed and the BackupBucket's is too
+		{"own, own bucket", backupEntries, entry("e", "a", "uid-seed-a", "on-a"), allow, refuse, allow, allow, noReason},
+		{"own, bucket of b", backupEntries, entry("e", "a", "uid-seed-b", "on-a"), refuse, refuse, refuse, allow, "BackupBucket uid-seed-b"},
+		{"own, no such bucket", backupEntries, entry("e", "a", "none", "on-a"), refuse, refuse, refuse, allow, "there is no backupbuckets none"},
+		{"own, no bucket", backupEntries, entry("e", "a", "", "on-a"), refuse, refuse, refuse, allow, "no backupbuckets is named"},
+		{"another seed's, own bucket", backupEntries, entry("e", "b", "uid-seed-a", "on-b"), refuse, refuse, refuse, allow, belongs},
+		{"another seed's, its bucket", backupEntries, entry("e", "b", "uid-seed-b", "on-b"), refuse, allow, refuse, allow, belongs},
+		{"no seed", backupEntries, named[corev1beta1.BackupEntry]("garden-dev", "e"), refuse, refuse, refuse, allow, belongs},
+		// a source entry: while the owning shoot is restored, with the original's specification
+		{"source while restoring", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored"), allow, refuse, allow, allow, noReason},
+		{"source while not restoring", backupEntries, entry("source-idle--1", "a", "uid-seed-b", "on-a"), refuse, refuse, refuse, allow, "only while its shoot is restored"},
+		{"source of another specification", backupEntries, entry("source-restored--1", "a", "uid-seed-c", "restored"), refuse, refuse, refuse, allow, "same specification"},
+		{"source without original", backupEntries, entry("source-none--1", "a", "uid-seed-b", "restored"), refuse, refuse, refuse, allow, "there is no backupentries garden-dev/none--1"},
+		{"source without owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", ""), refuse, refuse, refuse, allow, "no shoots is named"},
+		{"source with another API's Shoot as owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored", func(e *corev1beta1.BackupEntry) { e.OwnerReferences[0].APIVersion = "v1" }), refuse, refuse, refuse, allow, "no shoots is named"},
+		{"source with another seed's shoot as owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored-on-b"), refuse, refuse, refuse, allow, belongs},
+
+		// Bastion: spec.seedName is its seed
+		{"own", bastions, bastion("a"), allow, refuse, allow, allow, noReason},
+		{"another seed's", bastions, bastion("b"), refuse, allow, refuse, allow, belongs},
+		{"no seed", bastions, named[operationsv1alpha1.Bastion]("garden-dev", "b"), refuse, refuse, refuse, allow, belongs},
+
+		// CertificateSigningRequest: a seed client certificate for its own seed; extension: never
+		{"own", certificateRequests, csr("gardener.cloud:system:seed:a"), allow, refuse, refuse, allow, noReason},
+		{"another seed's", certificateRequests, csr("gardener.cloud:system:seed:b"), refuse, allow, refuse, allow, belongs},
+		{"no seed's name", certificateRequests, csr("gardener.cloud:system:seed:"), refuse, refuse, refuse, allow, "common name"},
+		{"a user's", certificateRequests, csr("admin"), refuse, refuse, refuse, allow, "common name"},
+		{"other organization", certificateRequests, csr("gardener.cloud:system:seed:a", func(c *x509CSR, _ *csrSpec) { c.Subject.Organization = []string{"system:masters"} }), refuse, refuse, refuse, allow, "organization"},
+		{"second organization", certificateRequests, csr("gardener.cloud:system:seed:a", func(c *x509CSR, _ *csrSpec) {
+			c.Subject.Organization = []string{"gardener.cloud:system:seeds", "system:masters"}
+		}), refuse, refuse, refuse, allow, "organization"},
+		{"DNS name", certificateRequests, csr("gardener.cloud:system:seed:a", func(c *x509CSR, _ *csrSpec) { c.DNSNames = []string{"x"} }), refuse, refuse, refuse, allow, "alternative names"},
+		{"IP address", certificateRequests, csr("gardener.cloud:system:seed:a", func(c *x509CSR, _ *csrSpec) { c.IPAddresses = []net.IP{{1, 1, 1, 1}} }), refuse, refuse, refuse, allow, "alternative names"},
+		{"email address", certificateRequests, csr("gardener.cloud:system:seed:a", func(c *x509CSR, _ *csrSpec) { c.EmailAddresses = []string{"a@b"} }), refuse, refuse, refuse, allow, "alternative names"},
+		{"more usages", certificateRequests, csr("gardener.cloud:system:seed:a", func(_ *x509CSR, s *csrSpec) { s.Usages = append(s.Usages, certificatesv1.UsageServerAuth) }), refuse, refuse, refuse, allow, "usages"},
+		{"fewer usages", certificateRequests, csr("gardener.cloud:system:seed:a", func(_ *x509CSR, s *csrSpec) { s.Usages = s.Usages[1:] }), refuse, refuse, refuse, allow, "usages"},
+		{"not PEM", certificateRequests, named("", "csr", func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Request = []byte("x") }), malformed, malformed, refuse, allow, "PEM"},
+		{"not a request", certificateRequests, named("", "csr", func(c *certificatesv1.CertificateSigningRequest) {
+			c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")})
+		}), malformed, malformed, refuse, allow, "spec.request"},
+		{"two requests", certificateRequests, csr("gardener.cloud:system:seed:a", func(_ *x509CSR, s *csrSpec) {
+			s.Request = csr("gardener.cloud:system:seed:a").(*certificatesv1.CertificateSigningRequest).Spec.Request
+		}), malformed, malformed, refuse, allow, "one PEM block"},
+
+		// ClusterRoleBinding: the bootstrapper's, for a ManagedSeed of its own that is not bootstrapped; extension: never
+		{"no Seed yet", clusterRoleBindings, binding("garden:gardenlet-bootstrap-child"), allow, refuse, refuse, allow, noReason},
+		{"certificate expired", clusterRoleBindings, binding("garden:gardenlet-bootstrap-expired"), allow, refuse, refuse, allow, noReason},
+		{"asked to renew", clusterRoleBindings, binding("garden:gardenlet-bootstrap-renewing"), allow, refuse, refuse, allow, noReason},
+		{"bootstrapped", clusterRoleBindings, binding("garden:gardenlet-bootstrap-grown"), refuse, refuse, refuse, allow, "bootstrapped already"},
+		{"another seed's ManagedSeed", clusterRoleBindings, binding("garden:gardenlet-bootstrap-of-b"), refuse, allow, refuse, allow, belongs},
+		{"no such ManagedSeed", clusterRoleBindings, binding("garden:gardenlet-bootstrap-none"), refuse, refuse, refuse, allow, "there is no managedseeds"},
+		{"other name", clusterRoleBindings, named("", "x", func(b *rbacv1.ClusterRoleBinding) {}), refuse, refuse, refuse, allow, belongs},
+		{"no ManagedSeed named", clusterRoleBindings, binding("garden"), refuse, refuse, refuse, allow, belongs},
+		{"other role", clusterRoleBindings, binding("garden:gardenlet-bootstrap-child", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "cluster-admin" }), refuse, refuse, refuse, allow, "ClusterRole gardener.cloud:system:seed-bootstrapper"},
+		{"Role, not ClusterRole", clusterRoleBindings, binding("garden:gardenlet-bootstrap-child", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Kind = "Role" }), refuse, refuse, refuse, allow, "ClusterRole"},
+		{"bound to somebody else", clusterRoleBindings, binding("garden:gardenlet-bootstrap-child", func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Namespace = "seed-a" }), refuse, refuse, refuse, allow, "ServiceAccount garden/gardenlet-bootstrap-child only"},
+		{"bound to somebody else as well", clusterRoleBindings, binding("garden:gardenlet-bootstrap-child", func(b *rbacv1.ClusterRoleBinding) {
+			b.Subjects = append(b.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "mallory"})
+		}), refuse, refuse, refuse, allow, "not of User mallory"},
+
+		// ConfigMap: <shoot>.ca-cluster, <shoot>.ca-kubelet of a shoot on its seed
+		{"ca-cluster", configMaps, configMap("garden-dev", "on-a.ca-cluster"), allow, refuse, allow, allow, noReason},
+		{"ca-kubelet", configMaps, configMap("garden-dev", "on-a.ca-kubelet"), allow, refuse, allow, allow, noReason},
+		{"of a shoot on b", configMaps, configMap("garden-dev", "on-b.ca-cluster"), refuse, allow, refuse, allow, belongs},
+		{"of a shoot on its way to b", configMaps, configMap("garden-dev", "to-b.ca-cluster"), refuse, allow, refuse, allow, belongs},
+		{"in another namespace", configMaps, configMap("garden-other", "on-a.ca-cluster"), refuse, refuse, refuse, allow, "there is no shoots garden-other/on-a"},
+		{"other name", configMaps, configMap("garden-dev", "on-a.ssh-keypair"), refuse, refuse, refuse, allow, belongs},
+		{"only a suffix", configMaps, configMap("garden-dev", ".ca-cluster"), refuse, refuse, refuse, allow, belongs},
+
+		// Gardenlet: namespace garden, named as its seed
+		{"own", gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden", "a"), allow, refuse, allow, allow, noReason},
+		{"another seed's", gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden", "c"), refuse, refuse, refuse, allow, belongs},
+		{"other namespace", gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden-dev", "a"), refuse, refuse, refuse, allow, "in the namespace garden"},
+		{"own, own credentials", gardenlets, gardenletWith("backup-a"), allow, refuse, allow, allow, noReason},
+		{"own, credentials of b", gardenlets, gardenletWith("backup-b"), refuse, refuse, refuse, allow, "backup-b"},
+		{"own, broken configuration", gardenlets, named("garden", "a", func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config.Raw = []byte(`{"seedConfig":[]}`) }), malformed, refuse, malformed, allow, "configuration"},
+
+		// InternalSecret: <shoot>.ca-client of a shoot on its seed
+		{"ca-client", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-a.ca-client"), allow, refuse, allow, allow, noReason},
+		{"of a shoot on b", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-b.ca-client"), refuse, allow, refuse, allow, belongs},
+		{"no such shoot", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "none.ca-client"), refuse, refuse, refuse, allow, "there is no shoots"},
+		{"other name", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-a.ca-cluster"), refuse, refuse, refuse, allow, belongs},
+
+		// Lease: extension: in seed-<seed>; gardenlet: gardenlet-leader-election, or its seed's in gardener-system-seed-lease
+		{"leader election", leases, lease("garden", "gardenlet-leader-election"), allow, allow, refuse, allow, noReason},
+		{"own heartbeat", leases, lease("gardener-system-seed-lease", "a"), allow, refuse, refuse, allow, noReason},
+		{"another seed's heartbeat", leases, lease("gardener-system-seed-lease", "b"), refuse, allow, refuse, allow, belongs},
+		{"in the seed's namespace", leases, lease("seed-a", "x"), refuse, refuse, allow, allow, belongs},
+		{"in another seed's namespace", leases, lease("seed-b", "x"), refuse, refuse, refuse, allow, belongs},
+		{"elsewhere", leases, lease("garden", "x"), refuse, refuse, refuse, allow, belongs},
+
+		// Secret: generated for its bucket
+		{"generated for its bucket", secrets, secret("garden", "generated-bucket-uid-seed-a"), allow, refuse, allow, allow, noReason},
+		{"generated for b's bucket", secrets, secret("garden", "generated-bucket-uid-seed-b"), refuse, allow, refuse, allow, belongs},
+		{"generated for no bucket", secrets, secret("garden", "generated-bucket-none"), refuse, refuse, refuse, allow, "there is no backupbuckets none"},
+		{"generated in another namespace", secrets, secret("garden-dev", "generated-bucket-uid-seed-a"), refuse, refuse, refuse, allow, belongs},
+		// Secret: a shoot's project secret
+		{"ca-cluster", secrets, secret("garden-dev", "on-a.ca-cluster"), allow, refuse, allow, allow, noReason},
+		{"ssh-keypair", secrets, secret("garden-dev", "on-a.ssh-keypair"), allow, refuse, allow, allow, noReason},
+		{"ssh-keypair.old", secrets, secret("garden-dev", "on-a.ssh-keypair.old"), allow, refuse, allow, allow, noReason},
+		{"monitoring", secrets, secret("garden-dev", "on-a.monitoring"), allow, refuse, allow, allow, noReason},
+		{"of a shoot on b", secrets, secret("garden-dev", "on-b.monitoring"), refuse, allow, refuse, allow, belongs},
+		{"of no shoot", secrets, secret("garden-dev", "none.monitoring"), refuse, refuse, refuse, allow, "there is no shoots garden-dev/none"},
+		{"any other", secrets, secret("garden-dev", "x"), refuse, refuse, refuse, allow, belongs},
+		{"in the seed's namespace", secrets, secret("seed-a", "x"), refuse, refuse, refuse, allow, belongs},
+		{"a ServiceAccount's token", secrets, secret("garden-dev", "on-a.monitoring", typed(corev1.SecretTypeServiceAccountToken)), refuse, refuse, refuse, allow, "type kubernetes.io/service-account-token"},
+		// Secret: in gardener-system-shoot-issuer
+		{"issuer", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a")), allow, refuse, allow, allow, noReason},
+		{"issuer of a shoot on b", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-b", issuer("garden-dev", "on-b")), refuse, allow, refuse, allow, belongs},
+		{"issuer of no shoot", secrets, secret("gardener-system-shoot-issuer", "dev--x", issuer("garden-dev", "none")), refuse, refuse, refuse, allow, "there is no shoots"},
+		{"issuer named for another shoot", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-b", issuer("garden-dev", "on-a")), refuse, refuse, refuse, allow, "--uid-on-a"},
+		{"issuer without kind", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a"), without(constants.LabelDiscoveryPublic)), refuse, refuse, refuse, allow, constants.LabelDiscoveryPublic},
+		{"issuer without shoot", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a"), without(constants.LabelShootName)), refuse, refuse, refuse, allow, constants.LabelShootName},
+		{"issuer without namespace", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a"), without(constants.LabelShootNamespace)), refuse, refuse, refuse, allow, constants.LabelShootNamespace},
+		// Secret: a bootstrap token
+		{"token, no Seed yet", secrets, token(forManagedSeed + "garden/child."), allow, refuse, allow, allow, noReason},
+		{"token, certificate expired", secrets, token(forManagedSeed + "garden/expired."), allow, refuse, allow, allow, noReason},
+		{"token, asked to renew", secrets, token(forManagedSeed + "garden/renewing."), allow, refuse, allow, allow, noReason},
+		{"token, bootstrapped", secrets, token(forManagedSeed + "garden/grown."), refuse, refuse, refuse, allow, "bootstrapped already"},
+		{"token for another seed's ManagedSeed", secrets, token(forManagedSeed + "garden/of-b."), refuse, allow, refuse, allow, belongs},
+		{"token for no ManagedSeed", secrets, token(forManagedSeed + "garden/none."), refuse, refuse, refuse, allow, "there is no managedseeds"},
+		{"token for another Gardenlet", secrets, token(forGardenlet + "garden/b."), refuse, refuse, refuse, allow, "does not belong to seed"},
+		{"token for no Gardenlet", secrets, token(forGardenlet + "garden/a."), refuse, refuse, refuse, allow, "there is no gardenlets"},
+		{"token for a Gardenlet elsewhere", secrets, token(forGardenlet + "garden-dev/a."), refuse, refuse, refuse, allow, "does not belong to seed"},
+		{"token for nobody", secrets, token("for me"), refuse, refuse, refuse, allow, "description"},
+		{"token for two", secrets, token(forManagedSeed + "garden/child/x."), refuse, refuse, refuse, allow, "description"},
+		{"token for a ManagedSeed, and more", secrets, token("x " + forManagedSeed + "garden/child."), refuse, refuse, refuse, allow, "description"},
+		{"token of another type", secrets, token(forManagedSeed+"garden/child.", typed(corev1.SecretTypeOpaque)), refuse, refuse, refuse, allow, "type"},
+		{"token that does not authenticate", secrets, token(forManagedSeed+"garden/child.", data("usage-bootstrap-authentication", "false")), refuse, refuse, refuse, allow, "usage-bootstrap-authentication"},
+		{"token that does not sign", secrets, token(forManagedSeed+"garden/child.", data("usage-bootstrap-signing", "yes")), refuse, refuse, refuse, allow, "usage-bootstrap-signing"},
+		{"token with groups", secrets, token(forManagedSeed+"garden/child.", data("auth-extra-groups", "")), refuse, refuse, refuse, allow, "auth-extra-groups"},
+		{"token with groups as text", secrets, token(forManagedSeed+"garden/child.", func(s *corev1.Secret) {
+			s.StringData = map[string]string{"auth-extra-groups": "system:bootstrappers:x"}
+		}), refuse, refuse, refuse, allow, "auth-extra-groups"},
+		{"token under another's name", secrets, token(forManagedSeed+"garden/child.", func(s *corev1.Secret) { s.Name = tokenName("garden", "of-b") }), refuse, refuse, refuse, allow, tokenName("garden", "child")},
+		{"token elsewhere", secrets, secret("garden-dev", "on-a.monitoring", typed(corev1.SecretTypeBootstrapToken)), refuse, refuse, refuse, allow, "kube-system"},
+		// Secret: the backup secret of one of its ManagedSeeds' seed templates
+		{"backup secret of its ManagedSeed", secrets, secret("garden", "backup-child"), allow, refuse, allow, allow, noReason},
+		{"backup secret of b's ManagedSeed", secrets, secret("garden", "backup-of-b"), refuse, allow, refuse, allow, belongs},
+		{"backup secret of the seed itself", secrets, secret("garden", "backup-a"), refuse, refuse, refuse, allow, belongs},
+
+		// Seed: its own
+		{"own", seeds, newSeed("a"), allow, refuse, allow, allow, noReason},
+		{"another", seeds, newSeed("c"), refuse, refuse, refuse, allow, belongs},
+		{"own, credentials that nobody has", seeds, newSeed("a", backupFrom("garden", "new")), allow, refuse, allow, allow, noReason},
+		{"own, credentials of b", seeds, newSeed("a", backupFrom("garden", "backup-b")), refuse, refuse, refuse, allow, "that of Seed b"},
+		{"own, DNS credentials shared", seeds, newSeed("a", dnsFrom("garden", "dns")), allow, refuse, allow, allow, noReason},
+		{"own, backup credentials of b for DNS", seeds, newSeed("a", dnsFrom("garden", "backup-b")), refuse, refuse, refuse, allow, "that of Seed b"},
+
+		// ServiceAccount: in seed-<seed>, or for a ManagedSeed of its own that is not bootstrapped; extension: never
+		{"in the seed's namespace", serviceAccounts, account("seed-a", "extension-y"), allow, refuse, refuse, allow, noReason},
+		{"in another seed's namespace", serviceAccounts, account("seed-b", "extension-y"), refuse, allow, refuse, allow, belongs},
+		{"no Seed yet", serviceAccounts, account("garden", "gardenlet-bootstrap-child"), allow, refuse, refuse, allow, noReason},
+		{"certificate expired", serviceAccounts, account("garden", "gardenlet-bootstrap-expired"), allow, refuse, refuse, allow, noReason},
+		{"asked to renew", serviceAccounts, account("garden", "gardenlet-bootstrap-renewing"), allow, refuse, refuse, allow, noReason},
+		{"bootstrapped", serviceAccounts, account("garden", "gardenlet-bootstrap-grown"), refuse, refuse, refuse, allow, "bootstrapped already"},
+		{"another seed's ManagedSeed", serviceAccounts, account("garden", "gardenlet-bootstrap-of-b"), refuse, allow, refuse, allow, belongs},
+		{"ManagedSeed in another namespace", serviceAccounts, account("garden-dev", "gardenlet-bootstrap-child"), refuse, refuse, refuse, allow, "there is no managedseeds"},
+		{"ManagedSeed outside of garden", serviceAccounts, account("garden-dev", "gardenlet-bootstrap-astray"), refuse, refuse, refuse, allow, "in the namespace garden"},
+		{"other name", serviceAccounts, account("garden", "x"), refuse, refuse, refuse, allow, belongs},
+		{"lists a secret", serviceAccounts, account("garden", "gardenlet-bootstrap-child", func(a *corev1.ServiceAccount) { a.Secrets = []corev1.ObjectReference{{Name: "backup-b"}} }), refuse, refuse, refuse, allow, "backup-b"},
+		{"lists a pull secret", serviceAccounts, account("garden", "gardenlet-bootstrap-child", func(a *corev1.ServiceAccount) {
+			a.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "backup-b"}}
+		}), refuse, refuse, refuse, allow, "backup-b"},
+
+		// ShootState: of a shoot whose spec or status names its seed
+		{"own", shootStates, named[corev1beta1.ShootState]("garden-dev", "on-a"), allow, refuse, allow, allow, noReason},
+		{"on its way from a to b", shootStates, named[corev1beta1.ShootState]("garden-dev", "to-b"), allow, allow, allow, allow, noReason},
+		{"another seed's", shootStates, named[corev1beta1.ShootState]("garden-dev", "on-b"), refuse, allow, refuse, allow, belongs},
+		{"no shoot's", shootStates, named[corev1beta1.ShootState]("garden-dev", "none"), refuse, refuse, refuse, allow, "there is no shoots"},
+	} {
+		t.Run(test.resource.resource.Resource+"/"+test.name, func(t *testing.T) {
+			// Seed a is the only one of its table entries that exists; who creates it anew finds it gone.
+			w := landscape()
+			if test.resource.kindName == "Seed" {
+				delete(w.objects[seeds.resource], keyOf(test.obj))
+			}
+			checkColumns(t, w, test.why, map[*authenticationv1.UserInfo]int32{
+				&gardenletA: test.gardenlet, &gardenletB: test.other, &extensionA: test.extension, &neither: test.no,
+			}, func(user authenticationv1.UserInfo) *admissionv1.AdmissionRequest {
+				return creation(test.resource, user, test.obj)
+			})
+		})
+	}
+}
+
+func TestTokenName(t *testing.T) {
+	// printf garden--child | sha256sum
+	if got, want := tokenName("garden", "child"), "bootstrap-token-872184"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func checkColumns(t *testing.T, w *world, why string, want map[*authenticationv1.UserInfo]int32, makeRequest func(authenticationv1.UserInfo) *admissionv1.AdmissionRequest) {
+	t.Helper()
+	for user, want := range want {
+		response := w.handle(makeRequest(*user))
+		if got := verdict(t, response); got != want {
+			t.Errorf("%s: got %d, want %d: %s", user.Username, got, want, message(response))
+		}
+		if user == &gardenletA && !strings.Contains(message(response), why) {
+			t.Errorf("the reason is %q, which lacks %q", message(response), why)
+		}
+	}
+}
+
+func gardenletWith(backupSecret string) object {
+	return named("garden", "a", func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config = template(backupSecret) })
+}
+
+// A Gardenlet of the seed's own gets a bootstrap token under the conditions of ManagedSeeds.
+func TestBootstrapTokenForOwnGardenlet(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*corev1beta1.Seed, *seedmanagementv1alpha1.Gardenlet)
+		noSeed  bool
+		want    int32
+	}{
+		"bootstrapped": {func(*corev1beta1.Seed, *seedmanagementv1alpha1.Gardenlet) {}, false, refuse},
+		"expired": {func(s *corev1beta1.Seed, _ *seedmanagementv1alpha1.Gardenlet) {
+			s.Status.ClientCertificateExpirationTimestamp = &metav1.Time{Time: now.Add(-time.Second)}
+		}, false, allow},
+		"never expires": {func(s *corev1beta1.Seed, _ *seedmanagementv1alpha1.Gardenlet) {
+			s.Status.ClientCertificateExpirationTimestamp = nil
+		}, false, refuse},
+		"asked to renew": {func(_ *corev1beta1.Seed, g *seedmanagementv1alpha1.Gardenlet) {
+			g.Annotations = map[string]string{constants.GardenerOperation: "renew-kubeconfig"}
+		}, false, allow},
+		"no Seed": {func(*corev1beta1.Seed, *seedmanagementv1alpha1.Gardenlet) {}, true, allow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s, g := landscape(), seed("a"), named[seedmanagementv1alpha1.Gardenlet]("garden", "a")
+			test.prepare(s, g)
+			w.put(seeds.resource, s).put(gardenlets.resource, g)
+			if test.noSeed {
+				delete(w.objects[seeds.resource], keyOf(s))
+			}
+			response := w.handle(creation(secrets, gardenletA, token(forGardenlet+"garden/a.")))
+			if got := verdict(t, response); got != test.want {
+				t.Errorf("got %d, want %d: %s", got, test.want, message(response))
+			}
+		})
+	}
+}
+
+// Who creates something that exists is to see that it exists, whatever he sent.
+func TestCreateExisting(t *testing.T) {
+	for name, test := range map[string]struct {
+		resource resourceRule
+		obj      object
+		want     int32
+	}{
+		"that would be allowed":        {backupEntries, entry("on-a--1", "a", "uid-seed-a", "on-a"), allow},
+		"that would be refused":        {backupEntries, entry("on-a--1", "b", "uid-seed-b", "on-a"), exists},
+		"that is somebody else's":      {seeds, seed("b"), exists},
+		"that does not exist":          {seeds, seed("none"), refuse},
+		"of the name in another place": {backupEntries, entry("on-a--2", "b", "uid-seed-b", "on-a"), refuse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response := landscape().handle(creation(test.resource, gardenletA, test.obj))
+			if got := verdict(t, response); got != test.want {
+				t.Fatalf("got %d, want %d: %s", got, test.want, message(response))
+			}
+			if test.want == exists && response.Result.Reason != metav1.StatusReasonAlreadyExists {
+				t.Errorf("the reason is %s", response.Result.Reason)
+			}
+		})
+	}
+}
+
+// What cannot be looked up is not let through, and said to be the server's trouble.
+func TestReadErrors(t *testing.T) {
+	for _, test := range []struct {
+		failing  string
+		resource resourceRule
+		obj      object
+		want     int32
+	}{
+		{"shoots", secrets, secret("garden-dev", "on-a.monitoring"), broken},
+		{"shoots", shootStates, named[corev1beta1.ShootState]("garden-dev", "on-a"), broken},
+		{"backupbuckets", backupEntries, entry("e", "a", "uid-seed-a", "on-a"), broken},
+		{"managedseeds", secrets, secret("garden", "backup-child"), broken},
+		{"managedseeds", secrets, token(forManagedSeed + "garden/child."), broken},
+		{"shoots", secrets, secret("garden", "backup-child"), broken},
+		{"seeds", secrets, token(forManagedSeed + "garden/child."), broken},
+		{"seeds", backupBuckets, bucket("a"), broken},
+		{"secretbindings", backupBuckets, bucket("a", from("garden", "new")), broken},
+		{"secrets", backupBuckets, bucket("a", from("garden", "new")), broken},
+		{"bastions", bastions, bastion("b"), refuse}, // only whether it exists is unknown
+	} {
+		t.Run(test.failing+" for "+test.resource.resource.Resource, func(t *testing.T) {
+			w := landscape()
+			w.fail[test.failing] = errors.New("no answer")
+			response := w.handle(creation(test.resource, gardenletA, test.obj))
+			if got := verdict(t, response); got != test.want {
+				t.Errorf("got %d, want %d: %s", got, test.want, message(response))
+			}
+		})
+	}
+}

@@ -1,0 +1,171 @@
+package restriction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
+)
+
+// Handler decides on admission requests. It keeps nothing between requests and may be used concurrently.
+type Handler struct {
+	reader Reader
+	clock  clock.PassiveClock
+}
+
+// New makes a Handler. The clock says whether a seed's client certificate has expired; nil is the wall clock.
+func New(reader Reader, passive clock.PassiveClock) *Handler {
+	if passive == nil {
+		passive = clock.RealClock{}
+	}
+	return &Handler{reader: reader, clock: passive}
+}
+
+// object is what requests carry: a versioned object.
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// request is a request of a gardenlet or an extension, decoded.
+type request struct {
+	*Handler
+	seed        string // of who asks
+	extension   bool   // who asks is an extension, not a gardenlet
+	namespace   string
+	name        string
+	subresource string
+	obj, old    object // obj is nil for DELETE, old is nil for all but UPDATE
+}
+
+// refusal is the answer to a request that is not let through, other than because of the server's own trouble.
+type refusal struct {
+	code    int32
+	reason  metav1.StatusReason
+	message string
+}
+
+func (r *refusal) Error() string { return r.message }
+
+func forbidden(format string, args ...any) error {
+	return &refusal{http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(format, args...)}
+}
+
+func badRequest(format string, args ...any) error {
+	return &refusal{http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// foreign is the reason for most refusals.
+func foreign(seed string) string { return fmt.Sprintf("object does not belong to seed %q", seed) }
+
+// Handle answers a request; never nil, whatever the request is. It lets everybody through who is neither a gardenlet nor
+// an extension.
+func (h *Handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	if req == nil {
+		return respond("", badRequest("the AdmissionReview carries no request"))
+	}
+	identity := seedidentity.OfAuthentication(req.UserInfo)
+	if identity.Type == seedidentity.None {
+		return respond(req.UID, nil)
+	}
+	return respond(req.UID, h.restrict(ctx, identity, req))
+}
+
+func (h *Handler) restrict(ctx context.Context, identity seedidentity.Identity, req *admissionv1.AdmissionRequest) error {
+	rule, check, err := ruleFor(req)
+	if err != nil {
+		return err
+	}
+	r := &request{
+		Handler: h, seed: identity.Seed, extension: identity.Type == seedidentity.Extension,
+		namespace: req.Namespace, name: req.Name, subresource: req.SubResource,
+	}
+	if err := r.decode(rule, req); err != nil {
+		return err
+	}
+	err = check(ctx, r)
+	var no *refusal
+	if req.Operation == admissionv1.Create && errors.As(err, &no) && no.code == http.StatusForbidden {
+		return r.alreadyExists(ctx, rule, err)
+	}
+	return err
+}
+
+// alreadyExists lets who creates something that exists see just that. It says so itself instead of letting a body through
+// that must not be stored: what exists now can be deleted in the moment between this answer and the write.
+func (r *request) alreadyExists(ctx context.Context, rule *resourceRule, refused error) error {
+	exists, err := r.find(ctx, rule.resource, r.namespace, r.name, rule.newObject())
+	if err != nil || !exists {
+		return refused
+	}
+	return &refusal{http.StatusConflict, metav1.StatusReasonAlreadyExists, fmt.Sprintf("%s %q already exists", rule.resource.GroupResource(), r.name)}
+}
+
+func (r *request) decode(rule *resourceRule, req *admissionv1.AdmissionRequest) (err error) {
+	switch req.Operation {
+	case admissionv1.Delete:
+		if r.name == "" {
+			return forbidden("objects are to be deleted one by one")
+		}
+		return nil
+	case admissionv1.Update:
+		if r.old, err = decode(rule, req.OldObject, "oldObject"); err != nil {
+			return err
+		}
+	}
+	if r.obj, err = decode(rule, req.Object, "object"); err != nil {
+		return err
+	}
+	for _, obj := range []object{r.old, r.obj} {
+		if obj == nil {
+			continue
+		}
+		if r.name == "" {
+			r.name = obj.GetName() // generated
+		}
+		if obj.GetName() != r.name || obj.GetNamespace() != "" && obj.GetNamespace() != r.namespace {
+			return badRequest("the request is about %s %q but carries %q", rule.resource.Resource, key(r.namespace, r.name), key(obj.GetNamespace(), obj.GetName()))
+		}
+		obj.SetNamespace(r.namespace)
+	}
+	return nil
+}
+
+func decode(rule *resourceRule, raw runtime.RawExtension, field string) (object, error) {
+	obj := rule.newObject()
+	if len(raw.Raw) == 0 {
+		return nil, badRequest("the request carries no %s", field)
+	}
+	// As strict about upper and lower case as the API server, so that both read the same.
+	if err := utiljson.Unmarshal(raw.Raw, obj); err != nil {
+		return nil, badRequest("decoding %s: %v", field, err)
+	}
+	if kind := obj.GetObjectKind().GroupVersionKind(); !kind.Empty() && kind != rule.kind() {
+		return nil, badRequest("%s is a %s, not a %s", field, kind, rule.kind())
+	}
+	if meta, err := meta.Accessor(obj); err != nil || meta.GetName() == "" && meta.GetGenerateName() == "" {
+		return nil, badRequest("%s has no name", field)
+	}
+	return obj, nil
+}
+
+func respond(uid types.UID, err error) *admissionv1.AdmissionResponse {
+	if err == nil {
+		return &admissionv1.AdmissionResponse{UID: uid, Allowed: true}
+	}
+	no := &refusal{code: http.StatusInternalServerError, reason: metav1.StatusReasonInternalError, message: err.Error()}
+	errors.As(err, &no)
+	return &admissionv1.AdmissionResponse{UID: uid, Result: &metav1.Status{
+		Status: metav1.StatusFailure, Code: no.code, Reason: no.reason, Message: no.message,
+	}}
+}

@@ -1,0 +1,145 @@
+package restriction
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+// Reader reads objects as they are now, not from a cache.
+type Reader interface {
+	// Get reads one object of a resource into obj, which has the resource's versioned type. An object that does not
+	// exist is an error that apierrors.IsNotFound knows. The namespace is "" for resources that are in none.
+	Get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, obj runtime.Object) error
+	// List reads all objects of a resource, in all namespaces if namespace is "", into list, which has the type of the
+	// resource's list.
+	List(ctx context.Context, resource schema.GroupVersionResource, namespace string, list runtime.Object) error
+}
+
+// The resources that are read beside those in rules.go.
+var (
+	secretBindings      = corev1beta1.SchemeGroupVersion.WithResource("secretbindings")
+	credentialsBindings = securityv1alpha1.SchemeGroupVersion.WithResource("credentialsbindings")
+)
+
+// NewReader reads with a client whose user may get and list what the package needs (ReadRules).
+func NewReader(client dynamic.Interface) Reader { return dynamicReader{client} }
+
+// listed are the resources of which all objects are read; of the others single ones are.
+var listed = []schema.GroupVersionResource{
+	backupBuckets.resource, gardenlets.resource, managedSeeds.resource, seeds.resource, shoots.resource, secretBindings, credentialsBindings,
+}
+
+// ReadRules are what the user of a Reader has to be allowed: to see whether what is created exists, and what decisions
+// depend on.
+func ReadRules() []rbacv1.PolicyRule {
+	resources := slices.Clone(listed)
+	for _, rule := range rules() {
+		if !slices.Contains(resources, rule.resource) {
+			resources = append(resources, rule.resource)
+		}
+	}
+	var all []rbacv1.PolicyRule
+	for _, resource := range resources {
+		verbs := []string{"get"}
+		if slices.Contains(listed, resource) {
+			verbs = append(verbs, "list")
+		}
+		all = append(all, rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: verbs})
+	}
+	return all
+}
+
+type dynamicReader struct{ client dynamic.Interface }
+
+func (r dynamicReader) Get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, obj runtime.Object) error {
+	found, err := r.client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, obj)
+}
+
+func (r dynamicReader) List(ctx context.Context, resource schema.GroupVersionResource, namespace string, list runtime.Object) error {
+	found, err := r.client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), list)
+}
+
+// get reads what a decision depends on. That it does not exist is a reason to refuse; any other failure is the server's.
+func (r *request) get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, obj runtime.Object) error {
+	if name == "" {
+		return forbidden("no %s is named, on which the answer depends", resource.Resource)
+	}
+	err := r.reader.Get(ctx, resource, namespace, name, obj)
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsNotFound(err):
+		return forbidden("%s: there is no %s %s, on which the answer depends", foreign(r.seed), resource.Resource, key(namespace, name))
+	}
+	return fmt.Errorf("reading %s %s, on which the answer depends: %w", resource.Resource, key(namespace, name), err)
+}
+
+// find is get for what may be missing.
+func (r *request) find(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, obj runtime.Object) (bool, error) {
+	if name == "" {
+		return false, nil
+	}
+	err := r.reader.Get(ctx, resource, namespace, name, obj)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s %s, on which the answer depends: %w", resource.Resource, key(namespace, name), err)
+	}
+	return true, nil
+}
+
+func (r *request) list(ctx context.Context, resource schema.GroupVersionResource, namespace string, list runtime.Object) error {
+	if err := r.reader.List(ctx, resource, namespace, list); err != nil {
+		return fmt.Errorf("listing %s, on which the answer depends: %w", resource.Resource, err)
+	}
+	return nil
+}
+
+func (r *request) shoot(ctx context.Context, namespace, name string) (*corev1beta1.Shoot, error) {
+	shoot := &corev1beta1.Shoot{}
+	return shoot, r.get(ctx, shoots.resource, namespace, name, shoot)
+}
+
+func (r *request) bucket(ctx context.Context, name string) (*corev1beta1.BackupBucket, error) {
+	bucket := &corev1beta1.BackupBucket{}
+	return bucket, r.get(ctx, backupBuckets.resource, "", name, bucket)
+}
+
+func (r *request) managedSeed(ctx context.Context, namespace, name string) (*seedmanagementv1alpha1.ManagedSeed, error) {
+	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
+	return managedSeed, r.get(ctx, managedSeeds.resource, namespace, name, managedSeed)
+}
+
+func (r *request) secret(ctx context.Context, namespace, name string) (*corev1.Secret, bool, error) {
+	secret := &corev1.Secret{}
+	found, err := r.find(ctx, secrets.resource, namespace, name, secret)
+	return secret, found, err
+}
+
+func key(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}

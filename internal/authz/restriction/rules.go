@@ -1,0 +1,165 @@
+package restriction
+
+import (
+	"context"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// check decides on a request: nil lets it through, a *refusal does not, and any other error is the server's own trouble.
+type check func(ctx context.Context, r *request) error
+
+// resourceRule says what is checked of requests for a resource. An operation without a check is unexpected.
+type resourceRule struct {
+	resource  schema.GroupVersionResource
+	kindName  string
+	newObject func() object
+	create    check
+	update    check
+	status    bool // update is also for the subresource status
+	delete    check
+}
+
+func (r *resourceRule) kind() schema.GroupVersionKind {
+	return r.resource.GroupVersion().WithKind(r.kindName)
+}
+
+// The resources of the table, with the versions of them that the webhook is sent.
+var (
+	backupBuckets           = restrict[corev1beta1.BackupBucket](corev1beta1.SchemeGroupVersion, "backupbuckets", "BackupBucket")
+	backupEntries           = restrict[corev1beta1.BackupEntry](corev1beta1.SchemeGroupVersion, "backupentries", "BackupEntry")
+	bastions                = restrict[operationsv1alpha1.Bastion](operationsv1alpha1.SchemeGroupVersion, "bastions", "Bastion")
+	certificateRequests     = restrict[certificatesv1.CertificateSigningRequest](certificatesv1.SchemeGroupVersion, "certificatesigningrequests", "CertificateSigningRequest")
+	clusterRoleBindings     = restrict[rbacv1.ClusterRoleBinding](rbacv1.SchemeGroupVersion, "clusterrolebindings", "ClusterRoleBinding")
+	configMaps              = restrict[corev1.ConfigMap](corev1.SchemeGroupVersion, "configmaps", "ConfigMap")
+	controllerInstallations = restrict[corev1beta1.ControllerInstallation](corev1beta1.SchemeGroupVersion, "controllerinstallations", "ControllerInstallation")
+	gardenlets              = restrict[seedmanagementv1alpha1.Gardenlet](seedmanagementv1alpha1.SchemeGroupVersion, "gardenlets", "Gardenlet")
+	internalSecrets         = restrict[corev1beta1.InternalSecret](corev1beta1.SchemeGroupVersion, "internalsecrets", "InternalSecret")
+	leases                  = restrict[coordinationv1.Lease](coordinationv1.SchemeGroupVersion, "leases", "Lease")
+	managedSeeds            = restrict[seedmanagementv1alpha1.ManagedSeed](seedmanagementv1alpha1.SchemeGroupVersion, "managedseeds", "ManagedSeed")
+	secrets                 = restrict[corev1.Secret](corev1.SchemeGroupVersion, "secrets", "Secret")
+	seeds                   = restrict[corev1beta1.Seed](corev1beta1.SchemeGroupVersion, "seeds", "Seed")
+	serviceAccounts         = restrict[corev1.ServiceAccount](corev1.SchemeGroupVersion, "serviceaccounts", "ServiceAccount")
+	shoots                  = restrict[corev1beta1.Shoot](corev1beta1.SchemeGroupVersion, "shoots", "Shoot")
+	shootStates             = restrict[corev1beta1.ShootState](corev1beta1.SchemeGroupVersion, "shootstates", "ShootState")
+)
+
+func restrict[T any, P interface {
+	*T
+	object
+}](version schema.GroupVersion, resource, kind string) resourceRule {
+	return resourceRule{resource: version.WithResource(resource), kindName: kind, newObject: func() object { return P(new(T)) }}
+}
+
+// rules is the table. Those for UPDATE are the holes that are closed; why each is one stands beside its check in update.go.
+func rules() []*resourceRule {
+	row := func(r resourceRule, create, update check, status bool, del check) *resourceRule {
+		r.create, r.update, r.status, r.delete = create, update, status, del
+		return &r
+	}
+	const withStatus, only = true, false
+	return []*resourceRule{
+		row(backupBuckets, createBackupBucket, updateBackupBucket, withStatus, deleteBackupBucket),
+		row(backupEntries, createBackupEntry, updateBackupEntry, withStatus, nil),
+		row(bastions, createBastion, updateBastion, withStatus, nil),
+		row(certificateRequests, createCertificateSigningRequest, nil, only, nil),
+		row(clusterRoleBindings, createClusterRoleBinding, updateClusterRoleBinding, only, nil),
+		row(configMaps, createConfigMap, updateConfigMap, only, nil),
+		row(controllerInstallations, nil, updateControllerInstallation, withStatus, nil),
+		row(gardenlets, createGardenlet, updateGardenlet, withStatus, nil),
+		row(internalSecrets, createInternalSecret, updateInternalSecret, only, nil),
+		row(leases, createLease, nil, only, nil),
+		row(managedSeeds, nil, updateManagedSeed, withStatus, nil),
+		row(secrets, createSecret, updateSecret, only, nil),
+		row(seeds, createSeed, updateSeed, withStatus, deleteSeed),
+		row(serviceAccounts, createServiceAccount, updateServiceAccount, only, nil),
+		row(shoots, nil, updateShoot, withStatus, nil),
+		row(shootStates, createShootState, nil, only, nil),
+	}
+}
+
+// byResource is rules for look-ups; it never changes.
+var byResource = func() map[schema.GroupResource]*resourceRule {
+	index := map[schema.GroupResource]*resourceRule{}
+	for _, rule := range rules() {
+		index[rule.resource.GroupResource()] = rule
+	}
+	return index
+}()
+
+// ruleFor finds the check for a request, or says what is unexpected of it.
+func ruleFor(req *admissionv1.AdmissionRequest) (*resourceRule, check, error) {
+	resource := schema.GroupVersionResource(req.Resource)
+	rule, known := byResource[resource.GroupResource()]
+	switch {
+	case !known:
+		return nil, nil, badRequest("unexpected resource: %q", resource.GroupResource())
+	case resource.Version != rule.resource.Version:
+		return nil, nil, badRequest("unexpected version %q of %s: the webhook is for %q", resource.Version, resource.GroupResource(), rule.resource.Version)
+	case schema.GroupVersionKind(req.Kind) != rule.kind():
+		return nil, nil, badRequest("unexpected kind %s of %s", schema.GroupVersionKind(req.Kind), resource.GroupResource())
+	}
+	var found check
+	switch status := req.SubResource == "status"; {
+	case req.Operation == admissionv1.Update && (req.SubResource == "" || status && rule.status):
+		found = rule.update
+	case req.SubResource != "":
+		return nil, nil, badRequest("unexpected %s of %s/%s", req.Operation, resource.GroupResource(), req.SubResource)
+	case req.Operation == admissionv1.Create:
+		found = rule.create
+	case req.Operation == admissionv1.Delete:
+		found = rule.delete
+	}
+	if found == nil {
+		return nil, nil, badRequest("unexpected operation: %q of %s", req.Operation, resource.GroupResource())
+	}
+	return rule, found, nil
+}
+
+// Rules are those of the webhook in a ValidatingWebhookConfiguration. It goes with the failure policy Fail, the match
+// policy Equivalent, and MatchConditions.
+func Rules() []admissionregistrationv1.RuleWithOperations {
+	var all []admissionregistrationv1.RuleWithOperations
+	add := func(r *resourceRule, operation admissionregistrationv1.OperationType, c check, resources ...string) {
+		if c == nil {
+			return
+		}
+		scope := admissionregistrationv1.AllScopes
+		all = append(all, admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{operation},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{r.resource.Group}, APIVersions: []string{r.resource.Version}, Resources: resources, Scope: &scope,
+			},
+		})
+	}
+	for _, r := range rules() {
+		updated := []string{r.resource.Resource}
+		if r.status {
+			updated = append(updated, r.resource.Resource+"/status")
+		}
+		add(r, admissionregistrationv1.Create, r.create, r.resource.Resource)
+		add(r, admissionregistrationv1.Update, r.update, updated...)
+		add(r, admissionregistrationv1.Delete, r.delete, r.resource.Resource)
+	}
+	return all
+}
+
+// MatchConditions keep the requests of everybody else away from the webhook: they cost nothing, and go on when the webhook
+// is down. They let through at least everybody whom seedidentity knows.
+func MatchConditions() []admissionregistrationv1.MatchCondition {
+	return []admissionregistrationv1.MatchCondition{{
+		Name: "gardenlets-and-extensions",
+		Expression: `has(request.userInfo.groups) && ("gardener.cloud:system:seeds" in request.userInfo.groups || ` +
+			`"system:serviceaccounts" in request.userInfo.groups && has(request.userInfo.username) && ` +
+			`request.userInfo.username.startsWith("system:serviceaccount:seed-"))`,
+	}}
+}

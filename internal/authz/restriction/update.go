@@ -1,0 +1,248 @@
+package restriction
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// The authorizer lets a gardenlet update what has a path to its seed. These checks are about what it could do with that.
+// What Gardener's API forbids to everybody (BackupBucket spec.seedName, ManagedSeed spec.shoot, Shoot spec.seedName but
+// through the subresource binding, Bastion spec.shootRef and spec.sshPublicKey) is refused here as well where that is
+// cheap, because the webhook may serve an API server that we do not know.
+//
+// Each check also sees the updates of the subresource status: metadata can be changed through it.
+
+func same(a, b any) bool { return apiequality.Semantic.DeepEqual(a, b) }
+
+// updateBackupBucket: the credentials, and the generated secret in the status, have a path to the bucket's seed. To name
+// somebody else's Secret there would be to read it.
+func updateBackupBucket(ctx context.Context, r *request) error {
+	bucket, old := r.obj.(*corev1beta1.BackupBucket), r.old.(*corev1beta1.BackupBucket)
+	if !same(bucket.Spec.SeedName, old.Spec.SeedName) || !same(bucket.Spec.ShootRef, old.Spec.ShootRef) {
+		return forbidden("a BackupBucket must not be moved to another seed or shoot")
+	}
+	if generated := bucket.Status.GeneratedSecretRef; generated != nil && !same(generated, old.Status.GeneratedSecretRef) {
+		if want := (corev1.SecretReference{Namespace: constants.GardenNamespace, Name: constants.SecretPrefixGeneratedBackupBucket + r.name}); *generated != want {
+			return forbidden("%s: status.generatedSecretRef must be %s, not %s", foreign(r.seed), key(want.Namespace, want.Name), key(generated.Namespace, generated.Name))
+		}
+	}
+	return r.mayAdd(ctx, bucketReferences(&old.Spec), bucketReferences(&bucket.Spec))
+}
+
+// updateBackupEntry: the bucket's credentials have a path through the entry, and all of the entry's specification may
+// change, because a control plane migration moves it. Only the way of its shoot is open to it.
+func updateBackupEntry(ctx context.Context, r *request) error {
+	entry, old := r.obj.(*corev1beta1.BackupEntry), r.old.(*corev1beta1.BackupEntry)
+	if !same(entry.Spec.ShootRef, old.Spec.ShootRef) {
+		return forbidden("a BackupEntry must not be moved to another shoot")
+	}
+	if name := owningShoot(entry); name != "" && name != owningShoot(old) {
+		if err := r.ownShoot(ctx, r.namespace, name); err != nil {
+			return err
+		}
+	}
+	if to := entry.Spec.SeedName; !same(to, old.Spec.SeedName) {
+		if err := r.followsShoot(ctx, to, owningShoot(old)); err != nil {
+			return err
+		}
+	}
+	if err := r.reportsOwnSeed(entry.Status.SeedName, old.Status.SeedName); err != nil {
+		return err
+	}
+	if entry.Spec.BucketName != old.Spec.BucketName {
+		return r.ownBucket(ctx, entry.Spec.BucketName)
+	}
+	return nil
+}
+
+// followsShoot wants that an object is given to the seed to which its shoot goes.
+func (r *request) followsShoot(ctx context.Context, seed *string, shootName string) error {
+	shoot, err := r.shoot(ctx, r.namespace, shootName)
+	if err != nil {
+		return err
+	}
+	if seed == nil || !ptr.Equal(seed, shoot.Spec.SeedName) {
+		return forbidden("it must not be moved to seed %q: its shoot %s/%s is on seed %q", ptr.Deref(seed, ""), r.namespace, shootName, ptr.Deref(shoot.Spec.SeedName, ""))
+	}
+	return nil
+}
+
+// reportsOwnSeed is about status.seedName: who works on an object says so, and that he is done.
+func (r *request) reportsOwnSeed(name, old *string) error {
+	if ptr.Deref(name, "") == "" || same(name, old) || r.isOwn(name) {
+		return nil
+	}
+	return forbidden("status.seedName must not be set to %q by who is of seed %q", *name, r.seed)
+}
+
+// updateBastion: the API server gives a Bastion the seed of its shoot, which may have left that of the gardenlet that
+// removes its finalizer.
+func updateBastion(ctx context.Context, r *request) error {
+	bastion, old := r.obj.(*operationsv1alpha1.Bastion), r.old.(*operationsv1alpha1.Bastion)
+	if bastion.Spec.ShootRef != old.Spec.ShootRef || bastion.Spec.SSHPublicKey != old.Spec.SSHPublicKey {
+		return forbidden("a Bastion must stay with its shoot and with its user's key")
+	}
+	if created := constants.GardenCreatedBy; bastion.Annotations[created] != old.Annotations[created] {
+		return forbidden("the annotation %s must stay: it says who created the Bastion", created)
+	}
+	if to := bastion.Spec.SeedName; !same(to, old.Spec.SeedName) {
+		return r.followsShoot(ctx, to, bastion.Spec.ShootRef.Name)
+	}
+	return nil
+}
+
+// updateControllerInstallation: the ControllerDeployment that it names, and that one's pull secrets, have a path through
+// it. Gardenlets write the status and finalizers only.
+func updateControllerInstallation(_ context.Context, r *request) error {
+	if !same(r.obj.(*corev1beta1.ControllerInstallation).Spec, r.old.(*corev1beta1.ControllerInstallation).Spec) {
+		return forbidden("the specification of a ControllerInstallation is not for gardenlets and extensions to change")
+	}
+	return nil
+}
+
+// updateManagedSeed: its seed template's credentials have a path to the seed of its shoot. And while it is not
+// bootstrapped, who is responsible for it may make credentials for its gardenlet, so must not declare that himself.
+func updateManagedSeed(_ context.Context, r *request) error {
+	managedSeed, old := r.obj.(*seedmanagementv1alpha1.ManagedSeed), r.old.(*seedmanagementv1alpha1.ManagedSeed)
+	same, err := sameManagedSeedSpec(managedSeed, old)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return forbidden("the specification of a ManagedSeed is not for gardenlets and extensions to change")
+	}
+	return asksNoNewKubeconfig(managedSeed, old)
+}
+
+func asksNoNewKubeconfig(obj, old metav1.Object) error {
+	asked := func(o metav1.Object) bool {
+		return o.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationRenewKubeconfig
+	}
+	if asked(obj) && !asked(old) {
+		return forbidden("the operation %s is not for gardenlets and extensions to ask for", constants.GardenerOperationRenewKubeconfig)
+	}
+	return nil
+}
+
+func updateGardenlet(ctx context.Context, r *request) error {
+	gardenlet, old := r.obj.(*seedmanagementv1alpha1.Gardenlet), r.old.(*seedmanagementv1alpha1.Gardenlet)
+	if err := r.ownGardenlet(); err != nil {
+		return err
+	}
+	if err := asksNoNewKubeconfig(gardenlet, old); err != nil {
+		return err
+	}
+	before, err := gardenletReferences(old)
+	if err != nil {
+		before = nil // then it has none that could be kept
+	}
+	after, err := gardenletReferences(gardenlet)
+	if err != nil {
+		return err
+	}
+	return r.mayAdd(ctx, before, after)
+}
+
+// updateSeed: the Seed of a ManagedSeed has a path to the seed of the shoot that it is made of, but a ManagedSeed's
+// gardenlet is responsible for its Seed alone: the parent could let the certificate in its status expire, and make
+// credentials for it. References have a path, as in BackupBuckets.
+func updateSeed(ctx context.Context, r *request) error {
+	if err := r.own(&r.name); err != nil {
+		return err
+	}
+	return r.mayAdd(ctx, seedReferences(&r.old.(*corev1beta1.Seed).Spec), seedReferences(&r.obj.(*corev1beta1.Seed).Spec))
+}
+
+// updateShoot: everything that a Shoot refers to has a path to its seed, and Gardener's API wants only of spec.resources
+// that the user may read them. A project's shoots are on many seeds, its secrets in one namespace.
+func updateShoot(_ context.Context, r *request) error {
+	shoot, old := r.obj.(*corev1beta1.Shoot), r.old.(*corev1beta1.Shoot)
+	if !same(shoot.Spec.SeedName, old.Spec.SeedName) {
+		return forbidden("a Shoot is not moved to another seed by gardenlets and extensions")
+	}
+	if err := r.reportsOwnSeed(shoot.Status.SeedName, old.Status.SeedName); err != nil {
+		return err
+	}
+	return r.eachAdded(shootReferences(old), shootReferences(shoot), func(ref reference) error {
+		return forbidden("a reference to %s %s is not for gardenlets and extensions to add to a Shoot", ref.kind, ref.name)
+	})
+}
+
+// updateSecret: a project's secrets, and the landscape's, have a path to every seed with a shoot that refers to them.
+// Their content is not for gardenlets to change, but for that of the Secrets that they may create. Finalizers are.
+func updateSecret(ctx context.Context, r *request) error {
+	secret, old := r.obj.(*corev1.Secret), r.old.(*corev1.Secret)
+	unchanged := same(secret.Data, old.Data) && len(secret.StringData) == 0 && secret.Type == old.Type && same(secret.Immutable, old.Immutable)
+	switch {
+	case r.namespace == corev1beta1.GardenerShootIssuerNamespace:
+		unchanged = unchanged && same(secret.Labels, old.Labels)
+	case secret.Type == corev1.SecretTypeServiceAccountToken:
+		unchanged = unchanged && same(secret.Annotations, old.Annotations) // they say whose token it is
+	}
+	if unchanged {
+		return nil
+	}
+	return createSecret(ctx, r)
+}
+
+// updateConfigMap: as with Secrets; the ConfigMap with the cluster's identity has a path to all seeds.
+func updateConfigMap(ctx context.Context, r *request) error {
+	configMap, old := r.obj.(*corev1.ConfigMap), r.old.(*corev1.ConfigMap)
+	if same(configMap.Data, old.Data) && same(configMap.BinaryData, old.BinaryData) && same(configMap.Immutable, old.Immutable) {
+		return nil
+	}
+	return createConfigMap(ctx, r)
+}
+
+func updateInternalSecret(ctx context.Context, r *request) error {
+	secret, old := r.obj.(*corev1beta1.InternalSecret), r.old.(*corev1beta1.InternalSecret)
+	if same(secret.Data, old.Data) && len(secret.StringData) == 0 && secret.Type == old.Type && same(secret.Immutable, old.Immutable) {
+		return nil
+	}
+	return createInternalSecret(ctx, r)
+}
+
+// updateServiceAccount: Secrets that it lists have a path to it, and from there to the ManagedSeed that bootstraps with it.
+func updateServiceAccount(_ context.Context, r *request) error {
+	if r.namespace == r.seedNamespace() && !r.extension {
+		return nil
+	}
+	return r.addsNoSecrets(r.old.(*corev1.ServiceAccount), r.obj.(*corev1.ServiceAccount))
+}
+
+func (r *request) addsNoSecrets(old, account *corev1.ServiceAccount) error {
+	for _, ref := range account.Secrets {
+		if !slices.Contains(old.Secrets, ref) {
+			return forbidden("a ServiceAccount's list of secrets is not for gardenlets and extensions to add Secret %s to", ref.Name)
+		}
+	}
+	for _, ref := range account.ImagePullSecrets {
+		if !slices.Contains(old.ImagePullSecrets, ref) {
+			return forbidden("a ServiceAccount's list of pull secrets is not for gardenlets and extensions to add Secret %s to", ref.Name)
+		}
+	}
+	return nil
+}
+
+// updateClusterRoleBinding: who is bound to the bootstrapper's role can become any seed.
+func updateClusterRoleBinding(ctx context.Context, r *request) error {
+	binding, old := r.obj.(*rbacv1.ClusterRoleBinding), r.old.(*rbacv1.ClusterRoleBinding)
+	if binding.RoleRef == old.RoleRef && same(binding.Subjects, old.Subjects) {
+		return nil
+	}
+	if r.extension || !strings.HasPrefix(r.name, bootstrapBindingPrefix) {
+		return forbidden("%s", foreign(r.seed))
+	}
+	return createClusterRoleBinding(ctx, r)
+}

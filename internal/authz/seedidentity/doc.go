@@ -1,0 +1,6 @@
+// Package seedidentity says which seed a user acts for: as its gardenlet, as an extension that runs on it, or for none.
+//
+// It promises that an identity is given only where user name and groups agree on one seed whose name can be the name
+// of a Seed; whatever is odd, ambiguous or half right is nobody (None). It reads names and groups only, keeps nothing,
+// and allocates nothing. It may import API types and constants, and nothing of the project.
+package seedidentity

@@ -1,0 +1,157 @@
+package seedidentity
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+// NamespacePrefix is what the garden's namespace of a seed is called by: seed-<seed>.
+const NamespacePrefix = "seed-"
+
+// maxNameLength is the longest name that the API accepts for any object.
+const maxNameLength = 253
+
+// Type is what a user is to a seed.
+type Type int
+
+const (
+	// None is everybody who is neither of the two below.
+	None Type = iota
+	// Gardenlet is the agent that is responsible for the seed.
+	Gardenlet
+	// Extension is a controller that runs on the seed and has a ServiceAccount in the garden's seed-<seed>.
+	Extension
+)
+
+// String returns the type's name in lower case, as it is used in metrics and messages.
+func (t Type) String() string {
+	switch t {
+	case Gardenlet:
+		return "gardenlet"
+	case Extension:
+		return "extension"
+	default:
+		return "none"
+	}
+}
+
+// Identity is who is asking. Seed is empty if and only if Type is None.
+type Identity struct {
+	Type Type
+	Seed string
+}
+
+// String returns it for messages, such as "gardenlet of seed local".
+func (i Identity) String() string {
+	switch i.Type {
+	case Gardenlet:
+		return "gardenlet of seed " + i.Seed
+	case Extension:
+		return "extension on seed " + i.Seed
+	default:
+		return "neither a gardenlet nor an extension on a seed"
+	}
+}
+
+// Namespace returns the garden's namespace of the seed, "" for None.
+func (i Identity) Namespace() string {
+	if i.Type == None {
+		return ""
+	}
+	return NamespacePrefix + i.Seed
+}
+
+// OfUser returns the identity of an authenticated user; None for nil.
+func OfUser(u user.Info) Identity {
+	if u == nil {
+		return Identity{}
+	}
+	return Of(u.GetName(), u.GetGroups())
+}
+
+// OfAuthentication returns the identity of the user as admission requests and token reviews carry it.
+func OfAuthentication(u authenticationv1.UserInfo) Identity {
+	return Of(u.Username, u.Groups)
+}
+
+// Of returns the identity of the user of that name in those groups.
+//
+// The group of gardenlets comes first: who is in it is a gardenlet or nobody, whatever else it is in.
+func Of(name string, groups []string) Identity {
+	if slices.Contains(groups, constants.SeedsGroup) {
+		return ofGardenlet(name)
+	}
+	if slices.Contains(groups, serviceaccount.AllServiceAccountsGroup) {
+		return ofServiceAccount(name, groups)
+	}
+	return Identity{}
+}
+
+// ofGardenlet reads gardener.cloud:system:seed:<seed>. A gardenlet that does not know yet which seed it is for calls
+// itself <ambiguous>, which no Seed can be named.
+func ofGardenlet(name string) Identity {
+	seed, found := strings.CutPrefix(name, constants.SeedUserNamePrefix)
+	if !found || !isObjectName(seed) {
+		return Identity{}
+	}
+	return Identity{Type: Gardenlet, Seed: seed}
+}
+
+// ofServiceAccount reads system:serviceaccount:seed-<seed>:extension-…, and wants the namespace's group and no other
+// namespace's beside it.
+func ofServiceAccount(name string, groups []string) Identity {
+	account, found := strings.CutPrefix(name, serviceaccount.ServiceAccountUsernamePrefix)
+	if !found {
+		return Identity{}
+	}
+	namespace, account, found := strings.Cut(account, serviceaccount.ServiceAccountUsernameSeparator)
+	if !found || !inNamespaceGroupOnly(groups, namespace) {
+		return Identity{}
+	}
+	seed, found := strings.CutPrefix(namespace, NamespacePrefix)
+	if !found || !isObjectName(seed) {
+		return Identity{}
+	}
+	extension, found := strings.CutPrefix(account, constants.ExtensionGardenServiceAccountPrefix)
+	if !found || !isObjectName(extension) {
+		return Identity{}
+	}
+	return Identity{Type: Extension, Seed: seed}
+}
+
+func inNamespaceGroupOnly(groups []string, namespace string) bool {
+	member := false
+	for _, group := range groups {
+		of, found := strings.CutPrefix(group, serviceaccount.ServiceAccountGroupPrefix)
+		if !found {
+			continue
+		}
+		if of != namespace {
+			return false
+		}
+		member = true
+	}
+	return member
+}
+
+// isObjectName says whether s can be the name of an object, or what a prefix leaves of it: lower case letters, digits,
+// '-' and '.', neither of the two at an end. That keeps colons, spaces, brackets and upper case out.
+func isObjectName(s string) bool {
+	if s == "" || len(s) > maxNameLength {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+		case (c == '-' || c == '.') && i > 0 && i < len(s)-1:
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,91 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+)
+
+// requestError is an error that is the client's, with the HTTP status that says so.
+type requestError struct {
+	status int
+	err    error
+}
+
+func (e *requestError) Error() string { return e.err.Error() }
+func (e *requestError) Unwrap() error { return e.err }
+
+func malformed(format string, args ...any) error {
+	return &requestError{http.StatusBadRequest, fmt.Errorf(format, args...)}
+}
+
+// decode reads the body, an object of the kind wanted, into the object.
+//
+// Names of fields are compared exactly and a field may appear once only, so that nobody on the way can have read another
+// value than this. Fields that are not known are ignored: a newer API server may send more, and by the conventions of the
+// API what an older webhook ignores can only narrow a request.
+func decode(w http.ResponseWriter, r *http.Request, limit int64, want schema.GroupVersionKind, object any, meta *metav1.TypeMeta) error {
+	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != mediaTypeJSON {
+		return &requestError{http.StatusUnsupportedMediaType, fmt.Errorf("the content type must be %s", mediaTypeJSON)}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err != nil {
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			return &requestError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body is larger than %d bytes", limit)}
+		}
+		return malformed("reading the body: %w", err)
+	}
+	duplicates, err := kjson.UnmarshalStrict(body, object, kjson.DisallowDuplicateFields)
+	if err != nil {
+		return malformed("decoding the body: %w", err)
+	}
+	if len(duplicates) > 0 {
+		return malformed("decoding the body: %w", errors.Join(duplicates...))
+	}
+	if got := meta.GroupVersionKind(); got != want {
+		return malformed("the body is a %q of %q, not a %q of %q", got.Kind, got.GroupVersion(), want.Kind, want.GroupVersion())
+	}
+	return nil
+}
+
+// writeError answers a request that was not understood.
+func writeError(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	if requestErr := (*requestError)(nil); errors.As(err, &requestErr) {
+		status = requestErr.status
+	}
+	writeText(w, status, oneLine(err.Error()))
+}
+
+func writeJSON(w http.ResponseWriter, object any) {
+	body, err := json.Marshal(object)
+	if err != nil {
+		writeError(w, fmt.Errorf("encoding the answer: %w", err))
+		return
+	}
+	w.Header().Set("Content-Type", mediaTypeJSON)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write(body)
+}
+
+// oneLine makes text, which may quote a request, fit into a line of a log and a reason: no control characters, and an end.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || (r >= 0x80 && r < 0xa0) {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) > longestReason {
+		text = strings.ToValidUTF8(text[:longestReason], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,15 @@
+// Package webhook is the HTTPS server of scoped access (design document "Scoped access"): the authorization webhook
+// /webhooks/auth/seed, the admission webhook /webhooks/admission/seedrestriction, /metrics, /healthz, /readyz, and, where
+// debug handlers are enabled, /debug/resource-dependency-graph.
+//
+// It may import internal/authz/graph and internal/authz/seedidentity; it reaches the authorizer and the restriction
+// through interfaces.
+//
+// It promises: no answer is an allow unless the whole request was understood and the authorizer said allow. A request
+// that is malformed, too large or too slow gets an HTTP error, which an API server takes for a failed webhook: no opinion
+// for an authorization, a rejection for an admission. Until the graph has synced, authorizations get 503.
+//
+// The files: server.go (routes, limits, life cycle), certificate.go (TLS), decode.go (bodies), authorization.go and
+// admission.go (the two webhooks), metrics.go, and for the debug page debug.go (handler), selection.go (what is shown),
+// drawing.go (where it is drawn), formats.go (JSON and DOT) and page/ (HTML, style sheet, script).
+package webhook

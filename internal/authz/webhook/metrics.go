@@ -1,0 +1,171 @@
+package webhook
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
+)
+
+const metricsNamespace = "gardener_admission_controller"
+
+// Metrics are the metrics of scoped access, in a registry of their own. The first two have the names and labels of the
+// reference implementation, so that existing dashboards work; their buckets begin lower, where this graph answers.
+type Metrics struct {
+	registry      *prometheus.Registry
+	updates       *prometheus.HistogramVec
+	pathChecks    *prometheus.HistogramVec
+	decisions     *prometheus.CounterVec
+	restrictions  *prometheus.CounterVec
+	failures      *prometheus.CounterVec
+	synced        atomic.Pointer[func() bool]
+	pathCheckFrom [graph.KindLease + 1]prometheus.Observer // so that a path check need not look its labels up
+}
+
+// NewMetrics makes metrics that have counted nothing.
+func NewMetrics() *Metrics {
+	counter := func(subsystem, name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: metricsNamespace, Subsystem: subsystem, Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, smallest float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: metricsNamespace, Subsystem: "seed_authorizer", Name: name, Help: help,
+			Buckets: prometheus.ExponentialBuckets(smallest, 4, 11),
+		}, labels)
+	}
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		updates: histogram("graph_update_duration_seconds",
+			"Duration of updates of the resource dependency graph.", 1e-6, "kind", "operation"),
+		pathChecks: histogram("graph_path_check_duration_seconds",
+			"Duration of checks whether there is a path in the resource dependency graph.", 5e-8, "fromKind", "toKind"),
+		decisions: counter("seed_authorizer", "decisions_total",
+			"Decisions of the seed authorizer.", "resource", "verb", "userType", "decision"),
+		restrictions: counter("seed_restriction", "decisions_total",
+			"Decisions of the seed restriction.", "resource", "operation", "userType", "decision"),
+		failures: counter("webhook", "failed_requests_total",
+			"Webhook requests that were answered with an HTTP error, by path and status code.", "path", "code"),
+	}
+	synced := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: metricsNamespace, Subsystem: "seed_authorizer", Name: "graph_synced",
+		Help: "1 when the resource dependency graph has synced, 0 until then.",
+	}, m.syncedValue)
+	m.registry.MustRegister(m.updates, m.pathChecks, m.decisions, m.restrictions, m.failures, synced,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for kind := range m.pathCheckFrom {
+		m.pathCheckFrom[kind] = m.pathChecks.WithLabelValues(graph.Kind(kind).String(), graph.KindSeed.String())
+	}
+	return m
+}
+
+// ObserveUpdate counts an update of the graph; it fits sync.Config.
+func (m *Metrics) ObserveUpdate(kind graph.Kind, operation string, took time.Duration) {
+	m.updates.WithLabelValues(kind.String(), operation).Observe(took.Seconds())
+}
+
+// PathChecker is the graph as the authorizer sees it.
+type PathChecker interface {
+	Has(graph.Vertex) bool
+	HasPath(graph.Vertex, string) bool
+	Path(graph.Vertex, string) []graph.Vertex
+}
+
+// Measure is the graph with its path checks counted, to be given to the authorizer.
+func (m *Metrics) Measure(g PathChecker) PathChecker { return &measured{g, m} }
+
+type measured struct {
+	PathChecker
+	metrics *Metrics
+}
+
+func (g *measured) HasPath(from graph.Vertex, seed string) bool {
+	start := time.Now()
+	found := g.PathChecker.HasPath(from, seed)
+	if int(from.Kind) < len(g.metrics.pathCheckFrom) {
+		g.metrics.pathCheckFrom[from.Kind].Observe(time.Since(start).Seconds())
+	}
+	return found
+}
+
+func (m *Metrics) setSynced(synced func() bool) { m.synced.Store(&synced) }
+
+func (m *Metrics) syncedValue() float64 {
+	if synced := m.synced.Load(); synced != nil && (*synced)() {
+		return 1
+	}
+	return 0
+}
+
+func (m *Metrics) authorization(attributes authorizer.AttributesRecord, userType seedidentity.Type, allowed bool) {
+	resource := "non-resource"
+	if attributes.ResourceRequest {
+		resource = known(resources, attributes.Resource)
+	}
+	decision := "no-opinion"
+	if allowed {
+		decision = "allow"
+	}
+	m.decisions.WithLabelValues(resource, known(verbs, attributes.Verb), userType.String(), decision).Inc()
+}
+
+func (m *Metrics) admission(request *admissionv1.AdmissionRequest, userType seedidentity.Type, allowed bool) {
+	decision := "reject"
+	if allowed {
+		decision = "allow"
+	}
+	m.restrictions.WithLabelValues(known(resources, request.Resource.Resource), known(operations, string(request.Operation)),
+		userType.String(), decision).Inc()
+}
+
+func (m *Metrics) failedWith(path string, err error) {
+	status := http.StatusInternalServerError
+	if requestErr := (*requestError)(nil); errors.As(err, &requestErr) {
+		status = requestErr.status
+	}
+	m.failure(path, status)
+}
+
+func (m *Metrics) failure(path string, status int) {
+	m.failures.WithLabelValues(path, strconv.Itoa(status)).Inc()
+}
+
+func (m *Metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2})
+}
+
+// The values of labels that come from requests. A client chooses what it asks for, so everything else is "other": or it
+// could fill the memory with counters.
+var (
+	resources = set("backupbuckets", "backupentries", "bastions", "certificatesigningrequests", "cloudprofiles",
+		"clusterrolebindings", "configmaps", "controllerdeployments", "controllerinstallations", "controllerregistrations",
+		"credentialsbindings", "events", "exposureclasses", "gardenlets", "internalsecrets", "leases", "managedseeds",
+		"namespacedcloudprofiles", "namespaces", "projects", "secretbindings", "secrets", "seeds", "serviceaccounts",
+		"shoots", "shootstates", "workloadidentities")
+	verbs      = set("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "post", "put", "head")
+	operations = set("CREATE", "UPDATE", "DELETE", "CONNECT")
+)
+
+func set(values ...string) map[string]bool {
+	m := make(map[string]bool, len(values))
+	for _, value := range values {
+		m[value] = true
+	}
+	return m
+}
+
+func known(values map[string]bool, value string) string {
+	if values[value] {
+		return value
+	}
+	return "other"
+}

@@ -1,0 +1,238 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+)
+
+// The paths that are served.
+const (
+	AuthorizationPath = "/webhooks/auth/seed"
+	RestrictionPath   = "/webhooks/admission/seedrestriction"
+	MetricsPath       = "/metrics"
+	HealthPath        = "/healthz"
+	ReadyPath         = "/readyz"
+	GraphPath         = "/debug/resource-dependency-graph"
+)
+
+// Limits on requests. An API server sends objects of at most 3 MiB, and an update has two of them.
+const (
+	maxHeader             = 64 << 10
+	maxAuthorizationBody  = 1 << 20
+	maxAdmissionBody      = 8 << 20
+	headerTimeout         = 5 * time.Second
+	requestTimeout        = 30 * time.Second
+	idleTimeout           = 2 * time.Minute
+	shutdownTimeout       = 5 * time.Second
+	longestAdmission      = 10 * time.Second
+	longestReason         = 1024
+	mediaTypeJSON         = "application/json"
+	concurrentGraphRender = 1
+)
+
+// Restriction decides on admission requests; *restriction.Handler is one.
+type Restriction interface {
+	Handle(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
+}
+
+// Snapshotter gives the graph to the debug page; *graph.Graph is one.
+type Snapshotter interface {
+	Snapshot() graph.Snapshot
+}
+
+// Config says what is served and how.
+type Config struct {
+	// Authorizer answers SubjectAccessReviews.
+	Authorizer authorizer.Authorizer
+	// Restriction answers AdmissionReviews.
+	Restriction Restriction
+	// Graph is shown by the debug page.
+	Graph Snapshotter
+	// Synced says whether the graph holds all that it should. Until it does, no authorization is answered.
+	Synced func() bool
+	// Missing, if set, says what Synced waits for, for messages.
+	Missing func() string
+
+	// Listener is where connections come from; Run closes it.
+	Listener net.Listener
+	// CertFile and KeyFile are the serving certificate in PEM. They are read again when they change.
+	CertFile, KeyFile string
+	// ClientCAs, if set, are the authorities of clients: then everything but /healthz and /readyz asks for a client
+	// certificate. Without them anybody who reaches the listener may ask what a gardenlet may do, and, with Debug, see
+	// the names of the objects in the graph.
+	ClientCAs *x509.CertPool
+
+	// Debug enables the debug page.
+	Debug bool
+	// Metrics are counted in; new ones if nil.
+	Metrics *Metrics
+	Log     logr.Logger
+}
+
+// Server is the HTTPS server.
+type Server struct {
+	config      Config
+	metrics     *Metrics
+	certificate *certificate
+	handler     http.Handler
+	rendering   chan struct{}
+}
+
+// New checks the configuration and makes a server; Run starts it.
+func New(config Config) (*Server, error) {
+	switch {
+	case config.Authorizer == nil:
+		return nil, errors.New("the webhook server needs an authorizer")
+	case config.Restriction == nil:
+		return nil, errors.New("the webhook server needs a restriction")
+	case config.Synced == nil:
+		return nil, errors.New("the webhook server needs to know whether the graph has synced")
+	case config.Listener == nil:
+		return nil, errors.New("the webhook server needs a listener")
+	case config.Debug && config.Graph == nil:
+		return nil, errors.New("the debug page needs a graph")
+	}
+	if config.Metrics == nil {
+		config.Metrics = NewMetrics()
+	}
+	certificate, err := newCertificate(config.CertFile, config.KeyFile, config.Log)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{config: config, metrics: config.Metrics, certificate: certificate, rendering: make(chan struct{}, concurrentGraphRender)}
+	s.metrics.setSynced(config.Synced)
+	s.handler = s.recovered(s.routes())
+	return s, nil
+}
+
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+AuthorizationPath, s.identified(s.authorize))
+	mux.HandleFunc("POST "+RestrictionPath, s.identified(s.admit))
+	mux.HandleFunc("GET "+MetricsPath, s.identified(s.metrics.handler().ServeHTTP))
+	mux.HandleFunc("GET "+HealthPath, func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET "+ReadyPath, s.ready)
+	if s.config.Debug {
+		mux.HandleFunc("GET "+GraphPath, s.identified(s.showGraph))
+	}
+	return mux
+}
+
+// Run serves until the context ends, then lets requests finish for a few seconds, and returns when nothing runs any more.
+func (s *Server) Run(ctx context.Context) error {
+	server := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      requestTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          log.New(logWriter{s.config.Log}, "", 0),
+		TLSConfig:         s.tlsConfig(),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.ServeTLS(s.config.Listener, "", "") }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving the webhooks on %s: %w", s.config.Listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	err := server.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	<-served
+	if err != nil {
+		return fmt.Errorf("stopping the webhook server: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) tlsConfig() *tls.Config {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate.get}
+	if s.config.ClientCAs != nil {
+		// Probes come without a certificate, so the handlers insist on one, not the handshake.
+		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, s.config.ClientCAs
+	}
+	return config
+}
+
+// identified lets only clients with a certificate through, where the configuration has authorities of clients.
+func (s *Server) identified(next http.HandlerFunc) http.HandlerFunc {
+	if s.config.ClientCAs == nil {
+		return next
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+			writeText(w, http.StatusUnauthorized, "a client certificate is required")
+			return
+		}
+		next(w, r)
+	}
+}
+
+// recovered turns a panic, which net/http would only log, into a counted server error: the request fails closed and the
+// server goes on.
+func (s *Server) recovered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // the very value is compared
+				s.config.Log.Error(fmt.Errorf("panic: %v", p), "A webhook request failed", "path", r.URL.Path, "stack", string(debug.Stack()))
+				writeText(w, http.StatusInternalServerError, "internal error")
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	if !s.config.Synced() {
+		writeText(w, http.StatusServiceUnavailable, s.notReady())
+		return
+	}
+	writeText(w, http.StatusOK, "ok")
+}
+
+func (s *Server) notReady() string {
+	message := "the resource dependency graph has not synced yet"
+	if s.config.Missing != nil {
+		if missing := s.config.Missing(); missing != "" {
+			message += "; waiting for " + missing
+		}
+	}
+	return message
+}
+
+// Handler is what Run serves, for tests and for other listeners.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+func writeText(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n"))
+}
+
+// logWriter takes what net/http has to say, mostly of broken connections, at a level that is off by default.
+type logWriter struct{ log logr.Logger }
+
+func (l logWriter) Write(line []byte) (int, error) {
+	l.log.V(1).Info("HTTP server", "message", string(line))
+	return len(line), nil
+}

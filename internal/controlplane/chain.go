@@ -21,7 +21,6 @@ import (
 	openapicommon "k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
-	"k8s.io/kubernetes/pkg/controlplane"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 )
@@ -70,11 +69,11 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		maps.Copy(priorities, ext.Priorities())
 	}
 
-	generic, versionedInformers, storageFactory, err := controlplaneapiserver.BuildGenericConfig(opts.CompletedOptions,
-		schemes, controlplane.DefaultAPIResourceConfigSource(), definitions)
+	common, err := newGeneric(opts.CompletedOptions, schemes, definitions)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}
+	generic, versionedInformers, storageFactory := common.config, common.informers, common.storage
 	generic.EffectiveVersion = effectiveVersion{generic.EffectiveVersion}
 	for name := range bootstrapHooks {
 		generic.DisabledPostStartHooks.Insert(name)
@@ -98,6 +97,8 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	aggregator.GenericConfig.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
 		return filters(withClientFaults(handler), c)
 	}
+	openAPIV2 := generic.OpenAPIConfig
+	generic.OpenAPIConfig = nil // see serveOpenAPIV2; the aggregator and the custom resources have their own copies
 	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, Informers: versionedInformers}
 
 	extensionsServer, err := extensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(
@@ -110,6 +111,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		return nil, fmt.Errorf("making the API server: %w", err)
 	}
 	delegate := kubeServer.ControlPlane.GenericAPIServer
+	serveOpenAPIV2(delegate, openAPIV2)
 	if s.cfg.Extension != nil {
 		in.Generic.PostStartHooks = map[string]genericapiserver.PostStartHookConfigEntry{}
 		in.Generic.RESTOptionsGetter = nil
@@ -118,6 +120,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		if delegate, err = s.cfg.Extension.New(in); err != nil {
 			return nil, fmt.Errorf("making the API server for further groups: %w", err)
 		}
+		serveOpenAPIV2(delegate, openAPIV2)
 	}
 	aggregatorServer, err := controlplaneapiserver.CreateAggregatorServer(aggregator.Complete(), delegate,
 		extensionsServer.Informers.Apiextensions().V1().CustomResourceDefinitions(), true, priorities)

@@ -1,0 +1,182 @@
+package controlplane
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/apiserver/pkg/server/filters"
+	serverstorage "k8s.io/apiserver/pkg/server/storage"
+	"k8s.io/apiserver/pkg/util/openapi"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	openapicommon "k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/controlplane"
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	"k8s.io/kubernetes/pkg/controlplane/apiserver/options"
+	"k8s.io/kubernetes/pkg/kubeapiserver"
+)
+
+const (
+	informerResync = 10 * time.Minute
+	// loopbackLife is how long the certificate lives that the server shows to itself. It is made anew with each start.
+	loopbackLife = 3 * 366 * 24 * time.Hour
+)
+
+// generic is what the servers of the chain have in common.
+type generic struct {
+	config    *genericapiserver.Config
+	informers informers.SharedInformerFactory
+	storage   *serverstorage.DefaultStorageFactory
+}
+
+// newGeneric applies the options to a new configuration, in the order in which one needs the other. Kubernetes'
+// BuildGenericConfig does the same; that one makes two RSA keys for the connection of the server to itself, which is a
+// large part of a start, and ours an elliptic one. Egress and tracing, which no flag here turns on, are left out.
+func newGeneric(opts options.CompletedOptions, schemes []*runtime.Scheme, definitions openapicommon.GetOpenAPIDefinitions) (*generic, error) {
+	c := genericapiserver.NewConfig(legacyscheme.Codecs)
+	c.Flagz = opts.Flagz
+	c.MergedResourceConfig = controlplane.DefaultAPIResourceConfigSource()
+	if err := opts.GenericServerRunOptions.ApplyTo(c); err != nil {
+		return nil, err
+	}
+	if err := opts.SecureServing.SecureServingOptions.ApplyTo(&c.SecureServing); err != nil {
+		return nil, err
+	}
+	if err := addLoopback(c); err != nil {
+		return nil, fmt.Errorf("preparing the connection of the server to itself: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(c.LoopbackClientConfig)
+	if err != nil {
+		return nil, err
+	}
+	g := &generic{config: c, informers: informers.NewSharedInformerFactoryWithOptions(client, informerResync, informers.WithTransform(withoutManagedFields))}
+	if err := opts.Features.ApplyTo(c, client, g.informers); err != nil {
+		return nil, err
+	}
+	if err := opts.APIEnablement.ApplyTo(c, c.MergedResourceConfig, legacyscheme.Scheme); err != nil {
+		return nil, err
+	}
+	addOpenAPI(c, schemes, definitions)
+	c.LongRunningFunc = filters.BasicLongRunningRequestCheck(
+		sets.NewString("watch", "proxy"), sets.NewString("attach", "exec", "proxy", "log", "portforward"))
+	if g.storage, err = addStorage(c, opts); err != nil {
+		return nil, err
+	}
+	if err := addAccess(c, opts, client, g.informers); err != nil {
+		return nil, err
+	}
+	c.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
+	return g, nil
+}
+
+func withoutManagedFields(obj any) (any, error) {
+	if m, err := meta.Accessor(obj); err == nil {
+		m.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+func addOpenAPI(c *genericapiserver.Config, schemes []*runtime.Scheme, definitions openapicommon.GetOpenAPIDefinitions) {
+	definitions = openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(definitions)
+	namer := openapinamer.NewDefinitionNamer(schemes...)
+	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
+	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
+	c.OpenAPIConfig.Info.Title, c.OpenAPIV3Config.Info.Title = "Kubernetes", "Kubernetes"
+}
+
+func addStorage(c *genericapiserver.Config, opts options.CompletedOptions) (*serverstorage.DefaultStorageFactory, error) {
+	opts.Etcd.StorageConfig.Transport.TracerProvider = c.TracerProvider
+	config := kubeapiserver.NewStorageFactoryConfigEffectiveVersion(c.EffectiveVersion)
+	config.APIResourceConfig = c.MergedResourceConfig
+	config.DefaultResourceEncoding.SetEffectiveVersion(c.EffectiveVersion)
+	factory, err := config.Complete(opts.Etcd).New()
+	if err != nil {
+		return nil, err
+	}
+	factory.StorageConfig.StorageObjectCountTracker = c.StorageObjectCountTracker
+	return factory, opts.Etcd.ApplyWithStorageFactoryTo(factory, c)
+}
+
+// addAccess adds authentication, authorization and audit.
+func addAccess(c *genericapiserver.Config, opts options.CompletedOptions, client kubernetes.Interface, shared informers.SharedInformerFactory) error {
+	ctx := wait.ContextForChannel(c.DrainedNotify())
+	err := opts.Authentication.ApplyTo(ctx, &c.Authentication, c.SecureServing, c.EgressSelector, c.OpenAPIConfig, c.OpenAPIV3Config, client, shared, c.APIServerID)
+	if err != nil {
+		return err
+	}
+	c.Authorization.Authorizer, c.RuleResolver, _, err = controlplaneapiserver.BuildAuthorizer(ctx, opts, c.EgressSelector, c.APIServerID, shared)
+	if err != nil {
+		return err
+	}
+	return opts.Audit.ApplyTo(c)
+}
+
+// addLoopback makes the server answer itself under a name of its own, with a certificate of its own.
+func addLoopback(c *genericapiserver.Config) error {
+	const name = genericapiserver.LoopbackClientServerNameOverride
+	certPEM, keyPEM, err := selfSigned(name)
+	if err != nil {
+		return err
+	}
+	provider, err := dynamiccertificates.NewStaticSNICertKeyContent("loopback", certPEM, keyPEM, name)
+	if err != nil {
+		return err
+	}
+	c.SecureServing.SNICerts = append([]dynamiccertificates.SNICertKeyContentProvider{provider}, c.SecureServing.SNICerts...)
+	if c.LoopbackClientConfig, err = c.SecureServing.NewLoopbackClientConfig(uuid.NewString(), certPEM); err != nil {
+		return err
+	}
+	c.LoopbackClientConfig.ContentType = runtime.ContentTypeProtobuf
+	c.LoopbackClientConfig.DisableCompression = true
+	return nil
+}
+
+// selfSigned makes a serving certificate that nobody else trusts.
+func selfSigned(name string) (certPEM, keyPEM []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, nil, err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber:          serial,
+		Subject:               pkix.Name{CommonName: name},
+		DNSNames:              []string{name},
+		NotBefore:             now.Add(-time.Hour),
+		NotAfter:              now.Add(loopbackLife),
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, nil, err
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), nil
+}

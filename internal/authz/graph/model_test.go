@@ -24,8 +24,11 @@ func (m model) snapshot() Snapshot {
 	for owner, edges := range m {
 		exists[owner] = true
 		for _, e := range edges {
-			exists[e.From] = exists[e.From]
-			exists[e.To] = exists[e.To]
+			for _, v := range []Vertex{e.From, e.To} {
+				if !exists[v] {
+					exists[v] = false // it is there, for want of an object
+				}
+			}
 			s.Edges = append(s.Edges, e)
 		}
 	}

@@ -116,9 +116,7 @@ func (s *Server) writePage(w http.ResponseWriter, query url.Values, f filter) {
 // describe says what a page shows: of a large graph the seeds, unless something else is asked for.
 func describe(v view, query url.Values, f filter) page {
 	p := page{Path: GraphPath, Vertices: len(v.Vertices), Edges: len(v.Edges), First: 1}
-	for _, kind := range strings.Split(joinKinds(), ", ") {
-		p.Kinds = append(p.Kinds, kind)
-	}
+	p.Kinds = append(p.Kinds, strings.Split(joinKinds(), ", ")...)
 	if f.empty() && len(v.Vertices) > largeGraph && !query.Has("kind") {
 		f.Kind = graph.KindSeed
 		p.Message = fmt.Sprintf("The graph has %d vertices, so the seeds are shown first. Filter for others.", len(v.Vertices))

@@ -7,7 +7,7 @@ LDFLAGS := -s -w $(if $(VERSION),-X github.com/gardenlite/gardenlite/internal/ve
 SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./pkg/...
 UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS)) github.com/gardenlite/gardenlite/e2e,$(shell $(GO) list ./...))
 
-.PHONY: all build up test test-unit test-servers e2e soak bench bench-up bench-scale generate verify-generate lint clean
+.PHONY: all build up test test-unit test-servers e2e soak bench bench-up bench-scale bench-authz generate verify-generate lint clean
 
 all: build
 
@@ -40,13 +40,17 @@ $(BIN)/baseline: bench/go.mod
 	cd bench && $(GO) build -o ../$@/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 	cd bench && $(GO) build -o ../$@/etcd go.etcd.io/etcd/server/v3
 
-bench: bench-up bench-scale ## every benchmark
+bench: bench-up bench-scale bench-authz ## every benchmark
 
 bench-up: build $(BIN)/baseline ## cold and warm start beside a bare kube-apiserver with etcd
 	cd bench && $(GO) run ./up -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
 
 bench-scale: build ## 5,000 Shoots and 50,000 Secrets
 	cd bench && $(GO) run ./scale -gardenlite $(CURDIR)/$(BIN)/gardenlite
+
+bench-authz: build ## the resource dependency graph, and both webhooks beside the requests of ordinary users
+	$(GO) run ./hack/bench-authz
+	cd bench && $(GO) run ./access -gardenlite $(CURDIR)/$(BIN)/gardenlite
 
 generate: ## generated code
 	./hack/generate-openapi.sh

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -96,6 +97,11 @@ func Main() int {
 	return run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
 }
 
+// isFlagGroupError says whether cobra refused flags that do not go together, or miss one another. Its errors have no type.
+func isFlagGroupError(err error) bool {
+	return strings.HasPrefix(err.Error(), "if any flags in the group [") || strings.HasPrefix(err.Error(), "required flag(s) ")
+}
+
 func run(ctx context.Context, args []string, s streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
@@ -111,7 +117,7 @@ func run(ctx context.Context, args []string, s streams) int {
 			fmt.Fprintln(s.err, "Error:", exit.err)
 		}
 		return exit.code
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), isFlagGroupError(err):
 		fmt.Fprintf(s.err, "Error: %v\nSee \"gardenlite help\".\n", err)
 		return exitUsage
 	case ctx.Err() != nil:
@@ -162,7 +168,8 @@ func newRoot(s streams) *cobra.Command {
 	flags.StringVar(&g.logFormat, "log-format", "text", "format of the log: text or json")
 	_ = root.MarkPersistentFlagDirname("data-dir")
 	_ = root.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(newUp(g), newDown(g), newStatus(g), newReset(g), newKubeconfig(g), newExec(g), newReaper(), newVersion(g))
+	root.AddCommand(newUp(g), newDown(g), newStatus(g), newReset(g), newKubeconfig(g), newExec(g), newReaper(), newVersion(g),
+		newAccess(g), newGraph(g), newAdmissionController(g))
 	for _, command := range root.Commands() {
 		if command.Args == nil {
 			command.Args = cobra.NoArgs

@@ -2,6 +2,7 @@ package landscape
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -99,12 +100,16 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 	c, err := admissioncontroller.New(admissioncontroller.Config{
 		REST: config, Listener: l.admission.listener, CAPEM: server.PKI().CAPEM(),
 		CertFile: server.PKI().ServingCertFile(), KeyFile: server.PKI().ServingKeyFile(),
-		ClientCAs: authorities, Debug: true, Clock: l.cfg.Clock, Log: klog.Background().WithName(admissionController),
+		ClientCAs: authorities, ClientNames: []string{webhookClient}, Debug: true, DebugToken: rand.Text(), Clock: l.cfg.Clock, Log: klog.Background().WithName(admissionController),
 	})
 	if err != nil {
 		return err
 	}
 	l.admission.controller = c
+	// Before anybody is let through by the first webhook, the second one looks at what he does.
+	if err := c.Install(ctx, l.admission.url); err != nil {
+		return err
+	}
 	runCtx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
@@ -120,9 +125,6 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 		cancel()
 		return <-ended
 	})
-	if err := c.Install(ctx, l.admission.url); err != nil {
-		return err
-	}
 	if err := waitSynced(ctx, c); err != nil {
 		return err
 	}

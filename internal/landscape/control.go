@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -23,7 +24,8 @@ type control struct {
 	done   chan struct{}
 }
 
-func startControl(socket string, status func(collect bool) Status, stop func()) (*control, error) {
+// startControl opens the socket; more adds what other parts answer there.
+func startControl(socket string, status func(collect bool) Status, stop func(), more func(*http.ServeMux)) (*control, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing an old control socket: %w", err)
 	}
@@ -44,6 +46,7 @@ func startControl(socket string, status func(collect bool) Status, stop func()) 
 		w.WriteHeader(http.StatusAccepted)
 		stop()
 	})
+	more(mux)
 	c := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
@@ -90,7 +93,7 @@ func (c *Client) Status(ctx context.Context, collect bool) (*Status, error) {
 	if collect {
 		path += "?collect"
 	}
-	response, err := c.do(ctx, http.MethodGet, path)
+	response, err := c.do(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -104,15 +107,15 @@ func (c *Client) Status(ctx context.Context, collect bool) (*Status, error) {
 
 // Stop asks the process to end. It does not wait.
 func (c *Client) Stop(ctx context.Context) error {
-	response, err := c.do(ctx, http.MethodPost, stopPath)
+	response, err := c.do(ctx, http.MethodPost, stopPath, nil)
 	if err != nil {
 		return err
 	}
 	return response.Body.Close()
 }
 
-func (c *Client) do(ctx context.Context, method, path string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, "http://gardenlite"+path, nil)
+func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://gardenlite"+path, body)
 	if err != nil {
 		return nil, err
 	}

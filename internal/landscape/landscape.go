@@ -145,7 +145,7 @@ func (l *Landscape) announce() (*Run, error) {
 	l.board.update(func(s *Status) {
 		*s = Status{Run: *run, Dir: l.cfg.Dir, State: StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
 	})
-	server, err := startControl(socket, l.board.snapshot, l.stop)
+	server, err := startControl(socket, l.board.snapshot, l.stop, l.serveAccess)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
+	"strconv"
 	gosync "sync"
 
 	"github.com/go-logr/logr"
@@ -35,10 +37,16 @@ type Config struct {
 	CAPEM             []byte
 	// ClientCAs are the authorities of the webhooks' clients. If nil, anybody who reaches the listener may ask.
 	ClientCAs *x509.CertPool
-	// Debug serves the page with the graph.
+	// ClientNames are the clients that may ask, by the common names of their certificates; all of ClientCAs if empty. A
+	// garden's authority issues certificates to gardenlets and users too, so with that one the API server's client is named.
+	ClientNames []string
+	// Debug serves the page with the graph: to whom ClientCAs and ClientNames let in, and to who has the DebugToken.
 	Debug bool
-	Clock clock.Clock
-	Log   logr.Logger
+	// DebugToken, if set, opens the page with the graph in a browser, which has no client certificate: see GraphURL. At
+	// least 16 characters, not to be guessed.
+	DebugToken string
+	Clock      clock.Clock
+	Log        logr.Logger
 }
 
 // Controller is an admission controller.
@@ -74,17 +82,20 @@ func New(cfg Config) (*Controller, error) {
 		return nil, err
 	}
 	c.authorizer = authorizer.New(c.graph)
+	known := access{authorizer: c.authorizer, graph: c.graph, seeds: c.syncer.Seeds, synced: c.syncer.Current}
 	c.server, err = webhook.New(webhook.Config{
 		Authorizer:  authorizer.New(metrics.Measure(c.graph)),
-		Restriction: restriction.New(restriction.NewReader(reader), cfg.Clock),
+		Restriction: restriction.New(restriction.NewReader(reader), known, cfg.Clock),
 		Graph:       c.graph,
-		Synced:      c.syncer.HasSynced,
+		Synced:      c.syncer.Current,
 		Missing:     c.syncer.Missing,
 		Listener:    cfg.Listener,
 		CertFile:    cfg.CertFile,
 		KeyFile:     cfg.KeyFile,
 		ClientCAs:   cfg.ClientCAs,
+		ClientNames: cfg.ClientNames,
 		Debug:       cfg.Debug,
+		DebugToken:  cfg.DebugToken,
 		Metrics:     metrics,
 		Log:         cfg.Log,
 	})
@@ -109,11 +120,33 @@ func (c *Controller) Run(parent context.Context) error {
 	return errors.Join(synced, served)
 }
 
-// HasSynced says whether the graph has all that the garden has; Missing says what it waits for.
+// HasSynced says whether the graph has had all that the garden has.
 func (c *Controller) HasSynced() bool { return c.syncer.HasSynced() }
 
 // Missing says what HasSynced waits for.
 func (c *Controller) Missing() string { return c.syncer.Missing() }
+
+// GraphURL is the address of the page with the graph, with the token that opens it in a browser; "" if it is not served.
+// Who has it can see the names of all objects in the graph.
+func (c *Controller) GraphURL() string {
+	if !c.cfg.Debug {
+		return ""
+	}
+	address := url.URL{Scheme: "https", Host: reachable(c.cfg.Listener.Addr()), Path: webhook.GraphPath}
+	if c.cfg.DebugToken != "" {
+		address.RawQuery = url.Values{webhook.TokenParameter: {c.cfg.DebugToken}}.Encode()
+	}
+	return address.String()
+}
+
+// reachable is an address from this machine, where a listener is on all of its addresses.
+func reachable(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return addr.String()
+	}
+	return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
+}
 
 // Graph is the graph of dependencies.
 func (c *Controller) Graph() *graph.Graph { return c.graph }

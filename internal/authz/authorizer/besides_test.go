@@ -14,6 +14,7 @@ func TestBesides(t *testing.T) {
 	const (
 		sa    = "serviceaccounts"
 		crb   = "clusterrolebindings.rbac.authorization.k8s.io"
+		roles = "clusterroles.rbac.authorization.k8s.io"
 		lease = "leases.coordination.k8s.io"
 		csr   = "certificatesigningrequests.certificates.k8s.io"
 
@@ -159,6 +160,17 @@ func TestBesides(t *testing.T) {
 		{"delete", crb, binding, false, false},
 		{"delete", crb, "gardener.cloud:system:seed-bootstrapper:other:gardenlet-bootstrap-a", false, false},
 		{"delete", crb, "gardener.cloud:system:seed-bootstrapper", false, false},
+
+		// ClusterRole gardener.cloud:system:seed-bootstrapper: bind free for the gardenlet.
+		{"bind", roles, "gardener.cloud:system:seed-bootstrapper", true, false},
+		{"bind", roles, "cluster-admin", false, false},
+		{"bind", roles, "gardener.cloud:system:seed-bootstrapper:x", false, false},
+		{"bind", roles, "", false, false},
+		{"escalate", roles, "gardener.cloud:system:seed-bootstrapper", false, false},
+		{"get", roles, "gardener.cloud:system:seed-bootstrapper", false, false},
+		{"bind", "roles.rbac.authorization.k8s.io", "garden/gardener.cloud:system:seed-bootstrapper", false, false},
+		{"bind", crb, "gardener.cloud:system:seed-bootstrapper", false, false},
+
 		{"get", crb, binding + "a", false, false},
 		{"update", crb, binding + "a", false, false},
 		// What it bootstraps itself it may not delete as such: tokens by the graph, accounts and bindings not at all.

@@ -143,7 +143,7 @@ func TestRules(t *testing.T) {
 	if got := find("leases").For(seedidentity.Extension).String(); got != "nothing" {
 		t.Errorf("leases, extension: %s", got)
 	}
-	if got := find("serviceaccounts in seed-<seed>").For(seedidentity.Gardenlet); got.String() != "free: every; subresources: token" || len(got.Free.List()) != 8 {
+	if got := find("serviceaccounts in seed-<seed>").For(seedidentity.Gardenlet); got.String() != "free: every; subresources: token" || len(got.Free.List()) != len(AllVerbs()) {
 		t.Errorf("serviceaccounts in the seed's namespace: %s, %v", got, got.Free.List())
 	}
 	if got := shoots.For(seedidentity.None).String(); got != "nothing" {

@@ -49,6 +49,7 @@ var (
 		"certificatesigningrequests.certificates.k8s.io": graph.KindCertificateSigningRequest,
 		"cloudprofiles.core.gardener.cloud":              graph.KindCloudProfile,
 		"clusterrolebindings.rbac.authorization.k8s.io":  graph.KindClusterRoleBinding,
+		"clusterroles.rbac.authorization.k8s.io":         0, // the graph has none
 		"controllerdeployments.core.gardener.cloud":      graph.KindControllerDeployment,
 		"controllerinstallations.core.gardener.cloud":    graph.KindControllerInstallation,
 		"controllerregistrations.core.gardener.cloud":    graph.KindControllerRegistration,

@@ -73,6 +73,9 @@ var document = []row{
 	{resources: "serviceaccounts", namespace: "garden", name: "gardenlet-bootstrap-<seed>", gardenlet: grant{free: "delete"}},
 	{resources: "clusterrolebindings", name: "gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-<seed>",
 		gardenlet: grant{free: "delete"}},
+	// Kubernetes lets nobody bind a role who has not its permissions, unless he may do this. The restriction sees to it
+	// that the binding is one for the bootstrapping of an own ManagedSeed.
+	{resources: "clusterroles", name: "gardener.cloud:system:seed-bootstrapper", gardenlet: grant{free: "bind"}},
 }
 
 // resource is a resource that the document names.
@@ -96,6 +99,7 @@ var resources = map[string]resource{
 	"certificatesigningrequests": {certificates.GroupName, "certificatesigningrequests", graph.KindCertificateSigningRequest, cluster},
 	"cloudprofiles":              {v1beta1.GroupName, "cloudprofiles", graph.KindCloudProfile, cluster},
 	"clusterrolebindings":        {rbac.GroupName, "clusterrolebindings", graph.KindClusterRoleBinding, cluster},
+	"clusterroles":               {rbac.GroupName, "clusterroles", 0, cluster},
 	"configmaps":                 {core.GroupName, "configmaps", graph.KindConfigMap, namespaced},
 	"controllerdeployments":      {v1beta1.GroupName, "controllerdeployments", graph.KindControllerDeployment, cluster},
 	"controllerinstallations":    {v1beta1.GroupName, "controllerinstallations", graph.KindControllerInstallation, cluster},

@@ -60,6 +60,8 @@ var expectations = []expectation{
 
 	{"clusterrolebindings.rbac.authorization.k8s.io", "gardenlet", "create get update patch", "create", "create", "create"},
 	{"clusterrolebindings.rbac.authorization.k8s.io", "extension", "get", "", "", ""},
+	{"clusterroles.rbac.authorization.k8s.io", "gardenlet", "", "", "", ""},
+	{"clusterroles.rbac.authorization.k8s.io", "extension", "", "", "", ""},
 
 	{"configmaps", "gardenlet", "create get list watch update patch delete", "create", "create delete", "create"},
 	{"configmaps", "extension", "create get list watch update patch delete", "create", "create delete", "create"},

@@ -16,7 +16,7 @@ const EveryVerb Verbs = 1 << 15
 const every = "every"
 
 // verbNames are the verbs of the API, in the order of the bits, which is the order they are written in.
-var verbNames = [...]string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"}
+var verbNames = [...]string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection", "bind"}
 
 // AllVerbs returns the verbs that a rule can name.
 func AllVerbs() []string { return slices.Clone(verbNames[:]) }
@@ -40,6 +40,8 @@ func verb(name string) Verbs {
 		return 1 << 6
 	case "deletecollection":
 		return 1 << 7
+	case "bind":
+		return 1 << 8
 	default:
 		return 0
 	}

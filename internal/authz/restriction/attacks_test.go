@@ -32,7 +32,7 @@ type step struct {
 	sub      string // subresource
 	create   object
 	update   object // what is there becomes this
-	delete   string
+	delete   string // [namespace/]name
 	want     int32
 	because  string // in the reason of a refusal
 	opens    string // what the step, if it were let through, would let who asks read: see TestAttacksWouldSucceed
@@ -47,7 +47,9 @@ type attack struct {
 	steps []step
 }
 
-func attacks() []attack {
+func attacks() []attack { return append(attacksByWriting(), attacksByDeleting()...) }
+
+func attacksByWriting() []attack {
 	evil, grownToken := gardenletA, "Secret kube-system/"+tokenName("garden", "grown")
 	return []attack{
 		{
@@ -395,6 +397,17 @@ func (w *world) copy() *world {
 // mayRead asks the dependency graph.
 func (w *world) mayRead(t *testing.T, who authenticationv1.UserInfo, what string) bool {
 	t.Helper()
+	g := w.graph()
+	kind, name, _ := strings.Cut(what, " ")
+	vertex := graph.Vertex{Kind: map[string]graph.Kind{"Secret": graph.KindSecret, "ControllerDeployment": graph.KindControllerDeployment}[kind], Name: name}
+	if namespace, name, namespaced := strings.Cut(name, "/"); namespaced {
+		vertex.Namespace, vertex.Name = namespace, name
+	}
+	return g.HasPath(vertex, seedidentity.OfAuthentication(who).Seed)
+}
+
+// graph is the dependency graph of the landscape.
+func (w *world) graph() *graph.Graph {
 	g := graph.New()
 	for _, objects := range w.objects {
 		for _, obj := range objects {
@@ -403,12 +416,7 @@ func (w *world) mayRead(t *testing.T, who authenticationv1.UserInfo, what string
 			}
 		}
 	}
-	kind, name, _ := strings.Cut(what, " ")
-	vertex := graph.Vertex{Kind: map[string]graph.Kind{"Secret": graph.KindSecret, "ControllerDeployment": graph.KindControllerDeployment}[kind], Name: name}
-	if namespace, name, namespaced := strings.Cut(name, "/"); namespaced {
-		vertex.Namespace, vertex.Name = namespace, name
-	}
-	return g.HasPath(vertex, seedidentity.OfAuthentication(who).Seed)
+	return g
 }
 
 type graphContext struct{ w *world }
@@ -436,7 +444,19 @@ func (s step) request(t *testing.T, w *world) *admissionv1.AdmissionRequest {
 		}
 		return update(s.resource, s.sub, s.by, old, s.update)
 	}
-	return requestFor(s.resource, admissionv1.Delete, "", s.by, "", s.delete)
+	there, ok := w.objects[s.resource.resource][s.deleted()]
+	if !ok {
+		t.Fatalf("%s is not there", s.delete)
+	}
+	return deletion(s.resource, s.by, there)
+}
+
+func (s step) deleted() types.NamespacedName {
+	namespace, name, namespaced := strings.Cut(s.delete, "/")
+	if !namespaced {
+		namespace, name = "", s.delete
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
 func (s step) apply(w *world) {
@@ -446,9 +466,7 @@ func (s step) apply(w *world) {
 			return
 		}
 	}
-	obj := s.resource.newObject()
-	obj.SetName(s.delete)
-	delete(w.objects[s.resource.resource], keyOf(obj))
+	delete(w.objects[s.resource.resource], s.deleted())
 }
 
 func migrating(seed, bucket, reported string) object {

@@ -3,11 +3,13 @@
 //
 // Creating: an object has to have to do with the seed of who makes it. Changing: nobody gains by an update what he could
 // not have created, above all not a reference through which the dependency graph would open a path to somebody else's
-// secret (update.go and references.go; attacks_test.go tells the stories). Deleting: BackupBuckets and Seeds.
+// secret (update.go and references.go; attacks_test.go tells the stories). Deleting: BackupBuckets and Seeds, and what the
+// authorizer cannot know to exist (delete.go).
 //
 // Handler.Handle decides; Rules, MatchConditions and the resources in rules.go are what a ValidatingWebhookConfiguration
 // needs. The package reads through the interface Reader, always live, never from a cache: an answer must not be older than
-// the request. It may import seedidentity, the API types and API machinery; NewReader adds client-go's dynamic client.
+// the request. What only the dependency graph knows it asks through the interface Access. It may import seedidentity, the
+// API types and API machinery; NewReader adds client-go's dynamic client.
 //
 // It promises: everybody who is neither gardenlet nor extension is let through; of a gardenlet or an extension nothing is
 // let through that is malformed, unknown, or could not be looked up.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,15 +21,20 @@ import (
 // Handler decides on admission requests. It keeps nothing between requests and may be used concurrently.
 type Handler struct {
 	reader Reader
+	access Access
 	clock  clock.PassiveClock
 }
 
-// New makes a Handler. The clock says whether a seed's client certificate has expired; nil is the wall clock.
-func New(reader Reader, passive clock.PassiveClock) *Handler {
+// New makes a Handler. Without an Access nothing can be deleted that only the dependency graph could say the owner of. The
+// clock says whether a seed's client certificate has expired; nil is the wall clock.
+func New(reader Reader, access Access, passive clock.PassiveClock) *Handler {
+	if access == nil {
+		access = unknownAccess{}
+	}
 	if passive == nil {
 		passive = clock.RealClock{}
 	}
-	return &Handler{reader: reader, clock: passive}
+	return &Handler{reader: reader, access: access, clock: passive}
 }
 
 // object is what requests carry: a versioned object.
@@ -40,12 +46,13 @@ type object interface {
 // request is a request of a gardenlet or an extension, decoded.
 type request struct {
 	*Handler
+	user        authenticationv1.UserInfo
 	seed        string // of who asks
 	extension   bool   // who asks is an extension, not a gardenlet
 	namespace   string
 	name        string
 	subresource string
-	obj, old    object // obj is nil for DELETE, old is nil for all but UPDATE
+	obj, old    object // obj is nil for DELETE, old for CREATE, and for a DELETE that carries none
 }
 
 // refusal is the answer to a request that is not let through, other than because of the server's own trouble.
@@ -87,7 +94,7 @@ func (h *Handler) restrict(ctx context.Context, identity seedidentity.Identity, 
 		return err
 	}
 	r := &request{
-		Handler: h, seed: identity.Seed, extension: identity.Type == seedidentity.Extension,
+		Handler: h, user: req.UserInfo, seed: identity.Seed, extension: identity.Type == seedidentity.Extension,
 		namespace: req.Namespace, name: req.Name, subresource: req.SubResource,
 	}
 	if err := r.decode(rule, req); err != nil {
@@ -117,13 +124,17 @@ func (r *request) decode(rule *resourceRule, req *admissionv1.AdmissionRequest) 
 		if r.name == "" {
 			return forbidden("objects are to be deleted one by one")
 		}
-		return nil
-	case admissionv1.Update:
-		if r.old, err = decode(rule, req.OldObject, "oldObject"); err != nil {
-			return err
+		if len(req.OldObject.Raw) > 0 {
+			r.old, err = decode(rule, req.OldObject, "oldObject")
 		}
+	case admissionv1.Update:
+		if r.old, err = decode(rule, req.OldObject, "oldObject"); err == nil {
+			r.obj, err = decode(rule, req.Object, "object")
+		}
+	default:
+		r.obj, err = decode(rule, req.Object, "object")
 	}
-	if r.obj, err = decode(rule, req.Object, "object"); err != nil {
+	if err != nil {
 		return err
 	}
 	for _, obj := range []object{r.old, r.obj} {

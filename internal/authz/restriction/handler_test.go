@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -61,7 +62,7 @@ func TestMalformed(t *testing.T) {
 			})
 		}
 	}
-	if response := New(landscape(), nil).Handle(context.Background(), nil); response.Allowed || response.Result.Code != malformed {
+	if response := New(landscape(), nil, nil).Handle(context.Background(), nil); response.Allowed || response.Result.Code != malformed {
 		t.Errorf("no request: %v", response)
 	}
 }
@@ -75,17 +76,17 @@ func TestOperationsPerResource(t *testing.T) {
 		"bastions":                   {true, true, true, false},
 		"certificatesigningrequests": {true, false, false, false},
 		"clusterrolebindings":        {true, true, false, false},
-		"configmaps":                 {true, true, false, false},
+		"configmaps":                 {true, true, false, true},
 		"controllerinstallations":    {false, true, true, false},
 		"gardenlets":                 {true, true, true, false},
-		"internalsecrets":            {true, true, false, false},
+		"internalsecrets":            {true, true, false, true},
 		"leases":                     {true, false, false, false},
 		"managedseeds":               {false, true, true, false},
-		"secrets":                    {true, true, false, false},
+		"secrets":                    {true, true, false, true},
 		"seeds":                      {true, true, true, true},
 		"serviceaccounts":            {true, true, false, false},
 		"shoots":                     {false, true, true, false},
-		"shootstates":                {true, false, false, false},
+		"shootstates":                {true, false, false, true},
 	}
 	registered := map[string]ops{}
 	for _, rule := range Rules() {
@@ -161,6 +162,8 @@ func FuzzHandle(f *testing.F) {
 		update(gardenlets, "status", gardenletA, gardenletWith("backup-a"), gardenletWith("backup-b")),
 		update(shoots, "status", extensionA, shootOn("garden-dev", "on-a", "a"), shootOn("garden-dev", "on-a", "b")),
 		requestFor(seeds, admissionv1.Delete, "", gardenletA, "", "leaving"),
+		deletion(secrets, gardenletA, secret("garden-dev", "on-a.monitoring")),
+		deletion(configMaps, extensionA, ownedBy("Shoot", "gone", "uid-gone", named[corev1.ConfigMap]("garden-dev", "gone.ca-cluster"))),
 	} {
 		body, err := json.Marshal(&admissionv1.AdmissionReview{Request: req})
 		if err != nil {

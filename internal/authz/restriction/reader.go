@@ -65,6 +65,10 @@ type dynamicReader struct{ client dynamic.Interface }
 
 func (r dynamicReader) Get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, obj runtime.Object) error {
 	found, err := r.client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		// It is the path that is unknown: nothing is said about the object.
+		return fmt.Errorf("the garden does not serve %s: %s", resource.GroupResource(), err.Error())
+	}
 	if err != nil {
 		return err
 	}

@@ -60,13 +60,15 @@ func (r recorder) List(ctx context.Context, resource schema.GroupVersionResource
 func TestReadRules(t *testing.T) {
 	r := recorder{landscape(), map[string]map[schema.GroupResource]bool{"get": {}, "list": {}}}
 	for _, attack := range attacks() {
+		given := attack.begin()
 		for _, s := range attack.steps {
-			if s.create != nil {
-				New(r, nil).Handle(context.Background(), creation(s.resource, s.by, s.create))
+			_, there := given.objects[s.resource.resource][s.deleted()]
+			if s.create != nil || s.delete != "" && there {
+				New(r, nil, nil).Handle(context.Background(), s.request(t, given))
 			}
 		}
 	}
-	New(r, nil).Handle(context.Background(), creation(backupBuckets, gardenletA, bucket("a", from("garden", "new"))))
+	New(r, nil, nil).Handle(context.Background(), creation(backupBuckets, gardenletA, bucket("a", from("garden", "new"))))
 	if len(r.read["get"]) < 8 || len(r.read["list"]) != len(listed) {
 		t.Fatalf("only %v is read", r.read)
 	}

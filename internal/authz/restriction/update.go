@@ -179,11 +179,17 @@ func updateShoot(_ context.Context, r *request) error {
 	})
 }
 
+// sameOwners: the garbage collector deletes an object whose owners are no more, so who gives it one that never was deletes it.
+func sameOwners(obj, old metav1.Object) bool {
+	return same(obj.GetOwnerReferences(), old.GetOwnerReferences())
+}
+
 // updateSecret: a project's secrets, and the landscape's, have a path to every seed with a shoot that refers to them.
 // Their content is not for gardenlets to change, but for that of the Secrets that they may create. Finalizers are.
 func updateSecret(ctx context.Context, r *request) error {
 	secret, old := r.obj.(*corev1.Secret), r.old.(*corev1.Secret)
-	unchanged := same(secret.Data, old.Data) && len(secret.StringData) == 0 && secret.Type == old.Type && same(secret.Immutable, old.Immutable)
+	unchanged := same(secret.Data, old.Data) && len(secret.StringData) == 0 && secret.Type == old.Type && same(secret.Immutable, old.Immutable) &&
+		sameOwners(secret, old) && secret.Labels[constants.GardenRole] == old.Labels[constants.GardenRole]
 	switch {
 	case r.namespace == corev1beta1.GardenerShootIssuerNamespace:
 		unchanged = unchanged && same(secret.Labels, old.Labels)
@@ -199,7 +205,8 @@ func updateSecret(ctx context.Context, r *request) error {
 // updateConfigMap: as with Secrets; the ConfigMap with the cluster's identity has a path to all seeds.
 func updateConfigMap(ctx context.Context, r *request) error {
 	configMap, old := r.obj.(*corev1.ConfigMap), r.old.(*corev1.ConfigMap)
-	if same(configMap.Data, old.Data) && same(configMap.BinaryData, old.BinaryData) && same(configMap.Immutable, old.Immutable) {
+	if same(configMap.Data, old.Data) && same(configMap.BinaryData, old.BinaryData) && same(configMap.Immutable, old.Immutable) &&
+		sameOwners(configMap, old) && configMap.Labels[constants.GardenRole] == old.Labels[constants.GardenRole] {
 		return nil
 	}
 	return createConfigMap(ctx, r)
@@ -207,7 +214,8 @@ func updateConfigMap(ctx context.Context, r *request) error {
 
 func updateInternalSecret(ctx context.Context, r *request) error {
 	secret, old := r.obj.(*corev1beta1.InternalSecret), r.old.(*corev1beta1.InternalSecret)
-	if same(secret.Data, old.Data) && len(secret.StringData) == 0 && secret.Type == old.Type && same(secret.Immutable, old.Immutable) {
+	if same(secret.Data, old.Data) && len(secret.StringData) == 0 && secret.Type == old.Type && same(secret.Immutable, old.Immutable) &&
+		sameOwners(secret, old) {
 		return nil
 	}
 	return createInternalSecret(ctx, r)

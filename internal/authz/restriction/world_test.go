@@ -212,8 +212,14 @@ func update(resource resourceRule, subresource string, user authenticationv1.Use
 	return req
 }
 
+func deletion(resource resourceRule, user authenticationv1.UserInfo, obj object) *admissionv1.AdmissionRequest {
+	req := requestFor(resource, admissionv1.Delete, "", user, obj.GetNamespace(), obj.GetName())
+	req.OldObject = encode(obj)
+	return req
+}
+
 func (w *world) handle(req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-	return New(w, testingclock.NewFakePassiveClock(now)).Handle(context.Background(), req)
+	return New(w, access{w}, testingclock.NewFakePassiveClock(now)).Handle(context.Background(), req)
 }
 
 // verdict is a response in a few characters.

@@ -21,6 +21,8 @@ type store struct {
 	resource Resource
 	watcher  cache.ListerWatcher
 	synced   atomic.Bool
+	// lost is since when there has been no watch, nil while there is one.
+	lost atomic.Pointer[time.Time]
 
 	// objects has every object of the kind, with a value only where the kind is retained. Guarded by syncer.mu.
 	objects map[graph.Vertex]any
@@ -35,7 +37,7 @@ func newStore(s *Syncer, resource Resource, watcher cache.ListerWatcher) *store 
 // run lists and watches until the context ends. A garden that comes back is read again within seconds.
 func (st *store) run(ctx context.Context) {
 	logger := st.syncer.config.Log
-	reflector := cache.NewReflectorWithOptions(st.watcher, st.resource.Object, st, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(newFollowed(st, st.watcher), st.resource.Object, st, cache.ReflectorOptions{
 		Logger: &logger,
 		Name:   "seed-authorizer/" + st.resource.Resource,
 		Backoff: &wait.Backoff{
@@ -107,6 +109,7 @@ func (st *store) Replace(list []any, _ string) error {
 		return fmt.Errorf("putting the %s into the graph: %w", st.resource.Resource, err)
 	}
 	st.synced.Store(true)
+	st.found()
 	return nil
 }
 

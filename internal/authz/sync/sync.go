@@ -33,6 +33,8 @@ type Config struct {
 	// Clock tells when a client certificate has expired; the wall clock if nil.
 	Clock clock.Clock
 	Log   logr.Logger
+	// StaleAfter is how long a kind may be without a watch until Current says so; DefaultStaleAfter if 0.
+	StaleAfter time.Duration
 	// ObserveUpdate, if set, is told how long each update of the graph took (operation: Set or Delete).
 	ObserveUpdate func(kind graph.Kind, operation string, took time.Duration)
 	// ListerWatcher, if set, takes the place of lists and watches over REST.
@@ -60,6 +62,9 @@ func New(config Config) (*Syncer, error) {
 	}
 	if config.ObserveUpdate == nil {
 		config.ObserveUpdate = func(graph.Kind, string, time.Duration) {}
+	}
+	if config.StaleAfter == 0 {
+		config.StaleAfter = DefaultStaleAfter
 	}
 	resources := Resources()
 	var watchers []cache.ListerWatcher
@@ -107,15 +112,40 @@ func (s *Syncer) HasSynced() bool {
 	return true
 }
 
-// Missing names the resources whose first list is not in the graph yet, for messages; "" when there is none.
+// Current says whether HasSynced is true and the graph is not stale: no kind has been without a watch for too long.
+func (s *Syncer) Current() bool {
+	for _, st := range s.stores {
+		if !st.synced.Load() || st.stale() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Missing names the resources for which Current waits, for messages; "" when there is none.
 func (s *Syncer) Missing() string {
 	var missing []string
 	for _, st := range s.stores {
-		if !st.synced.Load() {
-			missing = append(missing, st.resource.GroupResource().String())
+		switch name, stale := st.resource.GroupResource().String(), st.stale(); {
+		case !st.synced.Load():
+			missing = append(missing, name)
+		case stale > 0:
+			missing = append(missing, fmt.Sprintf("%s (no watch for %s)", name, stale.Truncate(time.Second)))
 		}
 	}
 	return strings.Join(missing, ", ")
+}
+
+// Seeds are the names of all Seeds, in no order.
+func (s *Syncer) Seeds() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	objects := s.kinds[graph.KindSeed].objects
+	names := make([]string, 0, len(objects))
+	for seed := range objects {
+		names = append(names, seed.Name)
+	}
+	return names
 }
 
 // set writes the edges of an object, and those of the objects that depend on it. s.mu is held.

@@ -7,9 +7,11 @@
 //
 // It promises: no answer is an allow unless the whole request was understood and the authorizer said allow. A request
 // that is malformed, too large or too slow gets an HTTP error, which an API server takes for a failed webhook: no opinion
-// for an authorization, a rejection for an admission. Until the graph has synced, authorizations get 503.
+// for an authorization, a rejection for an admission. Until the graph has synced, and while it is stale, authorizations get
+// 503; beyond a limit on those that are worked on at a time, requests get 429.
 //
-// The files: server.go (routes, limits, life cycle), certificate.go (TLS), decode.go (bodies), authorization.go and
-// admission.go (the two webhooks), metrics.go, and for the debug page debug.go (handler), selection.go (what is shown),
-// drawing.go (where it is drawn), formats.go (JSON and DOT) and page/ (HTML, style sheet, script).
+// The files: server.go (routes, life cycle), certificate.go (TLS), clients.go (who may ask), limit.go (how many at a time),
+// decode.go (bodies), authorization.go and admission.go (the two webhooks), metrics.go, and for the debug page debug.go
+// (handler), selection.go (what is shown), drawing.go (where it is drawn), formats.go (JSON and DOT) and page/ (HTML, style
+// sheet, script).
 package webhook

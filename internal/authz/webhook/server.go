@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -75,9 +76,16 @@ type Config struct {
 	// certificate. Without them anybody who reaches the listener may ask what a gardenlet may do, and, with Debug, see
 	// the names of the objects in the graph.
 	ClientCAs *x509.CertPool
+	// ClientNames, if set, are the common names of those clients of ClientCAs that may ask.
+	ClientNames []string
+	// MaxAuthorizations and MaxAdmissions are how many requests are worked on at a time; 0 is a default. Beyond, they get 429.
+	MaxAuthorizations, MaxAdmissions int
 
 	// Debug enables the debug page.
 	Debug bool
+	// DebugToken, if set, opens the debug page to who has it, without a client certificate: as TokenParameter, which gives a
+	// browser a cookie, or as a bearer token. At least 16 characters, not to be guessed.
+	DebugToken string
 	// Metrics are counted in; new ones if nil.
 	Metrics *Metrics
 	Log     logr.Logger
@@ -105,7 +113,15 @@ func New(config Config) (*Server, error) {
 		return nil, errors.New("the webhook server needs a listener")
 	case config.Debug && config.Graph == nil:
 		return nil, errors.New("the debug page needs a graph")
+	case config.DebugToken != "" && len(config.DebugToken) < shortestToken:
+		return nil, fmt.Errorf("the debug token has less than %d characters", shortestToken)
+	case len(config.ClientNames) > 0 && config.ClientCAs == nil:
+		return nil, errors.New("the names of clients mean nothing without their authorities")
+	case config.MaxAuthorizations < 0 || config.MaxAdmissions < 0:
+		return nil, errors.New("limits on requests must not be negative")
 	}
+	config.MaxAuthorizations = cmp.Or(config.MaxAuthorizations, defaultAuthorizations)
+	config.MaxAdmissions = cmp.Or(config.MaxAdmissions, defaultAdmissions)
 	if config.Metrics == nil {
 		config.Metrics = NewMetrics()
 	}
@@ -121,13 +137,13 @@ func New(config Config) (*Server, error) {
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+AuthorizationPath, s.identified(s.authorize))
-	mux.HandleFunc("POST "+RestrictionPath, s.identified(s.admit))
-	mux.HandleFunc("GET "+MetricsPath, s.identified(s.metrics.handler().ServeHTTP))
+	mux.HandleFunc("POST "+AuthorizationPath, s.identified(s.limited(AuthorizationPath, s.config.MaxAuthorizations, s.authorize)))
+	mux.HandleFunc("POST "+RestrictionPath, s.identified(s.limited(RestrictionPath, s.config.MaxAdmissions, s.admit)))
+	mux.HandleFunc("GET "+MetricsPath, s.scraped(s.metrics.handler().ServeHTTP))
 	mux.HandleFunc("GET "+HealthPath, func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET "+ReadyPath, s.ready)
 	if s.config.Debug {
-		mux.HandleFunc("GET "+GraphPath, s.identified(s.showGraph))
+		mux.HandleFunc("GET "+GraphPath, s.shown(s.showGraph))
 	}
 	return mux
 }
@@ -173,20 +189,6 @@ func (s *Server) tlsConfig() *tls.Config {
 	return config
 }
 
-// identified lets only clients with a certificate through, where the configuration has authorities of clients.
-func (s *Server) identified(next http.HandlerFunc) http.HandlerFunc {
-	if s.config.ClientCAs == nil {
-		return next
-	}
-	return func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-			writeText(w, http.StatusUnauthorized, "a client certificate is required")
-			return
-		}
-		next(w, r)
-	}
-}
-
 // recovered turns a panic, which net/http would only log, into a counted server error: the request fails closed and the
 // server goes on.
 func (s *Server) recovered(next http.Handler) http.Handler {
@@ -210,7 +212,7 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) notReady() string {
-	message := "the resource dependency graph has not synced yet"
+	message := "the resource dependency graph is not up to date"
 	if s.config.Missing != nil {
 		if missing := s.config.Missing(); missing != "" {
 			message += "; waiting for " + missing

@@ -213,27 +213,44 @@ func TestClientCertificates(t *testing.T) {
 	if status, _ := s.get(HealthPath); status != http.StatusOK {
 		t.Errorf("health: %d", status)
 	}
-	pair, err := tls.X509KeyPair(certPEM, keyPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport := s.client.Transport.(*http.Transport)
-	transport.CloseIdleConnections()
-	transport.TLSClientConfig.Certificates = []tls.Certificate{pair}
+	s.withCertificate(certPEM, keyPEM)
 	if status, _ := s.post(AuthorizationPath, exampleReview); status != http.StatusOK {
 		t.Errorf("authorization with a client certificate: %d", status)
 	}
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for _, config := range []Config{
-		{},
-		{Authorizer: authorizer.AuthorizerFunc(allowAll)},
-		{Authorizer: authorizer.AuthorizerFunc(allowAll), Restriction: restrictionFunc(admitAll)},
-		{Authorizer: authorizer.AuthorizerFunc(allowAll), Restriction: restrictionFunc(admitAll), Synced: func() bool { return true }, Listener: &net.TCPListener{}, CertFile: "/nowhere"},
+	ok := func(change func(*Config)) Config {
+		certPEM, keyPEM := issue(t, "first")
+		dir := t.TempDir()
+		c := Config{
+			Authorizer: authorizer.AuthorizerFunc(allowAll), Restriction: restrictionFunc(admitAll), Graph: exampleGraph(), Debug: true,
+			Synced: func() bool { return true }, Listener: &net.TCPListener{},
+			CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"),
+		}
+		write(t, c.CertFile, certPEM)
+		write(t, c.KeyFile, keyPEM)
+		change(&c)
+		return c
+	}
+	if _, err := New(ok(func(*Config) {})); err != nil {
+		t.Fatal(err)
+	}
+	for what, config := range map[string]Config{
+		"nothing":            {},
+		"authorizer":         ok(func(c *Config) { c.Authorizer = nil }),
+		"restriction":        ok(func(c *Config) { c.Restriction = nil }),
+		"synced":             ok(func(c *Config) { c.Synced = nil }),
+		"listener":           ok(func(c *Config) { c.Listener = nil }),
+		"graph":              ok(func(c *Config) { c.Graph = nil }),
+		"certificate":        ok(func(c *Config) { c.CertFile = "/nowhere" }),
+		"short token":        ok(func(c *Config) { c.DebugToken = "123456789012345" }),
+		"names of nobody":    ok(func(c *Config) { c.ClientNames = []string{"x"} }),
+		"negative limit":     ok(func(c *Config) { c.MaxAdmissions = -1 }),
+		"negative limit too": ok(func(c *Config) { c.MaxAuthorizations = -1 }),
 	} {
 		if _, err := New(config); err == nil {
-			t.Errorf("accepted %+v", config)
+			t.Errorf("accepted without, or with, %s", what)
 		}
 	}
 }

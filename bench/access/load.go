@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// latencies are how long requests took.
+type latencies []time.Duration
+
+// constantRate sends n requests, one every 1/rate seconds, whether or not those before it are answered. A request's time
+// begins when it should have been sent, so one that waits for another, here or there, counts with its wait. The second result
+// is how late they were sent: what the program itself, and not the server, added.
+func constantRate(rate, n int, send func(int) error) (took, late latencies, err error) {
+	took, late = make(latencies, n), make(latencies, n)
+	interval := time.Second / time.Duration(rate)
+	begin := time.Now().Add(10 * time.Millisecond)
+	var group errgroup.Group
+	for i := range n {
+		intended := begin.Add(time.Duration(i) * interval)
+		pause(time.Until(intended))
+		group.Go(func() error {
+			late[i] = time.Since(intended)
+			err := send(i)
+			took[i] = time.Since(intended)
+			return err
+		})
+	}
+	return took, late, group.Wait()
+}
+
+// oneAtATime sends n requests, each when the one before it is answered: nothing waits, so small differences show.
+func oneAtATime(n int, send func(int) error) (latencies, error) {
+	took := make(latencies, n)
+	for i := range n {
+		begin := time.Now()
+		if err := send(i); err != nil {
+			return nil, err
+		}
+		took[i] = time.Since(begin)
+	}
+	return took, nil
+}
+
+// sixteenAtATime is for what is not measured.
+func sixteenAtATime(n int, send func(int) error) error {
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := range n {
+		group.Go(func() error { return send(i) })
+	}
+	return group.Wait()
+}
+
+// quantile is that of the nearest rank.
+func (l latencies) quantile(q float64) time.Duration {
+	sorted := slices.Clone(l)
+	slices.Sort(sorted)
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}
+
+func (l latencies) median() time.Duration { return l.quantile(0.5) }
+func (l latencies) p99() time.Duration    { return l.quantile(0.99) }
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", d.Seconds()*1000) }

@@ -1,0 +1,81 @@
+// Command access measures scoped access in a landscape with the real API server and the real certificates: what the
+// authorization webhook adds to the requests of gardenlets, what it adds to those of everybody else (nothing), and what the
+// admission webhook adds to creates. The resource dependency graph alone is measured by hack/bench-authz.
+//
+// Server, webhooks and this program share the machine. Whatever is compared is measured in turns, so that a busy moment meets
+// both, and what was measured in turns without other programs is printed besides. It fails only when it cannot measure;
+// numbers beyond their limits are marked with an exclamation mark.
+//
+//	go run ./access -gardenlite ../bin/gardenlite
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+type config struct {
+	binary   string
+	shoots   int
+	rate     int
+	duration time.Duration
+	turns    int
+	ordinary int
+}
+
+func main() {
+	var c config
+	flag.StringVar(&c.binary, "gardenlite", "../bin/gardenlite", "the binary to measure")
+	flag.IntVar(&c.shoots, "shoots", 300, "how many Shoots; an even number")
+	flag.IntVar(&c.rate, "rate", 500, "requests per second")
+	flag.DurationVar(&c.duration, "duration", 15*time.Second, "how long requests are sent at that rate, for each kind of user")
+	flag.IntVar(&c.turns, "turns", 15, "how many turns each comparison takes")
+	flag.IntVar(&c.ordinary, "requests", 10000, "how many requests an ordinary user sends")
+	flag.Parse()
+	go stopOnSignal()
+	if err := bench(c); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+func bench(c config) error {
+	defer started.stop()
+	var err error
+	if c.binary, err = filepath.Abs(c.binary); err != nil {
+		return err
+	}
+	if c.shoots < 2 || c.shoots%2 != 0 || c.rate < 1 || c.turns < 1 || c.ordinary < 4 || c.perTurn() < 1 {
+		return errors.New("-shoots has to be even, the other numbers positive, and -duration long enough for a request in each of the -turns")
+	}
+	with, err := startLandscape(c.binary)
+	if err != nil {
+		return err
+	}
+	actors, err := newActors(with, c.shoots)
+	if err != nil {
+		return err
+	}
+	if err := actors.check(c.shoots); err != nil {
+		return fmt.Errorf("the webhook does not decide as it should: %w", err)
+	}
+	fmt.Printf("%d CPUs, %d Shoots on %d seeds\n", runtime.NumCPU(), c.shoots, len(seeds))
+	if err := measureAuthorization(c, with, actors); err != nil {
+		return fmt.Errorf("measuring authorization: %w", err)
+	}
+	if err := measureAdmission(c, with, actors); err != nil {
+		return fmt.Errorf("measuring admission: %w", err)
+	}
+	if err := measureOrdinary(c, with, actors); err != nil {
+		return fmt.Errorf("measuring requests of ordinary users: %w", err)
+	}
+	return nil
+}
+
+// perTurn is how many requests are sent at the constant rate in a turn.
+func (c config) perTurn() int { return int(c.duration.Seconds() * float64(c.rate) / float64(c.turns)) }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+
+	"k8s.io/client-go/rest"
+)
+
+// user sends requests with a certificate, on one HTTP/2 connection as client-go does, but without decoding the answers.
+type user struct {
+	name, host string
+	client     *http.Client
+}
+
+func newUser(name, host string, config *rest.Config) (*user, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", name, err)
+	}
+	return &user{name: name, host: host, client: client}, nil
+}
+
+// send fails unless the answer has the status.
+func (u *user) send(method, path string, body []byte, status int) error {
+	_, err := u.ask(method, u.host+path, body, status)
+	return err
+}
+
+func (u *user) get(path string) error { return u.send(http.MethodGet, path, nil, http.StatusOK) }
+
+func (u *user) create(path string, body []byte) error {
+	return u.send(http.MethodPost, path, body, http.StatusCreated)
+}
+
+func (u *user) ask(method, url string, body []byte, status int) ([]byte, error) {
+	request, err := http.NewRequest(method, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	if len(body) > 0 {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := u.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != status {
+		return nil, fmt.Errorf("%s: %s %s: %s instead of %d: %.300s", u.name, method, url, response.Status, status, answer)
+	}
+	return answer, nil
+}

@@ -1,0 +1,100 @@
+package admissioncontroller
+
+import (
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/authz/webhook"
+)
+
+func TestMayDelete(t *testing.T) {
+	g := graph.New()
+	vertex := func(kind graph.Kind, namespace, name string) graph.Vertex {
+		return graph.Vertex{Kind: kind, Namespace: namespace, Name: name}
+	}
+	seedA, seedB := vertex(graph.KindSeed, "", "a"), vertex(graph.KindSeed, "", "b")
+	g.Set(seedA, []graph.Edge{
+		{From: vertex(graph.KindSecret, "garden", "of-a"), To: seedA}, {From: vertex(graph.KindSecret, "garden", "shared"), To: seedA},
+		{From: vertex(graph.KindConfigMap, "garden", "of-a"), To: seedA}, {From: vertex(graph.KindInternalSecret, "garden", "of-a"), To: seedA},
+		{From: vertex(graph.KindShootState, "garden", "of-a"), To: seedA},
+	})
+	g.Set(seedB, []graph.Edge{{From: vertex(graph.KindSecret, "garden", "shared"), To: seedB}})
+	synced := true
+	a := access{authorizer: authorizer.New(g), graph: g, seeds: func() []string { return []string{"a", "b", "c"} }, synced: func() bool { return synced }}
+
+	gardenlet := authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:a", Groups: []string{"gardener.cloud:system:seeds"}}
+	extension := authenticationv1.UserInfo{Username: "system:serviceaccount:seed-a:extension-x", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-a"}}
+	gardener := func(resource string) schema.GroupResource {
+		return schema.GroupResource{Group: "core.gardener.cloud", Resource: resource}
+	}
+	core := func(resource string) schema.GroupResource { return schema.GroupResource{Resource: resource} }
+	for _, test := range []struct {
+		resource schema.GroupResource
+		name     string
+		want     bool
+		why      string
+	}{
+		{core("secrets"), "of-a", true, ""},
+		{core("configmaps"), "of-a", true, ""},
+		{gardener("internalsecrets"), "of-a", true, ""},
+		{gardener("shootstates"), "of-a", true, ""},
+		{core("secrets"), "shared", false, `seed "b"`},
+		{core("secrets"), "absent", false, "no path"},
+		{core("configmaps"), "shared", false, "no path"},
+		{gardener("shootstates"), "absent", false, "no path"},
+	} {
+		for _, who := range []authenticationv1.UserInfo{gardenlet, extension} {
+			got, reason, err := a.MayDelete(t.Context(), who, test.resource, "garden", test.name)
+			if err != nil || got != test.want || !strings.Contains(reason, test.why) {
+				t.Errorf("%s deletes %s %s: %t, %q, %v", who.Username, test.resource, test.name, got, reason, err)
+			}
+		}
+	}
+	if got, _, err := a.MayDelete(t.Context(), authenticationv1.UserInfo{Username: "admin"}, core("secrets"), "garden", "of-a"); got || err != nil {
+		t.Errorf("somebody else: %t, %v", got, err)
+	}
+	if got, _, err := a.MayDelete(t.Context(), gardenlet, core("namespaces"), "", "of-a"); got || err == nil {
+		t.Errorf("another resource: %t, %v", got, err)
+	}
+	synced = false
+	if got, _, err := a.MayDelete(t.Context(), gardenlet, core("secrets"), "garden", "of-a"); got || err == nil {
+		t.Errorf("while the graph is not synced: %t, %v", got, err)
+	}
+}
+
+func TestGraphURL(t *testing.T) {
+	for _, test := range []struct {
+		ip, token, want string
+		debug           bool
+	}{
+		{"127.0.0.1", "0123456789abcdef", "https://127.0.0.1:4711/debug/resource-dependency-graph?token=0123456789abcdef", true},
+		{"127.0.0.1", "a&b=c 0123456789", "https://127.0.0.1:4711/debug/resource-dependency-graph?token=a%26b%3Dc+0123456789", true},
+		{"0.0.0.0", "", "https://localhost:4711/debug/resource-dependency-graph", true},
+		{"::", "", "https://localhost:4711/debug/resource-dependency-graph", true},
+		{"::1", "", "https://[::1]:4711/debug/resource-dependency-graph", true},
+		{"127.0.0.1", "0123456789abcdef", "", false},
+	} {
+		c := &Controller{cfg: Config{Listener: at{net.TCPAddr{IP: net.ParseIP(test.ip), Port: 4711}}, Debug: test.debug, DebugToken: test.token}}
+		got := c.GraphURL()
+		if got != test.want {
+			t.Errorf("%+v: %s", test, got)
+		}
+		if parsed, err := url.Parse(got); err != nil || test.debug && parsed.Query().Get(webhook.TokenParameter) != test.token {
+			t.Errorf("%s: %v", got, err)
+		}
+	}
+}
+
+// at is a listener at an address.
+type at struct{ addr net.TCPAddr }
+
+func (at) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+func (at) Close() error              { return nil }
+func (a at) Addr() net.Addr          { return &a.addr }

@@ -1,0 +1,254 @@
+package admissioncontroller
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/config"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	apiserverapi "k8s.io/apiserver/pkg/apis/apiserver"
+	apiserverinstall "k8s.io/apiserver/pkg/apis/apiserver/install"
+	"k8s.io/apiserver/pkg/apis/apiserver/load"
+	"k8s.io/apiserver/pkg/apis/apiserver/validation"
+	"k8s.io/apiserver/pkg/authentication/user"
+	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gardenlite/gardenlite/internal/authz/restriction"
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
+	"github.com/gardenlite/gardenlite/internal/authz/webhook"
+)
+
+// written is a folder with the files for an API server.
+func written(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	files, err := NewFiles(folder, Client{URL: "https://127.0.0.1:4711", CAPEM: []byte("authority"), CertFile: "/pki/client.crt", KeyFile: "/pki/client.key"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// The API server reads the file with the very functions that are used here, and does not start if they complain.
+func TestAuthorizationFile(t *testing.T) {
+	folder := written(t)
+	configuration, err := load.LoadFromFile(filepath.Join(folder, authorizationFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, once := sets.New("Node", "RBAC", "Webhook", "AlwaysAllow", "AlwaysDeny", "ABAC"), sets.New("Webhook")
+	if errs := validation.ValidateAuthorizationConfiguration(authorizationcel.NewDefaultCompiler(), field.NewPath("file"), configuration, known, once); len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	var types []string
+	for _, authorizer := range configuration.Authorizers {
+		types = append(types, string(authorizer.Type))
+	}
+	if len(types) != 3 || types[0] != "RBAC" || types[1] != "Node" || types[2] != "Webhook" {
+		t.Errorf("the order is %v", types)
+	}
+	hook := configuration.Authorizers[2].Webhook
+	if hook.CacheAuthorizedRequests || hook.CacheUnauthorizedRequests {
+		t.Error("answers are remembered")
+	}
+	if hook.FailurePolicy != apiserverapi.FailurePolicyNoOpinion {
+		t.Errorf("failure policy %s", hook.FailurePolicy)
+	}
+	client, err := clientcmd.LoadFromFile(*hook.ConnectionInfo.KubeConfigFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	current := client.Contexts[client.CurrentContext]
+	cluster, as := client.Clusters[current.Cluster], client.AuthInfos[current.AuthInfo]
+	if cluster.Server != "https://127.0.0.1:4711"+webhook.AuthorizationPath || string(cluster.CertificateAuthorityData) != "authority" || cluster.InsecureSkipTLSVerify {
+		t.Errorf("cluster: %v", cluster)
+	}
+	if as.ClientCertificate != "/pki/client.crt" || as.ClientKey != "/pki/client.key" {
+		t.Errorf("user: %v", as)
+	}
+}
+
+func TestAdmissionFile(t *testing.T) {
+	folder := written(t)
+	scheme := runtime.NewScheme()
+	apiserverinstall.Install(scheme)
+	provider, err := admission.ReadAdmissionConfiguration([]string{"ValidatingAdmissionWebhook"}, filepath.Join(folder, admissionFile), scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := provider.ConfigFor("ValidatingAdmissionWebhook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := config.LoadConfig(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := clientcmd.LoadFromFile(kubeconfig.KubeConfigFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The API server looks the user up by the host of the webhook's address.
+	if user := client.AuthInfos["127.0.0.1:4711"]; user == nil || user.ClientCertificate != "/pki/client.crt" || user.ClientKey != "/pki/client.key" {
+		t.Errorf("users: %v", client.AuthInfos)
+	}
+}
+
+func TestFilesNeedAnAddress(t *testing.T) {
+	if _, err := NewFiles("/x", Client{URL: "https://a b"}); err == nil {
+		t.Error("accepted")
+	}
+}
+
+// person is somebody who asks the API server.
+type person struct {
+	name   string
+	groups []string
+	asked  bool // about by the API server
+}
+
+func persons() []person {
+	const seeds, accounts, authenticated = "gardener.cloud:system:seeds", "system:serviceaccounts", "system:authenticated"
+	of := func(namespace string) []string {
+		return []string{accounts, accounts + ":" + namespace, authenticated}
+	}
+	return []person{
+		// Everybody whom seedidentity knows.
+		{"gardener.cloud:system:seed:a", []string{seeds}, true},
+		{"gardener.cloud:system:seed:a", []string{seeds, authenticated}, true},
+		{"gardener.cloud:system:seed:a", []string{authenticated, "x", seeds}, true},
+		{"gardener.cloud:system:seed:a.b-c.d", []string{seeds}, true},
+		{"gardener.cloud:system:seed:a", append(of("seed-b"), seeds), true},
+		{"system:serviceaccount:seed-a:extension-x", of("seed-a"), true},
+		{"system:serviceaccount:seed-a:extension-provider-local", append(of("seed-a"), "x"), true},
+		{"system:serviceaccount:seed-a-b:extension-x", of("seed-a-b"), true},
+		// Those who pretend, which the webhook refuses.
+		{"gardener.cloud:system:seed:<ambiguous>", []string{seeds}, true},
+		{"admin", []string{seeds, "system:masters"}, true},
+		{"", []string{seeds}, true},
+		{"system:serviceaccount:seed-a:default", of("seed-a"), true},
+		{"system:serviceaccount:seed-a:extension-x", of("seed-b"), true},
+		// Everybody else.
+		{"admin", []string{"system:masters", authenticated}, false},
+		{"gardener.cloud:system:seed:a", []string{authenticated}, false},
+		{"gardener.cloud:system:seed:a", nil, false},
+		{"", nil, false},
+		{"system:anonymous", []string{"system:unauthenticated"}, false},
+		{"system:serviceaccount:garden:extension-x", of("garden"), false},
+		{"system:serviceaccount:garden:seed-a", of("garden"), false},
+		{"system:serviceaccount:seed-a:extension-x", []string{authenticated}, false},
+		{"system:kube-controller-manager", []string{authenticated}, false},
+		{"system:node:a", []string{"system:nodes", authenticated}, false},
+		{"gardener.cloud:system:seeds", []string{"gardener.cloud:system:seeds:", authenticated}, false},
+	}
+}
+
+// Both conditions let through everybody whom seedidentity knows, nobody whom it need not see, and fail for none.
+func TestConditions(t *testing.T) {
+	asksAuthorizer, asksRestriction := authorizationCondition(t), restrictionCondition(t)
+	for _, p := range persons() {
+		known := seedidentity.Of(p.name, p.groups).Type != seedidentity.None
+		if known && !p.asked {
+			t.Fatalf("%q of %v must be asked about", p.name, p.groups)
+		}
+		if got := asksAuthorizer(p); got != p.asked {
+			t.Errorf("authorization of %q of %v: asked %t, want %t", p.name, p.groups, got, p.asked)
+		}
+		if got := asksRestriction(p); got != p.asked {
+			t.Errorf("admission of %q of %v: asked %t, want %t", p.name, p.groups, got, p.asked)
+		}
+	}
+}
+
+// authorizationCondition evaluates what the file says as the API server does.
+func authorizationCondition(t *testing.T) func(person) bool {
+	t.Helper()
+	configuration, err := load.LoadFromFile(filepath.Join(written(t), authorizationFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	matcher, errs := validation.ValidateAndCompileMatchConditions(authorizationcel.NewDefaultCompiler(), configuration.Authorizers[2].Webhook.MatchConditions)
+	if len(errs) > 0 || matcher == nil {
+		t.Fatal(errs.ToAggregate())
+	}
+	return func(p person) bool {
+		asked := false
+		for _, spec := range []authorizationv1.SubjectAccessReviewSpec{
+			{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "secrets"}},
+			{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "get", Path: "/"}},
+		} {
+			spec.User, spec.Groups = p.name, p.groups
+			matches, err := matcher.Eval(t.Context(), &authorizationv1.SubjectAccessReview{Spec: spec})
+			if err != nil {
+				t.Errorf("%q of %v: %v", p.name, p.groups, err)
+			}
+			asked = matches
+		}
+		return asked
+	}
+}
+
+// restrictionCondition evaluates the condition of the ValidatingWebhookConfiguration as the API server does.
+func restrictionCondition(t *testing.T) func(person) bool {
+	t.Helper()
+	hook := Configuration("https://127.0.0.1:4711", []byte("authority")).Webhooks[0]
+	var expressions []plugincel.ExpressionAccessor
+	for _, c := range hook.MatchConditions {
+		expressions = append(expressions, &matchconditions.MatchCondition{Name: c.Name, Expression: c.Expression})
+	}
+	compiler := plugincel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	evaluator := compiler.CompileCondition(expressions, plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions)
+	matcher := matchconditions.NewMatcher(evaluator, hook.FailurePolicy, "webhook", "validating", hook.Name)
+	return func(p person) bool {
+		kind, resource := metav1.SchemeGroupVersion.WithKind("Secret"), metav1.SchemeGroupVersion.WithResource("secrets")
+		object := &metav1.PartialObjectMetadata{}
+		attributes := admission.NewAttributesRecord(object, nil, kind, "garden", "x", resource, "", admission.Create, nil, false,
+			&user.DefaultInfo{Name: p.name, Groups: p.groups})
+		result := matcher.Match(context.Background(), &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: object}, nil, nil)
+		if result.Error != nil {
+			t.Errorf("%q of %v: %v", p.name, p.groups, result.Error)
+		}
+		return result.Matches
+	}
+}
+
+// What the API server asks about, and the certificate that it does so with, are those of the restriction.
+func TestConfiguration(t *testing.T) {
+	hook := Configuration("https://127.0.0.1:4711", []byte("authority")).Webhooks[0]
+	if *hook.ClientConfig.URL != "https://127.0.0.1:4711"+webhook.RestrictionPath || string(hook.ClientConfig.CABundle) != "authority" {
+		t.Errorf("client: %v", hook.ClientConfig)
+	}
+	if *hook.FailurePolicy != admissionregistrationv1.Fail || *hook.MatchPolicy != admissionregistrationv1.Equivalent || *hook.SideEffects != admissionregistrationv1.SideEffectClassNone {
+		t.Errorf("policies: %s, %s, %s", *hook.FailurePolicy, *hook.MatchPolicy, *hook.SideEffects)
+	}
+	if len(hook.Rules) != len(restriction.Rules()) || len(hook.NamespaceSelector.MatchLabels)+len(hook.NamespaceSelector.MatchExpressions) > 0 {
+		t.Errorf("rules: %v", hook.Rules)
+	}
+	// Every kind of which the authorizer lets the absent be deleted.
+	for resource := range deletable {
+		found := false
+		for _, rule := range hook.Rules {
+			found = found || rule.Operations[0] == admissionregistrationv1.Delete && rule.APIGroups[0] == resource.Group && rule.Resources[0] == resource.Resource
+		}
+		if !found {
+			t.Errorf("DELETE of %s is not looked at", resource)
+		}
+	}
+}

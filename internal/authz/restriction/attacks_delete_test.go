@@ -1,0 +1,78 @@
+package restriction
+
+import (
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	"k8s.io/utils/ptr"
+)
+
+// attacksByDeleting take something away from others.
+func attacksByDeleting() []attack {
+	evil := gardenletA
+	return []attack{
+		{
+			// The authorizer takes a Secret that nothing refers to for one that does not exist, and nobody minds if a deletes
+			// that: DELETE secrets garden-other/database, configmaps garden-dev/settings, shootstates garden-dev/on-b.
+			name: "deletion of what the graph does not have",
+			given: func(w *world) {
+				w.put(secrets.resource, secret("garden-other", "database"))
+				w.put(configMaps.resource, withContent("garden-dev", "settings"))
+				w.put(internalSecrets.resource, named[corev1beta1.InternalSecret]("garden-other", "database"))
+				w.put(shootStates.resource, named[corev1beta1.ShootState]("garden-dev", "nobodys"))
+			},
+			steps: []step{
+				{by: evil, resource: secrets, delete: "garden-other/database", want: refuse, because: "does not belong"},
+				{by: evil, resource: configMaps, delete: "garden-dev/settings", want: refuse, because: "does not belong"},
+				{by: evil, resource: internalSecrets, delete: "garden-other/database", want: refuse, because: "does not belong"},
+				{by: extensionA, resource: shootStates, delete: "garden-dev/nobodys", want: refuse, because: "does not belong"},
+			},
+		},
+		{
+			// a has a path to what all seeds share, and deletes it: DELETE configmaps kube-system/cluster-identity. Or it says
+			// first that it is owned by a shoot that never was, and leaves the deletion to the garbage collector:
+			// PATCH {"metadata":{"ownerReferences":[…]}}.
+			name: "deletion of what all seeds share",
+			given: func(w *world) {
+				w.put(configMaps.resource, withContent("kube-system", "cluster-identity"))
+				w.put(secrets.resource, landscapes("dns"))
+			},
+			steps: []step{
+				{by: evil, resource: configMaps, delete: "kube-system/cluster-identity", want: refuse, because: "all seeds share"},
+				{by: evil, resource: configMaps, update: ownedBy("Shoot", "never", "uid-never", withContent("kube-system", "cluster-identity")), want: refuse, because: "suffixes"},
+				{by: evil, resource: secrets, delete: "garden/dns", want: refuse, because: "landscape's"},
+				{by: evil, resource: secrets, update: secret("garden", "dns"), want: refuse, because: "does not belong"},
+				{by: evil, resource: secrets, update: ownedBy("Shoot", "never", "uid-never", landscapes("dns")), want: refuse, because: "does not belong"},
+			},
+		},
+		{
+			// A project's credentials are used by its shoots on a and on b. a takes them from b, or has the garbage collector do
+			// that: DELETE secrets garden-dev/infra; PATCH {"metadata":{"ownerReferences":[…]}}.
+			name: "deletion of a project's credentials",
+			given: func(w *world) {
+				uses := func(s *corev1beta1.Shoot) { s.Spec.CredentialsBindingName = ptr.To("infra") }
+				w.put(credentialsBindings, named("garden-dev", "infra", func(b *securityv1alpha1.CredentialsBinding) { b.CredentialsRef = *secretRef("garden-dev", "infra") }))
+				w.put(shoots.resource, shootOn("garden-dev", "on-a", "a", uses), shootOn("garden-dev", "on-b", "b", uses))
+				w.put(secrets.resource, secret("garden-dev", "infra"))
+			},
+			steps: []step{
+				{by: evil, resource: secrets, delete: "garden-dev/infra", want: refuse, because: "seed b"},
+				{by: evil, resource: secrets, update: ownedBy("Shoot", "never", "uid-never", secret("garden-dev", "infra")), want: refuse, because: "does not belong"},
+				{by: evil, resource: secrets, delete: "garden-dev/infra", want: refuse, because: "seed b"},
+			},
+		},
+		{
+			// a publishes keys for a shoot of its own, and labels the Secret of b's as that one's, or as that of a shoot that is
+			// no more, so that it may delete it: PATCH secrets gardener-system-shoot-issuer/dev--uid-on-b; DELETE it.
+			name: "deletion of another issuer's keys",
+			given: func(w *world) {
+				w.put(secrets.resource, issuerSecret("dev--uid-on-b", "garden-dev", "on-b"))
+			},
+			steps: []step{
+				{by: evil, resource: secrets, delete: "gardener-system-shoot-issuer/dev--uid-on-b", want: refuse, because: "does not belong"},
+				{by: evil, resource: secrets, update: issuerSecret("dev--uid-on-b", "garden-dev", "on-a"), want: refuse, because: "must end with --uid-on-a"},
+				{by: evil, resource: secrets, update: issuerSecret("dev--uid-on-b", "garden-dev", "gone"), want: refuse, because: "does not belong"},
+				{by: evil, resource: secrets, delete: "gardener-system-shoot-issuer/dev--uid-on-b", want: refuse, because: "does not belong"},
+			},
+		},
+	}
+}

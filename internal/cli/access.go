@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+// exitNotAllowed is for a request that is not allowed, as "kubectl auth can-i" has it.
+const exitNotAllowed = 1
+
+func newAccess(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "access",
+		Short: "Say what a gardenlet or an extension may do, and why",
+		Long: `Say what the gardenlet of a seed, or an extension that runs on it, may do in the garden (scoped access).
+
+RBAC decides first. What it does not allow, SeedAuthorizer allows by its rules: at once ("free"), or for objects from
+which the graph of dependencies has a path to the seed ("graph", see "gardenlite graph"). It never denies.`,
+		Example: `  gardenlite access explain --as-seed local get secret garden-dev/sample
+  gardenlite access matrix --as-seed local`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, sub := range []*cobra.Command{newAccessExplain(g), newAccessMatrix(g)} {
+		wrapArgs(sub)
+		cmd.AddCommand(sub)
+	}
+	return cmd
+}
+
+// addUserFlags adds the flags that say for whom access is explained.
+func addUserFlags(g *globals, cmd *cobra.Command, u *landscape.AccessUser) {
+	cmd.Flags().StringVar(&u.Seed, "as-seed", "", "name of the seed whose gardenlet asks")
+	cmd.Flags().StringVar(&u.Extension, "as-extension", "", "NAMESPACE/NAME of the ServiceAccount of an extension on a seed")
+	complete := func(choose func(*landscape.AccessNames) []string) cobra.CompletionFunc {
+		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			names := namesToComplete(g, cmd)
+			return choose(names), cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	_ = cmd.RegisterFlagCompletionFunc("as-seed", complete(func(n *landscape.AccessNames) []string { return n.Seeds }))
+	_ = cmd.RegisterFlagCompletionFunc("as-extension", complete(func(n *landscape.AccessNames) []string { return n.Extensions }))
+}
+
+// namesToComplete asks the landscape what there is; nothing if it does not run.
+func namesToComplete(g *globals, cmd *cobra.Command) *landscape.AccessNames {
+	client, _, err := g.connect()
+	if err == nil {
+		var names *landscape.AccessNames
+		if names, err = client.AccessNames(cmd.Context()); err == nil {
+			return names
+		}
+	}
+	cobra.CompDebugln(err.Error(), true)
+	return &landscape.AccessNames{}
+}

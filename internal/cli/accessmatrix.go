@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+func newAccessMatrix(g *globals) *cobra.Command {
+	var output string
+	u := landscape.AccessUser{}
+	cmd := &cobra.Command{
+		Use:   "matrix (--as-seed NAME | --as-extension NAMESPACE/NAME)",
+		Short: "Try every verb of every resource",
+		Long: `Try every verb of every resource and subresource that the garden serves, and compare with the rules:
+
+  rbac    RBAC allows it, for all objects
+  free    SeedAuthorizer allows it at once
+  graph   SeedAuthorizer allows it for the objects from which the graph has a path to the seed; OBJECTS says how many there are
+  -       not allowed
+
+Where OBJECTS says names, the row is for these only. Creating, changing and deleting is then looked at by SeedRestriction as
+well. Resources with nothing but "-" are left out; -o wide shows them too.`,
+		Example: `  gardenlite access matrix --as-seed local
+  gardenlite access matrix --as-extension seed-local/extension-provider-local -o wide
+  gardenlite access matrix --as-seed local -o json | jq '.rows[] | select(.verbs.delete == "free")'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return accessMatrix(cmd.Context(), g, u, output) },
+	}
+	addUserFlags(g, cmd, &u)
+	addOutputFlag(cmd, &output, "table", "wide", "json", "yaml")
+	return cmd
+}
+
+func accessMatrix(ctx context.Context, g *globals, u landscape.AccessUser, output string) error {
+	if err := u.Validate(); err != nil {
+		return err
+	}
+	client, _, err := g.connect()
+	if err != nil {
+		return err
+	}
+	m, err := client.AccessMatrix(ctx, u)
+	if err != nil {
+		return err
+	}
+	if done, err := printObject(g.out, output, m); done || err != nil {
+		return err
+	}
+	if err := printMatrix(g, m, output == "wide"); err != nil {
+		return err
+	}
+	if len(m.Disagreements) > 0 {
+		return fmt.Errorf("the garden's API server answers %d requests otherwise than the rules say: does it reach the admission controller? See \"gardenlite status\"", len(m.Disagreements))
+	}
+	return nil
+}
+
+func printMatrix(g *globals, m *landscape.AccessMatrix, wide bool) error {
+	fmt.Fprintf(g.out, "%s: user %s, groups %s\n\n", m.Identity, m.User, strings.Join(m.Groups, ", "))
+	verbs := landscape.AccessVerbs()
+	var rows [][]string
+	left := 0
+	// By resource, those for some of its objects below the one for all.
+	slices.SortStableFunc(m.Rows, func(a, b landscape.AccessRow) int {
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Subresource, b.Subresource))
+	})
+	for _, r := range m.Rows {
+		if r.Empty() && !wide {
+			left++
+			continue
+		}
+		row := []string{r.Title(wide || ambiguous(m.Rows, r))}
+		for _, verb := range verbs {
+			row = append(row, cell(r.Verbs[verb]))
+		}
+		objects := r.Only()
+		if r.Objects != nil {
+			objects = strconv.Itoa(*r.Objects)
+		}
+		rows = append(rows, append(row, objects))
+	}
+	header := "RESOURCE | " + strings.ToUpper(strings.Join(verbs, " | ")) + " | OBJECTS"
+	if err := table(g.out, header, rows); err != nil {
+		return err
+	}
+	fmt.Fprintf(g.out, "\n%d requests tried.", m.Tried)
+	if left > 0 {
+		fmt.Fprintf(g.out, " Nothing is allowed with %d more resources (-o wide shows them).", left)
+	}
+	fmt.Fprintln(g.out)
+	for _, binding := range m.Elsewhere {
+		fmt.Fprintln(g.out, "Besides,", binding)
+	}
+	for _, disagreement := range m.Disagreements {
+		fmt.Fprintln(g.out, "Otherwise than expected:", disagreement)
+	}
+	return nil
+}
+
+// ambiguous says whether another group has a resource of that name with something allowed.
+func ambiguous(rows []landscape.AccessRow, r landscape.AccessRow) bool {
+	return slices.ContainsFunc(rows, func(other landscape.AccessRow) bool {
+		return other.Resource == r.Resource && other.Group != r.Group && !other.Empty()
+	})
+}
+
+// cell is what stands in the table; nothing for a verb that the resource does not have.
+func cell(access string) string {
+	if access == landscape.AccessNone {
+		return "-"
+	}
+	return access
+}

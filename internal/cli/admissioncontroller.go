@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+func newAdmissionController(g *globals) *cobra.Command {
+	c := landscape.AdmissionConfig{}
+	cmd := &cobra.Command{
+		Use:   "admission-controller --kubeconfig FILE",
+		Short: "Run the admission controller alone, for a garden elsewhere",
+		Long: `Run SeedAuthorizer and SeedRestriction alone, for a garden elsewhere, until Ctrl-C. (A landscape started with
+"gardenlite up" has its own.)
+
+The garden's kube-apiserver has to ask it: --write-config writes the files that it is started with, --install writes the
+ValidatingWebhookConfiguration. Do the first, restart the kube-apiserver, then the second: until the kube-apiserver has the
+client certificate from these files, the webhook refuses it, and so all gardenlets' changes are refused.
+
+Without --tls-cert-file it makes an authority of its own, a serving certificate and a client certificate for the
+kube-apiserver, in --data-dir (default $XDG_STATE_HOME/gardenlite/admission-controller-NAME).`,
+		Example: `  # First the files, and the kube-apiserver with the flags that are printed
+  gardenlite admission-controller --kubeconfig garden.kubeconfig --write-config ./webhooks
+  # Then the admission webhook as well
+  gardenlite admission-controller --kubeconfig garden.kubeconfig --write-config ./webhooks --install
+  # On another machine than the kube-apiserver
+  gardenlite admission-controller --kubeconfig garden.kubeconfig --bind-address 192.0.2.7 --port 9443 --write-config ./webhooks`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runAdmissionController(cmd.Context(), g, c) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Kubeconfig, "kubeconfig", "", "kubeconfig for the garden (required)")
+	f.StringVar(&c.BindAddress, "bind-address", landscape.DefaultBindAddress, "IP address to listen on; beyond loopback others can reach it")
+	f.StringVar(&c.AdvertiseAddress, "advertise-address", "", "name or IP address under which the garden's kube-apiserver reaches it (default --bind-address)")
+	f.IntVar(&c.Port, "port", 0, "port to listen on; 0 takes a free one, and the same one again at the next start")
+	f.StringVar(&c.CertFile, "tls-cert-file", "", "serving certificate (default: one of its own)")
+	f.StringVar(&c.KeyFile, "tls-private-key-file", "", "key of the serving certificate")
+	f.StringVar(&c.CAFile, "tls-ca-file", "", "authority that signed the serving certificate (default: the certificate itself)")
+	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "authorities of those who may ask; with certificates of its own, its own authority")
+	f.BoolVar(&c.Debug, "debug", false, "serve the page with the graph of dependencies")
+	f.StringVar(&c.WriteConfig, "write-config", "", "folder to write the files to that the garden's kube-apiserver needs")
+	f.BoolVar(&c.Install, "install", false, "write the ValidatingWebhookConfiguration into the garden")
+	for _, name := range []string{"kubeconfig", "tls-cert-file", "tls-private-key-file", "tls-ca-file", "client-ca-file"} {
+		_ = cmd.MarkFlagFilename(name)
+	}
+	_ = cmd.MarkFlagDirname("write-config")
+	return cmd
+}
+
+func runAdmissionController(ctx context.Context, g *globals, c landscape.AdmissionConfig) (err error) {
+	c.Dir, c.LogFormat, c.Verbose = g.dataDir, g.logFormat, g.verbose
+	if c.Dir == "" {
+		if c.Dir, err = landscape.DefaultAdmissionDir(g.name); err != nil {
+			return err
+		}
+	}
+	if ip := net.ParseIP(c.BindAddress); ip != nil && !ip.IsLoopback() {
+		fmt.Fprintf(g.err, "WARNING: the admission controller listens on %s: everybody who reaches this machine reaches it.\n", c.BindAddress)
+	}
+	c.OnWait = func(missing string) { fmt.Fprintln(g.err, "Still waiting for", missing) }
+	c.OnReady = func(s landscape.AdmissionStatus) { printAdmission(g, s) }
+	if err := landscape.RunAdmissionController(ctx, c); err != nil {
+		return err
+	}
+	fmt.Fprintln(g.err, "Stopped. Until it runs again, gardenlets are allowed what RBAC allows them, and nothing that the webhook has to look at.")
+	return nil
+}
+
+func printAdmission(g *globals, s landscape.AdmissionStatus) {
+	fmt.Fprintf(g.out, "Garden    %s\nServes    %s\nGraph     %d objects, %d edges\nData      %s\n", s.Garden, s.URL, s.Vertices, s.Edges, s.Dir)
+	if s.Page != "" {
+		fmt.Fprintf(g.out, "Page      %s\n", s.Page)
+	}
+	if s.Open {
+		fmt.Fprintln(g.err, "WARNING: without --client-ca-file every user of this machine may ask what gardenlets may do.")
+	}
+	if len(s.Args) > 0 {
+		fmt.Fprintf(g.out, "\nStart the garden's kube-apiserver with these flags, the first instead of --authorization-mode:\n  %s\n", strings.Join(s.Args, "\n  "))
+	}
+	for _, file := range s.MissingClient {
+		fmt.Fprintln(g.out, "Put there a client certificate that --client-ca-file has signed:", file)
+	}
+	if s.Installed {
+		fmt.Fprintln(g.out, "\nThe ValidatingWebhookConfiguration is installed.")
+	} else {
+		fmt.Fprintln(g.out, "\nThe ValidatingWebhookConfiguration is not installed: do it with --install, once the kube-apiserver has these flags.")
+	}
+	fmt.Fprintln(g.err, "Ctrl-C stops it.")
+}

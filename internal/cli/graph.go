@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+func newGraph(g *globals) *cobra.Command {
+	var output string
+	var open bool
+	filter := landscape.GraphFilter{}
+	cmd := &cobra.Command{
+		Use:   "graph [KIND [[NAMESPACE/]NAME]]",
+		Short: "Show the graph of dependencies that scoped access is decided by",
+		Long: `Show the graph of dependencies between the garden's objects: an edge points toward the seed, and whoever may have the
+object at its end may have the one at its beginning.
+
+With filters, those objects are shown, all that they lead to, and what leads to them directly. In a namespace and a name, *
+stands for any text. (--name chooses the landscape, as everywhere.)`,
+		Example: `  # Follow a shoot to its seed
+  gardenlite graph shoot garden-dev/my-shoot
+  # Everything in a namespace, and all Secrets whose names end with credentials
+  gardenlite graph --namespace garden-dev
+  gardenlite graph secret '*credentials'
+  # All of it as a picture, for a browser
+  gardenlite graph -o svg > graph.svg
+  # For Graphviz, and for programs
+  gardenlite graph seed -o dot | dot -Tpng > graph.png
+  gardenlite graph -o json | jq '.edges | length'
+  # The page where it can be clicked through
+  gardenlite graph --open`,
+		Args: cobra.MaximumNArgs(2),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return landscape.GraphKinds(), cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := readFilter(&filter, args); err != nil {
+				return err
+			}
+			if open && cmd.Flags().Changed("output") {
+				return &landscape.UsageError{Err: errors.New("--open shows the page, and -o prints the graph: say one of the two")}
+			}
+			client, _, err := g.connect()
+			if err != nil {
+				return err
+			}
+			if open {
+				return openGraphPage(cmd.Context(), g, client, filter)
+			}
+			return client.Graph(cmd.Context(), g.out, filter, output)
+		},
+	}
+	addOutputFlag(cmd, &output, "text", "dot", "json", "svg")
+	f := cmd.Flags()
+	f.StringVar(&filter.Kind, "kind", "", "kind of the objects, such as Shoot")
+	f.StringVarP(&filter.Namespace, "namespace", "n", "", "namespace of the objects")
+	f.StringVar(&filter.Name, "object", "", "name of the objects")
+	f.BoolVar(&open, "open", false, "open the page with the graph in a browser")
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(landscape.GraphKinds(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// readFilter reads KIND [[NAMESPACE/]NAME] into what flags say as well.
+func readFilter(f *landscape.GraphFilter, args []string) error {
+	set := func(to *string, value, what string) error {
+		if *to != "" && value != "" && *to != value {
+			return &landscape.UsageError{Err: fmt.Errorf("%s is both %q and %q: say it once", what, *to, value)}
+		}
+		*to = cmp.Or(value, *to)
+		return nil
+	}
+	if len(args) == 0 {
+		return nil
+	}
+	if err := set(&f.Kind, args[0], "the kind"); err != nil || len(args) == 1 {
+		return err
+	}
+	namespace, name, found := strings.Cut(args[1], "/")
+	if !found {
+		namespace, name = "", args[1]
+	}
+	return errors.Join(set(&f.Namespace, namespace, "the namespace"), set(&f.Name, name, "the name"))
+}
+
+// openGraphPage prints the address of the page, and opens it where there is a browser to open it with.
+func openGraphPage(ctx context.Context, g *globals, client *landscape.Client, filter landscape.GraphFilter) error {
+	page, err := client.GraphPage(ctx, filter)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(g.out, page)
+	fmt.Fprintln(g.err, "The page has the landscape's own certificate: a browser asks once whether to trust it.")
+	opener, err := browser()
+	if err != nil {
+		fmt.Fprintln(g.err, err)
+		return nil // the address is there to be copied
+	}
+	if err := exec.CommandContext(ctx, opener[0], append(opener[1:], page)...).Start(); err != nil {
+		fmt.Fprintf(g.err, "%s does not start (%v): open the address yourself.\n", opener[0], err)
+	}
+	return nil
+}
+
+// browser is the program that opens an address: BROWSER, or the system's.
+func browser() ([]string, error) {
+	candidates := [][]string{{"xdg-open"}}
+	switch runtime.GOOS {
+	case "darwin":
+		candidates = [][]string{{"open"}}
+	case "windows":
+		candidates = [][]string{{"rundll32", "url.dll,FileProtocolHandler"}}
+	}
+	if name := os.Getenv("BROWSER"); name != "" {
+		candidates = append([][]string{{name}}, candidates...)
+	}
+	for _, candidate := range candidates {
+		if path, err := exec.LookPath(candidate[0]); err == nil {
+			return append([]string{path}, candidate[1:]...), nil
+		}
+	}
+	return nil, errors.New("there is no browser to open it with (BROWSER names one): open the address yourself")
+}

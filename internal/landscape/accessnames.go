@@ -1,0 +1,225 @@
+package landscape
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+
+	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
+)
+
+var getOptions = metav1.GetOptions{}
+
+// served is a resource, or a subresource, that the garden serves, in its preferred version.
+type served struct {
+	schema.GroupVersionResource
+	Subresource string
+	Kind        string
+	Namespaced  bool
+	Verbs       []string
+	names       []string // what it can be called beside its plural name, in lower case
+}
+
+// String returns the resource as it can be typed: with its group, if it has one.
+func (s served) String() string {
+	return resourceName(s.GroupVersionResource.GroupResource(), s.Subresource)
+}
+
+func resourceName(r schema.GroupResource, subresource string) string {
+	if subresource == "" {
+		return r.String()
+	}
+	return r.String() + "/" + subresource
+}
+
+// served lists everything that the garden serves, the core group first, each group in its preferred version.
+func (a *access) served() ([]served, error) {
+	groups, lists, err := a.discovery.ServerGroupsAndResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, fmt.Errorf("asking the garden what it serves: %w", err)
+	}
+	preferred := map[string]bool{}
+	for _, group := range groups {
+		preferred[group.PreferredVersion.GroupVersion] = true
+	}
+	var all []served
+	seen := map[string]bool{}
+	add := func(only bool) {
+		for _, list := range lists {
+			version, err := schema.ParseGroupVersion(list.GroupVersion)
+			if err != nil || preferred[list.GroupVersion] != only {
+				continue
+			}
+			for _, r := range list.APIResources {
+				if s := servedAs(version, r); !seen[s.String()] {
+					seen[s.String()] = true
+					all = append(all, s)
+				}
+			}
+		}
+	}
+	add(true)
+	add(false) // what only another version has
+	return append(all, onlyInRules(all)...), nil
+}
+
+// onlyInRules are subresources that rules name and no API serves: they are asked for in access reviews, as by the
+// approver of certificate signing requests and by admission for finalizers.
+func onlyInRules(all []served) (others []served) {
+	seen := map[string]bool{}
+	for _, s := range all {
+		seen[s.String()] = true
+	}
+	for _, rule := range authorizer.Rules() {
+		for _, subresource := range slices.Concat(rule.Gardenlet.Subresources, rule.Extension.Subresources) {
+			name := resourceName(schema.GroupResource{Group: rule.Group, Resource: rule.Resource}, subresource)
+			i := slices.IndexFunc(all, func(s served) bool {
+				return s.Subresource == "" && s.Group == rule.Group && s.Resource == rule.Resource
+			})
+			if i < 0 || seen[name] {
+				continue
+			}
+			seen[name] = true
+			other := all[i]
+			other.Subresource = subresource
+			others = append(others, other)
+		}
+	}
+	return others
+}
+
+func servedAs(version schema.GroupVersion, r metav1.APIResource) served {
+	resource, subresource, _ := strings.Cut(r.Name, "/")
+	s := served{GroupVersionResource: version.WithResource(resource), Subresource: subresource, Kind: r.Kind, Namespaced: r.Namespaced, Verbs: r.Verbs}
+	for _, name := range append([]string{r.SingularName, r.Kind}, r.ShortNames...) {
+		if name != "" {
+			s.names = append(s.names, strings.ToLower(name))
+		}
+	}
+	return s
+}
+
+// resolve finds what was typed: a plural, singular or short name or a kind, with or without group and version, and with
+// or without a subresource.
+func resolve(all []served, typed string) (served, error) {
+	typed, subresource, _ := strings.Cut(typed, "/")
+	name, suffix, _ := strings.Cut(strings.ToLower(typed), ".")
+	var found *served
+	for i := range all {
+		s := &all[i]
+		if s.Subresource == "" && s.isIn(suffix) && (s.Resource == name || found == nil && slices.Contains(s.names, name)) {
+			found = s
+			if s.Resource == name {
+				break // a plural name counts more than another's short name
+			}
+		}
+	}
+	if found == nil {
+		return served{}, &UsageError{fmt.Errorf("the garden has no resource %q%s", typed, didYouMean(all, name))}
+	}
+	if subresource == "" {
+		return *found, nil
+	}
+	var others []string
+	for _, s := range all {
+		if s.GroupResource() == found.GroupResource() && s.Subresource != "" {
+			if s.Subresource == subresource {
+				s.Namespaced, s.Kind = found.Namespaced, found.Kind
+				return s, nil
+			}
+			others = append(others, s.Subresource)
+		}
+	}
+	return served{}, &UsageError{fmt.Errorf("%s has no subresource %q: it has %s", found, subresource, orNone(others))}
+}
+
+func (s *served) isIn(suffix string) bool {
+	return suffix == "" || suffix == s.Group || suffix == s.Version+"."+s.Group
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// mostTypos is how much a name may differ from one that was meant.
+const mostTypos = 2
+
+// didYouMean suggests resources whose names are nearly the one that was typed.
+func didYouMean(all []served, name string) string {
+	var near []string
+	for _, s := range all {
+		if s.Subresource == "" && slices.ContainsFunc(append(s.names, s.Resource), func(other string) bool {
+			return len(other) > mostTypos+1 && typos(name, other) <= mostTypos
+		}) {
+			near = append(near, s.String())
+		}
+	}
+	if len(near) == 0 {
+		return `: "kubectl api-resources" lists those it has`
+	}
+	return ": did you mean " + strings.Join(near[:min(3, len(near))], ", ") + "?"
+}
+
+// typos counts the characters that have to be added, left out or exchanged to get from one word to another.
+func typos(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// names lists what completion offers.
+func (a *access) names(ctx context.Context) (*AccessNames, error) {
+	all, err := a.served()
+	if err != nil {
+		return nil, err
+	}
+	n := &AccessNames{Seeds: []string{}, Extensions: []string{}, Resources: []string{}}
+	for _, s := range all {
+		n.Resources = append(n.Resources, s.String())
+		if s.Resource == "seeds" && s.Subresource == "" {
+			seeds, err := a.metadata.Resource(s.GroupVersionResource).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, fmt.Errorf("listing Seeds: %w", err)
+			}
+			for _, seed := range seeds.Items {
+				n.Seeds = append(n.Seeds, seed.Name)
+			}
+		}
+	}
+	accounts, err := a.kube.CoreV1().ServiceAccounts("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing ServiceAccounts: %w", err)
+	}
+	for _, account := range accounts.Items {
+		if strings.HasPrefix(account.Namespace, seedidentity.NamespacePrefix) && strings.HasPrefix(account.Name, constants.ExtensionGardenServiceAccountPrefix) {
+			n.Extensions = append(n.Extensions, account.Namespace+"/"+account.Name)
+		}
+	}
+	slices.Sort(n.Resources)
+	return n, nil
+}

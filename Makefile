@@ -49,8 +49,8 @@ bench-scale: build ## 5,000 Shoots and 50,000 Secrets
 	cd bench && $(GO) run ./scale -gardenlite $(CURDIR)/$(BIN)/gardenlite
 
 bench-authz: build ## the resource dependency graph, and both webhooks beside the requests of ordinary users
-	$(GO) run ./hack/bench-authz
-	cd bench && $(GO) run ./access -gardenlite $(CURDIR)/$(BIN)/gardenlite
+	$(GO) run ./hack/bench-authz; graph=$$?; \
+	  cd bench && $(GO) run ./access -gardenlite $(CURDIR)/$(BIN)/gardenlite && exit $$graph
 
 generate: ## generated code
 	./hack/generate-openapi.sh

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-
-	"k8s.io/client-go/rest"
 )
 
 // What the issue asks for.
@@ -15,7 +13,7 @@ const (
 )
 
 func measureAuthorization(c config, l *landscape, a actors) error {
-	asked, err := newReviewer(l, a)
+	asked, err := newReviewer(l)
 	if err != nil {
 		return err
 	}
@@ -89,10 +87,8 @@ func atLeast(share, least float64) string {
 // reviewer asks the webhook as the API server does.
 type reviewer struct{ user *user }
 
-func newReviewer(l *landscape, a actors) (reviewer, error) {
-	config := rest.CopyConfig(l.admin)
-	config.Host = l.webhooks
-	u, err := newUser("reviewer", l.webhooks, config)
+func newReviewer(l *landscape) (reviewer, error) {
+	u, err := l.webhookClient()
 	return reviewer{u}, err
 }
 

@@ -26,7 +26,11 @@ func counters(l *landscape, admin *user) (metrics, error) {
 		return nil, err
 	}
 	// Of the admission controller only its own: it is the same process, whose CPU time would be counted twice.
-	controller, err := admin.scrape(l.webhooks, "gardener_admission_controller_")
+	asking, err := l.webhookClient()
+	if err != nil {
+		return nil, err
+	}
+	controller, err := asking.scrape(l.webhooks, "gardener_admission_controller_")
 	if err != nil {
 		return nil, err
 	}

@@ -114,6 +114,25 @@ func (l *landscape) administrator() (*user, error) { return newUser("administrat
 
 // user has a certificate for the name and the groups.
 func (l *landscape) user(name string, groups ...string) (*user, error) {
+	config, err := l.certificate(name, groups...)
+	if err != nil {
+		return nil, err
+	}
+	return newUser(name, l.host, config)
+}
+
+// webhookClient is who the webhooks answer: the API server.
+func (l *landscape) webhookClient() (*user, error) {
+	const name = "gardenlite:apiserver"
+	config, err := l.certificate(name)
+	if err != nil {
+		return nil, err
+	}
+	config.Host = l.webhooks
+	return newUser(name, l.webhooks, config)
+}
+
+func (l *landscape) certificate(name string, groups ...string) (*rest.Config, error) {
 	args := []string{"kubeconfig", "--user=" + name}
 	for _, group := range groups {
 		args = append(args, "--group="+group)
@@ -126,5 +145,5 @@ func (l *landscape) user(name string, groups ...string) (*user, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of %s: %w", name, err)
 	}
-	return newUser(name, l.host, config)
+	return config, nil
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
+	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
 	schedulingv1 "k8s.io/kubernetes/pkg/apis/scheduling/v1"
@@ -76,7 +79,11 @@ func createPriorityClasses(ctx context.Context, client kubernetes.Interface) err
 
 // reconcilePolicy goes through roles before bindings, because a binding to a role that is not there yet gives nothing.
 func reconcilePolicy(ctx context.Context, client kubernetes.Interface) error {
-	for _, steps := range [][]func() error{policyRoles(client), policyBindings(client)} {
+	roles, bindings, err := listPolicy(ctx, client)
+	if err != nil {
+		return err
+	}
+	for _, steps := range [][]func() error{policyRoles(client, roles), policyBindings(client, bindings)} {
 		group, groupCtx := errgroup.WithContext(ctx)
 		group.SetLimit(policyWriters)
 		for _, step := range steps {
@@ -98,7 +105,7 @@ func isTransient(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsAlreadyExists(err)
 }
 
-func policyRoles(client kubernetes.Interface) (steps []func() error) {
+func policyRoles(client kubernetes.Interface, clusterRoles rbacv1client.ClusterRoleInterface) (steps []func() error) {
 	step := func(role reconciliation.RuleOwner, modifier reconciliation.RuleOwnerModifier) {
 		steps = append(steps, func() error {
 			_, err := (&reconciliation.ReconcileRoleOptions{Role: role, Client: modifier, Confirm: true}).Run()
@@ -106,7 +113,7 @@ func policyRoles(client kubernetes.Interface) (steps []func() error) {
 		})
 	}
 	for _, role := range slices.Concat(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()) {
-		step(reconciliation.ClusterRoleRuleOwner{ClusterRole: &role}, reconciliation.ClusterRoleModifier{Client: client.RbacV1().ClusterRoles()})
+		step(reconciliation.ClusterRoleRuleOwner{ClusterRole: &role}, reconciliation.ClusterRoleModifier{Client: clusterRoles})
 	}
 	for _, roles := range bootstrappolicy.NamespaceRoles() {
 		for _, role := range roles {
@@ -116,7 +123,7 @@ func policyRoles(client kubernetes.Interface) (steps []func() error) {
 	return steps
 }
 
-func policyBindings(client kubernetes.Interface) (steps []func() error) {
+func policyBindings(client kubernetes.Interface, clusterRoleBindings rbacv1client.ClusterRoleBindingInterface) (steps []func() error) {
 	step := func(binding reconciliation.RoleBinding, modifier reconciliation.RoleBindingModifier) {
 		steps = append(steps, func() error {
 			_, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: binding, Client: modifier, Confirm: true}).Run()
@@ -124,7 +131,7 @@ func policyBindings(client kubernetes.Interface) (steps []func() error) {
 		})
 	}
 	for _, binding := range slices.Concat(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()) {
-		step(reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &binding}, reconciliation.ClusterRoleBindingClientAdapter{Client: client.RbacV1().ClusterRoleBindings()})
+		step(reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &binding}, reconciliation.ClusterRoleBindingClientAdapter{Client: clusterRoleBindings})
 	}
 	for _, bindings := range bootstrappolicy.NamespaceRoleBindings() {
 		for _, binding := range bindings {
@@ -132,4 +139,88 @@ func policyBindings(client kubernetes.Interface) (steps []func() error) {
 		}
 	}
 	return steps
+}
+
+// listPolicy reads all cluster roles and bindings at once. The clients that it returns know them, so that a start with
+// everything in place asks twice and not for each of them.
+func listPolicy(ctx context.Context, client kubernetes.Interface) (rbacv1client.ClusterRoleInterface, rbacv1client.ClusterRoleBindingInterface, error) {
+	roles := &knownClusterRoles{ClusterRoleInterface: client.RbacV1().ClusterRoles()}
+	bindings := &knownClusterRoleBindings{ClusterRoleBindingInterface: client.RbacV1().ClusterRoleBindings()}
+	fromCache := metav1.ListOptions{ResourceVersion: "0"} // of this very server, which has just read it
+	roleList, err := roles.List(ctx, fromCache)
+	if err != nil {
+		return nil, nil, err
+	}
+	bindingList, err := bindings.List(ctx, fromCache)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range roleList.Items {
+		roles.known.put(roleList.Items[i].Name, &roleList.Items[i])
+	}
+	for i := range bindingList.Items {
+		bindings.known.put(bindingList.Items[i].Name, &bindingList.Items[i])
+	}
+	return roles, bindings, nil
+}
+
+// known are objects that were listed. Each answer is given once: who asks again has found it wrong.
+type known[T any] struct {
+	mu      sync.Mutex
+	objects map[string]T
+	asked   map[string]bool
+}
+
+func (k *known[T]) put(name string, obj T) {
+	if k.objects == nil {
+		k.objects = map[string]T{}
+	}
+	k.objects[name] = obj
+}
+
+// get returns the object, whether it is known that there is none, and whether the list answers at all.
+func (k *known[T]) get(name string) (obj T, there, answered bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.asked[name] {
+		return obj, false, false
+	}
+	if k.asked == nil {
+		k.asked = map[string]bool{}
+	}
+	k.asked[name] = true
+	obj, there = k.objects[name]
+	return obj, there, true
+}
+
+type knownClusterRoles struct {
+	rbacv1client.ClusterRoleInterface
+	known known[*rbacv1.ClusterRole]
+}
+
+func (c *knownClusterRoles) Get(ctx context.Context, name string, options metav1.GetOptions) (*rbacv1.ClusterRole, error) {
+	switch obj, there, answered := c.known.get(name); {
+	case !answered:
+		return c.ClusterRoleInterface.Get(ctx, name, options)
+	case !there:
+		return nil, apierrors.NewNotFound(rbacv1.Resource("clusterroles"), name)
+	default:
+		return obj.DeepCopy(), nil
+	}
+}
+
+type knownClusterRoleBindings struct {
+	rbacv1client.ClusterRoleBindingInterface
+	known known[*rbacv1.ClusterRoleBinding]
+}
+
+func (c *knownClusterRoleBindings) Get(ctx context.Context, name string, options metav1.GetOptions) (*rbacv1.ClusterRoleBinding, error) {
+	switch obj, there, answered := c.known.get(name); {
+	case !answered:
+		return c.ClusterRoleBindingInterface.Get(ctx, name, options)
+	case !there:
+		return nil, apierrors.NewNotFound(rbacv1.Resource("clusterrolebindings"), name)
+	default:
+		return obj.DeepCopy(), nil
+	}
 }

@@ -137,6 +137,7 @@ func TestSetUpWaitsForNamespacesAndSaysWhatFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := errors.New("refused")
+	client = fake.NewSimpleDynamicClient(scheme.Scheme)
 	client.PrependReactor("create", "clusterrolebindings", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, refused })
 	err := setUp(t.Context(), client, Info{})
 	if !errors.Is(err, refused) || !strings.Contains(err.Error(), ".yaml, document ") || !strings.Contains(err.Error(), "ClusterRoleBinding") {

@@ -26,12 +26,50 @@ const (
 
 // ensureAll ensures objects side by side. They must not depend on each other.
 func ensureAll(ctx context.Context, client dynamic.Interface, objects []object) error {
+	there, err := listAll(ctx, client, objects)
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	for _, obj := range objects {
+		if current := there[keyOf(obj.Unstructured)]; current != nil && apiequality.Semantic.DeepEqual(current.Object, merge(current, obj.Unstructured).Object) {
+			continue // a restart has nothing to do but to look
+		}
 		group.Go(func() error { return ensure(ctx, client, obj) })
 	}
 	return group.Wait()
+}
+
+// listAll lists what there is of the objects' kinds, with one request a kind and namespace.
+func listAll(ctx context.Context, client dynamic.Interface, objects []object) (map[string]*unstructured.Unstructured, error) {
+	there := map[string]*unstructured.Unstructured{}
+	listed := map[string]bool{}
+	for _, obj := range objects {
+		place := obj.GroupVersionKind().String() + " " + obj.GetNamespace()
+		if listed[place] {
+			continue
+		}
+		listed[place] = true
+		// From the watch cache as it is. Where that is behind, the object is looked at again before it is written.
+		list, err := resourceOf(client, obj).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return nil, fmt.Errorf("listing what there is of %s: %w", obj.GetKind(), err)
+		}
+		for i := range list.Items {
+			item := &list.Items[i]
+			item.SetGroupVersionKind(obj.GroupVersionKind()) // the items of some lists have none
+			there[keyOf(item)] = item
+		}
+	}
+	return there, nil
+}
+
+func keyOf(obj *unstructured.Unstructured) string {
+	return obj.GroupVersionKind().String() + " " + obj.GetNamespace() + "/" + obj.GetName()
 }
 
 // ensure creates an object, or makes what is there like it. What others added stays: labels, annotations, keys of a

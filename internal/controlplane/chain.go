@@ -97,8 +97,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	aggregator.GenericConfig.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
 		return filters(withClientFaults(handler), c)
 	}
-	openAPIV2 := generic.OpenAPIConfig
-	generic.OpenAPIConfig = nil // see serveOpenAPIV2; the aggregator and the custom resources have their own copies
+	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the aggregator and the custom resources have their own copies
 	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, Informers: versionedInformers}
 
 	extensionsServer, err := extensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(
@@ -111,7 +110,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		return nil, fmt.Errorf("making the API server: %w", err)
 	}
 	delegate := kubeServer.ControlPlane.GenericAPIServer
-	serveOpenAPIV2(delegate, openAPIV2)
+	serveOpenAPI(delegate, generic.OpenAPIConfig, generic.OpenAPIV3Config)
 	if s.cfg.Extension != nil {
 		in.Generic.PostStartHooks = map[string]genericapiserver.PostStartHookConfigEntry{}
 		in.Generic.RESTOptionsGetter = nil
@@ -120,7 +119,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		if delegate, err = s.cfg.Extension.New(in); err != nil {
 			return nil, fmt.Errorf("making the API server for further groups: %w", err)
 		}
-		serveOpenAPIV2(delegate, openAPIV2)
+		serveOpenAPI(delegate, generic.OpenAPIConfig, generic.OpenAPIV3Config)
 	}
 	aggregatorServer, err := controlplaneapiserver.CreateAggregatorServer(aggregator.Complete(), delegate,
 		extensionsServer.Informers.Apiextensions().V1().CustomResourceDefinitions(), true, priorities)

@@ -1,27 +1,110 @@
 package controlplane
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"os"
+	"strings"
 	"sync"
 
+	"github.com/emicklei/go-restful/v3"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/mux"
 	"k8s.io/apiserver/pkg/server/routes"
 	openapicommon "k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/handler3"
 )
 
-const openAPIV2Path = "/openapi/v2"
+// The paths of the OpenAPI documents.
+const (
+	openAPIV2Path = "/openapi/v2"
+	openAPIV3Path = "/openapi/v3"
+)
 
-// serveOpenAPIV2 serves a server's OpenAPI v2 document, which is made when somebody asks for it the first time. To make
-// it takes about a third of a start, and it stays in memory; few clients ask for it, since there is version 3. The server
-// must have been configured without it.
-func serveOpenAPIV2(server *genericapiserver.GenericAPIServer, config *openapicommon.Config) {
-	document := sync.OnceValue(func() http.Handler {
-		paths := mux.NewPathRecorderMux("openapi-v2")
-		routes.OpenAPI{Config: config}.InstallV2(server.Handler.GoRestfulContainer, paths)
+// serveOpenAPI serves a server's OpenAPI documents. To make them takes more than half of a start, so each is made when
+// somebody asks for it the first time: version 3 by group and version, and version 2, which takes most memory and few
+// clients want any more, as a whole. The server must have been configured to skip them.
+func serveOpenAPI(server *genericapiserver.GenericAPIServer, v2 *openapicommon.Config, v3 *openapicommon.OpenAPIV3Config) {
+	documents := server.Handler.NonGoRestfulMux
+	documents.Handle(openAPIV2Path, onDemand(func(paths *mux.PathRecorderMux) {
+		routes.OpenAPI{Config: v2}.InstallV2(server.Handler.GoRestfulContainer, paths)
+	}))
+	version3 := &openAPIV3{services: sync.OnceValue(func() map[string]http.Handler {
+		return groupDocuments(server.Handler.GoRestfulContainer.RegisteredWebServices(), v3)
+	})}
+	documents.HandleFunc(openAPIV3Path, version3.root)
+	documents.HandlePrefix(openAPIV3Path+"/", http.HandlerFunc(version3.group))
+}
+
+// onDemand is a handler that installs what it serves at the first request.
+func onDemand(install func(*mux.PathRecorderMux)) http.Handler {
+	handler := sync.OnceValue(func() http.Handler {
+		paths := mux.NewPathRecorderMux("openapi")
+		install(paths)
 		return paths
 	})
-	server.Handler.NonGoRestfulMux.HandleFunc(openAPIV2Path, func(w http.ResponseWriter, r *http.Request) {
-		document().ServeHTTP(w, r)
-	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) })
 }
+
+// groupDocuments has a handler for each group version, by its path without the slash in front.
+func groupDocuments(services []*restful.WebService, config *openapicommon.OpenAPIV3Config) map[string]http.Handler {
+	handlers := map[string]http.Handler{}
+	for _, service := range services {
+		handlers[strings.TrimPrefix(service.RootPath(), "/")] = onDemand(func(paths *mux.PathRecorderMux) {
+			alone := restful.NewContainer()
+			alone.Add(service)
+			routes.OpenAPI{V3Config: config}.InstallV3(alone, paths)
+		})
+	}
+	return handlers
+}
+
+// openAPIV3 serves the documents of version 3 and their index.
+type openAPIV3 struct {
+	services func() map[string]http.Handler
+}
+
+// root lists the documents. The aggregator asks for it while it is being made.
+func (o *openAPIV3) root(w http.ResponseWriter, _ *http.Request) {
+	index := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
+	for group := range o.services() {
+		index.Paths[group] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: openAPIV3Path + "/" + group + "?hash=" + thisProgram()}
+	}
+	body, err := json.Marshal(index)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Etag", `"`+thisProgram()+`"`)
+	_, _ = w.Write(body) // the client is gone if it fails
+}
+
+func (o *openAPIV3) group(w http.ResponseWriter, r *http.Request) {
+	handler := o.services()[strings.TrimPrefix(r.URL.Path, openAPIV3Path+"/")]
+	if handler == nil {
+		http.NotFound(w, r)
+		return
+	}
+	if r.URL.Query().Get("hash") == thisProgram() {
+		// The hash in the index is not the document's, which is not known before it is made.
+		r = r.Clone(r.Context())
+		r.URL.RawQuery = ""
+	}
+	handler.ServeHTTP(w, r)
+}
+
+// thisProgram tells one build from another: the documents of one are always the same, and clients keep them by this.
+var thisProgram = sync.OnceValue(func() string {
+	about := "unknown"
+	if path, err := os.Executable(); err == nil {
+		if info, err := os.Stat(path); err == nil {
+			about = fmt.Sprint(path, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	sum := sha256.Sum256([]byte(about))
+	return strings.ToUpper(hex.EncodeToString(sum[:]))
+})

@@ -21,6 +21,9 @@ test: lint verify-generate test-unit test-servers e2e ## everything CI runs, but
 
 test-unit:
 	$(GO) test $(UNIT_TESTS)
+	$(GO) test -race ./internal/authz/graph
+	mkdir -p artifacts
+	$(GO) test -count=1 -run PageInBrowser -artifacts -outputdir $(CURDIR)/artifacts ./internal/authz/webhook # the screenshot
 
 test-servers:
 	$(GO) test -p 1 -timeout 15m $(SERVER_TESTS)
@@ -29,6 +32,7 @@ e2e: build $(BIN)/kubectl ## the suite against the real binary
 	$(BIN)/gardenlite exec -- $(GO) test -count=1 -timeout 20m ./e2e/...
 
 soak: build $(BIN)/kubectl ## the long forms: more kills, more objects, longer fuzzing
+	$(GO) test -race ./internal/authz/... ./internal/datastore/...
 	GARDENLITE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 80m $(SERVER_TESTS)
 	GARDENLITE_SOAK=1 $(BIN)/gardenlite exec -- $(GO) test -count=1 -timeout 80m ./e2e/...
 

@@ -25,8 +25,8 @@ const (
 )
 
 // serveOpenAPI serves a server's OpenAPI documents. To make them takes more than half of a start, so each is made when
-// somebody asks for it the first time: version 3 by group and version, and version 2, which takes most memory and few
-// clients want any more, as a whole. The server must have been configured to skip them.
+// somebody asks for it the first time: version 3 by group and version, and version 2 as a whole, for which the aggregator
+// asks a second after the start. The server must have been configured to skip them.
 func serveOpenAPI(server *genericapiserver.GenericAPIServer, v2 *openapicommon.Config, v3 *openapicommon.OpenAPIV3Config) {
 	documents := server.Handler.NonGoRestfulMux
 	documents.Handle(openAPIV2Path, onDemand(func(paths *mux.PathRecorderMux) {

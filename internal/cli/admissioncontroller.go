@@ -45,7 +45,7 @@ kube-apiserver, in --data-dir (default $XDG_STATE_HOME/gardenlite/admission-cont
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "authorities of those who may ask; with certificates of its own, its own authority")
 	f.BoolVar(&c.Debug, "debug", false, "serve the page with the graph of dependencies")
 	f.StringVar(&c.WriteConfig, "write-config", "", "folder to write the files to that the garden's kube-apiserver needs")
-	f.BoolVar(&c.Install, "install", false, "write the ValidatingWebhookConfiguration into the garden")
+	f.BoolVar(&c.Install, "install", false, "write the ValidatingWebhookConfiguration into the garden, as the user of --kubeconfig")
 	for _, name := range []string{"kubeconfig", "tls-cert-file", "tls-private-key-file", "tls-ca-file", "client-ca-file"} {
 		_ = cmd.MarkFlagFilename(name)
 	}

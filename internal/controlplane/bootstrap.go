@@ -165,7 +165,7 @@ func listPolicy(ctx context.Context, client kubernetes.Interface) (rbacv1client.
 }
 
 // known are objects that were listed. Each answer is given once: who asks again has found it wrong.
-type known[T any] struct {
+type known[T interface{ DeepCopy() T }] struct {
 	mu      sync.Mutex
 	objects map[string]T
 	asked   map[string]bool
@@ -178,19 +178,32 @@ func (k *known[T]) put(name string, obj T) {
 	k.objects[name] = obj
 }
 
-// get returns the object, whether it is known that there is none, and whether the list answers at all.
-func (k *known[T]) get(name string) (obj T, there, answered bool) {
+type getter[T any] func(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+
+// get returns what is known of an object, and the second time what there is.
+func (k *known[T]) get(ctx context.Context, resource, name string, options metav1.GetOptions, live getter[T]) (T, error) {
+	if !k.ask(name) {
+		return live(ctx, name, options)
+	}
+	obj, there := k.objects[name]
+	if !there {
+		return obj, apierrors.NewNotFound(rbacv1.Resource(resource), name)
+	}
+	return obj.DeepCopy(), nil
+}
+
+// ask says whether it is the first time.
+func (k *known[T]) ask(name string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.asked[name] {
-		return obj, false, false
+		return false
 	}
 	if k.asked == nil {
 		k.asked = map[string]bool{}
 	}
 	k.asked[name] = true
-	obj, there = k.objects[name]
-	return obj, there, true
+	return true
 }
 
 type knownClusterRoles struct {
@@ -199,14 +212,7 @@ type knownClusterRoles struct {
 }
 
 func (c *knownClusterRoles) Get(ctx context.Context, name string, options metav1.GetOptions) (*rbacv1.ClusterRole, error) {
-	switch obj, there, answered := c.known.get(name); {
-	case !answered:
-		return c.ClusterRoleInterface.Get(ctx, name, options)
-	case !there:
-		return nil, apierrors.NewNotFound(rbacv1.Resource("clusterroles"), name)
-	default:
-		return obj.DeepCopy(), nil
-	}
+	return c.known.get(ctx, "clusterroles", name, options, c.ClusterRoleInterface.Get)
 }
 
 type knownClusterRoleBindings struct {
@@ -215,12 +221,5 @@ type knownClusterRoleBindings struct {
 }
 
 func (c *knownClusterRoleBindings) Get(ctx context.Context, name string, options metav1.GetOptions) (*rbacv1.ClusterRoleBinding, error) {
-	switch obj, there, answered := c.known.get(name); {
-	case !answered:
-		return c.ClusterRoleBindingInterface.Get(ctx, name, options)
-	case !there:
-		return nil, apierrors.NewNotFound(rbacv1.Resource("clusterrolebindings"), name)
-	default:
-		return obj.DeepCopy(), nil
-	}
+	return c.known.get(ctx, "clusterrolebindings", name, options, c.ClusterRoleBindingInterface.Get)
 }

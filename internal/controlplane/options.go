@@ -23,6 +23,8 @@ const (
 	serviceIP = "10.0.0.1"
 	// issuer is the issuer of service account tokens.
 	issuer = "https://kubernetes.default.svc.cluster.local"
+	// authorizationModes are who is asked whether a request is allowed, in this order.
+	authorizationModes = "RBAC,Node"
 )
 
 func logger(cluster string) klog.Logger {
@@ -85,7 +87,7 @@ func (s *Server) args() []string {
 	}
 	// A file says more than the modes, and does not go with them.
 	if !slices.ContainsFunc(s.extraArgs, func(arg string) bool { return strings.HasPrefix(arg, "--authorization-config=") }) {
-		args = append(args, "--authorization-mode="+strings.Join(s.cfg.AuthorizationModes, ","))
+		args = append(args, "--authorization-mode="+authorizationModes)
 	}
 	return append(args, s.extraArgs...)
 }

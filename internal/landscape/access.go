@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -73,17 +72,11 @@ func (u AccessUser) info() (*user.DefaultInfo, error) {
 	}, nil
 }
 
-// AccessVerbs are the verbs that rules can name, and GraphKinds the kinds of the dependency graph, for completion.
+// AccessVerbs are the verbs that rules can name, for completion.
 func AccessVerbs() []string { return authorizer.AllVerbs() }
 
-// GraphKinds are the kinds of the dependency graph.
-func GraphKinds() (names []string) {
-	for _, kind := range graph.Kinds() {
-		names = append(names, kind.String())
-	}
-	slices.Sort(names)
-	return names
-}
+// GraphKinds are the kinds of the dependency graph, for completion.
+func GraphKinds() []string { return graph.KindNames() }
 
 // AccessNames is what a landscape has to choose from, for completion.
 type AccessNames struct {

@@ -165,6 +165,13 @@ func RunAdmissionController(ctx context.Context, cfg AdmissionConfig) error {
 		return errors.Join(err, listener.Close())
 	}
 	status.Garden, status.Page = garden.Host, c.GraphURL()
+	if cfg.Install {
+		// Before anybody is let through by the first webhook, the second one looks at what he does.
+		if err := admissioncontroller.Install(ctx, garden, status.URL, certificates.caPEM); err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		status.Installed = true
+	}
 	return cfg.serve(ctx, c, certificates, status)
 }
 
@@ -172,13 +179,6 @@ func RunAdmissionController(ctx context.Context, cfg AdmissionConfig) error {
 func (c *AdmissionConfig) serve(parent context.Context, controller *admissioncontroller.Controller, certificates *admissionCertificates, status AdmissionStatus) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
-	if c.Install {
-		// Before anybody is let through by the first webhook, the second one looks at what he does.
-		if err := controller.Install(ctx, status.URL); err != nil {
-			return err
-		}
-		status.Installed = true
-	}
 	ended := make(chan error, 1)
 	go func() {
 		defer cancel()

@@ -12,8 +12,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/webhook"
 )
 
-// GraphFilter chooses vertices of the dependency graph. Empty fields choose all; in Namespace and Name a * stands for
-// any text.
+// GraphFilter is graph.Filter as it is typed: with the name of the kind.
 type GraphFilter struct{ Kind, Namespace, Name string }
 
 // The formats of the graph.
@@ -62,38 +61,15 @@ func newPart(s graph.Snapshot) part {
 	return p
 }
 
-func (p part) selected(f GraphFilter) (selected []graph.SnapshotVertex, err error) {
-	var kind graph.Kind
+func (p part) selected(f GraphFilter) ([]graph.SnapshotVertex, error) {
+	filter := graph.Filter{Namespace: f.Namespace, Name: f.Name}
 	if f.Kind != "" {
 		var known bool
-		if kind, known = graph.ParseKind(f.Kind); !known {
-			return nil, &UsageError{fmt.Errorf("--kind %q: the graph has %s", f.Kind, strings.Join(GraphKinds(), ", "))}
+		if filter.Kind, known = graph.ParseKind(f.Kind); !known {
+			return nil, &UsageError{fmt.Errorf("--kind %q: the graph has %s", f.Kind, strings.Join(graph.KindNames(), ", "))}
 		}
 	}
-	for _, vertex := range p.Vertices {
-		if (kind == 0 || vertex.Kind == kind) && matches(f.Namespace, vertex.Namespace) && matches(f.Name, vertex.Name) {
-			selected = append(selected, vertex)
-		}
-	}
-	return selected, nil
-}
-
-// matches compares with a pattern in which * stands for any text; an empty pattern matches everything.
-func matches(pattern, text string) bool {
-	if pattern == "" {
-		return true
-	}
-	pieces := strings.Split(pattern, "*")
-	if len(pieces) == 1 {
-		return pattern == text
-	}
-	rest, found := strings.CutPrefix(text, pieces[0])
-	for _, piece := range pieces[1 : len(pieces)-1] {
-		if found {
-			_, rest, found = strings.Cut(rest, piece)
-		}
-	}
-	return found && strings.HasSuffix(rest, pieces[len(pieces)-1])
+	return filter.Select(p.Vertices), nil
 }
 
 // around is the selected vertices, all that they lead to, what leads to them directly, and the edges between all these.

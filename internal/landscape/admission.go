@@ -107,7 +107,7 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 	}
 	l.admission.controller = c
 	// Before anybody is let through by the first webhook, the second one looks at what he does.
-	if err := c.Install(ctx, l.admission.url); err != nil {
+	if err := admissioncontroller.Install(ctx, l.garden.AdminConfig(), l.admission.url, server.PKI().CAPEM()); err != nil {
 		return err
 	}
 	runCtx, cancel := context.WithCancel(context.Background())

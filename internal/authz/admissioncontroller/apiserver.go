@@ -11,11 +11,14 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	admissionregistrationv1client "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/internal/authz/restriction"
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 	"github.com/gardenlite/gardenlite/internal/authz/webhook"
 )
 
@@ -111,15 +114,11 @@ func authorizationConfiguration(kubeconfig string) map[string]any {
 				"matchConditionSubjectAccessReviewVersion": "v1",
 				"failurePolicy":                            "NoOpinion",
 				"connectionInfo":                           map[string]any{"type": "KubeConfigFile", "kubeConfigFile": kubeconfig},
-				"matchConditions":                          []any{map[string]any{"expression": asksForSeed}},
+				"matchConditions":                          []any{map[string]any{"expression": seedidentity.Condition("request.user", "request.groups")}},
 			}},
 		},
 	}
 }
-
-// asksForSeed lets through at least everybody whom seedidentity knows.
-const asksForSeed = `has(request.groups) && ("gardener.cloud:system:seeds" in request.groups || ` +
-	`"system:serviceaccounts" in request.groups && has(request.user) && request.user.startsWith("system:serviceaccount:seed-"))`
 
 func admissionConfiguration(kubeconfig string) map[string]any {
 	return map[string]any{
@@ -133,10 +132,17 @@ func admissionConfiguration(kubeconfig string) map[string]any {
 	}
 }
 
-// Install writes the ValidatingWebhookConfiguration, for webhooks at that address.
-func (c *Controller) Install(ctx context.Context, address string) error {
-	wanted := Configuration(address, c.cfg.CAPEM)
-	configurations := c.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+// Install writes the ValidatingWebhookConfiguration, for webhooks at that address whose certificate has that authority.
+// Whoever installs needs more rights than the controller: who can write such configurations sees whatever is written.
+func Install(ctx context.Context, installer *rest.Config, address string, caPEM []byte) error {
+	client, err := admissionregistrationv1client.NewForConfig(installer)
+	if err != nil {
+		return fmt.Errorf("making the client that installs the admission webhook: %w", err)
+	}
+	return install(ctx, client.ValidatingWebhookConfigurations(), Configuration(address, caPEM))
+}
+
+func install(ctx context.Context, configurations admissionregistrationv1client.ValidatingWebhookConfigurationInterface, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) error {
 	current, err := configurations.Get(ctx, wanted.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = configurations.Create(ctx, wanted, metav1.CreateOptions{})

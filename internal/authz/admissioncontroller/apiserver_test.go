@@ -4,10 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -23,6 +25,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gardenlite/gardenlite/internal/authz/restriction"
@@ -249,6 +252,51 @@ func TestConfiguration(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("DELETE of %s is not looked at", resource)
+		}
+	}
+}
+
+// TestInstall: what is there is written over if it differs, and left alone if it does not.
+func TestInstall(t *testing.T) {
+	client := fake.NewClientset()
+	configurations := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	wanted := func() *admissionregistrationv1.ValidatingWebhookConfiguration {
+		return Configuration("https://127.0.0.1:4711", []byte("authority"))
+	}
+	for _, step := range []struct {
+		name   string
+		before func(*admissionregistrationv1.ValidatingWebhookConfiguration)
+		writes []string
+	}{
+		{"first", nil, []string{"create"}},
+		{"again", nil, nil},
+		{"weakened", func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Webhooks = nil }, []string{"update"}},
+	} {
+		if step.before != nil {
+			current, err := configurations.Get(t.Context(), ConfigurationName, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			step.before(current)
+			if _, err := configurations.Update(t.Context(), current, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		client.ClearActions()
+		if err := install(t.Context(), configurations, wanted()); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		var writes []string
+		for _, action := range client.Actions() {
+			if verb := action.GetVerb(); verb != "get" {
+				writes = append(writes, verb)
+			}
+		}
+		if !slices.Equal(writes, step.writes) {
+			t.Errorf("%s: writes %v, want %v", step.name, writes, step.writes)
+		}
+		if current, err := configurations.Get(t.Context(), ConfigurationName, metav1.GetOptions{}); err != nil || !apiequality.Semantic.DeepEqual(current.Webhooks, wanted().Webhooks) {
+			t.Errorf("%s: %v, %v", step.name, current, err)
 		}
 	}
 }

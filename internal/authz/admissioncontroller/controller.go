@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -56,7 +55,6 @@ type Controller struct {
 	authorizer *authorizer.Authorizer
 	syncer     *sync.Syncer
 	server     *webhook.Server
-	kube       kubernetes.Interface
 }
 
 // New makes an admission controller; Run starts it.
@@ -67,16 +65,12 @@ func New(cfg Config) (*Controller, error) {
 	// Decisions on admission read live, for every gardenlet at once: the API server's own fairness is limit enough.
 	client := rest.CopyConfig(cfg.REST)
 	client.QPS = -1
-	kube, err := kubernetes.NewForConfig(client)
-	if err != nil {
-		return nil, fmt.Errorf("making the client of the admission controller: %w", err)
-	}
 	reader, err := dynamic.NewForConfig(client)
 	if err != nil {
 		return nil, fmt.Errorf("making the client of the admission controller: %w", err)
 	}
 	metrics := webhook.NewMetrics()
-	c := &Controller{cfg: cfg, graph: graph.New(), kube: kube}
+	c := &Controller{cfg: cfg, graph: graph.New()}
 	c.syncer, err = sync.New(sync.Config{REST: client, Graph: c.graph, Clock: cfg.Clock, Log: cfg.Log, ObserveUpdate: metrics.ObserveUpdate})
 	if err != nil {
 		return nil, err

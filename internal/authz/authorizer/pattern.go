@@ -1,8 +1,11 @@
 package authorizer
 
 import (
-	"crypto/sha256"
 	"strings"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
 )
 
 // pattern is a name that may end with something of who is asking: "seed-<seed>".
@@ -23,10 +26,6 @@ const (
 const (
 	seedHole    = "<seed>"
 	tokenIDHole = "<token-id>"
-	// tokenIDBytes of the hash are the ID of a bootstrap token, in hexadecimal digits.
-	tokenIDBytes = 3
-	// tokenIDPrefix goes before the seed's name into the hash: the namespace of what the token is for, and "--".
-	tokenIDPrefix = "garden--"
 )
 
 func parsePattern(text string) pattern {
@@ -52,7 +51,7 @@ func (p pattern) matches(s, seed string) bool {
 	case seedName:
 		return rest == seed
 	case tokenID:
-		id := tokenIDOf(seed)
+		id := bootstrapping.TokenID(constants.GardenNamespace, seed)
 		return rest == string(id[:])
 	default:
 		return rest == ""
@@ -65,21 +64,9 @@ func (p pattern) of(seed string) string {
 	case seedName:
 		return p.prefix + seed
 	case tokenID:
-		id := tokenIDOf(seed)
+		id := bootstrapping.TokenID(constants.GardenNamespace, seed)
 		return p.prefix + string(id[:])
 	default:
 		return p.text
 	}
-}
-
-// tokenIDOf is the ID of the bootstrap token of a seed's gardenlet. It stays on the stack for every name that an
-// object can have.
-func tokenIDOf(seed string) (id [2 * tokenIDBytes]byte) {
-	const digits = "0123456789abcdef"
-	var buffer [264]byte
-	sum := sha256.Sum256(append(append(buffer[:0], tokenIDPrefix...), seed...))
-	for i, b := range sum[:tokenIDBytes] {
-		id[2*i], id[2*i+1] = digits[b>>4], digits[b&15]
-	}
-	return id
 }

@@ -7,9 +7,10 @@
 //
 // The jobs and their files: what a vertex is (vertex.go), which edges an object causes (edges*.go), the graph itself
 // (graph.go, link.go), who reaches which seed (reach.go, seedset.go, closure.go), the lock-free index from a vertex to
-// its node (index.go), the answers for readers (query.go), and explanations (path.go, snapshot.go).
+// its node (index.go), the answers for readers (query.go), explanations (path.go, snapshot.go), and what people choose to see
+// (filter.go).
 //
-// It may import the standard library and API types, and no client. It promises that HasPath and Has take no lock, do not
-// allocate, and take the same time however large the graph is; that an update costs what changes and not what is there;
-// and that cycles neither loop nor keep a path alive that is gone.
+// It may import the standard library, API types and bootstrapping, and no client. It promises that HasPath and Has take no
+// lock, do not allocate, and take the same time however large the graph is; that an update costs what changes and not what
+// is there; and that cycles neither loop nor keep a path alive that is gone.
 package graph

@@ -3,14 +3,13 @@ package graph
 import (
 	"crypto/x509"
 	"encoding/pem"
-	"slices"
-	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
 )
 
 func projectEdges(project *gardencorev1beta1.Project) *edgeBuilder {
@@ -58,25 +57,13 @@ func certificateSigningRequestEdges(request *certificatesv1.CertificateSigningRe
 // seedOfRequest returns the Seed for whose gardenlet a client certificate is asked, if it is exactly that what is asked.
 func seedOfRequest(request *certificatesv1.CertificateSigningRequest) (string, bool) {
 	block, _ := pem.Decode(request.Spec.Request)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+	if block == nil || block.Type != bootstrapping.RequestPEMType {
 		return "", false
 	}
 	asked, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil || !slices.Equal(asked.Subject.Organization, []string{v1beta1constants.SeedsGroup}) {
+	if err != nil {
 		return "", false
 	}
-	if len(asked.DNSNames)+len(asked.EmailAddresses)+len(asked.IPAddresses)+len(asked.URIs) > 0 || !clientUsages(request.Spec.Usages) {
-		return "", false
-	}
-	seed, ok := strings.CutPrefix(asked.Subject.CommonName, v1beta1constants.SeedUserNamePrefix)
-	return seed, ok && seed != ""
-}
-
-// clientUsages says whether the usages are exactly those of a client certificate, in any order.
-func clientUsages(usages []certificatesv1.KeyUsage) bool {
-	sorted := slices.Clone(usages)
-	slices.Sort(sorted)
-	return slices.Equal(slices.Compact(sorted), []certificatesv1.KeyUsage{
-		certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment,
-	})
+	seed, why := bootstrapping.SeedOf(asked, request.Spec.Usages)
+	return seed, why == ""
 }

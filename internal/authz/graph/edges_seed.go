@@ -1,23 +1,17 @@
 package graph
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
 )
 
-const (
-	seedNamespacePrefix        = "seed-"
-	bootstrapTokenSecretPrefix = "bootstrap-token-"
-	bootstrapServiceAccount    = "gardenlet-bootstrap-"
-	bootstrapRoleBinding       = "gardener.cloud:system:seed-bootstrapper:"
-)
+const seedNamespacePrefix = "seed-"
 
 func seedEdges(seed *gardencorev1beta1.Seed) *edgeBuilder {
 	b := edgesFor(KindSeed, "", seed.Name)
@@ -59,11 +53,11 @@ func managedSeedEdges(managedSeed *seedmanagementv1alpha1.ManagedSeed, ctx Objec
 	}
 	switch *managedSeed.Spec.Gardenlet.Bootstrap {
 	case seedmanagementv1alpha1.BootstrapToken:
-		b.from(KindSecret, metav1.NamespaceSystem, bootstrapTokenSecretPrefix+bootstrapTokenID(managedSeed))
+		b.from(KindSecret, metav1.NamespaceSystem, bootstrapping.TokenSecret(managedSeed.Namespace, managedSeed.Name))
 	case seedmanagementv1alpha1.BootstrapServiceAccount:
-		account := bootstrapServiceAccount + managedSeed.Name
+		account := bootstrapping.AccountPrefix + managedSeed.Name
 		b.from(KindServiceAccount, managedSeed.Namespace, account)
-		b.from(KindClusterRoleBinding, "", bootstrapRoleBinding+managedSeed.Namespace+":"+account)
+		b.from(KindClusterRoleBinding, "", bootstrapping.BindingPrefix+managedSeed.Namespace+":"+account)
 	}
 	return b
 }
@@ -77,7 +71,7 @@ func gardenletEdges(gardenlet *seedmanagementv1alpha1.Gardenlet, ctx Objects) *e
 	b.to(KindSeed, "", gardenlet.Name)
 	b.fromBackupOfTemplate(gardenlet.Spec.Config)
 	if !bootstrapped(gardenlet, ctx) {
-		b.from(KindSecret, metav1.NamespaceSystem, bootstrapTokenSecretPrefix+bootstrapTokenID(gardenlet))
+		b.from(KindSecret, metav1.NamespaceSystem, bootstrapping.TokenSecret(gardenlet.Namespace, gardenlet.Name))
 	}
 	return b
 }
@@ -105,25 +99,7 @@ func (b *edgeBuilder) fromBackupOfTemplate(config runtime.RawExtension) {
 	b.fromCredentials(gardenlet.SeedConfig.Spec.Backup.CredentialsRef)
 }
 
-// bootstrapped says whether the gardenlet of the Seed with the object's name has what it needs to authenticate: the Seed
-// is there, its client certificate has not expired, and nobody asked for a new kubeconfig. Not knowing counts as that.
+// bootstrapped says whether the gardenlet of the Seed with the object's name is bootstrapped. Not knowing counts as that.
 func bootstrapped(obj metav1.Object, ctx Objects) bool {
-	if ctx == nil {
-		return true
-	}
-	if obj.GetAnnotations()[v1beta1constants.GardenerOperation] == v1beta1constants.GardenerOperationRenewKubeconfig {
-		return false
-	}
-	seed := ctx.Seed(obj.GetName())
-	if seed == nil {
-		return false
-	}
-	expires := seed.Status.ClientCertificateExpirationTimestamp
-	return expires == nil || !expires.Time.Before(ctx.Now())
-}
-
-// bootstrapTokenID is the ID of the token that a gardenlet is bootstrapped with.
-func bootstrapTokenID(obj metav1.Object) string {
-	sum := sha256.Sum256([]byte(obj.GetNamespace() + "--" + obj.GetName()))
-	return hex.EncodeToString(sum[:])[:6]
+	return ctx == nil || bootstrapping.Done(obj, ctx.Seed(obj.GetName()), ctx.Now())
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
@@ -50,7 +51,7 @@ type attack struct {
 func attacks() []attack { return append(attacksByWriting(), attacksByDeleting()...) }
 
 func attacksByWriting() []attack {
-	evil, grownToken := gardenletA, "Secret kube-system/"+tokenName("garden", "grown")
+	evil, grownToken := gardenletA, "Secret kube-system/"+bootstrapping.TokenSecret("garden", "grown")
 	return []attack{
 		{
 			// a points the BackupBucket of its seed at the backup credentials of b, which get a path to a:

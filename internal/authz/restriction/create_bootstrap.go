@@ -2,11 +2,6 @@ package restriction
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/hex"
-	"encoding/pem"
-	"slices"
 	"strings"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -17,78 +12,47 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
+
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
 )
 
-// How Gardener names what a gardenlet that is not bootstrapped yet gets from the gardenlet that deploys it.
+// How gardenlets describe a bootstrap token.
 const (
-	bootstrapperRole          = "gardener.cloud:system:seed-bootstrapper"
-	bootstrapBindingPrefix    = bootstrapperRole + ":"
-	bootstrapAccountPrefix    = "gardenlet-bootstrap-"
-	tokenDescriptionPrefix    = "A bootstrap token for the Gardenlet for "
-	tokenDescriptionSuffix    = "."
-	managedSeedInDescription  = "seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource "
-	gardenletInDescription    = "seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource "
-	certificateRequestPEMType = "CERTIFICATE REQUEST"
+	tokenDescriptionPrefix   = "A bootstrap token for the Gardenlet for "
+	tokenDescriptionSuffix   = "."
+	managedSeedInDescription = "seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource "
+	gardenletInDescription   = "seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource "
 )
-
-var seedClientUsages = []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 
 func createCertificateSigningRequest(_ context.Context, r *request) error {
 	if r.extension {
 		return forbidden("extensions must not create CertificateSigningRequests")
 	}
 	csr := r.obj.(*certificatesv1.CertificateSigningRequest)
-	block, rest := pem.Decode(csr.Spec.Request)
-	if block == nil || block.Type != certificateRequestPEMType || len(strings.TrimSpace(string(rest))) > 0 {
-		return badRequest("spec.request must be one PEM block %s", certificateRequestPEMType)
-	}
-	wanted, err := x509.ParseCertificateRequest(block.Bytes)
+	wanted, err := bootstrapping.Parse(csr.Spec.Request)
 	if err != nil {
-		return badRequest("spec.request: %v", err)
+		return badRequest("%v", err)
 	}
-	seed, why := seedOfRequest(wanted, csr.Spec.Usages)
+	seed, why := bootstrapping.SeedOf(wanted, csr.Spec.Usages)
 	if why != "" {
 		return forbidden("only certificates for seeds can be asked for: %s", why)
 	}
 	return r.own(&seed)
 }
 
-// seedOfRequest is the seed for which a client certificate is asked for, or why it is for none.
-func seedOfRequest(wanted *x509.CertificateRequest, usages []certificatesv1.KeyUsage) (seed, why string) {
-	seed, named := strings.CutPrefix(wanted.Subject.CommonName, constants.SeedUserNamePrefix)
-	switch {
-	case !slices.Equal(wanted.Subject.Organization, []string{constants.SeedsGroup}):
-		return "", "the organization must be " + constants.SeedsGroup
-	case !named || seed == "":
-		return "", "the common name must be " + constants.SeedUserNamePrefix + " and the seed's name"
-	case len(wanted.DNSNames)+len(wanted.EmailAddresses)+len(wanted.IPAddresses)+len(wanted.URIs) > 0:
-		return "", "there must be no subject alternative names"
-	case !sameUsages(usages, seedClientUsages):
-		return "", "the usages must be key encipherment, digital signature, client auth"
-	}
-	return seed, ""
-}
-
-func sameUsages(got, want []certificatesv1.KeyUsage) bool {
-	in := func(all []certificatesv1.KeyUsage) func(certificatesv1.KeyUsage) bool {
-		return func(usage certificatesv1.KeyUsage) bool { return !slices.Contains(all, usage) }
-	}
-	return !slices.ContainsFunc(got, in(want)) && !slices.ContainsFunc(want, in(got))
-}
-
 func createClusterRoleBinding(ctx context.Context, r *request) error {
 	if r.extension {
 		return forbidden("extensions must not create ClusterRoleBindings")
 	}
-	rest, ok := strings.CutPrefix(r.name, bootstrapBindingPrefix)
+	rest, ok := strings.CutPrefix(r.name, bootstrapping.BindingPrefix)
 	namespace, account, _ := strings.Cut(rest, ":")
-	name, isBootstrapAccount := strings.CutPrefix(account, bootstrapAccountPrefix)
+	name, isBootstrapAccount := strings.CutPrefix(account, bootstrapping.AccountPrefix)
 	if !ok || !isBootstrapAccount || namespace == "" || name == "" {
-		return forbidden("%s: its name is not %s<namespace>:%s<ManagedSeed>", foreign(r.seed), bootstrapBindingPrefix, bootstrapAccountPrefix)
+		return forbidden("%s: its name is not %s<namespace>:%s<ManagedSeed>", foreign(r.seed), bootstrapping.BindingPrefix, bootstrapping.AccountPrefix)
 	}
 	binding := r.obj.(*rbacv1.ClusterRoleBinding)
-	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstrapperRole}); binding.RoleRef != want {
-		return forbidden("the binding must be to the ClusterRole %s", bootstrapperRole)
+	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstrapping.Role}); binding.RoleRef != want {
+		return forbidden("the binding must be to the ClusterRole %s", bootstrapping.Role)
 	}
 	// Bound to somebody else, the role would let him ask for a certificate as any seed.
 	for _, subject := range binding.Subjects {
@@ -106,7 +70,7 @@ func createServiceAccount(ctx context.Context, r *request) error {
 	if r.namespace == r.seedNamespace() {
 		return nil
 	}
-	name, ok := strings.CutPrefix(r.name, bootstrapAccountPrefix)
+	name, ok := strings.CutPrefix(r.name, bootstrapping.AccountPrefix)
 	if !ok {
 		return forbidden("%s", foreign(r.seed))
 	}
@@ -137,7 +101,7 @@ func (r *request) createBootstrapToken(ctx context.Context, secret *corev1.Secre
 		return forbidden("%s must not be set", bootstraptokenapi.BootstrapTokenExtraGroupsKey)
 	}
 	kind, namespace, name := describedBy(data(bootstraptokenapi.BootstrapTokenDescriptionKey))
-	if want := tokenName(namespace, name); kind != "" && r.name != want {
+	if want := bootstrapping.TokenSecret(namespace, name); kind != "" && r.name != want {
 		// Under another's name, its gardenlet would take the token for its own.
 		return forbidden("%s: the Secret with a bootstrap token for %s/%s must be named %s", foreign(r.seed), namespace, name, want)
 	}
@@ -148,12 +112,6 @@ func (r *request) createBootstrapToken(ctx context.Context, secret *corev1.Secre
 		return r.gardenletToBootstrap(ctx, namespace, name)
 	}
 	return forbidden("%s: %s must say for which ManagedSeed or Gardenlet the token is", foreign(r.seed), bootstraptokenapi.BootstrapTokenDescriptionKey)
-}
-
-// tokenName is how gardenlets name the Secret with the bootstrap token for a ManagedSeed or Gardenlet.
-func tokenName(namespace, name string) string {
-	sum := sha256.Sum256([]byte(namespace + "--" + name))
-	return bootstraptokenapi.BootstrapTokenSecretPrefix + hex.EncodeToString(sum[:])[:6]
 }
 
 // describedBy takes a bootstrap token's description apart. It wants it to be exactly as gardenlets write it, so that no
@@ -204,16 +162,13 @@ func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name stri
 // notBootstrapped wants that the Seed which comes of an object does not exist, or that its gardenlet's certificate has
 // expired, or that somebody asked for a new one.
 func (r *request) notBootstrapped(ctx context.Context, of metav1.Object, name string) error {
-	if of.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationRenewKubeconfig {
+	if bootstrapping.Renews(of) {
 		return nil
 	}
 	seed := &corev1beta1.Seed{}
 	found, err := r.find(ctx, seeds.resource, "", name, seed)
-	if err != nil || !found {
+	if err != nil || !found || !bootstrapping.Done(of, seed, r.clock.Now()) {
 		return err
-	}
-	if expires := seed.Status.ClientCertificateExpirationTimestamp; expires != nil && expires.Time.Before(r.clock.Now()) {
-		return nil
 	}
 	return forbidden("seed %q is bootstrapped already: annotate its ManagedSeed or Gardenlet with %s=%s to have that done again", name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
@@ -157,8 +158,8 @@ func TestDeleteExisting(t *testing.T) {
 		{"by all seeds", secrets, inSecret("garden", "dns"), refuse, refuse, refuse, belongs},
 		{"", configMaps, inConfigMap("kube-system", "cluster-identity"), refuse, refuse, refuse, "all seeds share"},
 		{"labelled", secrets, landscapes("backup-a"), refuse, refuse, refuse, "landscape's"},
-		{"bootstrap token", secrets, inSecret("kube-system", tokenName("garden", "a")), allow, refuse, allow, ""},
-		{"bootstrap token of a ManagedSeed", secrets, inSecret("kube-system", tokenName("garden", "child")), allow, refuse, allow, ""},
+		{"bootstrap token", secrets, inSecret("kube-system", bootstrapping.TokenSecret("garden", "a")), allow, refuse, allow, ""},
+		{"bootstrap token of a ManagedSeed", secrets, inSecret("kube-system", bootstrapping.TokenSecret("garden", "child")), allow, refuse, allow, ""},
 
 		// Nothing refers to it.
 		{"unreferenced", secrets, inSecret("garden", "x"), refuse, refuse, refuse, path},

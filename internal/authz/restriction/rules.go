@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
 // check decides on a request: nil lets it through, a *refusal does not, and any other error is the server's own trouble.
@@ -155,12 +157,10 @@ func Rules() []admissionregistrationv1.RuleWithOperations {
 }
 
 // MatchConditions keep the requests of everybody else away from the webhook: they cost nothing, and go on when the webhook
-// is down. They let through at least everybody whom seedidentity knows.
+// is down.
 func MatchConditions() []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{{
-		Name: "gardenlets-and-extensions",
-		Expression: `has(request.userInfo.groups) && ("gardener.cloud:system:seeds" in request.userInfo.groups || ` +
-			`"system:serviceaccounts" in request.userInfo.groups && has(request.userInfo.username) && ` +
-			`request.userInfo.username.startsWith("system:serviceaccount:seed-"))`,
+		Name:       "gardenlets-and-extensions",
+		Expression: seedidentity.Condition("request.userInfo.username", "request.userInfo.groups"),
 	}}
 }

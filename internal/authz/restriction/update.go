@@ -14,6 +14,8 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
 )
 
 // The authorizer lets a gardenlet update what has a path to its seed. These checks are about what it could do with that.
@@ -126,10 +128,7 @@ func updateManagedSeed(_ context.Context, r *request) error {
 }
 
 func asksNoNewKubeconfig(obj, old metav1.Object) error {
-	asked := func(o metav1.Object) bool {
-		return o.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationRenewKubeconfig
-	}
-	if asked(obj) && !asked(old) {
+	if bootstrapping.Renews(obj) && !bootstrapping.Renews(old) {
 		return forbidden("the operation %s is not for gardenlets and extensions to ask for", constants.GardenerOperationRenewKubeconfig)
 	}
 	return nil
@@ -249,7 +248,7 @@ func updateClusterRoleBinding(ctx context.Context, r *request) error {
 	if binding.RoleRef == old.RoleRef && same(binding.Subjects, old.Subjects) {
 		return nil
 	}
-	if r.extension || !strings.HasPrefix(r.name, bootstrapBindingPrefix) {
+	if r.extension || !strings.HasPrefix(r.name, bootstrapping.BindingPrefix) {
 		return forbidden("%s", foreign(r.seed))
 	}
 	return createClusterRoleBinding(ctx, r)

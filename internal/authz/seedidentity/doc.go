@@ -2,5 +2,7 @@
 //
 // It promises that an identity is given only where user name and groups agree on one seed whose name can be the name
 // of a Seed; whatever is odd, ambiguous or half right is nobody (None). It reads names and groups only, keeps nothing,
-// and allocates nothing. It may import API types and constants, and nothing of the project.
+// and allocates nothing. Condition, for an API server, is true for everybody with an identity, and for nearly nobody else.
+//
+// It may import API types and constants, and nothing of the project.
 package seedidentity

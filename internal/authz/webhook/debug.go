@@ -37,7 +37,7 @@ type page struct {
 	Script template.JS
 
 	Path     string
-	Filter   filter
+	Filter   graph.Filter
 	Kinds    []string
 	Message  string
 	JSON     string
@@ -93,7 +93,7 @@ func (s *Server) logWriting(err error) {
 	}
 }
 
-func (s *Server) writePage(w http.ResponseWriter, query url.Values, f filter) {
+func (s *Server) writePage(w http.ResponseWriter, query url.Values, f graph.Filter) {
 	nonce := rand.Text()
 	p := describe(view{s.config.Graph.Snapshot()}, query, f)
 	p.Nonce, p.Style, p.Script = nonce, template.CSS(pageCSS), template.JS(pageJS) //nolint:gosec // both are files of this package
@@ -114,20 +114,19 @@ func (s *Server) writePage(w http.ResponseWriter, query url.Values, f filter) {
 }
 
 // describe says what a page shows: of a large graph the seeds, unless something else is asked for.
-func describe(v view, query url.Values, f filter) page {
-	p := page{Path: GraphPath, Vertices: len(v.Vertices), Edges: len(v.Edges), First: 1}
-	p.Kinds = append(p.Kinds, strings.Split(joinKinds(), ", ")...)
-	if f.empty() && len(v.Vertices) > largeGraph && !query.Has("kind") {
+func describe(v view, query url.Values, f graph.Filter) page {
+	p := page{Path: GraphPath, Kinds: graph.KindNames(), Vertices: len(v.Vertices), Edges: len(v.Edges), First: 1}
+	if f == (graph.Filter{}) && len(v.Vertices) > largeGraph && !query.Has("kind") {
 		f.Kind = graph.KindSeed
 		p.Message = fmt.Sprintf("The graph has %d vertices, so the seeds are shown first. Filter for others.", len(v.Vertices))
 	}
-	selected := v.selectVertices(f)
+	selected := f.Select(v.Vertices)
 	if len(selected) == 0 && f.Name != "" && !strings.Contains(f.Name, "*") {
-		f.contains = true
-		if selected = v.selectVertices(f); len(selected) > 0 {
+		anywhere := f
+		anywhere.Name = "*" + f.Name + "*"
+		if selected = anywhere.Select(v.Vertices); len(selected) > 0 {
 			p.Message = fmt.Sprintf("Nothing has exactly the name %q; these have it in their names.", f.Name)
 		}
-		f.contains = false
 	}
 	p.Filter, p.Matched = f, len(selected)
 	p.JSON, p.DOT = pageURL(f, "format", "json"), pageURL(f, "format", "dot")
@@ -156,7 +155,7 @@ func (p *page) turnTo(selected []graph.SnapshotVertex, number string) []graph.Sn
 }
 
 // pageURL is the page with a filter and one more parameter.
-func pageURL(f filter, parameter, value string) string {
+func pageURL(f graph.Filter, parameter, value string) string {
 	query := url.Values{parameter: {value}}
 	// An empty kind asks for all kinds, also of a large graph.
 	if f.Kind != 0 {

@@ -226,20 +226,6 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-func TestGlob(t *testing.T) {
-	for _, test := range []struct {
-		pattern, text string
-		want          bool
-	}{
-		{"a", "a", true}, {"a", "ab", false}, {"a*", "ab", true}, {"*b", "ab", true}, {"a*b", "ab", true}, {"a*b", "axxb", true},
-		{"a*a", "a", false}, {"*", "", true}, {"a*b*c", "abxbc", true}, {"a*b*c", "acb", false}, {"**", "x", true}, {"[a]", "a", false},
-	} {
-		if got := glob(test.pattern, test.text); got != test.want {
-			t.Errorf("glob(%q, %q) = %v", test.pattern, test.text, got)
-		}
-	}
-}
-
 // TestDrawingOfACycle: a cycle, and vertices that lead to no seed, are drawn like everything else.
 func TestDrawingOfACycle(t *testing.T) {
 	g := graph.New()
@@ -262,7 +248,7 @@ func TestDrawingPointsRight(t *testing.T) {
 }
 
 func drawingPointsRight(t *testing.T, v view) {
-	d := v.draw(v.selectVertices(filter{Kind: graph.KindSeed}))
+	d := v.draw(graph.Filter{Kind: graph.KindSeed}.Select(v.Vertices))
 	if d.Width < d.Height/2 {
 		t.Errorf("%d by %d is too tall to look at", d.Width, d.Height)
 	}

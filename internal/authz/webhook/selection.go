@@ -19,19 +19,11 @@ const (
 	listedEdges      = 20000
 )
 
-// filter says which vertices are asked for. Namespace and name must be equal, or match where they have a *.
-type filter struct {
-	Kind            graph.Kind // 0 for all
-	Namespace, Name string
-	// contains makes Name match anywhere in a name.
-	contains bool
-}
-
-func filterOf(query url.Values) (f filter, err error) {
+func filterOf(query url.Values) (f graph.Filter, err error) {
 	if name := query.Get("kind"); name != "" {
 		kind, ok := graph.ParseKind(name)
 		if !ok {
-			return f, malformed("%q is no kind of the graph; the kinds are %s", name, joinKinds())
+			return f, malformed("%q is no kind of the graph; the kinds are %s", name, strings.Join(graph.KindNames(), ", "))
 		}
 		f.Kind = kind
 	}
@@ -39,57 +31,9 @@ func filterOf(query url.Values) (f filter, err error) {
 	return f, nil
 }
 
-func joinKinds() string {
-	var names []string
-	for _, kind := range graph.Kinds() {
-		names = append(names, kind.String())
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
-}
-
-func (f filter) empty() bool { return f.Kind == 0 && f.Namespace == "" && f.Name == "" }
-
-func (f filter) matches(v graph.Vertex) bool {
-	if (f.Kind != 0 && f.Kind != v.Kind) || (f.Namespace != "" && !glob(f.Namespace, v.Namespace)) {
-		return false
-	}
-	return f.Name == "" || glob(f.Name, v.Name) || (f.contains && strings.Contains(v.Name, f.Name))
-}
-
-// glob compares with a pattern in which * stands for any text.
-func glob(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == text
-	}
-	first, last := parts[0], parts[len(parts)-1]
-	if !strings.HasPrefix(text, first) {
-		return false
-	}
-	text = text[len(first):]
-	for _, part := range parts[1 : len(parts)-1] {
-		i := strings.Index(text, part)
-		if i < 0 {
-			return false
-		}
-		text = text[i+len(part):]
-	}
-	return strings.HasSuffix(text, last)
-}
-
 // view is a snapshot that can be searched. Both slices of a snapshot are sorted, so that no index of a graph with
 // millions of edges has to be built for looking at a few of them.
 type view struct{ graph.Snapshot }
-
-func (v view) selectVertices(f filter) (selected []graph.SnapshotVertex) {
-	for _, vertex := range v.Vertices {
-		if f.matches(vertex.Vertex) {
-			selected = append(selected, vertex)
-		}
-	}
-	return selected
-}
 
 func (v view) exists(vertex graph.Vertex) bool {
 	i, found := slices.BinarySearchFunc(v.Vertices, vertex, func(a graph.SnapshotVertex, b graph.Vertex) int { return a.Compare(b) })
@@ -122,13 +66,13 @@ func (v view) incoming(vertices []graph.SnapshotVertex) map[graph.Vertex][]graph
 
 // around is the part of the graph that has the vertices a filter matches, their neighbours, and the edges between a
 // matched vertex and another.
-func (v view) around(f filter) graph.Snapshot {
-	if f.empty() {
+func (v view) around(f graph.Filter) graph.Snapshot {
+	if f == (graph.Filter{}) {
 		return v.Snapshot
 	}
 	part := graph.Snapshot{Vertices: []graph.SnapshotVertex{}, Edges: []graph.Edge{}}
 	matched := map[graph.Vertex]bool{}
-	for _, vertex := range v.selectVertices(f) {
+	for _, vertex := range f.Select(v.Vertices) {
 		matched[vertex.Vertex] = true
 	}
 	present := map[graph.Vertex]bool{}

@@ -1,0 +1,50 @@
+package graph
+
+import (
+	"slices"
+	"strings"
+)
+
+// Filter chooses vertices for people to look at. Empty fields choose all; in Namespace and Name a * stands for any text.
+type Filter struct {
+	Kind            Kind // 0 for all
+	Namespace, Name string
+}
+
+// Select returns the vertices that are chosen, in the same order.
+func (f Filter) Select(vertices []SnapshotVertex) (selected []SnapshotVertex) {
+	for _, v := range vertices {
+		if (f.Kind == 0 || f.Kind == v.Kind) && globMatches(f.Namespace, v.Namespace) && globMatches(f.Name, v.Name) {
+			selected = append(selected, v)
+		}
+	}
+	return selected
+}
+
+// globMatches compares with a pattern in which * stands for any text; an empty pattern matches everything.
+func globMatches(pattern, text string) bool {
+	if pattern == "" {
+		return true
+	}
+	pieces := strings.Split(pattern, "*")
+	if len(pieces) == 1 {
+		return pattern == text
+	}
+	rest, found := strings.CutPrefix(text, pieces[0])
+	for _, piece := range pieces[1 : len(pieces)-1] {
+		if found {
+			_, rest, found = strings.Cut(rest, piece)
+		}
+	}
+	return found && strings.HasSuffix(rest, pieces[len(pieces)-1])
+}
+
+// KindNames are the names of all kinds, sorted.
+func KindNames() []string {
+	var names []string
+	for _, kind := range Kinds() {
+		names = append(names, kind.String())
+	}
+	slices.Sort(names)
+	return names
+}

@@ -150,7 +150,7 @@ func TestClearErrors(t *testing.T) {
 		{"datastore's form", []string{"up", "--datastore", "mongodb://x"}, 2, "--datastore"},
 		{"apply", []string{"up", "--apply", "/does/not/exist"}, 2, "--apply"},
 		{"controllers", []string{"up", "--controllers", "nonsense"}, 2, "is no controller"},
-		{"datastore unreachable", []string{"up", "--port", "0", "--datastore", "postgres://me:secret@127.0.0.1:1/db"}, 1, "not reachable"},
+		{"datastore unreachable", []string{"up", "--port", "0", "--datastore", "postgres://me:pa55word@127.0.0.1:1/db"}, 1, "not reachable"},
 		{"port taken", []string{"up", "--port", taken}, 1, "another program listens"},
 		{"not an address of this machine", []string{"up", "--port", "0", "--bind-address", "192.0.2.1"}, 1, "no address of this machine"},
 		{"directory not writable", []string{"up", "--port", "0", "--data-dir", filepath.Join(notADirectory, "below")}, 1, "--data-dir"},
@@ -170,7 +170,7 @@ func TestClearErrors(t *testing.T) {
 			if r.code != test.code || !strings.Contains(r.stderr, test.says) {
 				t.Errorf("exit status %d, expected %d; %q should be in: %s%s", r.code, test.code, test.says, r.stdout, r.stderr)
 			}
-			if strings.Contains(r.stdout+r.stderr, "secret") {
+			if strings.Contains(r.stdout+r.stderr, "pa55word") {
 				t.Error("the datastore's password is printed")
 			}
 		})

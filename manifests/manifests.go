@@ -8,3 +8,8 @@ import "embed"
 //
 //go:embed garden landscape samples
 var FS embed.FS
+
+// Seed has the folder seed: what a seed is set up with, its custom resource definitions among it.
+//
+//go:embed seed
+var Seed embed.FS

@@ -27,14 +27,17 @@ var allowed = map[string][]string{
 	"internal/controlplane":  {"internal/datastore", "internal/fsutil"},
 	"internal/datastore":     {"internal/fsutil"},
 	"internal/fsutil":        {},
-	"internal/garden":        {"internal/controlplane", "internal/version", "manifests"},
+	"internal/garden":        {"internal/controlplane", "internal/manifest", "internal/version", "manifests"},
 	"internal/landscape":     {"internal/garden", "internal/seed", "internal/authz", "internal/controlplane", "internal/datastore", "internal/fsutil", "internal/version", "manifests"},
 	"internal/machine":       {},
-	"internal/seed":          {"internal/controlplane", "internal/bastionsim", "internal/machine", "manifests"},
+	"internal/manifest":      {},
+	"internal/seed":          {"internal/authz/bootstrapping", "internal/controlplane", "internal/manifest", "internal/bastionsim", "internal/machine", "manifests"},
 	"internal/version":       {},
 	"manifests":              {},
 	"pkg/testenv":            {"internal/landscape", "internal/version"},
 	"internal/garden/scheme": {},
+	// It decides on certificate requests by the rules of scoped access.
+	"internal/garden/controllermanager": {"internal/authz/bootstrapping", "internal/garden/admission", "internal/garden/scheme", "internal/garden/validation"},
 	// Validation knows types only, so that everything may use it.
 	"internal/garden/validation": {"internal/garden/scheme"},
 	// Admission reads through an interface, not through the registry.

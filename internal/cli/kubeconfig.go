@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,16 +26,19 @@ type kubeconfigFlags struct {
 func newKubeconfig(g *globals) *cobra.Command {
 	flags := &kubeconfigFlags{}
 	cmd := &cobra.Command{
-		Use:   "kubeconfig [garden]",
+		Use:   "kubeconfig [garden | seed NAME]",
 		Short: "Print a kubeconfig for the landscape",
 		Long: `Print a kubeconfig for the garden: the administrator's, or with --user that of another user, with a certificate that
-is made for it and not kept.`,
+is made for it and not kept. Or the administrator's for the cluster of a seed.`,
 		Example: `  export KUBECONFIG=$(gardenlite kubeconfig --path)
   gardenlite kubeconfig --merge && kubectl --context gardenlite-default get projects
-  gardenlite kubeconfig --user alice@example.com --group developers > alice.kubeconfig`,
-		ValidArgs: []string{"garden"},
-		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
-		RunE:      func(*cobra.Command, []string) error { return flags.run(g) },
+  gardenlite kubeconfig --user alice@example.com --group developers > alice.kubeconfig
+  gardenlite kubeconfig seed local > local.kubeconfig`,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return completeCluster(g, args), cobra.ShellCompDirectiveNoFileComp
+		},
+		Args: cobra.MaximumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error { return flags.run(g, args) },
 	}
 	f := cmd.Flags()
 	f.BoolVar(&flags.merge, "merge", false, "merge it into your own kubeconfig file, under the context gardenlite-NAME, and make that the current one")
@@ -46,7 +51,39 @@ is made for it and not kept.`,
 	return cmd
 }
 
-func (k *kubeconfigFlags) run(g *globals) error {
+// completeCluster completes the arguments of kubeconfig.
+func completeCluster(g *globals, args []string) []string {
+	dir, err := g.dir()
+	switch {
+	case len(args) == 0:
+		return []string{"garden", "seed"}
+	case len(args) == 1 && args[0] == "seed" && err == nil:
+		return landscape.KnownSeeds(dir)
+	}
+	return nil
+}
+
+// file is the kubeconfig that the arguments mean.
+func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, error) {
+	garden := filepath.Join(dir, "kubeconfig")
+	if _, err := os.Stat(garden); errors.Is(err, os.ErrNotExist) {
+		return "", g.notRunning()
+	}
+	switch {
+	case len(args) == 0, len(args) == 1 && args[0] == "garden":
+		return garden, nil
+	case len(args) != 2 || args[0] != "seed":
+		return "", &landscape.UsageError{Err: errors.New("kubeconfig is for \"garden\" or for \"seed NAME\"")}
+	case k.user != "":
+		return "", &landscape.UsageError{Err: errors.New("--user is for the garden")}
+	}
+	if seeds := landscape.KnownSeeds(dir); !slices.Contains(seeds, args[1]) {
+		return "", fmt.Errorf("this landscape has no seed %q: it has %s", args[1], strings.Join(seeds, ", "))
+	}
+	return landscape.SeedKubeconfigPath(dir, args[1]), nil
+}
+
+func (k *kubeconfigFlags) run(g *globals, args []string) error {
 	if len(k.groups) > 0 && k.user == "" {
 		return &landscape.UsageError{Err: errors.New("--group needs --user")}
 	}
@@ -57,9 +94,9 @@ func (k *kubeconfigFlags) run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(dir, "kubeconfig")
-	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
-		return g.notRunning()
+	file, err := k.file(g, dir, args)
+	if err != nil {
+		return err
 	}
 	if k.path {
 		_, err := fmt.Fprintln(g.out, file)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"sync"
 
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,7 +20,6 @@ import (
 	"k8s.io/client-go/informers"
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	openapicommon "k8s.io/kube-openapi/pkg/common"
-	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
@@ -55,7 +55,13 @@ type chain struct {
 	handler http.Handler
 }
 
+// building is held while a chain is made: Kubernetes' options and registries, which several servers in one process have
+// in common, are not made for two at a time.
+var building sync.Mutex
+
 func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, error) {
+	building.Lock()
+	defer building.Unlock()
 	opts, err := serverOptions(ctx, s, listener)
 	if err != nil {
 		return nil, err
@@ -73,22 +79,22 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	if err != nil {
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}
-	generic, versionedInformers, storageFactory := common.config, common.informers, common.storage
+	generic, versionedInformers := common.config, common.informers
 	generic.EffectiveVersion = effectiveVersion{generic.EffectiveVersion}
 	for name := range bootstrapHooks {
 		generic.DisabledPostStartHooks.Insert(name)
 	}
 
-	kube, resolver, initializers, err := app.CreateKubeAPIServerConfig(opts, generic, versionedInformers, storageFactory)
+	kube, err := newKubeConfig(opts, common, s.cfg.Services)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}
 	authInfo := webhook.NewDefaultAuthenticationInfoResolverWrapper(kube.ControlPlane.ProxyTransport, generic.EgressSelector, generic.LoopbackClientConfig, generic.TracerProvider)
-	extensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*generic, versionedInformers, initializers, opts.CompletedOptions, opts.MasterCount, resolver, authInfo)
+	extensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*generic, versionedInformers, kube.initializers, opts.CompletedOptions, opts.MasterCount, kube.services, authInfo)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the API server for custom resources: %w", err)
 	}
-	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*generic, opts.CompletedOptions, versionedInformers, resolver, kube.ControlPlane.ProxyTransport, kube.ControlPlane.Extra.PeerProxy, initializers)
+	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*generic, opts.CompletedOptions, versionedInformers, kube.services, kube.ControlPlane.ProxyTransport, kube.ControlPlane.Extra.PeerProxy, kube.initializers)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the aggregator: %w", err)
 	}

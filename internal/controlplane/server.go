@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
 	"syscall"
 	"time"
@@ -36,11 +37,12 @@ type Config struct {
 	BindAddress string
 	// Port is the port to listen on; 0 takes a free one.
 	Port int
-	// AuthorizationModes are kube-apiserver's; RBAC and Node if empty.
-	AuthorizationModes []string
 	// Prepare, if set, is called once the certificates are there and before the API server is made. It returns further
 	// flags for the kube-apiserver, as it takes them.
 	Prepare func(*pki.PKI) (args []string, err error)
+	// Services are services that this process serves, by namespace/name, and where: webhooks and aggregated APIs find them
+	// there.
+	Services map[string]*url.URL
 	// Extension adds API groups to the chain.
 	Extension Extension
 	// Clock is the landscape's; the system's if nil.
@@ -56,15 +58,18 @@ func (c *Config) complete() {
 	if c.Prefix == "" {
 		c.Prefix = "/registry"
 	}
-	if len(c.AuthorizationModes) == 0 {
-		c.AuthorizationModes = []string{"RBAC", "Node"}
-	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
 	if c.OnPhase == nil {
 		c.OnPhase = func(string, time.Duration) {}
 	}
+}
+
+func (c *Config) shared() bool { return datastore.Config{Endpoint: c.Datastore}.Shared() }
+
+func (c *Config) pkiConfig() pki.Config {
+	return pki.Config{Dir: c.PKIDir, Name: c.Name, Hosts: servingHosts(c.BindAddress), Clock: c.Clock}
 }
 
 // Server is a running control plane.
@@ -105,7 +110,14 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s.address = listener.Addr().(*net.TCPAddr)
 
 	phase := phases{clock: cfg.Clock, report: cfg.OnPhase, last: cfg.Clock.Now()}
-	if s.pki, err = pki.Load(pki.Config{Dir: cfg.PKIDir, Name: cfg.Name, Hosts: servingHosts(cfg.BindAddress), Clock: cfg.Clock}); err != nil {
+	if s.datastore, err = datastore.Start(ctx, datastore.Config{Endpoint: cfg.Datastore, Dir: cfg.DataDir}); err != nil {
+		return nil, err
+	}
+	if err := s.agreeOnPKI(ctx); err != nil {
+		return nil, err
+	}
+	phase.end("datastore")
+	if s.pki, err = pki.Load(cfg.pkiConfig()); err != nil {
 		return nil, err
 	}
 	if cfg.Prepare != nil {
@@ -114,10 +126,6 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		}
 	}
 	phase.end("certificates")
-	if s.datastore, err = datastore.Start(ctx, datastore.Config{Endpoint: cfg.Datastore, Dir: cfg.DataDir}); err != nil {
-		return nil, err
-	}
-	phase.end("datastore")
 
 	runCtx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
@@ -186,6 +194,9 @@ func (s *Server) URL() string {
 	}
 	return "https://" + net.JoinHostPort(host, strconv.Itoa(s.address.Port))
 }
+
+// Shared says whether other processes may run the same cluster, on the same datastore.
+func (s *Server) Shared() bool { return s.cfg.shared() }
 
 // Port is the port that the API server listens on.
 func (s *Server) Port() int { return s.address.Port }

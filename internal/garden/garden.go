@@ -18,6 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver"
 	"github.com/gardenlite/gardenlite/internal/garden/bootstrap"
+	"github.com/gardenlite/gardenlite/internal/manifest"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 
@@ -47,8 +48,7 @@ type Garden struct {
 	server *controlplane.Server
 	admin  *rest.Config
 
-	stopControllers    context.CancelFunc
-	controllersStopped chan struct{}
+	controllers *kubecontrollers.Running
 }
 
 // Start starts a garden and returns when it is ready. The context covers the start only. If it fails, everything is
@@ -68,7 +68,7 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Garden{server: server, stopControllers: func() {}, controllersStopped: make(chan struct{})}
+	g := &Garden{server: server}
 	if err := g.setUp(ctx, cfg); err != nil {
 		return nil, errors.Join(err, g.Stop())
 	}
@@ -79,7 +79,6 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 func (g *Garden) setUp(ctx context.Context, cfg Config) error {
 	begin := cfg.Clock.Now()
 	if err := g.startControllers(cfg.Controllers); err != nil {
-		close(g.controllersStopped)
 		return fmt.Errorf("starting the controllers: %w", err)
 	}
 	var err error
@@ -93,27 +92,18 @@ func (g *Garden) setUp(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-func (g *Garden) startControllers(selection []string) error {
+func (g *Garden) startControllers(selection []string) (err error) {
 	p := g.server.PKI()
-	ctx, cancel := context.WithCancel(context.Background())
-	controllers, err := kubecontrollers.New(ctx, kubecontrollers.Config{
+	g.controllers, err = kubecontrollers.Start(kubecontrollers.Config{
 		ClientConfig:          g.server.ClientConfig,
 		Select:                selection,
 		RootCA:                p.CAPEM(),
 		SigningCertFile:       p.CAFile(),
 		SigningKeyFile:        p.CAKeyFile(),
 		ServiceAccountKeyFile: p.ServiceAccountKeyFile(),
+		LeaderElection:        g.server.Shared(),
 	})
-	if err != nil {
-		cancel()
-		return err
-	}
-	g.stopControllers = cancel
-	go func() {
-		defer close(g.controllersStopped)
-		controllers.Run(ctx)
-	}()
-	return nil
+	return err
 }
 
 // ValidateControllers checks a selection of controllers, of which some are others'.
@@ -128,6 +118,9 @@ func SelectsController(selection []string, name string) bool {
 
 // Server is the garden's control plane.
 func (g *Garden) Server() *controlplane.Server { return g.server }
+
+// AdminConfig is a client config for the administrator, the caller's own.
+func (g *Garden) AdminConfig() *rest.Config { return rest.CopyConfig(g.admin) }
 
 // AdminKubeconfig is the administrator's kubeconfig, with a context of the name given.
 func (g *Garden) AdminKubeconfig(contextName string) ([]byte, error) {
@@ -153,7 +146,7 @@ func (g *Garden) ApplyDefaultLandscape(ctx context.Context) error {
 
 // ApplyPath applies the manifests of a file or directory.
 func (g *Garden) ApplyPath(ctx context.Context, path string) error {
-	applier, err := bootstrap.NewApplier(g.admin)
+	applier, err := manifest.NewApplier(g.admin)
 	if err != nil {
 		return err
 	}
@@ -168,7 +161,6 @@ func (g *Garden) Err() error { return g.server.Err() }
 
 // Stop stops the controllers, then the server, and waits for both.
 func (g *Garden) Stop() error {
-	g.stopControllers()
-	<-g.controllersStopped
+	g.controllers.Stop()
 	return g.server.Stop()
 }

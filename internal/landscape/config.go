@@ -129,7 +129,7 @@ func (c *Config) validate() error {
 	if err := (datastore.Config{Endpoint: c.Datastore}).Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("--datastore: %w", err))
 	}
-	if err := garden.ValidateControllers(c.Controllers, admissionController); err != nil {
+	if err := garden.ValidateControllers(c.Controllers, controllerNames()...); err != nil {
 		errs = append(errs, fmt.Errorf("--controllers: %w", err))
 	}
 	for _, path := range c.Apply {

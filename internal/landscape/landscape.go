@@ -27,6 +27,8 @@ type Landscape struct {
 	board     board
 	garden    *garden.Garden
 	admission admission
+	// events is held while OnEvent is called: clusters start beside each other.
+	events sync.Mutex
 
 	// stop ends the landscape; done is closed when everything has ended, and err says why if it was not asked for.
 	stop func()
@@ -42,9 +44,6 @@ type Landscape struct {
 func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 	if err := cfg.Complete(); err != nil {
 		return nil, err
-	}
-	if cfg.Seeds > 0 {
-		return nil, &UsageError{fmt.Errorf("--seeds %d: seeds are not there yet; use --seeds 0", cfg.Seeds)}
 	}
 	stopping := make(chan struct{})
 	l := &Landscape{cfg: cfg, done: make(chan struct{}), stop: sync.OnceFunc(func() { close(stopping) })}
@@ -90,15 +89,29 @@ func (l *Landscape) start(ctx context.Context) error {
 		return err
 	}
 	l.onClose(logs.Close)
-	run, err := l.announce()
+	run, previous, err := l.announce()
 	if err != nil {
 		return err
 	}
+	seeds := l.beginSeeds(ctx, previous)
 	if err := l.startGarden(ctx, run); err != nil {
 		return err
 	}
 	if err := l.startAdmission(ctx); err != nil {
 		return fmt.Errorf("starting the admission controller: %w", err)
+	}
+	if err := l.startControllerManager(ctx); err != nil {
+		return err
+	}
+	if err := l.startScheduler(ctx); err != nil {
+		return err
+	}
+	if err := seeds.wait(); err != nil {
+		return err
+	}
+	run.SeedPorts = seeds.ports()
+	if err := writeRun(l.cfg.Dir, run); err != nil {
+		return err
 	}
 	if err := l.applyManifests(ctx); err != nil {
 		return err
@@ -121,8 +134,8 @@ func (l *Landscape) takeLock() error {
 }
 
 // announce opens the control socket and writes run.json, so that other commands find this process from now on.
-func (l *Landscape) announce() (*Run, error) {
-	previous, err := ReadRun(l.cfg.Dir)
+func (l *Landscape) announce() (run, previous *Run, err error) {
+	previous, err = ReadRun(l.cfg.Dir)
 	if err != nil && !errors.Is(err, ErrNotRunning) {
 		klog.Background().Error(err, "Could not read what the last process left; going on without")
 	}
@@ -130,27 +143,27 @@ func (l *Landscape) announce() (*Run, error) {
 		l.cfg.Port = freePort(l.cfg.BindAddress, previous.Port)
 	}
 	if previous != nil && previous.Datastore != "" && previous.Datastore != datastoreKind(l.cfg.Datastore) && l.dataIsLocal(previous) {
-		return nil, fmt.Errorf("this landscape's data is in %s, not in %s: use the same --datastore, another --name, or start anew with \"gardenlite reset\"",
+		return nil, nil, fmt.Errorf("this landscape's data is in %s, not in %s: use the same --datastore, another --name, or start anew with \"gardenlite reset\"",
 			previous.Datastore, datastoreKind(l.cfg.Datastore))
 	}
 	socket, remove, err := fsutil.SocketPath(l.cfg.Dir, controlSocket)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	l.onClose(func() error { remove(); return nil })
 	if err := l.listenAdmission(previous); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	run := &Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.admission.port(), Control: socket, Datastore: datastoreKind(l.cfg.Datastore)}
+	run = &Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.admission.port(), Control: socket, Datastore: datastoreKind(l.cfg.Datastore)}
 	l.board.update(func(s *Status) {
 		*s = Status{Run: *run, Dir: l.cfg.Dir, State: StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
 	})
 	server, err := startControl(socket, l.board.snapshot, l.stop, l.serveAccess)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	l.onClose(func() error { server.stop(); return nil })
-	return run, writeRun(l.cfg.Dir, run)
+	return run, previous, writeRun(l.cfg.Dir, run)
 }
 
 func (l *Landscape) dataIsLocal(previous *Run) bool {
@@ -184,7 +197,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *Run) error {
 	if err := writeRun(l.cfg.Dir, run); err != nil {
 		return err
 	}
-	kubeconfig, err := g.AdminKubeconfig("gardenlite-" + l.cfg.Name)
+	kubeconfig, err := g.AdminKubeconfig(l.contextName())
 	if err != nil {
 		return err
 	}
@@ -219,6 +232,8 @@ func (l *Landscape) applyManifests(ctx context.Context) error {
 func (l *Landscape) step(name string, took time.Duration) {
 	event := Event{Name: name, Done: true, Took: took}
 	l.board.update(func(s *Status) { s.Phases = append(s.Phases, event) })
+	l.events.Lock()
+	defer l.events.Unlock()
 	l.cfg.OnEvent(event)
 }
 
@@ -277,6 +292,9 @@ func (l *Landscape) logPath() string {
 	}
 	return filepath.Join(l.cfg.Dir, logFile)
 }
+
+// contextName is the name of the context for the garden in its kubeconfig; those of other clusters begin with it.
+func (l *Landscape) contextName() string { return "gardenlite-" + l.cfg.Name }
 
 // prefix keeps clusters and landscapes apart that share a datastore.
 func (l *Landscape) prefix(cluster string) string {

@@ -42,6 +42,8 @@ type Run struct {
 	Port int    `json:"port,omitempty"`
 	// AdmissionPort is where the garden's API server asks the admission controller; taken again at the next start.
 	AdmissionPort int `json:"admissionPort,omitempty"`
+	// SeedPorts is where the clusters of the seeds listen, by the seed's name; taken again at the next start.
+	SeedPorts map[string]int `json:"seedPorts,omitempty"`
 	// Control is the path of the control socket.
 	Control string `json:"control"`
 	// Datastore is what the data was written with: sqlite, memory, or the scheme of an endpoint.
@@ -130,7 +132,8 @@ func Reset(dir string) error {
 		}
 	}
 	logs, _ := filepath.Glob(filepath.Join(dir, "gardenlite*.log*"))
-	for _, name := range append(logs, filepath.Join(dir, lockFile)) {
+	kubeconfigs, _ := filepath.Glob(SeedKubeconfigPath(dir, "*"))
+	for _, name := range append(append(logs, kubeconfigs...), filepath.Join(dir, lockFile)) {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}

@@ -50,6 +50,8 @@ type Component struct {
 	Name    string `json:"name"`
 	State   string `json:"state"`
 	Message string `json:"message,omitempty"`
+	// Forbidden is how many of its requests have been forbidden. There should be none.
+	Forbidden int `json:"forbidden,omitempty"`
 }
 
 // Memory is in bytes.
@@ -72,14 +74,25 @@ func (b *board) update(change func(*Status)) {
 
 func (b *board) component(name, state, message string) {
 	b.update(func(s *Status) {
-		for i := range s.Components {
-			if s.Components[i].Name == name {
-				s.Components[i] = Component{Name: name, State: state, Message: message}
-				return
-			}
-		}
-		s.Components = append(s.Components, Component{Name: name, State: state, Message: message})
+		c := s.component(name)
+		c.State, c.Message = state, message
 	})
+}
+
+// refused notes that a request of a component has been forbidden.
+func (b *board) refused(name string) {
+	b.update(func(s *Status) { s.component(name).Forbidden++ })
+}
+
+// component is the entry of that name.
+func (s *Status) component(name string) *Component {
+	for i := range s.Components {
+		if s.Components[i].Name == name {
+			return &s.Components[i]
+		}
+	}
+	s.Components = append(s.Components, Component{Name: name})
+	return &s.Components[len(s.Components)-1]
 }
 
 // snapshot is the status now. With collect, garbage is collected before, so that LiveHeap is what its name says.

@@ -25,6 +25,8 @@ type Config struct {
 	SigningCertFile, SigningKeyFile string
 	// ServiceAccountKeyFile signs service account tokens that are kept in Secrets.
 	ServiceAccountKeyFile string
+	// LeaderElection has Start run the controllers only while no other process does.
+	LeaderElection bool
 }
 
 // Controllers are controllers that are ready to run.

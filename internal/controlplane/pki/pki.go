@@ -62,14 +62,7 @@ func Load(cfg Config) (*PKI, error) {
 // Renew makes everything that is missing, damaged in a way that loses nothing, or past most of its life. Running
 // servers and clients that read the files pick the new ones up by themselves.
 func (p *PKI) Renew() error {
-	var err error
-	if p.ca, err = p.loadAuthority("ca", "gardenlite:"+p.cfg.Name+":ca"); err != nil {
-		return err
-	}
-	if p.frontProxy, err = p.loadAuthority("front-proxy-ca", "gardenlite:"+p.cfg.Name+":front-proxy-ca"); err != nil {
-		return err
-	}
-	if err := p.ensureSigningKey(p.ServiceAccountKeyFile()); err != nil {
+	if err := p.loadAuthorities(); err != nil {
 		return err
 	}
 	serving := request{commonName: "kube-apiserver", hosts: p.cfg.Hosts, usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
@@ -81,6 +74,18 @@ func (p *PKI) Renew() error {
 		return err
 	}
 	return p.renewClients()
+}
+
+// loadAuthorities reads or makes what everything else is signed with.
+func (p *PKI) loadAuthorities() error {
+	var err error
+	if p.ca, err = p.loadAuthority("ca", "gardenlite:"+p.cfg.Name+":ca"); err != nil {
+		return err
+	}
+	if p.frontProxy, err = p.loadAuthority("front-proxy-ca", "gardenlite:"+p.cfg.Name+":front-proxy-ca"); err != nil {
+		return err
+	}
+	return p.ensureSigningKey(p.ServiceAccountKeyFile())
 }
 
 // CAFile, CAKeyFile and the others are the paths that an API server's options and controllers need.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gardenlite/gardenlite/internal/manifest"
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
@@ -37,7 +38,7 @@ type Info struct {
 
 // Garden sets a garden up, or brings it up to date. What is as it should be is not written.
 func Garden(ctx context.Context, config *rest.Config, info Info) error {
-	client, err := dynamic.NewForConfig(forWriting(config))
+	client, err := dynamic.NewForConfig(manifest.ForWriting(config))
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func Garden(ctx context.Context, config *rest.Config, info Info) error {
 }
 
 func setUp(ctx context.Context, client dynamic.Interface, info Info) error {
-	objects, err := loadFS(manifests.FS, "garden")
+	objects, err := manifest.LoadFS(manifests.FS, "garden")
 	if err != nil {
 		return err
 	}
@@ -57,18 +58,14 @@ func setUp(ctx context.Context, client dynamic.Interface, info Info) error {
 	if err != nil {
 		return err
 	}
-	namespaces, others := split(append(objects, own))
-	if err := ensureAll(ctx, client, namespaces); err != nil {
+	if err := manifest.Ensure(ctx, client, append(objects, own)); err != nil {
 		return err
 	}
-	if err := ensureAll(ctx, client, others); err != nil {
-		return err
-	}
-	return create(ctx, client, identity)
+	return manifest.Create(ctx, client, identity)
 }
 
 // clusterIdentity is the ConfigMap that tells this garden from all others. It is never changed.
-func clusterIdentity(info Info) (object, error) {
+func clusterIdentity(info Info) (manifest.Object, error) {
 	id := info.ClusterIdentity
 	if id == "" {
 		id = "gardenlite-" + uuid.NewString()
@@ -84,13 +81,13 @@ func clusterIdentity(info Info) (object, error) {
 }
 
 // gardenerInfo is the ConfigMap in which clients look for the garden's version and issuer.
-func gardenerInfo(info Info) (object, error) {
+func gardenerInfo(info Info) (manifest.Object, error) {
 	data, err := yaml.Marshal(struct {
 		Version                   string `json:"version"`
 		WorkloadIdentityIssuerURL string `json:"workloadIdentityIssuerURL,omitempty"`
 	}{info.GardenerVersion, info.WorkloadIdentityIssuerURL})
 	if err != nil {
-		return object{}, err
+		return manifest.Object{}, err
 	}
 	return configMap("the garden's description", &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "gardener-info", Namespace: gardencorev1beta1.GardenerSystemPublicNamespace},
@@ -98,10 +95,10 @@ func gardenerInfo(info Info) (object, error) {
 	})
 }
 
-func configMap(source string, cm *corev1.ConfigMap) (object, error) {
+func configMap(source string, cm *corev1.ConfigMap) (manifest.Object, error) {
 	cm.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(cm)
-	return object{&unstructured.Unstructured{Object: content}, source}, err
+	return manifest.Object{Unstructured: &unstructured.Unstructured{Object: content}, Source: source}, err
 }
 
 // DefaultLandscape creates what a new landscape has to begin with, once.
@@ -110,25 +107,30 @@ func DefaultLandscape(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	applier, err := NewApplier(config)
+	applier, err := manifest.NewApplier(config)
 	if err != nil {
 		return err
 	}
 	return defaultLandscape(ctx, client, applier)
 }
 
-func defaultLandscape(ctx context.Context, client kubernetes.Interface, applier *Applier) error {
+// applier applies manifests.
+type applier interface {
+	All(ctx context.Context, objects []manifest.Object) error
+}
+
+func defaultLandscape(ctx context.Context, client kubernetes.Interface, applier applier) error {
 	configMaps := client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
 	if _, err := configMaps.Get(ctx, landscapeMarker, metav1.GetOptions{}); err == nil {
 		return nil
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("looking whether the default landscape has been created: %w", err)
 	}
-	objects, err := loadFS(manifests.FS, "landscape")
+	objects, err := manifest.LoadFS(manifests.FS, "landscape")
 	if err != nil {
 		return err
 	}
-	if err := applier.all(ctx, objects); err != nil {
+	if err := applier.All(ctx, objects); err != nil {
 		return err
 	}
 	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: landscapeMarker, Namespace: metav1.NamespaceSystem}}

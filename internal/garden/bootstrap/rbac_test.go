@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
+	"github.com/gardenlite/gardenlite/internal/manifest"
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
@@ -21,7 +22,7 @@ type policy struct {
 
 func loadPolicy(t *testing.T) policy {
 	t.Helper()
-	objects, err := loadFS(manifests.FS, "garden")
+	objects, err := manifest.LoadFS(manifests.FS, "garden")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,10 +45,10 @@ func loadPolicy(t *testing.T) policy {
 }
 
 // convert fails on fields that the kind does not have: a typing error would silently grant less.
-func convert[T any](t *testing.T, obj object) (into T) {
+func convert[T any](t *testing.T, obj manifest.Object) (into T) {
 	t.Helper()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(obj.Object, &into, true); err != nil {
-		t.Fatalf("%s: %v", obj.source, err)
+		t.Fatalf("%s: %v", obj.Source, err)
 	}
 	return into
 }
@@ -117,8 +118,11 @@ func TestRoles(t *testing.T) {
 			mayNot: []rbacv1.PolicyRule{rule("", "secrets", "get"), rule("", "configmaps", "get"), rule("core.gardener.cloud", "shoots", "delete"), rule("core.gardener.cloud", "seeds", "update")},
 		},
 		"gardener.cloud:system:admission-controller": {
-			may:    []rbacv1.PolicyRule{rule("core.gardener.cloud", "shoots", "watch"), rule("", "secrets", "get")},
-			mayNot: []rbacv1.PolicyRule{rule("core.gardener.cloud", "shoots", "update"), rule("", "secrets", "create")},
+			may: []rbacv1.PolicyRule{rule("core.gardener.cloud", "shoots", "watch"), rule("", "secrets", "get")},
+			mayNot: []rbacv1.PolicyRule{
+				rule("core.gardener.cloud", "shoots", "update"), rule("", "secrets", "create"),
+				rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "create"), rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "update"),
+			},
 		},
 		"gardener.cloud:system:controller-manager": {
 			may:    []rbacv1.PolicyRule{rule("core.gardener.cloud", "projects/status", "update"), rule("certificates.k8s.io", "certificatesigningrequests/approval", "update"), rule("core.gardener.cloud", "shoots", "patch")},

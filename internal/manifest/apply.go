@@ -1,4 +1,4 @@
-package bootstrap
+package manifest
 
 import (
 	"context"
@@ -35,7 +35,7 @@ type Applier struct {
 
 // NewApplier makes an applier. Nothing is asked of the API server yet.
 func NewApplier(config *rest.Config) (*Applier, error) {
-	config = forWriting(config)
+	config = ForWriting(config)
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -48,8 +48,8 @@ func NewApplier(config *rest.Config) (*Applier, error) {
 	return &Applier{client: client, mapper: mapper, patience: applyPatience}, nil
 }
 
-// forWriting is a client config for many writes at once, without the server's warnings on the terminal.
-func forWriting(config *rest.Config) *rest.Config {
+// ForWriting is a client config for many writes at once, without the server's warnings on the terminal.
+func ForWriting(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	config.WarningHandler = rest.NoWarnings{}
@@ -67,11 +67,11 @@ func (a *Applier) Path(ctx context.Context, path string) error {
 	if len(objects) == 0 {
 		return fmt.Errorf("there is no manifest in %s (files end in .yaml, .yml or .json)", path)
 	}
-	return a.all(ctx, objects)
+	return a.All(ctx, objects)
 }
 
-// all applies objects, in order and as often as it helps: what one lacks may be among the others.
-func (a *Applier) all(ctx context.Context, objects []object) error {
+// All applies objects, in order and as often as it helps: what one lacks may be among the others.
+func (a *Applier) All(ctx context.Context, objects []Object) error {
 	namespaces, others := split(objects)
 	pending := append(namespaces, others...)
 	ticker := time.NewTicker(applyRetry)
@@ -102,7 +102,7 @@ func (a *Applier) all(ctx context.Context, objects []object) error {
 }
 
 // pass applies each object once. It is hopeless if one of them failed for what only its author can put right.
-func (a *Applier) pass(ctx context.Context, objects []object) (failed []object, errs []error, hopeless bool) {
+func (a *Applier) pass(ctx context.Context, objects []Object) (failed []Object, errs []error, hopeless bool) {
 	for _, obj := range objects {
 		if err := a.apply(ctx, obj); err != nil {
 			failed, errs = append(failed, obj), append(errs, wrap(err, obj))
@@ -121,7 +121,7 @@ func mayComeRight(err error) bool {
 		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err)
 }
 
-func (a *Applier) apply(ctx context.Context, obj object) error {
+func (a *Applier) apply(ctx context.Context, obj Object) error {
 	gvk := obj.GroupVersionKind()
 	mapping, err := a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {

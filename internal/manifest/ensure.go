@@ -1,4 +1,4 @@
-package bootstrap
+package manifest
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 )
 
 // ensureAll ensures objects side by side. They must not depend on each other.
-func ensureAll(ctx context.Context, client dynamic.Interface, objects []object) error {
+func ensureAll(ctx context.Context, client dynamic.Interface, objects []Object) error {
 	there, err := listAll(ctx, client, objects)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func ensureAll(ctx context.Context, client dynamic.Interface, objects []object) 
 }
 
 // listAll lists what there is of the objects' kinds, with one request a kind and namespace.
-func listAll(ctx context.Context, client dynamic.Interface, objects []object) (map[string]*unstructured.Unstructured, error) {
+func listAll(ctx context.Context, client dynamic.Interface, objects []Object) (map[string]*unstructured.Unstructured, error) {
 	there := map[string]*unstructured.Unstructured{}
 	listed := map[string]bool{}
 	for _, obj := range objects {
@@ -74,7 +74,7 @@ func keyOf(obj *unstructured.Unstructured) string {
 
 // ensure creates an object, or makes what is there like it. What others added stays: labels, annotations, keys of a
 // ConfigMap, and the rules of an aggregated role, which a controller writes.
-func ensure(ctx context.Context, client dynamic.Interface, obj object) error {
+func ensure(ctx context.Context, client dynamic.Interface, obj Object) error {
 	return persistently(ctx, obj, func(ctx context.Context) error {
 		objects := resourceOf(client, obj)
 		_, err := objects.Create(ctx, obj.Unstructured, metav1.CreateOptions{FieldManager: fieldManager})
@@ -94,8 +94,8 @@ func ensure(ctx context.Context, client dynamic.Interface, obj object) error {
 	})
 }
 
-// create creates an object if it is not there, and leaves it alone if it is.
-func create(ctx context.Context, client dynamic.Interface, obj object) error {
+// Create creates an object if it is not there, and leaves it alone if it is.
+func Create(ctx context.Context, client dynamic.Interface, obj Object) error {
 	return persistently(ctx, obj, func(ctx context.Context) error {
 		_, err := resourceOf(client, obj).Create(ctx, obj.Unstructured, metav1.CreateOptions{FieldManager: fieldManager})
 		if apierrors.IsAlreadyExists(err) {
@@ -106,7 +106,7 @@ func create(ctx context.Context, client dynamic.Interface, obj object) error {
 }
 
 // persistently does it again while the namespace is not there yet, or somebody else has just changed the object.
-func persistently(ctx context.Context, obj object, do func(context.Context) error) error {
+func persistently(ctx context.Context, obj Object, do func(context.Context) error) error {
 	var err error
 	_ = wait.PollUntilContextTimeout(ctx, ensureRetry, ensureTimeout, true, func(ctx context.Context) (bool, error) {
 		err = do(ctx)
@@ -120,7 +120,7 @@ func persistently(ctx context.Context, obj object, do func(context.Context) erro
 
 // resourceOf needs no discovery: the program's own objects are of kinds with regular names, and have a namespace if they
 // are in one.
-func resourceOf(client dynamic.Interface, obj object) dynamic.ResourceInterface {
+func resourceOf(client dynamic.Interface, obj Object) dynamic.ResourceInterface {
 	resource, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
 	if namespace := obj.GetNamespace(); namespace != "" {
 		return client.Resource(resource).Namespace(namespace)
@@ -160,9 +160,19 @@ func union[V any](there, here map[string]V) map[string]V {
 	return all
 }
 
-func wrap(err error, obj object) error {
+func wrap(err error, obj Object) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %s %s: %w", obj.source, obj.GetKind(), obj.GetName(), err)
+	return fmt.Errorf("%s: %s %s: %w", obj.Source, obj.GetKind(), obj.GetName(), err)
+}
+
+// Ensure has a cluster have objects: namespaces first, then the others side by side, which must not depend on each other.
+// What is as it should be is not written.
+func Ensure(ctx context.Context, client dynamic.Interface, objects []Object) error {
+	namespaces, others := split(objects)
+	if err := ensureAll(ctx, client, namespaces); err != nil {
+		return err
+	}
+	return ensureAll(ctx, client, others)
 }

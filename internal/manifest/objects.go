@@ -1,4 +1,4 @@
-package bootstrap
+package manifest
 
 import (
 	"bytes"
@@ -14,15 +14,15 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// object is one document of a file.
-type object struct {
+// Object is one document of a file.
+type Object struct {
 	*unstructured.Unstructured
-	// source is the file and the document in it, for errors.
-	source string
+	// Source is the file and the document in it, for errors.
+	Source string
 }
 
-// loadFS reads all manifests of a folder.
-func loadFS(fsys fs.FS, dir string) (all []object, err error) {
+// LoadFS reads all manifests of a folder.
+func LoadFS(fsys fs.FS, dir string) (all []Object, err error) {
 	err = fs.WalkDir(fsys, dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !isManifest(name) {
 			return err
@@ -39,18 +39,18 @@ func loadFS(fsys fs.FS, dir string) (all []object, err error) {
 }
 
 // loadPath reads a file, or all manifests of a directory and below.
-func loadPath(path string) ([]object, error) {
+func loadPath(path string) ([]Object, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.IsDir() {
-		objects, err := loadFS(os.DirFS(path), ".")
+		objects, err := LoadFS(os.DirFS(path), ".")
 		if err != nil {
 			return nil, fmt.Errorf("in %s: %w", path, err)
 		}
 		for i := range objects {
-			objects[i].source = filepath.Join(path, objects[i].source)
+			objects[i].Source = filepath.Join(path, objects[i].Source)
 		}
 		return objects, nil
 	}
@@ -65,7 +65,7 @@ func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
-func decode(name string, data []byte) (all []object, err error) {
+func decode(name string, data []byte) (all []Object, err error) {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for document := 1; ; document++ {
 		source := fmt.Sprintf("%s, document %d", name, document)
@@ -90,7 +90,7 @@ func decode(name string, data []byte) (all []object, err error) {
 			if err := check(&items[i]); err != nil {
 				return nil, fmt.Errorf("%s: %w", source, err)
 			}
-			all = append(all, object{&items[i], source})
+			all = append(all, Object{&items[i], source})
 		}
 	}
 }
@@ -109,7 +109,7 @@ func check(obj *unstructured.Unstructured) error {
 }
 
 // split keeps the order of each.
-func split(objects []object) (namespaces, others []object) {
+func split(objects []Object) (namespaces, others []Object) {
 	for _, obj := range objects {
 		if obj.GetKind() == "Namespace" && obj.GetAPIVersion() == "v1" {
 			namespaces = append(namespaces, obj)

@@ -1,4 +1,4 @@
-package bootstrap
+package manifest
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 )
 
 func TestLoad(t *testing.T) {
-	objects, err := loadFS(fstest.MapFS{
+	objects, err := LoadFS(fstest.MapFS{
 		"b.yaml":     {Data: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: b}\n---\n\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n")},
 		"sub/c.json": {Data: []byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c1"}},{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c2"}}]}`)},
 		"README.md":  {Data: []byte("no manifest")},
@@ -47,7 +47,7 @@ func TestLoadErrorsNameTheDocument(t *testing.T) {
 
 func TestOwnManifestsLoad(t *testing.T) {
 	for folder, least := range map[string]int{"garden": 20, "landscape": 6, "samples": 2} {
-		if objects, err := loadFS(manifests.FS, folder); err != nil || len(objects) < least {
+		if objects, err := LoadFS(manifests.FS, folder); err != nil || len(objects) < least {
 			t.Errorf("%s: %d objects, %v", folder, len(objects), err)
 		}
 	}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+func newToken(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make bootstrap tokens for gardenlets",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newTokenCreate(g))
+	return cmd
+}
+
+type tokenFlags struct {
+	seed, kubeconfig string
+	life             time.Duration
+}
+
+func newTokenCreate(g *globals) *cobra.Command {
+	flags := tokenFlags{}
+	cmd := &cobra.Command{
+		Use:   "create --seed NAME",
+		Short: "Print a kubeconfig with which a new gardenlet bootstraps",
+		Long: `Make a bootstrap token for the gardenlet of one seed, and print a kubeconfig with it. The gardenlet asks for its
+client certificate with it, and deletes the token then. Whoever has the kubeconfig can become the gardenlet of that seed, and
+of no other one, until it expires: keep it to yourself.`,
+		Example: `  gardenlite token create --seed edge > bootstrap.kubeconfig
+  gardenlite gardenlet --seed edge --bootstrap-kubeconfig bootstrap.kubeconfig
+  # For a garden elsewhere
+  gardenlite token create --seed edge --kubeconfig garden.kubeconfig`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context(), g) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.seed, "seed", "", "name of the seed (required)")
+	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "kubeconfig for a garden elsewhere (default: this landscape's)")
+	f.DurationVar(&flags.life, "ttl", landscape.DefaultTokenLife, "how long the token is valid (1m to 720h)")
+	_ = cmd.MarkFlagRequired("seed")
+	_ = cmd.MarkFlagFilename("kubeconfig")
+	return cmd
+}
+
+func (t *tokenFlags) run(ctx context.Context, g *globals) error {
+	if err := landscape.ValidateToken(t.seed, t.life); err != nil {
+		return err
+	}
+	file := t.kubeconfig
+	if file == "" {
+		dir, err := g.dir()
+		if err != nil {
+			return err
+		}
+		file = filepath.Join(dir, "kubeconfig")
+		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+			return g.notRunning()
+		}
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	token, err := landscape.CreateToken(ctx, config, t.seed, t.life, clock.RealClock{})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(g.err, "Token %s for the gardenlet of seed %q, until %s.\n", token.ID, token.Seed, token.Expiration.Format(time.RFC3339))
+	_, err = g.out.Write(token.Kubeconfig)
+	return err
+}

@@ -1,0 +1,124 @@
+package kubecontrollers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// leaseName is the name of the Lease in kube-system, which is kube-controller-manager's.
+	leaseName = "kube-controller-manager"
+	// Somewhat shorter than Kubernetes' (15 s, 10 s), so that others are at work 15 s after a leader died.
+	leaseDuration = 10 * time.Second
+	renewDeadline = 7 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// Running are controllers in the background.
+type Running struct {
+	cancel  context.CancelFunc
+	stopped chan struct{}
+}
+
+// Start runs controllers until Stop. With cfg.LeaderElection only while no other process does.
+func Start(cfg Config) (*Running, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &Running{cancel: cancel, stopped: make(chan struct{})}
+	run := func() { elected(ctx, cfg) }
+	if !cfg.LeaderElection {
+		controllers, err := New(ctx, cfg)
+		if err != nil {
+			cancel()
+			return nil, err
+		}
+		run = func() { controllers.Run(ctx) }
+	}
+	go func() {
+		defer close(r.stopped)
+		run()
+	}()
+	return r, nil
+}
+
+// Stop ends the controllers and waits for them. Nothing happens if there are none.
+func (r *Running) Stop() {
+	if r != nil {
+		r.cancel()
+		<-r.stopped
+	}
+}
+
+// elected runs controllers whenever this process leads.
+func elected(ctx context.Context, cfg Config) {
+	log := klog.FromContext(ctx).WithName("kubecontrollers")
+	for ctx.Err() == nil {
+		if err := lead(ctx, cfg); err != nil {
+			log.Error(err, "Cannot take part in the election of who runs the controllers; trying again")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryPeriod):
+		}
+	}
+}
+
+// lead waits until this process leads, and returns when it does so no longer.
+func lead(ctx context.Context, cfg Config) error {
+	c := clients{config: cfg.ClientConfig}
+	defer c.close()
+	client, err := c.shared()
+	if err != nil {
+		return err
+	}
+	host, _ := os.Hostname()
+	leading := make(chan context.Context, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: leaseName}, Client: client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + uuid.NewString()},
+		},
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true, Name: leaseName,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) { leading <- ctx }, OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the election: %w", err)
+	}
+	// The lease is given back when the controllers have ended, not before.
+	electing, stopElection := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		elector.Run(electing)
+	}()
+	select {
+	case <-ctx.Done():
+	case term := <-leading:
+		err = runDuring(ctx, term, cfg)
+	}
+	stopElection()
+	<-ended
+	return err
+}
+
+// runDuring runs controllers until one of the contexts ends.
+func runDuring(ctx, term context.Context, cfg Config) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(term, cancel)()
+	controllers, err := New(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	controllers.Run(ctx)
+	return nil
+}

@@ -1,0 +1,127 @@
+package csrapprover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "csr-autoapprove"
+
+// The reasons in the conditions that it sets; Gardener's.
+const (
+	reasonApproved = "AutoApproved"
+	reasonDenied   = "RequestDenied"
+)
+
+// retryUnauthorized is after what time it is asked again whether an author may ask: RBAC may be on its way.
+const retryUnauthorized = 30 * time.Second
+
+// Reconciler approves and denies CertificateSigningRequests of gardenlets.
+type Reconciler struct {
+	Client client.Client
+	// Reader asks the garden itself: a bootstrap token that was just deleted must not count.
+	Reader client.Reader
+	Clock  clock.PassiveClock
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Reader == nil {
+		r.Reader = mgr.GetAPIReader()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).For(&certificatesv1.CertificateSigningRequest{}).Complete(r)
+}
+
+// Reconcile decides on a request that nobody has decided on.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	log := logf.FromContext(ctx)
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if err := r.Client.Get(ctx, request.NamespacedName, csr); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if decided(csr) || csr.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	x509Request, err := parse(csr)
+	if err != nil {
+		log.Info("Not a request that can be read", "reason", err.Error())
+		return reconcile.Result{}, nil
+	}
+	seed, why := seedOf(csr, x509Request)
+	if why != "" {
+		log.V(1).Info("Not a request for a seed's client certificate", "reason", why)
+		return reconcile.Result{}, nil
+	}
+	log = log.WithValues("seed", seed, "user", csr.Spec.Username)
+	refusal, err := r.refusal(ctx, csr, seed)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if refusal != "" {
+		log.Info("Denying a gardenlet's certificate", "reason", refusal)
+		return reconcile.Result{}, r.decide(ctx, csr, certificatesv1.CertificateDenied, reasonDenied, "The gardenlet's client certificate is denied: "+refusal)
+	}
+	if allowed, reason, err := r.authorized(ctx, csr); err != nil {
+		return reconcile.Result{}, err
+	} else if !allowed {
+		log.Info("Whoever asks for a gardenlet's certificate may not create certificatesigningrequests/seedclient", "reason", reason)
+		return reconcile.Result{RequeueAfter: retryUnauthorized}, nil
+	}
+	log.Info("Approving a gardenlet's certificate")
+	return reconcile.Result{}, r.decide(ctx, csr, certificatesv1.CertificateApproved, reasonApproved,
+		"The author of the request may create certificatesigningrequests/seedclient.")
+}
+
+func decided(csr *certificatesv1.CertificateSigningRequest) bool {
+	return len(csr.Status.Certificate) > 0 || slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied
+	})
+}
+
+func (r *Reconciler) authorized(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (allowed bool, reason string, err error) {
+	extra := map[string]authorizationv1.ExtraValue{}
+	for key, values := range csr.Spec.Extra {
+		extra[key] = authorizationv1.ExtraValue(values)
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: csr.Spec.Username, UID: csr.Spec.UID, Groups: csr.Spec.Groups, Extra: extra,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Subresource: "seedclient", Verb: "create",
+		},
+	}}
+	if err := r.Client.Create(ctx, review); err != nil {
+		return false, "", fmt.Errorf("asking whether %s may create certificatesigningrequests/seedclient: %w", csr.Spec.Username, err)
+	}
+	return review.Status.Allowed, review.Status.Reason, nil
+}
+
+func (r *Reconciler) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision certificatesv1.RequestConditionType, reason, message string) error {
+	now := metav1.NewTime(r.Clock.Now())
+	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: decision, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: now, LastTransitionTime: now,
+	})
+	if err := r.Client.SubResource("approval").Update(ctx, csr); err != nil {
+		return fmt.Errorf("writing the decision on a gardenlet's certificate: %w", err)
+	}
+	return nil
+}

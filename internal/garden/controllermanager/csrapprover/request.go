@@ -1,0 +1,32 @@
+package csrapprover
+
+import (
+	"crypto/x509"
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+)
+
+// parse reads the X.509 request in a CertificateSigningRequest, whose author has to have the key.
+func parse(csr *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
+	request, err := bootstrapping.Parse(csr.Spec.Request)
+	if err != nil {
+		return nil, err
+	}
+	return request, request.CheckSignature()
+}
+
+// seedOf is the seed whose client certificate is asked for, or why it is none that is approved here.
+func seedOf(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest) (seed, why string) {
+	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
+		return "", "it is for the signer " + csr.Spec.SignerName
+	}
+	seed, why = bootstrapping.SeedOf(request, csr.Spec.Usages)
+	if why == "" && len(validation.IsDNS1123Subdomain(seed)) > 0 {
+		return "", fmt.Sprintf("%q cannot be the name of a seed", seed)
+	}
+	return seed, why
+}

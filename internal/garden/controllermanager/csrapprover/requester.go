@@ -1,0 +1,102 @@
+package csrapprover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
+)
+
+// How Gardener names what a gardenlet is bootstrapped with.
+const (
+	descriptionPrefix    = "A bootstrap token for the Gardenlet for "
+	descriptionSuffix    = "."
+	managedSeedReference = "seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource "
+	gardenletReference   = "seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource "
+	// What Gardener's documents have people write who make a token by hand.
+	byHandPrefix = "Token to be used by the gardenlet for Seed `"
+	byHandSuffix = "`."
+
+	bootstrapAccountPrefix = "system:serviceaccount:" + constants.GardenNamespace + ":gardenlet-bootstrap-"
+)
+
+// TokenDescription is the description of a bootstrap token that may ask for the certificate of a seed, and for no other.
+func TokenDescription(seed string) string { return byHandPrefix + seed + byHandSuffix }
+
+// describedSeed is the seed that a bootstrap token is for, "" if its description names none. A ManagedSeed and a Gardenlet
+// have the name of their seed.
+func describedSeed(description string) string {
+	if seed, ok := strings.CutPrefix(description, byHandPrefix); ok {
+		seed, ended := strings.CutSuffix(seed, byHandSuffix)
+		if !ended {
+			return ""
+		}
+		return seed
+	}
+	reference, ok := strings.CutPrefix(description, descriptionPrefix)
+	reference, ended := strings.CutSuffix(reference, descriptionSuffix)
+	if !ok || !ended {
+		return ""
+	}
+	for _, kind := range []string{managedSeedReference, gardenletReference} {
+		if name, ok := strings.CutPrefix(reference, kind+constants.GardenNamespace+"/"); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// refusal is why the author of a request may not ask for this seed, "" if nothing is known against it.
+func (r *Reconciler) refusal(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, seed string) (string, error) {
+	if id, ok := strings.CutPrefix(csr.Spec.Username, bootstraptokenapi.BootstrapUserPrefix); ok {
+		return r.tokenRefusal(ctx, id, seed)
+	}
+	if name, ok := strings.CutPrefix(csr.Spec.Username, bootstrapAccountPrefix); ok && name != seed {
+		return fmt.Sprintf("the ServiceAccount bootstraps seed %q, not %q", name, seed), nil
+	}
+	if slices.Contains(csr.Spec.Groups, constants.SeedsGroup) && csr.Spec.Username != constants.SeedUserNamePrefix+seed {
+		return fmt.Sprintf("%s is not the gardenlet of seed %q", csr.Spec.Username, seed), nil
+	}
+	return "", nil
+}
+
+func (r *Reconciler) tokenRefusal(ctx context.Context, id, seed string) (string, error) {
+	token := &corev1.Secret{}
+	name := types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: bootstraptokenapi.BootstrapTokenSecretPrefix + id}
+	if err := r.Reader.Get(ctx, name, token); apierrors.IsNotFound(err) {
+		return "the bootstrap token is gone", nil
+	} else if err != nil {
+		return "", fmt.Errorf("reading the bootstrap token %s: %w", id, err)
+	}
+	described := describedSeed(string(token.Data[bootstraptokenapi.BootstrapTokenDescriptionKey]))
+	switch {
+	case token.Type != corev1.SecretTypeBootstrapToken || token.DeletionTimestamp != nil:
+		return "the bootstrap token is gone", nil
+	case r.expired(token):
+		return "the bootstrap token has expired", nil
+	case described == "":
+		return fmt.Sprintf("the bootstrap token's description says for no seed that it is for it; for this one it would be %q", TokenDescription(seed)), nil
+	case described != seed:
+		return fmt.Sprintf("the bootstrap token is for seed %q, not %q", described, seed), nil
+	}
+	return "", nil
+}
+
+// expired takes an expiration that cannot be read for past.
+func (r *Reconciler) expired(token *corev1.Secret) bool {
+	expiration := string(token.Data[bootstraptokenapi.BootstrapTokenExpirationKey])
+	if expiration == "" {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, expiration)
+	return err != nil || !r.Clock.Now().Before(at)
+}

@@ -1,0 +1,87 @@
+package finalizers
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Reader == nil {
+		r.Reader = mgr.GetAPIReader()
+	}
+	if r.Recorder == nil {
+		r.Recorder = mgr.GetEventRecorder(r.Kind.Name + "-controller")
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	b := builder.ControllerManagedBy(mgr).Named(r.Kind.Name).For(r.Kind.object(), builder.WithPredicates(changed()))
+	for _, use := range r.Kind.uses {
+		b = b.Watches(use.object, handler.EnqueueRequestsFromMapFunc(r.releasedBy(use)), builder.WithPredicates(mayRelease()))
+	}
+	for _, watch := range r.Kind.watches {
+		b = b.Watches(watch.object, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+			return requests(watch.names(ctx, r.Client, obj))
+		}), builder.WithPredicates(predicate.Funcs{UpdateFunc: respecified}))
+	}
+	return b.Complete(r)
+}
+
+// releasedBy are the things being deleted that a user referred to, or does, before and after its change.
+func (r *Reconciler) releasedBy(u use) handler.MapFunc {
+	return func(ctx context.Context, user client.Object) []reconcile.Request {
+		var waiting []types.NamespacedName
+		for _, name := range u.refers(user) {
+			obj := r.Kind.object()
+			if err := r.Client.Get(ctx, name, obj); err == nil && obj.GetDeletionTimestamp() != nil {
+				waiting = append(waiting, name)
+			}
+		}
+		return requests(waiting)
+	}
+}
+
+// changed lets through what says something new of a thing: not what this controller writes to its status.
+func changed() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return respecified(e) ||
+			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+			len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers())
+	}}
+}
+
+// mayRelease lets through the changes after which an object may refer to less than before.
+func mayRelease() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  respecified,
+		DeleteFunc:  func(event.DeleteEvent) bool { return true },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// respecified says whether the specification may have changed. CloudProfiles, bindings and others have no generation (0)
+// that would tell: there, every change counts.
+func respecified(e event.UpdateEvent) bool {
+	return e.ObjectNew.GetGeneration() == 0 || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+}
+
+func requests(names []types.NamespacedName) (all []reconcile.Request) {
+	for _, name := range names {
+		all = append(all, reconcile.Request{NamespacedName: name})
+	}
+	return all
+}

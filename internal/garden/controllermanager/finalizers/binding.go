@@ -1,0 +1,201 @@
+package finalizers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// The finalizers by which bindings keep the credentials they refer to; Gardener's.
+const (
+	secretBindingFinalizer      = "gardener.cloud/secretbinding"
+	credentialsBindingFinalizer = "gardener.cloud/credentialsbinding"
+)
+
+// workloadIdentityKind is the kind of credentials that has no label for the provider: admission sets another one there.
+const workloadIdentityKind = "WorkloadIdentity"
+
+// binding is what a SecretBinding and a CredentialsBinding have in common.
+type binding struct {
+	object client.Object
+	// mark is the label of what such a binding refers to, finalizer that of its credentials.
+	mark, finalizer string
+	credentials     corev1.ObjectReference
+	providers       []string
+	quotas          []types.NamespacedName
+}
+
+func bindingOf(obj client.Object) binding {
+	if b, ok := obj.(*securityv1alpha1.CredentialsBinding); ok {
+		return binding{
+			object: b, mark: constants.LabelCredentialsBindingReference, finalizer: credentialsBindingFinalizer,
+			credentials: b.CredentialsRef, providers: providers(b.Provider.Type), quotas: keys(b.Quotas),
+		}
+	}
+	b := obj.(*corev1beta1.SecretBinding)
+	secret := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: b.SecretRef.Namespace, Name: b.SecretRef.Name}
+	all := binding{object: b, mark: constants.LabelSecretBindingReference, finalizer: secretBindingFinalizer, credentials: secret, quotas: keys(b.Quotas)}
+	if b.Provider != nil {
+		all.providers = providers(b.Provider.Type)
+	}
+	return all
+}
+
+// providers takes apart what may be several ones with commas between them.
+func providers(types string) (all []string) {
+	for _, t := range strings.Split(types, ",") {
+		if t != "" {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// settleBinding marks what a binding refers to, and keeps its credentials.
+func settleBinding(ctx context.Context, r *Reconciler, obj client.Object) (reconcile.Result, error) {
+	b := bindingOf(obj)
+	credentials, err := getCredentials(ctx, r.Client, b.credentials)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	err = change(ctx, r.Client, credentials, func() {
+		controllerutil.AddFinalizer(credentials, b.finalizer)
+		controllerutil.RemoveFinalizer(credentials, corev1beta1.ExternalGardenerName) // of older Gardeners
+		labels := labelsOf(credentials)
+		labels[b.mark] = "true"
+		for _, provider := range b.providers {
+			if b.credentials.Kind != workloadIdentityKind {
+				labels[constants.LabelShootProviderPrefix+provider] = "true"
+			}
+		}
+		credentials.SetLabels(labels)
+	})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	for _, name := range b.quotas {
+		quota := &corev1beta1.Quota{}
+		if err := r.Client.Get(ctx, name, quota); err != nil {
+			return reconcile.Result{}, fmt.Errorf("reading the Quota %s that the binding refers to: %w", name, err)
+		}
+		if err := change(ctx, r.Client, quota, func() { quota.SetLabels(with(labelsOf(quota), b.mark)) }); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{}, nil
+}
+
+// releaseBinding undoes settleBinding as far as no other binding needs the same.
+func releaseBinding(ctx context.Context, r *Reconciler, obj client.Object) error {
+	b := bindingOf(obj)
+	others, err := otherBindings(ctx, r.Reader, b)
+	if err != nil {
+		return err
+	}
+	if err := b.releaseCredentials(ctx, r.Client, others); err != nil {
+		return err
+	}
+	for _, name := range b.quotas {
+		if slices.ContainsFunc(others, func(o binding) bool { return o.mark == b.mark && slices.Contains(o.quotas, name) }) {
+			continue
+		}
+		quota := &corev1beta1.Quota{}
+		if err := r.Client.Get(ctx, name, quota); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("reading the Quota %s that the binding refers to: %w", name, err)
+		}
+		if err := change(ctx, r.Client, quota, func() { delete(quota.Labels, b.mark) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b binding) releaseCredentials(ctx context.Context, c client.Client, others []binding) error {
+	credentials, err := getCredentials(ctx, c, b.credentials)
+	if apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	marked := false
+	needed := map[string]bool{}
+	for _, other := range others {
+		if !sameCredentials(other.credentials, b.credentials) {
+			continue
+		}
+		marked = marked || other.mark == b.mark
+		for _, provider := range other.providers {
+			needed[provider] = true
+		}
+	}
+	return change(ctx, c, credentials, func() {
+		labels := labelsOf(credentials)
+		for _, provider := range b.providers {
+			if !needed[provider] {
+				delete(labels, constants.LabelShootProviderPrefix+provider)
+			}
+		}
+		if !marked {
+			delete(labels, b.mark)
+			controllerutil.RemoveFinalizer(credentials, b.finalizer)
+			controllerutil.RemoveFinalizer(credentials, corev1beta1.ExternalGardenerName)
+		}
+		credentials.SetLabels(labels)
+	})
+}
+
+// otherBindings are all bindings of both kinds, in all namespaces, that stay.
+func otherBindings(ctx context.Context, reader client.Reader, b binding) (others []binding, err error) {
+	secretBindings, credentialsBindings := &corev1beta1.SecretBindingList{}, &securityv1alpha1.CredentialsBindingList{}
+	if err := reader.List(ctx, secretBindings); err != nil {
+		return nil, fmt.Errorf("listing the SecretBindings that may refer to the same: %w", err)
+	}
+	if err := reader.List(ctx, credentialsBindings); err != nil {
+		return nil, fmt.Errorf("listing the CredentialsBindings that may refer to the same: %w", err)
+	}
+	for i := range secretBindings.Items {
+		others = append(others, bindingOf(&secretBindings.Items[i]))
+	}
+	for i := range credentialsBindings.Items {
+		others = append(others, bindingOf(&credentialsBindings.Items[i]))
+	}
+	return slices.DeleteFunc(others, func(o binding) bool {
+		same := o.mark == b.mark && client.ObjectKeyFromObject(o.object) == client.ObjectKeyFromObject(b.object)
+		return same || o.object.GetDeletionTimestamp() != nil
+	}), nil
+}
+
+func sameCredentials(a, b corev1.ObjectReference) bool {
+	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name
+}
+
+func getCredentials(ctx context.Context, reader client.Reader, ref corev1.ObjectReference) (client.Object, error) {
+	var credentials client.Object
+	switch ref.GroupVersionKind() {
+	case corev1.SchemeGroupVersion.WithKind("Secret"):
+		credentials = &corev1.Secret{}
+	case corev1beta1.SchemeGroupVersion.WithKind("InternalSecret"):
+		credentials = &corev1beta1.InternalSecret{}
+	case securityv1alpha1.SchemeGroupVersion.WithKind(workloadIdentityKind):
+		credentials = &securityv1alpha1.WorkloadIdentity{}
+	default:
+		return nil, reconcile.TerminalError(fmt.Errorf("the binding refers to credentials of the kind %s %s, which is none of Secret, InternalSecret and WorkloadIdentity", ref.APIVersion, ref.Kind))
+	}
+	if err := reader.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, credentials); err != nil {
+		return nil, fmt.Errorf("reading the %s %s/%s that the binding refers to: %w", ref.Kind, ref.Namespace, ref.Name, err)
+	}
+	return credentials, nil
+}

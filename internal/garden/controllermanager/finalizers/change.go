@@ -1,0 +1,55 @@
+package finalizers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// change writes what mutate does to an object, if it does anything and nobody else has written since it was read.
+func change(ctx context.Context, c client.Client, obj client.Object, mutate func()) error {
+	before := obj.DeepCopyObject().(client.Object)
+	mutate()
+	// A finalizer can no longer be added to what is being deleted; the garden would refuse the whole change.
+	if obj.GetDeletionTimestamp() != nil {
+		keepOnly(obj, before.GetFinalizers())
+	}
+	if equality.Semantic.DeepEqual(before, obj) {
+		return nil
+	}
+	if err := c.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing labels and finalizers of %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
+
+func keepOnly(obj client.Object, allowed []string) {
+	had := map[string]bool{}
+	for _, finalizer := range allowed {
+		had[finalizer] = true
+	}
+	var kept []string
+	for _, finalizer := range obj.GetFinalizers() {
+		if had[finalizer] {
+			kept = append(kept, finalizer)
+		}
+	}
+	obj.SetFinalizers(kept)
+}
+
+// labelsOf is a copy of the object's labels that can be written to.
+func labelsOf(obj client.Object) map[string]string {
+	labels := maps.Clone(obj.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	return labels
+}
+
+func with(labels map[string]string, label string) map[string]string {
+	labels[label] = "true"
+	return labels
+}

@@ -1,0 +1,142 @@
+package finalizers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/namespacedcloudprofilevalidator"
+	"github.com/gardenlite/gardenlite/internal/garden/scheme"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+)
+
+// settleCloudProfile says in the status which stage of its life each version is in, and comes again at the next one.
+func settleCloudProfile(ctx context.Context, r *Reconciler, obj client.Object) (reconcile.Result, error) {
+	profile, spec := obj.(*corev1beta1.CloudProfile), &gardencore.CloudProfileSpec{}
+	if err := scheme.Scheme.Convert(&profile.Spec, spec, nil); err != nil {
+		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("reading the CloudProfile's specification: %w", err))
+	}
+	now, before := r.Clock.Now(), profile.DeepCopy()
+	profile.Status = statusAt(spec, now)
+	if !equality.Semantic.DeepEqual(before.Status, profile.Status) {
+		if err := r.Client.Status().Patch(ctx, profile, client.MergeFrom(before)); err != nil {
+			return reconcile.Result{}, fmt.Errorf("writing the CloudProfile's status: %w", err)
+		}
+	}
+	return reconcile.Result{RequeueAfter: untilNextStage(spec, now)}, nil
+}
+
+func statusAt(spec *gardencore.CloudProfileSpec, now time.Time) (status corev1beta1.CloudProfileStatus) {
+	if len(spec.Kubernetes.Versions) > 0 {
+		status.Kubernetes = &corev1beta1.KubernetesStatus{}
+		for _, version := range spec.Kubernetes.Versions {
+			status.Kubernetes.Versions = append(status.Kubernetes.Versions, versionAt(version, now))
+		}
+	}
+	for _, image := range spec.MachineImages {
+		entry := corev1beta1.MachineImageStatus{Name: image.Name}
+		for _, version := range image.Versions {
+			entry.Versions = append(entry.Versions, versionAt(version.ExpirableVersion, now))
+		}
+		status.MachineImages = append(status.MachineImages, entry)
+	}
+	return status
+}
+
+func versionAt(version gardencore.ExpirableVersion, now time.Time) corev1beta1.ExpirableVersionStatus {
+	return corev1beta1.ExpirableVersionStatus{
+		Version:        version.Version,
+		Classification: corev1beta1.VersionClassification(validation.ClassificationAt(version, now)),
+	}
+}
+
+// untilNextStage is how long the status stays as it is, 0 for ever.
+func untilNextStage(spec *gardencore.CloudProfileSpec, now time.Time) (wait time.Duration) {
+	look := func(version gardencore.ExpirableVersion) {
+		for _, stage := range validation.LifecycleStages(version) {
+			if stage.StartTime == nil || stage.StartTime.Time.Before(now) {
+				continue
+			}
+			// A stage has begun once its start is past.
+			if until := stage.StartTime.Sub(now) + time.Nanosecond; wait == 0 || until < wait {
+				wait = until
+			}
+		}
+	}
+	for _, version := range spec.Kubernetes.Versions {
+		look(version)
+	}
+	for _, image := range spec.MachineImages {
+		for _, version := range image.Versions {
+			look(version.ExpirableVersion)
+		}
+	}
+	return wait
+}
+
+// settleNamespacedCloudProfile says in the status what the profile and its parent make together.
+func settleNamespacedCloudProfile(ctx context.Context, r *Reconciler, obj client.Object) (reconcile.Result, error) {
+	profile, parent := obj.(*corev1beta1.NamespacedCloudProfile), &corev1beta1.CloudProfile{}
+	for _, name := range parentOf(profile) {
+		if err := r.Client.Get(ctx, name, parent); client.IgnoreNotFound(err) != nil {
+			return reconcile.Result{}, fmt.Errorf("reading the parent CloudProfile %s: %w", name.Name, err)
+		}
+	}
+	if parent.Name == "" {
+		logf.FromContext(ctx).Info("The parent CloudProfile is not there (yet)", "cloudProfile", profile.Spec.Parent.Name)
+		return reconcile.Result{}, nil // its appearance is watched for
+	}
+	merged, err := merge(profile, parent)
+	if err != nil {
+		return reconcile.Result{}, reconcile.TerminalError(err)
+	}
+	before := profile.DeepCopy()
+	profile.Status.CloudProfileSpec, profile.Status.ObservedGeneration = *merged, profile.Generation
+	if equality.Semantic.DeepEqual(before.Status, profile.Status) {
+		return reconcile.Result{}, nil
+	}
+	if err := r.Client.Status().Patch(ctx, profile, client.MergeFrom(before)); err != nil {
+		return reconcile.Result{}, fmt.Errorf("writing the NamespacedCloudProfile's status: %w", err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// merge takes both profiles to the form that admission merges them in, and back.
+func merge(profile *corev1beta1.NamespacedCloudProfile, parent *corev1beta1.CloudProfile) (*corev1beta1.CloudProfileSpec, error) {
+	own, base, merged := &gardencore.NamespacedCloudProfileSpec{}, &gardencore.CloudProfileSpec{}, &corev1beta1.CloudProfileSpec{}
+	if err := scheme.Scheme.Convert(&profile.Spec, own, nil); err != nil {
+		return nil, fmt.Errorf("reading the NamespacedCloudProfile's specification: %w", err)
+	}
+	if err := scheme.Scheme.Convert(&parent.Spec, base, nil); err != nil {
+		return nil, fmt.Errorf("reading the parent CloudProfile's specification: %w", err)
+	}
+	if err := scheme.Scheme.Convert(namespacedcloudprofilevalidator.Merge(own, base), merged, nil); err != nil {
+		return nil, fmt.Errorf("writing the merged CloudProfile's specification: %w", err)
+	}
+	return merged, nil
+}
+
+// childrenOf are the NamespacedCloudProfiles that a CloudProfile is the parent of.
+func childrenOf(ctx context.Context, reader client.Reader, obj client.Object) (names []types.NamespacedName) {
+	children := &corev1beta1.NamespacedCloudProfileList{}
+	if err := reader.List(ctx, children); err != nil {
+		logf.FromContext(ctx).Error(err, "Listing the NamespacedCloudProfiles of a CloudProfile", "cloudProfile", obj.GetName())
+		return nil
+	}
+	for i := range children.Items {
+		for _, parent := range parentOf(&children.Items[i]) {
+			if parent.Name == obj.GetName() {
+				names = append(names, client.ObjectKeyFromObject(&children.Items[i]))
+			}
+		}
+	}
+	return names
+}

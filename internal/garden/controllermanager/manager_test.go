@@ -1,0 +1,72 @@
+package controllermanager
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+func TestNames(t *testing.T) {
+	names := Names()
+	for _, want := range []string{"project", "cloudprofile", "namespacedcloudprofile", "secretbinding", "credentialsbinding", "exposureclass", "quota", "controllerdeployment", "csr-autoapprove"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("%s is not among %v", want, names)
+		}
+	}
+	slices.Sort(names)
+	if len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Errorf("a name is there twice: %v", names)
+	}
+}
+
+func TestNeedsClientConfiguration(t *testing.T) {
+	if _, err := New(Config{}); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestOptions(t *testing.T) {
+	options, err := options(Config{LeaderElection: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if options.Metrics.BindAddress != "0" || options.HealthProbeBindAddress != "0" || !*options.Controller.SkipNameValidation {
+		t.Errorf("it would serve, or be alone in the process: %+v", options.Metrics)
+	}
+	if options.LeaderElectionID != "gardener-controller-manager-leader-election" || options.LeaderElectionNamespace != "garden" {
+		t.Errorf("lease %s/%s", options.LeaderElectionNamespace, options.LeaderElectionID)
+	}
+	// Until a lease is seen to have ended, and is asked for once more (the period has a jitter of 20 %).
+	if takesOver := *options.LeaseDuration + *options.RetryPeriod*6/5*2; takesOver > 15*time.Second {
+		t.Errorf("another one takes over after %s", takesOver)
+	}
+}
+
+// TestStops: a manager whose garden refuses everything ends with its context.
+func TestStops(t *testing.T) {
+	garden := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/apis") || strings.HasSuffix(r.URL.Path, "/api") {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`))
+			return
+		}
+		http.Error(w, "no", http.StatusForbidden)
+	}))
+	defer garden.Close()
+	m, err := New(Config{REST: &rest.Config{Host: garden.URL}, Controllers: func(string) bool { return false }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := m.Run(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,73 @@
+package project
+
+import (
+	"context"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "project"
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Reader == nil {
+		r.Reader = mgr.GetAPIReader()
+	}
+	if r.Recorder == nil {
+		r.Recorder = mgr.GetEventRecorder(ControllerName + "-controller")
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		For(&corev1beta1.Project{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Owns(&corev1.Namespace{}, builder.WithPredicates(deletions(nil))).
+		Owns(&rbacv1.RoleBinding{}, builder.WithPredicates(deletions(bindingChanged))).
+		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.projectInDeletion), builder.WithPredicates(deletions(nil))).
+		Complete(r)
+}
+
+// deletions lets deletions through, and updates that count.
+func deletions(counts func(event.UpdateEvent) bool) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return counts != nil && counts(e) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return true },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// bindingChanged says whether a RoleBinding gives something else, or to others, than before.
+func bindingChanged(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*rbacv1.RoleBinding)
+	after, ok2 := e.ObjectNew.(*rbacv1.RoleBinding)
+	return ok1 && ok2 && (before.RoleRef != after.RoleRef || !equality.Semantic.DeepEqual(before.Subjects, after.Subjects))
+}
+
+// projectInDeletion is the Project in whose namespace an object was, if that Project waits to be gone.
+func (r *Reconciler) projectInDeletion(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
+	projects := &corev1beta1.ProjectList{}
+	if err := r.Client.List(ctx, projects); err != nil {
+		logf.FromContext(ctx).Error(err, "Listing projects", "namespace", obj.GetNamespace())
+		return nil
+	}
+	for _, project := range projects.Items {
+		if project.DeletionTimestamp != nil && project.Spec.Namespace != nil && *project.Spec.Namespace == obj.GetNamespace() {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: project.Name}})
+		}
+	}
+	return requests
+}

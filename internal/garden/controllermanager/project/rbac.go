@@ -1,0 +1,202 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// The roles that are the same for all Projects are bound in their namespaces; manifests/garden/rbac-projects.yaml has
+// them. Those with a prefix are made for each Project.
+const (
+	memberRole                = "gardener.cloud:system:project-member"
+	viewerRole                = "gardener.cloud:system:project-viewer"
+	serviceAccountManagerRole = "gardener.cloud:system:project-serviceaccountmanager"
+
+	ownerPrefix             = "gardener.cloud:system:project:"
+	memberPrefix            = "gardener.cloud:system:project-member:"
+	viewerPrefix            = "gardener.cloud:system:project-viewer:"
+	userAccessManagerPrefix = "gardener.cloud:system:project-uam:"
+	extensionPrefix         = "gardener.cloud:extension:project:"
+
+	// extensionAggregation labels the ClusterRoles that make up an extension role.
+	extensionAggregation = "rbac.gardener.cloud/aggregate-to-extension-role"
+)
+
+// role is what a group of members has: a row of the table below.
+type role struct {
+	subjects []rbacv1.Subject
+	// clusterRole is the Project's own, and what it allows on the Project and on its namespace.
+	clusterRole            string
+	onProject, onNamespace []string
+	// bound is the ClusterRole that is bound in the namespace.
+	bound string
+}
+
+// rolesOf is the table of Gardener's project roles.
+func rolesOf(project *corev1beta1.Project, m members) []role {
+	name := project.Name
+	return []role{
+		{subjects: m.owners, clusterRole: ownerPrefix + name, onProject: []string{"get", "patch", "manage-members", "update", "delete"}, onNamespace: []string{"get"}},
+		{subjects: m.admins, clusterRole: memberPrefix + name, onProject: []string{"get", "patch", "update", "delete"}, onNamespace: []string{"get"}, bound: memberRole},
+		{subjects: m.viewers, clusterRole: viewerPrefix + name, onProject: []string{"get"}, onNamespace: []string{"get"}, bound: viewerRole},
+		{subjects: m.userAccessManagers, clusterRole: userAccessManagerPrefix + name, onProject: []string{"get", "manage-members", "patch", "update"}},
+		{subjects: m.serviceAccountManagers, bound: serviceAccountManagerRole},
+	}
+}
+
+// rules are what the Project's own ClusterRole of a role allows.
+func (ro role) rules(project *corev1beta1.Project) (rules []rbacv1.PolicyRule) {
+	if len(ro.onNamespace) > 0 {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{*project.Spec.Namespace}, Verbs: ro.onNamespace})
+	}
+	return append(rules, rbacv1.PolicyRule{APIGroups: []string{corev1beta1.SchemeGroupVersion.Group}, Resources: []string{"projects"}, ResourceNames: []string{project.Name}, Verbs: ro.onProject})
+}
+
+// reconcileRoles gives the members what their roles say, and takes it from those who are members no more.
+func (r *Reconciler) reconcileRoles(ctx context.Context, project *corev1beta1.Project) error {
+	m := membersOf(project)
+	var errs []error
+	for _, role := range rolesOf(project, m) {
+		if role.clusterRole != "" {
+			errs = append(errs, r.ensureClusterRole(ctx, project, role.clusterRole, nil, func(clusterRole *rbacv1.ClusterRole) {
+				clusterRole.AggregationRule, clusterRole.Rules = nil, role.rules(project)
+			}))
+			errs = append(errs, r.ensureClusterRoleBinding(ctx, project, role.clusterRole, role.subjects))
+		}
+		if role.bound != "" {
+			errs = append(errs, r.ensureRoleBinding(ctx, project, role.bound, nil, role.subjects))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.extensions)) {
+		errs = append(errs, r.ensureExtensionRole(ctx, project, name, m.extensions[name]))
+	}
+	return errors.Join(append(errs, r.deleteStaleExtensionRoles(ctx, project, m))...)
+}
+
+func (r *Reconciler) ensureExtensionRole(ctx context.Context, project *corev1beta1.Project, extension string, subjects []rbacv1.Subject) error {
+	name := extensionRoleName(project, extension)
+	err := r.ensureClusterRole(ctx, project, name, extensionLabels(project), func(clusterRole *rbacv1.ClusterRole) {
+		// The rules are the aggregation controller's.
+		clusterRole.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{extensionAggregation: extension}}}}
+	})
+	if err != nil {
+		return err
+	}
+	return r.ensureRoleBinding(ctx, project, name, extensionLabels(project), subjects)
+}
+
+func extensionRoleName(project *corev1beta1.Project, extension string) string {
+	return extensionPrefix + project.Name + ":" + extension
+}
+
+func extensionLabels(project *corev1beta1.Project) map[string]string {
+	return map[string]string{constants.GardenRole: constants.LabelExtensionProjectRole, constants.ProjectName: project.Name}
+}
+
+// deleteStaleExtensionRoles deletes the extension roles that no member has any more.
+func (r *Reconciler) deleteStaleExtensionRoles(ctx context.Context, project *corev1beta1.Project, m members) error {
+	roleBindings, clusterRoles := &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}
+	if err := r.Client.List(ctx, roleBindings, client.InNamespace(*project.Spec.Namespace), client.MatchingLabels(extensionLabels(project))); err != nil {
+		return fmt.Errorf("listing the bindings of extension roles: %w", err)
+	}
+	if err := r.Client.List(ctx, clusterRoles, client.MatchingLabels(extensionLabels(project))); err != nil {
+		return fmt.Errorf("listing the extension roles: %w", err)
+	}
+	var all []client.Object
+	for i := range roleBindings.Items {
+		all = append(all, &roleBindings.Items[i])
+	}
+	for i := range clusterRoles.Items {
+		all = append(all, &clusterRoles.Items[i])
+	}
+	for _, obj := range all {
+		extension, ok := strings.CutPrefix(obj.GetName(), extensionRoleName(project, ""))
+		if _, wanted := m.extensions[extension]; !ok || wanted {
+			continue
+		}
+		if err := r.Client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting what is left of the extension role %q: %w", extension, err)
+		}
+	}
+	return nil
+}
+
+// roleOwner lets what is made for a Project go with it, without holding it up.
+func roleOwner(project *corev1beta1.Project) []metav1.OwnerReference {
+	owner := ownerReference(project)
+	owner.BlockOwnerDeletion = ptr.To(false)
+	return []metav1.OwnerReference{owner}
+}
+
+func (r *Reconciler) ensureClusterRole(ctx context.Context, project *corev1beta1.Project, name string, labels map[string]string, fill func(*rbacv1.ClusterRole)) error {
+	clusterRole := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, clusterRole, func() error {
+		clusterRole.OwnerReferences, clusterRole.Labels = roleOwner(project), labels
+		fill(clusterRole)
+		return nil
+	})
+	return because(err, "ClusterRole", name)
+}
+
+func (r *Reconciler) ensureClusterRoleBinding(ctx context.Context, project *corev1beta1.Project, name string, subjects []rbacv1.Subject) error {
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	existing := binding.DeepCopy()
+	if err := r.deleteIfToOther(ctx, existing, &existing.RoleRef, name); err != nil {
+		return because(err, "ClusterRoleBinding", name)
+	}
+	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, binding, func() error {
+		binding.OwnerReferences, binding.Labels = roleOwner(project), nil
+		binding.RoleRef, binding.Subjects = refTo(name), subjects
+		return nil
+	})
+	return because(err, "ClusterRoleBinding", name)
+}
+
+func (r *Reconciler) ensureRoleBinding(ctx context.Context, project *corev1beta1.Project, name string, labels map[string]string, subjects []rbacv1.Subject) error {
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: *project.Spec.Namespace, Name: name}}
+	existing := binding.DeepCopy()
+	if err := r.deleteIfToOther(ctx, existing, &existing.RoleRef, name); err != nil {
+		return because(err, "RoleBinding", name)
+	}
+	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, binding, func() error {
+		binding.OwnerReferences, binding.Labels = roleOwner(project), labels
+		binding.RoleRef, binding.Subjects = refTo(name), subjects
+		return nil
+	})
+	return because(err, "RoleBinding", name)
+}
+
+// deleteIfToOther deletes a binding that somebody has made to another role: that cannot be changed.
+func (r *Reconciler) deleteIfToOther(ctx context.Context, binding client.Object, ref *rbacv1.RoleRef, name string) error {
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(binding), binding); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if *ref == refTo(name) {
+		return nil
+	}
+	uid := binding.GetUID()
+	return client.IgnoreNotFound(r.Client.Delete(ctx, binding, client.Preconditions{UID: &uid}))
+}
+
+func refTo(clusterRole string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole}
+}
+
+func because(err error, kind, name string) error {
+	if err != nil {
+		return fmt.Errorf("writing the %s %s: %w", kind, name, err)
+	}
+	return nil
+}

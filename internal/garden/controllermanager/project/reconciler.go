@@ -1,0 +1,133 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	controllermanagerv1alpha1 "github.com/gardener/gardener/pkg/apis/config/controllermanager/v1alpha1"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/finalizers"
+)
+
+// recheck is after what time a Project is looked at again whose namespace is on its way out; its end is watched for, too.
+const recheck = time.Minute
+
+// Reconciler looks after Projects.
+type Reconciler struct {
+	Client client.Client
+	// Reader asks the garden itself.
+	Reader   client.Reader
+	Recorder events.EventRecorder
+	// Quotas are the resource quotas that may be meant for a Project: the first one whose selector matches counts, and one
+	// without a selector matches all.
+	Quotas []controllermanagerv1alpha1.QuotaConfiguration
+}
+
+// Reconcile looks after one Project.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	project := &corev1beta1.Project{}
+	if err := r.Client.Get(ctx, request.NamespacedName, project); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if project.DeletionTimestamp != nil {
+		return r.delete(ctx, project)
+	}
+	return reconcile.Result{}, r.reconcile(ctx, project)
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project) error {
+	if err := finalizers.Add(ctx, r.Client, project, corev1beta1.GardenerName); err != nil {
+		return err
+	}
+	if project.Status.Phase == "" {
+		if err := r.setPhase(ctx, project, corev1beta1.ProjectPending); err != nil {
+			return err
+		}
+	}
+	steps := []struct {
+		doing string
+		do    func(context.Context, *corev1beta1.Project) error
+	}{
+		{"preparing the namespace", r.reconcileNamespace},
+		{"setting up the resource quota", r.reconcileQuota},
+		{"setting up the roles of the members", r.reconcileRoles},
+	}
+	for _, step := range steps {
+		if err := step.do(ctx, project); err != nil {
+			return r.failed(ctx, project, corev1beta1.ProjectEventNamespaceReconcileFailed, corev1beta1.EventActionReconcile, fmt.Errorf("%s: %w", step.doing, err))
+		}
+	}
+	if project.Status.Phase != corev1beta1.ProjectReady || project.Status.ObservedGeneration != project.Generation {
+		r.Recorder.Eventf(project, nil, corev1.EventTypeNormal, corev1beta1.ProjectEventNamespaceReconcileSuccessful, corev1beta1.EventActionReconcile,
+			"The namespace %q of the project is ready", *project.Spec.Namespace)
+	}
+	return r.setPhase(ctx, project, corev1beta1.ProjectReady)
+}
+
+// failed tells of an error in an event and the phase, and returns it so that it is tried again.
+func (r *Reconciler) failed(ctx context.Context, project *corev1beta1.Project, reason, action string, err error) error {
+	r.Recorder.Eventf(project, nil, corev1.EventTypeWarning, reason, action, "%s", err.Error())
+	if phaseErr := r.setPhase(ctx, project, corev1beta1.ProjectFailed); phaseErr != nil {
+		logf.FromContext(ctx).Error(phaseErr, "Setting the phase of a project")
+	}
+	return err
+}
+
+// setPhase says that the Project, as it is specified now, has come to this phase.
+func (r *Reconciler) setPhase(ctx context.Context, project *corev1beta1.Project, phase corev1beta1.ProjectPhase) error {
+	before := project.DeepCopy()
+	project.Status.Phase, project.Status.ObservedGeneration = phase, project.Generation
+	if equality.Semantic.DeepEqual(before.Status, project.Status) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, project, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("setting the phase %s: %w", phase, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) delete(ctx context.Context, project *corev1beta1.Project) (reconcile.Result, error) {
+	if !controllerutil.ContainsFinalizer(project, corev1beta1.GardenerName) {
+		return reconcile.Result{}, nil
+	}
+	if project.Spec.Namespace != nil {
+		inUse, err := r.hasShoots(ctx, *project.Spec.Namespace)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if inUse {
+			r.Recorder.Eventf(project, nil, corev1.EventTypeWarning, corev1beta1.ProjectEventNamespaceNotEmpty, corev1beta1.EventActionDelete,
+				"The namespace %q cannot be released while there are Shoots in it: delete them first", *project.Spec.Namespace)
+			// The deletion of the last Shoot is watched for.
+			return reconcile.Result{RequeueAfter: recheck}, r.setPhase(ctx, project, corev1beta1.ProjectTerminating)
+		}
+		released, err := r.releaseNamespace(ctx, project, *project.Spec.Namespace)
+		if err != nil {
+			err = fmt.Errorf("releasing the namespace %q: %w", *project.Spec.Namespace, err)
+			return reconcile.Result{}, r.failed(ctx, project, corev1beta1.ProjectEventNamespaceDeletionFailed, corev1beta1.EventActionDelete, err)
+		}
+		if !released {
+			return reconcile.Result{RequeueAfter: recheck}, r.setPhase(ctx, project, corev1beta1.ProjectTerminating)
+		}
+	}
+	return reconcile.Result{}, finalizers.Remove(ctx, r.Client, project, corev1beta1.GardenerName)
+}
+
+func (r *Reconciler) hasShoots(ctx context.Context, namespace string) (bool, error) {
+	shoots := &metav1.PartialObjectMetadataList{}
+	shoots.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("ShootList"))
+	if err := r.Reader.List(ctx, shoots, client.InNamespace(namespace), client.Limit(1)); err != nil {
+		return false, fmt.Errorf("looking for Shoots in the namespace %q: %w", namespace, err)
+	}
+	return len(shoots.Items) > 0, nil
+}

@@ -1,0 +1,213 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	schedulerconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/scheduler/v1alpha1"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// User is who the scheduler is in the garden.
+const User = "gardener.cloud:system:scheduler"
+
+// Config is what a scheduler is made of. Only REST is required.
+type Config struct {
+	// REST reaches the garden as User, or as somebody who may do as much.
+	REST *rest.Config
+	// Clock gives the times on Shoots; the real one if nil.
+	Clock clock.Clock
+	Log   logr.Logger
+	// LeaderElection lets one of several schedulers of a garden work at a time.
+	LeaderElection bool
+	// LeaseDuration, RenewDeadline and RetryPeriod are those of the leader election; 15s, 10s and 2s if 0. Another
+	// scheduler takes over at most LeaseDuration and RetryPeriod after one was killed, at once after one has ended.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// Strategy is Gardener's default, SameRegion, if empty.
+	Strategy Strategy
+	// Workers is the number of Shoots that are scheduled at a time; Gardener's 5 if 0.
+	Workers int
+	// RetryBase and RetryMax are the first and the longest time until a Shoot that no seed takes is tried again, if nothing
+	// changes before; 100ms and 1000s if 0.
+	RetryBase, RetryMax time.Duration
+}
+
+// Scheduler assigns Shoots to seeds.
+type Scheduler struct {
+	cfg     Config
+	scheme  *runtime.Scheme
+	manager manager.Manager
+	synced  atomic.Bool
+}
+
+// New makes a scheduler; Run starts it. It does not talk to the garden yet.
+func New(cfg Config) (*Scheduler, error) {
+	if cfg.REST == nil {
+		return nil, errors.New("the scheduler needs a client configuration for the garden")
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.RealClock{}
+	}
+	cfg.LeaseDuration = orDefault(cfg.LeaseDuration, 15*time.Second)
+	cfg.RenewDeadline = orDefault(cfg.RenewDeadline, 10*time.Second)
+	cfg.RetryPeriod = orDefault(cfg.RetryPeriod, 2*time.Second)
+	cfg.RetryBase = orDefault(cfg.RetryBase, 100*time.Millisecond)
+	cfg.RetryMax = orDefault(cfg.RetryMax, 1000*time.Second)
+	cfg.Workers = orDefault(cfg.Workers, 5)
+	cfg.Strategy = orDefault(cfg.Strategy, schedulerconfigv1alpha1.Default)
+	if !slices.Contains(schedulerconfigv1alpha1.Strategies, cfg.Strategy) {
+		return nil, fmt.Errorf("strategy %q is not known to the scheduler; configure one of %v", cfg.Strategy, schedulerconfigv1alpha1.Strategies)
+	}
+	s := &Scheduler{cfg: cfg, scheme: runtime.NewScheme()}
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, gardencorev1beta1.AddToScheme} {
+		if err := add(s.scheme); err != nil {
+			return nil, fmt.Errorf("making the scheme of the scheduler: %w", err)
+		}
+	}
+	var err error
+	s.manager, err = s.newManager()
+	return s, err
+}
+
+func orDefault[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}
+
+// Run schedules until the context ends. Who loses the lead stands by again. To be called once.
+func (s *Scheduler) Run(ctx context.Context) error {
+	for {
+		err := s.runManager(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !s.ledUntilNow() {
+			return fmt.Errorf("running the scheduler: %w", err)
+		}
+		s.cfg.Log.Info("The scheduler is no longer the leader and stands by", "reason", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.cfg.Clock.After(s.cfg.RetryPeriod):
+		}
+		if s.manager, err = s.newManager(); err != nil {
+			return err
+		}
+	}
+}
+
+// runManager has the cache know from the start what it will be asked for, so that who stands by is ready at once.
+func (s *Scheduler) runManager(parent context.Context) error {
+	ctx, cancel := context.WithCancel(parent)
+	defer cancel()
+	defer s.synced.Store(false)
+	for _, object := range cachedTypes() {
+		if _, err := s.manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("watching %T: %w", object, err)
+		}
+	}
+	return s.manager.Start(ctx)
+}
+
+// ledUntilNow says whether the manager that has ended was the leader: then it may only have lost the lead.
+func (s *Scheduler) ledUntilNow() bool {
+	select {
+	case <-s.manager.Elected():
+		return s.cfg.LeaderElection
+	default:
+		return false
+	}
+}
+
+// HasSynced says whether the scheduler knows all of the garden that it needs. It may still stand by for another one.
+func (s *Scheduler) HasSynced() bool { return s.synced.Load() }
+
+func cachedTypes() []client.Object {
+	return []client.Object{
+		&gardencorev1beta1.Shoot{}, &gardencorev1beta1.Seed{}, &gardencorev1beta1.CloudProfile{},
+		&gardencorev1beta1.NamespacedCloudProfile{}, &gardencorev1beta1.Project{}, &corev1.ConfigMap{},
+	}
+}
+
+func (s *Scheduler) newManager() (manager.Manager, error) {
+	mgr, err := manager.New(s.cfg.REST, manager.Options{
+		Scheme:         s.scheme,
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return newMapper(), nil },
+		Logger:         s.cfg.Log,
+		Metrics:        metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {
+				Namespaces: map[string]cache.Config{v1beta1constants.GardenNamespace: {}},
+				Label:      labels.SelectorFromSet(labels.Set(regionConfigLabels)),
+			}},
+		},
+		LeaderElection:                s.cfg.LeaderElection,
+		LeaderElectionID:              schedulerconfigv1alpha1.SchedulerDefaultLockObjectName,
+		LeaderElectionNamespace:       schedulerconfigv1alpha1.SchedulerDefaultLockObjectNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &s.cfg.LeaseDuration,
+		RenewDeadline:                 &s.cfg.RenewDeadline,
+		RetryPeriod:                   &s.cfg.RetryPeriod,
+		GracefulShutdownTimeout:       ptr.To[time.Duration](-1), // until all goroutines have ended
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the scheduler: %w", err)
+	}
+	r := &reconciler{
+		client: mgr.GetClient(), recorder: mgr.GetEventRecorder("gardener-scheduler"), clock: s.cfg.Clock, strategy: s.cfg.Strategy,
+		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](s.cfg.RetryBase, s.cfg.RetryMax),
+	}
+	if err := r.addToManager(mgr, s.cfg.Workers); err != nil {
+		return nil, fmt.Errorf("making the scheduler: %w", err)
+	}
+	// Those who need no leader are started after the cache.
+	if err := mgr.Add(standby(func(context.Context) error { s.synced.Store(true); return nil })); err != nil {
+		return nil, fmt.Errorf("making the scheduler: %w", err)
+	}
+	return mgr, nil
+}
+
+// newMapper knows the few types of the scheduler, which saves asking the garden for all it has.
+func newMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Shoot", "NamespacedCloudProfile"} {
+		mapper.Add(gardencorev1beta1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"Seed", "CloudProfile", "Project"} {
+		mapper.Add(gardencorev1beta1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	return mapper
+}
+
+// standby is run whether or not its manager leads.
+type standby func(context.Context) error
+
+func (f standby) Start(ctx context.Context) error { return f(ctx) }
+
+// NeedLeaderElection is false.
+func (standby) NeedLeaderElection() bool { return false }

@@ -1,0 +1,147 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// addToManager has the reconciler look at Shoots that wait when they change, and at all that wait when something else
+// changes that a decision depends on.
+func (r *reconciler) addToManager(mgr manager.Manager, workers int) error {
+	all := handler.EnqueueRequestsFromMapFunc(r.waiting)
+	yes := true
+	return builder.ControllerManagedBy(mgr).
+		Named("scheduler").
+		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(shootChanges)).
+		Watches(&gardencorev1beta1.Shoot{}, all, builder.WithPredicates(roomGained)).
+		Watches(&gardencorev1beta1.Seed{}, all, builder.WithPredicates(changes(seedAspects))).
+		Watches(&gardencorev1beta1.CloudProfile{}, all, builder.WithPredicates(changes(cloudProfileAspects))).
+		Watches(&gardencorev1beta1.NamespacedCloudProfile{}, all, builder.WithPredicates(changes(namespacedCloudProfileAspects))).
+		Watches(&gardencorev1beta1.Project{}, all, builder.WithPredicates(changes(projectAspects))).
+		Watches(&corev1.ConfigMap{}, all, builder.WithPredicates(changes(configMapAspects))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: &yes}).
+		Complete(r)
+}
+
+// waiting are the requests for all Shoots that wait for a seed.
+func (r *reconciler) waiting(ctx context.Context, _ client.Object) (requests []reconcile.Request) {
+	shoots, err := r.shoots(ctx)
+	if err != nil {
+		// The cache has stopped; with back-off, the Shoots are tried again in any case.
+		logf.FromContext(ctx).Error(err, "Shoots that wait for a seed are not tried at once")
+		return nil
+	}
+	for i := range shoots {
+		if waits(&shoots[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&shoots[i])})
+		}
+	}
+	return requests
+}
+
+// shootChanges lets new Shoots and changed specs of those that wait through. Status is what the scheduler itself writes. A
+// Shoot that is gone is let through for its back-off to be forgotten.
+var shootChanges = predicate.Funcs{
+	CreateFunc:  func(e event.CreateEvent) bool { return objectWaits(e.Object) },
+	GenericFunc: func(e event.GenericEvent) bool { return objectWaits(e.Object) },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isShoot := e.ObjectOld.(*gardencorev1beta1.Shoot)
+		after, isStillShoot := e.ObjectNew.(*gardencorev1beta1.Shoot)
+		if !isShoot || !isStillShoot {
+			return false
+		}
+		// When it no longer waits, its back-off is forgotten as well.
+		return waits(before) != waits(after) || waits(after) && !equality.Semantic.DeepEqual(before.Spec, after.Spec)
+	},
+	DeleteFunc: func(e event.DeleteEvent) bool { return objectWaits(e.Object) },
+}
+
+func objectWaits(object client.Object) bool {
+	shoot, ok := object.(*gardencorev1beta1.Shoot)
+	return ok && waits(shoot)
+}
+
+// roomGained lets Shoots through that have left a seed.
+var roomGained = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isShoot := e.ObjectOld.(*gardencorev1beta1.Shoot)
+		after, isStillShoot := e.ObjectNew.(*gardencorev1beta1.Shoot)
+		if !isShoot || !isStillShoot {
+			return false
+		}
+		left := seedsOf(after)
+		return slices.ContainsFunc(seedsOf(before), func(seed string) bool { return !slices.Contains(left, seed) })
+	},
+	DeleteFunc: func(e event.DeleteEvent) bool {
+		shoot, ok := e.Object.(*gardencorev1beta1.Shoot)
+		return ok && len(seedsOf(shoot)) > 0
+	},
+}
+
+// changes lets updates through in which an aspect of the object has changed: seeds tell every few seconds that they live,
+// which is no reason to try all Shoots again.
+func changes(aspects func(client.Object) []any) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !equality.Semantic.DeepEqual(aspects(e.ObjectOld), aspects(e.ObjectNew))
+	}}
+}
+
+// seedAspects are those that the rules look at.
+func seedAspects(object client.Object) []any {
+	seed, ok := object.(*gardencorev1beta1.Seed)
+	if !ok {
+		return nil
+	}
+	conditions := map[gardencorev1beta1.ConditionType]gardencorev1beta1.ConditionStatus{}
+	for _, condition := range seed.Status.Conditions {
+		conditions[condition.Type] = condition.Status
+	}
+	return []any{
+		seed.Spec, seed.Labels, seed.Annotations[v1beta1constants.AnnotationEmergencyStopShootReconciliations], seed.DeletionTimestamp != nil,
+		conditions, seed.Status.Allocatable, seed.Status.LastOperation != nil,
+	}
+}
+
+func cloudProfileAspects(object client.Object) []any {
+	if profile, ok := object.(*gardencorev1beta1.CloudProfile); ok {
+		return []any{profile.Spec.SeedSelector}
+	}
+	return nil
+}
+
+func namespacedCloudProfileAspects(object client.Object) []any {
+	if profile, ok := object.(*gardencorev1beta1.NamespacedCloudProfile); ok {
+		return []any{profile.Status.CloudProfileSpec.SeedSelector}
+	}
+	return nil
+}
+
+func projectAspects(object client.Object) []any {
+	if project, ok := object.(*gardencorev1beta1.Project); ok {
+		return []any{project.Spec.Namespace}
+	}
+	return nil
+}
+
+func configMapAspects(object client.Object) []any {
+	if configMap, ok := object.(*corev1.ConfigMap); ok {
+		return []any{configMap.Data, configMap.Annotations[v1beta1constants.AnnotationSchedulingCloudProfiles], configMap.Labels}
+	}
+	return nil
+}

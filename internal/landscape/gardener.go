@@ -1,0 +1,92 @@
+package landscape
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/gardenlite/gardenlite/internal/datastore"
+	"github.com/gardenlite/gardenlite/internal/garden"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
+	"github.com/gardenlite/gardenlite/internal/garden/scheduler"
+)
+
+// The components beside the garden's API server, by their names in the status and for --controllers.
+const (
+	controllerManager = "controller-manager"
+	schedulerName     = "scheduler"
+)
+
+// The scheduler's lease is somewhat shorter than Gardener's (15 s, 10 s), so that another one is at work 15 s after a
+// leader died.
+const (
+	schedulerLease = 10 * time.Second
+	schedulerRenew = 7 * time.Second
+)
+
+// syncedRunner is a component that can say when it has read what it watches.
+type syncedRunner interface {
+	runner
+	HasSynced() bool
+}
+
+// controllerNames are all names that --controllers can have beside Kubernetes' own.
+func controllerNames() []string {
+	return append([]string{admissionController, controllerManager, schedulerName}, controllermanager.Names()...)
+}
+
+// shared says whether other processes may run the same landscape on the same datastore: then one of them leads.
+func (l *Landscape) shared() bool {
+	return datastore.Config{Endpoint: l.cfg.Datastore}.Shared()
+}
+
+func (l *Landscape) startControllerManager(ctx context.Context) error {
+	return l.startInGarden(ctx, controllerManager, controllermanager.User, func(config *rest.Config) (syncedRunner, error) {
+		return controllermanager.New(controllermanager.Config{
+			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(controllerManager), LeaderElection: l.shared(),
+			Controllers: func(name string) bool { return garden.SelectsController(l.cfg.Controllers, name) },
+		})
+	})
+}
+
+func (l *Landscape) startScheduler(ctx context.Context) error {
+	return l.startInGarden(ctx, schedulerName, scheduler.User, func(config *rest.Config) (syncedRunner, error) {
+		return scheduler.New(scheduler.Config{
+			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(schedulerName), LeaderElection: l.shared(),
+			LeaseDuration: schedulerLease, RenewDeadline: schedulerRenew,
+		})
+	})
+}
+
+// startInGarden starts a component that works in the garden as a user of its own, and waits until it has read what it
+// watches.
+func (l *Landscape) startInGarden(ctx context.Context, name, user string, newComponent func(*rest.Config) (syncedRunner, error)) error {
+	if !garden.SelectsController(l.cfg.Controllers, name) {
+		return nil
+	}
+	begin := l.cfg.Clock.Now()
+	config, err := l.garden.Server().ClientConfig(name, user)
+	if err != nil {
+		return err
+	}
+	l.countRefusals(name, config)
+	var first syncedRunner
+	err = l.supervise(name, func() (runner, error) {
+		component, err := newComponent(config)
+		if first == nil {
+			first = component
+		}
+		return component, err
+	})
+	if err != nil {
+		return err
+	}
+	if err := waitFor(ctx, "the "+name+" to read what it watches", first.HasSynced); err != nil {
+		return err
+	}
+	l.board.component(name, StateReady, "")
+	l.step(name, l.cfg.Clock.Since(begin))
+	return nil
+}

@@ -1,0 +1,211 @@
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apiextensionshelpers "k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/gardenlite/gardenlite/internal/manifest"
+	"github.com/gardenlite/gardenlite/manifests"
+)
+
+const (
+	// crdWriters write side by side. More do not help on two cores.
+	crdWriters = 4
+	// servedRetry and servedTimeout: definitions are served some time after they have been written.
+	servedRetry   = 20 * time.Millisecond
+	servedTimeout = 30 * time.Second
+)
+
+// ensureCRDs makes sure of the custom resources of a seed, and returns when all of them are served and in discovery: a
+// client that looks for a kind too early would wait for seconds before it looks again.
+func ensureCRDs(ctx context.Context, client crdclient.CustomResourceDefinitionInterface, served discovery.DiscoveryInterface) error {
+	wanted, err := loadCRDs(manifests.Seed, "seed/crds")
+	if err != nil {
+		return err
+	}
+	if err := writeCRDs(ctx, client, wanted); err != nil {
+		return err
+	}
+	return waitServed(ctx, client, served, wanted)
+}
+
+// loadCRDs reads the definitions of a folder, with the defaults that the API server gives them, so that they can be
+// compared with what it has.
+func loadCRDs(fsys fs.FS, dir string) (all []*apiextensionsv1.CustomResourceDefinition, err error) {
+	objects, err := manifest.LoadFS(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range objects {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(obj.Object, crd, true); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", obj.Source, err)
+		}
+		apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
+		all = append(all, crd)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("there is no CustomResourceDefinition in %s", dir)
+	}
+	return all, nil
+}
+
+// writeCRDs writes what is not there as wanted. A restart has nothing to do but to list.
+func writeCRDs(ctx context.Context, client crdclient.CustomResourceDefinitionInterface, wanted []*apiextensionsv1.CustomResourceDefinition) error {
+	// From the watch cache as it is. Where that is behind, the definition is read again before it is written.
+	list, err := client.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return fmt.Errorf("listing the custom resource definitions: %w", err)
+	}
+	there := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for i := range list.Items {
+		there[list.Items[i].Name] = &list.Items[i]
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(crdWriters)
+	for _, crd := range wanted {
+		if current := there[crd.Name]; current != nil && upToDate(current, crd) {
+			continue
+		}
+		group.Go(func() error {
+			if err := writeCRD(ctx, client, crd); err != nil {
+				return fmt.Errorf("writing the custom resource definition %s: %w", crd.Name, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func writeCRD(ctx context.Context, client crdclient.CustomResourceDefinitionInterface, wanted *apiextensionsv1.CustomResourceDefinition) error {
+	_, err := client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		current, err := client.Get(ctx, wanted.Name, metav1.GetOptions{})
+		if err != nil || upToDate(current, wanted) {
+			return err
+		}
+		_, err = client.Update(ctx, merge(current, wanted), metav1.UpdateOptions{FieldManager: fieldManager})
+		return err
+	})
+}
+
+func upToDate(current, wanted *apiextensionsv1.CustomResourceDefinition) bool {
+	return apiequality.Semantic.DeepEqual(current, merge(current, wanted))
+}
+
+// merge is what is there with what is wanted in it. Labels and annotations that others added stay.
+func merge(current, wanted *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	merged := current.DeepCopy()
+	merged.Labels = union(current.Labels, wanted.Labels)
+	merged.Annotations = union(current.Annotations, wanted.Annotations)
+	merged.Spec = *wanted.Spec.DeepCopy()
+	if conversion := current.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
+		merged.Spec.Conversion = conversion.DeepCopy() // somebody's who knows further versions
+	}
+	return merged
+}
+
+func union(there, here map[string]string) map[string]string {
+	all := maps.Clone(there)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, here)
+	return all
+}
+
+// waitServed waits until discovery lists all versions of the resources that are served.
+func waitServed(ctx context.Context, client crdclient.CustomResourceDefinitionInterface, served discovery.DiscoveryInterface, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	var missing sets.Set[schema.GroupVersionResource]
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, servedRetry, servedTimeout, true, func(context.Context) (bool, error) {
+		missing, last = notServed(served, crds)
+		return last == nil && missing.Len() == 0, nil
+	})
+	if err == nil {
+		return nil
+	}
+	if last != nil {
+		return fmt.Errorf("waiting for the custom resources: %w: %w", err, last)
+	}
+	return fmt.Errorf("waiting for the custom resources: %w: not served yet: %s%s", err, names(missing), explain(client, missing))
+}
+
+func notServed(served discovery.DiscoveryInterface, crds []*apiextensionsv1.CustomResourceDefinition) (sets.Set[schema.GroupVersionResource], error) {
+	missing := sets.New[schema.GroupVersionResource]()
+	for _, crd := range crds {
+		for _, version := range crd.Spec.Versions {
+			if version.Served {
+				missing.Insert(schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural})
+			}
+		}
+	}
+	_, lists, err := served.ServerGroupsAndResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return missing, err
+	}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return missing, err
+		}
+		for _, resource := range list.APIResources {
+			missing.Delete(gv.WithResource(resource.Name))
+		}
+	}
+	return missing, nil
+}
+
+func names(resources sets.Set[schema.GroupVersionResource]) string {
+	var all []string
+	for resource := range resources {
+		all = append(all, resource.GroupResource().String())
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// explain says why definitions are not established, as far as the API server says. The wait's context has ended.
+func explain(client crdclient.CustomResourceDefinitionInterface, missing sets.Set[schema.GroupVersionResource]) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var reasons []error
+	for resource := range missing {
+		crd, err := client.Get(ctx, resource.GroupResource().String(), metav1.GetOptions{})
+		if err != nil || apiextensionshelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
+			continue
+		}
+		for _, condition := range crd.Status.Conditions {
+			if condition.Status == apiextensionsv1.ConditionFalse {
+				reasons = append(reasons, fmt.Errorf("%s: %s: %s", crd.Name, condition.Type, condition.Message))
+			}
+		}
+	}
+	if len(reasons) == 0 {
+		return ""
+	}
+	return "\n" + errors.Join(reasons...).Error()
+}

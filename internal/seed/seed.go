@@ -1,0 +1,159 @@
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
+)
+
+// Config is what a seed cluster is made of; see controlplane.Config for what stands there as well.
+type Config struct {
+	// Name is the seed's name.
+	Name            string
+	PKIDir, DataDir string
+	Datastore       string
+	Prefix          string
+	BindAddress     string
+	Port            int
+	Clock           clock.WithTicker
+	OnPhase         func(name string, took time.Duration)
+}
+
+// The administrator of the seed cluster, whom its kubeconfig is for.
+const (
+	adminUser  = "gardenlite:admin"
+	adminGroup = "system:masters"
+)
+
+// clusterPrefix is before a seed's name in its cluster's name, as in its namespace in the garden: no name of a seed is
+// taken for the garden.
+const clusterPrefix = "seed-"
+
+// Cluster is a running seed cluster.
+type Cluster struct {
+	name     string
+	identity string
+	server   *controlplane.Server
+	admin    *rest.Config
+	// http is what the set-up asks with.
+	http *http.Client
+
+	controllers *kubecontrollers.Running
+}
+
+// Start starts a seed cluster and returns when it is ready. The context covers the start only. If it fails, everything
+// is stopped again.
+func Start(ctx context.Context, cfg Config) (*Cluster, error) {
+	if cfg.Name == "" {
+		return nil, errors.New("a seed cluster needs a name")
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.RealClock{}
+	}
+	if cfg.OnPhase == nil {
+		cfg.OnPhase = func(string, time.Duration) {}
+	}
+	server, err := controlplane.Start(ctx, controlplane.Config{
+		Name: clusterPrefix + cfg.Name, PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
+		BindAddress: cfg.BindAddress, Port: cfg.Port, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("starting the cluster of seed %s: %w", cfg.Name, err)
+	}
+	c := &Cluster{name: cfg.Name, server: server}
+	if err := c.setUp(ctx, cfg); err != nil {
+		return nil, errors.Join(fmt.Errorf("setting up the cluster of seed %s: %w", cfg.Name, err), c.Stop())
+	}
+	return c, nil
+}
+
+// setUp puts in place what a seed has, and then starts the controllers: those that deal with every resource would
+// otherwise begin anew when the custom ones come.
+func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
+	begin := cfg.Clock.Now()
+	if c.admin, err = c.server.ClientConfig("admin", adminUser, adminGroup); err != nil {
+		return err
+	}
+	if c.http, err = rest.HTTPClientFor(c.admin); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	if c.identity, err = bootstrap(ctx, c.admin, c.http); err != nil {
+		return err
+	}
+	cfg.OnPhase("custom resources, namespaces", cfg.Clock.Since(begin))
+	begin = cfg.Clock.Now()
+	if err := c.startControllers(); err != nil {
+		return fmt.Errorf("starting the controllers: %w", err)
+	}
+	cfg.OnPhase("controllers", cfg.Clock.Since(begin))
+	return nil
+}
+
+func (c *Cluster) startControllers() (err error) {
+	p := c.server.PKI()
+	c.controllers, err = kubecontrollers.Start(kubecontrollers.Config{
+		ClientConfig:          c.server.ClientConfig,
+		RootCA:                p.CAPEM(),
+		SigningCertFile:       p.CAFile(),
+		SigningKeyFile:        p.CAKeyFile(),
+		ServiceAccountKeyFile: p.ServiceAccountKeyFile(),
+		LeaderElection:        c.server.Shared(),
+	})
+	return err
+}
+
+// Name is the seed's name.
+func (c *Cluster) Name() string { return c.name }
+
+// Identity tells this cluster from all others; see the ConfigMap kube-system/cluster-identity.
+func (c *Cluster) Identity() string { return c.identity }
+
+// Server is the seed's control plane.
+func (c *Cluster) Server() *controlplane.Server { return c.server }
+
+// AdminConfig is a client config for the administrator, the caller's own.
+func (c *Cluster) AdminConfig() *rest.Config { return rest.CopyConfig(c.admin) }
+
+// AdminKubeconfig is the administrator's kubeconfig, with a context of the name given.
+func (c *Cluster) AdminKubeconfig(contextName string) ([]byte, error) {
+	client, err := c.server.PKI().Client("admin", adminUser, adminGroup)
+	if err != nil {
+		return nil, err
+	}
+	certPEM, err := os.ReadFile(client.CertFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate of the administrator of seed %s: %w", c.name, err)
+	}
+	keyPEM, err := os.ReadFile(client.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the key of the administrator of seed %s: %w", c.name, err)
+	}
+	return clientcmd.Write(*controlplane.Kubeconfig(contextName, c.server.URL(), c.server.PKI().CAPEM(), certPEM, keyPEM))
+}
+
+// Done is closed when the cluster has ended; Err tells why.
+func (c *Cluster) Done() <-chan struct{} { return c.server.Done() }
+
+// Err is the error the cluster ended with. Call it after Done.
+func (c *Cluster) Err() error { return c.server.Err() }
+
+// Stop stops the controllers, then the server, and waits for both.
+func (c *Cluster) Stop() error {
+	c.controllers.Stop()
+	if c.http != nil {
+		// They would be kept for minutes, and the server's side of them too.
+		utilnet.CloseIdleConnectionsFor(c.http.Transport)
+	}
+	return c.server.Stop()
+}

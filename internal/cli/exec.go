@@ -44,7 +44,7 @@ GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment.`,
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false)
-	f.IntVar(&config.Seeds, "seeds", 0, "how many seeds to start (0: the garden alone)")
+	f.IntVar(&config.Seeds, "seeds", landscape.DefaultSeeds, "how many seeds to start (0: the garden alone)")
 	f.StringVar(&config.Datastore, "datastore", "memory", "memory or sqlite")
 	f.StringArrayVar(&config.Apply, "apply", nil, "directory or file with manifests to apply before the command runs; can be given several times")
 	f.StringSliceVar(&config.Controllers, "controllers", []string{"*"}, "controllers to run, as with up")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,6 +68,9 @@ func printStatus(g *globals, s *landscape.Status, wide bool) error {
 	}
 	var components [][]string
 	for _, c := range s.Components {
+		if c.Forbidden > 0 {
+			c.Message = strings.TrimSpace(fmt.Sprintf("%s (%d requests have been forbidden, see the log)", c.Message, c.Forbidden))
+		}
 		components = append(components, []string{c.Name, c.State, c.Message})
 	}
 	fmt.Fprintln(g.out)

@@ -50,7 +50,7 @@ On a landscape that is running already, up says so and ends with 0.`,
 	f.StringVarP(&flags.file, "filename", "f", "", "YAML file with values for these flags by their names; what the command line says counts more")
 	f.IntVar(&c.Port, "port", landscape.DefaultPort, "port of the garden's API server; 0 takes a free one")
 	f.StringVar(&c.BindAddress, "bind-address", landscape.DefaultBindAddress, "IP address to listen on; beyond loopback others can reach the landscape")
-	f.IntVar(&c.Seeds, "seeds", 0, "how many seeds to start (0: the garden alone)")
+	f.IntVar(&c.Seeds, "seeds", landscape.DefaultSeeds, "how many seeds to start (0: the garden alone)")
 	f.StringVar(&c.Datastore, "datastore", "sqlite", "where the data is: sqlite, memory, or a URL (postgres://, mysql://, nats://, and http:// or https:// for etcd)")
 	f.StringArrayVar(&c.Apply, "apply", nil, "directory or file with manifests to apply once the landscape is ready; can be given several times")
 	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run: '*' for all, NAME for one, -NAME for all but one")

@@ -22,7 +22,6 @@ import (
 	openapicommon "k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
-	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 )
 
 // Extension adds further API groups to the chain, between kube-apiserver and aggregator.
@@ -67,11 +66,11 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		return nil, err
 	}
 	schemes := []*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme}
-	definitions := generatedopenapi.GetOpenAPIDefinitions
+	definitions := openapicommon.GetOpenAPIDefinitions(kubeDefinitions)
 	priorities := servedPriorities()
 	if ext := s.cfg.Extension; ext != nil {
 		schemes = append(schemes, ext.Scheme())
-		definitions = mergedDefinitions(generatedopenapi.GetOpenAPIDefinitions, ext.OpenAPIDefinitions)
+		definitions = mergedDefinitions(kubeDefinitions, ext.OpenAPIDefinitions)
 		maps.Copy(priorities, ext.Priorities())
 	}
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/server/routes"
 	openapicommon "k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/handler3"
+	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 )
 
 // The paths of the OpenAPI documents.
@@ -108,3 +110,16 @@ var thisProgram = sync.OnceValue(func() string {
 	sum := sha256.Sum256([]byte(about))
 	return strings.ToUpper(hex.EncodeToString(sum[:]))
 })
+
+// kubeDefinitions are Kubernetes' models. They are equal in all servers of the process, and so large that these share
+// them: one set for each way to refer to a model. Nobody may change what is in them.
+func kubeDefinitions(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {
+	const any = "io.k8s.api.core.v1.Namespace"
+	reference := ref(any)
+	once, _ := definitionsByReference.LoadOrStore(reference.String(), sync.OnceValue(func() map[string]openapicommon.OpenAPIDefinition {
+		return generatedopenapi.GetOpenAPIDefinitions(ref)
+	}))
+	return maps.Clone(once.(func() map[string]openapicommon.OpenAPIDefinition)())
+}
+
+var definitionsByReference sync.Map

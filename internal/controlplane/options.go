@@ -81,6 +81,9 @@ func (s *Server) args() []string {
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth=true",
 	}
+	if s.cfg.NoWorkloads {
+		args = append(args, "--runtime-config=apps/v1=false,autoscaling/v2=false,batch/v1=false,policy/v1=false,storage.k8s.io/v1/csinodes=false")
+	}
 	if s.datastore.Kine {
 		// kine compacts its log itself.
 		args = append(args, "--etcd-compaction-interval=0")

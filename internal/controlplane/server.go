@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -40,8 +41,11 @@ type Config struct {
 	// Prepare, if set, is called once the certificates are there and before the API server is made. It returns further
 	// flags for the kube-apiserver, as it takes them.
 	Prepare func(*pki.PKI) (args []string, err error)
+	// NoWorkloads leaves out the APIs that a cluster without nodes has no use for, those that Gardener leaves out for its
+	// own garden and for shoots without workers.
+	NoWorkloads bool
 	// Services are services that this process serves, by namespace/name, and where: webhooks and aggregated APIs find them
-	// there.
+	// there. The serving certificate is for their names as well.
 	Services map[string]*url.URL
 	// Extension adds API groups to the chain.
 	Extension Extension
@@ -69,7 +73,12 @@ func (c *Config) complete() {
 func (c *Config) shared() bool { return datastore.Config{Endpoint: c.Datastore}.Shared() }
 
 func (c *Config) pkiConfig() pki.Config {
-	return pki.Config{Dir: c.PKIDir, Name: c.Name, Hosts: servingHosts(c.BindAddress), Clock: c.Clock}
+	hosts := servingHosts(c.BindAddress)
+	for service := range c.Services {
+		namespace, name, _ := strings.Cut(service, "/")
+		hosts = append(hosts, name+"."+namespace+".svc")
+	}
+	return pki.Config{Dir: c.PKIDir, Name: c.Name, Hosts: hosts, Clock: c.Clock}
 }
 
 // Server is a running control plane.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"time"
 
@@ -33,8 +34,10 @@ type Config struct {
 	Controllers []string
 	// Prepare is controlplane.Config's.
 	Prepare func(*pki.PKI) (args []string, err error)
-	Clock   clock.WithTicker
-	OnPhase func(name string, took time.Duration)
+	// Services is controlplane.Config's.
+	Services map[string]*url.URL
+	Clock    clock.WithTicker
+	OnPhase  func(name string, took time.Duration)
 }
 
 // The administrator of the garden, whom the landscape's kubeconfig is for.
@@ -62,8 +65,8 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	}
 	server, err := controlplane.Start(ctx, controlplane.Config{
 		Name: "garden", PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
-		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
-		Extension: apiserver.Extension{Clock: cfg.Clock},
+		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Services: cfg.Services, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
+		NoWorkloads: true, Extension: apiserver.Extension{Clock: cfg.Clock},
 	})
 	if err != nil {
 		return nil, err

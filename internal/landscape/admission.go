@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"k8s.io/klog/v2"
 
 	"github.com/gardenlite/gardenlite/internal/authz/admissioncontroller"
@@ -54,6 +56,14 @@ func (l *Landscape) listenAdmission(previous *Run) error {
 		return nil
 	})
 	return nil
+}
+
+// services says to the garden's API server that the webhooks' Service is here: each process has its own, and what is
+// installed suits all of them.
+func (a *admission) services() map[string]*url.URL {
+	return map[string]*url.URL{
+		constants.GardenNamespace + "/" + admissioncontroller.ServiceName: {Scheme: "https", Host: a.listener.Addr().String()},
+	}
 }
 
 func (a *admission) port() int { return a.listener.Addr().(*net.TCPAddr).Port }
@@ -107,7 +117,7 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 	}
 	l.admission.controller = c
 	// Before anybody is let through by the first webhook, the second one looks at what he does.
-	if err := admissioncontroller.Install(ctx, l.garden.AdminConfig(), l.admission.url, server.PKI().CAPEM()); err != nil {
+	if err := admissioncontroller.Install(ctx, l.garden.AdminConfig(), "", server.PKI().CAPEM()); err != nil {
 		return err
 	}
 	runCtx, cancel := context.WithCancel(context.Background())

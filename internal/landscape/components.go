@@ -3,6 +3,7 @@ package landscape
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -49,7 +50,7 @@ func (l *Landscape) keepRunning(ctx context.Context, name string, current runner
 		var err error
 		begin := l.cfg.Clock.Now()
 		if current != nil {
-			err = current.Run(ctx)
+			err = l.runOnce(ctx, name, current)
 		}
 		if ctx.Err() != nil {
 			return
@@ -72,8 +73,25 @@ func (l *Landscape) keepRunning(ctx context.Context, name string, current runner
 			klog.Background().Error(err, "A component cannot be started", "component", name)
 			continue
 		}
-		l.board.component(name, StateReady, "")
+		l.board.component(name, StateStarting, "")
 	}
+}
+
+// runOnce runs a component until it ends, and has the status say when it is ready.
+func (l *Landscape) runOnce(ctx context.Context, name string, current runner) error {
+	var watching sync.WaitGroup
+	watchCtx, stopWatching := context.WithCancel(ctx)
+	if synced, ok := current.(interface{ HasSynced() bool }); ok {
+		watching.Go(func() {
+			if waitFor(watchCtx, name, synced.HasSynced) == nil {
+				l.board.component(name, StateReady, "")
+			}
+		})
+	}
+	err := current.Run(ctx)
+	stopWatching()
+	watching.Wait()
+	return err
 }
 
 // waitFor polls until a part of the landscape is ready.

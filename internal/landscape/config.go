@@ -24,6 +24,8 @@ const (
 	DefaultPort = 6443
 	// DefaultBindAddress keeps the landscape on this machine.
 	DefaultBindAddress = "127.0.0.1"
+	// DefaultSeeds is how many seeds "gardenlite up" starts.
+	DefaultSeeds = 1
 	// DefaultReadyTimeout is how long a start may take.
 	DefaultReadyTimeout = 2 * time.Minute
 )

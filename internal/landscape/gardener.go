@@ -34,7 +34,7 @@ type syncedRunner interface {
 
 // controllerNames are all names that --controllers can have beside Kubernetes' own.
 func controllerNames() []string {
-	return append([]string{admissionController, controllerManager, schedulerName}, controllermanager.Names()...)
+	return append([]string{admissionController, controllerManager, schedulerName, gardenletName, providerName, resourceManager}, controllermanager.Names()...)
 }
 
 // shared says whether other processes may run the same landscape on the same datastore: then one of them leads.
@@ -86,7 +86,6 @@ func (l *Landscape) startInGarden(ctx context.Context, name, user string, newCom
 	if err := waitFor(ctx, "the "+name+" to read what it watches", first.HasSynced); err != nil {
 		return err
 	}
-	l.board.component(name, StateReady, "")
 	l.step(name, l.cfg.Clock.Since(begin))
 	return nil
 }

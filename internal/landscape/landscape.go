@@ -116,6 +116,9 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err := l.applyManifests(ctx); err != nil {
 		return err
 	}
+	if err := l.startGardenlets(ctx, seeds); err != nil {
+		return err
+	}
 	l.board.update(func(s *Status) {
 		s.State = StateReady
 		s.ReadyAfter = time.Since(begin)
@@ -182,6 +185,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *Run) error {
 		Port:        l.cfg.Port,
 		Controllers: l.cfg.Controllers,
 		Prepare:     l.prepareAdmission,
+		Services:    l.admission.services(),
 		Clock:       l.cfg.Clock,
 		OnPhase:     func(name string, took time.Duration) { l.step("garden: "+name, took) },
 	})

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
@@ -16,6 +18,7 @@ import (
 	bootstraptokenutil "k8s.io/cluster-bootstrap/token/util"
 	"k8s.io/utils/clock"
 
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/csrapprover"
 )
 
@@ -47,34 +50,40 @@ func ValidateToken(seedName string, life time.Duration) error {
 	return nil
 }
 
-// CreateToken makes a bootstrap token for the gardenlet of a seed, and for no other one.
+// CreateToken makes a bootstrap token for the gardenlet of a seed, and for no other one. One that there is for the seed is
+// replaced. Its ID follows from the seed's name, because of which the gardenlet may delete it in the end.
 func CreateToken(ctx context.Context, config *rest.Config, seedName string, life time.Duration, now clock.PassiveClock) (*BootstrapToken, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	token, err := bootstraptokenutil.GenerateBootstrapToken()
+	random, err := bootstraptokenutil.GenerateBootstrapToken()
 	if err != nil {
 		return nil, fmt.Errorf("making a bootstrap token: %w", err)
 	}
-	parts := bootstraptokenutil.BootstrapTokenRegexp.FindStringSubmatch(token)
-	t := &BootstrapToken{Seed: seedName, ID: parts[1], Expiration: now.Now().Add(life).UTC().Truncate(time.Second)}
+	id, key := bootstrapping.TokenID(constants.GardenNamespace, seedName), bootstraptokenutil.BootstrapTokenRegexp.FindStringSubmatch(random)[2]
+	t := &BootstrapToken{Seed: seedName, ID: string(id[:]), Expiration: now.Now().Add(life).UTC().Truncate(time.Second)}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: bootstraptokenutil.BootstrapTokenSecretName(t.ID)},
 		Type:       corev1.SecretTypeBootstrapToken,
 		StringData: map[string]string{
 			bootstraptokenapi.BootstrapTokenIDKey:               t.ID,
-			bootstraptokenapi.BootstrapTokenSecretKey:           parts[2],
+			bootstraptokenapi.BootstrapTokenSecretKey:           key,
 			bootstraptokenapi.BootstrapTokenDescriptionKey:      csrapprover.TokenDescription(seedName),
 			bootstraptokenapi.BootstrapTokenExpirationKey:       t.Expiration.Format(time.RFC3339),
 			bootstraptokenapi.BootstrapTokenUsageAuthentication: "true",
 			bootstraptokenapi.BootstrapTokenUsageSigningKey:     "true",
 		},
 	}
-	if _, err := client.CoreV1().Secrets(secret.Namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
-		return nil, fmt.Errorf("creating a bootstrap token for seed %s: %w", seedName, err)
+	secrets := client.CoreV1().Secrets(secret.Namespace)
+	_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	}
-	t.Kubeconfig, err = bootstrapKubeconfig(config, token)
+	if err != nil {
+		return nil, fmt.Errorf("writing a bootstrap token for seed %s: %w", seedName, err)
+	}
+	t.Kubeconfig, err = bootstrapKubeconfig(config, bootstraptokenutil.TokenFromIDAndSecret(t.ID, key))
 	return t, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +26,10 @@ import (
 const (
 	// ConfigurationName is the name of the ValidatingWebhookConfiguration.
 	ConfigurationName = "gardener-admission-controller"
-	restrictionName   = "seed-restriction.gardener.cloud"
+	// ServiceName is the name of the Service in the namespace garden, where the API server finds the webhooks that are
+	// installed without an address.
+	ServiceName     = "gardener-admission-controller"
+	restrictionName = "seed-restriction.gardener.cloud"
 
 	// authorizationTimeout and restrictionTimeout are how long the API server waits for an answer.
 	authorizationTimeout = 3 * time.Second
@@ -62,8 +66,8 @@ func NewFiles(folder string, client Client) (Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	// For admission the user is looked up by the host and the port of the webhook.
-	admission, err := clientcmd.Write(client.kubeconfig(client.URL, host.Host))
+	// For admission the user is looked up by the host and the port of the webhook, or by the name of its Service.
+	admission, err := clientcmd.Write(client.kubeconfig(client.URL, host.Host, ServiceName+"."+constants.GardenNamespace+".svc"))
 	if err != nil {
 		return nil, err
 	}
@@ -86,13 +90,17 @@ func Args(folder string) []string {
 	}
 }
 
-func (c Client) kubeconfig(server, user string) clientcmdapi.Config {
-	return clientcmdapi.Config{
+func (c Client) kubeconfig(server string, users ...string) clientcmdapi.Config {
+	config := clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"webhook": {Server: server, CertificateAuthorityData: c.CAPEM}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: {ClientCertificate: c.CertFile, ClientKey: c.KeyFile}},
-		Contexts:       map[string]*clientcmdapi.Context{"webhook": {Cluster: "webhook", AuthInfo: user}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{},
+		Contexts:       map[string]*clientcmdapi.Context{"webhook": {Cluster: "webhook", AuthInfo: users[0]}},
 		CurrentContext: "webhook",
 	}
+	for _, user := range users {
+		config.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificate: c.CertFile, ClientKey: c.KeyFile}
+	}
+	return config
 }
 
 // authorizationConfiguration asks RBAC, Node and then the webhook, whose answers are not remembered: an object may move to
@@ -132,7 +140,8 @@ func admissionConfiguration(kubeconfig string) map[string]any {
 	}
 }
 
-// Install writes the ValidatingWebhookConfiguration, for webhooks at that address whose certificate has that authority.
+// Install writes the ValidatingWebhookConfiguration, for webhooks at that address whose certificate has that authority;
+// without an address for those of the Service, so that each of several API servers finds its own.
 // Whoever installs needs more rights than the controller: who can write such configurations sees whatever is written.
 func Install(ctx context.Context, installer *rest.Config, address string, caPEM []byte) error {
 	client, err := admissionregistrationv1client.NewForConfig(installer)
@@ -157,10 +166,11 @@ func install(ctx context.Context, configurations admissionregistrationv1client.V
 	return nil
 }
 
-// Configuration is the ValidatingWebhookConfiguration for the restriction at that address.
+// Configuration is the ValidatingWebhookConfiguration for the restriction; see Install.
 func Configuration(address string, caPEM []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	var (
-		endpoint    = address + webhook.RestrictionPath
+		path        = webhook.RestrictionPath
+		client      = admissionregistrationv1.WebhookClientConfig{CABundle: caPEM}
 		fail        = admissionregistrationv1.Fail
 		equivalent  = admissionregistrationv1.Equivalent
 		none        = admissionregistrationv1.SideEffectClassNone
@@ -168,11 +178,18 @@ func Configuration(address string, caPEM []byte) *admissionregistrationv1.Valida
 		everything  = &metav1.LabelSelector{}
 		everyObject = &metav1.LabelSelector{}
 	)
+	if address == "" {
+		port := int32(443) // the default, without which it would be written again with each start
+		client.Service = &admissionregistrationv1.ServiceReference{Namespace: constants.GardenNamespace, Name: ServiceName, Path: &path, Port: &port}
+	} else {
+		endpoint := address + path
+		client.URL = &endpoint
+	}
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name:                    restrictionName,
-			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: &endpoint, CABundle: caPEM},
+			ClientConfig:            client,
 			Rules:                   restriction.Rules(),
 			FailurePolicy:           &fail,
 			MatchPolicy:             &equivalent,

@@ -1,11 +1,7 @@
 package controllermanager
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"sync/atomic"
 	"time"
 
 	controllermanagerv1alpha1 "github.com/gardener/gardener/pkg/apis/config/controllermanager/v1alpha1"
@@ -16,27 +12,36 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/extensionclusterrole"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/finalizer"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/installation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/csrapprover"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/eventcleaner"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/finalizers"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/managedseedset"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/project"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/projectactivity"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/projectstale"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seed"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedbackupbucketscheck"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedextensionscheck"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedlifecycle"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedreference"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootconditions"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootmigration"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootquota"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootreference"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootretry"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatefinalizer"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatuslabel"
 )
 
 // User is who the controller-manager is to the garden.
 const User = "gardener.cloud:system:controller-manager"
-
-const (
-	// reconciliationTimeout ends a reconciliation that hangs; Gardener's.
-	reconciliationTimeout = 3 * time.Minute
-	// Requests to the garden in a second, and at once, where the client configuration does not say; Gardener's.
-	defaultQPS   = 50
-	defaultBurst = 100
-)
 
 // Config is what a controller-manager is made of. REST is required.
 type Config struct {
@@ -56,25 +61,47 @@ type Config struct {
 	ReferenceRetry time.Duration
 }
 
+// addable is a controller that takes what it misses from the manager.
+type addable interface {
+	AddToManager(manager.Manager) error
+}
+
 // controller is an entry of the table of controllers.
 type controller struct {
 	name string
-	add  func(manager.Manager, Config) error
+	new  func(Config) addable
 }
 
 // controllers are all there are.
 func controllers() []controller {
 	all := []controller{
-		{project.ControllerName, func(mgr manager.Manager, cfg Config) error {
-			return (&project.Reconciler{Quotas: cfg.Quotas}).AddToManager(mgr)
-		}},
-		{csrapprover.ControllerName, func(mgr manager.Manager, cfg Config) error {
-			return (&csrapprover.Reconciler{Clock: cfg.Clock}).AddToManager(mgr)
-		}},
+		{project.ControllerName, func(cfg Config) addable { return &project.Reconciler{Quotas: cfg.Quotas} }},
+		{projectactivity.ControllerName, func(cfg Config) addable { return &projectactivity.Reconciler{Clock: cfg.Clock} }},
+		{projectstale.ControllerName, func(cfg Config) addable { return &projectstale.Reconciler{Clock: cfg.Clock} }},
+		{csrapprover.ControllerName, func(cfg Config) addable { return &csrapprover.Reconciler{Clock: cfg.Clock} }},
+		{eventcleaner.ControllerName, func(cfg Config) addable { return &eventcleaner.Reconciler{Clock: cfg.Clock} }},
+		{installation.ControllerName, func(Config) addable { return &installation.Reconciler{} }},
+		{extensionclusterrole.ControllerName, func(Config) addable { return &extensionclusterrole.Reconciler{} }},
+		{seed.ControllerName, func(Config) addable { return &seed.Reconciler{} }},
+		{seedreference.ControllerName, func(Config) addable { return &seedreference.Reconciler{} }},
+		{seedlifecycle.ControllerName, func(cfg Config) addable { return &seedlifecycle.Reconciler{Clock: cfg.Clock} }},
+		{seedextensionscheck.ControllerName, func(cfg Config) addable { return &seedextensionscheck.Reconciler{Clock: cfg.Clock} }},
+		{seedbackupbucketscheck.ControllerName, func(cfg Config) addable { return &seedbackupbucketscheck.Reconciler{Clock: cfg.Clock} }},
+		{managedseedset.ControllerName, func(cfg Config) addable { return &managedseedset.Reconciler{Clock: cfg.Clock} }},
+		{shootconditions.ControllerName, func(Config) addable { return &shootconditions.Reconciler{} }},
+		{shootmigration.ControllerName, func(cfg Config) addable { return &shootmigration.Reconciler{Clock: cfg.Clock} }},
+		{shootquota.ControllerName, func(cfg Config) addable { return &shootquota.Reconciler{Clock: cfg.Clock} }},
+		{shootreference.ControllerName, func(Config) addable { return &shootreference.Reconciler{} }},
+		{shootretry.ControllerName, func(cfg Config) addable { return &shootretry.Reconciler{Clock: cfg.Clock} }},
+		{shootstatefinalizer.ControllerName, func(Config) addable { return &shootstatefinalizer.Reconciler{} }},
+		{shootstatuslabel.ControllerName, func(Config) addable { return &shootstatuslabel.Reconciler{} }},
+	}
+	for _, kind := range finalizer.Kinds() {
+		all = append(all, controller{kind.ControllerName, func(Config) addable { return &finalizer.Reconciler{Kind: kind} }})
 	}
 	for _, kind := range finalizers.Kinds() {
-		all = append(all, controller{kind.Name, func(mgr manager.Manager, cfg Config) error {
-			return (&finalizers.Reconciler{Kind: kind, Clock: cfg.Clock, Retry: cfg.ReferenceRetry}).AddToManager(mgr)
+		all = append(all, controller{kind.Name, func(cfg Config) addable {
+			return &finalizers.Reconciler{Kind: kind, Clock: cfg.Clock, Retry: cfg.ReferenceRetry}
 		}})
 	}
 	return all
@@ -89,96 +116,34 @@ func Names() []string {
 	return names
 }
 
-// Manager runs the selected controllers.
-type Manager struct {
-	manager manager.Manager
-	http    *http.Client
-	synced  atomic.Bool
-}
-
 // New makes a controller-manager. It asks the garden for its API, and starts nothing.
-func New(cfg Config) (*Manager, error) {
-	if cfg.REST == nil {
-		return nil, errors.New("a controller-manager needs a client configuration for the garden")
-	}
+func New(cfg Config) (*component.Manager, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}
 	}
-	restConfig := rest.CopyConfig(cfg.REST)
-	if restConfig.QPS == 0 {
-		restConfig.QPS, restConfig.Burst = defaultQPS, defaultBurst
+	var lease *client.ObjectKey
+	if cfg.LeaderElection {
+		gardener := controllermanagerv1alpha1.ControllerManagerConfiguration{}
+		controllermanagerv1alpha1.SetObjectDefaults_ControllerManagerConfiguration(&gardener)
+		lease = &client.ObjectKey{Namespace: gardener.LeaderElection.ResourceNamespace, Name: gardener.LeaderElection.ResourceName}
 	}
-	options, err := options(cfg)
+	mgr, err := component.New(component.Config{
+		Name: "controller-manager", REST: cfg.REST, AddToScheme: schemes, Log: cfg.Log, Uncached: uncached(), Lease: lease,
+		Concurrency: controllermanagerv1alpha1.DefaultControllerConcurrentSyncs,
+	})
 	if err != nil {
 		return nil, err
-	}
-	mgr, err := manager.New(restConfig, options)
-	if err != nil {
-		return nil, fmt.Errorf("making the controller-manager: %w", err)
 	}
 	for _, c := range controllers() {
 		if cfg.Controllers != nil && !cfg.Controllers(c.name) {
 			continue
 		}
-		if err := c.add(mgr, cfg); err != nil {
+		if err := c.new(cfg).AddToManager(mgr); err != nil {
 			return nil, fmt.Errorf("adding the controller %s to the controller-manager: %w", c.name, err)
 		}
 	}
-	m := &Manager{manager: mgr, http: mgr.GetHTTPClient()}
-	if err := mgr.Add(standby(func(context.Context) error { m.synced.Store(true); return nil })); err != nil {
-		return nil, fmt.Errorf("making the controller-manager: %w", err)
-	}
-	return m, nil
+	return mgr, nil
 }
-
-// HasSynced says whether the controller-manager is running. It may still stand by for another one.
-func (m *Manager) HasSynced() bool { return m.synced.Load() }
-
-// standby is run once the caches are there, whether or not its manager leads.
-type standby func(context.Context) error
-
-func (f standby) Start(ctx context.Context) error { return f(ctx) }
-
-// NeedLeaderElection is false.
-func (standby) NeedLeaderElection() bool { return false }
-
-func options(cfg Config) (manager.Options, error) {
-	scheme, err := newScheme()
-	if err != nil {
-		return manager.Options{}, fmt.Errorf("putting together the types that the controller-manager knows: %w", err)
-	}
-	election := controllermanagerv1alpha1.ControllerManagerConfiguration{}
-	controllermanagerv1alpha1.SetObjectDefaults_ControllerManagerConfiguration(&election)
-	lease := election.LeaderElection
-	return manager.Options{
-		Scheme: scheme,
-		Logger: cfg.Log,
-		// There are several managers in the process: none of them serves anything.
-		Metrics:                metricsserver.Options{BindAddress: "0"},
-		HealthProbeBindAddress: "0",
-		PprofBindAddress:       "0",
-		Controller: config.Controller{
-			SkipNameValidation:      ptr.To(true),
-			MaxConcurrentReconciles: controllermanagerv1alpha1.DefaultControllerConcurrentSyncs,
-			ReconciliationTimeout:   reconciliationTimeout,
-		},
-		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: uncached()}},
-		LeaderElection:                cfg.LeaderElection,
-		LeaderElectionResourceLock:    lease.ResourceLock,
-		LeaderElectionNamespace:       lease.ResourceNamespace,
-		LeaderElectionID:              lease.ResourceName,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 ptr.To(leaseDuration),
-		RenewDeadline:                 ptr.To(renewDeadline),
-		RetryPeriod:                   ptr.To(lease.RetryPeriod.Duration),
-	}, nil
-}
-
-// The lease is somewhat shorter than Gardener's (15 s, 10 s), so that another one is at work 15 s after a leader died.
-const (
-	leaseDuration = 10 * time.Second
-	renewDeadline = 7 * time.Second
-)
 
 // uncached is what is read seldom or one by one: a cache would hold all of it all the time, secrets among it.
 func uncached() []client.Object {
@@ -187,14 +152,4 @@ func uncached() []client.Object {
 		&corev1beta1.InternalSecret{}, &securityv1alpha1.WorkloadIdentity{},
 		&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{},
 	}
-}
-
-// Run runs the controllers until the context ends, or the lease is lost (an error). It can be called once.
-func (m *Manager) Run(ctx context.Context) error {
-	err := m.manager.Start(ctx)
-	m.http.CloseIdleConnections()
-	if err != nil {
-		return fmt.Errorf("running the controller-manager: %w", err)
-	}
-	return nil
 }

@@ -32,23 +32,6 @@ func TestNeedsClientConfiguration(t *testing.T) {
 	}
 }
 
-func TestOptions(t *testing.T) {
-	options, err := options(Config{LeaderElection: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if options.Metrics.BindAddress != "0" || options.HealthProbeBindAddress != "0" || !*options.Controller.SkipNameValidation {
-		t.Errorf("it would serve, or be alone in the process: %+v", options.Metrics)
-	}
-	if options.LeaderElectionID != "gardener-controller-manager-leader-election" || options.LeaderElectionNamespace != "garden" {
-		t.Errorf("lease %s/%s", options.LeaderElectionNamespace, options.LeaderElectionID)
-	}
-	// Until a lease is seen to have ended, and is asked for once more (the period has a jitter of 20 %).
-	if takesOver := *options.LeaseDuration + *options.RetryPeriod*6/5*2; takesOver > 15*time.Second {
-		t.Errorf("another one takes over after %s", takesOver)
-	}
-}
-
 // TestStops: a manager whose garden refuses everything ends with its context.
 func TestStops(t *testing.T) {
 	garden := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

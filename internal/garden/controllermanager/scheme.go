@@ -10,12 +10,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// newScheme returns a scheme of Kubernetes' own types and of Gardener's, in the versions that are served.
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	add := runtime.NewSchemeBuilder(
-		clientgoscheme.AddToScheme, corev1beta1.AddToScheme, gardencorev1.AddToScheme, operationsv1alpha1.AddToScheme,
-		securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme,
-	)
-	return scheme, add.AddToScheme(scheme)
-}
+// schemes are Kubernetes' own types and Gardener's, in the versions that are served.
+var schemes = runtime.NewSchemeBuilder(
+	clientgoscheme.AddToScheme, corev1beta1.AddToScheme, gardencorev1.AddToScheme, operationsv1alpha1.AddToScheme,
+	securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme,
+)

@@ -1,0 +1,177 @@
+package extensionclusterrole
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "controllerregistration-extension-clusterrole"
+
+// Prefixes of the namespaces of Seeds and Projects.
+const (
+	seedNamespacePrefix    = "seed-"
+	projectNamespacePrefix = "garden-"
+)
+
+// Reconciler binds extensions to ClusterRoles.
+type Reconciler struct {
+	Client client.Client
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		For(&rbacv1.ClusterRole{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isForExtensions))).
+		WatchesMetadata(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.clusterRolesOf), builder.WithPredicates(predicate.NewPredicateFuncs(isOfExtension))).
+		Complete(r)
+}
+
+func isForExtensions(clusterRole client.Object) bool {
+	return clusterRole.GetLabels()[constants.LabelAuthorizationCustomExtensionsPermissions] == "true"
+}
+
+// isOfExtension says whether a service account can only be an extension's.
+func isOfExtension(account client.Object) bool {
+	namespace := account.GetNamespace()
+	if strings.HasPrefix(namespace, seedNamespacePrefix) {
+		return true
+	}
+	return strings.HasPrefix(account.GetName(), constants.ExtensionShootServiceAccountPrefix) &&
+		(namespace == constants.GardenNamespace || strings.HasPrefix(namespace, projectNamespacePrefix))
+}
+
+// clusterRolesOf are the ClusterRoles that select a service account.
+func (r *Reconciler) clusterRolesOf(ctx context.Context, account client.Object) (requests []reconcile.Request) {
+	clusterRoles := metadataList(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
+	if err := r.Client.List(ctx, clusterRoles, client.MatchingLabels{constants.LabelAuthorizationCustomExtensionsPermissions: "true"}); err != nil {
+		logf.FromContext(ctx).Error(err, "Listing the ClusterRoles for extensions")
+		return nil
+	}
+	for i := range clusterRoles.Items {
+		selector, err := selectorOf(&clusterRoles.Items[i])
+		if err != nil {
+			logf.FromContext(ctx).Error(err, "Reading which service accounts a ClusterRole is for")
+			continue
+		}
+		if selector.Matches(labels.Set(account.GetLabels())) {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: clusterRoles.Items[i].Name}})
+		}
+	}
+	return requests
+}
+
+// Reconcile binds the service accounts that a ClusterRole selects, and no others.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	clusterRole := &metav1.PartialObjectMetadata{}
+	clusterRole.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+	if err := r.Client.Get(ctx, request.NamespacedName, clusterRole); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	// Between the change that was watched and now, somebody may have taken the label away.
+	if clusterRole.DeletionTimestamp != nil || !isForExtensions(clusterRole) {
+		return reconcile.Result{}, nil
+	}
+	subjects, err := r.subjects(ctx, clusterRole)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.bind(ctx, clusterRole, subjects); err != nil {
+		return reconcile.Result{}, fmt.Errorf("binding extensions to the ClusterRole %q: %w", request.Name, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+func (r *Reconciler) bind(ctx context.Context, clusterRole *metav1.PartialObjectMetadata, subjects []rbacv1.Subject) error {
+	owner := metav1.NewControllerRef(clusterRole, rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+	owner.BlockOwnerDeletion = ptr.To(false)
+	wanted := rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: clusterRole.Name, OwnerReferences: []metav1.OwnerReference{*owner}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole.Name},
+		Subjects:   subjects,
+	}
+	binding := &rbacv1.ClusterRoleBinding{}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(&wanted), binding)
+	if apierrors.IsNotFound(err) {
+		return r.Client.Create(ctx, &wanted)
+	}
+	if err != nil {
+		return err
+	}
+	before := binding.DeepCopy()
+	binding.OwnerReferences, binding.RoleRef, binding.Subjects = wanted.OwnerReferences, wanted.RoleRef, wanted.Subjects
+	if equality.Semantic.DeepEqual(before, binding) {
+		return nil
+	}
+	return r.Client.Patch(ctx, binding, client.MergeFrom(before))
+}
+
+// subjects are the service accounts that a ClusterRole is for, always in the same order.
+func (r *Reconciler) subjects(ctx context.Context, clusterRole *metav1.PartialObjectMetadata) (subjects []rbacv1.Subject, err error) {
+	selector, err := selectorOf(clusterRole)
+	if err != nil {
+		return nil, err
+	}
+	accounts := metadataList(corev1.SchemeGroupVersion.WithKind("ServiceAccountList"))
+	if err := r.Client.List(ctx, accounts, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("listing the service accounts that the ClusterRole %q is for: %w", clusterRole.Name, err)
+	}
+	for i := range accounts.Items {
+		if isOfExtension(&accounts.Items[i]) {
+			subjects = append(subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: accounts.Items[i].Namespace, Name: accounts.Items[i].Name})
+		}
+	}
+	slices.SortFunc(subjects, func(a, b rbacv1.Subject) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return subjects, nil
+}
+
+// selectorOf is which service accounts a ClusterRole is for.
+func selectorOf(clusterRole client.Object) (labels.Selector, error) {
+	const annotation = constants.LabelAuthorizationExtensionsServiceAccountSelector
+	value, ok := clusterRole.GetAnnotations()[annotation]
+	if !ok {
+		return nil, fmt.Errorf("the ClusterRole %q is labelled for extensions and therefore needs the annotation %s, a label selector", clusterRole.GetName(), annotation)
+	}
+	selector := &metav1.LabelSelector{}
+	if err := json.Unmarshal([]byte(value), selector); err != nil {
+		return nil, fmt.Errorf("reading the annotation %s of the ClusterRole %q, which must be a label selector in JSON: %w", annotation, clusterRole.GetName(), err)
+	}
+	read, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, fmt.Errorf("reading the label selector in the annotation %s of the ClusterRole %q: %w", annotation, clusterRole.GetName(), err)
+	}
+	return read, nil
+}
+
+func metadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	return list
+}

@@ -1,0 +1,189 @@
+package installation
+
+import (
+	"context"
+	"slices"
+
+	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "controllerinstallation-seed"
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Reader == nil {
+		r.Reader = mgr.GetAPIReader()
+	}
+	mapped := handler.EnqueueRequestsFromMapFunc
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		For(&corev1beta1.Seed{}, builder.WithPredicates(seedChanged())).
+		Watches(&corev1beta1.ControllerRegistration{}, mapped(r.allSeeds), builder.WithPredicates(kit.CreationsAndUpdates(everyUpdate))).
+		Watches(&gardencorev1.ControllerDeployment{}, mapped(r.seedsOfDeployment), builder.WithPredicates(kit.CreationsAndUpdates(everyUpdate))).
+		Watches(&corev1beta1.ControllerInstallation{}, mapped(seedsOf(ofInstallation)), builder.WithPredicates(requirementChanged())).
+		Watches(&corev1beta1.BackupBucket{}, mapped(seedsOf(ofBucket)), builder.WithPredicates(changed(bucketChanged))).
+		Watches(&corev1beta1.BackupEntry{}, mapped(seedsOf(ofEntry)), builder.WithPredicates(changed(entryChanged))).
+		Watches(&corev1beta1.Shoot{}, mapped(seedsOf(ofShoot)), builder.WithPredicates(changed(shootChanged))).
+		WatchesMetadata(&corev1.ConfigMap{}, mapped(r.seedsOfResource("ConfigMap")), builder.WithPredicates(isResource())).
+		WatchesMetadata(&corev1.Secret{}, mapped(r.seedsOfResource("Secret")), builder.WithPredicates(isResource())).
+		Complete(r)
+}
+
+// everyUpdate lets every update count.
+func everyUpdate(_, _ client.Object) bool { return true }
+
+// changed lets through what comes and goes, and the updates that count.
+func changed[T client.Object](counts func(before, after T) bool) predicate.Funcs {
+	funcs := kit.CreationsAndUpdates(counts)
+	funcs.DeleteFunc = func(event.DeleteEvent) bool { return true }
+	return funcs
+}
+
+// seedChanged lets Seeds through that are described in another way than before, or are being deleted. What gardenlets
+// report about them does not count.
+func seedChanged() predicate.Predicate {
+	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Seed) bool {
+		return after.DeletionTimestamp != nil ||
+			!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
+			!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+			!equality.Semantic.DeepEqual(before.Annotations, after.Annotations)
+	})
+}
+
+// requirementChanged lets installations through that the gardenlet began or ceased to require, and those that are gone: one
+// that has been in the way of a new one is.
+func requirementChanged() predicate.Predicate {
+	return changed(func(before, after *corev1beta1.ControllerInstallation) bool {
+		required := corev1beta1.ControllerInstallationRequired
+		return kit.IsTrue(before.Status.Conditions, required) != kit.IsTrue(after.Status.Conditions, required)
+	})
+}
+
+func bucketChanged(before, after *corev1beta1.BackupBucket) bool {
+	return !ptr.Equal(before.Spec.SeedName, after.Spec.SeedName) || before.Spec.Provider.Type != after.Spec.Provider.Type
+}
+
+func entryChanged(before, after *corev1beta1.BackupEntry) bool {
+	return !ptr.Equal(before.Spec.SeedName, after.Spec.SeedName) || before.Spec.BucketName != after.Spec.BucketName
+}
+
+func shootChanged(before, after *corev1beta1.Shoot) bool {
+	b, a := &before.Spec, &after.Spec
+	return !ptr.Equal(b.SeedName, a.SeedName) ||
+		!ptr.Equal(before.Status.SeedName, after.Status.SeedName) ||
+		b.Provider.Type != a.Provider.Type ||
+		!ptr.Equal(networkOf(b), networkOf(a)) ||
+		!equality.Semantic.DeepEqual(b.Provider.Workers, a.Provider.Workers) ||
+		!equality.Semantic.DeepEqual(b.Extensions, a.Extensions) ||
+		!equality.Semantic.DeepEqual(b.DNS, a.DNS)
+}
+
+func networkOf(spec *corev1beta1.ShootSpec) *string {
+	if spec.Networking == nil {
+		return nil
+	}
+	return spec.Networking.Type
+}
+
+// isResource lets through what ControllerDeployments may refer to, which the garden labels.
+func isResource() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		return obj.GetNamespace() == constants.GardenNamespace && obj.GetLabels()[constants.GardenRole] == constants.GardenRoleResourceReference
+	})
+}
+
+// seedsOf asks for the Seeds that an object names.
+func seedsOf[T client.Object](names func(T) []*string) handler.MapFunc {
+	return func(_ context.Context, obj client.Object) (requests []reconcile.Request) {
+		of, ok := obj.(T)
+		if !ok {
+			return nil
+		}
+		for _, name := range names(of) {
+			if name != nil {
+				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: *name}})
+			}
+		}
+		return requests
+	}
+}
+
+func ofBucket(bucket *corev1beta1.BackupBucket) []*string { return []*string{bucket.Spec.SeedName} }
+func ofEntry(entry *corev1beta1.BackupEntry) []*string    { return []*string{entry.Spec.SeedName} }
+func ofShoot(shoot *corev1beta1.Shoot) []*string {
+	return []*string{shoot.Spec.SeedName, shoot.Status.SeedName}
+}
+func ofInstallation(installation *corev1beta1.ControllerInstallation) []*string {
+	if installation.Spec.SeedRef == nil {
+		return nil
+	}
+	return []*string{&installation.Spec.SeedRef.Name}
+}
+
+func (r *Reconciler) allSeeds(ctx context.Context, _ client.Object) (requests []reconcile.Request) {
+	seeds := &corev1beta1.SeedList{}
+	if err := r.Client.List(ctx, seeds, client.UnsafeDisableDeepCopy); err != nil {
+		logf.FromContext(ctx).Error(err, "Listing Seeds")
+		return nil
+	}
+	for _, seed := range seeds.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: seed.Name}})
+	}
+	return requests
+}
+
+// seedsOfDeployment are all Seeds if a registration refers to the deployment, else none.
+func (r *Reconciler) seedsOfDeployment(ctx context.Context, deployment client.Object) []reconcile.Request {
+	registrations := &corev1beta1.ControllerRegistrationList{}
+	if err := r.Client.List(ctx, registrations, client.UnsafeDisableDeepCopy); err != nil {
+		logf.FromContext(ctx).Error(err, "Listing ControllerRegistrations")
+		return nil
+	}
+	for _, registration := range registrations.Items {
+		if d := registration.Spec.Deployment; d != nil && slices.Contains(d.DeploymentRefs, corev1beta1.DeploymentRef{Name: deployment.GetName()}) {
+			return r.allSeeds(ctx, nil)
+		}
+	}
+	return nil
+}
+
+// seedsOfResource are the Seeds of all deployments that refer to an object of a kind.
+func (r *Reconciler) seedsOfResource(kind string) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		deployments := &gardencorev1.ControllerDeploymentList{}
+		if err := r.Client.List(ctx, deployments, client.UnsafeDisableDeepCopy); err != nil {
+			logf.FromContext(ctx).Error(err, "Listing ControllerDeployments")
+			return nil
+		}
+		for i, deployment := range deployments.Items {
+			for _, resource := range deployment.Resources {
+				if resource.ResourceRef.Kind != kind || resource.ResourceRef.Name != obj.GetName() {
+					continue
+				}
+				if seeds := r.seedsOfDeployment(ctx, &deployments.Items[i]); len(seeds) > 0 {
+					return seeds
+				}
+			}
+		}
+		return nil
+	}
+}

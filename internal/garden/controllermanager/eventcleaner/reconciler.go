@@ -1,0 +1,110 @@
+package eventcleaner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "event"
+
+// DefaultTTL is how long events that are not about Shoots are kept; Gardener's.
+const DefaultTTL = time.Hour
+
+// Reconciler deletes events.
+type Reconciler struct {
+	Client client.Client
+	// Reader asks the garden itself.
+	Reader client.Reader
+	Clock  clock.PassiveClock
+	// TTL is DefaultTTL by default.
+	TTL time.Duration
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Reader == nil {
+		r.Reader = mgr.GetAPIReader()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		For(&corev1.Event{}, builder.OnlyMetadata, builder.WithPredicates(kit.Creations())).
+		Complete(r)
+}
+
+// Reconcile deletes an event whose time has come.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	known := &metav1.PartialObjectMetadata{}
+	known.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Event"))
+	if err := r.Client.Get(ctx, request.NamespacedName, known); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if left := r.left(known.CreationTimestamp.Time); left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
+	event := &corev1.Event{}
+	if err := r.Reader.Get(ctx, request.NamespacedName, event); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if isAboutShoot(event) {
+		return reconcile.Result{}, nil
+	}
+	if left := r.left(lastSeen(event)); left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
+	// Not if it has happened again in between.
+	err := r.Client.Delete(ctx, event, client.Preconditions{UID: &event.UID, ResourceVersion: &event.ResourceVersion})
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: r.ttl()}, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("deleting the event %s: %w", request, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+func (r *Reconciler) ttl() time.Duration { return cmp.Or(r.TTL, DefaultTTL) }
+
+func (r *Reconciler) left(since time.Time) time.Duration {
+	return since.Add(r.ttl()).Sub(r.Clock.Now())
+}
+
+// lastSeen is when an event happened last. Where that is said depends on the API that it was made with.
+func lastSeen(event *corev1.Event) time.Time {
+	last := event.CreationTimestamp.Time
+	times := []time.Time{event.LastTimestamp.Time, event.EventTime.Time}
+	if event.Series != nil {
+		times = append(times, event.Series.LastObservedTime.Time)
+	}
+	for _, t := range times {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last
+}
+
+func isAboutShoot(event *corev1.Event) bool {
+	gv, err := schema.ParseGroupVersion(event.InvolvedObject.APIVersion)
+	return err == nil && gv.Group == corev1beta1.GroupName && event.InvolvedObject.Kind == "Shoot"
+}

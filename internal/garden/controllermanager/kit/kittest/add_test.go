@@ -1,0 +1,51 @@
+package kittest_test
+
+import (
+	"net/http"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/eventcleaner"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/managedseedset"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/projectactivity"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/projectstale"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootconditions"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootmigration"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootquota"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootreference"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootretry"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatefinalizer"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatuslabel"
+)
+
+// TestAddToManager: what is made of nothing but a manager works, also while the garden does not answer.
+func TestAddToManager(t *testing.T) {
+	mgr, err := manager.New(&rest.Config{Host: "https://127.0.0.1:1"}, manager.Options{
+		Scheme:         kittest.New(t).Scheme(),
+		Metrics:        metricsserver.Options{BindAddress: "0"},
+		Controller:     config.Controller{SkipNameValidation: ptr.To(true)},
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]interface{ AddToManager(manager.Manager) error }{
+		projectactivity.ControllerName: &projectactivity.Reconciler{}, projectstale.ControllerName: &projectstale.Reconciler{},
+		eventcleaner.ControllerName: &eventcleaner.Reconciler{}, shootstatefinalizer.ControllerName: &shootstatefinalizer.Reconciler{},
+		managedseedset.ControllerName: &managedseedset.Reconciler{}, shootconditions.ControllerName: &shootconditions.Reconciler{},
+		shootstatuslabel.ControllerName: &shootstatuslabel.Reconciler{}, shootreference.ControllerName: &shootreference.Reconciler{},
+		shootretry.ControllerName: &shootretry.Reconciler{}, shootquota.ControllerName: &shootquota.Reconciler{},
+		shootmigration.ControllerName: &shootmigration.Reconciler{},
+	} {
+		if err := c.AddToManager(mgr); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package kit
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// Updates lets through the updates that count, and nothing else. The two are the object before and after.
+func Updates[T client.Object](counts func(before, after T) bool) predicate.Funcs {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok1 := e.ObjectOld.(T)
+			after, ok2 := e.ObjectNew.(T)
+			return ok1 && ok2 && counts(before, after)
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// CreationsAndUpdates lets through what comes (also what is there when watching begins), and the updates that count.
+func CreationsAndUpdates[T client.Object](counts func(before, after T) bool) predicate.Funcs {
+	funcs := Updates(counts)
+	funcs.CreateFunc = func(event.CreateEvent) bool { return true }
+	return funcs
+}
+
+// Creations lets through what comes, also what is there when watching begins.
+func Creations() predicate.Funcs {
+	return CreationsAndUpdates(func(_, _ client.Object) bool { return false })
+}

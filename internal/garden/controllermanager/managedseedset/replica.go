@@ -1,0 +1,203 @@
+package managedseedset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/gardener/gardener/pkg/apis/core"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	seedconstants "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1/constants"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatuslabel"
+)
+
+// status is how far a replica is, from the least to the most. A replica comes by shootReconciling, shootReconciled,
+// managedSeedPreparing and managedSeedRegistered, and goes by managedSeedDeleting, shootReconciled and shootDeleting.
+type status int
+
+const (
+	shootReconcileFailed status = iota
+	shootDeleteFailed
+	shootReconciling
+	shootDeleting
+	shootReconciled
+	managedSeedPreparing
+	managedSeedDeleting
+	managedSeedRegistered
+)
+
+// String is the name of the status.
+func (s status) String() string {
+	return [...]string{
+		"ShootReconcileFailed", "ShootDeleteFailed", "ShootReconciling", "ShootDeleting", "ShootReconciled",
+		"ManagedSeedPreparing", "ManagedSeedDeleting", "ManagedSeedRegistered",
+	}[s]
+}
+
+// statusOf is the status of the replica of a Shoot and, where there is one already or still, a ManagedSeed.
+func statusOf(shoot *corev1beta1.Shoot, managedSeed *seedmanagementv1alpha1.ManagedSeed) status {
+	if managedSeed != nil {
+		seen := managedSeed.Generation == managedSeed.Status.ObservedGeneration
+		switch {
+		case managedSeed.DeletionTimestamp != nil:
+			return managedSeedDeleting
+		case seen && kit.IsTrue(managedSeed.Status.Conditions, seedmanagementv1alpha1.SeedRegistered):
+			return managedSeedRegistered
+		}
+		return managedSeedPreparing
+	}
+	deleting, operation := shoot.DeletionTimestamp != nil, shoot.Status.LastOperation
+	if operation != nil && shoot.Generation == shoot.Status.ObservedGeneration {
+		reconciles := operation.Type == corev1beta1.LastOperationTypeCreate || operation.Type == corev1beta1.LastOperationTypeReconcile
+		failed := operation.State == corev1beta1.LastOperationStateFailed
+		switch {
+		case deleting && operation.Type == corev1beta1.LastOperationTypeDelete && failed:
+			return shootDeleteFailed
+		case !deleting && reconciles && failed:
+			return shootReconcileFailed
+		case !deleting && reconciles && operation.State == corev1beta1.LastOperationStateSucceeded:
+			return shootReconciled
+		}
+	}
+	if deleting {
+		return shootDeleting
+	}
+	return shootReconciling
+}
+
+// health is what the label of a Shoot says.
+func health(shoot *corev1beta1.Shoot) string {
+	if label, ok := shoot.Labels[constants.ShootStatus]; ok {
+		return label
+	}
+	return shootstatuslabel.Progressing
+}
+
+func isSeedReady(seed *corev1beta1.Seed) bool {
+	buckets := kit.Condition(seed.Status.Conditions, corev1beta1.SeedBackupBucketsReady)
+	return seed.Generation == seed.Status.ObservedGeneration && seed.DeletionTimestamp == nil && kit.SeedConditionsTrue(seed) == nil &&
+		(buckets == nil || buckets.Status == corev1beta1.ConditionTrue)
+}
+
+// replica is one of a set's: a Shoot, and what is in it.
+type replica struct {
+	shoot *corev1beta1.Shoot
+	// managedSeed is nil where there is none.
+	managedSeed *seedmanagementv1alpha1.ManagedSeed
+	seedReady   bool
+	// used says whether Shoots are scheduled to the Seed.
+	used bool
+}
+
+func (r *replica) status() status { return statusOf(r.shoot, r.managedSeed) }
+
+func (r *replica) isReady() bool {
+	return r.status() == managedSeedRegistered && r.seedReady && health(r.shoot) == shootstatuslabel.Healthy
+}
+
+// mayGo says whether the replica may be removed.
+func (r *replica) mayGo() bool {
+	if r.used || r.shoot.Annotations[seedconstants.AnnotationProtectFromDeletion] == "true" {
+		return false
+	}
+	return r.managedSeed == nil || r.managedSeed.Annotations[seedconstants.AnnotationProtectFromDeletion] != "true"
+}
+
+// ordinal is the number at the end of a replica's name, -1 if the set has not given it that name.
+func ordinal(set *seedmanagementv1alpha1.ManagedSeedSet, name string) int32 {
+	number, ok := strings.CutPrefix(name, set.Name+"-")
+	if !ok {
+		return -1
+	}
+	n, err := strconv.ParseUint(number, 10, 31)
+	if err != nil {
+		return -1
+	}
+	return int32(n)
+}
+
+// lessWorthy orders replicas by what is to be removed first: what is less far, not ready, or less healthy, then the older.
+func lessWorthy(set *seedmanagementv1alpha1.ManagedSeedSet) func(a, b *replica) int {
+	worth := func(r *replica) [4]int {
+		ready := 0
+		if r.seedReady {
+			ready = 1
+		}
+		return [4]int{int(r.status()), ready, shootstatuslabel.Rank(health(r.shoot)), int(ordinal(set, r.shoot.Name))}
+	}
+	return func(a, b *replica) int {
+		worthA, worthB := worth(a), worth(b)
+		for i := range worthA {
+			if worthA[i] != worthB[i] {
+				return worthA[i] - worthB[i]
+			}
+		}
+		return 0
+	}
+}
+
+// errOutdated is returned when the caches have not seen yet what was just done.
+var errOutdated = errors.New("the cache of Shoots is not up to date yet: it is tried again")
+
+// replicas are the replicas of a set there are.
+func (r *Reconciler) replicas(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet) ([]*replica, error) {
+	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("reading the selector: %w", err)
+	}
+	selected, here := client.MatchingLabelsSelector{Selector: selector}, client.InNamespace(set.Namespace)
+	shoots, managedSeeds, seeds := &corev1beta1.ShootList{}, &seedmanagementv1alpha1.ManagedSeedList{}, &corev1beta1.SeedList{}
+	if err := errors.Join(r.Client.List(ctx, shoots, here, selected), r.Client.List(ctx, managedSeeds, here, selected), r.Client.List(ctx, seeds)); err != nil {
+		return nil, fmt.Errorf("listing the replicas: %w", err)
+	}
+	if current, err := r.shootCount(ctx, here, selected); err != nil {
+		return nil, fmt.Errorf("listing the Shoots of the replicas: %w", err)
+	} else if current != len(shoots.Items) {
+		return nil, errOutdated
+	}
+	var all []*replica
+	for i := range shoots.Items {
+		one := &replica{shoot: &shoots.Items[i]}
+		for k := range managedSeeds.Items {
+			if managedSeeds.Items[k].Name == one.shoot.Name {
+				one.managedSeed = &managedSeeds.Items[k]
+			}
+		}
+		for k := range seeds.Items {
+			if seeds.Items[k].Name != one.shoot.Name {
+				continue
+			}
+			one.seedReady = isSeedReady(&seeds.Items[k])
+			if one.used, err = r.isUsed(ctx, one.shoot.Name); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// shootCount asks the garden itself how many Shoots there are.
+func (r *Reconciler) shootCount(ctx context.Context, options ...client.ListOption) (int, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("ShootList"))
+	err := r.Reader.List(ctx, list, options...)
+	return len(list.Items), err
+}
+
+// isUsed asks the garden itself whether Shoots are scheduled to a Seed.
+func (r *Reconciler) isUsed(ctx context.Context, seed string) (bool, error) {
+	shoots := &corev1beta1.ShootList{}
+	if err := r.Reader.List(ctx, shoots, client.MatchingFields{core.ShootSeedName: seed}, client.Limit(1)); err != nil {
+		return false, fmt.Errorf("looking for Shoots that are scheduled to the Seed %s: %w", seed, err)
+	}
+	return len(shoots.Items) > 0, nil
+}

@@ -1,0 +1,37 @@
+package projectstale
+
+import (
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "project-stale"
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Reader == nil {
+		r.Reader = mgr.GetAPIReader()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		For(&corev1beta1.Project{}, builder.WithPredicates(changed())).
+		Complete(r)
+}
+
+// changed leaves out that the time of the last activity was written: the project is looked at regularly anyway.
+func changed() predicate.Predicate {
+	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Project) bool {
+		return before.Status.LastActivityTimestamp.Equal(after.Status.LastActivityTimestamp) || after.Generation != after.Status.ObservedGeneration
+	})
+}

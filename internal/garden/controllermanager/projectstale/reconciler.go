@@ -1,0 +1,142 @@
+package projectstale
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+const day = 24 * time.Hour
+
+// Gardener's times.
+const (
+	DefaultMinimumLifetime = 30 * day
+	DefaultGracePeriod     = 14 * day
+	DefaultExpirationTime  = 90 * day
+	DefaultSyncPeriod      = 12 * time.Hour
+)
+
+// Reconciler marks Projects that nobody uses, and deletes them at last. Times that are 0 are Gardener's.
+type Reconciler struct {
+	Client client.Client
+	// Reader asks the garden itself.
+	Reader client.Reader
+	Clock  clock.PassiveClock
+	// MinimumLifetime is how long a Project counts as used after it was created, and after each activity.
+	MinimumLifetime time.Duration
+	// GracePeriod is how long a Project is stale until it is said when it will be deleted, ExpirationTime how long it is
+	// stale when it is deleted.
+	GracePeriod, ExpirationTime time.Duration
+	// SyncPeriod is how often a Project is looked at.
+	SyncPeriod time.Duration
+}
+
+// Reconcile looks whether a Project is in use.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	project := &corev1beta1.Project{}
+	if err := r.Client.Get(ctx, request.NamespacedName, project); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if project.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	if err := r.reconcile(ctx, project); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: cmp.Or(r.SyncPeriod, DefaultSyncPeriod)}, nil
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project) error {
+	if project.Spec.Namespace == nil {
+		return nil
+	}
+	by, err := r.usedBy(ctx, r.Client, project)
+	if err != nil {
+		return err
+	}
+	if by != "" {
+		logf.FromContext(ctx).V(1).Info("The project is not stale", "because", by)
+		return r.setStatus(ctx, project, nil, nil)
+	}
+	if err := r.markStale(ctx, project); err != nil {
+		return err
+	}
+	if at := project.Status.StaleAutoDeleteTimestamp; at == nil || r.Clock.Now().Before(at.Time) {
+		return nil
+	}
+	if by, err := r.usedBy(ctx, r.Reader, project); err != nil || by != "" {
+		return err
+	}
+	logf.FromContext(ctx).Info("Deleting a project that has been stale for too long", "staleSince", project.Status.StaleSinceTimestamp.Time)
+	return kit.DeleteConfirmed(ctx, r.Client, r.Clock, project)
+}
+
+// usedBy is why a Project counts as used, "" if it does not.
+func (r *Reconciler) usedBy(ctx context.Context, reader client.Reader, project *corev1beta1.Project) (string, error) {
+	namespace := &corev1.Namespace{}
+	if err := reader.Get(ctx, types.NamespacedName{Name: *project.Spec.Namespace}, namespace); err != nil {
+		return "", fmt.Errorf("reading the namespace of the project %s: %w", project.Name, err)
+	}
+	if skip, _ := strconv.ParseBool(namespace.Annotations[constants.ProjectSkipStaleCheck]); skip {
+		return "its namespace has the annotation " + constants.ProjectSkipStaleCheck, nil
+	}
+	if r.lately(&project.CreationTimestamp) {
+		return "it is young", nil
+	}
+	if r.lately(project.Status.LastActivityTimestamp) {
+		return "it was active lately", nil
+	}
+	by, err := (&use{reader: reader, namespace: namespace.Name}).by(ctx)
+	if err != nil {
+		return "", fmt.Errorf("looking for what uses the project %s: %w", project.Name, err)
+	}
+	return by, nil
+}
+
+func (r *Reconciler) lately(t *metav1.Time) bool {
+	return t != nil && t.Add(cmp.Or(r.MinimumLifetime, DefaultMinimumLifetime)).After(r.Clock.Now())
+}
+
+// markStale writes since when the Project is stale and, after the grace period, when it will be deleted. That time never
+// comes closer: somebody may count on it.
+func (r *Reconciler) markStale(ctx context.Context, project *corev1beta1.Project) error {
+	since := project.Status.StaleSinceTimestamp
+	if since == nil {
+		since = &metav1.Time{Time: r.Clock.Now()}
+	}
+	if since.Add(cmp.Or(r.GracePeriod, DefaultGracePeriod)).After(r.Clock.Now()) {
+		return r.setStatus(ctx, project, since, nil)
+	}
+	at := &metav1.Time{Time: since.Add(cmp.Or(r.ExpirationTime, DefaultExpirationTime))}
+	if said := project.Status.StaleAutoDeleteTimestamp; said != nil && at.Before(said) {
+		at = said
+	}
+	return r.setStatus(ctx, project, since, at)
+}
+
+func (r *Reconciler) setStatus(ctx context.Context, project *corev1beta1.Project, since, autoDelete *metav1.Time) error {
+	before := project.DeepCopy()
+	project.Status.StaleSinceTimestamp, project.Status.StaleAutoDeleteTimestamp = since, autoDelete
+	if equality.Semantic.DeepEqual(before.Status, project.Status) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, project, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing whether the project %s is stale: %w", project.Name, err)
+	}
+	return nil
+}

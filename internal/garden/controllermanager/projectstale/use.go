@@ -1,0 +1,163 @@
+package projectstale
+
+import (
+	"context"
+	"fmt"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// use finds out what uses a namespace.
+type use struct {
+	reader    client.Reader
+	namespace string
+}
+
+// refersTo says whether a binding refers to what there is of some kind. Quotas have no API version.
+type refersTo func(credentials corev1.ObjectReference, quotas []corev1.ObjectReference) bool
+
+// by is the kind of what uses the namespace, "" if there is nothing.
+func (u *use) by(ctx context.Context) (string, error) {
+	for kind, list := range map[string]client.ObjectList{"Shoots": &corev1beta1.ShootList{}, "BackupEntries": &corev1beta1.BackupEntryList{}} {
+		if err := u.reader.List(ctx, list, client.InNamespace(u.namespace)); err != nil {
+			return "", fmt.Errorf("listing %s: %w", kind, err)
+		}
+		if meta.LenList(list) > 0 {
+			return kind, nil
+		}
+	}
+	quotas := &corev1beta1.QuotaList{}
+	if err := u.reader.List(ctx, quotas, client.InNamespace(u.namespace)); err != nil {
+		return "", fmt.Errorf("listing Quotas: %w", err)
+	}
+	names := map[string]bool{}
+	for _, quota := range quotas.Items {
+		names[quota.Name] = true
+	}
+	refersToQuota := func(_ corev1.ObjectReference, quotas []corev1.ObjectReference) bool {
+		for _, quota := range quotas {
+			if quota.Namespace == u.namespace && names[quota.Name] {
+				return true
+			}
+		}
+		return false
+	}
+	if used, err := u.throughBindings(ctx, len(names) > 0, refersToQuota, refersToQuota); err != nil || used {
+		return "Quotas", err
+	}
+	return u.byCredentials(ctx)
+}
+
+// byCredentials is the kind of the credentials by which the namespace is used.
+func (u *use) byCredentials(ctx context.Context) (string, error) {
+	for _, kind := range []schema.GroupVersionKind{
+		corev1.SchemeGroupVersion.WithKind("Secret"),
+		corev1beta1.SchemeGroupVersion.WithKind("InternalSecret"),
+		securityv1alpha1.SchemeGroupVersion.WithKind("WorkloadIdentity"),
+	} {
+		bySecretBinding, err := u.marked(ctx, kind, constants.LabelSecretBindingReference)
+		if err != nil {
+			return "", err
+		}
+		byCredentialsBinding, err := u.marked(ctx, kind, constants.LabelCredentialsBindingReference)
+		if err != nil {
+			return "", err
+		}
+		among := func(names map[string]bool) refersTo {
+			return func(c corev1.ObjectReference, _ []corev1.ObjectReference) bool {
+				return c.GroupVersionKind() == kind && c.Namespace == u.namespace && names[c.Name]
+			}
+		}
+		used, err := u.throughBindings(ctx, len(bySecretBinding)+len(byCredentialsBinding) > 0, among(bySecretBinding), among(byCredentialsBinding))
+		if err != nil || used {
+			return kind.Kind + "s", err
+		}
+	}
+	return "", nil
+}
+
+// marked are the names of things with a label of bindings, without Secrets that gardenlets have put there.
+func (u *use) marked(ctx context.Context, kind schema.GroupVersionKind, label string) (map[string]bool, error) {
+	marked, err := labels.NewRequirement(label, selection.Equals, []string{"true"})
+	if err != nil {
+		return nil, fmt.Errorf("selecting things with the label %s: %w", label, err)
+	}
+	foreign, err := labels.NewRequirement(constants.GardenRole, selection.NotIn, constants.ControlPlaneSecretRoles)
+	if err != nil {
+		return nil, fmt.Errorf("selecting things without the roles of control planes: %w", err)
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	selector := client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*marked, *foreign)}
+	if err := u.reader.List(ctx, list, client.InNamespace(u.namespace), selector); err != nil {
+		return nil, fmt.Errorf("listing %ss: %w", kind.Kind, err)
+	}
+	names := map[string]bool{}
+	for _, item := range list.Items {
+		names[item.Name] = true
+	}
+	return names, nil
+}
+
+// throughBindings says whether a Shoot anywhere has a binding that refers to something. Nothing has, if there is nothing.
+func (u *use) throughBindings(ctx context.Context, something bool, bySecretBinding, byCredentialsBinding refersTo) (bool, error) {
+	if !something {
+		return false, nil
+	}
+	secretBindings, credentialsBindings := &corev1beta1.SecretBindingList{}, &securityv1alpha1.CredentialsBindingList{}
+	if err := u.reader.List(ctx, secretBindings); err != nil {
+		return false, fmt.Errorf("listing SecretBindings: %w", err)
+	}
+	if err := u.reader.List(ctx, credentialsBindings); err != nil {
+		return false, fmt.Errorf("listing CredentialsBindings: %w", err)
+	}
+	secret, credentials := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
+	for _, b := range secretBindings.Items {
+		ref := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: b.SecretRef.Namespace, Name: b.SecretRef.Name}
+		if bySecretBinding(ref, b.Quotas) {
+			secret[client.ObjectKeyFromObject(&b)] = true
+		}
+	}
+	for _, b := range credentialsBindings.Items {
+		if byCredentialsBinding(b.CredentialsRef, b.Quotas) {
+			credentials[client.ObjectKeyFromObject(&b)] = true
+		}
+	}
+	return u.haveShoots(ctx, secret, credentials)
+}
+
+// haveShoots says whether a Shoot uses one of the bindings.
+func (u *use) haveShoots(ctx context.Context, secretBindings, credentialsBindings map[types.NamespacedName]bool) (bool, error) {
+	namespaces := map[string]bool{}
+	for _, bindings := range []map[types.NamespacedName]bool{secretBindings, credentialsBindings} {
+		for name := range bindings {
+			namespaces[name.Namespace] = true
+		}
+	}
+	for namespace := range namespaces {
+		shoots := &corev1beta1.ShootList{}
+		if err := u.reader.List(ctx, shoots, client.InNamespace(namespace)); err != nil {
+			return false, fmt.Errorf("listing Shoots in the namespace %q: %w", namespace, err)
+		}
+		for _, shoot := range shoots.Items {
+			name := func(name *string) types.NamespacedName {
+				return types.NamespacedName{Namespace: namespace, Name: ptr.Deref(name, "")}
+			}
+			if secretBindings[name(shoot.Spec.SecretBindingName)] || credentialsBindings[name(shoot.Spec.CredentialsBindingName)] {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,108 @@
+package seedbackupbucketscheck
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedstatus"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "seed-backupbuckets-check"
+
+// DefaultSyncPeriod is how often it looks, beside whenever a bucket changes; Gardener's.
+const DefaultSyncPeriod = 30 * time.Second
+
+// Reconciler looks at the BackupBuckets of Seeds.
+type Reconciler struct {
+	Client client.Client
+	Clock  clock.WithTicker
+	// SyncPeriod is DefaultSyncPeriod by default.
+	SyncPeriod time.Duration
+	// Threshold is how long the condition is Progressing before it is False or Unknown.
+	Threshold time.Duration
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		WithOptions(controller.Options{NewQueue: seedstatus.Queue(r.Clock)}).
+		Watches(&corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(seedOf), builder.WithPredicates(kit.CreationsAndUpdates(changed))).
+		Complete(r)
+}
+
+func seedOf(_ context.Context, obj client.Object) []reconcile.Request {
+	bucket, ok := obj.(*corev1beta1.BackupBucket)
+	if !ok || bucket.Spec.SeedName == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: *bucket.Spec.SeedName}}}
+}
+
+func changed(before, after *corev1beta1.BackupBucket) bool {
+	b, a := before.Status.LastError, after.Status.LastError
+	return (b == nil) != (a == nil) || a != nil && a.Description != b.Description
+}
+
+// Reconcile looks at the BackupBuckets of one Seed.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	seed := &corev1beta1.Seed{}
+	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	buckets := &corev1beta1.BackupBucketList{}
+	if err := r.Client.List(ctx, buckets, client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing the BackupBuckets of the Seed %q: %w", seed.Name, err)
+	}
+	of := slices.DeleteFunc(slices.Clone(buckets.Items), func(b corev1beta1.BackupBucket) bool {
+		return ptr.Deref(b.Spec.SeedName, "") != seed.Name
+	})
+	err := seedstatus.Write(ctx, r.Client, r.Clock, seed, verdict(of), r.Threshold)
+	return reconcile.Result{RequeueAfter: cmp.Or(r.SyncPeriod, DefaultSyncPeriod)}, err
+}
+
+// verdict is what the condition of a Seed with these buckets says. The reasons are Gardener's.
+func verdict(buckets []corev1beta1.BackupBucket) corev1beta1.Condition {
+	condition := corev1beta1.Condition{
+		Type: corev1beta1.SeedBackupBucketsReady, Status: corev1beta1.ConditionTrue,
+		Reason: "BackupBucketsAvailable", Message: "The backup buckets are available.",
+	}
+	var bad []string
+	for _, bucket := range buckets {
+		if bucket.Status.LastError != nil {
+			bad = append(bad, bucket.Name+": "+bucket.Status.LastError.Description)
+		}
+	}
+	switch {
+	case len(bad) > 0:
+		slices.Sort(bad)
+		condition.Status, condition.Reason = corev1beta1.ConditionFalse, "BackupBucketsError"
+		condition.Message = "Some backup buckets have errors: " + strings.Join(bad, "; ")
+	case len(buckets) == 0:
+		condition.Status, condition.Reason = corev1beta1.ConditionUnknown, "BackupBucketsGone"
+		condition.Message = "There are no backup buckets any more."
+	}
+	return condition
+}

@@ -1,0 +1,145 @@
+package seedextensionscheck
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedstatus"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "seed-extensions-check"
+
+// DefaultSyncPeriod is how often it looks, beside whenever an installation changes; Gardener's.
+const DefaultSyncPeriod = 30 * time.Second
+
+// checks are what an installation has to be, the worst first.
+var checks = []struct {
+	condition corev1beta1.ConditionType
+	good      corev1beta1.ConditionStatus
+	// reason is Gardener's for a Seed with an installation that is not so, are what such installations are.
+	reason, are string
+}{
+	{corev1beta1.ControllerInstallationValid, corev1beta1.ConditionTrue, "NotAllExtensionsValid", "not valid"},
+	{corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionTrue, "NotAllExtensionsInstalled", "not installed"},
+	{corev1beta1.ControllerInstallationHealthy, corev1beta1.ConditionTrue, "NotAllExtensionsHealthy", "not healthy"},
+	{corev1beta1.ControllerInstallationProgressing, corev1beta1.ConditionFalse, "SomeExtensionsProgressing", "progressing"},
+}
+
+// Reconciler looks at the installations in Seeds.
+type Reconciler struct {
+	Client client.Client
+	Clock  clock.WithTicker
+	// SyncPeriod is DefaultSyncPeriod by default.
+	SyncPeriod time.Duration
+	// Threshold is how long the condition is Progressing before it is False.
+	Threshold time.Duration
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		WithOptions(controller.Options{NewQueue: seedstatus.Queue(r.Clock)}).
+		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(seedOf), builder.WithPredicates(kit.CreationsAndUpdates(changed))).
+		Complete(r)
+}
+
+func seedOf(_ context.Context, obj client.Object) []reconcile.Request {
+	installation, ok := obj.(*corev1beta1.ControllerInstallation)
+	if !ok || installation.Spec.SeedRef == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: installation.Spec.SeedRef.Name}}}
+}
+
+// changed says whether a condition that is checked says something else than before.
+func changed(before, after *corev1beta1.ControllerInstallation) bool {
+	for _, check := range checks {
+		b, a := kit.Condition(before.Status.Conditions, check.condition), kit.Condition(after.Status.Conditions, check.condition)
+		if (b == nil) != (a == nil) || a != nil && (a.Status != b.Status || a.Reason != b.Reason || a.Message != b.Message) {
+			return true
+		}
+	}
+	return false
+}
+
+// Reconcile looks at the installations in one Seed.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	seed := &corev1beta1.Seed{}
+	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	installations := &corev1beta1.ControllerInstallationList{}
+	if err := r.Client.List(ctx, installations, client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing what is installed in the Seed %q: %w", seed.Name, err)
+	}
+	in := slices.DeleteFunc(slices.Clone(installations.Items), func(i corev1beta1.ControllerInstallation) bool {
+		return i.Spec.SeedRef == nil || i.Spec.SeedRef.Name != seed.Name
+	})
+	err := seedstatus.Write(ctx, r.Client, r.Clock, seed, verdict(in), r.Threshold)
+	return reconcile.Result{RequeueAfter: cmp.Or(r.SyncPeriod, DefaultSyncPeriod)}, err
+}
+
+// verdict is what the condition of a Seed with these installations says.
+func verdict(installations []corev1beta1.ControllerInstallation) corev1beta1.Condition {
+	bad := map[corev1beta1.ConditionType][]string{}
+	for _, installation := range installations {
+		for kind, message := range problems(installation.Status.Conditions) {
+			bad[kind] = append(bad[kind], installation.Name+": "+message)
+		}
+	}
+	for _, check := range checks {
+		if all := bad[check.condition]; len(all) > 0 {
+			slices.Sort(all)
+			return corev1beta1.Condition{
+				Type: corev1beta1.SeedExtensionsReady, Status: corev1beta1.ConditionFalse, Reason: check.reason,
+				Message: fmt.Sprintf("Some extensions are %s: %s", check.are, strings.Join(all, "; ")),
+			}
+		}
+	}
+	return corev1beta1.Condition{
+		Type: corev1beta1.SeedExtensionsReady, Status: corev1beta1.ConditionTrue, Reason: "AllExtensionsReady",
+		Message: "All extensions that are installed in the seed are ready and healthy.",
+	}
+}
+
+// problems are the messages of the conditions that are not as they should be. What is not known is not healthy.
+func problems(conditions []corev1beta1.Condition) map[corev1beta1.ConditionType]string {
+	if len(conditions) == 0 {
+		return map[corev1beta1.ConditionType]string{corev1beta1.ControllerInstallationInstalled: "not yet installed"}
+	}
+	found, missing := map[corev1beta1.ConditionType]string{}, false
+	for _, check := range checks {
+		condition := kit.Condition(conditions, check.condition)
+		if condition == nil {
+			missing = true
+		} else if condition.Status != check.good {
+			found[check.condition] = condition.Message
+		}
+	}
+	if _, known := found[corev1beta1.ControllerInstallationHealthy]; missing && !known {
+		found[corev1beta1.ControllerInstallationHealthy] = "some conditions are not there yet"
+	}
+	return found
+}

@@ -1,0 +1,123 @@
+package shootconditions
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "shoot-conditions"
+
+// ownConditions are the conditions of Shoots themselves; all others come from Seeds.
+var ownConditions = []corev1beta1.ConditionType{
+	corev1beta1.ShootAPIServerAvailable, corev1beta1.ShootControlPlaneHealthy, corev1beta1.ShootObservabilityComponentsHealthy,
+	corev1beta1.ShootEveryNodeReady, corev1beta1.ShootSystemComponentsHealthy,
+}
+
+// Reconciler copies conditions.
+type Reconciler struct {
+	Client client.Client
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		For(&corev1beta1.Shoot{}, builder.WithPredicates(kit.Creations())).
+		Watches(&corev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(r.shootOf), builder.WithPredicates(conditionsChanged())).
+		Complete(r)
+}
+
+// conditionsChanged lets Seeds through that come, go, or have other conditions than before.
+func conditionsChanged() predicate.Predicate {
+	changed := kit.CreationsAndUpdates(func(before, after *corev1beta1.Seed) bool {
+		return !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
+	})
+	changed.DeleteFunc = func(event.DeleteEvent) bool { return true }
+	return changed
+}
+
+// shootOf is the Shoot that a Seed runs in, if a ManagedSeed says so.
+func (r *Reconciler) shootOf(ctx context.Context, seed client.Object) []reconcile.Request {
+	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
+	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: constants.GardenNamespace, Name: seed.GetName()}, managedSeed); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			logf.FromContext(ctx).Error(err, "Reading the ManagedSeed of a Seed", "seed", seed.GetName())
+		}
+		return nil
+	}
+	if managedSeed.Spec.Shoot == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: managedSeed.Namespace, Name: managedSeed.Spec.Shoot.Name}}}
+}
+
+// Reconcile gives a Shoot the conditions of its Seed, or takes them away if it is none.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	conditions := slices.DeleteFunc(slices.Clone(shoot.Status.Conditions), func(c corev1beta1.Condition) bool {
+		return !slices.Contains(ownConditions, c.Type)
+	})
+	ofSeed, err := r.seedConditions(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	for _, condition := range ofSeed {
+		if own := kit.Condition(conditions, condition.Type); own != nil {
+			*own = condition
+		} else {
+			conditions = append(conditions, condition)
+		}
+	}
+	if equality.Semantic.DeepEqual(conditions, shoot.Status.Conditions) {
+		return reconcile.Result{}, nil
+	}
+	before := shoot.DeepCopy()
+	shoot.Status.Conditions = conditions
+	// The gardenlet writes conditions, too: with the lock, none of the two undoes what the other one did.
+	if err := r.Client.Status().Patch(ctx, shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return reconcile.Result{}, fmt.Errorf("writing the conditions of the Seed to the Shoot %s: %w", request, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// seedConditions are the conditions of the Seed that runs in a Shoot.
+func (r *Reconciler) seedConditions(ctx context.Context, shoot types.NamespacedName) ([]corev1beta1.Condition, error) {
+	managedSeeds := &seedmanagementv1alpha1.ManagedSeedList{}
+	if err := r.Client.List(ctx, managedSeeds, client.InNamespace(shoot.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the ManagedSeeds that may be in the Shoot %s: %w", shoot, err)
+	}
+	for _, managedSeed := range managedSeeds.Items {
+		if managedSeed.Spec.Shoot == nil || managedSeed.Spec.Shoot.Name != shoot.Name {
+			continue
+		}
+		seed := &corev1beta1.Seed{}
+		if err := r.Client.Get(ctx, types.NamespacedName{Name: managedSeed.Name}, seed); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading the Seed of the ManagedSeed %s: %w", managedSeed.Name, err)
+		}
+		return seed.Status.Conditions, nil
+	}
+	return nil, nil
+}

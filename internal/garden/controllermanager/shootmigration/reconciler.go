@@ -1,0 +1,142 @@
+package shootmigration
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "shoot-migration"
+
+// DefaultSyncPeriod is how often the destination of a Shoot is looked at; Gardener's.
+const DefaultSyncPeriod = 5 * time.Second
+
+// Reconciler says whether Shoots can move.
+type Reconciler struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+	// SyncPeriod is DefaultSyncPeriod by default.
+	SyncPeriod time.Duration
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		For(&corev1beta1.Shoot{}, builder.WithPredicates(moves())).
+		Complete(r)
+}
+
+// moves lets Shoots through that get another Seed, or have a constraint that may be outdated.
+func moves() predicate.Predicate {
+	outdated := func(shoot *corev1beta1.Shoot) bool {
+		operation := shoot.Status.LastOperation
+		migrating := operation != nil && operation.Type == corev1beta1.LastOperationTypeMigrate
+		return !migrating && kit.Condition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration) != nil
+	}
+	predicates := kit.Updates(func(before, after *corev1beta1.Shoot) bool {
+		return !ptr.Equal(before.Spec.SeedName, after.Spec.SeedName) || outdated(after)
+	})
+	predicates.CreateFunc = func(e event.CreateEvent) bool {
+		shoot, ok := e.Object.(*corev1beta1.Shoot)
+		return ok && (isToMove(shoot) || outdated(shoot))
+	}
+	return predicates
+}
+
+func isToMove(shoot *corev1beta1.Shoot) bool {
+	return shoot.Spec.SeedName != nil && shoot.Status.SeedName != nil && *shoot.Spec.SeedName != *shoot.Status.SeedName
+}
+
+// Reconcile says on a Shoot whether it can move, as long as it is to.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !isToMove(shoot) {
+		return reconcile.Result{}, r.forget(ctx, shoot)
+	}
+	constraint, err := r.constraint(ctx, shoot)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("looking whether the Shoot %s can move: %w", request, err)
+	}
+	constraints, changed := kit.SetCondition(shoot.Status.Constraints, constraint, r.Clock)
+	if changed {
+		if err := r.setConstraints(ctx, shoot, constraints); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{RequeueAfter: cmp.Or(r.SyncPeriod, DefaultSyncPeriod)}, nil
+}
+
+// constraint is what is to be said of the Shoot. The source is looked at for its version only.
+func (r *Reconciler) constraint(ctx context.Context, shoot *corev1beta1.Shoot) (corev1beta1.Condition, error) {
+	source, destination := &corev1beta1.Seed{}, &corev1beta1.Seed{}
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: *shoot.Status.SeedName}, source); err != nil {
+		return corev1beta1.Condition{}, fmt.Errorf("reading the Seed %s, where it is: %w", *shoot.Status.SeedName, err)
+	}
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: *shoot.Spec.SeedName}, destination); err != nil {
+		return corev1beta1.Condition{}, fmt.Errorf("reading the Seed %s, where it is to move: %w", *shoot.Spec.SeedName, err)
+	}
+	c := corev1beta1.Condition{Type: corev1beta1.ShootReadyForMigration, Status: corev1beta1.ConditionFalse}
+	if destination.DeletionTimestamp != nil {
+		c.Reason, c.Message = "DestinationSeedInDeletion", fmt.Sprintf("The Seed %s is being deleted", destination.Name)
+	} else if err := ready(destination, source); err != nil {
+		c.Reason, c.Message = "DestinationSeedUnready", fmt.Sprintf("The Seed %s is not ready: %s", destination.Name, err)
+	} else {
+		c.Status, c.Reason, c.Message = corev1beta1.ConditionTrue, "DestinationSeedReady", fmt.Sprintf("The Seed %s is ready for the Shoot", destination.Name)
+	}
+	return c, nil
+}
+
+// ready is an error unless the destination can take over control planes from the source.
+func ready(destination, source *corev1beta1.Seed) error {
+	to, from := destination.Status.Gardener, source.Status.Gardener
+	switch {
+	case to == nil || from == nil:
+		return fmt.Errorf("it, or the Seed %s, does not tell yet which version of Gardener it has", source.Name)
+	case to.Version != from.Version:
+		return fmt.Errorf("it has version %s of Gardener, the Seed %s has %s", to.Version, source.Name, from.Version)
+	case destination.Status.ObservedGeneration < destination.Generation:
+		return fmt.Errorf("its gardenlet has seen generation %d of %d", destination.Status.ObservedGeneration, destination.Generation)
+	}
+	return kit.SeedConditionsTrue(destination)
+}
+
+func (r *Reconciler) forget(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	if kit.Condition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration) == nil {
+		return nil
+	}
+	return r.setConstraints(ctx, shoot, kit.WithoutCondition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration))
+}
+
+// setConstraints wants that nobody else has written in between: gardenlets write constraints, too.
+func (r *Reconciler) setConstraints(ctx context.Context, shoot *corev1beta1.Shoot, constraints []corev1beta1.Condition) error {
+	before := shoot.DeepCopy()
+	shoot.Status.Constraints = constraints
+	if err := r.Client.Status().Patch(ctx, shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the constraints of the Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
+	}
+	return nil
+}

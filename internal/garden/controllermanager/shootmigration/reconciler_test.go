@@ -1,0 +1,106 @@
+package shootmigration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
+)
+
+func seed(name string, changes ...func(*corev1beta1.Seed)) *corev1beta1.Seed {
+	s := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"test"}}, Status: corev1beta1.SeedStatus{
+		Gardener: &corev1beta1.Gardener{ID: name, Version: "v1"},
+		Conditions: []corev1beta1.Condition{
+			{Type: corev1beta1.GardenletReady, Status: corev1beta1.ConditionTrue}, {Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue},
+		},
+	}}
+	for _, change := range changes {
+		change(s)
+	}
+	return s
+}
+
+func shoot(spec, status string, constraints ...corev1beta1.Condition) *corev1beta1.Shoot {
+	s := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x"}, Spec: corev1beta1.ShootSpec{SeedName: &spec}}
+	s.Status.Constraints = append(constraints, corev1beta1.Condition{Type: "Other", Status: "True"})
+	if status != "" {
+		s.Status.SeedName = &status
+	}
+	return s
+}
+
+var constraint = corev1beta1.Condition{Type: corev1beta1.ShootReadyForMigration, Status: corev1beta1.ConditionTrue}
+
+func TestConstraint(t *testing.T) {
+	for name, test := range map[string]struct {
+		shoot       *corev1beta1.Shoot
+		destination *corev1beta1.Seed
+		want        string // status, reason and a part of the message; "" if there is to be no constraint.
+	}{
+		"not scheduled yet":    {shoot("to", ""), seed("to"), ""},
+		"stays":                {shoot("from", "from"), seed("to"), ""},
+		"stays again":          {shoot("from", "from", constraint), seed("to"), ""},
+		"ready":                {shoot("to", "from"), seed("to"), "True DestinationSeedReady ready"},
+		"no longer ready":      {shoot("to", "from", constraint), seed("to", func(s *corev1beta1.Seed) { s.Status.Conditions[0].Status = "Unknown" }), "False DestinationSeedUnready GardenletReady is Unknown"},
+		"condition is missing": {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.Status.Conditions = s.Status.Conditions[:1] }), "False DestinationSeedUnready SeedSystemComponentsHealthy is missing"},
+		"another version":      {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.Status.Gardener.Version = "v2" }), "False DestinationSeedUnready version v2"},
+		"no version":           {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.Status.Gardener = nil }), "False DestinationSeedUnready does not tell"},
+		"not seen yet":         {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.Generation = 2 }), "False DestinationSeedUnready generation 0 of 2"},
+		"in deletion":          {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.DeletionTimestamp = &metav1.Time{Time: kittest.Start} }), "False DestinationSeedInDeletion deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := kittest.New(t, test.shoot, seed("from"), test.destination)
+			r := &Reconciler{Client: g, Clock: g.Clock}
+			result := g.MustReconcile(r, test.shoot)
+			got := kit.Condition(test.shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
+			if kit.Condition(test.shoot.Status.Constraints, "Other") == nil || (got == nil) != (test.want == "") || (result.RequeueAfter == 5*time.Second) != (test.want != "") {
+				t.Fatalf("%+v, again after %s", test.shoot.Status.Constraints, result.RequeueAfter)
+			}
+			if got == nil {
+				return
+			}
+			want := strings.SplitN(test.want, " ", 3)
+			if string(got.Status) != want[0] || got.Reason != want[1] || !strings.Contains(got.Message, want[2]) || !got.LastTransitionTime.Time.Equal(kittest.Start) {
+				t.Errorf("%+v", got)
+			}
+			version := test.shoot.ResourceVersion
+			if g.MustReconcile(r, test.shoot); test.shoot.ResourceVersion != version {
+				t.Error("written again")
+			}
+		})
+	}
+	g := kittest.New(t, shoot("to", "from"), seed("from"))
+	if _, err := g.Reconcile(&Reconciler{Client: g, Clock: g.Clock}, shoot("", "")); err == nil || !strings.Contains(err.Error(), "Seed to") {
+		t.Errorf("no such seed: %v", err)
+	}
+}
+
+func TestMoves(t *testing.T) {
+	migrating := shoot("to", "from", constraint)
+	migrating.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeMigrate}
+	for name, test := range map[string]struct {
+		before, after    *corev1beta1.Shoot
+		updated, created bool
+	}{
+		"nothing":        {shoot("from", "from"), shoot("from", "from"), false, false},
+		"another seed":   {shoot("from", "from"), shoot("to", "from"), true, true},
+		"waits":          {shoot("to", "from"), shoot("to", "from"), false, true},
+		"has constraint": {shoot("from", "from"), shoot("from", "from", constraint), true, true},
+		"migrating":      {migrating, migrating, false, true},
+		"scheduled":      {&corev1beta1.Shoot{}, &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{SeedName: ptr.To("to")}}, true, false},
+	} {
+		if got := moves().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.updated {
+			t.Errorf("%s: updated %v", name, got)
+		}
+		if got := moves().Create(event.CreateEvent{Object: test.after}); got != test.created {
+			t.Errorf("%s: created %v", name, got)
+		}
+	}
+}

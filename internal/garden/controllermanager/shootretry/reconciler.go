@@ -1,0 +1,92 @@
+package shootretry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "shoot-retry"
+
+// Gardener's times.
+const (
+	DefaultRetryPeriod       = 10 * time.Minute
+	DefaultRetryJitterPeriod = 5 * time.Minute
+)
+
+// Reconciler tries failed Shoots again.
+type Reconciler struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+	// RetryPeriod is how long after its failure a Shoot is tried again, and RetryJitterPeriod how much longer at most.
+	// 0 means Gardener's times.
+	RetryPeriod, RetryJitterPeriod time.Duration
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		For(&corev1beta1.Shoot{}, builder.WithPredicates(fails())).
+		Complete(r)
+}
+
+// fails lets through Shoots that have just failed in a way that is tried again.
+func fails() predicate.Predicate {
+	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
+		return isToBeRetried(after) && !isFailed(before)
+	})
+}
+
+func isFailed(shoot *corev1beta1.Shoot) bool {
+	operation := shoot.Status.LastOperation
+	return operation != nil && operation.State == corev1beta1.LastOperationStateFailed && shoot.Generation == shoot.Status.ObservedGeneration
+}
+
+func isToBeRetried(shoot *corev1beta1.Shoot) bool {
+	return isFailed(shoot) && slices.ContainsFunc(shoot.Status.LastErrors, func(e corev1beta1.LastError) bool {
+		return slices.Contains(e.Codes, corev1beta1.ErrorInfraRateLimitsExceeded)
+	})
+}
+
+// Reconcile tries a Shoot again if its time has come.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !isToBeRetried(shoot) {
+		return reconcile.Result{}, nil
+	}
+	at := shoot.Status.LastOperation.LastUpdateTime.Add(cmp.Or(r.RetryPeriod, DefaultRetryPeriod))
+	if left := at.Sub(r.Clock.Now()); left >= 0 {
+		return reconcile.Result{RequeueAfter: left + 1 + rand.N(cmp.Or(r.RetryJitterPeriod, DefaultRetryJitterPeriod))}, nil
+	}
+	logf.FromContext(ctx).Info("Trying a Shoot again that failed because of rate limits")
+	err := kit.Annotate(ctx, r.Client, shoot, map[string]string{constants.GardenerOperation: constants.ShootOperationRetry})
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("asking for the Shoot %s to be tried again: %w", request, err)
+	}
+	return reconcile.Result{}, nil
+}

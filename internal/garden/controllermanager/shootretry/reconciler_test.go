@@ -1,0 +1,55 @@
+package shootretry
+
+import (
+	"testing"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
+)
+
+func shoot(state corev1beta1.LastOperationState, ago time.Duration, codes ...corev1beta1.ErrorCode) *corev1beta1.Shoot {
+	return &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x"}, Status: corev1beta1.ShootStatus{
+		LastOperation: &corev1beta1.LastOperation{State: state, LastUpdateTime: metav1.NewTime(kittest.Start.Add(-ago))},
+		LastErrors:    []corev1beta1.LastError{{Codes: []corev1beta1.ErrorCode{"OTHER"}}, {Codes: codes}},
+	}}
+}
+
+func TestRetries(t *testing.T) {
+	outdated := shoot("Failed", time.Hour, corev1beta1.ErrorInfraRateLimitsExceeded)
+	outdated.Generation = 2
+	for name, test := range map[string]struct {
+		shoot   *corev1beta1.Shoot
+		retried bool
+		later   time.Duration
+	}{
+		"rate limits":                     {shoot("Failed", 11*time.Minute, corev1beta1.ErrorInfraRateLimitsExceeded), true, 0},
+		"rate limits just now":            {shoot("Failed", 4*time.Minute, corev1beta1.ErrorInfraRateLimitsExceeded), false, 6 * time.Minute},
+		"rate limits, at the very moment": {shoot("Failed", 10*time.Minute, corev1beta1.ErrorInfraRateLimitsExceeded), false, 1},
+		"not failed for good":             {shoot("Error", time.Hour, corev1beta1.ErrorInfraRateLimitsExceeded), false, 0},
+		"something else":                  {shoot("Failed", time.Hour, corev1beta1.ErrorInfraUnauthorized), false, 0},
+		"respecified since":               {outdated, false, 0},
+		"no operation":                    {&corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x"}}, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := kittest.New(t, test.shoot)
+			result := g.MustReconcile(&Reconciler{Client: g, Clock: g.Clock}, test.shoot)
+			if result.RequeueAfter < test.later || result.RequeueAfter > test.later+DefaultRetryJitterPeriod || (test.later == 0) != (result.RequeueAfter == 0) {
+				t.Errorf("again after %s", result.RequeueAfter)
+			}
+			if got := test.shoot.Annotations[constants.GardenerOperation] == "retry"; got != test.retried {
+				t.Errorf("annotations %v", test.shoot.Annotations)
+			}
+		})
+	}
+	limited := shoot("Failed", 0, corev1beta1.ErrorInfraRateLimitsExceeded)
+	for before, want := range map[*corev1beta1.Shoot]bool{shoot("Processing", 0): true, limited: false, {}: true} {
+		if got := fails().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: limited}); got != want {
+			t.Errorf("from %v: %v", before.Status.LastOperation, got)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package shootstatefinalizer
+
+import (
+	"context"
+	"fmt"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/finalizers"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+const (
+	// ControllerName is the name of the controller, which is Gardener's.
+	ControllerName = "shootstate-finalizer"
+	// Finalizer is what keeps a ShootState; Gardener's.
+	Finalizer = "core.gardener.cloud/shootstate"
+)
+
+// Reconciler keeps and releases ShootStates.
+type Reconciler struct {
+	Client client.Client
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	always := kit.CreationsAndUpdates(func(_, _ *corev1beta1.ShootState) bool { return true })
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		For(&corev1beta1.ShootState{}, builder.WithPredicates(always)).
+		Watches(&corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(moved())).
+		Complete(r)
+}
+
+// moved lets Shoots through whose ShootState may have to be kept from now on, or no longer.
+func moved() predicate.Predicate {
+	return kit.Updates(func(before, after *corev1beta1.Shoot) bool {
+		if before.Status.LastOperation == nil || after.Status.LastOperation == nil {
+			return false
+		}
+		keepsBefore, decidedBefore := keep(before.Status.LastOperation)
+		keeps, decided := keep(after.Status.LastOperation)
+		return decided && (!decidedBefore || keeps != keepsBefore || before.Status.LastOperation.Type != after.Status.LastOperation.Type)
+	})
+}
+
+// keep says whether the ShootState has to be kept during an operation. Not decided means: as it was.
+func keep(operation *corev1beta1.LastOperation) (keeps, decided bool) {
+	switch operation.Type {
+	case corev1beta1.LastOperationTypeMigrate:
+		return true, true
+	case corev1beta1.LastOperationTypeRestore:
+		return operation.State != corev1beta1.LastOperationStateSucceeded, true
+	case corev1beta1.LastOperationTypeReconcile:
+		return false, true
+	default:
+		return false, false
+	}
+}
+
+// Reconcile keeps a ShootState or releases it. It has the name of its Shoot.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	state := &corev1beta1.ShootState{}
+	if err := r.Client.Get(ctx, request.NamespacedName, state); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	shoot := &corev1beta1.Shoot{}
+	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the Shoot of the ShootState %s: %w", request, err)
+	}
+	if shoot.Status.LastOperation == nil {
+		return reconcile.Result{}, fmt.Errorf("the Shoot %s has a ShootState, but no last operation: it is tried again until it has one", request)
+	}
+	keeps, decided := keep(shoot.Status.LastOperation)
+	switch {
+	case decided && keeps && state.DeletionTimestamp == nil:
+		return reconcile.Result{}, finalizers.Add(ctx, r.Client, state, Finalizer)
+	case decided && !keeps:
+		return reconcile.Result{}, finalizers.Remove(ctx, r.Client, state, Finalizer)
+	}
+	return reconcile.Result{}, nil
+}

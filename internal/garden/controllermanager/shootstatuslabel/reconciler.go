@@ -1,0 +1,60 @@
+package shootstatuslabel
+
+import (
+	"context"
+	"fmt"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "shoot-statuslabel"
+
+// Reconciler labels Shoots.
+type Reconciler struct {
+	Client client.Client
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		For(&corev1beta1.Shoot{}, builder.WithPredicates(mislabelled())).
+		Complete(r)
+}
+
+// mislabelled lets through Shoots whose label is not what it should be.
+func mislabelled() predicate.Predicate {
+	return kit.CreationsAndUpdates(func(_, after *corev1beta1.Shoot) bool {
+		return after.Labels[constants.ShootStatus] != Status(after)
+	})
+}
+
+// Reconcile labels a Shoot.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	status := Status(shoot)
+	if shoot.Labels[constants.ShootStatus] == status {
+		return reconcile.Result{}, nil
+	}
+	before := shoot.DeepCopy()
+	metav1.SetMetaDataLabel(&shoot.ObjectMeta, constants.ShootStatus, status)
+	if err := r.Client.Patch(ctx, shoot, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("labelling the Shoot %s as %s: %w", request, status, err)
+	}
+	return reconcile.Result{}, nil
+}

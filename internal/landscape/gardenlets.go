@@ -1,0 +1,176 @@
+package landscape
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/garden"
+	"github.com/gardenlite/gardenlite/internal/seed"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet"
+	"github.com/gardenlite/gardenlite/internal/seed/resourcemanager"
+	"github.com/gardenlite/gardenlite/internal/version"
+)
+
+// What runs in each seed, by the names for --controllers. In the status the seed's name stands behind it.
+const (
+	gardenletName   = "gardenlet"
+	providerName    = "provider-local"
+	resourceManager = "resource-manager"
+)
+
+// bootstrapTokenLife is how long the token lives with which a gardenlet of this process gets its certificate.
+const bootstrapTokenLife = time.Hour
+
+// startGardenlets starts in each seed what runs there, and returns when every Seed is ready.
+func (l *Landscape) startGardenlets(ctx context.Context, seeds *seedClusters) error {
+	begin := l.cfg.Clock.Now()
+	for _, cluster := range seeds.running {
+		for _, start := range []func(*seed.Cluster) error{l.startResourceManager, l.startProvider, l.startGardenlet} {
+			if err := start(cluster); err != nil {
+				return err
+			}
+		}
+	}
+	if !garden.SelectsController(l.cfg.Controllers, gardenletName) {
+		return nil
+	}
+	var waiting sync.WaitGroup
+	errs := make(chan error, len(seeds.running))
+	for name := range seeds.running {
+		waiting.Go(func() {
+			if err := l.waitSeedReady(ctx, name); err != nil {
+				errs <- err
+				return
+			}
+			l.board.component(gardenletName+" "+name, StateReady, "")
+			l.step("seed "+name+" ready", l.cfg.Clock.Since(begin))
+		})
+	}
+	waiting.Wait()
+	close(errs)
+	return <-errs
+}
+
+// inSeed starts a component that works in a seed as a user of its own.
+func (l *Landscape) inSeed(component, user string, cluster *seed.Cluster, newComponent func(name string, config *rest.Config) (runner, error)) error {
+	if !garden.SelectsController(l.cfg.Controllers, component) {
+		return nil
+	}
+	config, err := cluster.Server().ClientConfig(component, user)
+	if err != nil {
+		return err
+	}
+	name := component + " " + cluster.Name()
+	l.countRefusals(name, config)
+	return l.supervise(name, func() (runner, error) { return newComponent(name, config) })
+}
+
+func (l *Landscape) startResourceManager(cluster *seed.Cluster) error {
+	return l.inSeed(resourceManager, resourcemanager.User, cluster, func(name string, config *rest.Config) (runner, error) {
+		return resourcemanager.New(resourcemanager.Config{
+			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(name), Lease: l.leaseIfShared(resourceManager),
+		})
+	})
+}
+
+func (l *Landscape) startProvider(cluster *seed.Cluster) error {
+	return l.inSeed(providerName, extensions.User, cluster, func(name string, config *rest.Config) (runner, error) {
+		return extensions.New(extensions.Config{
+			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(name), Lease: l.leaseIfShared(providerName),
+		})
+	})
+}
+
+// leaseIfShared is the Lease of a component in its seed, where other processes may run the same landscape.
+func (l *Landscape) leaseIfShared(component string) *client.ObjectKey {
+	if !l.shared() {
+		return nil
+	}
+	return &client.ObjectKey{Namespace: constants.GardenNamespace, Name: component}
+}
+
+func (l *Landscape) startGardenlet(cluster *seed.Cluster) error {
+	seedName := cluster.Name()
+	return l.inSeed(gardenletName, gardenlet.SeedUser, cluster, func(name string, config *rest.Config) (runner, error) {
+		server := l.garden.Server()
+		return gardenlet.New(gardenlet.Config{
+			SeedName: seedName, Template: seedTemplate(seedName), Seed: config,
+			Garden: &rest.Config{Host: server.URL(), TLSClientConfig: rest.TLSClientConfig{CAData: server.PKI().CAPEM()}},
+			Bootstrap: func(ctx context.Context) ([]byte, error) {
+				token, err := CreateToken(ctx, l.garden.AdminConfig(), seedName, bootstrapTokenLife, l.cfg.Clock)
+				if err != nil {
+					return nil, err
+				}
+				return token.Kubeconfig, nil
+			},
+			WrapGarden: func(config *rest.Config) { l.countRefusals(name, config) },
+			Version:    version.GardenerVersion, Clock: l.cfg.Clock, Log: klog.Background().WithName(name), LeaderElection: l.shared(),
+		})
+	})
+}
+
+// waitSeedReady returns when all conditions of a Seed are good that Gardener shows as its readiness.
+func (l *Landscape) waitSeedReady(ctx context.Context, name string) error {
+	client, err := dynamic.NewForConfig(l.garden.AdminConfig())
+	if err != nil {
+		return err
+	}
+	seeds := client.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds"))
+	missing := "it is not registered"
+	err = waitFor(ctx, "Seed "+name+" to be ready", func() bool {
+		obj, err := seeds.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		seed := &gardencorev1beta1.Seed{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, seed); err != nil {
+			return false
+		}
+		missing = notReady(seed)
+		return missing == ""
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, missing)
+	}
+	return nil
+}
+
+// readiness are the conditions that make a Seed ready.
+var readiness = []gardencorev1beta1.ConditionType{
+	gardencorev1beta1.GardenletReady, gardencorev1beta1.SeedSystemComponentsHealthy,
+	gardencorev1beta1.SeedBackupBucketsReady, gardencorev1beta1.SeedExtensionsReady,
+}
+
+// notReady says why a Seed is not ready, "" if it is.
+func notReady(seed *gardencorev1beta1.Seed) string {
+	var missing []string
+	for _, wanted := range readiness {
+		state := "has not been looked at"
+		for _, condition := range seed.Status.Conditions {
+			if condition.Type == wanted {
+				state = condition.Message
+				if condition.Status == gardencorev1beta1.ConditionStatus(corev1.ConditionTrue) {
+					state = ""
+				}
+			}
+		}
+		if state != "" {
+			missing = append(missing, string(wanted)+": "+state)
+		}
+	}
+	return strings.Join(missing, "; ")
+}

@@ -1,0 +1,90 @@
+package operation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Queue makes queues that wait and back off on this clock, for the option NewQueue of a controller.
+func Queue(clk clock.WithTicker) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: clk})
+	}
+}
+
+// Patch writes what mutate changes in an object beside its status, if it changes anything.
+func Patch[T client.Object](ctx context.Context, c client.Client, obj T, mutate func(T)) error {
+	before := obj.DeepCopyObject().(T)
+	mutate(obj)
+	if equality.Semantic.DeepEqual(before, obj) {
+		return nil
+	}
+	patch := client.MergeFrom(before)
+	if !slices.Equal(before.GetFinalizers(), obj.GetFinalizers()) {
+		patch = exclusively(before)
+	}
+	if err := c.Patch(ctx, obj, patch); err != nil {
+		return fmt.Errorf("writing %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
+
+// PatchStatus writes what mutate changes in an object's status, if it changes anything.
+func PatchStatus[T client.Object](ctx context.Context, c client.Client, obj T, mutate func(T)) error {
+	before := obj.DeepCopyObject().(T)
+	mutate(obj)
+	return WriteStatus(ctx, c, obj, before)
+}
+
+// WriteStatus writes what has changed in an object's status since before, if anything has.
+func WriteStatus(ctx context.Context, c client.Client, obj, before client.Object) error {
+	if equality.Semantic.DeepEqual(before, obj) {
+		return nil
+	}
+	if err := c.Status().Patch(ctx, obj, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("writing the status of %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
+
+// AddFinalizer puts a finalizer on an object.
+func AddFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
+	before := obj.DeepCopyObject().(client.Object)
+	if !controllerutil.AddFinalizer(obj, finalizer) {
+		return nil
+	}
+	if err := c.Patch(ctx, obj, exclusively(before)); err != nil {
+		return fmt.Errorf("adding the finalizer %s to %T %s: %w", finalizer, obj, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
+
+// RemoveFinalizers takes finalizers from an object. One that is gone is all right.
+func RemoveFinalizers(ctx context.Context, c client.Client, obj client.Object, finalizers ...string) error {
+	before := obj.DeepCopyObject().(client.Object)
+	removed := false
+	for _, finalizer := range finalizers {
+		removed = controllerutil.RemoveFinalizer(obj, finalizer) || removed
+	}
+	if !removed {
+		return nil
+	}
+	if err := c.Patch(ctx, obj, exclusively(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizers %v from %T %s: %w", finalizers, obj, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
+
+// exclusively wants that nobody else has written in between: a patch of a list replaces all of it.
+func exclusively(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}

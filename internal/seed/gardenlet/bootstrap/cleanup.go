@@ -1,0 +1,107 @@
+package bootstrap
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
+	bootstraptokenutil "k8s.io/cluster-bootstrap/token/util"
+
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+)
+
+// Who a gardenlet bootstraps as, and what Gardener calls it.
+const (
+	accountPrefix          = "system:serviceaccount:"
+	bootstrapAccountPrefix = "gardenlet-bootstrap-"
+	bootstrapBindingPrefix = "gardener.cloud:system:seed-bootstrapper:"
+	someoneElse            = "somebody else"
+)
+
+// userOf is who the garden takes a bootstrap kubeconfig's client for: a bootstrap token, a ServiceAccount, or somebody else.
+func userOf(config *rest.Config) string {
+	token := config.BearerToken
+	if config.BearerTokenFile != "" {
+		if data, err := os.ReadFile(config.BearerTokenFile); err == nil {
+			token = strings.TrimSpace(string(data))
+		}
+	}
+	if parts := bootstraptokenutil.BootstrapTokenRegexp.FindStringSubmatch(token); parts != nil {
+		return bootstraptokenapi.BootstrapUserPrefix + parts[1]
+	}
+	var claims struct {
+		Subject string `json:"sub"`
+	}
+	if parts := strings.Split(token, "."); len(parts) == 3 {
+		if payload, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil &&
+			json.Unmarshal(payload, &claims) == nil && strings.HasPrefix(claims.Subject, accountPrefix) {
+			return claims.Subject
+		}
+	}
+	return someoneElse
+}
+
+// cleanUp deletes what bootstrapped the identity, in the garden and then in the seed.
+func (i *Identity) cleanUp(ctx context.Context) {
+	i.retry(ctx, "Deleting what bootstrapped the gardenlet failed", func() error {
+		s, err := readStore(ctx, i.cfg.SeedClient)
+		if err != nil {
+			return err
+		}
+		user := s.secret.Annotations[bootstrappedBy]
+		if user == "" {
+			return nil
+		}
+		if err := i.deleteUser(ctx, user); err != nil {
+			return err
+		}
+		if err := deleteBootstrap(ctx, i.cfg.SeedClient, user); err != nil {
+			return err
+		}
+		return s.setCleaned(ctx)
+	})
+}
+
+// deleteUser deletes a bootstrap token, or a ServiceAccount with its binding, by the gardenlet's identity. Of those, the
+// SeedAuthorizer lets it delete its own, which it knows by name. A token of any other ID is left to expire.
+func (i *Identity) deleteUser(ctx context.Context, user string) error {
+	client, err := i.client()
+	if err != nil {
+		return err
+	}
+	id := bootstrapping.TokenID(constants.GardenNamespace, i.cfg.SeedName)
+	account := bootstrapAccountPrefix + i.cfg.SeedName
+	background := metav1.DeleteOptions{}
+	switch user {
+	case bootstraptokenapi.BootstrapUserPrefix + string(id[:]):
+		name := bootstraptokenapi.BootstrapTokenSecretPrefix + string(id[:])
+		return i.deleted("Secret "+metav1.NamespaceSystem+"/"+name, client.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, name, background))
+	case accountPrefix + constants.GardenNamespace + ":" + account:
+		name := bootstrapBindingPrefix + constants.GardenNamespace + ":" + account
+		if err := i.deleted("ClusterRoleBinding "+name, client.RbacV1().ClusterRoleBindings().Delete(ctx, name, background)); err != nil {
+			return err
+		}
+		return i.deleted("ServiceAccount "+constants.GardenNamespace+"/"+account, client.CoreV1().ServiceAccounts(constants.GardenNamespace).Delete(ctx, account, background))
+	}
+	i.cfg.Log.Info("What bootstrapped the gardenlet is not for it to delete: a token goes when it expires", "user", user)
+	return nil
+}
+
+func (i *Identity) deleted(what string, err error) error {
+	switch {
+	case err == nil:
+		i.cfg.Log.Info("Deleted what bootstrapped the gardenlet", "object", what)
+		return nil
+	case apierrors.IsNotFound(err):
+		return nil
+	}
+	return fmt.Errorf("deleting what bootstrapped the gardenlet, %s in the garden: %w", what, err)
+}

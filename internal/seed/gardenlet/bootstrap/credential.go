@@ -1,0 +1,108 @@
+package bootstrap
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// credential is a certificate with its key, and the garden that it is for.
+type credential struct {
+	garden          *rest.Config // address and authority alone
+	certPEM, keyPEM []byte
+	leaf            *x509.Certificate
+}
+
+// newCredential checks that a certificate and a key are a pair and the seed's. It does not look at the time.
+func newCredential(garden *rest.Config, certPEM, keyPEM []byte, seedName string) (*credential, error) {
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("certificate and key do not go together: %w", err)
+	}
+	user := constants.SeedUserNamePrefix + seedName
+	if subject := pair.Leaf.Subject; subject.CommonName != user || !slices.Contains(subject.Organization, constants.SeedsGroup) {
+		return nil, fmt.Errorf("the certificate is that of %q, not of %s", subject.CommonName, user)
+	}
+	return &credential{endpointOf(garden), certPEM, keyPEM, pair.Leaf}, nil
+}
+
+func (c *credential) validAt(now time.Time) bool {
+	return !now.Before(c.leaf.NotBefore) && now.Before(c.leaf.NotAfter)
+}
+
+// config has the credential in it, as a client needs it that knows nothing of rotation.
+func (c *credential) config() *rest.Config {
+	config := rest.CopyConfig(c.garden)
+	config.CertData, config.KeyData = c.certPEM, c.keyPEM
+	return config
+}
+
+func (c *credential) kubeconfig() ([]byte, error) {
+	const garden, gardenlet = "garden", "gardenlet"
+	return clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{garden: {
+			Server: c.garden.Host, CertificateAuthorityData: c.garden.CAData,
+			InsecureSkipTLSVerify: c.garden.Insecure, TLSServerName: c.garden.ServerName,
+		}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{gardenlet: {ClientCertificateData: c.certPEM, ClientKeyData: c.keyPEM}},
+		Contexts:       map[string]*clientcmdapi.Context{gardenlet: {Cluster: garden, AuthInfo: gardenlet}},
+		CurrentContext: gardenlet,
+	})
+}
+
+// parseCredential reads a kubeconfig that is stored.
+func parseCredential(kubeconfig []byte, seedName string) (*credential, error) {
+	config, err := parseKubeconfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if len(config.CertData) == 0 || len(config.KeyData) == 0 {
+		return nil, errors.New("it has no client certificate with its key in it")
+	}
+	return newCredential(config, config.CertData, config.KeyData, seedName)
+}
+
+// parseBootstrap reads a kubeconfig to bootstrap with.
+func parseBootstrap(kubeconfig []byte) (*rest.Config, error) {
+	config, err := parseKubeconfig(kubeconfig)
+	switch {
+	case err != nil:
+		return nil, err
+	case config.ExecProvider != nil || config.AuthProvider != nil:
+		return nil, errors.New("it starts a program to authenticate: it must have a token or a client certificate in it")
+	case config.BearerToken == "" && config.BearerTokenFile == "" && len(config.CertData) == 0:
+		return nil, errors.New("it has neither a token nor a client certificate in it")
+	}
+	return config, nil
+}
+
+// parseKubeconfig does not say what it cannot read in a kubeconfig: it may be the token.
+func parseKubeconfig(kubeconfig []byte) (*rest.Config, error) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil || config.Host == "" {
+		return nil, errors.New("it cannot be read as a kubeconfig")
+	}
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, errors.New("it names files of certificates or keys that cannot be read")
+	}
+	return config, nil
+}
+
+// endpointOf is where a configuration leads to, without anybody's credentials.
+func endpointOf(config *rest.Config) *rest.Config {
+	endpoint := rest.AnonymousClientConfig(config)
+	endpoint.CAFile = ""
+	if !strings.Contains(endpoint.Host, "://") {
+		endpoint.Host = "https://" + endpoint.Host
+	}
+	return endpoint
+}

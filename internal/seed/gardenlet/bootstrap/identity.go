@@ -1,0 +1,245 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// conflicts is how often another gardenlet of the seed may be faster before it is an error.
+const conflicts = 5
+
+// Identity is who a gardenlet is in the garden. It may be used by many at once.
+type Identity struct {
+	cfg       Config
+	transport *transport
+	// bootstrapped wakes who deletes what is left of that.
+	bootstrapped chan struct{}
+
+	mu        sync.Mutex
+	current   *credential
+	rotateAt  time.Time
+	observers []func(expiration time.Time, err error)
+}
+
+// Obtain returns the identity that is in the seed, or gets one by TLS bootstrapping. It waits for the garden, as long as
+// Durations.Approval and the context let it. The certificate lives on only while Run runs; Close ends the connections.
+func Obtain(ctx context.Context, cfg Config) (*Identity, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, fmt.Errorf("getting the gardenlet's identity: %w", err)
+	}
+	if cfg.Garden != nil {
+		cfg.Garden = rest.CopyConfig(cfg.Garden)
+		if err := rest.LoadTLSFiles(cfg.Garden); err != nil {
+			return nil, fmt.Errorf("reading the garden's authority: %w", err)
+		}
+	}
+	i := &Identity{cfg: cfg, transport: newTransport(), bootstrapped: make(chan struct{}, 1)}
+	for attempt := 1; ; attempt++ {
+		err := i.obtain(ctx, true)
+		if err == nil {
+			return i, nil
+		}
+		if !isConflict(err) || attempt == conflicts {
+			// Another gardenlet of the seed may have been faster, and the token gone with that.
+			if ctx.Err() == nil && i.obtain(ctx, false) == nil {
+				return i, nil
+			}
+			return nil, err
+		}
+	}
+}
+
+// obtain uses the credential that is stored, or gets one if mayBootstrap.
+func (i *Identity) obtain(ctx context.Context, mayBootstrap bool) error {
+	s, err := readStore(ctx, i.cfg.SeedClient)
+	if err != nil {
+		return err
+	}
+	current, err := i.stored(s)
+	if err == nil {
+		return i.use(current)
+	}
+	if !mayBootstrap {
+		return err
+	}
+	if current, err = i.bootstrap(ctx, s, err); err != nil {
+		return err
+	}
+	return i.useNew(current)
+}
+
+func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+// stored is the credential in the seed, if it is valid.
+func (i *Identity) stored(s *store) (*credential, error) {
+	current, err := s.credential(i.cfg.SeedName)
+	if err != nil {
+		return nil, fmt.Errorf("in Secret %s of the seed: %w", KubeconfigSecret, err)
+	}
+	if !current.validAt(i.cfg.Clock.Now()) {
+		return nil, fmt.Errorf("in Secret %s of the seed, the certificate is valid from %s until %s only", KubeconfigSecret,
+			current.leaf.NotBefore.Format(time.RFC3339), current.leaf.NotAfter.Format(time.RFC3339))
+	}
+	current.garden = i.place(current.garden)
+	return current, nil
+}
+
+// place is where the garden is.
+func (i *Identity) place(config *rest.Config) *rest.Config {
+	if i.cfg.Garden != nil {
+		config = i.cfg.Garden
+	}
+	return endpointOf(config)
+}
+
+// bootstrap gets a credential with the bootstrap kubeconfig, because of why, and stores it.
+func (i *Identity) bootstrap(ctx context.Context, s *store, why error) (*credential, error) {
+	advice := fmt.Sprintf("make a new one with `gardenlite token create --seed %s`", i.cfg.SeedName)
+	kubeconfig := i.cfg.Bootstrap
+	if len(kubeconfig) == 0 {
+		var err error
+		if kubeconfig, err = readBootstrap(ctx, i.cfg.SeedClient); err != nil {
+			return nil, err
+		}
+	}
+	if len(kubeconfig) == 0 && i.cfg.NewBootstrap != nil {
+		var err error
+		if kubeconfig, err = i.cfg.NewBootstrap(ctx); err != nil {
+			return nil, fmt.Errorf("making a bootstrap kubeconfig for the gardenlet of seed %q: %w", i.cfg.SeedName, err)
+		}
+	}
+	if len(kubeconfig) == 0 {
+		return nil, fmt.Errorf("the gardenlet of seed %q has no certificate that is valid (%w), and no bootstrap kubeconfig: %s", i.cfg.SeedName, why, advice)
+	}
+	config, err := parseBootstrap(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("the bootstrap kubeconfig of seed %q: %w: %s", i.cfg.SeedName, err, advice)
+	}
+	i.cfg.Log.Info("Bootstrapping", "reason", why.Error(), "garden", i.place(config).Host)
+	at := i.place(config)
+	config.Host, config.TLSClientConfig.CAData, config.CAFile, config.Insecure, config.ServerName = at.Host, at.CAData, "", at.Insecure, at.ServerName
+	client, closeClient, err := clientOf(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the bootstrap kubeconfig: %w", err)
+	}
+	defer closeClient()
+	current, err := i.ask(ctx, s, client, at, i.cfg.Durations.PollFrom)
+	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("the garden refuses the bootstrap kubeconfig of seed %q, its token may have expired: %s: %w", i.cfg.SeedName, advice, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bootstrapping the gardenlet of seed %q: %w", i.cfg.SeedName, err)
+	}
+	if err := s.setCredential(ctx, current, userOf(config)); err != nil {
+		return nil, err
+	}
+	select {
+	case i.bootstrapped <- struct{}{}:
+	default:
+	}
+	return current, nil
+}
+
+// ask gets a certificate for the key that is waiting for one, or for a new key.
+func (i *Identity) ask(ctx context.Context, s *store, client kubernetes.Interface, garden *rest.Config, firstPoll time.Duration) (*credential, error) {
+	for {
+		keyPEM := s.pending()
+		resumed := keyPEM != nil
+		if !resumed {
+			var err error
+			if keyPEM, err = keyutil.MakeEllipticPrivateKeyPEM(); err != nil {
+				return nil, fmt.Errorf("making a key: %w", err)
+			}
+			if err := s.setPending(ctx, keyPEM); err != nil {
+				return nil, err
+			}
+		}
+		current, err := i.certify(ctx, keyPEM, client, garden, firstPoll)
+		if !errors.Is(err, errRejected) {
+			return current, err
+		}
+		if errForget := s.setPending(ctx, nil); errForget != nil || !resumed {
+			return nil, errors.Join(err, errForget)
+		}
+		i.cfg.Log.Info("A request of before came to nothing, making another one", "reason", err.Error())
+	}
+}
+
+func (i *Identity) certify(ctx context.Context, keyPEM []byte, client kubernetes.Interface, garden *rest.Config, firstPoll time.Duration) (*credential, error) {
+	csr, err := i.cfg.request(keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	asker := &asker{client: client.CertificatesV1().CertificateSigningRequests(), csr: csr, durations: i.cfg.Durations, firstPoll: firstPoll, log: i.cfg.Log}
+	certPEM, err := asker.certificate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	current, err := newCredential(garden, certPEM, keyPEM, i.cfg.SeedName)
+	if err != nil {
+		return nil, fmt.Errorf("CertificateSigningRequest %s: %w: %w", csr.Name, err, errRejected)
+	}
+	if !i.cfg.Clock.Now().Before(current.leaf.NotAfter) {
+		return nil, fmt.Errorf("CertificateSigningRequest %s: the certificate has expired at %s: %w", csr.Name, current.leaf.NotAfter.Format(time.RFC3339), errRejected)
+	}
+	return current, nil
+}
+
+// use makes everything that is asked from now on be asked with the credential.
+func (i *Identity) use(c *credential) error {
+	if err := i.transport.rotate(c.config()); err != nil {
+		return fmt.Errorf("making connections with the gardenlet's certificate: %w", err)
+	}
+	life := c.leaf.NotAfter.Sub(c.leaf.NotBefore)
+	part := i.cfg.RotateFrom + (i.cfg.RotateTo-i.cfg.RotateFrom)*i.cfg.Rand()
+	at := c.leaf.NotBefore.Add(time.Duration(float64(life) * part))
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.current, i.rotateAt = c, at
+	i.cfg.Log.Info("The gardenlet has a certificate", "expires", c.leaf.NotAfter, "rotation", at)
+	return nil
+}
+
+func (i *Identity) state() (*credential, time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.current, i.rotateAt
+}
+
+// RESTConfig is for clients of the garden. They use the current certificate for every request; watches and requests that
+// are under way when it is rotated end with the one they began with. Limits and names may be set in it.
+func (i *Identity) RESTConfig() *rest.Config {
+	current, _ := i.state()
+	return &rest.Config{Host: current.garden.Host, APIPath: current.garden.APIPath, Transport: i.transport}
+}
+
+// Kubeconfig is for clients that take nothing else: it has the current certificate in it, and its key.
+func (i *Identity) Kubeconfig() ([]byte, error) {
+	current, _ := i.state()
+	return current.kubeconfig()
+}
+
+// Expiration is when the current certificate expires: the Seed's status.clientCertificateExpirationTimestamp.
+func (i *Identity) Expiration() time.Time {
+	current, _ := i.state()
+	return current.leaf.NotAfter
+}
+
+// Observe has a function called after each rotation, and after each attempt at one that failed, with the expiration of the
+// certificate that is then in use. It is called by Run, which waits for it.
+func (i *Identity) Observe(observer func(expiration time.Time, err error)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.observers = append(i.observers, observer)
+}
+
+// Close ends all connections. Requests after it, and those under way, fail.
+func (i *Identity) Close() { i.transport.close() }

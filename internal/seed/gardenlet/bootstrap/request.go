@@ -1,0 +1,157 @@
+package bootstrap
+
+import (
+	"context"
+	"crypto"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/go-logr/logr"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	certificatesclient "k8s.io/client-go/kubernetes/typed/certificates/v1"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	"k8s.io/utils/ptr"
+)
+
+// requestPrefix begins the names of gardenlets' CertificateSigningRequests; Gardener's.
+const requestPrefix = "seed-csr-"
+
+// errRejected is why there will never be a certificate for a key.
+var errRejected = errors.New("there will be no certificate for this key")
+
+// request is a CertificateSigningRequest as the garden wants it of a gardenlet. Its name comes of the key, so that who has
+// the key finds it again.
+func (c *Config) request(keyPEM []byte) (*certificatesv1.CertificateSigningRequest, error) {
+	key, err := keyutil.ParsePrivateKeyPEM(keyPEM)
+	signer, ok := key.(crypto.Signer)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("the key that is stored cannot be read: %w", errRejected)
+	}
+	subject := pkix.Name{CommonName: constants.SeedUserNamePrefix + c.SeedName, Organization: []string{constants.SeedsGroup}}
+	request, err := certutil.MakeCSR(signer, &subject, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate request: %w", err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(signer.Public())
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate request: %w", err)
+	}
+	digest := sha256.Sum256(append(public, subject.CommonName...))
+	csr := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: requestPrefix + base64.RawURLEncoding.EncodeToString(digest[:])},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    request,
+			SignerName: certificatesv1.KubeAPIServerClientSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
+		},
+	}
+	if c.Validity != nil {
+		csr.Spec.ExpirationSeconds = ptr.To(int32(*c.Validity / time.Second))
+	}
+	return csr, nil
+}
+
+// asker waits for the certificate of one request. It creates the request and gets it, which is all that who bootstraps may.
+type asker struct {
+	client    certificatesclient.CertificateSigningRequestInterface
+	csr       *certificatesv1.CertificateSigningRequest
+	durations Durations
+	firstPoll time.Duration
+	log       logr.Logger
+
+	created bool
+	reason  string        // that was logged last
+	refused time.Duration // for how long the garden has been refusing everything
+}
+
+// certificate asks until there is a certificate or will never be one.
+func (a *asker) certificate(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.durations.Approval)
+	defer cancel()
+	for delay := a.firstPoll; ; delay = min(delay*3/2, max(a.durations.PollTo, a.firstPoll)) {
+		certificate, err := a.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case len(certificate) > 0:
+			return certificate, nil
+		case a.isFinal(err, delay):
+			return nil, fmt.Errorf("asking the garden for a certificate with CertificateSigningRequest %s: %w", a.csr.Name, err)
+		case err != nil && err.Error() != a.reason:
+			a.reason = err.Error()
+			a.log.Info("Asking for a certificate again", "certificateSigningRequest", a.csr.Name, "reason", a.reason)
+		}
+		if pause(ctx, delay) != nil {
+			return nil, a.late(ctx, err)
+		}
+	}
+}
+
+func (a *asker) late(ctx context.Context, last error) error {
+	if last == nil || errors.Is(last, ctx.Err()) {
+		last = fmt.Errorf("nobody has decided on it: %w; the garden's controller-manager does, or `kubectl certificate approve`", ctx.Err())
+	}
+	return fmt.Errorf("waiting for the certificate of CertificateSigningRequest %s: %w", a.csr.Name, last)
+}
+
+// isFinal says whether asking again is no use. A garden refuses who it will know in a moment: its watches may be behind.
+func (a *asker) isFinal(err error, delay time.Duration) bool {
+	if !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
+		a.refused = 0
+		var untrusted *tls.CertificateVerificationError
+		return errors.As(err, &untrusted) || errors.Is(err, errRejected) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	}
+	a.refused += delay
+	return a.refused >= a.durations.Refusal
+}
+
+// look returns the certificate if there is one. Somebody may have deleted the request: then it is made again.
+func (a *asker) look(ctx context.Context) ([]byte, error) {
+	if !a.created {
+		_, err := a.client.Create(ctx, a.csr, metav1.CreateOptions{})
+		if err == nil {
+			a.log.Info("Asked the garden for a certificate", "certificateSigningRequest", a.csr.Name)
+		}
+		a.created = err == nil || apierrors.IsAlreadyExists(err)
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, err
+		}
+	}
+	csr, err := a.client.Get(ctx, a.csr.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		a.created = false
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, condition := range csr.Status.Conditions {
+		switch condition.Type {
+		case certificatesv1.CertificateDenied:
+			return nil, fmt.Errorf("it is denied (%s): %s: %w", condition.Reason, condition.Message, errRejected)
+		case certificatesv1.CertificateFailed:
+			return nil, fmt.Errorf("it could not be signed (%s): %s: %w", condition.Reason, condition.Message, errRejected)
+		}
+	}
+	return csr.Status.Certificate, nil
+}
+
+// pause waits in real time.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

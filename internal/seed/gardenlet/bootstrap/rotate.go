@@ -1,0 +1,154 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+// Run deletes what bootstrapped the identity and rotates the certificate when it is time, until the context ends. What
+// fails is tried again; so it returns nil.
+func (i *Identity) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		for i.cleanUp(ctx); ; i.cleanUp(ctx) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-i.bootstrapped:
+			}
+		}
+	})
+	for i.awaitRotation(ctx) == nil {
+		i.retry(ctx, "Rotating the gardenlet's certificate failed", func() error {
+			err := i.rotate(ctx)
+			if ctx.Err() == nil && !isConflict(err) {
+				i.tell(err)
+			}
+			return err
+		})
+	}
+	return nil
+}
+
+// retry does something until it succeeds or the context ends, more and more seldom.
+func (i *Identity) retry(ctx context.Context, failed string, do func() error) {
+	for delay := i.cfg.Durations.RetryFrom; ; delay = min(2*delay, i.cfg.Durations.RetryTo) {
+		err := do()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if isConflict(err) { // with the other of rotation and cleaning up, or with another gardenlet of the seed
+			i.cfg.Log.V(1).Info(failed, "reason", err.Error())
+		} else {
+			i.cfg.Log.Error(err, failed, "expires", i.Expiration())
+		}
+		if pause(ctx, delay) != nil {
+			return
+		}
+	}
+}
+
+func (i *Identity) tell(err error) {
+	i.mu.Lock()
+	observers, expiration := slices.Clone(i.observers), i.current.leaf.NotAfter
+	i.mu.Unlock()
+	for _, observe := range observers {
+		observe(expiration, err)
+	}
+}
+
+// awaitRotation returns nil when there is to be a new certificate: because it is time, because somebody asked for one by
+// annotation, or because another gardenlet of the seed has stored one.
+func (i *Identity) awaitRotation(ctx context.Context) error {
+	for {
+		current, at := i.state()
+		left := at.Sub(i.cfg.Clock.Now())
+		if left <= 0 {
+			return ctx.Err()
+		}
+		timer := i.cfg.Clock.NewTimer(min(left, i.cfg.Durations.RenewCheck))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C():
+		}
+		s, err := readStore(ctx, i.cfg.SeedClient)
+		if err != nil {
+			i.cfg.Log.V(1).Info("Looking whether a new certificate is wanted failed", "reason", err.Error())
+		} else if s.renews() || i.successor(s, current) != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// successor is a credential in the seed that lives longer than the current one, nil if there is none.
+func (i *Identity) successor(s *store, current *credential) *credential {
+	stored, err := i.stored(s)
+	if err != nil || s.renews() || !stored.leaf.NotAfter.After(current.leaf.NotAfter) {
+		return nil
+	}
+	return stored
+}
+
+// rotate gets a new certificate with the current one, or by bootstrapping again if that has expired.
+func (i *Identity) rotate(ctx context.Context) error {
+	s, err := readStore(ctx, i.cfg.SeedClient)
+	if err != nil {
+		return err
+	}
+	current, _ := i.state()
+	if next := i.successor(s, current); next != nil {
+		return i.use(next)
+	}
+	if !current.validAt(i.cfg.Clock.Now()) {
+		next, err := i.bootstrap(ctx, s, fmt.Errorf("it expired at %s", current.leaf.NotAfter.Format(time.RFC3339)))
+		if err != nil {
+			return err
+		}
+		return i.useNew(next)
+	}
+	client, err := i.client()
+	if err != nil {
+		return err
+	}
+	next, err := i.ask(ctx, s, client, current.garden, i.cfg.Durations.OwnPoll)
+	if err != nil {
+		return fmt.Errorf("rotating the certificate of the gardenlet of seed %q: %w", i.cfg.SeedName, err)
+	}
+	if err := s.setCredential(ctx, next, ""); err != nil {
+		return err
+	}
+	return i.useNew(next)
+}
+
+// useNew uses a credential that was just made. Where it should be rotated already, because the signer's clock is another
+// one or it gives short lives, half of what is left has to do: certificates are not asked for in a circle.
+func (i *Identity) useNew(c *credential) error {
+	if err := i.use(c); err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if now := i.cfg.Clock.Now(); !i.rotateAt.After(now) {
+		i.rotateAt = now.Add(c.leaf.NotAfter.Sub(now) / 2)
+	}
+	return nil
+}
+
+// client makes a client of the identity. It has no limit: who polls with it limits himself.
+func (i *Identity) client() (kubernetes.Interface, error) {
+	config := i.RESTConfig()
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the garden: %w", err)
+	}
+	return client, nil
+}

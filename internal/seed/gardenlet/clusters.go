@@ -1,0 +1,79 @@
+package gardenlet
+
+import (
+	"fmt"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/gardener/gardener/pkg/apis/operations"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+)
+
+// leaseName is the name of the Lease of the gardenlets of a seed; Gardener's.
+const leaseName = "gardenlet-leader-election"
+
+// newGarden is the gardenlet's view of the garden: of each kind that it watches it sees what belongs to its seed. What it
+// reads one by one is read live; the SeedAuthorizer lets nobody watch all of that.
+func (g *Gardenlet) newGarden(config *rest.Config) (cluster.Cluster, error) {
+	scheme := runtime.NewScheme()
+	if err := gardenTypes.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("putting together the types of the garden: %w", err)
+	}
+	ofSeed := labels.SelectorFromSet(labels.Set{constants.LabelPrefixSeedName + g.cfg.SeedName: "true"})
+	named := fields.OneTermEqualSelector(metav1.ObjectNameField, g.cfg.SeedName)
+	garden, err := cluster.New(component.Limited(config), func(o *cluster.Options) {
+		o.Scheme, o.Logger = scheme, g.cfg.Log
+		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{
+			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}, &corev1.ServiceAccount{}, &corev1.Event{},
+			&coordinationv1.Lease{}, &certificatesv1.CertificateSigningRequest{}, &rbacv1.ClusterRoleBinding{},
+			&gardencorev1.ControllerDeployment{}, &corev1beta1.CloudProfile{}, &corev1beta1.NamespacedCloudProfile{},
+			&corev1beta1.ExposureClass{}, &corev1beta1.InternalSecret{}, &corev1beta1.Project{}, &corev1beta1.SecretBinding{},
+			&corev1beta1.ShootState{}, &securityv1alpha1.CredentialsBinding{}, &securityv1alpha1.WorkloadIdentity{},
+		}}
+		o.Cache.DefaultTransform = cache.TransformStripManagedFields()
+		o.Cache.ByObject = map[client.Object]cache.ByObject{
+			&corev1beta1.ControllerInstallation{}: {Field: fields.OneTermEqualSelector(gardencore.SeedRefName, g.cfg.SeedName)},
+			&corev1beta1.Seed{}:                   {Label: ofSeed},
+			&corev1beta1.Shoot{}:                  {Label: ofSeed},
+			&seedmanagementv1alpha1.ManagedSeed{}: {Label: ofSeed},
+			&operationsv1alpha1.Bastion{}:         {Field: fields.OneTermEqualSelector(operations.BastionSeedName, g.cfg.SeedName)},
+			&seedmanagementv1alpha1.Gardenlet{}: {
+				Field: named, Namespaces: map[string]cache.Config{constants.GardenNamespace: {}},
+			},
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the clients for the garden: %w", err)
+	}
+	return garden, nil
+}
+
+// newManager is the manager of the gardenlet's controllers, and its view of its seed.
+func (g *Gardenlet) newManager() (*component.Manager, error) {
+	cfg := component.Config{
+		Name: "gardenlet of seed " + g.cfg.SeedName, REST: g.cfg.Seed, Log: g.cfg.Log, AddToScheme: seedTypes,
+		Uncached: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{}, &coordinationv1.Lease{}},
+	}
+	if g.cfg.LeaderElection {
+		cfg.Lease = &client.ObjectKey{Namespace: constants.GardenNamespace, Name: leaseName}
+	}
+	return component.New(cfg)
+}

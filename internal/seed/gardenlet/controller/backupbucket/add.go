@@ -1,0 +1,94 @@
+package backupbucket
+
+import (
+	"context"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "backupbucket"
+
+// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	if r.GardenClient == nil {
+		r.GardenClient = garden.GetClient()
+	}
+	if r.GardenReader == nil {
+		r.GardenReader = garden.GetAPIReader()
+	}
+	if r.SeedClient == nil {
+		r.SeedClient = mgr.GetClient()
+	}
+	if r.Recorder == nil {
+		r.Recorder = garden.GetEventRecorder(ControllerName + "-controller")
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		WithOptions(controller.Options{NewQueue: operation.Queue(r.Clock)}).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{},
+			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.own), Changed())).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
+			handler.EnqueueRequestsFromMapFunc(bucketOf), gone())).
+		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &extensionsv1alpha1.BackupBucket{},
+			&handler.EnqueueRequestForObject{}, operation.Ended(operation.OfExtension))).
+		Complete(r)
+}
+
+func (r *Reconciler) own(obj client.Object) bool {
+	bucket, ok := obj.(*corev1beta1.BackupBucket)
+	return ok && ptr.Deref(bucket.Spec.SeedName, "") == r.SeedName
+}
+
+// Changed lets through what changes the specification of an object of the garden, its annotations for the provider
+// simulator, or what it asks for.
+func Changed() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return true },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+			return !injection.Same(e.ObjectOld, e.ObjectNew) ||
+				after[constants.GardenerOperation] != "" && before[constants.GardenerOperation] != after[constants.GardenerOperation] ||
+				before[corev1beta1.BackupEntryForceDeletion] != after[corev1beta1.BackupEntryForceDeletion]
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	})
+}
+
+func gone() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return true },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+func bucketOf(_ context.Context, obj client.Object) []reconcile.Request {
+	entry, ok := obj.(*corev1beta1.BackupEntry)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: entry.Spec.BucketName}}}
+}

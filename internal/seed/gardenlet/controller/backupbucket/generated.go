@@ -1,0 +1,99 @@
+package backupbucket
+
+import (
+	"context"
+	"fmt"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+)
+
+// bringBack brings what the extension says about its bucket back to the garden, with the credentials that it generated.
+func (r *Reconciler) bringBack(ctx context.Context, bucket *corev1beta1.BackupBucket, extension *extensionsv1alpha1.BackupBucket) error {
+	known := bucket.Status.GeneratedSecretRef != nil
+	err := operation.PatchStatus(ctx, r.GardenClient, bucket, func(bucket *corev1beta1.BackupBucket) {
+		if extension.Status.ProviderStatus != nil {
+			bucket.Status.ProviderStatus = extension.Status.ProviderStatus
+		}
+		if extension.Status.GeneratedSecretRef != nil {
+			// Before the Secret is there: it is only through this reference that the gardenlet may read and change it.
+			bucket.Status.GeneratedSecretRef = &corev1.SecretReference{
+				Namespace: constants.GardenNamespace, Name: constants.SecretPrefixGeneratedBackupBucket + bucket.Name,
+			}
+		}
+	})
+	if err != nil || extension.Status.GeneratedSecretRef == nil {
+		return err
+	}
+	ref := extension.Status.GeneratedSecretRef
+	generated := &corev1.Secret{}
+	if err := r.SeedClient.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, generated); err != nil {
+		return fmt.Errorf("reading the credentials that were generated for BackupBucket %s, in Secret %s/%s of the seed: %w", bucket.Name, ref.Namespace, ref.Name, err)
+	}
+	return r.writeGenerated(ctx, bucket, generated.Data, known)
+}
+
+// writeGenerated writes generated credentials into the garden. Where the reference has only just been written, the garden
+// may not yet let the gardenlet read what it refers to: then it is created without a look.
+func (r *Reconciler) writeGenerated(ctx context.Context, bucket *corev1beta1.BackupBucket, data map[string][]byte, known bool) error {
+	fill := func(secret *corev1.Secret) {
+		secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(bucket, corev1beta1.SchemeGroupVersion.WithKind("BackupBucket"))}
+		controllerutil.AddFinalizer(secret, finalizer)
+		secret.Data = data
+	}
+	secret := generatedSecret(bucket)
+	found := known
+	if !known {
+		fill(secret)
+		err := r.GardenClient.Create(ctx, secret)
+		if found = apierrors.IsAlreadyExists(err); err != nil && !found {
+			return fmt.Errorf("creating Secret %s in the garden with the generated credentials of BackupBucket %s: %w", client.ObjectKeyFromObject(secret), bucket.Name, err)
+		}
+	}
+	if !found {
+		return nil
+	}
+	secret = generatedSecret(bucket)
+	if err := r.GardenReader.Get(ctx, client.ObjectKeyFromObject(secret), secret); apierrors.IsNotFound(err) && known {
+		return r.writeGenerated(ctx, bucket, data, false)
+	} else if err != nil {
+		return fmt.Errorf("reading Secret %s of the garden with the generated credentials of BackupBucket %s: %w", client.ObjectKeyFromObject(secret), bucket.Name, err)
+	}
+	return operation.Patch(ctx, r.GardenClient, secret, fill)
+}
+
+// deleteGenerated deletes the generated credentials in the garden.
+func (r *Reconciler) deleteGenerated(ctx context.Context, bucket *corev1beta1.BackupBucket) error {
+	if bucket.Status.GeneratedSecretRef == nil {
+		return nil
+	}
+	secret := generatedSecret(bucket)
+	err := r.GardenReader.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		err = operation.RemoveFinalizers(ctx, r.GardenClient, secret, finalizer)
+	}
+	if err == nil {
+		err = client.IgnoreNotFound(r.GardenClient.Delete(ctx, secret))
+	}
+	if err != nil {
+		return fmt.Errorf("deleting the generated credentials of BackupBucket %s in Secret %s of the garden: %w", bucket.Name, client.ObjectKeyFromObject(secret), err)
+	}
+	return nil
+}
+
+func generatedSecret(bucket *corev1beta1.BackupBucket) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: constants.GardenNamespace, Name: constants.SecretPrefixGeneratedBackupBucket + bucket.Name,
+	}}
+}

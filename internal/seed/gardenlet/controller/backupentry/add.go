@@ -1,0 +1,116 @@
+package backupentry
+
+import (
+	"context"
+	"fmt"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "backupentry"
+
+// What BackupEntries are looked up by.
+const (
+	byBucket = "spec.bucketName"
+	byName   = "metadata.name"
+)
+
+var indexes = map[string]client.IndexerFunc{
+	byBucket: func(obj client.Object) []string { return []string{obj.(*corev1beta1.BackupEntry).Spec.BucketName} },
+	byName:   func(obj client.Object) []string { return []string{obj.GetName()} },
+}
+
+// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	if r.GardenClient == nil {
+		r.GardenClient = garden.GetClient()
+	}
+	if r.GardenReader == nil {
+		r.GardenReader = garden.GetAPIReader()
+	}
+	if r.SeedClient == nil {
+		r.SeedClient = mgr.GetClient()
+	}
+	if r.Recorder == nil {
+		r.Recorder = garden.GetEventRecorder(ControllerName + "-controller")
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	for field, index := range indexes {
+		if err := garden.GetFieldIndexer().IndexField(context.Background(), &corev1beta1.BackupEntry{}, field, index); err != nil {
+			return fmt.Errorf("indexing BackupEntries by %s: %w", field, err)
+		}
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		WithOptions(controller.Options{NewQueue: operation.Queue(r.Clock)}).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
+			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.concerns), backupbucket.Changed())).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{},
+			handler.EnqueueRequestsFromMapFunc(r.entries(byBucket)), operation.Ended(ofBucket))).
+		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &extensionsv1alpha1.BackupEntry{},
+			handler.EnqueueRequestsFromMapFunc(r.entries(byName)), operation.Ended(operation.OfExtension))).
+		Complete(r)
+}
+
+// concerns says whether there is something to do for an entry here: one that has been migrated waits for its restoration.
+func (r *Reconciler) concerns(obj client.Object) bool {
+	entry, ok := obj.(*corev1beta1.BackupEntry)
+	if !ok || responsible(entry) != r.SeedName {
+		return false
+	}
+	migrated := operation.Is(entry.Status.LastOperation, corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationStateSucceeded)
+	return !migrated || operation.Of(entry) == constants.GardenerOperationRestore || entry.DeletionTimestamp != nil
+}
+
+// responsible is the seed whose gardenlet looks after an entry: the one that it is on, until it has been released there.
+func responsible(entry *corev1beta1.BackupEntry) string {
+	switch {
+	case entry.Spec.SeedName == nil:
+		return ""
+	case entry.Status.SeedName != nil:
+		return *entry.Status.SeedName
+	}
+	return *entry.Spec.SeedName
+}
+
+func ofBucket(obj client.Object) *corev1beta1.LastOperation {
+	if bucket, ok := obj.(*corev1beta1.BackupBucket); ok {
+		return bucket.Status.LastOperation
+	}
+	return nil
+}
+
+// entries are the entries of this seed that an object is for, by its name.
+func (r *Reconciler) entries(field string) func(context.Context, client.Object) []reconcile.Request {
+	return func(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
+		entries := &corev1beta1.BackupEntryList{}
+		if err := r.GardenClient.List(ctx, entries, client.MatchingFields{field: obj.GetName()}); err != nil {
+			logf.FromContext(ctx).Error(err, "Listing BackupEntries", field, obj.GetName())
+			return nil
+		}
+		for i := range entries.Items {
+			if r.concerns(&entries.Items[i]) {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&entries.Items[i])})
+			}
+		}
+		return requests
+	}
+}

@@ -1,0 +1,71 @@
+package backupentry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+)
+
+// delete removes what there is of an entry, as far as it goes: it says after what time it goes on.
+func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry) (time.Duration, error) {
+	if !controllerutil.ContainsFinalizer(entry, corev1beta1.GardenerName) {
+		return 0, nil
+	}
+	t := operation.Type(entry, entry.Status.LastOperation)
+	if wait := r.grace(entry); wait > 0 {
+		at := r.Clock.Now().Add(wait)
+		return wait, r.report(ctx, entry, t, corev1beta1.LastOperationStatePending, fmt.Sprintf("Deletion of backup entry is scheduled for %s", at), nil)
+	}
+	if err := r.start(ctx, entry, t); err != nil {
+		return 0, err
+	}
+	if bucket, _, _, err := r.prepare(ctx, entry, t); err != nil || bucket == nil {
+		return 0, err
+	}
+	extension := emptyExtension(entry)
+	if gone, err := r.extensions().Delete(ctx, entry, extension); err != nil {
+		return 0, err
+	} else if !gone {
+		return r.stays(ctx, entry, t, extension)
+	}
+	if err := r.copier().Remove(ctx, secretName(entry)); err != nil {
+		return 0, err
+	}
+	if err := r.succeed(ctx, entry, t); err != nil {
+		return 0, err
+	}
+	return 0, operation.RemoveFinalizers(ctx, r.GardenClient, entry, corev1beta1.GardenerName)
+}
+
+// stays is while the extension has not let go of its entry.
+func (r *Reconciler) stays(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType, extension *extensionsv1alpha1.BackupEntry) (time.Duration, error) {
+	last, failure := extension.Status.LastOperation, backup.Failure(extension)
+	if failure == nil || last == nil || last.Type != corev1beta1.LastOperationTypeDelete {
+		return r.requeue(), nil
+	}
+	return 0, errors.Join(r.fail(ctx, entry, t, failure), errors.New(failure.Description))
+}
+
+// grace is how long the entry stays yet.
+func (r *Reconciler) grace(entry *corev1beta1.BackupEntry) time.Duration {
+	if force, err := strconv.ParseBool(entry.Annotations[corev1beta1.BackupEntryForceDeletion]); err == nil && force {
+		return 0
+	}
+	purpose := corev1beta1.ShootPurpose(entry.Annotations[constants.ShootPurpose])
+	purposes := r.DeletionGracePeriodShootPurposes
+	if len(purposes) > 0 && purpose != "" && !slices.Contains(purposes, purpose) {
+		return 0
+	}
+	return entry.DeletionTimestamp.Add(r.DeletionGracePeriod).Sub(r.Clock.Now())
+}

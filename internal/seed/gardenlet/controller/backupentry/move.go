@@ -1,0 +1,101 @@
+package backupentry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+)
+
+// migrate releases an entry that is to move to another seed, as far as it goes: it says after what time it goes on.
+func (r *Reconciler) migrate(ctx context.Context, entry *corev1beta1.BackupEntry) (time.Duration, error) {
+	if !controllerutil.ContainsFinalizer(entry, corev1beta1.GardenerName) {
+		return 0, nil
+	}
+	if err := r.start(ctx, entry, corev1beta1.LastOperationTypeMigrate); err != nil {
+		return 0, err
+	}
+	extension := emptyExtension(entry)
+	err := r.SeedClient.Get(ctx, client.ObjectKeyFromObject(extension), extension)
+	if client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("reading the extension's BackupEntry %s: %w", entry.Name, err)
+	}
+	if err == nil {
+		return r.requeue(), r.release(ctx, entry, extension)
+	}
+	if err := r.copier().Remove(ctx, secretName(entry)); err != nil {
+		return 0, err
+	}
+	return 0, r.succeed(ctx, entry, corev1beta1.LastOperationTypeMigrate)
+}
+
+// release takes the next step for the extension to let go of an entry without what is in the bucket.
+func (r *Reconciler) release(ctx context.Context, entry *corev1beta1.BackupEntry, extension *extensionsv1alpha1.BackupEntry) error {
+	last := extension.Status.LastOperation
+	migrating := last != nil && last.Type == corev1beta1.LastOperationTypeMigrate
+	switch {
+	case migrating && last.State == corev1beta1.LastOperationStateSucceeded:
+		_, err := r.extensions().Delete(ctx, entry, extension)
+		return err
+	case (migrating || extension.DeletionTimestamp != nil) && operation.Failing(last):
+		if err := r.fail(ctx, entry, corev1beta1.LastOperationTypeMigrate, backup.Failure(extension)); err != nil {
+			return err
+		}
+	case !migrating && extension.DeletionTimestamp == nil && operation.Of(extension) != constants.GardenerOperationMigrate:
+		return r.extensions().Ask(ctx, entry, extension, constants.GardenerOperationMigrate, nil)
+	}
+	return r.extensions().PassOn(ctx, entry, extension)
+}
+
+// ask makes the extension work on an entry; one that comes from another seed with its state from there.
+func (r *Reconciler) ask(ctx context.Context, entry *corev1beta1.BackupEntry, extension *extensionsv1alpha1.BackupEntry, t corev1beta1.LastOperationType, spec extensionsv1alpha1.BackupEntrySpec) error {
+	specify := func() { extension.Spec = spec }
+	if t != corev1beta1.LastOperationTypeRestore {
+		return r.extensions().Ask(ctx, entry, extension, constants.GardenerOperationReconcile, specify)
+	}
+	state := &corev1beta1.ShootState{}
+	key := client.ObjectKey{Namespace: entry.Namespace, Name: shootOf(entry)}
+	if err := r.GardenReader.Get(ctx, key, state); err != nil {
+		return fmt.Errorf("reading ShootState %s, from which BackupEntry %s is restored: %w", key, entry.Name, err)
+	}
+	if err := r.extensions().Ask(ctx, entry, extension, constants.GardenerOperationWaitForState, specify); err != nil {
+		return err
+	}
+	if err := r.restoreState(ctx, extension, state); err != nil {
+		return err
+	}
+	return r.extensions().Ask(ctx, entry, extension, constants.GardenerOperationRestore, nil)
+}
+
+// restoreState gives an extension resource the state that it had on the other seed, unless it has one already.
+func (r *Reconciler) restoreState(ctx context.Context, extension *extensionsv1alpha1.BackupEntry, state *corev1beta1.ShootState) error {
+	return operation.PatchStatus(ctx, r.SeedClient, extension, func(extension *extensionsv1alpha1.BackupEntry) {
+		for _, saved := range state.Spec.Extensions {
+			if extension.Status.State == nil && saved.Kind == extensionsv1alpha1.BackupEntryResource && saved.Name != nil && *saved.Name == extension.Name {
+				extension.Status.State, extension.Status.Resources = saved.State, saved.Resources
+			}
+		}
+	})
+}
+
+// waitsForState says whether a restoration was interrupted before the extension was asked for it.
+func waitsForState(extension *extensionsv1alpha1.BackupEntry) bool {
+	return operation.Of(extension) == constants.GardenerOperationWaitForState
+}
+
+func shootOf(entry *corev1beta1.BackupEntry) string {
+	for _, owner := range entry.OwnerReferences {
+		if owner.Kind == "Shoot" {
+			return owner.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,176 @@
+package backupentry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+)
+
+// DefaultRequeue is after what time it is looked again whether an extension is done, beside when the seed says so.
+const DefaultRequeue = 5 * time.Second
+
+// Reconciler looks after the BackupEntries of a seed.
+type Reconciler struct {
+	GardenClient, SeedClient client.Client
+	// GardenReader asks the garden itself.
+	GardenReader client.Reader
+	Clock        clock.WithTicker
+	SeedName     string
+	Recorder     events.EventRecorder
+	// DeletionGracePeriod is how long entries stay after their deletion, none by default: those of shoots with one of
+	// these purposes or with none, of all shoots if there are no purposes here.
+	DeletionGracePeriod              time.Duration
+	DeletionGracePeriodShootPurposes []corev1beta1.ShootPurpose
+	// Requeue is DefaultRequeue by default.
+	Requeue time.Duration
+}
+
+// Reconcile looks after one BackupEntry.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	entry := &corev1beta1.BackupEntry{}
+	if err := r.GardenClient.Get(ctx, request.NamespacedName, entry); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.concerns(entry) {
+		return reconcile.Result{}, nil
+	}
+	var wait time.Duration
+	var err error
+	switch {
+	case entry.DeletionTimestamp != nil:
+		wait, err = r.delete(ctx, entry)
+	case entry.Status.SeedName != nil && *entry.Status.SeedName != *entry.Spec.SeedName:
+		wait, err = r.migrate(ctx, entry)
+	default:
+		err = r.reconcile(ctx, entry)
+	}
+	return reconcile.Result{RequeueAfter: wait}, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEntry) error {
+	if err := operation.AddFinalizer(ctx, r.GardenClient, entry, corev1beta1.GardenerName); err != nil {
+		return err
+	}
+	t := operation.Type(entry, entry.Status.LastOperation)
+	if err := r.start(ctx, entry, t); err != nil {
+		return err
+	}
+	bucket, since, changed, err := r.prepare(ctx, entry, t)
+	if err != nil || bucket == nil {
+		return err
+	}
+	extension := emptyExtension(entry)
+	if err := r.SeedClient.Get(ctx, client.ObjectKeyFromObject(extension), extension); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the extension's BackupEntry %s: %w", entry.Name, err)
+	}
+	spec := r.wanted(entry, bucket)
+	ask, failure := backup.Judge(extension, backup.Same(extension.Spec, spec), since)
+	if failure != nil {
+		if err := r.fail(ctx, entry, t, failure); err != nil {
+			return err
+		}
+	}
+	if ask || changed || waitsForState(extension) {
+		return r.ask(ctx, entry, extension, t, spec)
+	}
+	if err := r.extensions().PassOn(ctx, entry, extension); err != nil || failure != nil {
+		return err
+	}
+	if last := extension.Status.LastOperation; last.State != corev1beta1.LastOperationStateSucceeded || operation.Of(extension) != "" {
+		return nil
+	}
+	return r.succeed(ctx, entry, t)
+}
+
+// prepare brings the credentials of the entry's bucket into the seed. There is no bucket if it is not ready: its next
+// success is an occasion to go on.
+func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) (bucket *corev1beta1.BackupBucket, since time.Time, changed bool, err error) {
+	bucket = &corev1beta1.BackupBucket{}
+	failure, err := r.bucket(ctx, entry, bucket)
+	if err != nil {
+		return nil, since, false, err
+	}
+	if failure != nil {
+		return nil, since, false, r.fail(ctx, entry, t, failure)
+	}
+	ref := bucket.Spec.CredentialsRef
+	if generated := bucket.Status.GeneratedSecretRef; generated != nil {
+		ref = &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: generated.Namespace, Name: generated.Name}
+	}
+	credentials, err := r.copier().Read(ctx, ref)
+	if err != nil {
+		return nil, since, false, fmt.Errorf("BackupBucket %s of BackupEntry %s: %w", bucket.Name, client.ObjectKeyFromObject(entry), err)
+	}
+	changed, since, err = r.copier().Copy(ctx, secretName(entry), credentials, entry)
+	return bucket, since, changed, err
+}
+
+// bucket reads the entry's bucket, and says what is wrong with it.
+func (r *Reconciler) bucket(ctx context.Context, entry *corev1beta1.BackupEntry, bucket *corev1beta1.BackupBucket) (*corev1beta1.LastError, error) {
+	problem := func(format string, args ...any) *corev1beta1.LastError {
+		return &corev1beta1.LastError{Description: fmt.Sprintf(format, args...)}
+	}
+	err := r.GardenClient.Get(ctx, client.ObjectKey{Name: entry.Spec.BucketName}, bucket)
+	status := bucket.Status
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading BackupBucket %s of BackupEntry %s: %w", entry.Spec.BucketName, client.ObjectKeyFromObject(entry), err)
+	case err != nil:
+		return problem("failed getting associated BackupBucket %q: %v", entry.Spec.BucketName, err), nil
+	case status.LastError != nil:
+		failure := problem("error during reconciliation of associated BackupBucket: %s", status.LastError.Description)
+		failure.Codes = status.LastError.Codes
+		return failure, nil
+	case status.ObservedGeneration != bucket.Generation:
+		return problem("observed generation outdated (%d/%d)", status.ObservedGeneration, bucket.Generation), nil
+	case status.LastOperation == nil:
+		return problem("associated BackupBucket did not record a last operation yet"), nil
+	case status.LastOperation.State != corev1beta1.LastOperationStateSucceeded:
+		return problem("associated BackupBucket state is not Succeeded but %s", status.LastOperation.State), nil
+	}
+	return nil, nil
+}
+
+func (r *Reconciler) wanted(entry *corev1beta1.BackupEntry, bucket *corev1beta1.BackupBucket) extensionsv1alpha1.BackupEntrySpec {
+	return extensionsv1alpha1.BackupEntrySpec{
+		DefaultSpec:                extensionsv1alpha1.DefaultSpec{Type: bucket.Spec.Provider.Type, ProviderConfig: bucket.Spec.ProviderConfig},
+		Region:                     bucket.Spec.Provider.Region,
+		SecretRef:                  r.copier().Ref(secretName(entry)),
+		BucketName:                 entry.Spec.BucketName,
+		BackupBucketProviderStatus: bucket.Status.ProviderStatus,
+	}
+}
+
+func (r *Reconciler) copier() backup.Copier {
+	return backup.Copier{Garden: r.GardenReader, Seed: r.SeedClient, Clock: r.Clock, Namespace: constants.GardenNamespace}
+}
+
+func (r *Reconciler) extensions() backup.Extensions {
+	return backup.Extensions{Seed: r.SeedClient, Clock: r.Clock}
+}
+
+func (r *Reconciler) requeue() time.Duration {
+	if r.Requeue > 0 {
+		return r.Requeue
+	}
+	return DefaultRequeue
+}
+
+func emptyExtension(entry *corev1beta1.BackupEntry) *extensionsv1alpha1.BackupEntry {
+	return &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: entry.Name}}
+}
+
+func secretName(entry *corev1beta1.BackupEntry) string { return "entry-" + entry.Name }

@@ -1,0 +1,64 @@
+package backupentry
+
+import (
+	"context"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+)
+
+// noun is how a status calls operations of a type.
+var noun = map[corev1beta1.LastOperationType]string{
+	"Create": "Reconciliation", "Reconcile": "Reconciliation", "Restore": "Restoration", "Migrate": "Migration", "Delete": "Deletion",
+}
+
+// start tells that an operation has begun, on this seed.
+func (r *Reconciler) start(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) error {
+	return r.report(ctx, entry, t, corev1beta1.LastOperationStateProcessing, noun[t]+" of BackupEntry state initialized.", nil,
+		func(entry *corev1beta1.BackupEntry) {
+			if entry.Status.SeedName == nil {
+				entry.Status.SeedName = entry.Spec.SeedName
+			}
+		})
+}
+
+// succeed tells that an operation has succeeded. After a migration the entry is on no seed.
+func (r *Reconciler) succeed(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) error {
+	err := r.report(ctx, entry, t, corev1beta1.LastOperationStateSucceeded, noun[t]+" of BackupEntry succeeded.", nil,
+		func(entry *corev1beta1.BackupEntry) {
+			if t == corev1beta1.LastOperationTypeMigrate {
+				entry.Status.SeedName = nil
+			}
+		})
+	if err != nil || t != corev1beta1.LastOperationTypeRestore {
+		return err
+	}
+	return operation.Patch(ctx, r.GardenClient, entry, func(entry *corev1beta1.BackupEntry) {
+		delete(entry.Annotations, constants.GardenerOperation)
+	})
+}
+
+// fail tells that the extension, or the bucket, has failed.
+func (r *Reconciler) fail(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType, failure *corev1beta1.LastError) error {
+	reason, action := corev1beta1.EventReconcileError, corev1beta1.EventActionReconcile
+	switch t {
+	case corev1beta1.LastOperationTypeDelete:
+		reason, action = corev1beta1.EventDeleteError, corev1beta1.EventActionDelete
+	case corev1beta1.LastOperationTypeMigrate:
+		action = corev1beta1.EventActionMigrate
+	}
+	r.Recorder.Eventf(entry, nil, corev1.EventTypeWarning, reason, action, "%s", failure.Description)
+	return r.report(ctx, entry, t, corev1beta1.LastOperationStateError, failure.Description, failure)
+}
+
+func (r *Reconciler) report(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType, state corev1beta1.LastOperationState,
+	description string, failure *corev1beta1.LastError, also ...func(*corev1beta1.BackupEntry)) error {
+	reporter := backup.Reporter[*corev1beta1.BackupEntry]{Garden: r.GardenClient, Clock: r.Clock, Of: func(e *corev1beta1.BackupEntry) backup.Status {
+		return backup.Status{Operation: &e.Status.LastOperation, Error: &e.Status.LastError, Observed: &e.Status.ObservedGeneration}
+	}}
+	return reporter.Report(ctx, entry, t, state, description, failure, also...)
+}

@@ -1,0 +1,73 @@
+package controllerinstallation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/tokenrequestor"
+)
+
+// delete undoes an installation: what the extension consists of, its namespace, and at last who it is to the garden. It
+// gives the time after which to look again; 0 if all is done.
+func (r *Reconciler) delete(ctx context.Context, installation *corev1beta1.ControllerInstallation) (time.Duration, error) {
+	if !hasFinalizer(installation) {
+		return 0, nil
+	}
+	for _, step := range []client.Object{
+		managedResource(installation),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: NamespaceName(installation.Name)}},
+	} {
+		what := fmt.Sprintf("%T %s", step, client.ObjectKeyFromObject(step))
+		gone, err := r.deleted(ctx, step)
+		if err != nil {
+			err = fmt.Errorf("deleting %s in the seed: %w", what, err)
+			return 0, r.failed(ctx, installation, notInstalled("DeletionFailed", err.Error()), err)
+		}
+		if !gone {
+			return r.requeue(), r.report(ctx, installation, notInstalled("DeletionPending", what+" is being deleted in the seed."))
+		}
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: tokenrequestor.AccountNamespace(r.SeedName), Name: ServiceAccountName(installation.Name),
+	}}
+	if err := r.GardenClient.Delete(ctx, account); client.IgnoreNotFound(err) != nil {
+		err = fmt.Errorf("deleting ServiceAccount %s/%s in the garden: %w", account.Namespace, account.Name, err)
+		return 0, r.failed(ctx, installation, notInstalled("DeletionFailed", err.Error()), err)
+	}
+	done := notInstalled("DeletionSuccessful", "Everything that was installed is deleted.")
+	if err := r.report(ctx, installation, done); client.IgnoreNotFound(err) != nil {
+		return 0, err
+	}
+	return 0, operation.RemoveFinalizers(ctx, r.GardenClient, installation, finalizer)
+}
+
+// deleted deletes an object of the seed, and says whether it was gone already.
+func (r *Reconciler) deleted(ctx context.Context, obj client.Object) (bool, error) {
+	err := r.SeedClient.Delete(ctx, obj)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case apierrors.IsConflict(err): // a namespace that is being deleted
+		return false, nil
+	}
+	return false, err
+}
+
+func (r *Reconciler) requeue() time.Duration {
+	if r.Requeue > 0 {
+		return r.Requeue
+	}
+	return DefaultRequeue
+}
+
+func notInstalled(reason, message string) corev1beta1.Condition {
+	return condition(corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionFalse, reason, message)
+}

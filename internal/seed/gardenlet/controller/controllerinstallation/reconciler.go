@@ -1,0 +1,188 @@
+package controllerinstallation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
+)
+
+const (
+	finalizer       = "core.gardener.cloud/controllerinstallation"
+	namespacePrefix = "extension-"
+
+	// DefaultRequeue is after what time it is looked again whether something that is being deleted is gone, beside when
+	// the seed says so; Gardener's.
+	DefaultRequeue = 5 * time.Second
+)
+
+// Labels of a ManagedResource that say for whom it is; Gardener's.
+const (
+	LabelInstallation = "controllerinstallation-name"
+	LabelRegistration = "controllerregistration-name"
+)
+
+// Reconciler installs the extensions of a seed.
+type Reconciler struct {
+	GardenClient, SeedClient client.Client
+	// GardenReader asks the garden itself.
+	GardenReader client.Reader
+	// GardenConfig has the address of the garden and its authority (Host, CAData), which extensions are told.
+	GardenConfig *rest.Config
+	Clock        clock.WithTicker
+	SeedName     string
+	// Recorder is not used: Gardener has no events for ControllerInstallations.
+	Recorder events.EventRecorder
+	// Requeue is DefaultRequeue by default.
+	Requeue time.Duration
+}
+
+// NamespaceName is the namespace, in the seed, of the extension that a ControllerInstallation installs.
+func NamespaceName(installation string) string { return namespacePrefix + installation }
+
+// OfNamespace is the installation whose extension has a namespace of the seed.
+func OfNamespace(namespace string) (installation string, ok bool) {
+	return strings.CutPrefix(namespace, namespacePrefix)
+}
+
+// Own says whether a ControllerInstallation is one for a seed.
+func Own(installation *corev1beta1.ControllerInstallation, seed string) bool {
+	return installation.Spec.SeedRef != nil && installation.Spec.SeedRef.Name == seed
+}
+
+// Reconcile looks after one ControllerInstallation.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	installation := &corev1beta1.ControllerInstallation{}
+	if err := r.GardenClient.Get(ctx, request.NamespacedName, installation); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !Own(installation, r.SeedName) {
+		return reconcile.Result{}, nil
+	}
+	if installation.DeletionTimestamp != nil {
+		wait, err := r.delete(ctx, installation)
+		return reconcile.Result{RequeueAfter: wait}, err
+	}
+	return reconcile.Result{}, r.reconcile(ctx, installation)
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, installation *corev1beta1.ControllerInstallation) error {
+	deployment, err := Deployment(ctx, r.GardenReader, installation)
+	if err != nil || deployment == nil || !responsible(deployment) {
+		return err
+	}
+	if err := operation.AddFinalizer(ctx, r.GardenClient, installation, finalizer); err != nil {
+		return err
+	}
+	registration, seed := &corev1beta1.ControllerRegistration{}, &corev1beta1.Seed{}
+	for _, needed := range []struct {
+		kind, name string
+		obj        client.Object
+	}{{"Registration", installation.Spec.RegistrationRef.Name, registration}, {"Seed", r.SeedName, seed}} {
+		if err := r.GardenClient.Get(ctx, client.ObjectKey{Name: needed.name}, needed.obj); err != nil {
+			return r.failed(ctx, installation, unreadable(needed.kind, needed.name, err), err)
+		}
+	}
+	valid := validate(deployment)
+	if valid.Status != corev1beta1.ConditionTrue {
+		return r.report(ctx, installation, valid)
+	}
+	if err := r.install(ctx, installation, registration, seed, deployment); err != nil {
+		return r.failed(ctx, installation, condition(corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionFalse,
+			"InstallationFailed", err.Error()), err)
+	}
+	all := []conditions.Condition{valid}
+	if conditions.Find(installation.Status.Conditions, corev1beta1.ControllerInstallationInstalled).Status == corev1beta1.ConditionUnknown {
+		// The care controller says how it goes on.
+		all = append(all, condition(corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionFalse, "InstallationPending",
+			fmt.Sprintf("The ManagedResource %s has yet to be installed.", installation.Name)))
+	}
+	return r.report(ctx, installation, all...)
+}
+
+// Deployment reads the ControllerDeployment of an installation, nil if it has none.
+func Deployment(ctx context.Context, garden client.Reader, installation *corev1beta1.ControllerInstallation) (*gardencorev1.ControllerDeployment, error) {
+	ref := installation.Spec.DeploymentRef
+	if ref == nil {
+		return nil, nil
+	}
+	deployment := &gardencorev1.ControllerDeployment{}
+	if err := garden.Get(ctx, client.ObjectKey{Name: ref.Name}, deployment); err != nil {
+		return nil, fmt.Errorf("reading ControllerDeployment %s of ControllerInstallation %s: %w", ref.Name, installation.Name, err)
+	}
+	return deployment, nil
+}
+
+func (r *Reconciler) install(ctx context.Context, installation *corev1beta1.ControllerInstallation, registration *corev1beta1.ControllerRegistration,
+	seed *corev1beta1.Seed, deployment *gardencorev1.ControllerDeployment) error {
+	if seed.Status.ClusterIdentity == nil {
+		return fmt.Errorf("seed %s has no cluster identity yet; it gets one from its gardenlet", seed.Name)
+	}
+	if err := r.reconcileNamespace(ctx, installation, registration, seed); err != nil {
+		return err
+	}
+	if err := r.reconcileAccess(ctx, installation, registration.Name, NeedsGardenAccess(deployment)); err != nil {
+		return err
+	}
+	return r.reconcileManagedResource(ctx, installation)
+}
+
+func (r *Reconciler) report(ctx context.Context, installation *corev1beta1.ControllerInstallation, now ...conditions.Condition) error {
+	return PatchConditions(ctx, r.GardenClient, r.Clock, installation, now...)
+}
+
+// failed says in a condition what has failed, and gives the cause back.
+func (r *Reconciler) failed(ctx context.Context, installation *corev1beta1.ControllerInstallation, now conditions.Condition, cause error) error {
+	if err := r.report(ctx, installation, now); err != nil {
+		logf.FromContext(ctx).Error(err, "Writing a condition", "condition", now.Type)
+	}
+	return cause
+}
+
+// PatchConditions writes those of the conditions that say something else now, and leaves alone what others write.
+func PatchConditions(ctx context.Context, garden client.Client, clock clock.PassiveClock, installation *corev1beta1.ControllerInstallation,
+	now ...conditions.Condition) error {
+	before, changed := installation.DeepCopy(), false
+	for _, c := range now {
+		all, new := conditions.Set(installation.Status.Conditions, c, clock)
+		installation.Status.Conditions, changed = all, changed || new
+	}
+	if !changed {
+		return nil
+	}
+	if err := garden.Status().Patch(ctx, installation, client.StrategicMergeFrom(before)); err != nil {
+		return fmt.Errorf("writing the conditions of ControllerInstallation %s: %w", installation.Name, err)
+	}
+	return nil
+}
+
+func condition(kind corev1beta1.ConditionType, status corev1beta1.ConditionStatus, reason, message string) conditions.Condition {
+	return conditions.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+func unreadable(kind, name string, err error) conditions.Condition {
+	if apierrors.IsNotFound(err) {
+		return condition(corev1beta1.ControllerInstallationValid, corev1beta1.ConditionFalse, kind+"NotFound",
+			fmt.Sprintf("The %s %q that the installation refers to does not exist: %v", kind, name, err))
+	}
+	return condition(corev1beta1.ControllerInstallationValid, corev1beta1.ConditionUnknown, kind+"ReadError",
+		fmt.Sprintf("The %s %q that the installation refers to cannot be read: %v", kind, name, err))
+}
+
+func hasFinalizer(installation *corev1beta1.ControllerInstallation) bool {
+	return slices.Contains(installation.Finalizers, finalizer)
+}

@@ -1,0 +1,216 @@
+package controllerinstallation
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
+)
+
+type world struct {
+	*testing.T
+	garden, seed client.Client
+	*Reconciler
+}
+
+func newWorld(t *testing.T, deployment *gardencorev1.ControllerDeployment) world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, gardencorev1.AddToScheme, resourcesv1alpha1.AddToScheme)
+	if err := add.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	installation := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "x-1"}, Spec: corev1beta1.ControllerInstallationSpec{
+		RegistrationRef: corev1.ObjectReference{Name: "x"}, SeedRef: &corev1.ObjectReference{Name: "local"},
+		DeploymentRef: &corev1.ObjectReference{Name: deployment.Name},
+	}}
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "local"}}
+	seed.Spec.Provider.Zones, seed.Status.ClusterIdentity = []string{"a", "b"}, ptr.To("id")
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-local", Name: "extension-x-1"}}
+	garden := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(installation, seed).WithObjects(installation, deployment, seed, account,
+		&corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "x"}}).Build()
+	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resourcesv1alpha1.ManagedResource{}).Build()
+	return world{t, garden, c, &Reconciler{GardenClient: garden, GardenReader: garden, SeedClient: c, SeedName: "local",
+		GardenConfig: &rest.Config{Host: "https://garden"}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}}
+}
+
+func (w world) run() reconcile.Result {
+	w.Helper()
+	result, err := w.Reconcile(w.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "x-1"}})
+	w.must(err)
+	return result
+}
+
+func (w world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w world) installation() *corev1beta1.ControllerInstallation {
+	w.Helper()
+	installation := &corev1beta1.ControllerInstallation{}
+	w.must(w.garden.Get(w.Context(), client.ObjectKey{Name: "x-1"}, installation))
+	return installation
+}
+
+func (w world) exists(c client.Client, obj client.Object) bool {
+	w.Helper()
+	err := c.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
+	if !apierrors.IsNotFound(err) {
+		w.must(err)
+	}
+	return err == nil
+}
+
+func provider() *gardencorev1.ControllerDeployment {
+	return &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "provider-local"}}
+}
+
+func chart(t *testing.T, file string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	zipped := gzip.NewWriter(&b)
+	files := tar.NewWriter(zipped)
+	if err := files.WriteHeader(&tar.Header{Name: file, Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	if err := files.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestInstallsAndDeletes(t *testing.T) {
+	w := newWorld(t, provider())
+	w.run()
+	installation := w.installation()
+	if !slices.Equal(installation.Finalizers, []string{"core.gardener.cloud/controllerinstallation"}) {
+		t.Errorf("finalizers %v", installation.Finalizers)
+	}
+	for kind, want := range map[corev1beta1.ConditionType]string{"Valid": "True RegistrationValid", "Installed": "False InstallationPending"} {
+		if got := conditions.Find(installation.Status.Conditions, kind); string(got.Status)+" "+got.Reason != want {
+			t.Errorf("%s: %+v", kind, got)
+		}
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension-x-1"}}
+	if !w.exists(w.seed, namespace) || namespace.Labels["gardener.cloud/role"] != "extension" ||
+		namespace.Labels["controllerregistration.core.gardener.cloud/name"] != "x" ||
+		namespace.Annotations["high-availability-config.resources.gardener.cloud/zones"] != "a,b" {
+		t.Errorf("namespace %+v", namespace)
+	}
+	secret := accessSecret(installation)
+	if !w.exists(w.seed, secret) || secret.Labels["resources.gardener.cloud/class"] != "garden" ||
+		secret.Annotations["serviceaccount.resources.gardener.cloud/name"] != "extension-x-1" {
+		t.Errorf("access %+v", secret)
+	}
+	resource := managedResource(installation)
+	if !w.exists(w.seed, resource) || *resource.Spec.Class != "seed" || resource.Labels["controllerinstallation-name"] != "x-1" {
+		t.Errorf("managed resource %+v", resource)
+	}
+	w.must(w.garden.Delete(t.Context(), installation))
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-local", Name: "extension-x-1"}}
+	for i, steps := 0, 5; w.exists(w.garden, w.installationKey()); i++ {
+		if wait := w.run().RequeueAfter; wait != 0 && (wait != DefaultRequeue || !w.exists(w.garden, account)) {
+			t.Errorf("step %d: looks again after %s; the ServiceAccount must go last", i, wait)
+		}
+		if i == steps {
+			t.Fatal("it does not go")
+		}
+	}
+	if w.exists(w.seed, namespace) || w.exists(w.seed, resource) || w.exists(w.garden, account) {
+		t.Error("something is left behind")
+	}
+}
+
+func (w world) installationKey() client.Object {
+	return &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "x-1"}}
+}
+
+func TestKubeconfigOfAnotherAddress(t *testing.T) {
+	w := newWorld(t, provider())
+	names := func() (all []string) {
+		list := &corev1.SecretList{}
+		w.must(w.seed.List(t.Context(), list, client.MatchingLabels{labelCollectable: "true"}))
+		for _, secret := range list.Items {
+			all = append(all, secret.Name)
+			if !strings.Contains(string(secret.Data["kubeconfig"]), w.GardenConfig.Host) {
+				t.Errorf("%s is not for %s", secret.Name, w.GardenConfig.Host)
+			}
+		}
+		return all
+	}
+	w.run()
+	before := names()
+	w.GardenConfig = &rest.Config{Host: "https://elsewhere"}
+	w.run()
+	if after := names(); len(before) != 1 || len(after) != 1 || before[0] == after[0] {
+		t.Errorf("%v, then %v", before, after)
+	}
+}
+
+func TestValid(t *testing.T) {
+	for name, test := range map[string]struct {
+		helm   *gardencorev1.HelmControllerDeployment
+		reason string // "" if it is somebody else's
+		valid  bool
+	}{
+		"another type":    {},
+		"no chart":        {&gardencorev1.HelmControllerDeployment{}, "ChartInformationInvalid", false},
+		"values":          {&gardencorev1.HelmControllerDeployment{Values: &apiextensionsv1.JSON{Raw: []byte("[1]")}}, "ChartInformationInvalid", false},
+		"no archive":      {&gardencorev1.HelmControllerDeployment{RawChart: []byte("x")}, "ChartCannotBeRendered", false},
+		"no chart in it":  {&gardencorev1.HelmControllerDeployment{RawChart: chart(t, "x/README")}, "ChartCannotBeRendered", false},
+		"chart":           {&gardencorev1.HelmControllerDeployment{RawChart: chart(t, "x/Chart.yaml")}, "RegistrationValid", true},
+		"empty reference": {&gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{}}, "OCIChartCannotBePulled", false},
+		"reference":       {&gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{Ref: ptr.To("r/x:1")}}, "RegistrationValid", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Helm: test.helm})
+			w.run()
+			got := conditions.Find(w.installation().Status.Conditions, "Valid")
+			if got.Reason != test.reason || test.valid != (got.Status == "True") {
+				t.Errorf("%+v", got)
+			}
+			if installed := w.exists(w.seed, managedResource(w.installation())); installed != test.valid {
+				t.Errorf("installed: %t", installed)
+			}
+			if w.exists(w.seed, accessSecret(w.installation())) {
+				t.Error("it has access to the garden without asking")
+			}
+		})
+	}
+}
+
+func TestOfAnotherSeed(t *testing.T) {
+	w := newWorld(t, provider())
+	w.SeedName = "other"
+	w.run()
+	if len(w.installation().Finalizers) > 0 {
+		t.Error("it looks after an installation for another seed")
+	}
+}

@@ -1,0 +1,141 @@
+package controllerinstallationcare
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallation"
+)
+
+// DefaultSyncPeriod is how often it is looked, beside whenever the seed says something; Gardener's.
+const DefaultSyncPeriod = 30 * time.Second
+
+// Reconciler says how the extensions of a seed are.
+type Reconciler struct {
+	GardenClient, SeedClient client.Client
+	// GardenReader asks the garden itself.
+	GardenReader client.Reader
+	Clock        clock.WithTicker
+	SeedName     string
+	// Recorder is not used: Gardener has no events for this.
+	Recorder events.EventRecorder
+	// SyncPeriod is DefaultSyncPeriod by default.
+	SyncPeriod time.Duration
+}
+
+// Reconcile looks at one ControllerInstallation.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	installation := &corev1beta1.ControllerInstallation{}
+	if err := r.GardenClient.Get(ctx, request.NamespacedName, installation); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !controllerinstallation.Own(installation, r.SeedName) || installation.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	now, err := r.look(ctx, installation)
+	if err := controllerinstallation.PatchConditions(ctx, r.GardenClient, r.Clock, installation, now...); err != nil {
+		return reconcile.Result{}, err
+	}
+	period := r.SyncPeriod
+	if period <= 0 {
+		period = DefaultSyncPeriod
+	}
+	return reconcile.Result{RequeueAfter: period}, err
+}
+
+// look says in conditions how an extension is. An error beside them says that it could not be found out.
+func (r *Reconciler) look(ctx context.Context, installation *corev1beta1.ControllerInstallation) ([]conditions.Condition, error) {
+	resource := &resourcesv1alpha1.ManagedResource{}
+	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: installation.Name}
+	if err := r.SeedClient.Get(ctx, key, resource); err != nil {
+		message := fmt.Sprintf("The ManagedResource %s cannot be read in the seed: %v", key, err)
+		var all []conditions.Condition
+		for _, kind := range []corev1beta1.ConditionType{installed, healthy, progressing} {
+			all = append(all, conditions.Condition{Type: kind, Status: corev1beta1.ConditionUnknown, Reason: "SeedReadError", Message: message})
+		}
+		return all, client.IgnoreNotFound(err) // it may not be there yet
+	}
+	missing, err := r.missing(ctx, installation, resource)
+	if err != nil {
+		return nil, err
+	}
+	return []conditions.Condition{
+		say(installed, missing, corev1beta1.ConditionTrue, "InstallationSuccessful", "The extension is installed in the seed.",
+			corev1beta1.ConditionFalse, "InstallationPending"),
+		say(healthy, isnt(resource, resourcesv1alpha1.ResourcesHealthy, corev1beta1.ConditionTrue),
+			corev1beta1.ConditionTrue, "ControllerHealthy", "What the extension consists of in the seed is healthy.",
+			corev1beta1.ConditionFalse, "ControllerNotHealthy"),
+		say(progressing, isnt(resource, resourcesv1alpha1.ResourcesProgressing, corev1beta1.ConditionFalse),
+			corev1beta1.ConditionFalse, "ControllerRolledOut", "What the extension consists of in the seed is rolled out.",
+			corev1beta1.ConditionTrue, "ControllerNotRolledOut"),
+	}, nil
+}
+
+const (
+	installed   = corev1beta1.ControllerInstallationInstalled
+	healthy     = corev1beta1.ControllerInstallationHealthy
+	progressing = corev1beta1.ControllerInstallationProgressing
+)
+
+// say is a condition: the good one, or if there is something wrong the bad one with that.
+func say(kind corev1beta1.ConditionType, wrong string, good corev1beta1.ConditionStatus, goodReason, message string,
+	bad corev1beta1.ConditionStatus, badReason string) conditions.Condition {
+	if wrong != "" {
+		return conditions.Condition{Type: kind, Status: bad, Reason: badReason, Message: wrong}
+	}
+	return conditions.Condition{Type: kind, Status: good, Reason: goodReason, Message: message}
+}
+
+// isnt says that a condition of a ManagedResource is not as it should be; "" if it is.
+func isnt(resource *resourcesv1alpha1.ManagedResource, kind corev1beta1.ConditionType, wanted corev1beta1.ConditionStatus) string {
+	found := conditions.Find(resource.Status.Conditions, kind)
+	switch {
+	case found.Reason == "" && found.Status == corev1beta1.ConditionUnknown:
+		return fmt.Sprintf("The condition %s of ManagedResource %s has not been reported yet.", kind, resource.Name)
+	case found.Status != wanted:
+		return fmt.Sprintf("The condition %s of ManagedResource %s is %s: %s", kind, resource.Name, found.Status, found.Message)
+	}
+	return ""
+}
+
+// missing says what an extension lacks to be installed; "" if nothing.
+func (r *Reconciler) missing(ctx context.Context, installation *corev1beta1.ControllerInstallation, resource *resourcesv1alpha1.ManagedResource) (string, error) {
+	if resource.Status.ObservedGeneration != resource.Generation {
+		return fmt.Sprintf("The ManagedResource %s has changed, and is not applied yet.", resource.Name), nil
+	}
+	if wrong := isnt(resource, resourcesv1alpha1.ResourcesApplied, corev1beta1.ConditionTrue); wrong != "" {
+		return wrong, nil
+	}
+	name := controllerinstallation.NamespaceName(installation.Name)
+	namespace := &corev1.Namespace{}
+	if err := r.SeedClient.Get(ctx, client.ObjectKey{Name: name}, namespace); apierrors.IsNotFound(err) || err == nil && namespace.DeletionTimestamp != nil {
+		return fmt.Sprintf("The namespace %s is not there.", name), nil
+	} else if err != nil {
+		return "", fmt.Errorf("reading the namespace %s in the seed: %w", name, err)
+	}
+	deployment, err := controllerinstallation.Deployment(ctx, r.GardenReader, installation)
+	if err != nil || deployment == nil || !controllerinstallation.NeedsGardenAccess(deployment) {
+		return "", err
+	}
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: name, Name: controllerinstallation.AccessSecretName}
+	if err := r.SeedClient.Get(ctx, key, secret); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading Secret %s in the seed: %w", key, err)
+	}
+	if len(secret.Data[resourcesv1alpha1.DataKeyToken]) == 0 {
+		return fmt.Sprintf("There is no token for the garden in Secret %s yet.", key), nil
+	}
+	return "", nil
+}

@@ -1,0 +1,93 @@
+package controllerinstallationrequired
+
+import (
+	"context"
+	"slices"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallation"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "controllerinstallation-required"
+
+// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden. It watches
+// all kinds of extension resources, whose CRDs must be there by then.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	if r.GardenClient == nil {
+		r.GardenClient = garden.GetClient()
+	}
+	if r.SeedClient == nil {
+		r.SeedClient = mgr.GetClient()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	b := builder.ControllerManagedBy(mgr).Named(ControllerName).
+		WithOptions(controller.Options{NewQueue: operation.Queue(r.Clock)}).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{},
+			&handler.EnqueueRequestForObject{}, predicate.Funcs{
+				UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() },
+				DeleteFunc: func(event.DeleteEvent) bool { return false },
+			}))
+	for name, kind := range kinds {
+		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), kind.object,
+			handler.EnqueueRequestsFromMapFunc(r.responsibleFor(name)), predicate.NewPredicateFuncs(counts), typeChanged()))
+	}
+	return b.Complete(r)
+}
+
+// typeChanged lets through what may change which types there are.
+func typeChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok1 := e.ObjectOld.(extensionsv1alpha1.Object)
+		after, ok2 := e.ObjectNew.(extensionsv1alpha1.Object)
+		return ok1 && ok2 && (before.GetExtensionSpec().GetExtensionType() != after.GetExtensionSpec().GetExtensionType() ||
+			counts(before) != counts(after))
+	}}
+}
+
+// responsibleFor finds the installations whose extension is responsible for an extension resource of a kind.
+func (r *Reconciler) responsibleFor(kind string) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
+		extension, ok := obj.(extensionsv1alpha1.Object)
+		if !ok {
+			return nil
+		}
+		all := &corev1beta1.ControllerInstallationList{}
+		if err := r.GardenClient.List(ctx, all); err != nil {
+			logf.FromContext(ctx).Error(err, "Listing ControllerInstallations", "extensionKind", kind)
+			return nil
+		}
+		for i := range all.Items {
+			installation := &all.Items[i]
+			registration := &corev1beta1.ControllerRegistration{}
+			if !controllerinstallation.Own(installation, r.SeedName) ||
+				r.GardenClient.Get(ctx, client.ObjectKey{Name: installation.Spec.RegistrationRef.Name}, registration) != nil {
+				continue // its own reconciliation says what is wrong
+			}
+			if slices.ContainsFunc(registration.Spec.Resources, func(resource corev1beta1.ControllerResource) bool {
+				return resource.Kind == kind && resource.Type == extension.GetExtensionSpec().GetExtensionType()
+			}) {
+				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: installation.Name}})
+			}
+		}
+		return requests
+	}
+}

@@ -1,0 +1,45 @@
+package gardenlet
+
+import (
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "gardenlet"
+
+// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	if r.GardenClient == nil {
+		r.GardenClient = garden.GetClient()
+	}
+	if r.GardenReader == nil {
+		r.GardenReader = garden.GetAPIReader()
+	}
+	if r.GardenREST == nil {
+		r.GardenREST = garden.GetConfig()
+	}
+	if r.Recorder == nil {
+		r.Recorder = garden.GetEventRecorder(ControllerName + "-controller")
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, NewQueue: operation.Queue(r.Clock)}).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &seedmanagementv1alpha1.Gardenlet{},
+			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.isOwn), predicate.GenerationChangedPredicate{},
+			predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }})).
+		Complete(r)
+}

@@ -1,0 +1,117 @@
+package gardenlet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
+)
+
+// DefaultSyncPeriod is Gardener's.
+const DefaultSyncPeriod = time.Hour
+
+// Reconciler looks after the Gardenlet object of a seed. Deployer is required.
+type Reconciler struct {
+	GardenClient client.Client
+	// GardenReader asks the garden itself.
+	GardenReader client.Reader
+	// GardenREST says where the garden is, for a new identity. Credentials in it are not passed on.
+	GardenREST *rest.Config
+	Clock      clock.WithTicker
+	SeedName   string
+	Recorder   events.EventRecorder
+	Deployer   deployment.Deployer
+	// SyncPeriod is how often the gardenlet is deployed again. DefaultSyncPeriod by default.
+	SyncPeriod time.Duration
+	// TokenValidity is deployment.DefaultTokenValidity by default.
+	TokenValidity time.Duration
+}
+
+func (r *Reconciler) isOwn(obj client.Object) bool {
+	return obj.GetNamespace() == constants.GardenNamespace && obj.GetName() == r.SeedName
+}
+
+// Reconcile deploys the gardenlet as its object says.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	gardenlet := &seedmanagementv1alpha1.Gardenlet{}
+	if err := r.GardenClient.Get(ctx, request.NamespacedName, gardenlet); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.isOwn(gardenlet) || gardenlet.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	generation := gardenlet.Generation
+	if err := r.install(ctx, gardenlet); err != nil {
+		r.event(gardenlet, corev1.EventTypeWarning, corev1beta1.EventReconcileError, err.Error())
+		if statusErr := r.report(ctx, gardenlet, generation, corev1beta1.ConditionFalse, corev1beta1.EventReconcileError, err.Error()); statusErr != nil {
+			logf.FromContext(ctx).Error(statusErr, "Writing the status of a Gardenlet")
+		}
+		return reconcile.Result{}, err
+	}
+	r.event(gardenlet, corev1.EventTypeNormal, corev1beta1.EventReconciled, "Gardenlet has been deployed")
+	period := r.SyncPeriod
+	if period <= 0 {
+		period = DefaultSyncPeriod
+	}
+	message := fmt.Sprintf("Gardenlet with chart from %s has been deployed", chart(gardenlet))
+	return reconcile.Result{RequeueAfter: period}, r.report(ctx, gardenlet, generation, corev1beta1.ConditionTrue, corev1beta1.EventReconciled, message)
+}
+
+func (r *Reconciler) install(ctx context.Context, gardenlet *seedmanagementv1alpha1.Gardenlet) error {
+	config, err := deployment.Config(gardenlet.Name, gardenlet.Spec.Config, nil)
+	if err != nil {
+		return err
+	}
+	r.event(gardenlet, corev1.EventTypeNormal, corev1beta1.EventReconciling, "Deploying gardenlet")
+	installer := deployment.Installer{
+		Bootstrapper: deployment.Bootstrapper{
+			Garden: r.GardenClient, Reader: r.GardenReader, Clock: r.Clock, REST: r.GardenREST, TokenValidity: r.TokenValidity,
+		},
+		Deployer: r.Deployer,
+		Recorder: r.Recorder,
+	}
+	spec := gardenlet.Spec.Deployment
+	return installer.Install(ctx, gardenlet, deployment.Gardenlet{
+		Target:                        deployment.Target{SeedName: gardenlet.Name},
+		Config:                        config,
+		Deployment:                    *spec.GardenletDeployment.DeepCopy(),
+		ImageVectorOverwrite:          spec.ImageVectorOverwrite,
+		ComponentImageVectorOverwrite: spec.ComponentImageVectorOverwrite,
+		Owner:                         deployment.Owner("Gardenlet", gardenlet),
+	}, seedmanagementv1alpha1.BootstrapToken)
+}
+
+// chart is where the chart would be taken from. An object that the garden did not validate may lack parts of that.
+func chart(gardenlet *seedmanagementv1alpha1.Gardenlet) string {
+	repository := gardenlet.Spec.Deployment.Helm.OCIRepository
+	if repository.Ref == nil && repository.Repository == nil {
+		return "nowhere"
+	}
+	return repository.GetURL()
+}
+
+func (r *Reconciler) report(ctx context.Context, gardenlet *seedmanagementv1alpha1.Gardenlet, generation int64, is corev1beta1.ConditionStatus, reason, message string) error {
+	now := conditions.Condition{Type: seedmanagementv1alpha1.GardenletReconciled, Status: is, Reason: reason, Message: message}
+	return operation.PatchStatus(ctx, r.GardenClient, gardenlet, func(gardenlet *seedmanagementv1alpha1.Gardenlet) {
+		gardenlet.Status.ObservedGeneration = generation
+		gardenlet.Status.Conditions, _ = conditions.Set(gardenlet.Status.Conditions, now, r.Clock)
+	})
+}
+
+func (r *Reconciler) event(gardenlet *seedmanagementv1alpha1.Gardenlet, severity, reason, message string) {
+	r.Recorder.Eventf(gardenlet, nil, severity, reason, corev1beta1.EventActionReconcile, "%s", message)
+}

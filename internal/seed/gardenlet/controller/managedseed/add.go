@@ -1,0 +1,118 @@
+package managedseed
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "managedseed"
+
+// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	if r.GardenClient == nil {
+		r.GardenClient = garden.GetClient()
+	}
+	if r.GardenReader == nil {
+		r.GardenReader = garden.GetAPIReader()
+	}
+	if r.GardenREST == nil {
+		r.GardenREST = garden.GetConfig()
+	}
+	if r.Recorder == nil {
+		r.Recorder = garden.GetEventRecorder(ControllerName + "-controller")
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: gardenletconfigv1alpha1.DefaultControllerConcurrentSyncs,
+			NewQueue:                operation.Queue(r.Clock),
+		}).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &seedmanagementv1alpha1.ManagedSeed{},
+			r.enqueue(), predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{},
+			handler.EnqueueRequestsFromMapFunc(ofSeed), predicate.NewPredicateFuncs(r.isOther), seedChanged())).
+		Complete(r)
+}
+
+// enqueue spreads ManagedSeeds for which nothing has changed over some time when the gardenlet starts, so that not all
+// gardenlets come upon the garden at once.
+func (r *Reconciler) enqueue() handler.EventHandler {
+	add := func(obj client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request], spread bool) {
+		managedSeed, ok := obj.(*seedmanagementv1alpha1.ManagedSeed)
+		if !ok {
+			return
+		}
+		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
+		if managedSeed.DeletionTimestamp != nil || managedSeed.Generation == 1 || !spread {
+			q.Add(request)
+			return
+		}
+		q.AddAfter(request, r.jitter())
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			add(e.Object, q, observed(e.Object) || r.JitterUpdates)
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if !observed(e.ObjectNew) {
+				add(e.ObjectNew, q, r.JitterUpdates)
+			}
+		},
+	}
+}
+
+func observed(obj client.Object) bool {
+	managedSeed, ok := obj.(*seedmanagementv1alpha1.ManagedSeed)
+	return ok && managedSeed.Status.ObservedGeneration == managedSeed.Generation
+}
+
+func (r *Reconciler) jitter() time.Duration {
+	most := orDefault(r.SyncJitterPeriod, DefaultSyncJitterPeriod)
+	return rand.N(most + 1)
+}
+
+// isOther says whether a Seed is not the gardenlet's own. Of the others it sees those of its ManagedSeeds.
+func (r *Reconciler) isOther(obj client.Object) bool { return obj.GetName() != r.SeedName }
+
+// ofSeed is the ManagedSeed that a Seed would be of.
+func ofSeed(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: constants.GardenNamespace, Name: obj.GetName()}}}
+}
+
+// seedChanged lets through what may mean work for the ManagedSeed of a Seed: not that its gardenlet says again that it is well.
+func seedChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok1 := e.ObjectOld.(*corev1beta1.Seed)
+			after, ok2 := e.ObjectNew.(*corev1beta1.Seed)
+			return ok1 && ok2 && (before.Generation != after.Generation || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+				!before.Status.ClientCertificateExpirationTimestamp.Equal(after.Status.ClientCertificateExpirationTimestamp))
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}

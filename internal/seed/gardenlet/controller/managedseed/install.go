@@ -1,0 +1,111 @@
+package managedseed
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
+)
+
+// backupChecksum is the annotation that runs a gardenlet anew when its seed's backup credentials change; Gardener's.
+const backupChecksum = "checksum/seed-backup-secret"
+
+// install deploys the gardenlet into the Shoot's cluster. It registers the Seed there.
+func (s *step) install(ctx context.Context) error {
+	gardenlet, err := s.gardenlet(ctx)
+	if err != nil {
+		return err
+	}
+	s.event(corev1.EventTypeNormal, corev1beta1.EventReconciling, corev1beta1.EventActionReconcile, "Deploying gardenlet into target cluster")
+	return s.installer().Install(ctx, s.managedSeed, gardenlet, s.bootstrap())
+}
+
+func (s *step) gardenlet(ctx context.Context) (gardenlet deployment.Gardenlet, err error) {
+	spec := s.managedSeed.Spec.Gardenlet
+	gardenlet.Owner = deployment.Owner("ManagedSeed", s.managedSeed)
+	if gardenlet.Target, err = s.target(ctx); err != nil {
+		return gardenlet, err
+	}
+	var parent *gardenletconfigv1alpha1.GardenletConfiguration
+	if ptr.Deref(spec.MergeWithParent, false) {
+		parent = s.Config
+	}
+	if gardenlet.Config, err = deployment.Config(s.managedSeed.Name, spec.Config, parent); err != nil {
+		return gardenlet, err
+	}
+	if spec.Deployment != nil {
+		gardenlet.Deployment = *spec.Deployment.DeepCopy()
+	}
+	checksum, err := s.backupChecksum(ctx, gardenlet.Config.SeedConfig.Spec.Backup)
+	if err != nil {
+		return gardenlet, err
+	}
+	if checksum != "" {
+		annotations := maps.Clone(gardenlet.Deployment.PodAnnotations)
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[backupChecksum] = checksum
+		gardenlet.Deployment.PodAnnotations = annotations
+	}
+	return gardenlet, nil
+}
+
+// target is the Shoot's cluster.
+func (s *step) target(ctx context.Context) (deployment.Target, error) {
+	target := deployment.Target{SeedName: s.managedSeed.Name, Shoot: ptr.To(client.ObjectKeyFromObject(s.shoot))}
+	if s.ShootKubeconfig == nil {
+		return target, nil
+	}
+	var err error
+	if target.Kubeconfig, err = s.ShootKubeconfig(ctx, s.shoot); err != nil {
+		return target, fmt.Errorf("getting access to the cluster of Shoot %s: %w", target.Shoot, err)
+	}
+	return target, nil
+}
+
+// backupChecksum stands for the Secret with the seed's backup credentials, which must be there; "" if it has none.
+func (s *step) backupChecksum(ctx context.Context, backup *corev1beta1.Backup) (string, error) {
+	if backup == nil || backup.CredentialsRef == nil || backup.CredentialsRef.APIVersion != corev1.SchemeGroupVersion.String() || backup.CredentialsRef.Kind != "Secret" {
+		return "", nil
+	}
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: backup.CredentialsRef.Namespace, Name: backup.CredentialsRef.Name}
+	if err := s.GardenReader.Get(ctx, key, secret); apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("the configured backup secret does not exist: create Secret %s: %w", key, err)
+	} else if err != nil {
+		return "", fmt.Errorf("reading the backup credentials of seed %s, Secret %s: %w", s.managedSeed.Name, key, err)
+	}
+	text, err := json.Marshal(secret.Data)
+	if err != nil {
+		return "", fmt.Errorf("reading the backup credentials of seed %s, Secret %s: %w", s.managedSeed.Name, key, err)
+	}
+	sum := sha256.Sum256(text)
+	return key.Name + "-" + hex.EncodeToString(sum[:4]), nil
+}
+
+func (s *step) bootstrap() seedmanagementv1alpha1.Bootstrap {
+	return ptr.Deref(s.managedSeed.Spec.Gardenlet.Bootstrap, seedmanagementv1alpha1.BootstrapNone)
+}
+
+func (s *step) installer() *deployment.Installer {
+	return &deployment.Installer{
+		Bootstrapper: deployment.Bootstrapper{
+			Garden: s.GardenClient, Reader: s.GardenReader, Clock: s.Clock, REST: s.GardenREST, TokenValidity: s.TokenValidity,
+		},
+		Deployer: s.Deployer,
+		Recorder: s.Recorder,
+	}
+}

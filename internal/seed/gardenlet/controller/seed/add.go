@@ -1,0 +1,66 @@
+package seed
+
+import (
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "seed"
+
+// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	if r.GardenClient == nil {
+		r.GardenClient = garden.GetClient()
+	}
+	if r.GardenReader == nil {
+		r.GardenReader = garden.GetAPIReader()
+	}
+	if r.SeedClient == nil {
+		r.SeedClient = mgr.GetClient()
+	}
+	if r.SeedReader == nil {
+		r.SeedReader = mgr.GetAPIReader()
+	}
+	if r.Recorder == nil {
+		r.Recorder = garden.GetEventRecorder(ControllerName + "-controller")
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	if r.Version == nil {
+		server, err := probe.New(mgr.GetConfig(), mgr.GetHTTPClient())
+		if err != nil {
+			return err
+		}
+		r.Version = server.Version
+	}
+	b := builder.ControllerManagedBy(mgr).Named(ControllerName).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, NewQueue: operation.Queue(r.Clock)}).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{},
+			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.own), predicate.GenerationChangedPredicate{}))
+	if r.Renewed != nil {
+		b = b.WatchesRawSource(source.Channel(r.Renewed, &handler.EnqueueRequestForObject{}))
+	}
+	return b.Complete(r)
+}
+
+func (r *Reconciler) own(obj client.Object) bool { return obj.GetName() == r.SeedName }
+
+// Occasion is what is sent on Renewed to have the Seed of this name looked after.
+func Occasion(seedName string) event.GenericEvent {
+	return event.GenericEvent{Object: &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}}}
+}

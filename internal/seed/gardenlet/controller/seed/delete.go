@@ -1,0 +1,137 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gardener/gardener/pkg/apis/core"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+)
+
+// delete lets go of a Seed that nothing needs any more, and says after what time to look again if something does.
+func (r *Reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (time.Duration, error) {
+	if !controllerutil.ContainsFinalizer(seed, corev1beta1.GardenerName) {
+		return 0, nil
+	}
+	for _, inTheWay := range []func(context.Context, *corev1beta1.Seed) (string, error){
+		r.shoots, r.backupBuckets, r.controllerInstallations, r.managedResources,
+	} {
+		what, err := inTheWay(ctx, seed)
+		if err != nil {
+			return 0, err
+		}
+		if what != "" {
+			return orDefault(r.Wait, DefaultWait), r.reportInTheWay(ctx, seed, what)
+		}
+	}
+	if err := r.cleanUp(ctx); err != nil {
+		return 0, err
+	}
+	return 0, operation.RemoveFinalizers(ctx, r.GardenClient, seed, corev1beta1.GardenerName)
+}
+
+// reportInTheWay says why the Seed stays, in an event and in its last operation.
+func (r *Reconciler) reportInTheWay(ctx context.Context, seed *corev1beta1.Seed, what string) error {
+	message := "Can't delete Seed, because the following objects are still referencing it: " + what
+	r.Recorder.Eventf(seed, nil, corev1.EventTypeNormal, constants.EventResourceReferenced, corev1beta1.EventActionDelete, "%s", message)
+	return operation.PatchStatus(ctx, r.GardenClient, seed, func(seed *corev1beta1.Seed) {
+		seed.Status.LastOperation = r.lastOperation(seed, corev1beta1.LastOperationStateProcessing, 0, message)
+	})
+}
+
+// shoots are those that are on the Seed, or have not left it yet.
+func (r *Reconciler) shoots(ctx context.Context, seed *corev1beta1.Seed) (string, error) {
+	var names []string
+	for _, field := range []string{core.ShootSeedName, core.ShootStatusSeedName} {
+		found, err := list(ctx, r.GardenReader, &corev1beta1.ShootList{}, client.MatchingFields{field: seed.Name})
+		if err != nil {
+			return "", err
+		}
+		names = append(names, found...)
+	}
+	return say("Shoots", names), nil
+}
+
+// backupBuckets are those of the Seed. Its own is told to go: it is after the last BackupEntry in it.
+func (r *Reconciler) backupBuckets(ctx context.Context, seed *corev1beta1.Seed) (string, error) {
+	own := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: string(seed.UID)}}
+	if err := r.GardenClient.Delete(ctx, own); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("deleting the BackupBucket %s of Seed %s: %w", own.Name, seed.Name, err)
+	}
+	names, err := list(ctx, r.GardenReader, &corev1beta1.BackupBucketList{}, client.MatchingFields{core.BackupBucketSeedName: seed.Name})
+	return say("BackupBuckets", names), err
+}
+
+func (r *Reconciler) controllerInstallations(ctx context.Context, seed *corev1beta1.Seed) (string, error) {
+	names, err := list(ctx, r.GardenReader, &corev1beta1.ControllerInstallationList{}, client.MatchingFields{core.SeedRefName: seed.Name})
+	return say("ControllerInstallations", names), err
+}
+
+// managedResources are what was deployed into the seed for Gardener.
+func (r *Reconciler) managedResources(ctx context.Context, _ *corev1beta1.Seed) (string, error) {
+	all := &resourcesv1alpha1.ManagedResourceList{}
+	if err := r.SeedReader.List(ctx, all); err != nil {
+		return "", fmt.Errorf("listing the ManagedResources of the seed: %w", err)
+	}
+	var names []string
+	for _, resource := range all.Items {
+		if ptr.Deref(resource.Spec.Class, "") == constants.SeedResourceManagerClass {
+			names = append(names, resource.Namespace+"/"+resource.Name)
+		}
+	}
+	return say("ManagedResources", names), nil
+}
+
+// cleanUp takes from the seed what was made for being one.
+func (r *Reconciler) cleanUp(ctx context.Context) error {
+	identity := identityConfigMap()
+	err := r.SeedReader.Get(ctx, client.ObjectKeyFromObject(identity), identity)
+	if err == nil && identity.Data[constants.ClusterIdentityOrigin] == constants.ClusterIdentityOriginSeed {
+		err = r.SeedClient.Delete(ctx, identity)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the identity of the seed's cluster, ConfigMap %s/%s: %w", identity.Namespace, identity.Name, err)
+	}
+	return nil
+}
+
+func list(ctx context.Context, reader client.Reader, of client.ObjectList, options ...client.ListOption) (names []string, err error) {
+	if err := reader.List(ctx, of, options...); err != nil {
+		return nil, fmt.Errorf("listing what may still need the Seed, %T: %w", of, err)
+	}
+	err = meta.EachListItem(of, func(item runtime.Object) error {
+		obj, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		name := obj.GetName()
+		if obj.GetNamespace() != "" {
+			name = obj.GetNamespace() + "/" + name
+		}
+		names = append(names, name)
+		return nil
+	})
+	return names, err
+}
+
+// say names objects of a kind; nothing, if there are none.
+func say(kind string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("%s=%v", kind, slices.Compact(names))
+}

@@ -1,0 +1,69 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	securityconstants "github.com/gardener/gardener/pkg/apis/security/v1alpha1/constants"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/bootstrap"
+)
+
+// renew passes on what somebody asked for by an annotation of the Seed: that credentials are renewed before their time. Who
+// looks after them does it. The annotation goes when all of them know.
+func (r *Reconciler) renew(ctx context.Context, seed *corev1beta1.Seed) (err error) {
+	switch operation.Of(seed) {
+	case constants.GardenerOperationRenewKubeconfig:
+		err = r.renewKubeconfig(ctx)
+	case constants.SeedOperationRenewGardenAccessSecrets:
+		err = r.renewTokens(ctx, resourcesv1alpha1.ServiceAccountTokenRenewTimestamp, client.MatchingLabels{
+			resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest,
+			resourcesv1alpha1.ResourceManagerClass:   resourcesv1alpha1.ResourceManagerClassGarden,
+		})
+	case constants.SeedOperationRenewWorkloadIdentityTokens:
+		err = r.renewTokens(ctx, securityconstants.AnnotationWorkloadIdentityTokenRenewTimestamp, client.MatchingLabels{
+			securityconstants.LabelPurpose: securityconstants.LabelPurposeWorkloadIdentityTokenRequestor,
+		})
+	default:
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return operation.Patch(ctx, r.GardenClient, seed, func(seed *corev1beta1.Seed) {
+		delete(seed.Annotations, constants.GardenerOperation)
+	})
+}
+
+// renewKubeconfig asks for a new certificate of the gardenlet.
+func (r *Reconciler) renewKubeconfig(ctx context.Context) error {
+	secret := &corev1.Secret{}
+	if err := r.SeedReader.Get(ctx, bootstrap.KubeconfigSecret, secret); err != nil {
+		return fmt.Errorf("reading the gardenlet's kubeconfig, Secret %s of the seed: %w", bootstrap.KubeconfigSecret, err)
+	}
+	return operation.Patch(ctx, r.SeedClient, secret, func(secret *corev1.Secret) {
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, constants.GardenerOperation, constants.KubeconfigSecretOperationRenew)
+	})
+}
+
+// renewTokens takes from Secrets the annotation that says when their token is to be renewed, which makes it now.
+func (r *Reconciler) renewTokens(ctx context.Context, annotation string, of client.MatchingLabels) error {
+	secrets := &corev1.SecretList{}
+	if err := r.SeedReader.List(ctx, secrets, of); err != nil {
+		return fmt.Errorf("listing the Secrets of the seed with tokens, %v: %w", of, err)
+	}
+	for i := range secrets.Items {
+		err := operation.Patch(ctx, r.SeedClient, &secrets.Items[i], func(secret *corev1.Secret) { delete(secret.Annotations, annotation) })
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}

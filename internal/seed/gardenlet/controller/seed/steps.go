@@ -1,0 +1,136 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podsecurity "k8s.io/pod-security-admission/api"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+)
+
+// ensureNamespaces makes the namespace garden, and labels it and kube-system as policies and tools expect.
+func (r *Reconciler) ensureNamespaces(ctx context.Context, seed *corev1beta1.Seed) error {
+	err := r.ensureNamespace(ctx, constants.GardenNamespace, func(namespace *corev1.Namespace) {
+		for label, value := range map[string]string{
+			podsecurity.EnforceLevelLabel:                    string(podsecurity.LevelPrivileged),
+			resourcesv1alpha1.HighAvailabilityConfigConsider: "true",
+			constants.GardenRole:                             constants.GardenRoleGarden,
+			constants.LabelRole:                              constants.GardenNamespace,
+		} {
+			metav1.SetMetaDataLabel(&namespace.ObjectMeta, label, value)
+		}
+		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, resourcesv1alpha1.HighAvailabilityConfigZones, strings.Join(seed.Spec.Provider.Zones, ","))
+	})
+	if err != nil {
+		return err
+	}
+	return r.ensureNamespace(ctx, metav1.NamespaceSystem, func(namespace *corev1.Namespace) {
+		metav1.SetMetaDataLabel(&namespace.ObjectMeta, constants.LabelRole, metav1.NamespaceSystem)
+	})
+}
+
+func (r *Reconciler) ensureNamespace(ctx context.Context, name string, mutate func(*corev1.Namespace)) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	err := r.SeedReader.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	switch {
+	case err == nil:
+		err = operation.Patch(ctx, r.SeedClient, namespace, mutate)
+	case apierrors.IsNotFound(err):
+		mutate(namespace)
+		err = r.SeedClient.Create(ctx, namespace)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the namespace %s of the seed: %w", name, err)
+	}
+	return nil
+}
+
+// ensureIdentity makes sure of the ConfigMap that tells the seed's cluster from all others, and says in the Seed what is in
+// it, once. A cluster that has one, of whomever, keeps it.
+func (r *Reconciler) ensureIdentity(ctx context.Context, seed *corev1beta1.Seed) error {
+	identity, err := r.identity(ctx)
+	if err != nil {
+		return fmt.Errorf("looking for the identity of the seed's cluster, ConfigMap %s/%s: %w", metav1.NamespaceSystem, constants.ClusterIdentity, err)
+	}
+	return operation.PatchStatus(ctx, r.GardenClient, seed, func(seed *corev1beta1.Seed) {
+		if seed.Status.ClusterIdentity == nil { // it must not change
+			seed.Status.ClusterIdentity = &identity
+		}
+	})
+}
+
+func (r *Reconciler) identity(ctx context.Context) (string, error) {
+	current := identityConfigMap()
+	err := r.SeedReader.Get(ctx, client.ObjectKeyFromObject(current), current)
+	if err == nil {
+		return current.Data[constants.ClusterIdentity], nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return "", err
+	}
+	system := &corev1.Namespace{}
+	if err := r.SeedReader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+		return "", err
+	}
+	wanted := identityConfigMap()
+	wanted.Immutable = ptr.To(true)
+	wanted.Data = map[string]string{
+		constants.ClusterIdentity:       string(system.UID),
+		constants.ClusterIdentityOrigin: constants.ClusterIdentityOriginSeed,
+	}
+	return string(system.UID), r.SeedClient.Create(ctx, wanted)
+}
+
+func identityConfigMap() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity}}
+}
+
+// ensureBackupBucket keeps the BackupBucket for the Shoots of the Seed, if it has backups. One whose Seed has been asked to
+// be reconciled is asked to be, too.
+func (r *Reconciler) ensureBackupBucket(ctx context.Context, seed *corev1beta1.Seed) error {
+	if seed.Spec.Backup == nil {
+		return nil
+	}
+	bucket := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: string(seed.UID)}}
+	err := r.GardenReader.Get(ctx, client.ObjectKeyFromObject(bucket), bucket)
+	switch {
+	case err == nil:
+		err = operation.Patch(ctx, r.GardenClient, bucket, func(bucket *corev1beta1.BackupBucket) {
+			if writeBucket(bucket, seed) {
+				metav1.SetMetaDataAnnotation(&bucket.ObjectMeta, constants.GardenerOperation, constants.GardenerOperationReconcile)
+			}
+		})
+	case apierrors.IsNotFound(err):
+		writeBucket(bucket, seed)
+		err = r.GardenClient.Create(ctx, bucket)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the BackupBucket %s of Seed %s: %w", bucket.Name, seed.Name, err)
+	}
+	return nil
+}
+
+// writeBucket writes what a bucket should be, and says whether it was so already.
+func writeBucket(bucket *corev1beta1.BackupBucket, seed *corev1beta1.Seed) (same bool) {
+	before := bucket.Spec.DeepCopy()
+	backup := seed.Spec.Backup.DeepCopy()
+	bucket.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(seed, corev1beta1.SchemeGroupVersion.WithKind("Seed"))}
+	bucket.Spec = corev1beta1.BackupBucketSpec{
+		Provider:       corev1beta1.BackupBucketProvider{Type: backup.Provider, Region: ptr.Deref(backup.Region, seed.Spec.Provider.Region)},
+		ProviderConfig: backup.ProviderConfig,
+		CredentialsRef: backup.CredentialsRef,
+		SeedName:       ptr.To(seed.Name),
+	}
+	return equality.Semantic.DeepEqual(before, &bucket.Spec)
+}

@@ -1,0 +1,120 @@
+package seedcare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/manifest"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
+	"github.com/gardenlite/gardenlite/manifests"
+)
+
+// expected is what a seed is set up with.
+type expected struct {
+	namespaces []string
+	resources  sets.Set[string]
+}
+
+// loadExpected reads the names of the namespaces and custom resources in the manifests, once. Those of the definitions are
+// in the names of their files, zz_generated.<group>_<resource>.yaml: to read them all would take longer than all the rest.
+func (r *Reconciler) loadExpected() error {
+	if r.expected.resources != nil {
+		return nil
+	}
+	base, err := manifest.LoadFS(manifests.Seed, "seed/base")
+	if err != nil {
+		return err
+	}
+	files, err := manifests.Seed.ReadDir("seed/crds")
+	if err != nil {
+		return fmt.Errorf("reading which custom resources a seed has: %w", err)
+	}
+	all := expected{resources: sets.New[string]()}
+	for _, obj := range base {
+		if obj.GetKind() == "Namespace" {
+			all.namespaces = append(all.namespaces, obj.GetName())
+		}
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(file.Name(), "zz_generated."), ".yaml")
+		if group, resource, ok := strings.Cut(name, "_"); ok {
+			all.resources.Insert(resource + "." + group)
+		}
+	}
+	r.expected = all
+	return nil
+}
+
+// trouble is what is wrong with a seed.
+type trouble struct{ reason, message string }
+
+// look looks for the first thing that is wrong. An error says that it could not look.
+func (r *Reconciler) look(ctx context.Context) (*trouble, error) {
+	if err := r.Server.Ready(ctx); err != nil {
+		return &trouble{"APIServerNotReady", err.Error()}, nil
+	}
+	for _, check := range []func(context.Context) (*trouble, error){r.namespaces, r.resources, r.managedResources} {
+		if found, err := check(ctx); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+func (r *Reconciler) namespaces(ctx context.Context) (*trouble, error) {
+	for _, name := range r.expected.namespaces {
+		namespace := &corev1.Namespace{}
+		err := r.SeedReader.Get(ctx, client.ObjectKey{Name: name}, namespace)
+		switch {
+		case apierrors.IsNotFound(err):
+			return &trouble{"NamespaceMissing", fmt.Sprintf("The namespace %s is missing.", name)}, nil
+		case err != nil:
+			return nil, fmt.Errorf("reading the namespace %s of the seed: %w", name, err)
+		case namespace.DeletionTimestamp != nil:
+			return &trouble{"NamespaceTerminating", fmt.Sprintf("The namespace %s is being deleted.", name)}, nil
+		}
+	}
+	return nil, nil
+}
+
+func (r *Reconciler) resources(ctx context.Context) (*trouble, error) {
+	served, err := r.Server.Resources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if missing := r.expected.resources.Difference(served); missing.Len() > 0 {
+		return &trouble{"CustomResourcesMissing", "Custom resources are not served: " + strings.Join(sets.List(missing), ", ") + "."}, nil
+	}
+	return nil, nil
+}
+
+// managedResources looks at those that are the seed's own. What a ManagedResource does not say is not held against it: it
+// may be new.
+func (r *Reconciler) managedResources(ctx context.Context) (*trouble, error) {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := r.SeedReader.List(ctx, list, client.InNamespace(constants.GardenNamespace)); err != nil {
+		return nil, fmt.Errorf("listing the ManagedResources of the seed: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b resourcesv1alpha1.ManagedResource) int { return strings.Compare(a.Name, b.Name) })
+	for _, resource := range list.Items {
+		if resource.Spec.Class == nil {
+			continue
+		}
+		for _, kind := range []corev1beta1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy} {
+			if c := conditions.Find(resource.Status.Conditions, kind); c.Status == corev1beta1.ConditionFalse {
+				return &trouble{c.Reason, fmt.Sprintf("The ManagedResource %s/%s is not well: %s", resource.Namespace, resource.Name, c.Message)}, nil
+			}
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,112 @@
+package seedcare
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
+)
+
+const (
+	// DefaultSync is how often the seed is looked at; Gardener's.
+	DefaultSync = 30 * time.Second
+	// DefaultThreshold is how long what was healthy is Progressing before it is said to be ill; that of Gardener's chart.
+	DefaultThreshold = time.Minute
+	// minTimeout is what a look at the seed may take, however often there is one.
+	minTimeout = 5 * time.Second
+)
+
+// Server is what the seed's API server is asked.
+type Server interface {
+	// Ready is nil if it can do all that it is for.
+	Ready(context.Context) error
+	// Resources are the names of all resources that are served, with their groups.
+	Resources(context.Context) (sets.Set[string], error)
+}
+
+// Reconciler looks at a seed.
+type Reconciler struct {
+	GardenClient client.Client
+	// SeedReader asks the seed itself: what a cache has may be of before the seed fell ill.
+	SeedReader client.Reader
+	Server     Server
+	Clock      clock.WithTicker
+	SeedName   string
+	// Sync and Threshold are DefaultSync and DefaultThreshold by default. With a threshold below 0 there is none.
+	Sync, Threshold time.Duration
+
+	expected expected
+}
+
+// Reconcile looks at the seed once.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	seed := &corev1beta1.Seed{}
+	if err := r.GardenClient.Get(ctx, request.NamespacedName, seed); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := r.loadExpected(); err != nil {
+		return reconcile.Result{}, err
+	}
+	health := r.health(ctx, seed)
+	err := conditions.PatchSeed(ctx, r.GardenClient, seed, func(all []conditions.Condition) ([]conditions.Condition, bool) {
+		all, changed := conditions.Set(all, health, r.Clock)
+		all, alsoChanged := r.emergency(seed, all)
+		return all, changed || alsoChanged
+	})
+	return reconcile.Result{RequeueAfter: r.sync()}, err
+}
+
+func (r *Reconciler) sync() time.Duration {
+	if r.Sync == 0 {
+		return DefaultSync
+	}
+	return r.Sync
+}
+
+func (r *Reconciler) threshold() time.Duration {
+	if r.Threshold == 0 {
+		return DefaultThreshold
+	}
+	return r.Threshold
+}
+
+// health is what is to be said of the seed's system components.
+func (r *Reconciler) health(ctx context.Context, seed *corev1beta1.Seed) conditions.Condition {
+	before := conditions.Find(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy)
+	trouble, err := r.look(ctx)
+	switch {
+	case err != nil:
+		return conditions.Unchecked(before.Type, err)
+	case trouble != nil:
+		return conditions.Failed(before, seed.Status.LastOperation, r.threshold(), trouble.reason, trouble.message, r.Clock)
+	}
+	return conditions.Condition{
+		Type: before.Type, Status: corev1beta1.ConditionTrue,
+		Reason: "SystemComponentsRunning", Message: "All system components are healthy.",
+	}
+}
+
+// emergency says that the Shoots of the seed are not reconciled, if somebody wants it so.
+func (r *Reconciler) emergency(seed *corev1beta1.Seed, all []conditions.Condition) ([]conditions.Condition, bool) {
+	const kind = corev1beta1.SeedEmergencyStopShootReconciliations
+	if !stopped(seed) {
+		return conditions.Without(all, kind)
+	}
+	return conditions.Set(all, conditions.Condition{
+		Type: kind, Status: corev1beta1.ConditionTrue, Reason: string(kind),
+		Message: "The Shoots of this Seed are not reconciled, because of its annotation " + constants.AnnotationEmergencyStopShootReconciliations + ".",
+	}, r.Clock)
+}
+
+func stopped(seed *corev1beta1.Seed) bool {
+	wanted, err := strconv.ParseBool(seed.Annotations[constants.AnnotationEmergencyStopShootReconciliations])
+	return err == nil && wanted
+}

@@ -1,0 +1,73 @@
+package seedlease
+
+import (
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "seed-lease"
+
+// After a failure it is tried again soon, and at least this often; Gardener's.
+const (
+	minRetry = time.Millisecond
+	maxRetry = 2 * time.Second
+)
+
+// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	if r.GardenClient == nil {
+		r.GardenClient = garden.GetClient()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	if r.Check == nil {
+		server, err := probe.New(mgr.GetConfig(), mgr.GetHTTPClient())
+		if err != nil {
+			return err
+		}
+		r.Check = server.Healthy
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 1,
+			NewQueue:                operation.Queue(r.Clock),
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
+			ReconciliationTimeout:   max(r.resync(), minTimeout),
+		}).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{},
+			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.own), created())).
+		Complete(r)
+}
+
+// minTimeout is what a renewal may take, however often there is one.
+const minTimeout = 2 * time.Second
+
+func (r *Reconciler) own(obj client.Object) bool { return obj.GetName() == r.SeedName }
+
+// created lets through the Seed when it comes: from then on the controller looks by itself.
+func created() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return true },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}

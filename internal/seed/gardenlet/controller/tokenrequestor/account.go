@@ -1,0 +1,109 @@
+package tokenrequestor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// account is the ServiceAccount that a Secret names. The namespace is not the Secret's to choose.
+func (r *Reconciler) account(secret *corev1.Secret) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: AccountNamespace(r.SeedName), Name: secret.Annotations[resourcesv1alpha1.ServiceAccountName],
+	}}
+}
+
+func accountLabels(secret *corev1.Secret) (labels map[string]string, err error) {
+	value := secret.Annotations[resourcesv1alpha1.ServiceAccountLabels]
+	if value == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(value), &labels); err != nil {
+		return nil, fmt.Errorf("the annotation %s must be a JSON object of labels: %w", resourcesv1alpha1.ServiceAccountLabels, err)
+	}
+	return labels, nil
+}
+
+func expiration(secret *corev1.Secret) (time.Duration, error) {
+	value, ok := secret.Annotations[resourcesv1alpha1.ServiceAccountTokenExpirationDuration]
+	if !ok {
+		return DefaultExpiration, nil
+	}
+	duration, err := time.ParseDuration(value)
+	if err == nil && duration < 10*time.Minute {
+		err = fmt.Errorf("it is %s, and no token may be shorter than 10m", value)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("the annotation %s must be a duration such as 12h: %w", resourcesv1alpha1.ServiceAccountTokenExpirationDuration, err)
+	}
+	return duration, nil
+}
+
+// request makes a Secret's ServiceAccount in the garden, as the Secret describes it, and asks for a token of it.
+func (r *Reconciler) request(ctx context.Context, secret *corev1.Secret) (token string, expires time.Time, err error) {
+	account, err := r.reconcileAccount(ctx, secret)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	life, err := expiration(secret)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(life / time.Second))}}
+	if err := r.GardenClient.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", time.Time{}, fmt.Errorf("requesting a token of ServiceAccount %s/%s in the garden: %w", account.Namespace, account.Name, err)
+	}
+	return request.Status.Token, request.Status.ExpirationTimestamp.Time, nil
+}
+
+func (r *Reconciler) reconcileAccount(ctx context.Context, secret *corev1.Secret) (*corev1.ServiceAccount, error) {
+	labels, err := accountLabels(secret)
+	if err != nil {
+		return nil, err
+	}
+	account := r.account(secret)
+	key := client.ObjectKeyFromObject(account)
+	err = r.GardenReader.Get(ctx, key, account)
+	before := account.DeepCopy()
+	account.Labels, account.AutomountServiceAccountToken = labels, ptr.To(false)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = r.GardenClient.Create(ctx, account)
+	case err == nil && !equality.Semantic.DeepEqual(before, account):
+		err = r.GardenClient.Patch(ctx, account, client.MergeFrom(before))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making ServiceAccount %s in the garden: %w", key, err)
+	}
+	return account, nil
+}
+
+// userOf asks the garden, with a token, who one is.
+func (r *Reconciler) userOf(ctx context.Context, token string) (string, error) {
+	config := rest.AnonymousClientConfig(r.GardenConfig)
+	config.BearerToken = token
+	authentication, err := authenticationclient.NewForConfig(config)
+	if err != nil {
+		return "", err
+	}
+	review, err := authentication.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if apierrors.IsUnauthorized(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return review.Status.UserInfo.Username, nil
+}

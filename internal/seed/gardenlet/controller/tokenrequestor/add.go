@@ -1,0 +1,54 @@
+package tokenrequestor
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "token-requestor"
+
+// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden. Of Secrets
+// only the metadata is cached.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	if r.GardenClient == nil {
+		r.GardenClient = garden.GetClient()
+	}
+	if r.GardenReader == nil {
+		r.GardenReader = garden.GetAPIReader()
+	}
+	if r.GardenConfig == nil {
+		r.GardenConfig = garden.GetConfig()
+	}
+	if r.SeedClient == nil {
+		r.SeedClient = mgr.GetClient()
+	}
+	if r.SeedReader == nil {
+		r.SeedReader = mgr.GetAPIReader()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	if r.Jitter == nil {
+		r.Jitter = wait.Jitter
+	}
+	if r.User == nil {
+		r.User = r.userOf
+	}
+	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+		WithOptions(controller.Options{NewQueue: operation.Queue(r.Clock)}).
+		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
+			return relevant(obj) || controllerutil.ContainsFinalizer(obj, finalizer)
+		}))).
+		Complete(r)
+}

@@ -1,0 +1,88 @@
+package tokenrequestor
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// content is where in a Secret the token is: in its kubeconfig, for the user of the current context, if there is one;
+// else under a key of its own. So is the garden's authority, for Secrets that want it.
+type content struct {
+	secret     *corev1.Secret
+	ca         []byte // nil if it is not wanted
+	kubeconfig *clientcmdapi.Config
+	user       *clientcmdapi.AuthInfo
+	cluster    *clientcmdapi.Cluster
+}
+
+func contentOf(secret *corev1.Secret, garden *rest.Config) (*content, error) {
+	c := &content{secret: secret}
+	if wanted, _ := strconv.ParseBool(secret.Annotations[resourcesv1alpha1.ServiceAccountInjectCABundle]); wanted && garden != nil {
+		c.ca = garden.CAData
+	}
+	data, ok := secret.Data[resourcesv1alpha1.DataKeyKubeconfig]
+	if !ok {
+		return c, nil
+	}
+	kubeconfig, err := clientcmd.Load(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig in Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	current := kubeconfig.Contexts[kubeconfig.CurrentContext]
+	if current == nil || kubeconfig.AuthInfos[current.AuthInfo] == nil || kubeconfig.Clusters[current.Cluster] == nil {
+		return nil, fmt.Errorf("the kubeconfig in Secret %s must have a current context, with its cluster and its user", client.ObjectKeyFromObject(secret))
+	}
+	c.kubeconfig, c.user, c.cluster = kubeconfig, kubeconfig.AuthInfos[current.AuthInfo], kubeconfig.Clusters[current.Cluster]
+	return c, nil
+}
+
+func (c *content) token() string {
+	if c.kubeconfig != nil {
+		return c.user.Token
+	}
+	return string(c.secret.Data[resourcesv1alpha1.DataKeyToken])
+}
+
+// hasCurrentCA says whether the authority is what it should be, in a Secret that wants it.
+func (c *content) hasCurrentCA() bool {
+	switch {
+	case c.ca == nil:
+		return true
+	case c.kubeconfig != nil:
+		return bytes.Equal(c.cluster.CertificateAuthorityData, c.ca)
+	}
+	return bytes.Equal(c.secret.Data[resourcesv1alpha1.DataKeyCABundle], c.ca)
+}
+
+// fill puts a token, and the authority if it is wanted, into the Secret.
+func (c *content) fill(token string) error {
+	if c.secret.Data == nil {
+		c.secret.Data = map[string][]byte{}
+	}
+	if c.kubeconfig == nil {
+		c.secret.Data[resourcesv1alpha1.DataKeyToken] = []byte(token)
+		delete(c.secret.Data, resourcesv1alpha1.DataKeyCABundle)
+		if c.ca != nil {
+			c.secret.Data[resourcesv1alpha1.DataKeyCABundle] = c.ca
+		}
+		return nil
+	}
+	c.user.Token = token
+	if c.ca != nil {
+		c.cluster.CertificateAuthorityData = c.ca
+	}
+	data, err := clientcmd.Write(*c.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("writing the kubeconfig in Secret %s: %w", client.ObjectKeyFromObject(c.secret), err)
+	}
+	c.secret.Data[resourcesv1alpha1.DataKeyKubeconfig] = data
+	return nil
+}

@@ -1,0 +1,186 @@
+package tokenrequestor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+)
+
+const (
+	// finalizer keeps a Secret until its ServiceAccount is gone. It is the one of Gardener's token requestor, when that
+	// had one.
+	finalizer = "resources.gardener.cloud/tokenrequestor-controller"
+
+	// DefaultExpiration is how long tokens are good for if the Secret does not say; Gardener's.
+	DefaultExpiration = 12 * time.Hour
+	// maxLife is how long the life of a token is taken for at most, when its renewal is scheduled; Gardener's.
+	maxLife = 24 * time.Hour
+	// Renewal is due after this share of a token's life, and up to this share of that later; Gardener's.
+	renewPercent = 80
+	renewJitter  = 0.05
+)
+
+// Reconciler fills Secrets with tokens.
+type Reconciler struct {
+	GardenClient, SeedClient client.Client
+	// GardenReader and SeedReader ask the garden and the seed themselves.
+	GardenReader, SeedReader client.Reader
+	// GardenConfig has the address of the garden and its authority (Host, CAData).
+	GardenConfig *rest.Config
+	Clock        clock.WithTicker
+	SeedName     string
+	// Jitter lengthens a duration by up to a share of it: wait.Jitter by default.
+	Jitter func(time.Duration, float64) time.Duration
+	// User asks the garden who has a token; "" if it is not good (any more). By default the token itself is used for that:
+	// gardenlets may not have tokens reviewed.
+	User func(ctx context.Context, token string) (string, error)
+}
+
+// AccountNamespace is the namespace of a seed in the garden.
+func AccountNamespace(seed string) string { return "seed-" + seed }
+
+// relevant says whether a Secret asks for a token for the garden.
+func relevant(obj client.Object) bool {
+	labels := obj.GetLabels()
+	return labels[resourcesv1alpha1.ResourceManagerPurpose] == resourcesv1alpha1.LabelPurposeTokenRequest &&
+		labels[resourcesv1alpha1.ResourceManagerClass] == resourcesv1alpha1.ResourceManagerClassGarden
+}
+
+// Reconcile looks after one Secret.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	secret := &corev1.Secret{}
+	if err := r.SeedReader.Get(ctx, request.NamespacedName, secret); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if secret.DeletionTimestamp != nil || !relevant(secret) {
+		return reconcile.Result{}, r.release(ctx, secret)
+	}
+	if err := check(secret); err != nil {
+		return reconcile.Result{}, reconcile.TerminalError(err) // nothing but another Secret makes it better
+	}
+	if err := operation.AddFinalizer(ctx, r.SeedClient, secret, finalizer); err != nil {
+		return reconcile.Result{}, err
+	}
+	wait, err := r.untilRenewal(ctx, secret)
+	if err != nil || wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, err
+	}
+	wait, err = r.renew(ctx, secret)
+	return reconcile.Result{RequeueAfter: wait}, err
+}
+
+// check says what is wrong with what a Secret asks for.
+func check(secret *corev1.Secret) error {
+	name := client.ObjectKeyFromObject(secret)
+	if secret.Annotations[resourcesv1alpha1.ServiceAccountName] == "" {
+		return fmt.Errorf("secret %s asks for a token for the garden: the annotation %s must name a ServiceAccount", name, resourcesv1alpha1.ServiceAccountName)
+	}
+	if secret.Annotations[resourcesv1alpha1.TokenRequestorTargetSecretName] != "" {
+		return fmt.Errorf("secret %s: a gardenlet may not write tokens into the garden; remove the annotation %s", name, resourcesv1alpha1.TokenRequestorTargetSecretName)
+	}
+	if _, err := expiration(secret); err != nil {
+		return fmt.Errorf("secret %s: %w", name, err)
+	}
+	if _, err := accountLabels(secret); err != nil {
+		return fmt.Errorf("secret %s: %w", name, err)
+	}
+	return nil
+}
+
+// untilRenewal is how long the token in a Secret is still to be used. 0 if there is none that is good.
+func (r *Reconciler) untilRenewal(ctx context.Context, secret *corev1.Secret) (time.Duration, error) {
+	due, err := time.Parse(time.RFC3339, secret.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp])
+	wait := due.Sub(r.Clock.Now())
+	if err != nil || wait <= 0 {
+		return 0, nil
+	}
+	content, err := contentOf(secret, r.GardenConfig)
+	if err != nil {
+		return 0, err
+	}
+	if content.token() == "" || !content.hasCurrentCA() {
+		return 0, nil
+	}
+	user, err := r.User(ctx, content.token())
+	if err != nil {
+		return 0, fmt.Errorf("asking the garden whose token is in Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	if account := r.account(secret); user != "system:serviceaccount:"+account.Namespace+":"+account.Name {
+		return 0, nil
+	}
+	return wait, nil
+}
+
+// renew writes a new token into a Secret, and gives the time after which the next one is due.
+func (r *Reconciler) renew(ctx context.Context, secret *corev1.Secret) (time.Duration, error) {
+	token, expires, err := r.request(ctx, secret)
+	if err != nil {
+		return 0, err
+	}
+	wait := r.Jitter(min(expires.Sub(r.Clock.Now()), maxLife)*renewPercent/100, renewJitter)
+	before := secret.DeepCopy()
+	content, err := contentOf(secret, r.GardenConfig)
+	if err != nil {
+		return 0, err
+	}
+	if err := content.fill(token); err != nil {
+		return 0, err
+	}
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, resourcesv1alpha1.ServiceAccountTokenRenewTimestamp,
+		r.Clock.Now().UTC().Add(wait).Format(time.RFC3339))
+	// Who asks may be writing his kubeconfig at the same moment.
+	if err := r.SeedClient.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return 0, fmt.Errorf("writing a token into Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	logf.FromContext(ctx).Info("Wrote a new token for the garden", "renewedAfter", wait)
+	return wait, nil
+}
+
+// release deletes the ServiceAccount of a Secret that goes, or asks for no token any more, unless another one needs it.
+func (r *Reconciler) release(ctx context.Context, secret *corev1.Secret) error {
+	if !controllerutil.ContainsFinalizer(secret, finalizer) {
+		return nil
+	}
+	account := r.account(secret)
+	shared, err := r.shared(ctx, secret, account.Name)
+	if err != nil {
+		return err
+	}
+	if account.Name != "" && !shared {
+		if err := r.GardenClient.Delete(ctx, account); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting ServiceAccount %s/%s in the garden: %w", account.Namespace, account.Name, err)
+		}
+	}
+	return operation.RemoveFinalizers(ctx, r.SeedClient, secret, finalizer)
+}
+
+func (r *Reconciler) shared(ctx context.Context, secret *corev1.Secret, account string) (bool, error) {
+	all := &metav1.PartialObjectMetadataList{}
+	all.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := r.SeedReader.List(ctx, all, client.MatchingLabels{
+		resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest,
+		resourcesv1alpha1.ResourceManagerClass:   resourcesv1alpha1.ResourceManagerClassGarden,
+	}); err != nil {
+		return false, fmt.Errorf("listing the Secrets with tokens for the garden: %w", err)
+	}
+	for i := range all.Items {
+		other := &all.Items[i]
+		if client.ObjectKeyFromObject(other) != client.ObjectKeyFromObject(secret) && other.DeletionTimestamp == nil &&
+			other.Annotations[resourcesv1alpha1.ServiceAccountName] == account {
+			return true, nil
+		}
+	}
+	return false, nil
+}

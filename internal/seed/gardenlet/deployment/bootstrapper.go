@@ -1,0 +1,120 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+)
+
+// DefaultTokenValidity is how long a bootstrap token is valid, Gardener's.
+const DefaultTokenValidity = 24 * time.Hour
+
+// accountTokenValidity is how long the token of a bootstrap ServiceAccount is asked to be valid, Gardener's.
+const accountTokenValidity = 10 * time.Minute
+
+// Bootstrapper makes what gardenlets get their identity with, and removes it.
+type Bootstrapper struct {
+	Garden client.Client
+	// Reader asks the garden itself.
+	Reader client.Reader
+	Clock  clock.PassiveClock
+	// REST says where the garden is. Credentials in it are ignored.
+	REST *rest.Config
+	// TokenValidity is DefaultTokenValidity by default.
+	TokenValidity time.Duration
+}
+
+// errBootstrapped is that a gardenlet without an identity is of a seed that counts as bootstrapped. It may be about to
+// get one with what it was given.
+var errBootstrapped = errors.New("its gardenlet has no client certificate, but its Seed says that it has: unless it gets one soon, annotate this object with gardener.cloud/operation=renew-kubeconfig")
+
+// kubeconfig is a kubeconfig for the gardenlet of a ManagedSeed or Gardenlet to bootstrap with, nil if it needs none.
+func (b *Bootstrapper) kubeconfig(ctx context.Context, of client.Object, method seedmanagementv1alpha1.Bootstrap, has Status, connection *gardenletconfigv1alpha1.GardenClientConnection) (kubeconfig []byte, renew bool, err error) {
+	if method == seedmanagementv1alpha1.BootstrapNone {
+		return nil, false, nil
+	}
+	now := b.Clock.Now()
+	renew = bootstrapping.Renews(of) || has.IdentityExpires != nil && has.IdentityExpires.Before(now)
+	if has.IdentityExpires != nil && !renew {
+		return nil, false, nil
+	}
+	seed, err := b.Seed(ctx, of.GetName())
+	if err != nil {
+		return nil, false, err
+	}
+	if bootstrapping.Done(of, seed, now) {
+		return nil, false, errBootstrapped
+	}
+	token, err := b.token(ctx, of, method)
+	if err != nil {
+		return nil, false, err
+	}
+	kubeconfig, err = b.withToken(token, connection.GardenClusterAddress)
+	return kubeconfig, renew, err
+}
+
+func (b *Bootstrapper) token(ctx context.Context, of client.Object, method seedmanagementv1alpha1.Bootstrap) (string, error) {
+	switch method {
+	case seedmanagementv1alpha1.BootstrapToken:
+		return b.bootstrapToken(ctx, of)
+	case seedmanagementv1alpha1.BootstrapServiceAccount:
+		return b.accountToken(ctx, of)
+	}
+	return "", fmt.Errorf("spec.gardenlet.bootstrap is %q: it must be BootstrapToken, ServiceAccount or None", method)
+}
+
+// Seed is the Seed of a name as it is now, nil if there is none. A cache has only those that it knows to be of this
+// gardenlet, and whoever makes credentials for a Seed that is there is refused.
+func (b *Bootstrapper) Seed(ctx context.Context, name string) (*corev1beta1.Seed, error) {
+	seed := &corev1beta1.Seed{}
+	if err := b.Reader.Get(ctx, client.ObjectKey{Name: name}, seed); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading Seed %s: %w", name, err)
+	}
+	return seed, nil
+}
+
+// Remove removes what was made for a gardenlet that did not use it. Its Seed must be gone, or else the garden refuses.
+func (b *Bootstrapper) Remove(ctx context.Context, of client.Object, method seedmanagementv1alpha1.Bootstrap) error {
+	switch method {
+	case seedmanagementv1alpha1.BootstrapToken:
+		return b.removeBootstrapToken(ctx, of)
+	case seedmanagementv1alpha1.BootstrapServiceAccount:
+		return b.disarmAccount(ctx, of)
+	}
+	return nil
+}
+
+func (b *Bootstrapper) withToken(token string, address *string) ([]byte, error) {
+	garden := rest.AnonymousClientConfig(b.REST)
+	if err := rest.LoadTLSFiles(garden); err != nil {
+		return nil, fmt.Errorf("reading the garden's certificate authority: %w", err)
+	}
+	if address != nil && *address != "" {
+		garden.Host = *address
+	}
+	const name = "gardenlet"
+	return clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{name: {
+			Server: garden.Host, CertificateAuthorityData: garden.CAData,
+			InsecureSkipTLSVerify: garden.Insecure, TLSServerName: garden.ServerName,
+		}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: token}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+		CurrentContext: name,
+	})
+}

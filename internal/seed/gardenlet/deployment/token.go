@@ -1,0 +1,131 @@
+package deployment
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+)
+
+// bootstrapToken is a valid bootstrap token of the garden for an object. What is created is free to the gardenlet; what is
+// read needs a path in the resource dependency graph, which may not have heard of the object yet: so it is created first.
+func (b *Bootstrapper) bootstrapToken(ctx context.Context, of client.Object) (string, error) {
+	secret, err := b.newToken(of)
+	if err != nil {
+		return "", err
+	}
+	err = b.Garden.Create(ctx, secret)
+	if apierrors.IsAlreadyExists(err) {
+		return b.existingToken(ctx, secret)
+	}
+	if err != nil {
+		return "", fmt.Errorf("creating the bootstrap token, Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	return tokenOf(secret), nil
+}
+
+// existingToken is the token that is there, or else, if that has expired or is none for this object, the wanted one.
+func (b *Bootstrapper) existingToken(ctx context.Context, wanted *corev1.Secret) (string, error) {
+	secret, key := &corev1.Secret{}, client.ObjectKeyFromObject(wanted)
+	if err := b.Reader.Get(ctx, key, secret); err != nil {
+		return "", fmt.Errorf("reading the bootstrap token, Secret %s: %w", key, err)
+	}
+	if b.usable(secret, wanted) {
+		return tokenOf(secret), nil
+	}
+	secret.Type, secret.Data, secret.StringData = wanted.Type, wanted.Data, nil
+	if err := b.Garden.Update(ctx, secret); err != nil {
+		return "", fmt.Errorf("replacing the bootstrap token that has expired, Secret %s: %w", key, err)
+	}
+	return tokenOf(secret), nil
+}
+
+func (b *Bootstrapper) usable(secret, wanted *corev1.Secret) bool {
+	for _, key := range []string{
+		bootstraptokenapi.BootstrapTokenDescriptionKey, bootstraptokenapi.BootstrapTokenIDKey,
+		bootstraptokenapi.BootstrapTokenUsageAuthentication, bootstraptokenapi.BootstrapTokenUsageSigningKey,
+	} {
+		if string(secret.Data[key]) != string(wanted.Data[key]) {
+			return false
+		}
+	}
+	expires, err := time.Parse(time.RFC3339, string(secret.Data[bootstraptokenapi.BootstrapTokenExpirationKey]))
+	return err == nil && b.Clock.Now().Before(expires) && secret.Type == wanted.Type &&
+		len(secret.Data[bootstraptokenapi.BootstrapTokenSecretKey]) == tokenSecretLength
+}
+
+func (b *Bootstrapper) newToken(of client.Object) (*corev1.Secret, error) {
+	description, err := tokenDescription(of)
+	if err != nil {
+		return nil, err
+	}
+	validity := b.TokenValidity
+	if validity <= 0 {
+		validity = DefaultTokenValidity
+	}
+	secret := tokenSecret(of)
+	id := bootstrapping.TokenID(of.GetNamespace(), of.GetName())
+	secret.Type = corev1.SecretTypeBootstrapToken
+	secret.Data = map[string][]byte{
+		bootstraptokenapi.BootstrapTokenDescriptionKey:      []byte(description),
+		bootstraptokenapi.BootstrapTokenIDKey:               id[:],
+		bootstraptokenapi.BootstrapTokenSecretKey:           randomSecret(),
+		bootstraptokenapi.BootstrapTokenExpirationKey:       []byte(b.Clock.Now().Add(validity).UTC().Format(time.RFC3339)),
+		bootstraptokenapi.BootstrapTokenUsageAuthentication: []byte("true"),
+		bootstraptokenapi.BootstrapTokenUsageSigningKey:     []byte("true"),
+	}
+	return secret, nil
+}
+
+// tokenDescription says which object a token is for, as the garden reads it that lets it be created and used.
+func tokenDescription(of client.Object) (string, error) {
+	var kind string
+	switch of.(type) {
+	case *seedmanagementv1alpha1.ManagedSeed:
+		kind = "ManagedSeed"
+	case *seedmanagementv1alpha1.Gardenlet:
+		kind = "Gardenlet"
+	default:
+		return "", fmt.Errorf("there are no bootstrap tokens for a %T", of)
+	}
+	return fmt.Sprintf("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.%s resource %s/%s.", kind, of.GetNamespace(), of.GetName()), nil
+}
+
+func (b *Bootstrapper) removeBootstrapToken(ctx context.Context, of client.Object) error {
+	secret := tokenSecret(of)
+	if err := b.Garden.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the bootstrap token, Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	return nil
+}
+
+func tokenSecret(of client.Object) *corev1.Secret {
+	id := bootstrapping.TokenID(of.GetNamespace(), of.GetName())
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: bootstraptokenapi.BootstrapTokenSecretPrefix + string(id[:])}}
+}
+
+func tokenOf(secret *corev1.Secret) string {
+	return string(secret.Data[bootstraptokenapi.BootstrapTokenIDKey]) + "." + string(secret.Data[bootstraptokenapi.BootstrapTokenSecretKey])
+}
+
+const tokenSecretLength = 16
+
+// randomSecret is a random string of base 32 digits: 80 bits.
+func randomSecret() []byte {
+	const digits = "0123456789abcdefghijklmnopqrstuv"
+	secret := make([]byte, tokenSecretLength)
+	_, _ = rand.Read(secret) // it never fails
+	for i, b := range secret {
+		secret[i] = digits[b%byte(len(digits))]
+	}
+	return secret
+}

@@ -1,0 +1,149 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// DefaultRetry is after what time it is looked again whether the Seed has its namespace.
+	DefaultRetry = 100 * time.Millisecond
+	// DefaultTimeout is how long it may take until the Seed has its namespace. Gardener's is 5 s, and then its gardenlet
+	// is started again; a garden that starts at the same time as its gardenlets may take longer.
+	DefaultTimeout = time.Minute
+)
+
+// Registrar registers a Seed. GardenClient and Template are required.
+type Registrar struct {
+	// GardenClient acts as the gardenlet, and asks the garden itself.
+	GardenClient client.Client
+	// Template is the seedConfig of the gardenlet's configuration.
+	Template *corev1beta1.SeedTemplate
+	// Clock is the real one by default.
+	Clock clock.Clock
+	// Retry and Timeout are DefaultRetry and DefaultTimeout by default.
+	Retry, Timeout time.Duration
+}
+
+// Register makes the Seed as the template says, and returns when the controller-manager has made its namespace.
+func (r *Registrar) Register(ctx context.Context) error {
+	if r.Template == nil || r.Template.Name == "" {
+		return errors.New("the gardenlet's configuration has no seed: seedConfig.metadata.name must be its name")
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	created, err := r.ensure(ctx)
+	if err != nil {
+		return fmt.Errorf("registering Seed %s in the garden: %w", r.Template.Name, err)
+	}
+	return r.wait(ctx, created)
+}
+
+// ensure creates the Seed, or brings it up to date.
+func (r *Registrar) ensure(ctx context.Context) (created bool, err error) {
+	seed := &corev1beta1.Seed{}
+	err = r.GardenClient.Get(ctx, client.ObjectKey{Name: r.Template.Name}, seed)
+	if apierrors.IsNotFound(err) {
+		seed.Name = r.Template.Name
+		r.apply(seed)
+		return true, r.GardenClient.Create(ctx, seed)
+	}
+	if err != nil {
+		return false, err
+	}
+	before := seed.DeepCopy()
+	r.apply(seed)
+	if equality.Semantic.DeepEqual(before, seed) {
+		return false, nil
+	}
+	// What the template leaves to defaults is in the patch as its removal, which the garden's defaults undo.
+	return false, r.GardenClient.Patch(ctx, seed, client.MergeFrom(before))
+}
+
+// apply writes the template over a Seed, as Gardener does: annotations of others stay, labels are the template's. DNS
+// settings that somebody made stay if there are none in the template; they could not be taken away.
+func (r *Registrar) apply(seed *corev1beta1.Seed) {
+	template := r.Template.DeepCopy()
+	if seed.Annotations == nil && len(template.Annotations) > 0 {
+		seed.Annotations = map[string]string{}
+	}
+	maps.Copy(seed.Annotations, template.Annotations)
+	seed.Labels = map[string]string{constants.GardenRole: constants.GardenRoleSeed}
+	maps.Copy(seed.Labels, template.Labels)
+	dns := seed.Spec.DNS
+	seed.Spec = template.Spec
+	if seed.Spec.DNS.Internal == nil {
+		seed.Spec.DNS.Internal = dns.Internal
+	}
+	if seed.Spec.DNS.Defaults == nil {
+		seed.Spec.DNS.Defaults = dns.Defaults
+	}
+}
+
+// wait returns when the namespace of the Seed is there.
+func (r *Registrar) wait(ctx context.Context, created bool) error {
+	namespace := NamespaceOf(r.Template.Name)
+	retry, timeout := orDefault(r.Retry, DefaultRetry), orDefault(r.Timeout, DefaultTimeout)
+	for start := r.Clock.Now(); ; created = false {
+		there, err := false, error(nil)
+		if !created { // no need to ask at once
+			there, err = HasNamespace(ctx, r.GardenClient, r.Template.Name)
+		}
+		switch {
+		case there:
+			return nil
+		case err != nil:
+			return fmt.Errorf("looking for the namespace %s of Seed %s in the garden: %w", namespace, r.Template.Name, err)
+		case r.Clock.Since(start) >= timeout:
+			return fmt.Errorf("the garden has no namespace %s for Seed %s after %s: see whether the controller-manager runs, which makes it", namespace, r.Template.Name, timeout)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the namespace %s of Seed %s in the garden: %w", namespace, r.Template.Name, context.Cause(ctx))
+		case <-r.Clock.After(retry):
+		}
+	}
+}
+
+// HasNamespace says whether the namespace of a Seed is there. Until the garden knows that the Seed has something to do with
+// it, the gardenlet may not read it, so that is asked first. The garden must not be asked through a cache.
+func HasNamespace(ctx context.Context, garden ReadCreator, seed string) (bool, error) {
+	name := NamespaceOf(seed)
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "namespaces", Name: name},
+	}}
+	if err := garden.Create(ctx, review); err != nil || !review.Status.Allowed {
+		return false, err
+	}
+	err := garden.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+	return err == nil, client.IgnoreNotFound(err)
+}
+
+// ReadCreator is as much of a client as HasNamespace needs.
+type ReadCreator interface {
+	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
+	Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error
+}
+
+// NamespaceOf is the name of a Seed's namespace in the garden.
+func NamespaceOf(seed string) string { return "seed-" + seed }
+
+func orDefault(d, standard time.Duration) time.Duration {
+	if d == 0 {
+		return standard
+	}
+	return d
+}

@@ -1,0 +1,114 @@
+package resourcemanager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
+)
+
+// look says how objects are: the conditions ResourcesHealthy and ResourcesProgressing. The first object that is not well
+// is the one that they name.
+func (r *Reconciler) look(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (healthy, progressing conditions.Condition, err error) {
+	healthy = conditions.Condition{Type: resourcesv1alpha1.ResourcesHealthy, Status: corev1beta1.ConditionTrue,
+		Reason: "ResourcesHealthy", Message: "All objects are healthy."}
+	progressing = conditions.Condition{Type: resourcesv1alpha1.ResourcesProgressing, Status: corev1beta1.ConditionFalse,
+		Reason: "ResourcesRolledOut", Message: "All objects are rolled out."}
+	for _, ref := range refs {
+		obj := emptyLike(ref)
+		err := r.Reader.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		missing := apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
+		if err != nil && !missing {
+			return healthy, progressing, fmt.Errorf("reading %s: %w", text(ref), err)
+		}
+		skip, _ := strconv.ParseBool(obj.GetAnnotations()[resourcesv1alpha1.SkipHealthCheck])
+		if healthy.Status == corev1beta1.ConditionTrue {
+			if missing {
+				healthy.Status, healthy.Reason, healthy.Message = corev1beta1.ConditionFalse, ref.Kind+"Missing", text(ref)+" is missing."
+			} else if wrong := unhealthy(obj); wrong != "" && !skip {
+				healthy.Status, healthy.Reason, healthy.Message = corev1beta1.ConditionFalse, ref.Kind+"Unhealthy", text(ref)+" is unhealthy: "+wrong
+			}
+		}
+		if wrong := rollingOut(obj); !missing && wrong != "" && progressing.Status == corev1beta1.ConditionFalse {
+			progressing.Status, progressing.Reason, progressing.Message = corev1beta1.ConditionTrue, ref.Kind+"Progressing", text(ref)+": "+wrong
+		}
+	}
+	return healthy, progressing, nil
+}
+
+// mustBe are the conditions that objects of a kind have when they are healthy; what is not True is wrong.
+var mustBe = map[string][]string{
+	"Deployment.apps": {"Available"},
+	"CustomResourceDefinition.apiextensions.k8s.io": {"NamesAccepted", "Established"},
+	"APIService.apiregistration.k8s.io":             {"Available"},
+	"ManagedResource.resources.gardener.cloud":      {"ResourcesApplied", "ResourcesHealthy"},
+}
+
+func unhealthy(obj *unstructured.Unstructured) string {
+	kind := obj.GroupVersionKind().GroupKind().String()
+	if wanted, ok := mustBe[kind]; ok {
+		found, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+		for _, condition := range wanted {
+			if !slices.ContainsFunc(found, func(c any) bool {
+				fields, _ := c.(map[string]any)
+				return fields["type"] == condition && fields["status"] == "True"
+			}) {
+				return fmt.Sprintf("the condition %s is not True", condition)
+			}
+		}
+	}
+	switch kind {
+	case "StatefulSet.apps":
+		return short(obj, "readyReplicas", number(obj, 1, "spec", "replicas"))
+	case "DaemonSet.apps":
+		return short(obj, "numberAvailable", number(obj, 0, "status", "desiredNumberScheduled"))
+	case "Pod":
+		if phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase"); phase != "Running" && phase != "Succeeded" {
+			return fmt.Sprintf("its phase is %q", phase)
+		}
+	}
+	if state, _, _ := unstructured.NestedString(obj.Object, "status", "lastOperation", "state"); state == "Error" || state == "Failed" {
+		return "its last operation has failed"
+	}
+	return ""
+}
+
+// rollingOut says what is not yet rolled out of a workload; "" if it is, or is none.
+func rollingOut(obj *unstructured.Unstructured) string {
+	updated, wanted := "", int64(0)
+	switch obj.GroupVersionKind().GroupKind().String() {
+	case "Deployment.apps", "StatefulSet.apps":
+		updated, wanted = "updatedReplicas", number(obj, 1, "spec", "replicas")
+	case "DaemonSet.apps":
+		updated, wanted = "updatedNumberScheduled", number(obj, 0, "status", "desiredNumberScheduled")
+	default:
+		return ""
+	}
+	if number(obj, 0, "status", "observedGeneration") < obj.GetGeneration() {
+		return "it has changed, and nobody has looked at that yet"
+	}
+	return short(obj, updated, wanted)
+}
+
+func short(obj *unstructured.Unstructured, field string, wanted int64) string {
+	if has := number(obj, 0, "status", field); has < wanted {
+		return fmt.Sprintf("%s is %d, and %d are wanted", field, has, wanted)
+	}
+	return ""
+}
+
+func number(obj *unstructured.Unstructured, byDefault int64, path ...string) int64 {
+	if value, ok, _ := unstructured.NestedInt64(obj.Object, path...); ok {
+		return value
+	}
+	return byDefault
+}

@@ -1,0 +1,212 @@
+package resourcemanager
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// wanted is what a ManagedResource's Secrets have.
+type wanted struct {
+	objects    []*unstructured.Unstructured
+	references []resourcesv1alpha1.ObjectReference
+	// released is what stays as it is, and is no longer ours.
+	released    []resourcesv1alpha1.ObjectReference
+	undecodable []string
+	checksum    string
+}
+
+// read reads the objects from the Secrets of a ManagedResource, in the order in which they are to be applied.
+func (r *Reconciler) read(ctx context.Context, resource *resourcesv1alpha1.ManagedResource) (*wanted, error) {
+	w, sum := &wanted{}, sha256.New()
+	for _, ref := range resource.Spec.SecretRefs {
+		secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: resource.Namespace, Name: ref.Name}
+		if err := r.Reader.Get(ctx, key, secret); err != nil {
+			return nil, fmt.Errorf("reading Secret %s, which has objects of the ManagedResource: %w", key, err)
+		}
+		for _, file := range slices.Sorted(maps.Keys(secret.Data)) {
+			sum.Write(secret.Data[file])
+			where := fmt.Sprintf("Secret %s, key %s", key, file)
+			if strings.HasSuffix(file, resourcesv1alpha1.BrotliCompressionSuffix) {
+				w.undecodable = append(w.undecodable, where+": it is compressed with Brotli, which is not supported here")
+				continue
+			}
+			if err := w.decode(secret.Data[file], func(obj *unstructured.Unstructured) { r.prepare(resource, obj) }); err != nil {
+				w.undecodable = append(w.undecodable, fmt.Sprintf("%s: %v", where, err))
+			}
+		}
+	}
+	w.checksum = hex.EncodeToString(sum.Sum(nil))
+	slices.SortStableFunc(w.objects, func(a, b *unstructured.Unstructured) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortFunc(w.references, func(a, b resourcesv1alpha1.ObjectReference) int { return cmp.Compare(text(a), text(b)) })
+	return w, nil
+}
+
+func (w *wanted) decode(data []byte, prepare func(*unstructured.Unstructured)) error {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 1024)
+	for {
+		obj := &unstructured.Unstructured{}
+		if err := decoder.Decode(&obj.Object); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if len(obj.Object) == 0 {
+			continue
+		}
+		if obj.GetKind() == "" || obj.GetAPIVersion() == "" || obj.GetName() == "" {
+			return errors.New("each object needs apiVersion, kind and metadata.name")
+		}
+		mode := obj.GetAnnotations()[resourcesv1alpha1.Mode]
+		prepare(obj)
+		ref := resourcesv1alpha1.ObjectReference{
+			ObjectReference: corev1.ObjectReference{APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()},
+			Labels:          obj.GetLabels(), Annotations: obj.GetAnnotations(),
+		}
+		if mode == resourcesv1alpha1.ModeIgnore {
+			w.released = append(w.released, ref)
+			continue
+		}
+		w.objects, w.references = append(w.objects, obj), append(w.references, ref)
+	}
+}
+
+// prepare makes an object one of a ManagedResource, in the namespace default if it needs one and says none.
+func (r *Reconciler) prepare(resource *resourcesv1alpha1.ManagedResource, obj *unstructured.Unstructured) {
+	gvk := obj.GroupVersionKind()
+	if mapping, err := r.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		obj.SetNamespace("")
+	} else if err == nil && obj.GetNamespace() == "" {
+		obj.SetNamespace(metav1.NamespaceDefault)
+	}
+	labels := maps.Clone(resource.Spec.InjectLabels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[resourcesv1alpha1.ManagedBy] = resourcesv1alpha1.GardenerManager
+	obj.SetLabels(merged(obj.GetLabels(), labels))
+	if template, ok, _ := unstructured.NestedMap(obj.Object, "spec", "template", "metadata"); ok {
+		before, _, _ := unstructured.NestedStringMap(template, "labels")
+		_ = unstructured.SetNestedStringMap(obj.Object, merged(before, resource.Spec.InjectLabels), "spec", "template", "metadata", "labels")
+	}
+	obj.SetAnnotations(merged(obj.GetAnnotations(), map[string]string{
+		resourcesv1alpha1.OriginAnnotation:     resource.Namespace + "/" + resource.Name,
+		"resources.gardener.cloud/description": "The resource manager keeps this object as it is: changes to it are undone.",
+	}))
+}
+
+func merged(a, b map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
+}
+
+// rank is when an object is applied: what others need comes first.
+func rank(obj *unstructured.Unstructured) int {
+	order := []string{"Namespace", "CustomResourceDefinition", "PriorityClass", "ServiceAccount", "Secret", "ConfigMap", "ClusterRole",
+		"ClusterRoleBinding", "Role", "RoleBinding", "Service"}
+	if i := slices.Index(order, obj.GetKind()); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+func (r *Reconciler) applyObject(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, obj *unstructured.Unstructured) error {
+	if ignored, _ := strconv.ParseBool(obj.GetAnnotations()[resourcesv1alpha1.Ignore]); ignored {
+		current := emptyLike(reference(obj))
+		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(obj), current); err == nil {
+			return nil // it is only made, not kept as it is
+		}
+	}
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), client.ForceOwnership, client.FieldOwner("gardener-resource-manager"))
+	if err != nil {
+		return fmt.Errorf("applying %s of ManagedResource %s: %w", text(reference(obj)), client.ObjectKeyFromObject(resource), err)
+	}
+	return nil
+}
+
+// clean deletes objects, and gives those that are still there. Those that are to be kept, or released, it leaves alone.
+func (r *Reconciler) clean(ctx context.Context, refs, released []resourcesv1alpha1.ObjectReference) (left []string, err error) {
+	for _, ref := range refs {
+		if slices.ContainsFunc(released, func(other resourcesv1alpha1.ObjectReference) bool { return same(ref, other) }) {
+			continue
+		}
+		obj := emptyLike(ref)
+		err := r.Reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, obj)
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", text(ref), err)
+		}
+		if keeps(obj) {
+			continue
+		}
+		left = append(left, text(ref))
+		if obj.GetDeletionTimestamp() != nil {
+			continue
+		}
+		unchanged := client.Preconditions{UID: ptr.To(obj.GetUID())}
+		if err := r.Client.Delete(ctx, obj, unchanged, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("deleting %s: %w", text(ref), err)
+		}
+		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(obj), obj); apierrors.IsNotFound(err) {
+			left = left[:len(left)-1]
+		}
+	}
+	return left, nil
+}
+
+func keeps(obj client.Object) bool {
+	keep, _ := strconv.ParseBool(obj.GetAnnotations()[resourcesv1alpha1.KeepObject])
+	return keep || obj.GetAnnotations()[resourcesv1alpha1.Mode] == resourcesv1alpha1.ModeIgnore
+}
+
+func emptyLike(ref resourcesv1alpha1.ObjectReference) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(ref.GroupVersionKind())
+	obj.SetNamespace(ref.Namespace)
+	obj.SetName(ref.Name)
+	return obj
+}
+
+func reference(obj *unstructured.Unstructured) resourcesv1alpha1.ObjectReference {
+	return resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{
+		APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName(),
+	}}
+}
+
+// same says whether two references are to the same object, whichever version of its API they name.
+func same(a, b resourcesv1alpha1.ObjectReference) bool { return text(a) == text(b) }
+
+func text(ref resourcesv1alpha1.ObjectReference) string {
+	name := ref.Name
+	if ref.Namespace != "" {
+		name = ref.Namespace + "/" + name
+	}
+	kind := ref.Kind
+	if group := ref.GroupVersionKind().Group; group != "" {
+		kind += "." + group
+	}
+	return kind + " " + name
+}

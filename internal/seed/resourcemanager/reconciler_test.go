@@ -1,0 +1,200 @@
+package resourcemanager
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
+)
+
+type world struct {
+	*testing.T
+	client.Client
+	*Reconciler
+}
+
+const two = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: x}
+data: {k: v}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: x}
+`
+
+func newWorld(t *testing.T, class string, objects string) world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme)
+	if err := add.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "mr"}}
+	resource.Spec.Class, resource.Spec.InjectLabels = ptr.To(class), map[string]string{"in": "jected"}
+	resource.Spec.SecretRefs = []corev1.LocalObjectReference{{Name: "objects"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "objects"}, Data: map[string][]byte{"o.yaml": []byte(objects)}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(resource, secret).WithStatusSubresource(resource).Build()
+	w := world{t, c, &Reconciler{Client: c, Reader: c, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}}
+	return w
+}
+
+func (w world) run() reconcile.Result {
+	w.Helper()
+	result, err := w.Reconcile(w.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "garden", Name: "mr"}})
+	w.must(err)
+	return result
+}
+
+func (w world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w world) resource() *resourcesv1alpha1.ManagedResource {
+	w.Helper()
+	resource := &resourcesv1alpha1.ManagedResource{}
+	w.must(w.Client.Get(w.Context(), client.ObjectKey{Namespace: "garden", Name: "mr"}, resource))
+	return resource
+}
+
+func (w world) configMap(name string) *corev1.ConfigMap {
+	w.Helper()
+	found := &corev1.ConfigMap{}
+	err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: "x", Name: name}, found)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	w.must(err)
+	return found
+}
+
+func (w world) wantConditions(applied, healthy, progressing corev1beta1.ConditionStatus) {
+	w.Helper()
+	all := w.resource().Status.Conditions
+	for kind, want := range map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
+		resourcesv1alpha1.ResourcesApplied: applied, resourcesv1alpha1.ResourcesHealthy: healthy, resourcesv1alpha1.ResourcesProgressing: progressing,
+	} {
+		if got := conditions.Find(all, kind); got.Status != want {
+			w.Errorf("%s is %s (%s: %s), not %s", kind, got.Status, got.Reason, got.Message, want)
+		}
+	}
+}
+
+func (w world) setObjects(objects string) {
+	w.Helper()
+	secret := &corev1.Secret{}
+	w.must(w.Client.Get(w.Context(), client.ObjectKey{Namespace: "garden", Name: "objects"}, secret))
+	secret.Data["o.yaml"] = []byte(objects)
+	w.must(w.Client.Update(w.Context(), secret))
+}
+
+func TestAppliesAndDeletes(t *testing.T) {
+	w := newWorld(t, "seed", two)
+	if wait := w.run().RequeueAfter; wait != DefaultSyncPeriod {
+		t.Errorf("looks again after %s", wait)
+	}
+	w.wantConditions("True", "True", "False")
+	a := w.configMap("a")
+	if a == nil || a.Data["k"] != "v" || a.Labels["in"] != "jected" || a.Labels["resources.gardener.cloud/managed-by"] != "gardener" ||
+		a.Annotations["resources.gardener.cloud/origin"] != "garden/mr" {
+		t.Fatalf("applied: %+v", a)
+	}
+	if got := w.resource().Finalizers; !slices.Equal(got, []string{"resources.gardener.cloud/gardener-resource-manager-seed"}) {
+		t.Errorf("finalizers %v", got)
+	}
+	first, _, _ := strings.Cut(two, "---")
+	w.setObjects(first + "---\na: [")
+	w.run()
+	if w.wantConditions("False", "True", "False"); w.configMap("b") == nil {
+		t.Error("an object goes because it cannot be read what there is to be")
+	}
+	w.setObjects(first)
+	w.run()
+	if w.configMap("a") == nil || w.configMap("b") != nil || len(w.resource().Status.Resources) != 1 {
+		t.Errorf("an object that is no longer wanted stays, or another one goes: %+v", w.resource().Status.Resources)
+	}
+	w.must(w.Client.Delete(t.Context(), w.resource()))
+	w.run()
+	if w.configMap("a") != nil {
+		t.Error("an object stays when its ManagedResource goes")
+	}
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "mr"}, &resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the ManagedResource stays: %v", err)
+	}
+}
+
+func TestKeepsObjects(t *testing.T) {
+	w := newWorld(t, "", two)
+	w.run()
+	resource := w.resource()
+	resource.Spec.KeepObjects = ptr.To(true)
+	w.must(w.Client.Update(t.Context(), resource))
+	w.must(w.Client.Delete(t.Context(), resource))
+	w.run()
+	if w.configMap("a") == nil || w.configMap("b") == nil {
+		t.Error("an object goes although it was to be kept")
+	}
+}
+
+func TestWaitsForObjects(t *testing.T) {
+	w := newWorld(t, "seed", two)
+	w.run()
+	b := w.configMap("b")
+	b.Finalizers = []string{"gardenlite.dev/test"}
+	w.must(w.Client.Update(t.Context(), b))
+	w.must(w.Client.Delete(t.Context(), w.resource()))
+	if wait := w.run().RequeueAfter; wait != DefaultRequeue {
+		t.Errorf("looks again after %s", wait)
+	}
+	w.wantConditions("Progressing", "False", "True")
+	b = w.configMap("b")
+	b.Finalizers = nil
+	w.must(w.Client.Update(t.Context(), b))
+	w.run()
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "mr"}, &resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the ManagedResource stays: %v", err)
+	}
+}
+
+func TestSaysWhatIsWrong(t *testing.T) {
+	for name, test := range map[string]struct {
+		class, objects                string
+		applied, healthy, progressing corev1beta1.ConditionStatus
+	}{
+		"nothing":                    {"seed", "", "True", "True", "False"},
+		"no object":                  {"seed", "metadata: {name: x}", "False", "True", "False"},
+		"not YAML":                   {"seed", "a: [", "False", "True", "False"},
+		"deployment that nobody ran": {"seed", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}}", "True", "False", "True"},
+		"skipped": {"seed", `{apiVersion: v1, kind: Pod, metadata: {name: d, annotations: {resources.gardener.cloud/skip-health-check: "true"}}}`,
+			"True", "True", "False"},
+		"class of others": {"shoot", two, "Unknown", "Unknown", "Unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, test.class, test.objects)
+			if name == "deployment that nobody ran" {
+				w.setObjects(test.objects)
+			}
+			w.run()
+			w.wantConditions(test.applied, test.healthy, test.progressing)
+		})
+	}
+}

@@ -71,7 +71,7 @@ func rowFor(kind accessKind, resource string) documentRow {
 func hasWord(words, word string) bool { return slices.Contains(strings.Fields(words), word) }
 
 // besides is "Besides" of the document.
-func besides(kind accessKind, seed string, r accessRequest) bool {
+func besides(kind accessKind, seed string, landscape paths, r accessRequest) bool {
 	bootstrapAccount := "gardenlet-bootstrap-" + seed
 	inOwnNamespace := r.namespace == "seed-"+seed
 	switch r.resource {
@@ -83,6 +83,10 @@ func besides(kind accessKind, seed string, r accessRequest) bool {
 			r.verb == "delete" && r.namespace == "kube-system" && r.name == bootstrapTokenOf("garden", seed))
 	case "serviceaccounts":
 		// ServiceAccounts in `seed-<seed>`: every verb free (gardenlet), tokens are what they are for.
+		// A bootstrap account's token as long as the graph has the account.
+		if kind == aGardenlet && r.sub == "token" && r.verb == "create" && r.namespace == "garden" && strings.HasPrefix(r.name, "gardenlet-bootstrap-") {
+			return landscape.leads(r.resource, r.namespace, r.name, seed)
+		}
 		return kind == aGardenlet && (inOwnNamespace && hasWord("token", r.sub) || r.sub == "" && (inOwnNamespace ||
 			r.verb == "delete" && r.namespace == "garden" && r.name == bootstrapAccount))
 	case "clusterrolebindings":
@@ -137,5 +141,5 @@ func documentSays(kind accessKind, seed string, landscape paths, r accessRequest
 			return true
 		}
 	}
-	return besides(kind, seed, r)
+	return besides(kind, seed, landscape, r)
 }

@@ -164,7 +164,7 @@ func (m *matrix) judge(pass string, who asker, o accessObject, r accessRequest, 
 		m.report("%s: %s %s: %s", pass, who.name, r, a)
 	case !reads && a.ok() && o.of != "" && o.of != who.seed && !m.w.leads(o.resource, o.namespace, o.name, who.seed) && !everybodysLease(r):
 		m.report("%s: %s %s: %s, and it is seed %s's", pass, who.name, r, a, o.of)
-	case !reads && a.ok() && !m.w.leads(o.resource, o.namespace, o.name, who.seed) && r.verb == "delete" && !besides(who.kind, who.seed, r):
+	case !reads && a.ok() && !m.w.leads(o.resource, o.namespace, o.name, who.seed) && r.verb == "delete" && !besides(who.kind, who.seed, m.w, r):
 		m.report("%s: %s %s: %s, and it leads to no seed", pass, who.name, r, a)
 	}
 }

@@ -29,6 +29,7 @@ func newToken(g *globals) *cobra.Command {
 type tokenFlags struct {
 	seed, kubeconfig string
 	life             time.Duration
+	secrets          bool
 }
 
 func newTokenCreate(g *globals) *cobra.Command {
@@ -37,7 +38,8 @@ func newTokenCreate(g *globals) *cobra.Command {
 		Use:   "create --seed NAME",
 		Short: "Print a kubeconfig with which a new gardenlet bootstraps",
 		Long: `Make a bootstrap token for the gardenlet of one seed, and print a kubeconfig with it. The gardenlet asks for its
-client certificate with it, and deletes the token then. Whoever has the kubeconfig can become the gardenlet of that seed, and
+client certificate with it, and deletes the token then. The Secrets that a Seed of the local provider refers to, with
+empty credentials for backups and DNS, are created too (--secrets=false: they are not). Whoever has the kubeconfig can become the gardenlet of that seed, and
 of no other one, until it expires: keep it to yourself.`,
 		Example: `  gardenlite token create --seed edge > bootstrap.kubeconfig
   gardenlite gardenlet --seed edge --bootstrap-kubeconfig bootstrap.kubeconfig
@@ -50,6 +52,7 @@ of no other one, until it expires: keep it to yourself.`,
 	f.StringVar(&flags.seed, "seed", "", "name of the seed (required)")
 	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "kubeconfig for a garden elsewhere (default: this landscape's)")
 	f.DurationVar(&flags.life, "ttl", landscape.DefaultTokenLife, "how long the token is valid (1m to 720h)")
+	f.BoolVar(&flags.secrets, "secrets", true, "create the Secrets in the namespace garden that a Seed of the local provider refers to")
 	_ = cmd.MarkFlagRequired("seed")
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	return cmd
@@ -73,6 +76,11 @@ func (t *tokenFlags) run(ctx context.Context, g *globals) error {
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	if t.secrets {
+		if err := landscape.PrepareSeed(ctx, config, t.seed); err != nil {
+			return err
+		}
 	}
 	token, err := landscape.CreateToken(ctx, config, t.seed, t.life, clock.RealClock{})
 	if err != nil {

@@ -20,14 +20,14 @@ type runner interface {
 	Run(context.Context) error
 }
 
-// supervise runs a component until the landscape is stopped. The first one is made at once, so that what stands in its
-// way fails the start; if one ends by itself, another one is made.
-func (l *Landscape) supervise(name string, newRunner func() (runner, error)) error {
+// supervise runs a component until it is stopped. The first one is made at once, so that what stands in its way fails the
+// start; if one ends by itself, another one is made.
+func (l *Landscape) supervise(name string, newRunner func() (runner, error)) (stop func(), err error) {
 	l.board.component(name, StateStarting, "")
 	current, err := newRunner()
 	if err != nil {
 		l.board.component(name, StateFailed, err.Error())
-		return fmt.Errorf("starting the %s: %w", name, err)
+		return nil, fmt.Errorf("starting the %s: %w", name, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -35,13 +35,11 @@ func (l *Landscape) supervise(name string, newRunner func() (runner, error)) err
 		defer close(ended)
 		l.keepRunning(ctx, name, current, newRunner)
 	}()
-	l.onClose(func() error {
+	return func() {
 		l.board.component(name, StateStopping, "")
 		cancel()
 		<-ended
-		return nil
-	})
-	return nil
+	}, nil
 }
 
 func (l *Landscape) keepRunning(ctx context.Context, name string, current runner, newRunner func() (runner, error)) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/garden"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
 )
 
 const (
@@ -28,6 +29,8 @@ const (
 	DefaultSeeds = 1
 	// DefaultReadyTimeout is how long a start may take.
 	DefaultReadyTimeout = 2 * time.Minute
+	// DefaultSeedMonitorPeriod is Gardener's.
+	DefaultSeedMonitorPeriod = controllermanager.DefaultSeedMonitorPeriod
 )
 
 // Config is what a landscape is started with.
@@ -54,6 +57,11 @@ type Config struct {
 	Log io.Writer
 	// LogFormat is text or json.
 	LogFormat string
+	// AuditLog, if set, is where the garden's API server logs who asked for what; those of seeds do so beside it, in files
+	// with .seed-NAME behind.
+	AuditLog string
+	// SeedMonitorPeriod is how old the lease of a gardenlet may become until its Seed is Unknown.
+	SeedMonitorPeriod time.Duration
 	// Verbose writes the log to standard error as well.
 	Verbose bool
 	// Clock is the landscape's clock; the system's if nil.
@@ -124,6 +132,9 @@ func (c *Config) validate() error {
 	}
 	if c.ReadyTimeout < 0 {
 		errs = append(errs, fmt.Errorf("--ready-timeout %s: must not be negative", c.ReadyTimeout))
+	}
+	if c.SeedMonitorPeriod < 0 {
+		errs = append(errs, fmt.Errorf("--seed-monitor-period %s: must not be negative", c.SeedMonitorPeriod))
 	}
 	if c.LogFormat != "" && c.LogFormat != "text" && c.LogFormat != "json" {
 		errs = append(errs, fmt.Errorf("--log-format %q: text or json", c.LogFormat))

@@ -46,7 +46,8 @@ func (l *Landscape) startControllerManager(ctx context.Context) error {
 	return l.startInGarden(ctx, controllerManager, controllermanager.User, func(config *rest.Config) (syncedRunner, error) {
 		return controllermanager.New(controllermanager.Config{
 			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(controllerManager), LeaderElection: l.shared(),
-			Controllers: func(name string) bool { return garden.SelectsController(l.cfg.Controllers, name) },
+			Controllers:       func(name string) bool { return garden.SelectsController(l.cfg.Controllers, name) },
+			SeedMonitorPeriod: l.cfg.SeedMonitorPeriod,
 		})
 	})
 }
@@ -73,7 +74,7 @@ func (l *Landscape) startInGarden(ctx context.Context, name, user string, newCom
 	}
 	l.countRefusals(name, config)
 	var first syncedRunner
-	err = l.supervise(name, func() (runner, error) {
+	stop, err := l.supervise(name, func() (runner, error) {
 		component, err := newComponent(config)
 		if first == nil {
 			first = component
@@ -83,6 +84,7 @@ func (l *Landscape) startInGarden(ctx context.Context, name, user string, newCom
 	if err != nil {
 		return err
 	}
+	l.onClose(func() error { stop(); return nil })
 	if err := waitFor(ctx, "the "+name+" to read what it watches", first.HasSynced); err != nil {
 		return err
 	}

@@ -2,14 +2,17 @@ package landscape
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -38,48 +41,51 @@ const bootstrapTokenLife = time.Hour
 // startGardenlets starts in each seed what runs there, and returns when every Seed is ready.
 func (l *Landscape) startGardenlets(ctx context.Context, seeds *seedClusters) error {
 	begin := l.cfg.Clock.Now()
-	for _, cluster := range seeds.running {
-		for _, start := range []func(*seed.Cluster) error{l.startResourceManager, l.startProvider, l.startGardenlet} {
-			if err := start(cluster); err != nil {
-				return err
-			}
+	names := slices.Sorted(maps.Keys(seeds.running))
+	l.deployer = newDeployer(l, l.ownGarden())
+	l.onClose(l.deployer.stop)
+	for _, name := range names {
+		if err := PrepareSeed(ctx, l.garden.AdminConfig(), name); err != nil {
+			return err
+		}
+		if err := l.deployer.adopt(seeds.running[name], gardenletConfiguration(name)); err != nil {
+			return err
 		}
 	}
-	if !garden.SelectsController(l.cfg.Controllers, gardenletName) {
+	if err := l.deployer.resume(); err != nil {
+		return err
+	}
+	if !garden.SelectsController(l.cfg.Controllers, gardenletName) || !garden.SelectsController(l.cfg.Controllers, controllerManager) {
 		return nil
 	}
 	var waiting sync.WaitGroup
-	errs := make(chan error, len(seeds.running))
-	for name := range seeds.running {
+	errs := make([]error, len(names))
+	for i, name := range names {
 		waiting.Go(func() {
-			if err := l.waitSeedReady(ctx, name); err != nil {
-				errs <- err
-				return
+			if errs[i] = l.waitSeedReady(ctx, name); errs[i] == nil {
+				l.step("seed "+name+" ready", l.cfg.Clock.Since(begin))
 			}
-			l.board.component(gardenletName+" "+name, StateReady, "")
-			l.step("seed "+name+" ready", l.cfg.Clock.Since(begin))
 		})
 	}
 	waiting.Wait()
-	close(errs)
-	return <-errs
+	return errors.Join(errs...)
 }
 
-// inSeed starts a component that works in a seed as a user of its own.
-func (l *Landscape) inSeed(component, user string, cluster *seed.Cluster, newComponent func(name string, config *rest.Config) (runner, error)) error {
+// inSeed starts a component that works in a seed as a user of its own, if it is selected.
+func (l *Landscape) inSeed(component, user string, cluster *seed.Cluster, newComponent func(name string, config *rest.Config) (runner, error)) (stop func(), err error) {
 	if !garden.SelectsController(l.cfg.Controllers, component) {
-		return nil
+		return func() {}, nil
 	}
 	config, err := cluster.Server().ClientConfig(component, user)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	name := component + " " + cluster.Name()
 	l.countRefusals(name, config)
 	return l.supervise(name, func() (runner, error) { return newComponent(name, config) })
 }
 
-func (l *Landscape) startResourceManager(cluster *seed.Cluster) error {
+func (l *Landscape) startResourceManager(cluster *seed.Cluster) (stop func(), err error) {
 	return l.inSeed(resourceManager, resourcemanager.User, cluster, func(name string, config *rest.Config) (runner, error) {
 		return resourcemanager.New(resourcemanager.Config{
 			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(name), Lease: l.leaseIfShared(resourceManager),
@@ -87,7 +93,7 @@ func (l *Landscape) startResourceManager(cluster *seed.Cluster) error {
 	})
 }
 
-func (l *Landscape) startProvider(cluster *seed.Cluster) error {
+func (l *Landscape) startProvider(cluster *seed.Cluster) (stop func(), err error) {
 	return l.inSeed(providerName, extensions.User, cluster, func(name string, config *rest.Config) (runner, error) {
 		return extensions.New(extensions.Config{
 			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(name), Lease: l.leaseIfShared(providerName),
@@ -103,23 +109,42 @@ func (l *Landscape) leaseIfShared(component string) *client.ObjectKey {
 	return &client.ObjectKey{Namespace: constants.GardenNamespace, Name: component}
 }
 
-func (l *Landscape) startGardenlet(cluster *seed.Cluster) error {
-	seedName := cluster.Name()
+// gardenFor is the garden as gardenlets need to know it.
+type gardenFor struct {
+	// at is where it is and what its authority is; nil if the bootstrap kubeconfig says so.
+	at *rest.Config
+	// bootstrap makes a bootstrap kubeconfig for the gardenlet of a seed.
+	bootstrap func(ctx context.Context, seedName string) ([]byte, error)
+}
+
+// ownGarden is the garden of this process.
+func (l *Landscape) ownGarden() gardenFor {
+	server := l.garden.Server()
+	return gardenFor{
+		at: &rest.Config{Host: server.URL(), TLSClientConfig: rest.TLSClientConfig{CAData: server.PKI().CAPEM()}},
+		bootstrap: func(ctx context.Context, seedName string) ([]byte, error) {
+			token, err := CreateToken(ctx, l.garden.AdminConfig(), seedName, bootstrapTokenLife, l.cfg.Clock)
+			if err != nil {
+				return nil, err
+			}
+			return token.Kubeconfig, nil
+		},
+	}
+}
+
+// startGardenlet starts a gardenlet. One that has a parent is bootstrapped by that.
+func (l *Landscape) startGardenlet(cluster *seed.Cluster, configuration *gardenletconfigv1alpha1.GardenletConfiguration, hasParent bool) (stop func(), err error) {
 	return l.inSeed(gardenletName, gardenlet.SeedUser, cluster, func(name string, config *rest.Config) (runner, error) {
-		server := l.garden.Server()
-		return gardenlet.New(gardenlet.Config{
-			SeedName: seedName, Template: seedTemplate(seedName), Seed: config,
-			Garden: &rest.Config{Host: server.URL(), TLSClientConfig: rest.TLSClientConfig{CAData: server.PKI().CAPEM()}},
-			Bootstrap: func(ctx context.Context) ([]byte, error) {
-				token, err := CreateToken(ctx, l.garden.AdminConfig(), seedName, bootstrapTokenLife, l.cfg.Clock)
-				if err != nil {
-					return nil, err
-				}
-				return token.Kubeconfig, nil
-			},
+		cfg := gardenlet.Config{
+			Configuration: configuration, Seed: config, Garden: l.deployer.garden.at,
 			WrapGarden: func(config *rest.Config) { l.countRefusals(name, config) },
-			Version:    version.GardenerVersion, Clock: l.cfg.Clock, Log: klog.Background().WithName(name), LeaderElection: l.shared(),
-		})
+			Version:    version.GardenerVersion, Clock: l.cfg.Clock, Log: klog.Background().WithName(name),
+			LeaderElection: l.shared(), Deployer: l.deployer,
+		}
+		if !hasParent {
+			cfg.Bootstrap = func(ctx context.Context) ([]byte, error) { return l.deployer.garden.bootstrap(ctx, cluster.Name()) }
+		}
+		return gardenlet.New(cfg)
 	})
 }
 
@@ -159,17 +184,12 @@ var readiness = []gardencorev1beta1.ConditionType{
 func notReady(seed *gardencorev1beta1.Seed) string {
 	var missing []string
 	for _, wanted := range readiness {
-		state := "has not been looked at"
-		for _, condition := range seed.Status.Conditions {
-			if condition.Type == wanted {
-				state = condition.Message
-				if condition.Status == gardencorev1beta1.ConditionStatus(corev1.ConditionTrue) {
-					state = ""
-				}
-			}
-		}
-		if state != "" {
-			missing = append(missing, string(wanted)+": "+state)
+		i := slices.IndexFunc(seed.Status.Conditions, func(c gardencorev1beta1.Condition) bool { return c.Type == wanted })
+		switch {
+		case i < 0:
+			missing = append(missing, string(wanted)+" has not been looked at")
+		case seed.Status.Conditions[i].Status != gardencorev1beta1.ConditionTrue:
+			missing = append(missing, string(wanted)+": "+seed.Status.Conditions[i].Message)
 		}
 	}
 	return strings.Join(missing, "; ")

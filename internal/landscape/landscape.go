@@ -27,6 +27,7 @@ type Landscape struct {
 	board     board
 	garden    *garden.Garden
 	admission admission
+	deployer  *deployer
 	// events is held while OnEvent is called: clusters start beside each other.
 	events sync.Mutex
 
@@ -186,6 +187,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *Run) error {
 		Controllers: l.cfg.Controllers,
 		Prepare:     l.prepareAdmission,
 		Services:    l.admission.services(),
+		AuditLog:    l.cfg.AuditLog,
 		Clock:       l.cfg.Clock,
 		OnPhase:     func(name string, took time.Duration) { l.step("garden: "+name, took) },
 	})

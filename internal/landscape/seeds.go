@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,7 +72,7 @@ func (l *Landscape) startSeedCluster(ctx context.Context, name string, port int)
 	begin := time.Now()
 	c, err := seed.Start(ctx, seed.Config{
 		Name: name, PKIDir: filepath.Join(l.cfg.Dir, pkiFolder, cluster), DataDir: filepath.Join(l.cfg.Dir, dataFolder, cluster),
-		Datastore: l.cfg.Datastore, Prefix: l.prefix(cluster), BindAddress: l.cfg.BindAddress, Port: port, Clock: l.cfg.Clock,
+		Datastore: l.cfg.Datastore, Prefix: l.prefix(cluster), BindAddress: l.cfg.BindAddress, Port: port, AuditLog: l.auditLog(cluster), Clock: l.cfg.Clock,
 		OnPhase: func(phase string, took time.Duration) { l.step("seed "+name+": "+phase, took) },
 	})
 	if err != nil {
@@ -91,6 +93,32 @@ func (l *Landscape) startSeedCluster(ctx context.Context, name string, port int)
 			KubernetesVersion: controlplane.KubernetesVersion, State: StateReady})
 	})
 	return c, nil
+}
+
+// removeSeedCluster stops the cluster of a seed, if it runs, and deletes its data.
+func (l *Landscape) removeSeedCluster(name string, c *seed.Cluster) error {
+	cluster := seedPrefix + name
+	var errs []error
+	if c != nil {
+		l.board.component(cluster, StateStopping, "")
+		errs = append(errs, c.Stop())
+	}
+	for _, path := range []string{filepath.Join(l.cfg.Dir, dataFolder, cluster), filepath.Join(l.cfg.Dir, pkiFolder, cluster), l.SeedKubeconfigPath(name)} {
+		errs = append(errs, os.RemoveAll(path))
+	}
+	l.board.gone(cluster)
+	l.board.update(func(s *Status) {
+		s.Clusters = slices.DeleteFunc(s.Clusters, func(c Cluster) bool { return c.Kind == "seed" && c.Name == name })
+	})
+	return errors.Join(errs...)
+}
+
+// auditLog is the audit log of a seed's cluster, "" for none.
+func (l *Landscape) auditLog(cluster string) string {
+	if l.cfg.AuditLog == "" {
+		return ""
+	}
+	return l.cfg.AuditLog + "." + cluster
 }
 
 // wait returns when all clusters run, or an error if one does not.

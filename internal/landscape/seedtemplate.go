@@ -1,20 +1,56 @@
 package landscape
 
 import (
+	"context"
+	"fmt"
+
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/seed/extensions"
 )
 
-// The Secrets that a Seed refers to, in the namespace garden: manifests/landscape has them.
-const (
-	backupSecret = "seed-backup"
-	dnsSecret    = "seed-dns"
-)
+// backupSecret and dnsSecret are the Secrets that a Seed of the local provider refers to, in the namespace garden. Each seed
+// has its own: SeedRestriction lets no gardenlet refer to another seed's.
+func backupSecret(seedName string) string { return seedPrefix + seedName + "-backup" }
+func dnsSecret(seedName string) string    { return seedPrefix + seedName + "-dns" }
+
+// PrepareSeed creates in a garden what a Seed of the local provider refers to, as whoever operates the garden. The local
+// provider looks at no credentials; there have to be some.
+func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{backupSecret(seedName), dnsSecret(seedName)} {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: constants.GardenNamespace, Name: name,
+				Labels: map[string]string{constants.LabelShootProviderPrefix + extensions.DefaultProvider: "true"},
+			},
+			Type: corev1.SecretTypeOpaque,
+		}
+		_, err := client.CoreV1().Secrets(secret.Namespace).Create(ctx, secret, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating Secret %s/%s, which Seed %s refers to: %w", secret.Namespace, name, seedName, err)
+		}
+	}
+	return nil
+}
+
+// gardenletConfiguration is how the gardenlet of a seed of the landscape runs.
+func gardenletConfiguration(name string) *gardenletconfigv1alpha1.GardenletConfiguration {
+	return &gardenletconfigv1alpha1.GardenletConfiguration{
+		SeedConfig: &gardenletconfigv1alpha1.SeedConfig{SeedTemplate: *seedTemplate(name)},
+	}
+}
 
 // seedTemplate is what the gardenlet of a seed registers.
 func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
@@ -28,11 +64,11 @@ func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
 			Networks: gardencorev1beta1.SeedNetworks{
 				Nodes: ptr.To("10.240.0.0/16"), Pods: "10.241.0.0/16", Services: "10.242.0.0/16",
 			},
-			Backup: &gardencorev1beta1.Backup{Provider: extensions.DefaultProvider, CredentialsRef: ptr.To(secret(backupSecret))},
+			Backup: &gardencorev1beta1.Backup{Provider: extensions.DefaultProvider, CredentialsRef: ptr.To(secret(backupSecret(name)))},
 			DNS: gardencorev1beta1.SeedDNS{
-				Provider: &gardencorev1beta1.SeedDNSProvider{Type: extensions.DefaultProvider, CredentialsRef: ptr.To(secret(dnsSecret))},
+				Provider: &gardencorev1beta1.SeedDNSProvider{Type: extensions.DefaultProvider, CredentialsRef: ptr.To(secret(dnsSecret(name)))},
 				Internal: &gardencorev1beta1.SeedDNSProviderConfig{
-					Type: extensions.DefaultProvider, Domain: "internal." + name + ".gardenlite.local", CredentialsRef: secret(dnsSecret),
+					Type: extensions.DefaultProvider, Domain: "internal." + name + ".gardenlite.local", CredentialsRef: secret(dnsSecret(name)),
 				},
 			},
 			Ingress: &gardencorev1beta1.Ingress{

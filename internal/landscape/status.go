@@ -3,6 +3,7 @@ package landscape
 import (
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 )
@@ -76,6 +77,20 @@ func (b *board) component(name, state, message string) {
 	b.update(func(s *Status) {
 		c := s.component(name)
 		c.State, c.Message = state, message
+	})
+}
+
+// components are all components, as they are now.
+func (b *board) components() []Component {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.status.Components)
+}
+
+// gone forgets a component that is no longer part of the landscape.
+func (b *board) gone(name string) {
+	b.update(func(s *Status) {
+		s.Components = slices.DeleteFunc(s.Components, func(c Component) bool { return c.Name == name })
 	})
 }
 

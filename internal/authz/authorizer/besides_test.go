@@ -100,7 +100,7 @@ func TestBesides(t *testing.T) {
 		{"update", sa, "seed-a/in-graph", true, false},
 		{"create", sa + "/token", "seed-a/in-graph", true, false},
 		{"create", sa + "/token", "seed-b/x", false, false},
-		{"create", sa + "/token", "garden/gardenlet-bootstrap-child-of-a", false, false},
+		{"create", sa + "/token", "garden/gardenlet-bootstrap-child-of-a", true, false},
 		{"update", sa + "/status", "seed-a/x", false, false},
 		{"delete", sa, "seed-b/x", false, false},
 		{"delete", sa, "seed-aa/x", false, false},

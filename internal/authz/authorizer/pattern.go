@@ -21,11 +21,13 @@ const (
 	nothing ending = iota
 	seedName
 	tokenID
+	anyName
 )
 
 const (
 	seedHole    = "<seed>"
 	tokenIDHole = "<token-id>"
+	nameHole    = "<name>"
 )
 
 func parsePattern(text string) pattern {
@@ -34,6 +36,9 @@ func parsePattern(text string) pattern {
 	}
 	if prefix, found := strings.CutSuffix(text, tokenIDHole); found {
 		return pattern{text, prefix, tokenID}
+	}
+	if prefix, found := strings.CutSuffix(text, nameHole); found {
+		return pattern{text, prefix, anyName}
 	}
 	return pattern{text, text, nothing}
 }
@@ -53,6 +58,8 @@ func (p pattern) matches(s, seed string) bool {
 	case tokenID:
 		id := bootstrapping.TokenID(constants.GardenNamespace, seed)
 		return rest == string(id[:])
+	case anyName:
+		return rest != ""
 	default:
 		return rest == ""
 	}

@@ -18,7 +18,7 @@ import (
 type row struct {
 	resources string // one or several, separated by spaces
 	// Which objects, all where both are empty. They may end with a placeholder: <seed> is the name of the seed of who
-	// is asking, <token-id> the ID of its bootstrap token.
+	// is asking, <token-id> the ID of its bootstrap token, <name> any text.
 	namespace, name string
 
 	both      grant // what gardenlets and extensions may do,
@@ -73,6 +73,8 @@ var document = []row{
 	{resources: "serviceaccounts", namespace: "garden", name: "gardenlet-bootstrap-<seed>", gardenlet: grant{free: "delete"}},
 	{resources: "clusterrolebindings", name: "gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-<seed>",
 		gardenlet: grant{free: "delete"}},
+	// A ManagedSeed that is bootstrapped by a ServiceAccount is given its token, while the graph has the account.
+	{resources: "serviceaccounts", namespace: "garden", name: "gardenlet-bootstrap-<name>", gardenlet: grant{graph: "create", sub: "token"}},
 	// Kubernetes lets nobody bind a role who has not its permissions, unless he may do this. The restriction sees to it
 	// that the binding is one for the bootstrapping of an own ManagedSeed.
 	{resources: "clusterroles", name: "gardener.cloud:system:seed-bootstrapper", gardenlet: grant{free: "bind"}},

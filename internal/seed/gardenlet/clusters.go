@@ -37,8 +37,8 @@ func (g *Gardenlet) newGarden(config *rest.Config) (cluster.Cluster, error) {
 	if err := gardenTypes.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("putting together the types of the garden: %w", err)
 	}
-	ofSeed := labels.SelectorFromSet(labels.Set{constants.LabelPrefixSeedName + g.cfg.SeedName: "true"})
-	named := fields.OneTermEqualSelector(metav1.ObjectNameField, g.cfg.SeedName)
+	ofSeed := labels.SelectorFromSet(labels.Set{constants.LabelPrefixSeedName + g.seedName: "true"})
+	named := fields.OneTermEqualSelector(metav1.ObjectNameField, g.seedName)
 	garden, err := cluster.New(component.Limited(config), func(o *cluster.Options) {
 		o.Scheme, o.Logger = scheme, g.cfg.Log
 		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{
@@ -50,11 +50,11 @@ func (g *Gardenlet) newGarden(config *rest.Config) (cluster.Cluster, error) {
 		}}
 		o.Cache.DefaultTransform = cache.TransformStripManagedFields()
 		o.Cache.ByObject = map[client.Object]cache.ByObject{
-			&corev1beta1.ControllerInstallation{}: {Field: fields.OneTermEqualSelector(gardencore.SeedRefName, g.cfg.SeedName)},
+			&corev1beta1.ControllerInstallation{}: {Field: fields.OneTermEqualSelector(gardencore.SeedRefName, g.seedName)},
 			&corev1beta1.Seed{}:                   {Label: ofSeed},
 			&corev1beta1.Shoot{}:                  {Label: ofSeed},
 			&seedmanagementv1alpha1.ManagedSeed{}: {Label: ofSeed},
-			&operationsv1alpha1.Bastion{}:         {Field: fields.OneTermEqualSelector(operations.BastionSeedName, g.cfg.SeedName)},
+			&operationsv1alpha1.Bastion{}:         {Field: fields.OneTermEqualSelector(operations.BastionSeedName, g.seedName)},
 			&seedmanagementv1alpha1.Gardenlet{}: {
 				Field: named, Namespaces: map[string]cache.Config{constants.GardenNamespace: {}},
 			},
@@ -69,7 +69,7 @@ func (g *Gardenlet) newGarden(config *rest.Config) (cluster.Cluster, error) {
 // newManager is the manager of the gardenlet's controllers, and its view of its seed.
 func (g *Gardenlet) newManager() (*component.Manager, error) {
 	cfg := component.Config{
-		Name: "gardenlet of seed " + g.cfg.SeedName, REST: g.cfg.Seed, Log: g.cfg.Log, AddToScheme: seedTypes,
+		Name: "gardenlet of seed " + g.seedName, REST: g.cfg.Seed, Log: g.cfg.Log, AddToScheme: seedTypes,
 		Uncached: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{}, &coordinationv1.Lease{}},
 	}
 	if g.cfg.LeaderElection {

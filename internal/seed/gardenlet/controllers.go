@@ -1,6 +1,8 @@
 package gardenlet
 
 import (
+	"time"
+
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -12,6 +14,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallationcare"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallationrequired"
+	gardenletcontroller "github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/gardenlet"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/managedseed"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/seed"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/seedcare"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/seedlease"
@@ -21,6 +25,7 @@ import (
 // parts are what controllers are made of beside the clusters.
 type parts struct {
 	cfg      Config
+	seedName string
 	identity *bootstrap.Identity
 	renewed  <-chan event.GenericEvent
 	gardener *corev1beta1.Gardener
@@ -31,40 +36,55 @@ type addable interface {
 	AddToManager(mgr manager.Manager, garden cluster.Cluster) error
 }
 
-// controllers are all there are, by Gardener's names.
+// controllers are all there are, by Gardener's names. Some are nil where the gardenlet has not what they need.
 var controllers = []struct {
 	name string
 	new  func(parts) addable
 }{
 	{seed.ControllerName, func(p parts) addable {
 		return &seed.Reconciler{
-			SeedName: p.cfg.SeedName, Clock: p.cfg.Clock, Identity: p.gardener,
-			CertificateExpiration: p.identity.Expiration, Renewed: p.renewed,
+			SeedName: p.seedName, Clock: p.cfg.Clock, Identity: p.gardener,
+			CertificateExpiration: p.identity.Expiration, Renewed: p.renewed, Resources: p.cfg.Configuration.Resources,
 		}
 	}},
 	{seedlease.ControllerName, func(p parts) addable {
-		return &seedlease.Reconciler{SeedName: p.cfg.SeedName, Clock: p.cfg.Clock, Resync: p.cfg.LeaseResync}
+		return &seedlease.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, Resync: time.Duration(*p.cfg.Configuration.Controllers.Seed.LeaseResyncSeconds) * time.Second}
 	}},
 	{seedcare.ControllerName, func(p parts) addable {
-		return &seedcare.Reconciler{SeedName: p.cfg.SeedName, Clock: p.cfg.Clock}
+		return &seedcare.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
 	}},
 	{backupbucket.ControllerName, func(p parts) addable {
-		return &backupbucket.Reconciler{SeedName: p.cfg.SeedName, Clock: p.cfg.Clock}
+		return &backupbucket.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
 	}},
 	{backupentry.ControllerName, func(p parts) addable {
-		return &backupentry.Reconciler{SeedName: p.cfg.SeedName, Clock: p.cfg.Clock}
+		return &backupentry.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
 	}},
 	{controllerinstallation.ControllerName, func(p parts) addable {
-		return &controllerinstallation.Reconciler{SeedName: p.cfg.SeedName, Clock: p.cfg.Clock, GardenConfig: p.cfg.Garden}
+		return &controllerinstallation.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, GardenConfig: p.identity.Garden()}
 	}},
 	{controllerinstallationcare.ControllerName, func(p parts) addable {
-		return &controllerinstallationcare.Reconciler{SeedName: p.cfg.SeedName, Clock: p.cfg.Clock}
+		return &controllerinstallationcare.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
 	}},
 	{controllerinstallationrequired.ControllerName, func(p parts) addable {
-		return &controllerinstallationrequired.Reconciler{SeedName: p.cfg.SeedName, Clock: p.cfg.Clock}
+		return &controllerinstallationrequired.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
 	}},
 	{tokenrequestor.ControllerName, func(p parts) addable {
-		return &tokenrequestor.Reconciler{SeedName: p.cfg.SeedName, Clock: p.cfg.Clock, GardenConfig: p.cfg.Garden}
+		return &tokenrequestor.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, GardenConfig: p.identity.Garden()}
+	}},
+	{managedseed.ControllerName, func(p parts) addable {
+		if p.cfg.Deployer == nil {
+			return nil
+		}
+		return &managedseed.Reconciler{
+			SeedName: p.seedName, Clock: p.cfg.Clock, GardenREST: p.identity.Garden(), Config: p.cfg.Configuration, Deployer: p.cfg.Deployer,
+			SyncJitterPeriod: time.Nanosecond, // there are few gardenlets here: they need not be spread over minutes
+		}
+	}},
+	{gardenletcontroller.ControllerName, func(p parts) addable {
+		if p.cfg.Deployer == nil {
+			return nil
+		}
+		return &gardenletcontroller.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, GardenREST: p.identity.Garden(), Deployer: p.cfg.Deployer}
 	}},
 }
 

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,18 +21,17 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/bootstrap"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/seed"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
 )
 
 // SeedUser is who a gardenlet is to its seed.
 const SeedUser = "gardener.cloud:system:gardenlet"
 
-// Config is what a gardenlet is made of. SeedName and Seed are required.
+// Config is what a gardenlet is made of. Configuration and Seed are required.
 type Config struct {
-	// SeedName is the name of its Seed.
-	SeedName string
-	// Template is what it registers in the garden. Without one the Seed has to be there, or to come.
-	Template *corev1beta1.SeedTemplate
+	// Configuration is Gardener's, with the Seed that the gardenlet registers in seedConfig.
+	Configuration *gardenletconfigv1alpha1.GardenletConfiguration
 	// Seed reaches the seed cluster as SeedUser, or as somebody who may do as much.
 	Seed *rest.Config
 	// Garden, if not nil, is where the garden is and what its authority is. Credentials in it are ignored.
@@ -38,8 +39,6 @@ type Config struct {
 	// Bootstrap returns a bootstrap kubeconfig. It is called only when the gardenlet has no valid certificate, and there is
 	// none in the seed's Secret garden/gardenlet-kubeconfig-bootstrap.
 	Bootstrap func(context.Context) ([]byte, error)
-	// Validity is what life is asked for of the client certificate; the signer decides, alone if it is nil.
-	Validity *time.Duration
 	// WrapGarden, if set, may have a look at what the gardenlet asks the garden.
 	WrapGarden func(*rest.Config)
 	// Version is Gardener's, whose API it uses.
@@ -51,27 +50,36 @@ type Config struct {
 	LeaderElection bool
 	// Controllers selects controllers by name (see Names). All, if nil.
 	Controllers func(name string) bool
-	// LeaseResync is how often the Seed's Lease is renewed; seedlease.DefaultResync by default.
-	LeaseResync time.Duration
+	// Deployer runs further gardenlets, for ManagedSeeds and for this seed's Gardenlet. Without one, the gardenlet leaves
+	// those alone.
+	Deployer deployment.Deployer
 }
 
 // Gardenlet is the gardenlet of a seed.
 type Gardenlet struct {
-	cfg Config
+	cfg      Config
+	seedName string
+	// registered says that the Seed is in the garden.
+	registered atomic.Bool
 }
+
+// HasSynced says whether the gardenlet works: it has its identity, and its Seed is in the garden.
+func (g *Gardenlet) HasSynced() bool { return g.registered.Load() }
 
 // New makes a gardenlet. It asks nobody yet.
 func New(cfg Config) (*Gardenlet, error) {
-	if cfg.SeedName == "" || cfg.Seed == nil {
-		return nil, errors.New("a gardenlet needs the name of its seed and a client configuration for it")
+	if cfg.Configuration == nil || cfg.Configuration.SeedConfig == nil || cfg.Configuration.SeedConfig.Name == "" || cfg.Seed == nil {
+		return nil, errors.New("a gardenlet needs a configuration with its seed (seedConfig.metadata.name), and a client configuration for that")
 	}
+	cfg.Configuration = cfg.Configuration.DeepCopy()
+	gardenletconfigv1alpha1.SetObjectDefaults_GardenletConfiguration(cfg.Configuration)
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}
 	}
 	if cfg.WrapGarden == nil {
 		cfg.WrapGarden = func(*rest.Config) {}
 	}
-	return &Gardenlet{cfg: cfg}, nil
+	return &Gardenlet{cfg: cfg, seedName: cfg.Configuration.SeedConfig.Name}, nil
 }
 
 // Run gets the gardenlet's identity and runs its controllers, until the context ends or it cannot go on (an error). It can
@@ -108,11 +116,24 @@ func (g *Gardenlet) obtain(ctx context.Context) (*bootstrap.Identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the seed: %w", err)
 	}
-	return bootstrap.Obtain(ctx, bootstrap.Config{
-		SeedName: g.cfg.SeedName, SeedClient: store, NewBootstrap: g.cfg.Bootstrap, Garden: g.cfg.Garden,
-		Clock: g.cfg.Clock, Log: g.cfg.Log, Validity: g.cfg.Validity,
-	})
+	config := bootstrap.Config{
+		SeedName: g.seedName, SeedClient: store, NewBootstrap: g.cfg.Bootstrap, Garden: g.cfg.Garden, Clock: g.cfg.Clock, Log: g.cfg.Log,
+	}
+	if connection := g.cfg.Configuration.GardenClientConnection; connection != nil && connection.KubeconfigValidity != nil {
+		validity := connection.KubeconfigValidity
+		if validity.Validity != nil {
+			config.Validity = &validity.Validity.Duration
+		}
+		// Gardener's default is to begin at 70 %; this is how it is here unless somebody says otherwise.
+		if from, to := validity.AutoRotationJitterPercentageMin, validity.AutoRotationJitterPercentageMax; from != nil && to != nil && *from != defaultRotateFrom {
+			config.RotateFrom, config.RotateTo = float64(*from)/100, float64(*to)/100
+		}
+	}
+	return bootstrap.Obtain(ctx, config)
 }
+
+// defaultRotateFrom is what Gardener fills in for the part of a certificate's life after which it is rotated, in percent.
+const defaultRotateFrom = 70
 
 // add adds everything that runs in the gardenlet to its manager.
 func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *bootstrap.Identity) error {
@@ -122,7 +143,7 @@ func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *b
 	renewed := make(chan event.GenericEvent, 1)
 	identity.Observe(func(time.Time, error) {
 		select {
-		case renewed <- seed.Occasion(g.cfg.SeedName):
+		case renewed <- seed.Occasion(g.seedName):
 		default: // one that nobody has looked at yet is enough
 		}
 	})
@@ -133,14 +154,18 @@ func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *b
 	}
 	host, _ := os.Hostname()
 	parts := parts{
-		cfg: g.cfg, identity: identity, renewed: renewed,
-		gardener: &corev1beta1.Gardener{ID: host, Name: "gardenlet-" + g.cfg.SeedName, Version: g.cfg.Version},
+		cfg: g.cfg, seedName: g.seedName, identity: identity, renewed: renewed,
+		gardener: &corev1beta1.Gardener{ID: host, Name: "gardenlet-" + g.seedName, Version: g.cfg.Version},
 	}
 	for _, c := range controllers {
 		if g.cfg.Controllers != nil && !g.cfg.Controllers(c.name) {
 			continue
 		}
-		if err := c.new(parts).AddToManager(mgr, garden); err != nil {
+		reconciler := c.new(parts)
+		if reconciler == nil {
+			continue
+		}
+		if err := reconciler.AddToManager(mgr, garden); err != nil {
 			return fmt.Errorf("adding the controller %s to the gardenlet: %w", c.name, err)
 		}
 	}
@@ -150,17 +175,18 @@ func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *b
 // register registers the Seed, if there is a template for it.
 func (g *Gardenlet) register(garden cluster.Cluster) manager.RunnableFunc {
 	return func(ctx context.Context) error {
-		if g.cfg.Template == nil {
-			return nil
-		}
 		live, err := client.New(garden.GetConfig(), client.Options{HTTPClient: garden.GetHTTPClient(), Scheme: garden.GetScheme(), Mapper: garden.GetRESTMapper()})
 		if err != nil {
 			return fmt.Errorf("making a client for the garden: %w", err)
 		}
-		registrar := registration.Registrar{GardenClient: live, Template: g.cfg.Template, Clock: g.cfg.Clock}
-		if err := registrar.Register(ctx); err != nil && ctx.Err() == nil {
+		registrar := registration.Registrar{GardenClient: live, Template: &g.cfg.Configuration.SeedConfig.SeedTemplate, Clock: g.cfg.Clock}
+		if err := registrar.Register(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
 			return err
 		}
+		g.registered.Store(true)
 		return nil
 	}
 }

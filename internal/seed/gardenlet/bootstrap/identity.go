@@ -221,6 +221,12 @@ func (i *Identity) RESTConfig() *rest.Config {
 	return &rest.Config{Host: current.garden.Host, APIPath: current.garden.APIPath, Transport: i.transport}
 }
 
+// Garden says where the garden is and what its authority is. There are no credentials in it.
+func (i *Identity) Garden() *rest.Config {
+	current, _ := i.state()
+	return endpointOf(current.garden)
+}
+
 // Kubeconfig is for clients that take nothing else: it has the current certificate in it, and its key.
 func (i *Identity) Kubeconfig() ([]byte, error) {
 	current, _ := i.state()

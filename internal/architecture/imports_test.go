@@ -32,13 +32,13 @@ var allowed = map[string][]string{
 	"internal/landscape":     {"internal/component", "internal/garden", "internal/seed", "internal/authz", "internal/controlplane", "internal/datastore", "internal/fsutil", "internal/version", "manifests"},
 	"internal/machine":       {},
 	"internal/manifest":      {},
-	"internal/seed":          {"internal/authz/bootstrapping", "internal/component", "internal/controlplane", "internal/manifest", "internal/bastionsim", "internal/machine", "manifests"},
+	"internal/seed":          {"internal/authz/bootstrapping", "internal/authz/seedidentity", "internal/component", "internal/controlplane", "internal/manifest", "internal/bastionsim", "internal/machine", "manifests"},
 	"internal/version":       {},
 	"manifests":              {},
 	"pkg/testenv":            {"internal/landscape", "internal/version"},
 	"internal/garden/scheme": {},
 	// It decides on certificate requests by the rules of scoped access.
-	"internal/garden/controllermanager": {"internal/authz/bootstrapping", "internal/component", "internal/garden/admission", "internal/garden/scheme", "internal/garden/validation"},
+	"internal/garden/controllermanager": {"internal/authz/bootstrapping", "internal/authz/seedidentity", "internal/component", "internal/garden/admission", "internal/garden/scheme", "internal/garden/validation"},
 	// Validation knows types only, so that everything may use it.
 	"internal/garden/validation": {"internal/garden/scheme"},
 	// Admission reads through an interface, not through the registry.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,11 +26,11 @@ const (
 	// most it has.
 	defaultQPS   = 100
 	defaultBurst = 130
-	// The leases are somewhat shorter than Gardener's (15 s, 10 s), so that another one is at work 15 s after a leader
-	// died.
-	LeaseDuration = 10 * time.Second
-	RenewDeadline = 7 * time.Second
-	RetryPeriod   = 2 * time.Second
+	// The leases are shorter than Gardener's (15 s, 10 s, 2 s), so that another one is at work 15 s after a leader died: who
+	// stands by sees its last renewal up to a period late, waits for as long as the lease, and looks again within a period.
+	LeaseDuration = 6 * time.Second
+	RenewDeadline = 4 * time.Second
+	RetryPeriod   = time.Second
 )
 
 // Config is what a component is made of. Name, REST and AddToScheme are required.
@@ -39,7 +40,9 @@ type Config struct {
 	REST *rest.Config
 	// AddToScheme has the types that the component knows.
 	AddToScheme runtime.SchemeBuilder
-	Log         logr.Logger
+	// Clock is the real one by default. By it, queues of controllers wait.
+	Clock clock.WithTicker
+	Log   logr.Logger
 	// Concurrency is how many objects of a kind are worked on at a time; 5 if 0, as in most of Gardener.
 	Concurrency int
 	// Uncached is what is read live: a cache would hold all of it all the time, secrets among it.
@@ -52,6 +55,7 @@ type Config struct {
 type Manager struct {
 	manager.Manager
 	name   string
+	clock  clock.WithTicker
 	synced atomic.Bool
 }
 
@@ -68,7 +72,10 @@ func New(cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the %s: %w", cfg.Name, err)
 	}
-	m := &Manager{Manager: mgr, name: cfg.Name}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.RealClock{}
+	}
+	m := &Manager{Manager: mgr, name: cfg.Name, clock: cfg.Clock}
 	return m, m.Add(standby(func(context.Context) error { m.synced.Store(true); return nil }))
 }
 
@@ -84,7 +91,7 @@ func Limited(c *rest.Config) *rest.Config {
 func options(cfg Config, scheme *runtime.Scheme) manager.Options {
 	o := manager.Options{
 		Scheme: scheme,
-		Logger: cfg.Log,
+		Logger: Quiet(cfg.Log),
 		// There are several managers in the process: none of them serves anything.
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",

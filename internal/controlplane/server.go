@@ -49,6 +49,9 @@ type Config struct {
 	Services map[string]*url.URL
 	// Extension adds API groups to the chain.
 	Extension Extension
+	// AuditLog, if set, is the file to which the API server writes who asked for what, and what came of it. Of what was in
+	// a request or a response it has nothing.
+	AuditLog string
 	// Clock is the landscape's; the system's if nil.
 	Clock clock.WithTicker
 	// OnPhase, if set, is told how long each phase of the start took, in order.
@@ -134,6 +137,11 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 			return nil, err
 		}
 	}
+	audit, err := cfg.auditArgs()
+	if err != nil {
+		return nil, err
+	}
+	s.extraArgs = append(s.extraArgs, audit...)
 	phase.end("certificates")
 
 	runCtx, cancel := context.WithCancel(context.Background())

@@ -36,6 +36,8 @@ type Config struct {
 	Prepare func(*pki.PKI) (args []string, err error)
 	// Services is controlplane.Config's.
 	Services map[string]*url.URL
+	// AuditLog is controlplane.Config's.
+	AuditLog string
 	Clock    clock.WithTicker
 	OnPhase  func(name string, took time.Duration)
 }
@@ -65,7 +67,7 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	}
 	server, err := controlplane.Start(ctx, controlplane.Config{
 		Name: "garden", PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
-		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Services: cfg.Services, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
+		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Services: cfg.Services, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
 		NoWorkloads: true, Extension: apiserver.Extension{Clock: cfg.Clock},
 	})
 	if err != nil {

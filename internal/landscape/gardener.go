@@ -2,11 +2,11 @@ package landscape
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
@@ -17,13 +17,6 @@ import (
 const (
 	controllerManager = "controller-manager"
 	schedulerName     = "scheduler"
-)
-
-// The scheduler's lease is somewhat shorter than Gardener's (15 s, 10 s), so that another one is at work 15 s after a
-// leader died.
-const (
-	schedulerLease = 10 * time.Second
-	schedulerRenew = 7 * time.Second
 )
 
 // syncedRunner is a component that can say when it has read what it watches.
@@ -56,7 +49,7 @@ func (l *Landscape) startScheduler(ctx context.Context) error {
 	return l.startInGarden(ctx, schedulerName, scheduler.User, func(config *rest.Config) (syncedRunner, error) {
 		return scheduler.New(scheduler.Config{
 			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(schedulerName), LeaderElection: l.shared(),
-			LeaseDuration: schedulerLease, RenewDeadline: schedulerRenew,
+			LeaseDuration: component.LeaseDuration, RenewDeadline: component.RenewDeadline, RetryPeriod: component.RetryPeriod,
 		})
 	})
 }

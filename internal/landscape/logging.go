@@ -13,12 +13,16 @@ import (
 	"github.com/sirupsen/logrus"
 	"gopkg.in/natefinch/lumberjack.v2"
 	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 const (
 	logMegabytes = 20
 	logBackups   = 3
 )
+
+// controllerLog has controller-runtime log where klog does, which it can be told once.
+var controllerLog sync.Once
 
 // startLogging sends the logs of everything in the process (Kubernetes' klog, kine's logrus, our own logr through klog)
 // to one place. The process has one log, so with several landscapes in one process the last one started has it.
@@ -42,6 +46,7 @@ func startLogging(cfg *Config) (io.Closer, error) {
 	}
 	klog.SetLogger(logr.FromSlogHandler(handler))
 	slog.SetDefault(slog.New(handler))
+	controllerLog.Do(func() { ctrllog.SetLogger(klog.Background()) })
 
 	klog.OsExit = exitOnFatal(filepath.Join(cfg.Dir, logFile))
 	logrus.SetOutput(io.Discard)

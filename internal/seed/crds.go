@@ -98,7 +98,10 @@ func writeCRDs(ctx context.Context, client crdclient.CustomResourceDefinitionInt
 }
 
 func writeCRD(ctx context.Context, client crdclient.CustomResourceDefinitionInterface, wanted *apiextensionsv1.CustomResourceDefinition) error {
-	_, err := client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
+	created, err := client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
+	if err == nil {
+		return establish(ctx, client, created)
+	}
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}

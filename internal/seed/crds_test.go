@@ -76,7 +76,8 @@ func TestWriteCRDs(t *testing.T) {
 		there  *apiextensionsv1.CustomResourceDefinition
 		writes []string
 	}{
-		"none there":       {nil, []string{"create"}},
+		// The second one says in its status that it is established.
+		"none there":       {nil, []string{"create", "update"}},
 		"there as it is":   {wanted[0], nil},
 		"with more labels": {changed(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Labels["mine"] = "kept" }), nil},
 		"without a label":  {changed(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Labels = nil }), []string{"create", "update"}},

@@ -26,8 +26,10 @@ type Config struct {
 	Prefix          string
 	BindAddress     string
 	Port            int
-	Clock           clock.WithTicker
-	OnPhase         func(name string, took time.Duration)
+	// AuditLog is controlplane.Config's.
+	AuditLog string
+	Clock    clock.WithTicker
+	OnPhase  func(name string, took time.Duration)
 }
 
 // The administrator of the seed cluster, whom its kubeconfig is for.
@@ -66,7 +68,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	}
 	server, err := controlplane.Start(ctx, controlplane.Config{
 		Name: clusterPrefix + cfg.Name, PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
-		BindAddress: cfg.BindAddress, Port: cfg.Port, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
+		BindAddress: cfg.BindAddress, Port: cfg.Port, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the cluster of seed %s: %w", cfg.Name, err)

@@ -16,10 +16,10 @@ import (
 const (
 	// leaseName is the name of the Lease in kube-system, which is kube-controller-manager's.
 	leaseName = "kube-controller-manager"
-	// Somewhat shorter than Kubernetes' (15 s, 10 s), so that others are at work 15 s after a leader died.
-	leaseDuration = 10 * time.Second
-	renewDeadline = 7 * time.Second
-	retryPeriod   = 2 * time.Second
+	// Shorter than Kubernetes' (15 s, 10 s, 2 s), so that others are at work 15 s after a leader died.
+	leaseDuration = 6 * time.Second
+	renewDeadline = 4 * time.Second
+	retryPeriod   = time.Second
 )
 
 // Running are controllers in the background.

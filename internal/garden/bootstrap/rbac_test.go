@@ -125,8 +125,8 @@ func TestRoles(t *testing.T) {
 			},
 		},
 		"gardener.cloud:system:controller-manager": {
-			may:    []rbacv1.PolicyRule{rule("core.gardener.cloud", "projects/status", "update"), rule("certificates.k8s.io", "certificatesigningrequests/approval", "update"), rule("core.gardener.cloud", "shoots", "patch")},
-			mayNot: []rbacv1.PolicyRule{rule("*", "*", "*"), rule("core.gardener.cloud", "shoots/binding", "update"), rule("core.gardener.cloud", "shoots/adminkubeconfig", "create"), rule("", "serviceaccounts/token", "create"), rule("core.gardener.cloud", "internalsecrets", "get")},
+			may:    []rbacv1.PolicyRule{rule("core.gardener.cloud", "projects/status", "patch"), rule("certificates.k8s.io", "certificatesigningrequests/approval", "update"), rule("core.gardener.cloud", "shoots", "patch")},
+			mayNot: []rbacv1.PolicyRule{rule("*", "*", "*"), rule("core.gardener.cloud", "shoots/binding", "update"), rule("core.gardener.cloud", "shoots/adminkubeconfig", "create"), rule("", "serviceaccounts/token", "create"), rule("core.gardener.cloud", "internalsecrets", "create")},
 		},
 	} {
 		t.Run(role, func(t *testing.T) {
@@ -171,8 +171,11 @@ func TestBindings(t *testing.T) {
 			"gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth",
 			"gardener-system-public/gardener.cloud:system:read-gardener-info-configmap", "kube-system/gardener.cloud:system:read-cluster-identity-configmap",
 		},
-		"system:bootstrappers":                       {"gardener.cloud:system:seed-bootstrapper"},
-		"gardener.cloud:system:controller-manager":   {"gardener.cloud:system:controller-manager"},
+		"system:bootstrappers": {"gardener.cloud:system:seed-bootstrapper"},
+		"gardener.cloud:system:controller-manager": {
+			"gardener.cloud:system:controller-manager", "garden/gardener.cloud:system:controller-manager",
+			"gardener-system-seed-lease/gardener.cloud:system:controller-manager",
+		},
 		"gardener.cloud:system:scheduler":            {"gardener.cloud:system:scheduler", "garden/gardener.cloud:system:scheduler"},
 		"gardener.cloud:system:admission-controller": {"gardener.cloud:system:admission-controller"},
 	}

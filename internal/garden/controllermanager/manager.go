@@ -17,20 +17,19 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/extensionclusterrole"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/finalizer"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/installation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/csrapprover"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/eventcleaner"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/finalizers"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/gardenletlifecycle"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/managedseedset"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/project"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/projectactivity"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/projectstale"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seed"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedbackupbucketscheck"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedextensionscheck"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedlifecycle"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedreference"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedsecrets"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootconditions"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootmigration"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootquota"
@@ -39,6 +38,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatefinalizer"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatuslabel"
 )
+
+// DefaultSeedMonitorPeriod is Gardener's.
+const DefaultSeedMonitorPeriod = gardenletlifecycle.DefaultMonitorPeriod
 
 // User is who the controller-manager is to the garden.
 const User = "gardener.cloud:system:controller-manager"
@@ -59,6 +61,9 @@ type Config struct {
 	// ReferenceRetry is after what time it is looked again whether something that is being deleted is still in use,
 	// beside whenever one of its users goes: finalizers.DefaultRetry by default.
 	ReferenceRetry time.Duration
+	// SeedMonitorPeriod is how old the lease of a gardenlet may become until its Seed is Unknown. It is looked at four
+	// times in that. DefaultSeedMonitorPeriod by default.
+	SeedMonitorPeriod time.Duration
 }
 
 // addable is a controller that takes what it misses from the manager.
@@ -82,9 +87,11 @@ func controllers() []controller {
 		{eventcleaner.ControllerName, func(cfg Config) addable { return &eventcleaner.Reconciler{Clock: cfg.Clock} }},
 		{installation.ControllerName, func(Config) addable { return &installation.Reconciler{} }},
 		{extensionclusterrole.ControllerName, func(Config) addable { return &extensionclusterrole.Reconciler{} }},
-		{seed.ControllerName, func(Config) addable { return &seed.Reconciler{} }},
+		{seedsecrets.ControllerName, func(Config) addable { return &seedsecrets.Reconciler{} }},
 		{seedreference.ControllerName, func(Config) addable { return &seedreference.Reconciler{} }},
-		{seedlifecycle.ControllerName, func(cfg Config) addable { return &seedlifecycle.Reconciler{Clock: cfg.Clock} }},
+		{gardenletlifecycle.ControllerName, func(cfg Config) addable {
+			return &gardenletlifecycle.Reconciler{Clock: cfg.Clock, MonitorPeriod: cfg.SeedMonitorPeriod, SyncPeriod: cfg.SeedMonitorPeriod / 4}
+		}},
 		{seedextensionscheck.ControllerName, func(cfg Config) addable { return &seedextensionscheck.Reconciler{Clock: cfg.Clock} }},
 		{seedbackupbucketscheck.ControllerName, func(cfg Config) addable { return &seedbackupbucketscheck.Reconciler{Clock: cfg.Clock} }},
 		{managedseedset.ControllerName, func(cfg Config) addable { return &managedseedset.Reconciler{Clock: cfg.Clock} }},
@@ -95,9 +102,6 @@ func controllers() []controller {
 		{shootretry.ControllerName, func(cfg Config) addable { return &shootretry.Reconciler{Clock: cfg.Clock} }},
 		{shootstatefinalizer.ControllerName, func(Config) addable { return &shootstatefinalizer.Reconciler{} }},
 		{shootstatuslabel.ControllerName, func(Config) addable { return &shootstatuslabel.Reconciler{} }},
-	}
-	for _, kind := range finalizer.Kinds() {
-		all = append(all, controller{kind.ControllerName, func(Config) addable { return &finalizer.Reconciler{Kind: kind} }})
 	}
 	for _, kind := range finalizers.Kinds() {
 		all = append(all, controller{kind.Name, func(cfg Config) addable {
@@ -128,7 +132,7 @@ func New(cfg Config) (*component.Manager, error) {
 		lease = &client.ObjectKey{Namespace: gardener.LeaderElection.ResourceNamespace, Name: gardener.LeaderElection.ResourceName}
 	}
 	mgr, err := component.New(component.Config{
-		Name: "controller-manager", REST: cfg.REST, AddToScheme: schemes, Log: cfg.Log, Uncached: uncached(), Lease: lease,
+		Name: "controller-manager", REST: cfg.REST, Clock: cfg.Clock, AddToScheme: schemes, Log: cfg.Log, Uncached: uncached(), Lease: lease,
 		Concurrency: controllermanagerv1alpha1.DefaultControllerConcurrentSyncs,
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -26,6 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
 )
 
 // User is who the scheduler is in the garden.
@@ -35,8 +38,8 @@ const User = "gardener.cloud:system:scheduler"
 type Config struct {
 	// REST reaches the garden as User, or as somebody who may do as much.
 	REST *rest.Config
-	// Clock gives the times on Shoots; the real one if nil.
-	Clock clock.Clock
+	// Clock gives the times on Shoots, and by it they wait for another try; the real one if nil.
+	Clock clock.WithTicker
 	Log   logr.Logger
 	// LeaderElection lets one of several schedulers of a garden work at a time.
 	LeaderElection bool
@@ -156,7 +159,7 @@ func (s *Scheduler) newManager() (manager.Manager, error) {
 	mgr, err := manager.New(s.cfg.REST, manager.Options{
 		Scheme:         s.scheme,
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return newMapper(), nil },
-		Logger:         s.cfg.Log,
+		Logger:         component.Quiet(s.cfg.Log),
 		Metrics:        metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
@@ -181,7 +184,7 @@ func (s *Scheduler) newManager() (manager.Manager, error) {
 		client: mgr.GetClient(), recorder: mgr.GetEventRecorder("gardener-scheduler"), clock: s.cfg.Clock, strategy: s.cfg.Strategy,
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](s.cfg.RetryBase, s.cfg.RetryMax),
 	}
-	if err := r.addToManager(mgr, s.cfg.Workers); err != nil {
+	if err := r.addToManager(mgr, s.cfg.Workers, s.cfg.Clock); err != nil {
 		return nil, fmt.Errorf("making the scheduler: %w", err)
 	}
 	// Those who need no leader are started after the cache.
@@ -194,13 +197,15 @@ func (s *Scheduler) newManager() (manager.Manager, error) {
 // newMapper knows the few types of the scheduler, which saves asking the garden for all it has.
 func newMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"Shoot", "NamespacedCloudProfile"} {
-		mapper.Add(gardencorev1beta1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	add := func(gv schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
+		for _, kind := range kinds { // a cache of some namespaces only asks for the scope of lists, too
+			mapper.Add(gv.WithKind(kind), scope)
+			mapper.Add(gv.WithKind(kind+"List"), scope)
+		}
 	}
-	for _, kind := range []string{"Seed", "CloudProfile", "Project"} {
-		mapper.Add(gardencorev1beta1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
-	}
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	add(gardencorev1beta1.SchemeGroupVersion, meta.RESTScopeNamespace, "Shoot", "NamespacedCloudProfile")
+	add(gardencorev1beta1.SchemeGroupVersion, meta.RESTScopeRoot, "Seed", "CloudProfile", "Project")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "ConfigMap")
 	return mapper
 }
 

@@ -8,6 +8,7 @@ import (
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -17,15 +18,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
 )
 
 // addToManager has the reconciler look at Shoots that wait when they change, and at all that wait when something else
 // changes that a decision depends on.
-func (r *reconciler) addToManager(mgr manager.Manager, workers int) error {
+func (r *reconciler) addToManager(mgr manager.Manager, workers int, clk clock.WithTicker) error {
 	all := handler.EnqueueRequestsFromMapFunc(r.waiting)
 	yes := true
-	return builder.ControllerManagedBy(mgr).
-		Named("scheduler").
+	return component.Controller(mgr, "scheduler", controller.Options{
+		MaxConcurrentReconciles: workers, SkipNameValidation: &yes, NewQueue: component.Queue(clk),
+	}).
 		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(shootChanges)).
 		Watches(&gardencorev1beta1.Shoot{}, all, builder.WithPredicates(roomGained)).
 		Watches(&gardencorev1beta1.Seed{}, all, builder.WithPredicates(changes(seedAspects))).
@@ -33,7 +37,6 @@ func (r *reconciler) addToManager(mgr manager.Manager, workers int) error {
 		Watches(&gardencorev1beta1.NamespacedCloudProfile{}, all, builder.WithPredicates(changes(namespacedCloudProfileAspects))).
 		Watches(&gardencorev1beta1.Project{}, all, builder.WithPredicates(changes(projectAspects))).
 		Watches(&corev1.ConfigMap{}, all, builder.WithPredicates(changes(configMapAspects))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: &yes}).
 		Complete(r)
 }
 

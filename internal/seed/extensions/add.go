@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
@@ -28,12 +29,10 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		r.Reader = mgr.GetAPIReader()
 	}
 	base, most := orDefault(r.RetryBase, DefaultRetryBase), orDefault(r.RetryMax, DefaultRetryMax)
-	return builder.ControllerManagedBy(mgr).Named("extension-"+r.Kind.Name).
+	return component.Controller(mgr, "extension-"+r.Kind.Name, controller.Options{
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, most),
+	}).
 		For(r.Kind.object(), builder.WithPredicates(r.ofProvider(), due())).
-		WithOptions(controller.Options{
-			NewQueue:    operation.Queue(r.Clock),
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, most),
-		}).
 		Complete(r)
 }
 

@@ -54,7 +54,7 @@ func New(cfg Config) (*component.Manager, error) {
 		cfg.Provider = DefaultProvider
 	}
 	mgr, err := component.New(component.Config{
-		Name: "provider simulator", REST: cfg.REST, Log: cfg.Log, Lease: cfg.Lease,
+		Name: "provider simulator", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log, Lease: cfg.Lease,
 		Uncached:    []client.Object{&corev1.Secret{}, &corev1.Namespace{}},
 		AddToScheme: schemes,
 	})

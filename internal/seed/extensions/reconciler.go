@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
@@ -42,7 +43,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	wait, err := task.run(ctx)
-	return reconcile.Result{RequeueAfter: wait}, err
+	return component.After(wait, err)
 }
 
 // task is an operation on an object.

@@ -69,7 +69,7 @@ func (g *Gardenlet) newGarden(config *rest.Config) (cluster.Cluster, error) {
 // newManager is the manager of the gardenlet's controllers, and its view of its seed.
 func (g *Gardenlet) newManager() (*component.Manager, error) {
 	cfg := component.Config{
-		Name: "gardenlet of seed " + g.seedName, REST: g.cfg.Seed, Log: g.cfg.Log, AddToScheme: seedTypes,
+		Name: "gardenlet of seed " + g.seedName, REST: g.cfg.Seed, Clock: g.cfg.Clock, Log: g.cfg.Log, AddToScheme: seedTypes,
 		Uncached: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{}, &coordinationv1.Lease{}},
 	}
 	if g.cfg.LeaderElection {

@@ -31,7 +31,7 @@ type Config struct {
 // New makes a resource manager. It asks the seed for its API, and starts nothing.
 func New(cfg Config) (*component.Manager, error) {
 	mgr, err := component.New(component.Config{
-		Name: "resource manager", REST: cfg.REST, Log: cfg.Log, Lease: cfg.Lease, Uncached: []client.Object{&corev1.Secret{}},
+		Name: "resource manager", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log, Lease: cfg.Lease, Uncached: []client.Object{&corev1.Secret{}},
 		AddToScheme: runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme),
 	})
 	if err != nil {

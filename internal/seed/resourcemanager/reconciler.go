@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
 )
 
 const (
@@ -48,7 +49,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	wait, err := r.reconcile(ctx, resource)
-	return reconcile.Result{RequeueAfter: wait}, err
+	return component.After(wait, err)
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, resource *resourcesv1alpha1.ManagedResource) (time.Duration, error) {

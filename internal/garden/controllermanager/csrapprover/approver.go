@@ -11,11 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
@@ -49,7 +50,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).For(&certificatesv1.CertificateSigningRequest{}).Complete(r)
+	return component.Controller(mgr, ControllerName).For(&certificatesv1.CertificateSigningRequest{}).Complete(r)
 }
 
 // Reconcile decides on a request that nobody has decided on.

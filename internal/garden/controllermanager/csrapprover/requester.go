@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
+
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
 )
 
 // How Gardener names what a gardenlet is bootstrapped with.
@@ -26,7 +28,7 @@ const (
 	byHandPrefix = "Token to be used by the gardenlet for Seed `"
 	byHandSuffix = "`."
 
-	bootstrapAccountPrefix = "system:serviceaccount:" + constants.GardenNamespace + ":gardenlet-bootstrap-"
+	bootstrapAccountPrefix = "system:serviceaccount:" + constants.GardenNamespace + ":" + bootstrapping.AccountPrefix
 )
 
 // TokenDescription is the description of a bootstrap token that may ask for the certificate of a seed, and for no other.

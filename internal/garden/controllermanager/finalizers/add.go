@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
 )
 
 // AddToManager adds the controller, with what it misses from the manager.
@@ -28,7 +30,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	b := builder.ControllerManagedBy(mgr).Named(r.Kind.Name).For(r.Kind.object(), builder.WithPredicates(changed()))
+	b := component.Controller(mgr, r.Kind.Name).For(r.Kind.object(), builder.WithPredicates(changed()))
 	for _, use := range r.Kind.uses {
 		b = b.Watches(use.object, handler.EnqueueRequestsFromMapFunc(r.releasedBy(use)), builder.WithPredicates(mayRelease()))
 	}

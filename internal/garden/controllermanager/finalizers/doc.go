@@ -1,5 +1,5 @@
 // Package finalizers keeps things from being deleted while they are in use: cloud profiles, bindings, exposure classes,
-// quotas and controller deployments.
+// quotas, controller deployments, and controller registrations and seeds as long as something is installed.
 //
 // Each kind is an entry of one table (kinds.go): its finalizer, who uses it, and what else its controller does, such as
 // marking the credentials that a binding refers to. One Reconciler does the rest. It promises that a finalizer is removed

@@ -10,8 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// controllerDeploymentFinalizer is Gardener's for ControllerDeployments; all other kinds have corev1beta1.GardenerName.
-const controllerDeploymentFinalizer = "core.gardener.cloud/controllerdeployment"
+// The finalizers are Gardener's: one for ControllerDeployments, one for what ControllerInstallations refer to; all other
+// kinds have corev1beta1.GardenerName.
+const (
+	controllerDeploymentFinalizer = "core.gardener.cloud/controllerdeployment"
+	installedFinalizer            = "core.gardener.cloud/controllerregistration"
+)
 
 // Kinds are all kinds that are protected.
 func Kinds() []Kind {
@@ -62,7 +66,31 @@ func Kinds() []Kind {
 			object: func() client.Object { return &gardencorev1.ControllerDeployment{} },
 			uses:   []use{byControllerRegistrations},
 		},
+		installed("controllerregistration-controllerregistration-finalizer",
+			func() client.Object { return &corev1beta1.ControllerRegistration{} },
+			func(i *corev1beta1.ControllerInstallation) string { return i.Spec.RegistrationRef.Name }),
+		installed("controllerregistration-cluster-finalizer-seed",
+			func() client.Object { return &corev1beta1.Seed{} },
+			func(i *corev1beta1.ControllerInstallation) string {
+				if i.Spec.SeedRef == nil {
+					return ""
+				}
+				return i.Spec.SeedRef.Name
+			}),
 	}
+}
+
+// installed is a kind that is kept as long as there is a ControllerInstallation that refers to it, so that what is
+// installed can be cleaned up.
+func installed(name string, object func() client.Object, referred func(*corev1beta1.ControllerInstallation) string) Kind {
+	return Kind{Name: name, Finalizer: installedFinalizer, object: object, clearsItself: true, uses: []use{{
+		by: "ControllerInstallations", object: &corev1beta1.ControllerInstallation{},
+		list: func() client.ObjectList { return &corev1beta1.ControllerInstallationList{} },
+		refers: func(user client.Object) []types.NamespacedName {
+			name := referred(user.(*corev1beta1.ControllerInstallation))
+			return named("", &name)
+		},
+	}}}
 }
 
 func byShoots(refers func(*corev1beta1.Shoot) []types.NamespacedName) use {

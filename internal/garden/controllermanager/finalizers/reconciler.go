@@ -36,6 +36,9 @@ type Kind struct {
 
 	object func() client.Object
 	uses   []use
+	// clearsItself says that the users go by themselves when the thing is to be deleted: nobody has to be told to do
+	// something, and the end of each is watched for.
+	clearsItself bool
 	// watches are other objects that want a thing of this kind looked at again.
 	watches []watch
 	// settle does what there is to do for a thing that stays, release what has to be undone before it may go. Both are
@@ -100,6 +103,9 @@ func (r *Reconciler) delete(ctx context.Context, obj client.Object) (reconcile.R
 	}
 	if len(users) > 0 {
 		logf.FromContext(ctx).Info("It is to be deleted, but is in use", "users", users)
+		if r.Kind.clearsItself {
+			return reconcile.Result{}, nil
+		}
 		r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, constants.EventResourceReferenced, corev1beta1.EventActionDelete,
 			"It is deleted once nothing refers to it any more: %s", strings.Join(users, "; "))
 		return reconcile.Result{RequeueAfter: r.retry()}, nil

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -39,7 +40,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		r.Recorder = mgr.GetEventRecorder(ControllerName + "-controller")
 	}
 	toSet := handler.EnqueueRequestsFromMapFunc(ownerOf)
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+	return component.Controller(mgr, ControllerName).
 		For(&seedmanagementv1alpha1.ManagedSeedSet{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1beta1.Shoot{}, toSet, builder.WithPredicates(stateChanged(shootState))).
 		Watches(&seedmanagementv1alpha1.ManagedSeed{}, toSet, builder.WithPredicates(stateChanged(managedSeedState))).

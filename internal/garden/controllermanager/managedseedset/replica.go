@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatuslabel"
 )
@@ -49,7 +50,7 @@ func statusOf(shoot *corev1beta1.Shoot, managedSeed *seedmanagementv1alpha1.Mana
 		switch {
 		case managedSeed.DeletionTimestamp != nil:
 			return managedSeedDeleting
-		case seen && kit.IsTrue(managedSeed.Status.Conditions, seedmanagementv1alpha1.SeedRegistered):
+		case seen && conditions.IsTrue(managedSeed.Status.Conditions, seedmanagementv1alpha1.SeedRegistered):
 			return managedSeedRegistered
 		}
 		return managedSeedPreparing
@@ -82,7 +83,7 @@ func health(shoot *corev1beta1.Shoot) string {
 }
 
 func isSeedReady(seed *corev1beta1.Seed) bool {
-	buckets := kit.Condition(seed.Status.Conditions, corev1beta1.SeedBackupBucketsReady)
+	buckets := conditions.Get(seed.Status.Conditions, corev1beta1.SeedBackupBucketsReady)
 	return seed.Generation == seed.Status.ObservedGeneration && seed.DeletionTimestamp == nil && kit.SeedConditionsTrue(seed) == nil &&
 		(buckets == nil || buckets.Status == corev1beta1.ConditionTrue)
 }

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
@@ -32,7 +34,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	toProject := handler.EnqueueRequestsFromMapFunc(r.projectOf)
 	respecified := builder.WithPredicates(r.activity(), predicate.GenerationChangedPredicate{})
 	referred := builder.WithPredicates(r.activity(), referredTo())
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+	return component.Controller(mgr, ControllerName).
 		Watches(&corev1beta1.Shoot{}, toProject, respecified).
 		Watches(&corev1beta1.BackupEntry{}, toProject, respecified).
 		Watches(&corev1beta1.Quota{}, toProject, referred).

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -24,7 +25,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+	return component.Controller(mgr, ControllerName).
 		For(&corev1beta1.Project{}, builder.WithPredicates(changed())).
 		Complete(r)
 }

@@ -1,4 +1,4 @@
 // Package seedbackupbucketscheck says in the condition BackupBucketsReady of a Seed whether its BackupBuckets have errors.
 //
-// It may import API types and the kit and seedstatus beside it.
+// It may import API types, component/conditions and the kit beside it.
 package seedbackupbucketscheck

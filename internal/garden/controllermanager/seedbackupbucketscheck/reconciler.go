@@ -14,13 +14,13 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedstatus"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
@@ -47,8 +47,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).
-		WithOptions(controller.Options{NewQueue: seedstatus.Queue(r.Clock)}).
+	return component.Controller(mgr, ControllerName).
 		Watches(&corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(seedOf), builder.WithPredicates(kit.CreationsAndUpdates(changed))).
 		Complete(r)
 }
@@ -79,8 +78,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	of := slices.DeleteFunc(slices.Clone(buckets.Items), func(b corev1beta1.BackupBucket) bool {
 		return ptr.Deref(b.Spec.SeedName, "") != seed.Name
 	})
-	err := seedstatus.Write(ctx, r.Client, r.Clock, seed, verdict(of), r.Threshold)
-	return reconcile.Result{RequeueAfter: cmp.Or(r.SyncPeriod, DefaultSyncPeriod)}, err
+	err := conditions.WriteSeed(ctx, r.Client, r.Clock, seed, verdict(of), r.Threshold)
+	return component.After(cmp.Or(r.SyncPeriod, DefaultSyncPeriod), err)
 }
 
 // verdict is what the condition of a Seed with these buckets says. The reasons are Gardener's.

@@ -10,7 +10,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
@@ -47,7 +47,7 @@ func TestReconcile(t *testing.T) {
 		}
 		g := kittest.New(t, append(test.buckets, seed)...)
 		result := g.MustReconcile(&Reconciler{Client: g, Clock: testclock.NewFakeClock(kittest.Start), Threshold: test.threshold}, seed)
-		c := kit.Condition(seed.Status.Conditions, corev1beta1.SeedBackupBucketsReady)
+		c := conditions.Get(seed.Status.Conditions, corev1beta1.SeedBackupBucketsReady)
 		if c == nil || c.Status != test.want || c.Reason != test.reason || !strings.Contains(c.Message, test.message) || result.RequeueAfter != DefaultSyncPeriod {
 			t.Errorf("%s: %+v", name, c)
 		}

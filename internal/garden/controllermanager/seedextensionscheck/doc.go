@@ -1,5 +1,5 @@
 // Package seedextensionscheck says in the condition ExtensionsReady of a Seed whether all extensions that are installed in
 // it are valid, installed, healthy and settled, as the conditions of their ControllerInstallations tell.
 //
-// It may import API types and the kit and seedstatus beside it.
+// It may import API types, component/conditions and the kit beside it.
 package seedextensionscheck

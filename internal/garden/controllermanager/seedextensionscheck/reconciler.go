@@ -13,13 +13,13 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedstatus"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
@@ -59,8 +59,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).
-		WithOptions(controller.Options{NewQueue: seedstatus.Queue(r.Clock)}).
+	return component.Controller(mgr, ControllerName).
 		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(seedOf), builder.WithPredicates(kit.CreationsAndUpdates(changed))).
 		Complete(r)
 }
@@ -76,7 +75,7 @@ func seedOf(_ context.Context, obj client.Object) []reconcile.Request {
 // changed says whether a condition that is checked says something else than before.
 func changed(before, after *corev1beta1.ControllerInstallation) bool {
 	for _, check := range checks {
-		b, a := kit.Condition(before.Status.Conditions, check.condition), kit.Condition(after.Status.Conditions, check.condition)
+		b, a := conditions.Get(before.Status.Conditions, check.condition), conditions.Get(after.Status.Conditions, check.condition)
 		if (b == nil) != (a == nil) || a != nil && (a.Status != b.Status || a.Reason != b.Reason || a.Message != b.Message) {
 			return true
 		}
@@ -97,8 +96,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	in := slices.DeleteFunc(slices.Clone(installations.Items), func(i corev1beta1.ControllerInstallation) bool {
 		return i.Spec.SeedRef == nil || i.Spec.SeedRef.Name != seed.Name
 	})
-	err := seedstatus.Write(ctx, r.Client, r.Clock, seed, verdict(in), r.Threshold)
-	return reconcile.Result{RequeueAfter: cmp.Or(r.SyncPeriod, DefaultSyncPeriod)}, err
+	err := conditions.WriteSeed(ctx, r.Client, r.Clock, seed, verdict(in), r.Threshold)
+	return component.After(cmp.Or(r.SyncPeriod, DefaultSyncPeriod), err)
 }
 
 // verdict is what the condition of a Seed with these installations says.
@@ -125,13 +124,13 @@ func verdict(installations []corev1beta1.ControllerInstallation) corev1beta1.Con
 }
 
 // problems are the messages of the conditions that are not as they should be. What is not known is not healthy.
-func problems(conditions []corev1beta1.Condition) map[corev1beta1.ConditionType]string {
-	if len(conditions) == 0 {
+func problems(all []corev1beta1.Condition) map[corev1beta1.ConditionType]string {
+	if len(all) == 0 {
 		return map[corev1beta1.ConditionType]string{corev1beta1.ControllerInstallationInstalled: "not yet installed"}
 	}
 	found, missing := map[corev1beta1.ConditionType]string{}, false
 	for _, check := range checks {
-		condition := kit.Condition(conditions, check.condition)
+		condition := conditions.Get(all, check.condition)
 		if condition == nil {
 			missing = true
 		} else if condition.Status != check.good {

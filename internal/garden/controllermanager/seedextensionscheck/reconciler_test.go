@@ -11,7 +11,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
@@ -56,7 +56,7 @@ func TestReconcile(t *testing.T) {
 		}
 		g := kittest.New(t, objects...)
 		result := g.MustReconcile(&Reconciler{Client: g, Clock: testclock.NewFakeClock(kittest.Start)}, seed)
-		c := kit.Condition(seed.Status.Conditions, corev1beta1.SeedExtensionsReady)
+		c := conditions.Get(seed.Status.Conditions, corev1beta1.SeedExtensionsReady)
 		if c == nil || c.Reason != test.reason || !strings.Contains(c.Message, test.message) || strings.Contains(c.Message, "other") ||
 			(c.Status == corev1beta1.ConditionTrue) != (test.reason == "AllExtensionsReady") || result.RequeueAfter != DefaultSyncPeriod {
 			t.Errorf("%s: %+v", name, c)
@@ -72,7 +72,7 @@ func TestThreshold(t *testing.T) {
 	check := func(want corev1beta1.ConditionStatus) {
 		t.Helper()
 		g.MustReconcile(r, seed)
-		if c := kit.Condition(seed.Status.Conditions, corev1beta1.SeedExtensionsReady); c.Status != want {
+		if c := conditions.Get(seed.Status.Conditions, corev1beta1.SeedExtensionsReady); c.Status != want {
 			t.Errorf("%+v, want %s", c, want)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/references"
 )
 
 func resource(apiVersion, kind, name string) corev1beta1.NamedResourceReference {
@@ -32,7 +33,7 @@ func inDeletion(s *corev1beta1.Seed, finalizers ...string) *corev1beta1.Seed {
 func meta(name string, kept bool) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Namespace: "garden", Name: name}
 	if kept {
-		m.Finalizers = []string{finalizer}
+		m.Finalizers = []string{references.Finalizer}
 	}
 	return m
 }
@@ -68,9 +69,9 @@ func TestReconcile(t *testing.T) {
 		"a shoot's":                   {seed("s"), []client.Object{secretNamed("a", true), ofShoot.DeepCopy()}, true, false, false},
 		"a deployment's":              {seed("s"), []client.Object{secretNamed("a", true), ofDeployment}, true, false, false},
 
-		"in deletion":       {inDeletion(seed("s", secret), "gardener", finalizer), []client.Object{secretNamed("a", true)}, true, true, false},
-		"done with":         {inDeletion(seed("s", secret), finalizer), []client.Object{secretNamed("a", true)}, false, false, false},
-		"done with, shared": {inDeletion(seed("s", secret), finalizer), []client.Object{secretNamed("a", true), seed("t", secret)}, true, false, false},
+		"in deletion":       {inDeletion(seed("s", secret), "gardener", references.Finalizer), []client.Object{secretNamed("a", true)}, true, true, false},
+		"done with":         {inDeletion(seed("s", secret), references.Finalizer), []client.Object{secretNamed("a", true)}, false, false, false},
+		"done with, shared": {inDeletion(seed("s", secret), references.Finalizer), []client.Object{secretNamed("a", true), seed("t", secret)}, true, false, false},
 	} {
 		g := kittest.New(t, append(test.objects, test.seed)...)
 		r := &Reconciler{Client: g, Reader: g}
@@ -79,7 +80,7 @@ func TestReconcile(t *testing.T) {
 		}
 		g.Exists(test.seed)
 		g.Exists(test.objects[0])
-		kept, keeps := controllerutil.ContainsFinalizer(test.objects[0], finalizer), controllerutil.ContainsFinalizer(test.seed, finalizer)
+		kept, keeps := controllerutil.ContainsFinalizer(test.objects[0], references.Finalizer), controllerutil.ContainsFinalizer(test.seed, references.Finalizer)
 		if kept != test.kept || keeps != test.keeps {
 			t.Errorf("%s: kept %v, the seed keeps %v", name, kept, keeps)
 		}

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -41,7 +43,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	if r.Client == nil {
 		r.Client = mgr.GetClient()
 	}
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+	return component.Controller(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(kit.Creations())).
 		Watches(&corev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(r.shootOf), builder.WithPredicates(conditionsChanged())).
 		Complete(r)
@@ -77,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	conditions := slices.DeleteFunc(slices.Clone(shoot.Status.Conditions), func(c corev1beta1.Condition) bool {
+	all := slices.DeleteFunc(slices.Clone(shoot.Status.Conditions), func(c corev1beta1.Condition) bool {
 		return !slices.Contains(ownConditions, c.Type)
 	})
 	ofSeed, err := r.seedConditions(ctx, request.NamespacedName)
@@ -85,17 +87,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	for _, condition := range ofSeed {
-		if own := kit.Condition(conditions, condition.Type); own != nil {
+		if own := conditions.Get(all, condition.Type); own != nil {
 			*own = condition
 		} else {
-			conditions = append(conditions, condition)
+			all = append(all, condition)
 		}
 	}
-	if equality.Semantic.DeepEqual(conditions, shoot.Status.Conditions) {
+	if equality.Semantic.DeepEqual(all, shoot.Status.Conditions) {
 		return reconcile.Result{}, nil
 	}
 	before := shoot.DeepCopy()
-	shoot.Status.Conditions = conditions
+	shoot.Status.Conditions = all
 	// The gardenlet writes conditions, too: with the lock, none of the two undoes what the other one did.
 	if err := r.Client.Status().Patch(ctx, shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the conditions of the Seed to the Shoot %s: %w", request, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-func conditions(of ...string) (all []corev1beta1.Condition) {
+func conditionsOf(of ...string) (all []corev1beta1.Condition) {
 	for i := 0; i < len(of); i += 2 {
 		all = append(all, corev1beta1.Condition{Type: corev1beta1.ConditionType(of[i]), Status: corev1beta1.ConditionStatus(of[i+1])})
 	}
@@ -25,19 +25,19 @@ func TestCopiesConditions(t *testing.T) {
 		return &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name}, Spec: seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: shoot}}}
 	}
 	seed := func(of ...string) *corev1beta1.Seed {
-		return &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}, Status: corev1beta1.SeedStatus{Conditions: conditions(of...)}}
+		return &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}, Status: corev1beta1.SeedStatus{Conditions: conditionsOf(of...)}}
 	}
 	for name, test := range map[string]struct {
 		before []corev1beta1.Condition
 		others []client.Object
 		want   []corev1beta1.Condition
 	}{
-		"no seed":         {conditions("APIServerAvailable", "True"), nil, conditions("APIServerAvailable", "True")},
-		"seed":            {conditions("APIServerAvailable", "True"), []client.Object{managedSeed("seed", "x"), seed("GardenletReady", "True")}, conditions("APIServerAvailable", "True", "GardenletReady", "True")},
-		"seed changes":    {conditions("GardenletReady", "True", "EveryNodeReady", "True"), []client.Object{managedSeed("seed", "x"), seed("GardenletReady", "Unknown")}, conditions("EveryNodeReady", "True", "GardenletReady", "Unknown")},
+		"no seed":         {conditionsOf("APIServerAvailable", "True"), nil, conditionsOf("APIServerAvailable", "True")},
+		"seed":            {conditionsOf("APIServerAvailable", "True"), []client.Object{managedSeed("seed", "x"), seed("GardenletReady", "True")}, conditionsOf("APIServerAvailable", "True", "GardenletReady", "True")},
+		"seed changes":    {conditionsOf("GardenletReady", "True", "EveryNodeReady", "True"), []client.Object{managedSeed("seed", "x"), seed("GardenletReady", "Unknown")}, conditionsOf("EveryNodeReady", "True", "GardenletReady", "Unknown")},
 		"another's seed":  {nil, []client.Object{managedSeed("seed", "y"), seed("GardenletReady", "True")}, nil},
-		"seed is no more": {conditions("GardenletReady", "True", "EveryNodeReady", "True"), []client.Object{managedSeed("seed", "x")}, conditions("EveryNodeReady", "True")},
-		"seed of itself":  {conditions("GardenletReady", "True"), []client.Object{seed("GardenletReady", "True")}, nil},
+		"seed is no more": {conditionsOf("GardenletReady", "True", "EveryNodeReady", "True"), []client.Object{managedSeed("seed", "x")}, conditionsOf("EveryNodeReady", "True")},
+		"seed of itself":  {conditionsOf("GardenletReady", "True"), []client.Object{seed("GardenletReady", "True")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "x"}, Status: corev1beta1.ShootStatus{Conditions: test.before}}

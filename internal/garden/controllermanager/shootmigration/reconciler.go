@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -42,7 +44,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+	return component.Controller(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(moves())).
 		Complete(r)
 }
@@ -52,7 +54,7 @@ func moves() predicate.Predicate {
 	outdated := func(shoot *corev1beta1.Shoot) bool {
 		operation := shoot.Status.LastOperation
 		migrating := operation != nil && operation.Type == corev1beta1.LastOperationTypeMigrate
-		return !migrating && kit.Condition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration) != nil
+		return !migrating && conditions.Get(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration) != nil
 	}
 	predicates := kit.Updates(func(before, after *corev1beta1.Shoot) bool {
 		return !ptr.Equal(before.Spec.SeedName, after.Spec.SeedName) || outdated(after)
@@ -81,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("looking whether the Shoot %s can move: %w", request, err)
 	}
-	constraints, changed := kit.SetCondition(shoot.Status.Constraints, constraint, r.Clock)
+	constraints, changed := conditions.Set(shoot.Status.Constraints, constraint, r.Clock)
 	if changed {
 		if err := r.setConstraints(ctx, shoot, constraints); err != nil {
 			return reconcile.Result{}, err
@@ -125,10 +127,11 @@ func ready(destination, source *corev1beta1.Seed) error {
 }
 
 func (r *Reconciler) forget(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	if kit.Condition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration) == nil {
+	if conditions.Get(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration) == nil {
 		return nil
 	}
-	return r.setConstraints(ctx, shoot, kit.WithoutCondition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration))
+	rest, _ := conditions.Without(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
+	return r.setConstraints(ctx, shoot, rest)
 }
 
 // setConstraints wants that nobody else has written in between: gardenlets write constraints, too.

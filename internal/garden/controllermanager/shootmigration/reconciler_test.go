@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
@@ -59,8 +59,8 @@ func TestConstraint(t *testing.T) {
 			g := kittest.New(t, test.shoot, seed("from"), test.destination)
 			r := &Reconciler{Client: g, Clock: g.Clock}
 			result := g.MustReconcile(r, test.shoot)
-			got := kit.Condition(test.shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
-			if kit.Condition(test.shoot.Status.Constraints, "Other") == nil || (got == nil) != (test.want == "") || (result.RequeueAfter == 5*time.Second) != (test.want != "") {
+			got := conditions.Get(test.shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
+			if conditions.Get(test.shoot.Status.Constraints, "Other") == nil || (got == nil) != (test.want == "") || (result.RequeueAfter == 5*time.Second) != (test.want != "") {
 				t.Fatalf("%+v, again after %s", test.shoot.Status.Constraints, result.RequeueAfter)
 			}
 			if got == nil {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/references"
 )
 
 const ns = "garden-dev"
@@ -64,7 +65,7 @@ func things(namespace string, finalizers ...string) []client.Object {
 func wantKept(g kittest.Garden, want bool, objects ...client.Object) {
 	g.Helper()
 	for _, obj := range objects {
-		if g.Exists(obj); controllerutil.ContainsFinalizer(obj, finalizer) != want {
+		if g.Exists(obj); controllerutil.ContainsFinalizer(obj, references.Finalizer) != want {
 			g.Errorf("%T %s: finalizers %v", obj, obj.GetName(), obj.GetFinalizers())
 		}
 	}
@@ -72,7 +73,7 @@ func wantKept(g kittest.Garden, want bool, objects ...client.Object) {
 
 func TestKeepsAndReleases(t *testing.T) {
 	shoot, used := full(), things(ns)
-	elsewhere, unused := &corev1.Secret{ObjectMeta: at("other", "dns", finalizer)}, &corev1.Secret{ObjectMeta: at(ns, "unused", finalizer)}
+	elsewhere, unused := &corev1.Secret{ObjectMeta: at("other", "dns", references.Finalizer)}, &corev1.Secret{ObjectMeta: at(ns, "unused", references.Finalizer)}
 	second := &corev1beta1.Shoot{ObjectMeta: at(ns, "y")}
 	second.Spec.Resources = []corev1beta1.NamedResourceReference{{ResourceRef: ref("v1", "Secret", "dns")}}
 	g := kittest.New(t, append(used, shoot, second, elsewhere, unused)...)
@@ -97,12 +98,12 @@ func TestKeepsAndReleases(t *testing.T) {
 }
 
 func TestChangedReferences(t *testing.T) {
-	shoot, used := full(), things(ns, finalizer)
-	shoot.Finalizers, shoot.Spec = append(shoot.Finalizers, finalizer), corev1beta1.ShootSpec{}
+	shoot, used := full(), things(ns, references.Finalizer)
+	shoot.Finalizers, shoot.Spec = append(shoot.Finalizers, references.Finalizer), corev1beta1.ShootSpec{}
 	g := kittest.New(t, append(used, shoot)...)
 	// The garden itself knows of another Shoot that the cache does not have yet.
 	ahead := full()
-	r := &Reconciler{Client: g, Reader: kittest.New(t, append(things(ns, finalizer), ahead)...).Client}
+	r := &Reconciler{Client: g, Reader: kittest.New(t, append(things(ns, references.Finalizer), ahead)...).Client}
 	g.MustReconcile(r, shoot)
 	wantKept(g, true, used...)
 	r.Reader = g
@@ -120,7 +121,7 @@ func TestMissingThing(t *testing.T) {
 }
 
 func TestGardenIsShared(t *testing.T) {
-	ofSeed, pull, unused := &corev1.Secret{ObjectMeta: at("garden", "seed", finalizer)}, &corev1.Secret{ObjectMeta: at("garden", "pull", finalizer)}, &corev1.Secret{ObjectMeta: at("garden", "unused", finalizer)}
+	ofSeed, pull, unused := &corev1.Secret{ObjectMeta: at("garden", "seed", references.Finalizer)}, &corev1.Secret{ObjectMeta: at("garden", "pull", references.Finalizer)}, &corev1.Secret{ObjectMeta: at("garden", "unused", references.Finalizer)}
 	seed := &corev1beta1.Seed{ObjectMeta: at("", "seed"), Spec: corev1beta1.SeedSpec{Resources: []corev1beta1.NamedResourceReference{{ResourceRef: ref("v1", "Secret", "seed")}}}}
 	deployment := &gardencorev1.ControllerDeployment{ObjectMeta: at("", "d"), Helm: &gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}}}}
 	shoot := &corev1beta1.Shoot{ObjectMeta: at("garden", "x")}
@@ -133,7 +134,7 @@ func TestGardenIsShared(t *testing.T) {
 func TestChanged(t *testing.T) {
 	other, done := full(), full()
 	other.Spec.DNS.Providers[0].CredentialsRef.Name = "other"
-	done.DeletionTimestamp, done.Finalizers = &metav1.Time{Time: kittest.Start}, []string{finalizer}
+	done.DeletionTimestamp, done.Finalizers = &metav1.Time{Time: kittest.Start}, []string{references.Finalizer}
 	plain := full()
 	plain.Spec.Region = "there"
 	for after, want := range map[*corev1beta1.Shoot]bool{full(): false, plain: false, other: true, done: true} {

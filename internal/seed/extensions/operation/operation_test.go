@@ -2,13 +2,9 @@ package operation
 
 import (
 	"testing"
-	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
-	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 func TestType(t *testing.T) {
@@ -33,29 +29,6 @@ func TestType(t *testing.T) {
 		obj := &metav1.ObjectMeta{DeletionTimestamp: test.deleted, Annotations: map[string]string{"gardener.cloud/operation": test.asks}}
 		if got := Type(obj, test.last); got != test.expected {
 			t.Errorf("%s: %s, want %s", name, got, test.expected)
-		}
-	}
-}
-
-func TestQueueWaitsOnTheClock(t *testing.T) {
-	clk := clocktesting.NewFakeClock(time.Now())
-	queue := Queue(clk)("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer queue.ShutDown()
-	queue.AddAfter(reconcile.Request{}, 24*time.Hour)
-	if queue.Len() != 0 {
-		t.Fatal("it did not wait")
-	}
-	got := make(chan struct{})
-	go func() { queue.Get(); close(got) }()
-	deadline := time.After(30 * time.Second)
-	for {
-		clk.Step(time.Hour) // it may not have begun to wait yet
-		select {
-		case <-got:
-			return
-		case <-deadline:
-			t.Fatal("it waits on")
-		default:
 		}
 	}
 }

@@ -20,10 +20,8 @@ import (
 
 // Who a gardenlet bootstraps as, and what Gardener calls it.
 const (
-	accountPrefix          = "system:serviceaccount:"
-	bootstrapAccountPrefix = "gardenlet-bootstrap-"
-	bootstrapBindingPrefix = "gardener.cloud:system:seed-bootstrapper:"
-	someoneElse            = "somebody else"
+	accountPrefix = "system:serviceaccount:"
+	someoneElse   = "somebody else"
 )
 
 // userOf is who the garden takes a bootstrap kubeconfig's client for: a bootstrap token, a ServiceAccount, or somebody else.
@@ -78,14 +76,14 @@ func (i *Identity) deleteUser(ctx context.Context, user string) error {
 		return err
 	}
 	id := bootstrapping.TokenID(constants.GardenNamespace, i.cfg.SeedName)
-	account := bootstrapAccountPrefix + i.cfg.SeedName
+	account := bootstrapping.AccountPrefix + i.cfg.SeedName
 	background := metav1.DeleteOptions{}
 	switch user {
 	case bootstraptokenapi.BootstrapUserPrefix + string(id[:]):
 		name := bootstraptokenapi.BootstrapTokenSecretPrefix + string(id[:])
 		return i.deleted("Secret "+metav1.NamespaceSystem+"/"+name, client.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, name, background))
 	case accountPrefix + constants.GardenNamespace + ":" + account:
-		name := bootstrapBindingPrefix + constants.GardenNamespace + ":" + account
+		name := bootstrapping.BindingPrefix + constants.GardenNamespace + ":" + account
 		if err := i.deleted("ClusterRoleBinding "+name, client.RbacV1().ClusterRoleBindings().Delete(ctx, name, background)); err != nil {
 			return err
 		}

@@ -13,12 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// How Gardener names what a gardenlet is bootstrapped with by a ServiceAccount.
-const (
-	bootstrapperRole       = "gardener.cloud:system:seed-bootstrapper"
-	bootstrapAccountPrefix = "gardenlet-bootstrap-"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
 )
 
 // accountToken is a token of the ServiceAccount by which the gardenlet of an object bootstraps. The account goes with the
@@ -46,7 +42,7 @@ func (b *Bootstrapper) accountToken(ctx context.Context, of client.Object) (stri
 func (b *Bootstrapper) bind(ctx context.Context, of client.Object) error {
 	wanted := bootstrapBinding(of)
 	account := bootstrapAccount(of)
-	wanted.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstrapperRole}
+	wanted.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstrapping.Role}
 	wanted.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
 	err := b.Garden.Create(ctx, wanted.DeepCopy())
 	if apierrors.IsAlreadyExists(err) {
@@ -80,10 +76,10 @@ func (b *Bootstrapper) setSubjects(ctx context.Context, wanted *rbacv1.ClusterRo
 }
 
 func bootstrapAccount(of client.Object) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: of.GetNamespace(), Name: bootstrapAccountPrefix + of.GetName()}}
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: of.GetNamespace(), Name: bootstrapping.AccountPrefix + of.GetName()}}
 }
 
 func bootstrapBinding(of client.Object) *rbacv1.ClusterRoleBinding {
-	name := bootstrapperRole + ":" + of.GetNamespace() + ":" + bootstrapAccountPrefix + of.GetName()
+	name := bootstrapping.BindingPrefix + of.GetNamespace() + ":" + bootstrapping.AccountPrefix + of.GetName()
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }

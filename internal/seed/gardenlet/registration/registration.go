@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
 const (
@@ -139,7 +141,7 @@ type ReadCreator interface {
 }
 
 // NamespaceOf is the name of a Seed's namespace in the garden.
-func NamespaceOf(seed string) string { return "seed-" + seed }
+func NamespaceOf(seed string) string { return seedidentity.NamespacePrefix + seed }
 
 func orDefault(d, standard time.Duration) time.Duration {
 	if d == 0 {

@@ -25,16 +25,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
+	"github.com/gardenlite/gardenlite/internal/component"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "controllerregistration-extension-clusterrole"
 
-// Prefixes of the namespaces of Seeds and Projects.
-const (
-	seedNamespacePrefix    = "seed-"
-	projectNamespacePrefix = "garden-"
-)
+// projectNamespacePrefix begins the names of the namespaces of Projects.
+const projectNamespacePrefix = "garden-"
 
 // Reconciler binds extensions to ClusterRoles.
 type Reconciler struct {
@@ -46,7 +46,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	if r.Client == nil {
 		r.Client = mgr.GetClient()
 	}
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+	return component.Controller(mgr, ControllerName).
 		For(&rbacv1.ClusterRole{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isForExtensions))).
 		WatchesMetadata(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.clusterRolesOf), builder.WithPredicates(predicate.NewPredicateFuncs(isOfExtension))).
 		Complete(r)
@@ -59,7 +59,7 @@ func isForExtensions(clusterRole client.Object) bool {
 // isOfExtension says whether a service account can only be an extension's.
 func isOfExtension(account client.Object) bool {
 	namespace := account.GetNamespace()
-	if strings.HasPrefix(namespace, seedNamespacePrefix) {
+	if strings.HasPrefix(namespace, seedidentity.NamespacePrefix) {
 		return true
 	}
 	return strings.HasPrefix(account.GetName(), constants.ExtensionShootServiceAccountPrefix) &&

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -35,7 +37,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		r.Reader = mgr.GetAPIReader()
 	}
 	mapped := handler.EnqueueRequestsFromMapFunc
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).
+	return component.Controller(mgr, ControllerName).
 		For(&corev1beta1.Seed{}, builder.WithPredicates(seedChanged())).
 		Watches(&corev1beta1.ControllerRegistration{}, mapped(r.allSeeds), builder.WithPredicates(kit.CreationsAndUpdates(everyUpdate))).
 		Watches(&gardencorev1.ControllerDeployment{}, mapped(r.seedsOfDeployment), builder.WithPredicates(kit.CreationsAndUpdates(everyUpdate))).
@@ -74,7 +76,7 @@ func seedChanged() predicate.Predicate {
 func requirementChanged() predicate.Predicate {
 	return changed(func(before, after *corev1beta1.ControllerInstallation) bool {
 		required := corev1beta1.ControllerInstallationRequired
-		return kit.IsTrue(before.Status.Conditions, required) != kit.IsTrue(after.Status.Conditions, required)
+		return conditions.IsTrue(before.Status.Conditions, required) != conditions.IsTrue(after.Status.Conditions, required)
 	})
 }
 

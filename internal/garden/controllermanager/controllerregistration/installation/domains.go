@@ -13,15 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// Annotations of the secrets of domains, and the prefix of the namespaces that the secrets of Seeds are in; Gardener's.
+// Annotations of the secrets of domains; Gardener's.
 const (
 	domainAnnotation   = "dns.gardener.cloud/domain"
 	providerAnnotation = "dns.gardener.cloud/provider"
 	priorityAnnotation = "dns.gardener.cloud/domain-default-priority"
-
-	seedNamespacePrefix = "seed-"
 )
 
 // domain is a domain and the type of DNS provider that serves it.
@@ -64,7 +64,7 @@ func (r *Reconciler) domainsOf(ctx context.Context, seed *corev1beta1.Seed) (d d
 		return d, err
 	}
 	if len(internal) > 1 {
-		return d, fmt.Errorf("there can be only one internal domain, but the namespace %q has %d secrets with the role %s", seedNamespacePrefix+seed.Name, len(internal), constants.GardenRoleInternalDomain)
+		return d, fmt.Errorf("there can be only one internal domain, but the namespace %q has %d secrets with the role %s", seedidentity.NamespacePrefix+seed.Name, len(internal), constants.GardenRoleInternalDomain)
 	}
 	if len(internal) == 1 {
 		d.internal = internal[0]
@@ -82,7 +82,7 @@ func (r *Reconciler) domainsOf(ctx context.Context, seed *corev1beta1.Seed) (d d
 func (r *Reconciler) domainsOfSecrets(ctx context.Context, seed *corev1beta1.Seed, role string) (found []domain, err error) {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := r.Reader.List(ctx, secrets, client.InNamespace(seedNamespacePrefix+seed.Name), client.MatchingLabels{constants.GardenRole: role}); err != nil {
+	if err := r.Reader.List(ctx, secrets, client.InNamespace(seedidentity.NamespacePrefix+seed.Name), client.MatchingLabels{constants.GardenRole: role}); err != nil {
 		return nil, fmt.Errorf("listing the secrets of the Seed %q with the role %s: %w", seed.Name, role, err)
 	}
 	priority := func(secret metav1.PartialObjectMetadata) int {

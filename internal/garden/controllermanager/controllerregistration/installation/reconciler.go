@@ -14,7 +14,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
 
 // Reconciler installs in a Seed what it needs.
@@ -137,7 +137,7 @@ func (s *state) wanted(needs sets.Set[string]) (sets.Set[string], error) {
 		wanted.Insert(serves[need]...)
 	}
 	for name, installation := range s.installations {
-		if kit.IsTrue(installation.Status.Conditions, corev1beta1.ControllerInstallationRequired) {
+		if conditions.IsTrue(installation.Status.Conditions, corev1beta1.ControllerInstallationRequired) {
 			wanted.Insert(name)
 		}
 	}

@@ -11,11 +11,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/extensionclusterrole"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/installation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/eventcleaner"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/finalizers"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/gardenletlifecycle"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/managedseedset"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/projectactivity"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/projectstale"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedbackupbucketscheck"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedextensionscheck"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedreference"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedsecrets"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootconditions"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootmigration"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootquota"
@@ -36,14 +44,22 @@ func TestAddToManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]interface{ AddToManager(manager.Manager) error }{
+	all := map[string]interface{ AddToManager(manager.Manager) error }{
 		projectactivity.ControllerName: &projectactivity.Reconciler{}, projectstale.ControllerName: &projectstale.Reconciler{},
 		eventcleaner.ControllerName: &eventcleaner.Reconciler{}, shootstatefinalizer.ControllerName: &shootstatefinalizer.Reconciler{},
 		managedseedset.ControllerName: &managedseedset.Reconciler{}, shootconditions.ControllerName: &shootconditions.Reconciler{},
 		shootstatuslabel.ControllerName: &shootstatuslabel.Reconciler{}, shootreference.ControllerName: &shootreference.Reconciler{},
 		shootretry.ControllerName: &shootretry.Reconciler{}, shootquota.ControllerName: &shootquota.Reconciler{},
 		shootmigration.ControllerName: &shootmigration.Reconciler{},
-	} {
+		installation.ControllerName:   &installation.Reconciler{}, extensionclusterrole.ControllerName: &extensionclusterrole.Reconciler{},
+		seedsecrets.ControllerName: &seedsecrets.Reconciler{}, gardenletlifecycle.ControllerName: &gardenletlifecycle.Reconciler{},
+		seedextensionscheck.ControllerName: &seedextensionscheck.Reconciler{}, seedreference.ControllerName: &seedreference.Reconciler{},
+		seedbackupbucketscheck.ControllerName: &seedbackupbucketscheck.Reconciler{},
+	}
+	for _, kind := range finalizers.Kinds() {
+		all[kind.Name] = &finalizers.Reconciler{Kind: kind}
+	}
+	for name, c := range all {
 		if err := c.AddToManager(mgr); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/tokenrequestor"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
 )
 
 // delete undoes an installation: what the extension consists of, its namespace, and at last who it is to the garden. It
@@ -36,7 +36,7 @@ func (r *Reconciler) delete(ctx context.Context, installation *corev1beta1.Contr
 		}
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Namespace: tokenrequestor.AccountNamespace(r.SeedName), Name: ServiceAccountName(installation.Name),
+		Namespace: registration.NamespaceOf(r.SeedName), Name: ServiceAccountName(installation.Name),
 	}}
 	if err := r.GardenClient.Delete(ctx, account); client.IgnoreNotFound(err) != nil {
 		err = fmt.Errorf("deleting ServiceAccount %s/%s in the garden: %w", account.Namespace, account.Name, err)

@@ -17,8 +17,9 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
 )
 
 const (
@@ -130,7 +131,7 @@ func Deployment(ctx context.Context, garden client.Reader, installation *corev1b
 func (r *Reconciler) install(ctx context.Context, installation *corev1beta1.ControllerInstallation, registration *corev1beta1.ControllerRegistration,
 	seed *corev1beta1.Seed, deployment *gardencorev1.ControllerDeployment) error {
 	if seed.Status.ClusterIdentity == nil {
-		return fmt.Errorf("seed %s has no cluster identity yet; it gets one from its gardenlet", seed.Name)
+		return component.NotYet(fmt.Errorf("seed %s has no cluster identity yet; it gets one from its gardenlet", seed.Name))
 	}
 	if err := r.reconcileNamespace(ctx, installation, registration, seed); err != nil {
 		return err

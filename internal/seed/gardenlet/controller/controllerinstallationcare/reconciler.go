@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallation"
 )
 
@@ -52,7 +53,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if period <= 0 {
 		period = DefaultSyncPeriod
 	}
-	return reconcile.Result{RequeueAfter: period}, err
+	return component.After(period, err)
 }
 
 // look says in conditions how an extension is. An error beside them says that it could not be found out.

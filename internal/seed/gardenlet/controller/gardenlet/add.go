@@ -3,7 +3,6 @@ package gardenlet
 import (
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -13,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/component"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
@@ -36,8 +35,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, NewQueue: operation.Queue(r.Clock)}).
+	return component.Controller(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: 1}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &seedmanagementv1alpha1.Gardenlet{},
 			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.isOwn), predicate.GenerationChangedPredicate{},
 			predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }})).

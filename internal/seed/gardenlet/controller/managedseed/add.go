@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -23,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/component"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
@@ -46,11 +45,9 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: gardenletconfigv1alpha1.DefaultControllerConcurrentSyncs,
-			NewQueue:                operation.Queue(r.Clock),
-		}).
+	return component.Controller(mgr, ControllerName, controller.Options{
+		MaxConcurrentReconciles: gardenletconfigv1alpha1.DefaultControllerConcurrentSyncs,
+	}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &seedmanagementv1alpha1.ManagedSeed{},
 			r.enqueue(), predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{},

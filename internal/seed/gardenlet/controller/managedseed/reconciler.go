@@ -18,8 +18,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 )
 

@@ -4,7 +4,6 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -14,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
 )
 
@@ -48,8 +47,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		}
 		r.Version = server.Version
 	}
-	b := builder.ControllerManagedBy(mgr).Named(ControllerName).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, NewQueue: operation.Queue(r.Clock)}).
+	b := component.Controller(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: 1}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{},
 			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.own), predicate.GenerationChangedPredicate{}))
 	if r.Renewed != nil {

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
 
 // world is a garden and a seed, with a reconciler.

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
 )
 
 // progressPeriod is after what time of work the status says how far it is; Gardener's.

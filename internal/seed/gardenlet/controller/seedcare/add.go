@@ -4,7 +4,6 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -15,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
 )
 
@@ -43,13 +42,11 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	if err := r.loadExpected(); err != nil {
 		return err
 	}
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: 1,
-			NewQueue:                operation.Queue(r.Clock),
-			RateLimiter:             workqueue.NewTypedWithMaxWaitRateLimiter(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), r.sync()),
-			ReconciliationTimeout:   max(r.sync(), minTimeout),
-		}).
+	return component.Controller(mgr, ControllerName, controller.Options{
+		MaxConcurrentReconciles: 1,
+		RateLimiter:             workqueue.NewTypedWithMaxWaitRateLimiter(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), r.sync()),
+		ReconciliationTimeout:   max(r.sync(), minTimeout),
+	}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{},
 			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.own), occasions())).
 		Complete(r)

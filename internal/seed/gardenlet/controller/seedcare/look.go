@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/manifest"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
 	"github.com/gardenlite/gardenlite/manifests"
 )
 

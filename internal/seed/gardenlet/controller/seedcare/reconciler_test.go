@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/manifest"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/conditions"
 	"github.com/gardenlite/gardenlite/manifests"
 )
 

@@ -6,7 +6,6 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -17,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
 )
 
@@ -45,13 +44,11 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		}
 		r.Check = server.Healthy
 	}
-	return builder.ControllerManagedBy(mgr).Named(ControllerName).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: 1,
-			NewQueue:                operation.Queue(r.Clock),
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
-			ReconciliationTimeout:   max(r.resync(), minTimeout),
-		}).
+	return component.Controller(mgr, ControllerName, controller.Options{
+		MaxConcurrentReconciles: 1,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
+		ReconciliationTimeout:   max(r.resync(), minTimeout),
+	}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{},
 			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.own), created())).
 		Complete(r)

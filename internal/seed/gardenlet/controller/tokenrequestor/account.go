@@ -16,12 +16,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
 )
 
 // account is the ServiceAccount that a Secret names. The namespace is not the Secret's to choose.
 func (r *Reconciler) account(secret *corev1.Secret) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Namespace: AccountNamespace(r.SeedName), Name: secret.Annotations[resourcesv1alpha1.ServiceAccountName],
+		Namespace: registration.NamespaceOf(r.SeedName), Name: secret.Annotations[resourcesv1alpha1.ServiceAccountName],
 	}}
 }
 

@@ -48,9 +48,6 @@ type Reconciler struct {
 	User func(ctx context.Context, token string) (string, error)
 }
 
-// AccountNamespace is the namespace of a seed in the garden.
-func AccountNamespace(seed string) string { return "seed-" + seed }
-
 // relevant says whether a Secret asks for a token for the garden.
 func relevant(obj client.Object) bool {
 	labels := obj.GetLabels()

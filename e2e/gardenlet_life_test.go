@@ -1,0 +1,264 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// gardenletLife is a landscape of a test's own.
+type gardenletLife struct {
+	dir   string
+	names []string
+	kube  kubernetes.Interface
+	dyn   dynamic.Interface
+	seeds map[string]kubernetes.Interface
+}
+
+// newGardenletLife starts a landscape, which ends with the test.
+func newGardenletLife(t *testing.T, args ...string) *gardenletLife {
+	t.Helper()
+	l := &gardenletLife{dir: filepath.Join(t.TempDir(), "landscape"), names: []string{"local"}}
+	if slices.Contains(args, "--seeds") {
+		l.names = append(l.names, "local-2")
+	}
+	l.up(t, args...)
+	l.connect(t)
+	return l
+}
+
+// up starts the landscape, as up does, however long it takes: several landscapes may share the machine.
+func (l *gardenletLife) up(t *testing.T, args ...string) {
+	t.Helper()
+	t.Cleanup(func() { _ = exec.Command(binary, "down", "--data-dir", l.dir).Run() })
+	args = append([]string{"up", "-d", "--port", "0", "--data-dir", l.dir, "--ready-timeout", "4m"}, args...)
+	if output, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+}
+
+// connect makes clients; the seeds' ports change from start to start.
+func (l *gardenletLife) connect(t *testing.T) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(l.dir, "kubeconfig"))
+	must(t, err)
+	config.QPS, config.Timeout, config.WarningHandler = -1, 30*time.Second, rest.NoWarnings{}
+	l.kube = clientOf(t, config)
+	l.dyn, err = dynamic.NewForConfig(config)
+	must(t, err)
+	l.seeds = map[string]kubernetes.Interface{}
+	for _, name := range l.names {
+		l.seeds[name] = seedAdmin(t, l.dir, name)
+	}
+}
+
+func (l *gardenletLife) at(resource, namespace string) dynamic.ResourceInterface {
+	in := accessResources[resource]
+	gv, _ := schema.ParseGroupVersion(strings.TrimPrefix(in.path, "/apis/"))
+	all := l.dyn.Resource(gv.WithResource(in.resource))
+	if namespace == "" {
+		return all
+	}
+	return all.Namespace(namespace)
+}
+
+// create makes an object as soon as admission knows what it refers to.
+func (l *gardenletLife) create(t *testing.T, resource string, object map[string]any) *unstructured.Unstructured {
+	t.Helper()
+	obj := &unstructured.Unstructured{Object: object}
+	var last error
+	eventually(t, 20*time.Second, func(ctx context.Context) error {
+		_, err := l.at(resource, obj.GetNamespace()).Create(ctx, obj, created)
+		if err == nil || apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		return fmt.Errorf("%s %s: %w", resource, obj.GetName(), last)
+	})
+	return obj
+}
+
+func (l *gardenletLife) delete(t *testing.T, resource string, obj *unstructured.Unstructured) {
+	t.Helper()
+	objects := l.at(resource, obj.GetNamespace())
+	if _, err := objects.Patch(t.Context(), obj.GetName(), types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Error(err)
+	}
+	if err := objects.Delete(t.Context(), obj.GetName(), metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+	eventually(t, 60*time.Second, func(ctx context.Context) error {
+		left, err := objects.Get(ctx, obj.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("%s %s is there still: %v", resource, obj.GetName(), left.Object["status"])
+		}
+		return err
+	})
+}
+
+// succeeds waits until the last operation has.
+func (l *gardenletLife) succeeds(t *testing.T, resource string, obj *unstructured.Unstructured) {
+	t.Helper()
+	eventually(t, 60*time.Second, func(ctx context.Context) error {
+		now, err := l.at(resource, obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if state, _, _ := unstructured.NestedString(now.Object, "status", "lastOperation", "state"); state != "Succeeded" {
+			return fmt.Errorf("%s %s: %v", resource, obj.GetName(), now.Object["status"])
+		}
+		return nil
+	})
+}
+
+// annotate has an object reconciled.
+func (l *gardenletLife) annotate(t *testing.T, resource, namespace, name string) {
+	t.Helper()
+	if _, err := l.at(resource, namespace).Patch(t.Context(), name, types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"gardener.cloud/operation":"reconcile"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// checkNothingForbidden asks the status: every component has got what it asked for, and runs.
+func (l *gardenletLife) checkNothingForbidden(t *testing.T) {
+	t.Helper()
+	components := componentsOf(t, l.dir)
+	for _, c := range components {
+		if c.Forbidden != 0 {
+			t.Errorf("%d requests of %s were forbidden:\n%s", c.Forbidden, c.Name, strings.Join(l.logged(t, 0, "forbidden something", "is forbidden"), "\n"))
+		}
+		if c.State != "Ready" {
+			t.Errorf("%s is %s: %s", c.Name, c.State, c.Message)
+		}
+	}
+	if wanted := 4 + 4*len(l.names); len(components) != wanted { // the garden has 4, and each seed
+		t.Errorf("%d components, not %d: %v", len(components), wanted, components)
+	}
+}
+
+// TestGardenletLifeWithoutRefusals goes through the life of a landscape of two seeds. At no time is anything forbidden that
+// one of its components asks for: they have the rights that they need, and ask for nothing else.
+func TestGardenletLifeWithoutRefusals(t *testing.T) {
+	l := newGardenletLife(t, "--seeds", "2")
+	deployment := meta("core.gardener.cloud/v1", "ControllerDeployment", "", "life", map[string]any{"injectGardenKubeconfig": true})
+	deployment["metadata"].(map[string]any)["annotations"] = map[string]any{
+		"gardenlite.dev/simulated": "true", "migration.controllerdeployment.gardener.cloud/type": "gardenlite"}
+	extension := l.create(t, "controllerdeployments", deployment)
+	registration := l.create(t, "controllerregistrations", meta("core.gardener.cloud/v1beta1", "ControllerRegistration", "", "life", map[string]any{"spec": map[string]any{
+		"deployment": map[string]any{"policy": "Always", "deploymentRefs": []any{map[string]any{"name": "life"}}},
+		"resources":  []any{map[string]any{"kind": "Extension", "type": "life"}}}}))
+	l.installed(t, "life", len(l.names))
+
+	for _, seed := range l.names {
+		bucket := l.create(t, "backupbuckets", bucketObject("life-"+seed, seed, "seed-"+seed+"-backup"))
+		entry := l.create(t, "backupentries", entryObject("garden-dev", "life-"+seed, seed, "life-"+seed))
+		l.succeeds(t, "backupbuckets", bucket)
+		l.succeeds(t, "backupentries", entry)
+		for resource, obj := range map[string]*unstructured.Unstructured{"backupbuckets": bucket, "backupentries": entry} {
+			l.annotate(t, resource, obj.GetNamespace(), obj.GetName())
+			l.reconciled(t, resource, obj)
+		}
+		l.delete(t, "backupentries", entry)
+		l.delete(t, "backupbuckets", bucket)
+		l.annotate(t, "seeds", "", seed)
+		l.reconciled(t, "seeds", &unstructured.Unstructured{Object: meta("", "Seed", "", seed, nil)})
+	}
+	l.scheduleShoot(t)
+
+	l.delete(t, "controllerregistrations", registration)
+	l.installed(t, "life", 0)
+	l.delete(t, "controllerdeployments", extension)
+	eventually(t, 30*time.Second, func(ctx context.Context) (err error) {
+		for _, seed := range l.names {
+			err = errors.Join(err, l.seedIsReady(ctx, seed, time.Time{}))
+		}
+		return err
+	})
+	l.checkNothingForbidden(t)
+}
+
+// reconciled waits until what annotate asked for is done.
+func (l *gardenletLife) reconciled(t *testing.T, resource string, obj *unstructured.Unstructured) {
+	t.Helper()
+	eventually(t, 30*time.Second, func(ctx context.Context) error {
+		now, err := l.at(resource, obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
+		if err == nil && now.GetAnnotations()["gardener.cloud/operation"] != "" {
+			err = fmt.Errorf("nobody has reconciled %s %s", resource, obj.GetName())
+		}
+		return err
+	})
+	l.succeeds(t, resource, obj)
+}
+
+// installed waits until an extension is installed, and healthy, in as many seeds.
+func (l *gardenletLife) installed(t *testing.T, registration string, seeds int) {
+	t.Helper()
+	eventually(t, 60*time.Second, func(ctx context.Context) error {
+		all, err := l.at("controllerinstallations", "").List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		healthy := 0
+		for _, installation := range all.Items {
+			if name, _, _ := unstructured.NestedString(installation.Object, "spec", "registrationRef", "name"); name != registration {
+				continue
+			}
+			if healthy++; !slices.ContainsFunc(conditionsOf(&installation), func(c map[string]any) bool { return c["type"] == "Healthy" && c["status"] == "True" }) {
+				return fmt.Errorf("%s: %v", installation.GetName(), installation.Object["status"])
+			}
+		}
+		if healthy != seeds {
+			return fmt.Errorf("%s is installed in %d seeds, not in %d", registration, healthy, seeds)
+		}
+		return nil
+	})
+}
+
+func conditionsOf(obj *unstructured.Unstructured) (conditions []map[string]any) {
+	all, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, c := range all {
+		if condition, ok := c.(map[string]any); ok {
+			conditions = append(conditions, condition)
+		}
+	}
+	return conditions
+}
+
+// scheduleShoot creates the sample and waits until it has a seed.
+func (l *gardenletLife) scheduleShoot(t *testing.T) {
+	t.Helper()
+	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(l.dir, "kubeconfig"), "--cache-dir", t.TempDir(), "apply", "-f", "../manifests/samples/shoot.yaml").ok(t)
+	eventually(t, 30*time.Second, func(ctx context.Context) error {
+		shoot, err := l.at("shoots", "garden-dev").Get(ctx, "sample", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if seed, _, _ := unstructured.NestedString(shoot.Object, "spec", "seedName"); !slices.Contains(l.names, seed) {
+			return fmt.Errorf("the Shoot is on the seed %q: %v", seed, shoot.Object["status"])
+		}
+		return nil
+	})
+}

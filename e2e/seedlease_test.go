@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// seedMonitorPeriod is shorter than Gardener's 40 s, and longer than a busy machine keeps a gardenlet from renewing.
+const seedMonitorPeriod = 8 * time.Second
+
+// TestLeaseThatStops stops the gardenlet of a seed: once its lease is older than the monitor period, and no sooner,
+// GardenletReady is Unknown. When the gardenlet is back it is True again.
+func TestLeaseThatStops(t *testing.T) {
+	l := newSeededLandscape(t, "--seed-monitor-period", seedMonitorPeriod.String())
+	l.waitGardenletReady(t, "True")
+	before := l.lease(t)
+	if before.Spec.RenewTime == nil || time.Since(before.Spec.RenewTime.Time) > seedMonitorPeriod {
+		t.Fatalf("the lease was renewed at %v", before.Spec.RenewTime)
+	}
+
+	l.restart(t, "--controllers", "*,-gardenlet")
+	last := l.lease(t).Spec.RenewTime.Time
+	condition := l.waitGardenletReady(t, "Unknown")
+	if condition["reason"] != "StatusUnknown" {
+		t.Errorf("the reason is %v", condition["reason"])
+	}
+	since, err := time.Parse(time.RFC3339, fmt.Sprint(condition["lastTransitionTime"]))
+	must(t, err)
+	// Transition times are whole seconds.
+	if age := since.Sub(last); age < seedMonitorPeriod-time.Second {
+		t.Errorf("Unknown %s after the lease's last renewal, the monitor period is %s", age, seedMonitorPeriod)
+	} else {
+		t.Logf("Unknown %s after the lease's last renewal", age.Round(time.Second))
+	}
+	if now := l.lease(t).Spec.RenewTime.Time; !now.Equal(last) {
+		t.Errorf("somebody renews the lease: at %s, before at %s", now, last)
+	}
+
+	l.restart(t)
+	l.waitGardenletReady(t, "True")
+	if now := l.lease(t).Spec.RenewTime.Time; !now.After(last) {
+		t.Errorf("the lease is as old as before: %s", now)
+	}
+	if after := l.lease(t); after.UID != before.UID {
+		t.Error("the lease is another one than before")
+	}
+}
+
+// restart stops the landscape and starts it again.
+func (l *seededLandscape) restart(t *testing.T, args ...string) {
+	t.Helper()
+	gardenlite(t, l.dir, "down").ok(t)
+	up(t, l.dir, append([]string{"--seed-monitor-period", seedMonitorPeriod.String()}, args...)...).ok(t)
+}
+
+func (l *seededLandscape) lease(t *testing.T) *coordinationv1.Lease {
+	t.Helper()
+	lease, err := l.garden.CoordinationV1().Leases("gardener-system-seed-lease").Get(t.Context(), "local", metav1.GetOptions{})
+	must(t, err)
+	return lease
+}
+
+// waitGardenletReady waits until the Seed's condition has a status.
+func (l *seededLandscape) waitGardenletReady(t *testing.T, status string) (condition map[string]any) {
+	t.Helper()
+	last := any(nil)
+	eventually(t, 3*seedMonitorPeriod+20*time.Second, func(ctx context.Context) error {
+		seed, err := l.core("seeds", "").Get(ctx, "local", metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("GardenletReady is %v: %w", last, err)
+		}
+		condition = conditionOf(seed, "GardenletReady")
+		if last = condition["status"]; last != status {
+			return fmt.Errorf("GardenletReady is %v, expected %s", last, status)
+		}
+		return nil
+	})
+	return condition
+}

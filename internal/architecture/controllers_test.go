@@ -1,0 +1,33 @@
+package architecture
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestControllersWaitOnTheirClock: every controller is made by component.Controller, whose queue waits on the clock of the
+// component. One that controller-runtime makes by itself would wait on the machine's.
+func TestControllersWaitOnTheirClock(t *testing.T) {
+	own := filepath.Join("..", "component")
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || filepath.Dir(path) == own {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, maker := range []string{"builder.ControllerManagedBy(", "builder.TypedControllerManagedBy(", "controller.NewUnmanaged(", ").WithOptions(controller.Options", "\t\tWithOptions(controller.Options"} {
+			if strings.Contains(string(text), maker) {
+				t.Errorf("%s calls %s: make the controller with component.Controller", path, maker)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,49 @@
+package component
+
+import (
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Controller begins a controller of a manager. Its queue waits and backs off on the clock of the component, unless the
+// options have another queue. Every controller of the process is made here.
+func Controller(mgr manager.Manager, name string, options ...controller.Options) *builder.Builder {
+	var o controller.Options
+	if len(options) > 0 {
+		o = options[0]
+	}
+	if o.NewQueue == nil {
+		o.NewQueue = Queue(ClockOf(mgr))
+	}
+	return builder.ControllerManagedBy(mgr).Named(name).WithOptions(o)
+}
+
+// ClockOf is the clock of a manager that New made, the real one of any other.
+func ClockOf(mgr manager.Manager) clock.WithTicker {
+	if m, ok := mgr.(*Manager); ok {
+		return m.clock
+	}
+	return clock.RealClock{}
+}
+
+// Queue makes queues that wait and back off on this clock, for the option NewQueue of a controller.
+func Queue(clk clock.WithTicker) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: clk})
+	}
+}
+
+// After is what a reconciliation returns that comes again after a time, at once with back-off after an error.
+func After(wait time.Duration, err error) (reconcile.Result, error) {
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}

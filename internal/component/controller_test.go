@@ -1,0 +1,117 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// TestControllerWaitsOnTheClock: what a controller of a component wants to look at again later, it looks at when the
+// component's clock says so, and so it is with the back-off after errors.
+func TestControllerWaitsOnTheClock(t *testing.T) {
+	clk := clocktesting.NewFakeClock(time.Now())
+	m, err := New(Config{Name: "x", REST: &rest.Config{Host: "https://127.0.0.1:1"}, AddToScheme: runtime.NewSchemeBuilder(scheme.AddToScheme), Clock: clk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, number := make(chan int), 0
+	err = Controller(m, "waits").WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(reconcile.Request{})
+		return nil
+	})).Complete(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		number++
+		select {
+		case calls <- number:
+		case <-ctx.Done():
+		}
+		if number == 2 {
+			return After(time.Hour, errors.New("not now"))
+		}
+		return After(24*time.Hour, nil)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	for want := 1; want <= 4; want++ {
+		for got := 0; got == 0; {
+			if want > 1 {
+				clk.Step(time.Hour)
+			}
+			select {
+			case got = <-calls:
+			case <-time.After(10 * time.Millisecond): // it may not have begun to wait yet
+			case <-t.Context().Done():
+				t.Fatal("it waits on")
+			}
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestQueueWaitsOnTheClock(t *testing.T) {
+	clk := clocktesting.NewFakeClock(time.Now())
+	queue := Queue(clk)("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	queue.AddAfter(reconcile.Request{}, 24*time.Hour)
+	if queue.Len() != 0 {
+		t.Fatal("it did not wait")
+	}
+	got := make(chan struct{})
+	go func() { queue.Get(); close(got) }()
+	deadline := time.After(30 * time.Second)
+	for {
+		clk.Step(time.Hour) // it may not have begun to wait yet
+		select {
+		case <-got:
+			return
+		case <-deadline:
+			t.Fatal("it waits on")
+		default:
+		}
+	}
+}
+
+func TestQuiet(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "seeds"}, "local", errors.New("modified"))
+	waits := NotYet(errors.New("no identity"))
+	for name, test := range map[string]struct {
+		err    error
+		normal bool
+	}{
+		"a conflict":              {fmt.Errorf("writing: %w", conflict), true},
+		"not yet":                 {fmt.Errorf("installing: %w", waits), true},
+		"both":                    {fmt.Errorf("x: %w", errors.Join(conflict, waits)), true},
+		"a conflict and an error": {errors.Join(conflict, errors.New("broken")), false},
+		"an error":                {errors.New("broken"), false},
+		"nothing":                 {nil, false},
+	} {
+		var lines []string
+		log := Quiet(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})).WithName("a").WithValues("b", 1)
+		log.Error(test.err, "Reconciler error")
+		if (len(lines) == 0) != test.normal {
+			t.Errorf("%s: %v", name, lines)
+		}
+	}
+	if waits.Error() != "no identity" {
+		t.Errorf("the text is %q", waits)
+	}
+}

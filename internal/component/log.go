@@ -1,0 +1,59 @@
+package component
+
+import (
+	"errors"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// NotYet is an error of a reconciliation that will succeed once somebody else has done his part. It is tried again with
+// back-off like any other, and is nothing that anybody would have to look at.
+func NotYet(err error) error { return &notYet{err} }
+
+type notYet struct{ error }
+
+func (e *notYet) Unwrap() error { return e.error }
+
+// Quiet is a log in which what is normal among several who write and wait for each other is no error: one was faster than
+// the other, or has not come so far. Both are tried again.
+func Quiet(log logr.Logger) logr.Logger {
+	if log.GetSink() == nil {
+		return log
+	}
+	return log.WithSink(&sink{log.GetSink()})
+}
+
+type sink struct{ logr.LogSink }
+
+// Error tells of what is normal as a detail.
+func (s *sink) Error(err error, message string, keysAndValues ...any) {
+	if !isNormal(err) {
+		s.LogSink.Error(err, message, keysAndValues...)
+	} else if s.Enabled(1) {
+		s.Info(1, "Trying again", append(keysAndValues, "reason", err.Error())...)
+	}
+}
+
+func (s *sink) WithValues(keysAndValues ...any) logr.LogSink {
+	return &sink{s.LogSink.WithValues(keysAndValues...)}
+}
+
+func (s *sink) WithName(name string) logr.LogSink { return &sink{s.LogSink.WithName(name)} }
+
+// isNormal says so of several errors only if it is true for each.
+func isNormal(err error) bool {
+	if err == nil {
+		return false
+	}
+	if several := (interface{ Unwrap() []error })(nil); errors.As(err, &several) {
+		for _, one := range several.Unwrap() {
+			if !isNormal(one) {
+				return false
+			}
+		}
+		return true
+	}
+	waits := (*notYet)(nil)
+	return apierrors.IsConflict(err) || errors.As(err, &waits)
+}

@@ -1,0 +1,139 @@
+// Package datastoretest starts datastores that landscapes can share, for tests. It imports nothing of the project.
+package datastoretest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// patience is how long a datastore may take to start.
+const patience = 30 * time.Second
+
+// StartPostgreSQL starts a PostgreSQL of its own and returns its URL. The test is skipped where there is none.
+func StartPostgreSQL(t *testing.T) string {
+	t.Helper()
+	initdb, postgres := find("initdb", "/usr/lib/postgresql/*/bin"), find("postgres", "/usr/lib/postgresql/*/bin")
+	if initdb == "" || postgres == "" {
+		t.Skip("this machine has no PostgreSQL (initdb and postgres)")
+	}
+	dir, err := os.MkdirTemp("", "gardenlite-postgres-") // not below t.TempDir, which another user cannot enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	credential := &syscall.SysProcAttr{}
+	if os.Getuid() == 0 { // PostgreSQL refuses to run as root
+		account, err := user.Lookup("postgres")
+		if err != nil {
+			t.Skip("PostgreSQL does not run as root, and there is no user postgres")
+		}
+		uid, _ := strconv.Atoi(account.Uid)
+		gid, _ := strconv.Atoi(account.Gid)
+		credential.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		if err := os.Chown(dir, uid, gid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setup := exec.CommandContext(t.Context(), initdb, "-D", filepath.Join(dir, "data"), "-U", "gardenlite", "--auth=trust", "--no-sync")
+	setup.SysProcAttr, setup.Dir = credential, dir
+	if out, err := setup.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v: %s", err, out)
+	}
+	port := unusedPort(t)
+	server := exec.Command(postgres, "-D", filepath.Join(dir, "data"), "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="+dir, "-c", "fsync=off")
+	server.SysProcAttr, server.Dir = credential, dir
+	runServer(t, server, syscall.SIGINT)
+	waitFor(t, func(ctx context.Context) error { // it listens before it answers
+		return exec.CommandContext(ctx, find("pg_isready", "/usr/lib/postgresql/*/bin"), "-h", "127.0.0.1", "-p", port).Run()
+	})
+	return fmt.Sprintf("postgres://gardenlite@127.0.0.1:%s/kine?sslmode=disable", port)
+}
+
+// StartEtcd runs an etcd in this process and returns its URL.
+func StartEtcd(t *testing.T) string {
+	t.Helper()
+	cfg := embed.NewConfig()
+	cfg.Dir, cfg.LogLevel, cfg.UnsafeNoFsync = t.TempDir(), "fatal", true
+	listen := url.URL{Scheme: "http", Host: "127.0.0.1:" + unusedPort(t)}
+	peer := url.URL{Scheme: "http", Host: "127.0.0.1:" + unusedPort(t)}
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{listen}, []url.URL{listen}
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
+	server, err := embed.StartEtcd(cfg)
+	if err != nil {
+		t.Fatalf("starting etcd: %v", err)
+	}
+	t.Cleanup(server.Close)
+	select {
+	case <-server.Server.ReadyNotify():
+	case <-time.After(patience):
+		t.Fatal("etcd does not come up")
+	}
+	return listen.String()
+}
+
+// find looks for a program in PATH, then in folders that a pattern names.
+func find(program, pattern string) string {
+	if path, err := exec.LookPath(program); err == nil {
+		return path
+	}
+	if paths, _ := filepath.Glob(filepath.Join(pattern, program)); len(paths) > 0 {
+		if path, err := filepath.Abs(paths[len(paths)-1]); err == nil {
+			return path
+		}
+	}
+	path, _ := exec.LookPath(program)
+	return path
+}
+
+func runServer(t *testing.T, cmd *exec.Cmd, stop syscall.Signal) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(stop)
+		_ = cmd.Wait()
+	})
+}
+
+func unusedPort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+}
+
+func waitFor(t *testing.T, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the server does not come up: %v", err)
+		case <-ticker.C:
+		}
+	}
+}

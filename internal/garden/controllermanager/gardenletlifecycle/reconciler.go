@@ -1,0 +1,190 @@
+package gardenletlifecycle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "gardenlet-lifecycle"
+
+// Gardener's defaults. That of the shoot monitor period is five monitor periods.
+const (
+	DefaultSyncPeriod    = 10 * time.Second
+	DefaultMonitorPeriod = 40 * time.Second
+
+	monitorPeriodsOfShoots = 5
+)
+
+// statusUnknown is the reason of all conditions that are written here; Gardener's.
+const statusUnknown = "StatusUnknown"
+
+// Reconciler looks whether gardenlets are alive.
+type Reconciler struct {
+	Client client.Client
+	// Reader asks the garden itself.
+	Reader client.Reader
+	Clock  clock.WithTicker
+	// SyncPeriod is how often it looks. All periods have Gardener's defaults.
+	SyncPeriod time.Duration
+	// MonitorPeriod is how old a lease may become.
+	MonitorPeriod time.Duration
+	// ShootMonitorPeriod is how long GardenletReady may be Unknown until the conditions of Shoots are.
+	ShootMonitorPeriod time.Duration
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Reader == nil {
+		r.Reader = mgr.GetAPIReader()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return component.Controller(mgr, ControllerName).
+		For(&corev1beta1.Seed{}, builder.WithPredicates(kit.Creations())).
+		Complete(r)
+}
+
+// Reconcile looks at the gardenlet of one Seed.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	seed := &corev1beta1.Seed{}
+	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	again := cmp.Or(r.SyncPeriod, DefaultSyncPeriod)
+	// A new Seed has no conditions: its gardenlet has not yet begun.
+	if len(seed.Status.Conditions) == 0 {
+		return component.After(again, nil)
+	}
+	alive, err := r.isAlive(ctx, seed.Name)
+	if err != nil || alive {
+		return component.After(again, err)
+	}
+	if err := conditions.WriteSeed(ctx, r.Client, r.Clock, seed, corev1beta1.Condition{
+		Type: corev1beta1.GardenletReady, Status: corev1beta1.ConditionUnknown, Reason: statusUnknown,
+		Message: "The gardenlet does not renew its lease any more. Look whether it runs and reaches the garden.",
+	}, 0); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.bootstrapAgain(ctx, seed); err != nil {
+		return reconcile.Result{}, fmt.Errorf("having the gardenlet of the Seed %q bootstrapped again, whose certificate has expired: %w", seed.Name, err)
+	}
+	since := conditions.Get(seed.Status.Conditions, corev1beta1.GardenletReady).LastTransitionTime.Time
+	if r.Clock.Since(since) < r.shootMonitorPeriod() {
+		return component.After(again, nil)
+	}
+	return component.After(again, r.setShootsUnknown(ctx, seed))
+}
+
+func (r *Reconciler) monitorPeriod() time.Duration {
+	return cmp.Or(r.MonitorPeriod, DefaultMonitorPeriod)
+}
+
+func (r *Reconciler) shootMonitorPeriod() time.Duration {
+	return cmp.Or(r.ShootMonitorPeriod, monitorPeriodsOfShoots*r.monitorPeriod())
+}
+
+// isAlive says whether a Seed's lease has been renewed in time. One that is not there, has not.
+func (r *Reconciler) isAlive(ctx context.Context, seed string) (bool, error) {
+	lease := &coordinationv1.Lease{}
+	key := types.NamespacedName{Namespace: corev1beta1.GardenerSeedLeaseNamespace, Name: seed}
+	if err := r.Reader.Get(ctx, key, lease); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading the lease of the gardenlet of the Seed %q: %w", seed, err)
+	}
+	return lease.Spec.RenewTime != nil && r.Clock.Since(lease.Spec.RenewTime.Time) < r.monitorPeriod(), nil
+}
+
+// bootstrapAgain has the ManagedSeed reconciled that the Seed belongs to, if the gardenlet's certificate has expired.
+func (r *Reconciler) bootstrapAgain(ctx context.Context, seed *corev1beta1.Seed) error {
+	if expiry := seed.Status.ClientCertificateExpirationTimestamp; expiry == nil || !expiry.Time.Before(r.Clock.Now()) {
+		return nil
+	}
+	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
+	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: constants.GardenNamespace, Name: seed.Name}, managedSeed); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if managedSeed.Annotations[constants.GardenerOperation] == constants.GardenerOperationReconcile {
+		return nil
+	}
+	logf.FromContext(ctx).Info("Having the gardenlet of a ManagedSeed bootstrapped again", "managedSeed", managedSeed.Name)
+	return kit.Annotate(ctx, r.Client, managedSeed, map[string]string{constants.GardenerOperation: constants.GardenerOperationReconcile})
+}
+
+// setShootsUnknown says of all Shoots whose control plane is in a Seed that nobody knows how they are.
+func (r *Reconciler) setShootsUnknown(ctx context.Context, seed *corev1beta1.Seed) error {
+	shoots := &corev1beta1.ShootList{}
+	if err := r.Client.List(ctx, shoots, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the Shoots of the Seed %q: %w", seed.Name, err)
+	}
+	var errs []error
+	for i := range shoots.Items {
+		if ptr.Deref(shoots.Items[i].Status.SeedName, "") == seed.Name {
+			errs = append(errs, r.setShootUnknown(ctx, shoots.Items[i].DeepCopy()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) setShootUnknown(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	before := shoot.DeepCopy()
+	all, changed1 := r.unknown(shoot.Status.Conditions, conditionsOf(shoot)...)
+	constraints, changed2 := r.unknown(shoot.Status.Constraints, corev1beta1.ShootHibernationPossible, corev1beta1.ShootMaintenancePreconditionsSatisfied)
+	if !changed1 && !changed2 {
+		return nil
+	}
+	shoot.Status.Conditions, shoot.Status.Constraints = all, constraints
+	// The gardenlet may be back: with the lock, what it writes stays.
+	if err := r.Client.Status().Patch(ctx, shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("setting the conditions of the Shoot %s to Unknown: %w", client.ObjectKeyFromObject(shoot), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) unknown(all []corev1beta1.Condition, kinds ...corev1beta1.ConditionType) ([]corev1beta1.Condition, bool) {
+	changed := false
+	for _, kind := range kinds {
+		var c bool
+		all, c = conditions.Set(all, corev1beta1.Condition{
+			Type: kind, Status: corev1beta1.ConditionUnknown, Reason: statusUnknown,
+			Message: "The gardenlet that would report this has not renewed its lease for a long time.",
+		}, r.Clock)
+		changed = changed || c
+	}
+	return all, changed
+}
+
+// conditionsOf are the types of the conditions that a Shoot has.
+func conditionsOf(shoot *corev1beta1.Shoot) []corev1beta1.ConditionType {
+	kinds := []corev1beta1.ConditionType{
+		corev1beta1.ShootAPIServerAvailable, corev1beta1.ShootControlPlaneHealthy,
+		corev1beta1.ShootObservabilityComponentsHealthy, corev1beta1.ShootSystemComponentsHealthy,
+	}
+	if len(shoot.Spec.Provider.Workers) > 0 {
+		kinds = append(kinds, corev1beta1.ShootEveryNodeReady)
+	}
+	return kinds
+}

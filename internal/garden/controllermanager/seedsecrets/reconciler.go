@@ -1,0 +1,196 @@
+package seedsecrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "seed-secrets"
+
+// ownRoles are the roles of secrets in garden that are for nobody but the garden: those of Shoots' control planes, those
+// that pull extensions, and those that ControllerDeployments or Seeds refer to.
+var ownRoles = append(slices.Clone(constants.ControlPlaneSecretRoles),
+	constants.GardenRoleHelmPullSecret, constants.GardenRoleOCICABundle, constants.GardenRoleResourceReference)
+
+// Reconciler makes namespaces of Seeds.
+type Reconciler struct {
+	Client client.Client
+	// Reader asks the garden itself.
+	Reader client.Reader
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Reader == nil {
+		r.Reader = mgr.GetAPIReader()
+	}
+	return component.Controller(mgr, ControllerName).
+		For(&corev1beta1.Seed{}, builder.WithPredicates(kit.Creations())).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.allSeeds), builder.WithPredicates(originals())).
+		Complete(r)
+}
+
+// originals lets secrets through that are copied, or have been up to now.
+func originals() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return isOriginal(e.Object) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return isOriginal(e.ObjectOld) || isOriginal(e.ObjectNew) },
+		DeleteFunc:  func(e event.DeleteEvent) bool { return isOriginal(e.Object) },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+func isOriginal(secret client.Object) bool {
+	return secret.GetNamespace() == constants.GardenNamespace && isForSeeds(secret)
+}
+
+func isForSeeds(secret client.Object) bool {
+	role, ok := secret.GetLabels()[constants.GardenRole]
+	return ok && !slices.Contains(ownRoles, role)
+}
+
+func (r *Reconciler) allSeeds(ctx context.Context, _ client.Object) (requests []reconcile.Request) {
+	seeds := &corev1beta1.SeedList{}
+	if err := r.Client.List(ctx, seeds, client.UnsafeDisableDeepCopy); err != nil {
+		logf.FromContext(ctx).Error(err, "Listing Seeds")
+		return nil
+	}
+	for _, seed := range seeds.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: seed.Name}})
+	}
+	return requests
+}
+
+// Reconcile makes the namespace of one Seed, and brings the secrets in it up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	seed := &corev1beta1.Seed{}
+	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	namespace := seedidentity.NamespacePrefix + seed.Name
+	if err := r.reconcileNamespace(ctx, seed, namespace); err != nil {
+		return reconcile.Result{}, fmt.Errorf("preparing the namespace %q of the Seed %q: %w", namespace, seed.Name, err)
+	}
+	if err := r.copySecrets(ctx, namespace); err != nil {
+		return reconcile.Result{}, fmt.Errorf("copying secrets into the namespace %q of the Seed %q: %w", namespace, seed.Name, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+func (r *Reconciler) reconcileNamespace(ctx context.Context, seed *corev1beta1.Seed, name string) error {
+	namespace := &corev1.Namespace{}
+	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, namespace)
+	if apierrors.IsNotFound(err) {
+		return r.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name:            name,
+			Labels:          map[string]string{constants.GardenRole: constants.GardenRoleSeed},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(seed, corev1beta1.SchemeGroupVersion.WithKind("Seed"))},
+		}})
+	}
+	if err != nil {
+		return err
+	}
+	if !metav1.IsControlledBy(namespace, seed) {
+		return errors.New("it does not belong to the Seed: if it is not on its way out with a former Seed of that name, delete it, or give the Seed another name")
+	}
+	if namespace.Labels[constants.GardenRole] == constants.GardenRoleSeed {
+		return nil
+	}
+	before := namespace.DeepCopy()
+	metav1.SetMetaDataLabel(&namespace.ObjectMeta, constants.GardenRole, constants.GardenRoleSeed)
+	return r.Client.Patch(ctx, namespace, client.MergeFrom(before))
+}
+
+// copySecrets copies what there is in garden, and deletes the copies of what is not there any more.
+func (r *Reconciler) copySecrets(ctx context.Context, namespace string) error {
+	originals, err := r.secrets(ctx, constants.GardenNamespace)
+	if err != nil {
+		return err
+	}
+	copies, err := r.secrets(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	names := sets.New[string]()
+	for i := range originals {
+		names.Insert(originals[i].Name)
+		if err := r.copySecret(ctx, &originals[i], namespace); err != nil {
+			errs = append(errs, fmt.Errorf("copying the secret %q: %w", originals[i].Name, err))
+		}
+	}
+	for i := range copies {
+		if names.Has(copies[i].Name) {
+			continue
+		}
+		if err := r.Client.Delete(ctx, &copies[i]); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("deleting the secret %q: %w", copies[i].Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// secrets are those in a namespace that are originals or copies.
+func (r *Reconciler) secrets(ctx context.Context, namespace string) ([]corev1.Secret, error) {
+	secrets := &corev1.SecretList{}
+	if err := r.Reader.List(ctx, secrets, client.InNamespace(namespace), client.HasLabels{constants.GardenRole}); err != nil {
+		return nil, fmt.Errorf("listing the secrets in the namespace %q: %w", namespace, err)
+	}
+	return slices.DeleteFunc(secrets.Items, func(s corev1.Secret) bool { return !isForSeeds(&s) }), nil
+}
+
+func (r *Reconciler) copySecret(ctx context.Context, original *corev1.Secret, namespace string) error {
+	wanted := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: original.Name, Labels: original.Labels, Annotations: original.Annotations},
+		Type:       original.Type,
+		Data:       original.Data,
+	}
+	secret := &corev1.Secret{}
+	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(wanted), secret)
+	if apierrors.IsNotFound(err) {
+		return r.Client.Create(ctx, wanted)
+	}
+	if err != nil {
+		return err
+	}
+	if secret.Type != wanted.Type {
+		// The type of a secret cannot be changed.
+		if err := r.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		return r.Client.Create(ctx, wanted)
+	}
+	before := secret.DeepCopy()
+	secret.Labels, secret.Annotations, secret.Data = wanted.Labels, wanted.Annotations, wanted.Data
+	if equality.Semantic.DeepEqual(before, secret) {
+		return nil
+	}
+	return r.Client.Patch(ctx, secret, client.MergeFrom(before))
+}

@@ -1,0 +1,58 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiextensionshelpers "k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+)
+
+// establishedBefore is more than for how long an API server sleeps in every request that creates an object of a kind that
+// was established just now: 2 s, for the sake of other API servers that may not know the kind yet.
+const establishedBefore = 3 * time.Second
+
+// establish says of a definition that was just created that it has been established for a while. Nobody uses the seed until
+// all its kinds are served, so nobody has to be held up.
+func establish(ctx context.Context, client crdclient.CustomResourceDefinitionInterface, crd *apiextensionsv1.CustomResourceDefinition) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		setEstablished(crd)
+		_, err := client.UpdateStatus(ctx, crd, metav1.UpdateOptions{FieldManager: fieldManager})
+		if err == nil {
+			return nil
+		}
+		// The API server's own controllers may have been faster.
+		if current, errGet := client.Get(ctx, crd.Name, metav1.GetOptions{}); errGet == nil {
+			crd = current
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("establishing it: %w", err)
+	}
+	return nil
+}
+
+// setEstablished writes the conditions as the API server's controllers do, which leave them alone then, unless the names
+// are somebody else's: then they say so.
+func setEstablished(crd *apiextensionsv1.CustomResourceDefinition) {
+	for _, refused := range []apiextensionsv1.CustomResourceDefinitionConditionType{apiextensionsv1.NamesAccepted, apiextensionsv1.Established} {
+		if apiextensionshelpers.IsCRDConditionFalse(crd, refused) && apiextensionshelpers.FindCRDCondition(crd, refused).Reason != "Installing" {
+			return
+		}
+	}
+	crd.Status.AcceptedNames = crd.Spec.Names
+	at := metav1.NewTime(crd.CreationTimestamp.Add(-establishedBefore))
+	for _, condition := range []apiextensionsv1.CustomResourceDefinitionCondition{
+		{Type: apiextensionsv1.NamesAccepted, Reason: "NoConflicts", Message: "no conflicts found"},
+		{Type: apiextensionsv1.Established, Reason: "InitialNamesAccepted", Message: "the initial names have been accepted"},
+	} {
+		condition.Status = apiextensionsv1.ConditionTrue
+		apiextensionshelpers.SetCRDCondition(crd, condition)
+		apiextensionshelpers.FindCRDCondition(crd, condition.Type).LastTransitionTime = at
+	}
+}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 
@@ -25,7 +26,7 @@ func (m *Machine) image() error {
 		if err := v.Mkdir(dir, 0o777); err != nil {
 			return err
 		}
-		if err := v.Chmod(dir, 0o777|1<<20); err != nil { // fs.ModeSticky
+		if err := v.Chmod(dir, 0o777|fs.ModeSticky); err != nil {
 			return err
 		}
 	}

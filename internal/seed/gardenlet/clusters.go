@@ -63,7 +63,7 @@ func (g *Gardenlet) newGarden(config *rest.Config) (cluster.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the clients for the garden: %w", err)
 	}
-	return garden, nil
+	return &gardenCluster{Cluster: garden, reader: newLiveReader(garden.GetAPIReader(), garden.GetClient())}, nil
 }
 
 // newManager is the manager of the gardenlet's controllers, and its view of its seed.

@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// askAsGardenlet asks for what a gardenlet may not create, for which the admission controller looks whether it is there.
+func (l *seededLandscape) askAsGardenlet(t *testing.T) {
+	t.Helper()
+	admin := filepath.Join(l.dir, "kubeconfig")
+	for _, object := range []string{
+		"{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: garden-lp}}",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: garden-lp}}",
+		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: x, namespace: garden-lp}}",
+		"{apiVersion: core.gardener.cloud/v1beta1, kind: InternalSecret, metadata: {name: x, namespace: garden-lp}}",
+		"{apiVersion: core.gardener.cloud/v1beta1, kind: ShootState, metadata: {name: homeless, namespace: garden-lp}}",
+		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupBucket, metadata: {name: x}, spec: {seedName: other, provider: {type: local, region: local}, credentialsRef: {apiVersion: v1, kind: Secret, name: x, namespace: garden}}}",
+		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupEntry, metadata: {name: x--1, namespace: garden-lp}, spec: {seedName: other, bucketName: x}}",
+		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupEntry, metadata: {name: source-x--1, namespace: garden-lp}, spec: {seedName: local, bucketName: x}}",
+		"{apiVersion: operations.gardener.cloud/v1alpha1, kind: Bastion, metadata: {name: x, namespace: garden-lp}, spec: {shootRef: {name: homeless}, sshPublicKey: x, ingress: [{ipBlock: {cidr: 10.0.0.0/8}}]}}",
+		"{apiVersion: seedmanagement.gardener.cloud/v1alpha1, kind: Gardenlet, metadata: {name: x, namespace: garden}, spec: {deployment: {helm: {ociRepository: {ref: x}}}}}",
+		"{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: x, namespace: gardener-system-seed-lease}}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: x}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}}",
+	} {
+		command(t, object, kubectlBinary, "--kubeconfig", admin, "create", "--validate=false", "-f", "-", "--as=gardener.cloud:system:seed:local", "--as-group=gardener.cloud:system:seeds")
+	}
+	_, err := l.garden.CertificatesV1().CertificateSigningRequests().Create(t.Context(), seedRequest(t, "other"), metav1.CreateOptions{DryRun: []string{"All"}})
+	must(t, err)
+}
+
+// extend has an extension come and go, and gives its ServiceAccount the rights that it asks for.
+func (l *seededLandscape) extend(t *testing.T) {
+	t.Helper()
+	l.register(t, "lpx", "Always")
+	l.expect(t, "lpx")
+	_, err := l.garden.CoreV1().ServiceAccounts("seed-local").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Name: "lp", Labels: map[string]string{"controllerregistration.core.gardener.cloud/name": "lp"},
+	}}, created)
+	must(t, err)
+	l.kubectl(t, "", "annotate", "clusterrole", "lp-extension", "again=1")
+	l.await(t, "clusterrolebinding/lp-extension", "{.subjects[*].name}", "lp")
+	l.kubectl(t, "", "delete", "--wait=false", "controllerregistration/lpx")
+	l.expect(t)
+	l.kubectl(t, "", "delete", "controllerdeployment/lpx")
+}
+
+// changeSecrets changes what is copied to seeds, and what the Seed refers to.
+func (l *seededLandscape) changeSecrets(t *testing.T) {
+	t.Helper()
+	l.await(t, "secret/internal-domain -n seed-local", "{.metadata.name}", "internal-domain")
+	l.mergeInto(t, "secret/internal-domain", `{"stringData":{"a":"c"}}`, "-n", "garden")
+	l.await(t, "secret/internal-domain -n seed-local", "{.data.a}", "Yw==")
+	l.kubectl(t, "", "-n", "garden", "delete", "secret/internal-domain")
+	l.await(t, "secret/internal-domain -n seed-local", "", "")
+	l.mergeInto(t, "seed/local", `{"spec":{"resources":[{"name":"config","resourceRef":{"apiVersion":"v1","kind":"ConfigMap","name":"seed-config"}}]}}`)
+	l.await(t, "configmap/seed-config -n garden", "{.metadata.finalizers}", "gardener.cloud/reference-protection")
+	l.mergeInto(t, "seed/local", `{"spec":{"resources":null}}`)
+	l.await(t, "seed/local", "{.metadata.finalizers}", "gardener")
+}
+
+func (l *seededLandscape) useProject(t *testing.T) {
+	t.Helper()
+	l.await(t, "shoot/lp", "{.spec.seedName}", "local")
+	l.await(t, "shoot/homeless", "{.status.lastOperation.description}", "seed")
+	l.changeMembers(t)
+	l.kubectl(t, l.testdata(t, "leastprivilege-set.yaml"), "apply", "-f", "-")
+	l.await(t, "managedseedset/lp -n garden", "{.metadata.finalizers}", "gardener")
+	l.kubectl(t, "", "-n", "garden", "delete", "--wait=false", "managedseedset/lp")
+	l.await(t, "managedseedset/lp -n garden", "", "")
+}
+
+// changeMembers has the roles of members made, changed and removed, one that points to another role among them.
+func (l *seededLandscape) changeMembers(t *testing.T) {
+	t.Helper()
+	const binding = "gardener.cloud:system:project:lp"
+	must(t, l.garden.RbacV1().ClusterRoleBindings().Delete(t.Context(), binding, metav1.DeleteOptions{}))
+	_, err := l.garden.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: binding}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+	}, created)
+	must(t, err)
+	change := func(role string) {
+		l.mergeInto(t, "project/lp", fmt.Sprintf(`{"spec":{"members":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"other@example.com","role":%q,"roles":["viewer"]}]}}`, role))
+	}
+	change("extension:second")
+	l.await(t, "clusterrolebinding/"+binding, "{.roleRef.name}", binding)
+	change("admin")
+	l.await(t, "clusterrole/gardener.cloud:extension:project:lp:second", "", "")
+}
+
+// removeProject deletes what is in the project, and the project.
+func (l *seededLandscape) removeProject(t *testing.T) {
+	t.Helper()
+	l.kubectl(t, "", "-n", "garden-lp", "annotate", "shoot", "--all", "confirmation.gardener.cloud/deletion=true")
+	l.kubectl(t, "", "-n", "garden-lp", "delete", "--wait=false", "shoot", "--all")
+	for _, shoot := range []string{"shoot/lp", "shoot/homeless"} {
+		command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(l.dir, "kubeconfig"), "-n", "garden-lp", "patch", shoot, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+		l.await(t, shoot, "", "")
+	}
+	for _, kind := range []string{"shootstate", "backupentry", "secretbinding", "credentialsbinding", "quota", "namespacedcloudprofile"} {
+		l.kubectl(t, "", "-n", "garden-lp", "annotate", kind, "--all", "confirmation.gardener.cloud/deletion=true")
+		l.kubectl(t, "", "-n", "garden-lp", "delete", "--wait=false", kind, "--all")
+	}
+	l.await(t, "backupentry/lp-control-plane--1", "", "")
+	l.kubectl(t, "", "annotate", "project/lp", "confirmation.gardener.cloud/deletion=true")
+	l.kubectl(t, "", "delete", "--wait=false", "project/lp")
+	eventuallyGone(t, l.garden, "garden-lp")
+}
+
+// removeSeed removes the seed.
+func (l *seededLandscape) removeSeed(t *testing.T) {
+	t.Helper()
+	expiration := "{.status.clientCertificateExpirationTimestamp}"
+	before := l.kubectl(t, "", "get", "seed/local", "-o", "jsonpath="+expiration).stdout
+	l.kubectl(t, "", "annotate", "seed/local", "gardener.cloud/operation=renew-kubeconfig")
+	eventually(t, 20*time.Second, func(context.Context) error {
+		if now := l.kubectl(t, "", "get", "seed/local", "-o", "jsonpath="+expiration).stdout; now == before {
+			return fmt.Errorf("the certificate still expires %s", now)
+		}
+		return nil
+	})
+	l.kubectl(t, "", "annotate", "seed/local", "confirmation.gardener.cloud/deletion=true")
+	l.kubectl(t, "", "delete", "--wait=false", "seed/local")
+	eventually(t, 20*time.Second, func(ctx context.Context) error {
+		_, err := l.core("seeds", "").Get(ctx, "local", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("the seed is not gone: %v", err)
+	})
+}

@@ -1,0 +1,118 @@
+package gardenlet
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+const (
+	// hearingLimit is how long it may take until the garden has heard that an object has something to do with the seed. It
+	// is a matter of milliseconds, unless the machine has a lot to do.
+	hearingLimit = time.Second
+	hearingStep  = 10 * time.Millisecond
+)
+
+// gardenCluster is the garden with a reader that knows how the SeedAuthorizer learns what a seed has to do with.
+type gardenCluster struct {
+	cluster.Cluster
+	reader client.Reader
+}
+
+// GetAPIReader returns who reads live.
+func (g *gardenCluster) GetAPIReader() client.Reader { return g.reader }
+
+// liveReader reads the garden itself. Before it reads an object for the first time it asks whether it may: what the gardenlet
+// has just seen to refer to the object, the garden's authorizer may not have heard of yet.
+type liveReader struct {
+	client.Reader
+	client client.Client
+	limit  time.Duration
+	mu     sync.Mutex
+	// may are the objects that could be read.
+	may map[string]struct{}
+}
+
+// maxMay bounds what is remembered; beyond, it is asked again.
+const maxMay = 10000
+
+func newLiveReader(inner client.Reader, c client.Client) *liveReader {
+	return &liveReader{Reader: inner, client: c, limit: hearingLimit, may: map[string]struct{}{}}
+}
+
+// Get reads one object.
+func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	attributes, err := r.attributes(key, obj)
+	if err != nil {
+		return err
+	}
+	id := attributes.Group + "/" + attributes.Resource + "/" + key.String()
+	if !r.known(id) {
+		if err := r.waitAllowed(ctx, attributes); err != nil {
+			return err
+		}
+	}
+	err = r.Reader.Get(ctx, key, obj, opts...)
+	r.note(id, err == nil)
+	return err
+}
+
+func (r *liveReader) attributes(key client.ObjectKey, obj client.Object) (*authorizationv1.ResourceAttributes, error) {
+	gvk, err := apiutil.GVKForObject(obj, r.client.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	mapping, err := r.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, err
+	}
+	a := &authorizationv1.ResourceAttributes{Verb: "get", Group: mapping.Resource.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource, Name: key.Name}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		a.Namespace = key.Namespace
+	}
+	return a, nil
+}
+
+// waitAllowed returns when the object may be read, or it has taken too long: then whoever reads it is told why not.
+func (r *liveReader) waitAllowed(ctx context.Context, attributes *authorizationv1.ResourceAttributes) error {
+	for begin := time.Now(); ; {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
+		if err := r.client.Create(ctx, review); err != nil {
+			return err
+		}
+		if review.Status.Allowed || time.Since(begin) >= r.limit {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(hearingStep):
+		}
+	}
+}
+
+func (r *liveReader) known(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, known := r.may[id]
+	return known
+}
+
+func (r *liveReader) note(id string, readable bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !readable {
+		delete(r.may, id)
+		return
+	}
+	if len(r.may) >= maxMay {
+		clear(r.may)
+	}
+	r.may[id] = struct{}{}
+}

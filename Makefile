@@ -4,7 +4,7 @@ BIN := bin
 VERSION ?=
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/gardenlite/gardenlite/internal/version.version=$(VERSION))
 # Packages whose tests start an API server each: one after another, and not with the race detector, which is for the rest.
-SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./pkg/...
+SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/seed ./pkg/...
 UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS)) github.com/gardenlite/gardenlite/e2e,$(shell $(GO) list ./...))
 
 .PHONY: all build up test test-unit test-servers e2e soak bench bench-up bench-scale bench-authz generate verify-generate lint clean
@@ -46,7 +46,7 @@ $(BIN)/baseline: bench/go.mod
 
 bench: bench-up bench-scale bench-authz ## every benchmark
 
-bench-up: build $(BIN)/baseline ## cold and warm start beside a bare kube-apiserver with etcd
+bench-up: build $(BIN)/baseline ## cold and warm start, with a seed and without, beside a bare kube-apiserver with etcd
 	cd bench && $(GO) run ./up -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
 
 bench-scale: build ## 5,000 Shoots and 50,000 Secrets
@@ -58,6 +58,7 @@ bench-authz: build ## the resource dependency graph, and both webhooks beside th
 
 generate: ## generated code
 	./hack/generate-openapi.sh
+	./hack/generate-crds.sh
 
 verify-generate: generate ## fails if generated code is not what generate makes
 	git diff --exit-code -- '*zz_generated*'

@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // askAsGardenlet asks for what a gardenlet may not create, for which the admission controller looks whether it is there.
-func (l *seededLandscape) askAsGardenlet(t *testing.T) {
+func (l *life) askAsGardenlet(t *testing.T) {
 	t.Helper()
 	admin := filepath.Join(l.dir, "kubeconfig")
 	for _, object := range []string{
@@ -38,7 +39,7 @@ func (l *seededLandscape) askAsGardenlet(t *testing.T) {
 }
 
 // extend has an extension come and go, and gives its ServiceAccount the rights that it asks for.
-func (l *seededLandscape) extend(t *testing.T) {
+func (l *life) extend(t *testing.T) {
 	t.Helper()
 	l.register(t, "lpx", "Always")
 	l.expect(t, "lpx")
@@ -46,20 +47,20 @@ func (l *seededLandscape) extend(t *testing.T) {
 		Name: "lp", Labels: map[string]string{"controllerregistration.core.gardener.cloud/name": "lp"},
 	}}, created)
 	must(t, err)
-	l.kubectl(t, "", "annotate", "clusterrole", "lp-extension", "again=1")
+	l.annotate(t, "clusterrole/lp-extension", "again", "1")
 	l.await(t, "clusterrolebinding/lp-extension", "{.subjects[*].name}", "lp")
-	l.kubectl(t, "", "delete", "--wait=false", "controllerregistration/lpx")
+	l.remove(t, "controllerregistration/lpx")
 	l.expect(t)
-	l.kubectl(t, "", "delete", "controllerdeployment/lpx")
+	l.remove(t, "controllerdeployment/lpx")
 }
 
 // changeSecrets changes what is copied to seeds, and what the Seed refers to.
-func (l *seededLandscape) changeSecrets(t *testing.T) {
+func (l *life) changeSecrets(t *testing.T) {
 	t.Helper()
 	l.await(t, "secret/internal-domain -n seed-local", "{.metadata.name}", "internal-domain")
-	l.mergeInto(t, "secret/internal-domain", `{"stringData":{"a":"c"}}`, "-n", "garden")
+	l.mergeInto(t, "secret/internal-domain -n garden", `{"stringData":{"a":"c"}}`)
 	l.await(t, "secret/internal-domain -n seed-local", "{.data.a}", "Yw==")
-	l.kubectl(t, "", "-n", "garden", "delete", "secret/internal-domain")
+	l.remove(t, "secret/internal-domain -n garden")
 	l.await(t, "secret/internal-domain -n seed-local", "", "")
 	l.mergeInto(t, "seed/local", `{"spec":{"resources":[{"name":"config","resourceRef":{"apiVersion":"v1","kind":"ConfigMap","name":"seed-config"}}]}}`)
 	l.await(t, "configmap/seed-config -n garden", "{.metadata.finalizers}", "gardener.cloud/reference-protection")
@@ -67,19 +68,19 @@ func (l *seededLandscape) changeSecrets(t *testing.T) {
 	l.await(t, "seed/local", "{.metadata.finalizers}", "gardener")
 }
 
-func (l *seededLandscape) useProject(t *testing.T) {
+func (l *life) useProject(t *testing.T) {
 	t.Helper()
 	l.await(t, "shoot/lp", "{.spec.seedName}", "local")
 	l.await(t, "shoot/homeless", "{.status.lastOperation.description}", "seed")
 	l.changeMembers(t)
 	l.kubectl(t, l.testdata(t, "leastprivilege-set.yaml"), "apply", "-f", "-")
 	l.await(t, "managedseedset/lp -n garden", "{.metadata.finalizers}", "gardener")
-	l.kubectl(t, "", "-n", "garden", "delete", "--wait=false", "managedseedset/lp")
+	l.remove(t, "managedseedset/lp -n garden")
 	l.await(t, "managedseedset/lp -n garden", "", "")
 }
 
 // changeMembers has the roles of members made, changed and removed, one that points to another role among them.
-func (l *seededLandscape) changeMembers(t *testing.T) {
+func (l *life) changeMembers(t *testing.T) {
 	t.Helper()
 	const binding = "gardener.cloud:system:project:lp"
 	must(t, l.garden.RbacV1().ClusterRoleBindings().Delete(t.Context(), binding, metav1.DeleteOptions{}))
@@ -97,43 +98,51 @@ func (l *seededLandscape) changeMembers(t *testing.T) {
 }
 
 // removeProject deletes what is in the project, and the project.
-func (l *seededLandscape) removeProject(t *testing.T) {
+func (l *life) removeProject(t *testing.T) {
 	t.Helper()
-	l.kubectl(t, "", "-n", "garden-lp", "annotate", "shoot", "--all", "confirmation.gardener.cloud/deletion=true")
-	l.kubectl(t, "", "-n", "garden-lp", "delete", "--wait=false", "shoot", "--all")
 	for _, shoot := range []string{"shoot/lp", "shoot/homeless"} {
-		command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(l.dir, "kubeconfig"), "-n", "garden-lp", "patch", shoot, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-		l.await(t, shoot, "", "")
+		l.remove(t, shoot)
 	}
-	for _, kind := range []string{"shootstate", "backupentry", "secretbinding", "credentialsbinding", "quota", "namespacedcloudprofile"} {
-		l.kubectl(t, "", "-n", "garden-lp", "annotate", kind, "--all", "confirmation.gardener.cloud/deletion=true")
-		l.kubectl(t, "", "-n", "garden-lp", "delete", "--wait=false", kind, "--all")
+	for _, shoot := range []string{"shoot/lp", "shoot/homeless"} {
+		l.release(t, shoot)
+	}
+	for _, what := range []string{
+		"shootstate/lp", "backupentry/lp-control-plane--1", "secretbinding/lp", "credentialsbinding/lp", "credentialsbinding/internal",
+		"credentialsbinding/workload", "quota/lp", "namespacedcloudprofile/lp",
+	} {
+		l.remove(t, what)
 	}
 	l.await(t, "backupentry/lp-control-plane--1", "", "")
-	l.kubectl(t, "", "annotate", "project/lp", "confirmation.gardener.cloud/deletion=true")
-	l.kubectl(t, "", "delete", "--wait=false", "project/lp")
+	l.remove(t, "project/lp")
 	eventuallyGone(t, l.garden, "garden-lp")
 }
 
 // removeSeed removes the seed.
-func (l *seededLandscape) removeSeed(t *testing.T) {
+func (l *life) removeSeed(t *testing.T) {
 	t.Helper()
-	expiration := "{.status.clientCertificateExpirationTimestamp}"
-	before := l.kubectl(t, "", "get", "seed/local", "-o", "jsonpath="+expiration).stdout
-	l.kubectl(t, "", "annotate", "seed/local", "gardener.cloud/operation=renew-kubeconfig")
-	eventually(t, 20*time.Second, func(context.Context) error {
-		if now := l.kubectl(t, "", "get", "seed/local", "-o", "jsonpath="+expiration).stdout; now == before {
+	expires := func(ctx context.Context) string {
+		seed, err := l.core("seeds", "").Get(ctx, "local", metav1.GetOptions{})
+		must(t, err)
+		at, _, _ := unstructured.NestedString(seed.Object, "status", "clientCertificateExpirationTimestamp")
+		return at
+	}
+	before := expires(t.Context())
+	l.annotate(t, "seed/local", "gardener.cloud/operation", "renew-kubeconfig")
+	eventually(t, patience, func(ctx context.Context) error {
+		if now := expires(ctx); now == before {
 			return fmt.Errorf("the certificate still expires %s", now)
 		}
 		return nil
 	})
-	l.kubectl(t, "", "annotate", "seed/local", "confirmation.gardener.cloud/deletion=true")
-	l.kubectl(t, "", "delete", "--wait=false", "seed/local")
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
-		_, err := l.core("seeds", "").Get(ctx, "local", metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("the seed is not gone: %v", err)
-	})
+	l.remove(t, "seed/local")
+	l.await(t, "seed/local", "", "")
+}
+
+// release takes the finalizers from a Shoot that its gardenlet has not let go.
+func (l *life) release(t *testing.T, shoot string) {
+	t.Helper()
+	resource, name := l.object(t, shoot)
+	_, err := resource.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	must(t, client.IgnoreNotFound(err))
+	l.await(t, shoot, "", "")
 }

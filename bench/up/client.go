@@ -85,26 +85,54 @@ func (g *gardenClient) listAll() bool {
 	return ok
 }
 
+// seedReady says whether the Seed's gardenlet has its identity, and all conditions of the Seed are good.
+func (g *gardenClient) seedReady(name string) bool {
+	body, err := read(g.client, g.host+"/apis/core.gardener.cloud/v1beta1/seeds/"+name, "")
+	if err != nil {
+		return false
+	}
+	var seed struct {
+		Status struct {
+			Expires    string `json:"clientCertificateExpirationTimestamp"`
+			Conditions []struct{ Type, Status string }
+		}
+	}
+	if json.Unmarshal(body, &seed) != nil || seed.Status.Expires == "" {
+		return false
+	}
+	ready := map[string]bool{}
+	for _, c := range seed.Status.Conditions {
+		ready[c.Type] = c.Status == "True"
+	}
+	return ready["GardenletReady"] && ready["SeedSystemComponentsHealthy"] && ready["BackupBucketsReady"] && ready["ExtensionsReady"]
+}
+
 func get(client *http.Client, url, token string) error {
+	_, err := read(client, url, token)
+	return err
+}
+
+func read(client *http.Client, url, token string) ([]byte, error) {
 	request, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return err
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, response.Status)
+		return nil, fmt.Errorf("%s: %s", url, response.Status)
 	}
-	return nil
+	return body, nil
 }
 
 // status is what the benchmark reads of "gardenlite status -o json".

@@ -42,6 +42,42 @@ var driverConfig = drivers.Config{
 	PollBatchSize:    500,
 }
 
+// opening is held while a database is opened: each opening makes the tables that are missing, and databases do not like two
+// that do.
+var opening sync.Mutex
+
+// Another process may do so at the same time, so an error of the database is tried again.
+const (
+	openAttempts = 5
+	openRetry    = 200 * time.Millisecond
+)
+
+func openInTurn(ctx, kineCtx context.Context, kine *sync.WaitGroup, endpoint string) (backend server.Backend, err error) {
+	opening.Lock()
+	defer opening.Unlock()
+	for attempt := 1; ; attempt++ {
+		backend, err = openBackend(ctx, kineCtx, kine, endpoint)
+		if err == nil || attempt == openAttempts || !madeByOther(err) {
+			return backend, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(openRetry):
+		}
+	}
+}
+
+// madeByOther says whether a table, an index or a database could not be made because somebody else just has.
+func madeByOther(err error) bool {
+	for _, code := range []string{"SQLSTATE 23505", "SQLSTATE 42P04", "SQLSTATE 42P07", "Error 1050", "Error 1061", "Error 1007"} {
+		if strings.Contains(err.Error(), code) {
+			return true
+		}
+	}
+	return false
+}
+
 // startKine serves kine's database as etcd on a socket in the folder.
 func startKine(ctx context.Context, kineEndpoint, dir string) (*Datastore, error) {
 	socket, removeSocket, err := fsutil.SocketPath(dir, "kine.sock")
@@ -50,7 +86,7 @@ func startKine(ctx context.Context, kineEndpoint, dir string) (*Datastore, error
 	}
 	kineCtx, cancel := context.WithCancel(context.Background())
 	var kine sync.WaitGroup
-	backend, err := openBackend(ctx, kineCtx, &kine, kineEndpoint)
+	backend, err := openInTurn(ctx, kineCtx, &kine, kineEndpoint)
 	if err != nil {
 		cancel()
 		removeSocket()

@@ -112,6 +112,7 @@ func RunGardenlet(ctx context.Context, c GardenletConfig) (err error) {
 	if err := l.cfg.Complete(); err != nil {
 		return err
 	}
+	defer context.AfterFunc(ctx, func() { endings.Add(1) })()
 	defer func() { err = errors.Join(err, l.close()) }()
 	if err := prepareDir(l.cfg.Dir); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,6 +56,9 @@ func (l *Landscape) startGardenlets(ctx context.Context, seeds *seedClusters) er
 	if err := l.deployer.resume(); err != nil {
 		return err
 	}
+	if err := l.tellOfStopped(ctx); err != nil {
+		return err
+	}
 	if !garden.SelectsController(l.cfg.Controllers, gardenletName) || !garden.SelectsController(l.cfg.Controllers, controllerManager) {
 		return nil
 	}
@@ -62,7 +66,7 @@ func (l *Landscape) startGardenlets(ctx context.Context, seeds *seedClusters) er
 	errs := make([]error, len(names))
 	for i, name := range names {
 		waiting.Go(func() {
-			if errs[i] = l.waitSeedReady(ctx, name); errs[i] == nil {
+			if errs[i] = l.waitSeedReady(ctx, name, begin); errs[i] == nil {
 				l.step("seed "+name+" ready", l.cfg.Clock.Since(begin))
 			}
 		})
@@ -148,20 +152,32 @@ func (l *Landscape) startGardenlet(cluster *seed.Cluster, configuration *gardenl
 	})
 }
 
-// waitSeedReady returns when all conditions of a Seed are good that Gardener shows as its readiness.
-func (l *Landscape) waitSeedReady(ctx context.Context, name string) error {
-	client, err := dynamic.NewForConfig(l.garden.AdminConfig())
+// waitSeedReady returns when all conditions of a Seed are good that Gardener shows as its readiness, and its gardenlet has
+// said since then that it is there: after a restart the conditions are still those of before.
+func (l *Landscape) waitSeedReady(ctx context.Context, name string, since time.Time) error {
+	config := l.garden.AdminConfig()
+	seeds, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	seeds := client.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds"))
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	leases := core.CoordinationV1().Leases(gardencorev1beta1.GardenerSeedLeaseNamespace)
 	missing := "it is not registered"
+	seed := &gardencorev1beta1.Seed{}
 	err = waitFor(ctx, "Seed "+name+" to be ready", func() bool {
-		obj, err := seeds.Get(ctx, name, metav1.GetOptions{})
+		lease, err := leases.Get(ctx, name, metav1.GetOptions{})
+		if err != nil || lease.Spec.RenewTime == nil || lease.Spec.RenewTime.Time.Before(since) {
+			missing = "its gardenlet has not renewed its lease"
+			return false
+		}
+		obj, err := seeds.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false
 		}
-		seed := &gardencorev1beta1.Seed{}
+		seed = &gardencorev1beta1.Seed{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, seed); err != nil {
 			return false
 		}
@@ -170,6 +186,25 @@ func (l *Landscape) waitSeedReady(ctx context.Context, name string) error {
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, missing)
+	}
+	return ownSeedSecrets(ctx, config, seed)
+}
+
+// tellOfStopped has the status say which Seeds have a cluster here that is not started any more.
+func (l *Landscape) tellOfStopped(ctx context.Context) error {
+	client, err := dynamic.NewForConfig(l.garden.AdminConfig())
+	if err != nil {
+		return err
+	}
+	for _, name := range KnownSeeds(l.cfg.Dir) {
+		if l.deployer.find(name) != nil {
+			continue
+		}
+		_, err := client.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			l.board.component(seedPrefix+name, StateStopped, fmt.Sprintf(
+				"there is a Seed %s, but --seeds %d does not start its cluster: start more seeds, and delete the Seed first if it is not needed any more", name, l.cfg.Seeds))
+		}
 	}
 	return nil
 }

@@ -58,10 +58,19 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 		case <-startCtx.Done():
 		}
 	}()
+	// A start that is given up has begun to end.
+	goesOn := context.AfterFunc(startCtx, func() { endings.Add(1) })
 	if err := l.start(startCtx); err != nil {
+		if goesOn() {
+			endings.Add(1)
+		}
+		defer endings.Add(-1)
 		l.board.update(func(s *Status) { s.State = StateFailed })
 		klog.Background().Error(err, "The landscape did not start")
 		return nil, l.explainStart(startCtx, errors.Join(err, l.close()))
+	}
+	if !goesOn() { // just when it was ready
+		defer endings.Add(-1)
 	}
 	go l.run(stopping)
 	return l, nil
@@ -252,6 +261,8 @@ func (l *Landscape) run(stopping <-chan struct{}) {
 		l.err = fmt.Errorf("the garden ended by itself: %w", l.garden.Err())
 		klog.Background().Error(l.err, "Stopping the landscape")
 	}
+	endings.Add(1)
+	defer endings.Add(-1)
 	l.board.update(func(s *Status) { s.State = StateStopping })
 	if err := l.close(); err != nil && l.err == nil {
 		l.err = err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"github.com/sirupsen/logrus"
@@ -82,9 +83,16 @@ func (w *logFileWriter) Close() error {
 	return file.Close()
 }
 
+// endings counts the landscapes that are being stopped, or whose start is given up: their API servers may say that they
+// give up, and that is all right.
+var endings atomic.Int64
+
 // exitOnFatal ends the process as Kubernetes' code wants it to when a part of an API server gives up, but not silently.
 func exitOnFatal(logPath string) func(int) {
 	return func(int) {
+		if endings.Load() > 0 {
+			return
+		}
 		fmt.Fprintf(os.Stderr, "Error: a part of the landscape gave up, and it cannot go on without it; the log says why: %s\n", logPath)
 		os.Exit(1)
 	}

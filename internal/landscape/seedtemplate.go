@@ -2,6 +2,7 @@ package landscape
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -40,6 +42,27 @@ func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) erro
 		_, err := client.CoreV1().Secrets(secret.Namespace).Create(ctx, secret, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("creating Secret %s/%s, which Seed %s refers to: %w", secret.Namespace, name, seedName, err)
+		}
+	}
+	return nil
+}
+
+// ownSeedSecrets has the Secrets of PrepareSeed go with their Seed.
+func ownSeedSecrets(ctx context.Context, config *rest.Config, seed *gardencorev1beta1.Seed) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{
+		*metav1.NewControllerRef(seed, gardencorev1beta1.SchemeGroupVersion.WithKind("Seed")),
+	}}})
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{backupSecret(seed.Name), dnsSecret(seed.Name)} {
+		_, err := client.CoreV1().Secrets(constants.GardenNamespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("making Seed %s the owner of Secret %s/%s: %w", seed.Name, constants.GardenNamespace, name, err)
 		}
 	}
 	return nil

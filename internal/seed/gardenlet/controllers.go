@@ -19,6 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/seed"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/seedcare"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/seedlease"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/shoot"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/tokenrequestor"
 )
 
@@ -67,6 +68,17 @@ var controllers = []struct {
 	}},
 	{controllerinstallationrequired.ControllerName, func(p parts) addable {
 		return &controllerinstallationrequired.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
+	}},
+	{shoot.ControllerName, func(p parts) addable {
+		config := p.cfg.Configuration.Controllers.Shoot
+		r := &shoot.Reconciler{
+			SeedName: p.seedName, Clock: p.cfg.Clock, Identity: p.gardener, ConcurrentSyncs: *config.ConcurrentSyncs,
+			Sync: config.SyncPeriod.Duration, RetryDuration: config.RetryDuration.Duration,
+		}
+		if period := config.ProgressReportPeriod; period != nil {
+			r.ProgressReportPeriod = period.Duration
+		}
+		return r
 	}},
 	{tokenrequestor.ControllerName, func(p parts) addable {
 		return &tokenrequestor.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, GardenConfig: p.identity.Garden()}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,3 +78,19 @@ func RemoveFinalizers(ctx context.Context, c client.Client, obj client.Object, f
 func exclusively(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
+
+// Gone are objects that had their last finalizer removed. A cache may have one for a little longer, and to write to it then
+// would be to write to what is not there, or may not be written any more.
+type Gone struct{ uids sync.Map }
+
+// Mark says that an object is gone.
+func (g *Gone) Mark(obj client.Object) { g.uids.Store(client.ObjectKeyFromObject(obj), obj.GetUID()) }
+
+// Is says whether an object is gone. Another one of its name is not.
+func (g *Gone) Is(obj client.Object) bool {
+	uid, marked := g.uids.Load(client.ObjectKeyFromObject(obj))
+	return marked && uid == obj.GetUID()
+}
+
+// Forget is for when the cache does not have the object any more.
+func (g *Gone) Forget(key client.ObjectKey) { g.uids.Delete(key) }

@@ -56,7 +56,11 @@ func (r *Reconciler) delete(ctx context.Context, bucket *corev1beta1.BackupBucke
 			return 0, err
 		}
 	}
-	return 0, operation.RemoveFinalizers(ctx, r.GardenClient, bucket, corev1beta1.GardenerName)
+	if err := operation.RemoveFinalizers(ctx, r.GardenClient, bucket, corev1beta1.GardenerName); err != nil {
+		return 0, err
+	}
+	r.gone.Mark(bucket)
+	return 0, nil
 }
 
 // stays is while the extension has not let go of its bucket.

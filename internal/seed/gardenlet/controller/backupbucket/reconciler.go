@@ -40,13 +40,19 @@ type Reconciler struct {
 	Recorder     events.EventRecorder
 	// Requeue and Refresh are DefaultRequeue and DefaultRefresh by default.
 	Requeue, Refresh time.Duration
+
+	gone operation.Gone
 }
 
 // Reconcile looks after one BackupBucket.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	bucket := &corev1beta1.BackupBucket{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, bucket); err != nil {
+		r.gone.Forget(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.gone.Is(bucket) {
+		return reconcile.Result{}, nil
 	}
 	if !r.own(bucket) {
 		return reconcile.Result{}, nil

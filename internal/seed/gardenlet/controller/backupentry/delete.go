@@ -45,7 +45,11 @@ func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry)
 	if err := r.succeed(ctx, entry, t); err != nil {
 		return 0, err
 	}
-	return 0, operation.RemoveFinalizers(ctx, r.GardenClient, entry, corev1beta1.GardenerName)
+	if err := operation.RemoveFinalizers(ctx, r.GardenClient, entry, corev1beta1.GardenerName); err != nil {
+		return 0, err
+	}
+	r.gone.Mark(entry)
+	return 0, nil
 }
 
 // stays is while the extension has not let go of its entry.

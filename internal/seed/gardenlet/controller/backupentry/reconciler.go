@@ -36,13 +36,19 @@ type Reconciler struct {
 	DeletionGracePeriodShootPurposes []corev1beta1.ShootPurpose
 	// Requeue is DefaultRequeue by default.
 	Requeue time.Duration
+
+	gone operation.Gone
 }
 
 // Reconcile looks after one BackupEntry.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	entry := &corev1beta1.BackupEntry{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, entry); err != nil {
+		r.gone.Forget(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.gone.Is(entry) {
+		return reconcile.Result{}, nil
 	}
 	if !r.concerns(entry) {
 		return reconcile.Result{}, nil

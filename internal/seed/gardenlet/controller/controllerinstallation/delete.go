@@ -46,7 +46,11 @@ func (r *Reconciler) delete(ctx context.Context, installation *corev1beta1.Contr
 	if err := r.report(ctx, installation, done); client.IgnoreNotFound(err) != nil {
 		return 0, err
 	}
-	return 0, operation.RemoveFinalizers(ctx, r.GardenClient, installation, finalizer)
+	if err := operation.RemoveFinalizers(ctx, r.GardenClient, installation, finalizer); err != nil {
+		return 0, err
+	}
+	r.gone.Mark(installation)
+	return 0, nil
 }
 
 // deleted deletes an object of the seed, and says whether it was gone already.

@@ -50,6 +50,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Requeue is DefaultRequeue by default.
 	Requeue time.Duration
+
+	gone operation.Gone
 }
 
 // NamespaceName is the namespace, in the seed, of the extension that a ControllerInstallation installs.
@@ -69,7 +71,11 @@ func Own(installation *corev1beta1.ControllerInstallation, seed string) bool {
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	installation := &corev1beta1.ControllerInstallation{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, installation); err != nil {
+		r.gone.Forget(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.gone.Is(installation) {
+		return reconcile.Result{}, nil
 	}
 	if !Own(installation, r.SeedName) {
 		return reconcile.Result{}, nil

@@ -40,7 +40,11 @@ func (r *Reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (time.D
 	if err := r.cleanUp(ctx); err != nil {
 		return 0, err
 	}
-	return 0, operation.RemoveFinalizers(ctx, r.GardenClient, seed, corev1beta1.GardenerName)
+	if err := operation.RemoveFinalizers(ctx, r.GardenClient, seed, corev1beta1.GardenerName); err != nil {
+		return 0, err
+	}
+	r.gone.Mark(seed)
+	return 0, nil
 }
 
 // reportInTheWay says why the Seed stays, in an event and in its last operation.

@@ -51,13 +51,19 @@ type Reconciler struct {
 	Renewed <-chan event.GenericEvent
 	// Sync and Wait are DefaultSync and DefaultWait by default.
 	Sync, Wait time.Duration
+
+	gone operation.Gone
 }
 
 // Reconcile looks after the Seed once.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, seed); err != nil {
+		r.gone.Forget(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.gone.Is(seed) {
+		return reconcile.Result{}, nil
 	}
 	if !r.own(seed) {
 		return reconcile.Result{}, nil

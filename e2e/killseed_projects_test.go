@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var projectsResource = schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "projects"}
+
+// The fate of a project, as far as the client knows that asked for it.
+const (
+	projectMade    = "created"
+	projectGone    = "deleted"
+	projectUnknown = "asked for, not answered"
+)
+
+// fates are those of all projects by name.
+type fates struct {
+	sync.Mutex
+	of map[string]string
+}
+
+func (f *fates) set(name, fate string) {
+	f.Lock()
+	defer f.Unlock()
+	f.of[name] = fate
+}
+
+// TestKilledUnderProjects kills the process while projects are created and deleted, ten at a time. What was acknowledged
+// happens: a project has everything that one has in a landscape that nobody disturbed, or nothing of it is left.
+func TestKilledUnderProjects(t *testing.T) {
+	random := moments(t)
+	v := newVictim(t)
+	v.up(t, 1)
+	v.hasOneSeed(t)
+	before := v.mustInventory(t)
+	const example = "k-example"
+	must(t, v.createProject(t.Context(), example))
+	var whole string
+	eventually(t, 20*time.Second, func(ctx context.Context) error {
+		all, err := v.inventory(ctx)
+		if err == nil {
+			err = v.projectIsReady(ctx, example)
+		}
+		whole = partsOf(all, example)
+		for _, late := range []string{"serviceaccounts garden-PROJECT/default", "configmaps garden-PROJECT/kube-root-ca.crt"} {
+			if err == nil && !strings.Contains(whole, late) { // Kubernetes makes it for the namespace, at any time
+				err = fmt.Errorf("no %s in %s", late, whole)
+			}
+		}
+		return err
+	})
+	must(t, v.deleteProject(t.Context(), example))
+	v.becomes(t, before, "after the example")
+
+	projects := &fates{of: map[string]string{}}
+	for round := range kills() {
+		delay := within(random, 1500*time.Millisecond)
+		t.Logf("killed %s after the work began", delay)
+		v.workUntilKilled(t, round, delay, projects)
+		v.up(t, 1)
+		v.checkProjects(t, projects, whole)
+	}
+	for name := range projects.of {
+		if err := v.deleteProject(t.Context(), name); err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	}
+	v.becomes(t, before, "after all projects were deleted")
+	for _, refused := range v.refusals(t) {
+		t.Error(refused)
+	}
+}
+
+// workUntilKilled creates ten projects, deletes every other one of them as soon as it is there, and those of the round
+// before.
+func (v *victim) workUntilKilled(t *testing.T, round int, delay time.Duration, projects *fates) {
+	t.Helper()
+	var workers sync.WaitGroup
+	remove := func(name string) {
+		projects.set(name, projectUnknown)
+		if v.deleteProject(t.Context(), name) == nil {
+			projects.set(name, projectGone)
+		}
+	}
+	var former []string
+	for name, fate := range projects.of {
+		if fate == projectMade {
+			former = append(former, name)
+		}
+	}
+	for _, name := range former {
+		workers.Go(func() { remove(name) })
+	}
+	for i := range 10 {
+		name := fmt.Sprintf("k-%02d-%d", round, i)
+		workers.Go(func() {
+			projects.set(name, projectUnknown)
+			if v.createProject(t.Context(), name) != nil {
+				return
+			}
+			projects.set(name, projectMade)
+			if i%2 == 0 {
+				remove(name)
+			}
+		})
+	}
+	v.killAfter(delay)
+	workers.Wait()
+}
+
+func (v *victim) createProject(ctx context.Context, name string) error {
+	member := func(role string) map[string]any {
+		return map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": role + "@example.com", "role": role}
+	}
+	_, err := v.dyn.Resource(projectsResource).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{"namespace": "garden-" + name, "members": []any{member("admin"), member("viewer"), member("uam"), member("serviceaccountmanager")}},
+	}}, created)
+	return err
+}
+
+func (v *victim) deleteProject(ctx context.Context, name string) error {
+	projects := v.dyn.Resource(projectsResource)
+	if _, err := projects.Patch(ctx, name, types.MergePatchType, confirmed, metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	return projects.Delete(ctx, name, metav1.DeleteOptions{})
+}
+
+func (v *victim) projectIsReady(ctx context.Context, name string) error {
+	project, err := v.dyn.Resource(projectsResource).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading Project %s: %w", name, err)
+	}
+	if phase, _, _ := unstructured.NestedString(project.Object, "status", "phase"); phase != "Ready" {
+		return fmt.Errorf("Project %s is %q", name, phase)
+	}
+	return nil
+}
+
+// partsOf are all objects of a project or in its namespace, with PROJECT for its name.
+func partsOf(inventory map[string]bool, name string) string {
+	parts := map[string]bool{}
+	for key := range inventory {
+		if strings.Contains(key, name) {
+			parts[strings.ReplaceAll(key, name, "PROJECT")] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(parts)), "\n")
+}
+
+// checkProjects waits until what was acknowledged is so.
+func (v *victim) checkProjects(t *testing.T, projects *fates, whole string) {
+	t.Helper()
+	n := map[string]int{}
+	for _, fate := range projects.of {
+		n[fate]++
+	}
+	t.Logf("projects: %v", n)
+	eventually(t, 60*time.Second, func(context.Context) error {
+		ctx := t.Context() // so that the last error is not that the time is up
+		all, err := v.inventory(ctx)
+		if err != nil {
+			return err
+		}
+		for name, fate := range projects.of {
+			parts := partsOf(all, name)
+			switch {
+			case fate == projectGone && parts != "":
+				return fmt.Errorf("Project %s was deleted; there are %s", name, parts)
+			case fate == projectMade && parts != whole:
+				return fmt.Errorf("Project %s was created; there are %s\nexpected %s", name, parts, whole)
+			case fate == projectMade:
+				if err := v.projectIsReady(ctx, name); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}

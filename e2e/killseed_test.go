@@ -1,0 +1,238 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// kills is how often each of these tests kills the process.
+func kills() int {
+	if soaking() {
+		return 10
+	}
+	return 1
+}
+
+var (
+	seedsResource = schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "seeds"}
+	confirmed     = []byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
+)
+
+// TestKilledWhileStarting kills the process while it starts for the first time. The next start makes of it what one does
+// that nobody disturbed.
+func TestKilledWhileStarting(t *testing.T) {
+	random := moments(t)
+	undisturbed := newVictim(t)
+	took := undisturbed.up(t, 1)
+	undisturbed.hasOneSeed(t)
+	want := counts(undisturbed.mustInventory(t))
+	undisturbed.kill()
+	for range kills() {
+		delay := within(random, max(took, 3*time.Second))
+		t.Run(delay.String(), func(t *testing.T) {
+			v := newVictim(t)
+			v.start(t, 1)
+			v.killAfter(delay)
+			t.Logf("killed after %s; the next start took %s", delay, v.up(t, 1))
+			v.hasOneSeed(t)
+			eventually(t, 20*time.Second, func(ctx context.Context) error {
+				now, err := v.inventory(ctx)
+				if err == nil && !maps.Equal(counts(now), want) {
+					err = fmt.Errorf("objects: %v, of an undisturbed landscape %v", counts(now), want)
+				}
+				return err
+			})
+			for _, refused := range v.refusals(t) {
+				t.Error(refused)
+			}
+		})
+	}
+}
+
+// hasOneSeed waits until the landscape is as it is to be with one seed, and nothing of the bootstrapping is left.
+func (v *victim) hasOneSeed(t *testing.T) {
+	t.Helper()
+	eventually(t, 30*time.Second, func(ctx context.Context) error {
+		seeds, err := v.list(ctx, "core.gardener.cloud", "v1beta1", "seeds")
+		if err != nil {
+			return err
+		}
+		if len(seeds) != 1 || seeds[0].GetName() != "local" || !seedIsReady(seeds[0]) {
+			return fmt.Errorf("the only Seed is not local, or not ready: %v", seeds)
+		}
+		buckets, err := v.list(ctx, "core.gardener.cloud", "v1beta1", "backupbuckets")
+		if err != nil {
+			return err
+		}
+		if len(buckets) != 1 || buckets[0].GetName() != string(seeds[0].GetUID()) {
+			return fmt.Errorf("the only BackupBucket is not the Seed's: %v", buckets)
+		}
+		if err := v.nothingBootstraps(ctx); err != nil {
+			return err
+		}
+		return v.installationsOnce(ctx)
+	})
+}
+
+// seedIsReady says whether a Seed's conditions, of which there are the four that count at least, are all good.
+func seedIsReady(seed unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(seed.Object, "status", "conditions")
+	for _, condition := range conditions {
+		if condition.(map[string]any)["status"] != "True" {
+			return false
+		}
+	}
+	return len(conditions) >= 4
+}
+
+// nothingBootstraps is an error while there are bootstrap tokens, or more than one request for a certificate that nobody
+// has decided on.
+func (v *victim) nothingBootstraps(ctx context.Context) error {
+	secrets, err := v.list(ctx, "", "v1", "secrets")
+	if err != nil {
+		return err
+	}
+	for _, secret := range secrets {
+		if kind, _, _ := unstructured.NestedString(secret.Object, "type"); kind == "bootstrap.kubernetes.io/token" {
+			return fmt.Errorf("the bootstrap token %s/%s is still there", secret.GetNamespace(), secret.GetName())
+		}
+	}
+	requests, err := v.list(ctx, "certificates.k8s.io", "v1", "certificatesigningrequests")
+	if err != nil {
+		return err
+	}
+	pending := 0
+	for _, request := range requests {
+		if conditions, _, _ := unstructured.NestedSlice(request.Object, "status", "conditions"); len(conditions) == 0 {
+			pending++
+		}
+	}
+	if pending > 1 {
+		return fmt.Errorf("%d of %d requests for certificates are pending", pending, len(requests))
+	}
+	return nil
+}
+
+func (v *victim) installationsOnce(ctx context.Context) error {
+	installations, err := v.list(ctx, "core.gardener.cloud", "v1beta1", "controllerinstallations")
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, installation := range installations {
+		registration, _, _ := unstructured.NestedString(installation.Object, "spec", "registrationRef", "name")
+		seed, _, _ := unstructured.NestedString(installation.Object, "spec", "seedRef", "name")
+		if seen[registration+" "+seed] {
+			return fmt.Errorf("ControllerRegistration %s has two ControllerInstallations in Seed %s", registration, seed)
+		}
+		seen[registration+" "+seed] = true
+	}
+	if len(seen) == 0 {
+		return fmt.Errorf("there are no ControllerInstallations")
+	}
+	return nil
+}
+
+// TestKilledUnderSeeds kills the process while it registers a second seed, and again while that is removed as a user does:
+// its Seed is deleted while its gardenlet runs, and then it is not started any more. Nothing of it is left in the garden.
+func TestKilledUnderSeeds(t *testing.T) {
+	random := moments(t)
+	v := newVictim(t)
+	v.up(t, 1)
+	v.hasOneSeed(t)
+	before := v.mustInventory(t)
+	v.stop(t)
+	removing := 500 * time.Millisecond // how long a removal takes, roughly
+	for i := range kills() {
+		registering := i%2 == 0 || !soaking()
+		if registering {
+			delay := within(random, 3500*time.Millisecond)
+			t.Logf("killed %s after a start with a second seed", delay)
+			v.start(t, 2)
+			v.killAfter(delay)
+		}
+		v.up(t, 2)
+		if i%2 == 1 || !soaking() {
+			delay := within(random, 2*removing)
+			t.Logf("killed %s after the removal of the second Seed began", delay)
+			v.deleteSeed(t, "local-2")
+			v.killAfter(delay)
+			v.up(t, 1)
+		} else {
+			v.deleteSeed(t, "local-2")
+			begin := time.Now()
+			v.seedGoes(t, "local-2")
+			removing = time.Since(begin)
+			t.Logf("the removal took %s", removing)
+			v.stop(t)
+			v.up(t, 1)
+		}
+		if v.hasSeed(t, "local-2") { // it is needed for its removal
+			v.stop(t)
+			v.start(t, 2)
+			v.seedGoes(t, "local-2")
+			v.kill()
+			v.up(t, 1)
+		}
+		v.deleteSecretsOf(t, "local-2")
+		v.becomes(t, before, fmt.Sprintf("after round %d", i))
+		v.hasOneSeed(t)
+		for _, refused := range v.refusals(t) {
+			t.Error(refused)
+		}
+		v.stop(t)
+	}
+}
+
+func (v *victim) deleteSeed(t *testing.T, name string) {
+	t.Helper()
+	seeds := v.dyn.Resource(seedsResource)
+	_, err := seeds.Patch(t.Context(), name, types.MergePatchType, confirmed, metav1.PatchOptions{})
+	must(t, err)
+	must(t, seeds.Delete(t.Context(), name, metav1.DeleteOptions{}))
+}
+
+func (v *victim) hasSeed(t *testing.T, name string) bool {
+	t.Helper()
+	_, err := v.dyn.Resource(seedsResource).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func (v *victim) seedGoes(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, 60*time.Second, func(ctx context.Context) error {
+		seed, err := v.dyn.Resource(seedsResource).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			operation, _, _ := unstructured.NestedMap(seed.Object, "status", "lastOperation")
+			err = fmt.Errorf("Seed %s is still there, with the finalizers %v: %v", name, seed.GetFinalizers(), operation)
+		}
+		return err
+	})
+}
+
+// deleteSecretsOf deletes what an operator makes for a Seed, and nobody but he takes away: the landscape's own were made by
+// "up". Nothing holds them any more.
+func (v *victim) deleteSecretsOf(t *testing.T, name string) {
+	t.Helper()
+	secrets := v.dyn.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("garden")
+	for _, secret := range []string{"seed-" + name + "-backup", "seed-" + name + "-dns"} {
+		if err := secrets.Delete(t.Context(), secret, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	}
+}

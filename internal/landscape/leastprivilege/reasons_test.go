@@ -1,0 +1,3 @@
+package leastprivilege
+
+func unseenReasons() map[string]map[string]string { return nil }

@@ -1,0 +1,141 @@
+package leastprivilege
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// Users are the components that have roles.
+const (
+	ControllerManager = "gardener.cloud:system:controller-manager"
+	Scheduler         = "gardener.cloud:system:scheduler"
+	Admission         = "gardener.cloud:system:admission-controller"
+	GardenletInSeed   = "gardener.cloud:system:gardenlet"
+	Provider          = "extensions.gardener.cloud:provider-local"
+	// Bootstrapper is everybody with a bootstrap token.
+	Bootstrapper = "system:bootstrap:*"
+)
+
+// Component is a user in a cluster, garden or seed.
+type Component struct{ Cluster, User string }
+
+// Components are all that have roles but the resource-manager, which applies what ManagedResources contain: all rights.
+func Components() []Component {
+	return []Component{
+		{"garden", ControllerManager}, {"garden", Scheduler}, {"garden", Admission}, {"garden", Bootstrapper},
+		{"seed", GardenletInSeed}, {"seed", Provider},
+	}
+}
+
+// Request is what a component asks for. A namespace or a name that no role has is Any.
+type Request struct {
+	Component
+	Verb, Group, Resource, Subresource, Namespace, Name string
+}
+
+// Any is some namespace, or some name.
+const Any = "*"
+
+// namespaces and names are those that there are roles in, and for.
+var (
+	namespaces = []string{"garden", "gardener-system-seed-lease", "kube-system"}
+	names      = []string{"cluster-identity", "gardenlet-kubeconfig"}
+)
+
+// FromAudit is the request that an audit log tells of, if it is one of a component for something.
+func FromAudit(cluster string, event *auditv1.Event) (Request, bool) {
+	ref, user := event.ObjectRef, event.User.Username
+	if strings.HasPrefix(user, "system:bootstrap:") {
+		user = Bootstrapper
+	}
+	c := Component{Cluster: cluster, User: user}
+	if ref == nil || ref.Resource == "" || !slices.Contains(Components(), c) {
+		return Request{}, false
+	}
+	return Request{
+		Component: c, Verb: event.Verb, Group: ref.APIGroup, Resource: ref.Resource, Subresource: ref.Subresource,
+		Namespace: orAny(ref.Namespace, namespaces), Name: orAny(ref.Name, names),
+	}, true
+}
+
+func orAny(value string, known []string) string {
+	if value == "" || slices.Contains(known, value) {
+		return value
+	}
+	return Any
+}
+
+// String is a line of the recording.
+func (r Request) String() string {
+	return strings.Join([]string{r.Cluster, r.User, r.Verb, r.resource(), orNone(r.Namespace), orNone(r.Name)}, " ")
+}
+
+// resource is as kubectl writes it: deployments.apps/scale.
+func (r Request) resource() string {
+	resource := r.Resource
+	if r.Group != "" {
+		resource += "." + r.Group
+	}
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	return resource
+}
+
+const none = "-"
+
+func orNone(value string) string {
+	if value == "" {
+		return none
+	}
+	return value
+}
+
+//go:embed requests.txt
+var recording string
+
+// Recorded are the requests of the recording.
+func Recorded() (all []Request, err error) {
+	for line := range strings.Lines(recording) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		r, err := parse(line)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func parse(line string) (Request, error) {
+	f := strings.Fields(line)
+	if len(f) != 6 {
+		return Request{}, fmt.Errorf("a recorded request has six columns, %q has not: record them again", line)
+	}
+	resource, subresource, _ := strings.Cut(f[3], "/")
+	resource, group, _ := strings.Cut(resource, ".")
+	r := Request{Component: Component{f[0], f[1]}, Verb: f[2], Group: group, Resource: resource, Subresource: subresource, Namespace: f[4], Name: f[5]}
+	for _, value := range []*string{&r.Namespace, &r.Name} {
+		if *value == none {
+			*value = ""
+		}
+	}
+	return r, nil
+}
+
+// Record is a recording of requests.
+func Record(requests []Request) string {
+	lines := []string{}
+	for _, r := range requests {
+		lines = append(lines, r.String()+"\n")
+	}
+	slices.Sort(lines)
+	return "# Recorded by TestLeastPrivilege of package e2e: cluster, user, verb, resource, namespace, name.\n" + strings.Join(slices.Compact(lines), "")
+}

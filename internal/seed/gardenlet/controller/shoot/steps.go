@@ -1,0 +1,130 @@
+package shoot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
+)
+
+// reconcileTasks are the first step of a reconciliation.
+func (r *Reconciler) reconcileTasks(a *about) []flow.Task {
+	const namespace = "Deploying Shoot namespace in Seed"
+	return []flow.Task{
+		{Name: namespace, Do: func(ctx context.Context) error { return r.deployNamespace(ctx, a) }},
+		{Name: "Deploying Cluster resource to Seed", After: []string{namespace}, Do: func(ctx context.Context) error { return r.deployCluster(ctx, a) }},
+	}
+}
+
+// deleteTasks remove everything of a Shoot. Its Cluster resource goes last in the seed: extensions need it until then.
+func (r *Reconciler) deleteTasks(shoot *corev1beta1.Shoot) []flow.Task {
+	const (
+		namespace = "Deleting Shoot namespace in Seed"
+		cluster   = "Deleting Cluster resource from Seed"
+	)
+	id := metav1.ObjectMeta{Name: shoot.Status.TechnicalID}
+	state := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name}}
+	return []flow.Task{
+		{Name: namespace, Do: func(ctx context.Context) error {
+			return remove(ctx, r.SeedClient, r.SeedReader, &corev1.Namespace{ObjectMeta: id})
+		}},
+		{Name: cluster, After: []string{namespace}, Do: func(ctx context.Context) error {
+			return remove(ctx, r.SeedClient, r.SeedReader, &extensionsv1alpha1.Cluster{ObjectMeta: id})
+		}},
+		{Name: "Deleting Shoot State", After: []string{cluster}, Do: func(ctx context.Context) error {
+			return remove(ctx, r.GardenClient, r.GardenReader, state)
+		}},
+	}
+}
+
+// remove deletes an object, and is done when it is gone.
+func remove(ctx context.Context, c client.Client, live client.Reader, obj client.Object) error {
+	key := client.ObjectKeyFromObject(obj)
+	if err := live.Get(ctx, key, obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading %T %s: %w", obj, key, err)
+	}
+	if obj.GetDeletionTimestamp() == nil {
+		if err := c.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting %T %s: %w", obj, key, err)
+		}
+		switch err := live.Get(ctx, key, obj); {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("looking whether %T %s has gone: %w", obj, key, err)
+		}
+	}
+	return flow.Pending("%T %s has not gone yet", obj, key)
+}
+
+// deployCluster tells extensions in the seed of the Shoot, its seed and its cloud profile.
+func (r *Reconciler) deployCluster(ctx context.Context, a *about) error {
+	spec, err := clusterSpec(a)
+	if err != nil {
+		return err
+	}
+	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: a.shoot.Status.TechnicalID}}
+	return ensure(ctx, r.SeedClient, r.SeedReader, cluster, func(cluster *extensionsv1alpha1.Cluster) error {
+		cluster.Spec = *spec
+		return nil
+	})
+}
+
+// ensure makes an object what mutate makes of it, whether it is there or not.
+func ensure[T client.Object](ctx context.Context, c client.Client, live client.Reader, obj T, mutate func(T) error) error {
+	key := client.ObjectKeyFromObject(obj)
+	err := live.Get(ctx, key, obj)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("reading %T %s: %w", obj, key, err)
+	case err == nil && obj.GetDeletionTimestamp() != nil:
+		return flow.Pending("%T %s is being deleted", obj, key)
+	}
+	before, found := obj.DeepCopyObject().(T), err == nil
+	err = nil
+	if err := mutate(obj); err != nil {
+		return err
+	}
+	switch {
+	case !found:
+		err = c.Create(ctx, obj)
+	case !equality.Semantic.DeepEqual(before, obj):
+		err = c.Patch(ctx, obj, client.MergeFrom(before))
+	}
+	if err != nil {
+		return fmt.Errorf("writing %T %s: %w", obj, key, err)
+	}
+	return nil
+}
+
+func clusterSpec(a *about) (*extensionsv1alpha1.ClusterSpec, error) {
+	profile, seed, shoot := a.cloudProfile.DeepCopy(), a.seed.DeepCopy(), a.shoot.DeepCopy()
+	spec := &extensionsv1alpha1.ClusterSpec{Seed: &runtime.RawExtension{}}
+	for _, part := range []struct {
+		kind string
+		obj  client.Object
+		raw  *runtime.RawExtension
+	}{{"CloudProfile", profile, &spec.CloudProfile}, {"Seed", seed, spec.Seed}, {"Shoot", shoot, &spec.Shoot}} {
+		part.obj.SetManagedFields(nil)
+		part.obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: corev1beta1.GroupName, Version: corev1beta1.SchemeGroupVersion.Version, Kind: part.kind})
+		var err error
+		if part.raw.Raw, err = json.Marshal(part.obj); err != nil {
+			return nil, fmt.Errorf("writing the %s for the Cluster resource: %w", part.kind, err)
+		}
+	}
+	return spec, nil
+}

@@ -1,0 +1,126 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// coded is an error with Gardener's codes.
+type coded struct {
+	error
+	codes []corev1beta1.ErrorCode
+}
+
+func (e *coded) Unwrap() error { return e.error }
+
+// WithCodes says of what sort an error is. Nil stays nil.
+func WithCodes(err error, codes ...corev1beta1.ErrorCode) error {
+	if err == nil || len(codes) == 0 {
+		return err
+	}
+	return &coded{err, codes}
+}
+
+// Codes are the codes of an error and of all that it wraps, each once, in order.
+func Codes(err error) []corev1beta1.ErrorCode {
+	var codes []corev1beta1.ErrorCode
+	walk(err, func(err error) {
+		if c, ok := err.(*coded); ok {
+			codes = append(codes, c.codes...)
+		}
+	})
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+func walk(err error, visit func(error)) {
+	if err == nil {
+		return
+	}
+	visit(err)
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		walk(e.Unwrap(), visit)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			walk(err, visit)
+		}
+	}
+}
+
+// final are the codes of what is not better after another try: somebody has to do something first. They are Gardener's.
+var final = []corev1beta1.ErrorCode{
+	corev1beta1.ErrorInfraUnauthenticated, corev1beta1.ErrorInfraUnauthorized, corev1beta1.ErrorInfraDependencies,
+	corev1beta1.ErrorInfraQuotaExceeded, corev1beta1.ErrorInfraRateLimitsExceeded, corev1beta1.ErrorConfigurationProblem,
+	corev1beta1.ErrorProblematicWebhook,
+}
+
+// Final says whether there is no use in trying again what an error is about.
+func Final(err error) bool {
+	return slices.ContainsFunc(Codes(err), func(code corev1beta1.ErrorCode) bool { return slices.Contains(final, code) })
+}
+
+// pending is what a task waits for.
+type pending string
+
+func (p pending) Error() string { return string(p) }
+
+// Pending is what a task returns that has done its part and waits for somebody else's, without keeping a worker: the flow
+// is to be run again later.
+func Pending(format string, args ...any) error { return pending(fmt.Sprintf(format, args...)) }
+
+// TaskError is what a task has failed with.
+type TaskError struct {
+	Task string
+	Err  error
+}
+
+func (e *TaskError) Error() string { return fmt.Sprintf("task %q failed: %v", e.Task, e.Err) }
+
+func (e *TaskError) Unwrap() error { return e.Err }
+
+// Errors are those of a flow's tasks, by their names.
+type Errors []*TaskError
+
+func (e Errors) Error() string {
+	messages := make([]string, len(e))
+	for i, err := range e {
+		messages[i] = err.Error()
+	}
+	return strings.Join(messages, "; ")
+}
+
+func (e Errors) Unwrap() []error {
+	errs := make([]error, len(e))
+	for i, err := range e {
+		errs[i] = err
+	}
+	return errs
+}
+
+// LastErrors are an error as a status tells it: one for each task that has failed, or one for all if it is not a flow's.
+func LastErrors(err error, now time.Time) []corev1beta1.LastError {
+	if err == nil {
+		return nil
+	}
+	var errs Errors
+	if !errors.As(err, &errs) {
+		return []corev1beta1.LastError{lastError(err, nil, now)}
+	}
+	all := make([]corev1beta1.LastError, len(errs))
+	for i, err := range errs {
+		all[i] = lastError(err, &err.Task, now)
+	}
+	return all
+}
+
+func lastError(err error, task *string, now time.Time) corev1beta1.LastError {
+	at := metav1.NewTime(now.UTC())
+	return corev1beta1.LastError{Description: err.Error(), TaskID: task, Codes: Codes(err), LastUpdateTime: &at}
+}

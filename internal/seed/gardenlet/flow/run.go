@@ -1,0 +1,193 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Progress is how far a flow is.
+type Progress struct {
+	// Flow is its name.
+	Flow string
+	// Done and All are how many tasks are done, and how many there are.
+	Done, All int
+	// Running are the names of those at work, and Waiting of those that wait for somebody else, in the flow's order.
+	Running, Waiting []string
+}
+
+// Percent is how much is done; 100 only if all is.
+func (p Progress) Percent() int32 {
+	if p.All == 0 {
+		return 100
+	}
+	return int32(p.Done * 100 / p.All) // both are small
+}
+
+// String tells users what is going on.
+func (p Progress) String() string {
+	at := slices.Concat(p.Running, p.Waiting)
+	switch {
+	case len(at) > 0:
+		return strings.Join(at, ", ")
+	case p.Done == p.All:
+		return p.Flow + " finished"
+	case p.Done == 0:
+		return "Starting " + p.Flow
+	}
+	return p.Flow
+}
+
+// Options are how a flow is run.
+type Options struct {
+	Clock clock.WithTicker
+	// Report, if there is one, is told how far the flow is: after a Period, then at most once in each, and only if it has
+	// gone on. That it begins, its caller knows; how it ends is what Run returns.
+	Report func(context.Context, Progress)
+	Period time.Duration
+}
+
+// run is a run of a flow. Only its own goroutine reads and writes it.
+type run struct {
+	*Flow
+	Options
+	state map[string]state
+	ended chan outcome
+	errs  Errors
+}
+
+type state int
+
+const (
+	todo state = iota
+	running
+	waiting
+	failed
+	done
+)
+
+type outcome struct {
+	task string
+	err  error
+}
+
+// Run does the tasks, and returns when no more can be done. The error has Errors if tasks have failed, what ended the
+// context if that did; Progress.Waiting says which tasks wait for somebody else, which is no error. Without an error and
+// with nothing waiting all is done.
+func (f *Flow) Run(ctx context.Context, o Options) (Progress, error) {
+	r := &run{Flow: f, Options: o, state: map[string]state{}, ended: make(chan outcome, len(f.tasks))}
+	r.loop(ctx)
+	slices.SortStableFunc(r.errs, func(a, b *TaskError) int { return r.index(a.Task) - r.index(b.Task) })
+	var err error
+	if len(r.errs) > 0 {
+		err = r.errs
+	}
+	if cause := context.Cause(ctx); cause != nil && (err != nil || r.progress().Done < r.progress().All) {
+		err = errors.Join(fmt.Errorf("%s was interrupted: %w", f.name, cause), err)
+	}
+	return r.progress(), err
+}
+
+// loop starts what may start and waits for what is at work, telling about it in between.
+func (r *run) loop(ctx context.Context) {
+	var timer clock.Timer
+	var due <-chan time.Time
+	rest := func() {
+		if r.Report != nil && r.Period > 0 {
+			timer = r.Clock.NewTimer(r.Period)
+			due = timer.C()
+		}
+	}
+	rest()
+	changed := true // since it was last told
+	for r.start(ctx); len(r.progress().Running) > 0; {
+		if changed && due == nil && r.Report != nil {
+			r.Report(ctx, r.progress())
+			changed = false
+			rest()
+		}
+		select {
+		case outcome := <-r.ended:
+			r.end(outcome)
+			r.start(ctx)
+			changed = true
+		case <-due:
+			due = nil
+		}
+	}
+	if timer != nil {
+		timer.Stop()
+	}
+}
+
+// start starts what waits for nothing any more; what is to be skipped is done at once, and may free others.
+func (r *run) start(ctx context.Context) {
+	for again := true; again; {
+		again = false
+		for _, task := range r.tasks {
+			ready := r.state[task.Name] == todo && !slices.ContainsFunc(task.After, func(name string) bool { return r.state[name] != done })
+			switch {
+			case !ready:
+			case task.Skip:
+				r.state[task.Name], again = done, true
+			case ctx.Err() == nil:
+				r.state[task.Name] = running
+				go func() { r.ended <- outcome{task.Name, task.Retry.do(ctx, r.Clock, guarded(task.Do))} }()
+			}
+		}
+	}
+}
+
+func (r *run) end(o outcome) {
+	var waits pending
+	switch {
+	case o.err == nil:
+		r.state[o.task] = done
+	case errors.As(o.err, &waits):
+		r.state[o.task] = waiting
+	default:
+		r.state[o.task] = failed
+		r.errs = append(r.errs, &TaskError{Task: o.task, Err: o.err})
+	}
+}
+
+func (r *run) progress() Progress {
+	p := Progress{Flow: r.name}
+	for _, task := range r.tasks {
+		if task.Skip {
+			continue
+		}
+		p.All++
+		switch r.state[task.Name] {
+		case done:
+			p.Done++
+		case running:
+			p.Running = append(p.Running, task.Name)
+		case waiting:
+			p.Waiting = append(p.Waiting, task.Name)
+		}
+	}
+	return p
+}
+
+func (r *run) index(name string) int {
+	return slices.IndexFunc(r.tasks, func(task Task) bool { return task.Name == name })
+}
+
+// guarded makes an error of a panic, which would end the whole process.
+func guarded(do func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) (err error) {
+		defer func() {
+			if problem := recover(); problem != nil {
+				err = fmt.Errorf("it panicked: %v\n%s", problem, debug.Stack())
+			}
+		}()
+		return do(ctx)
+	}
+}

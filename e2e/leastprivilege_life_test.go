@@ -4,14 +4,16 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // askAsGardenlet asks for what a gardenlet may not create, for which the admission controller looks whether it is there.
@@ -25,17 +27,25 @@ func (l *life) askAsGardenlet(t *testing.T) {
 		"{apiVersion: core.gardener.cloud/v1beta1, kind: InternalSecret, metadata: {name: x, namespace: garden-lp}}",
 		"{apiVersion: core.gardener.cloud/v1beta1, kind: ShootState, metadata: {name: homeless, namespace: garden-lp}}",
 		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupBucket, metadata: {name: x}, spec: {seedName: other, provider: {type: local, region: local}, credentialsRef: {apiVersion: v1, kind: Secret, name: x, namespace: garden}}}",
-		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupEntry, metadata: {name: x--1, namespace: garden-lp}, spec: {seedName: other, bucketName: x}}",
-		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupEntry, metadata: {name: source-x--1, namespace: garden-lp}, spec: {seedName: local, bucketName: x}}",
+		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupEntry, metadata: {name: x--1, namespace: garden-lp}, spec: {seedName: other, bucketName: BUCKET}}",
+		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupEntry, metadata: {name: source-x--1, namespace: garden-lp}, spec: {seedName: local, bucketName: BUCKET}}",
 		"{apiVersion: operations.gardener.cloud/v1alpha1, kind: Bastion, metadata: {name: x, namespace: garden-lp}, spec: {shootRef: {name: homeless}, sshPublicKey: x, ingress: [{ipBlock: {cidr: 10.0.0.0/8}}]}}",
 		"{apiVersion: seedmanagement.gardener.cloud/v1alpha1, kind: Gardenlet, metadata: {name: x, namespace: garden}, spec: {deployment: {helm: {ociRepository: {ref: x}}}}}",
 		"{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: x, namespace: gardener-system-seed-lease}}",
-		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: x}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: 'gardener.cloud:system:seed-bootstrapper:garden:x'}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: lp-extension}}",
 	} {
-		command(t, object, kubectlBinary, "--kubeconfig", admin, "create", "--validate=false", "-f", "-", "--as=gardener.cloud:system:seed:local", "--as-group=gardener.cloud:system:seeds")
+		command(t, l.resolve(t, object), kubectlBinary, "--kubeconfig", admin, "create", "--validate=false", "-f", "-", "--as=gardener.cloud:system:seed:local", "--as-group=gardener.cloud:system:seeds")
 	}
-	_, err := l.garden.CertificatesV1().CertificateSigningRequests().Create(t.Context(), seedRequest(t, "other"), metav1.CreateOptions{DryRun: []string{"All"}})
+	gardenlet := rest.CopyConfig(l.config)
+	gardenlet.Impersonate = rest.ImpersonationConfig{UserName: "gardener.cloud:system:seed:local", Groups: []string{"gardener.cloud:system:seeds"}}
+	client, err := kubernetes.NewForConfig(gardenlet)
 	must(t, err)
+	request := seedRequest(t, "other")
+	request.GenerateName, request.Name = "", "lp-other"
+	_, err = client.CertificatesV1().CertificateSigningRequests().Create(t.Context(), request, created)
+	if !apierrors.IsForbidden(err) {
+		t.Fatalf("a gardenlet asked for the certificate of another seed: %v, not refused", err)
+	}
 }
 
 // extend has an extension come and go, and gives its ServiceAccount the rights that it asks for.
@@ -72,11 +82,29 @@ func (l *life) useProject(t *testing.T) {
 	t.Helper()
 	l.await(t, "shoot/lp", "{.spec.seedName}", "local")
 	l.await(t, "shoot/homeless", "{.status.lastOperation.description}", "seed")
+	l.changeInSeed(t)
 	l.changeMembers(t)
 	l.kubectl(t, l.testdata(t, "leastprivilege-set.yaml"), "apply", "-f", "-")
 	l.await(t, "managedseedset/lp -n garden", "{.metadata.finalizers}", "gardener")
 	l.remove(t, "managedseedset/lp -n garden")
 	l.await(t, "managedseedset/lp -n garden", "", "")
+}
+
+// changeInSeed changes a Shoot, and waits until extensions are told so.
+func (l *life) changeInSeed(t *testing.T) {
+	t.Helper()
+	tells := func(what string) {
+		eventually(t, patience, func(ctx context.Context) error {
+			clusters, err := l.seed.CoreV1().RESTClient().Get().AbsPath("/apis/extensions.gardener.cloud/v1alpha1/clusters").DoRaw(ctx)
+			if err != nil || !strings.Contains(string(clusters), what) {
+				return fmt.Errorf("no Cluster tells of %s: %v", what, err)
+			}
+			return nil
+		})
+	}
+	tells(`"purpose":"testing"`)
+	l.mergeInto(t, "shoot/lp", `{"spec":{"purpose":"evaluation"}}`)
+	tells(`"purpose":"evaluation"`)
 }
 
 // changeMembers has the roles of members made, changed and removed, one that points to another role among them.
@@ -91,7 +119,10 @@ func (l *life) changeMembers(t *testing.T) {
 	change := func(role string) {
 		l.mergeInto(t, "project/lp", fmt.Sprintf(`{"spec":{"members":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"other@example.com","role":%q,"roles":["viewer"]}]}}`, role))
 	}
+	const own = "clusterrole/" + binding
+	l.mergeInto(t, own, `{"rules":[]}`)
 	change("extension:second")
+	l.await(t, own, "{.rules}", "lp")
 	l.await(t, "clusterrolebinding/"+binding, "{.roleRef.name}", binding)
 	change("admin")
 	l.await(t, "clusterrole/gardener.cloud:extension:project:lp:second", "", "")
@@ -104,10 +135,10 @@ func (l *life) removeProject(t *testing.T) {
 		l.remove(t, shoot)
 	}
 	for _, shoot := range []string{"shoot/lp", "shoot/homeless"} {
-		l.release(t, shoot)
+		l.await(t, shoot, "", "")
 	}
 	for _, what := range []string{
-		"shootstate/lp", "backupentry/lp-control-plane--1", "secretbinding/lp", "credentialsbinding/lp", "credentialsbinding/internal",
+		"backupentry/lp-control-plane--1", "secretbinding/lp", "credentialsbinding/lp", "credentialsbinding/internal",
 		"credentialsbinding/workload", "quota/lp", "namespacedcloudprofile/lp",
 	} {
 		l.remove(t, what)
@@ -136,13 +167,4 @@ func (l *life) removeSeed(t *testing.T) {
 	})
 	l.remove(t, "seed/local")
 	l.await(t, "seed/local", "", "")
-}
-
-// release takes the finalizers from a Shoot that its gardenlet has not let go.
-func (l *life) release(t *testing.T, shoot string) {
-	t.Helper()
-	resource, name := l.object(t, shoot)
-	_, err := resource.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-	must(t, client.IgnoreNotFound(err))
-	l.await(t, shoot, "", "")
 }

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/util/jsonpath"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/landscape/leastprivilege"
 )
@@ -32,7 +32,7 @@ const recordEnv = "LEASTPRIVILEGE_RECORD"
 // life is what goes on in a landscape.
 type life struct {
 	*seededLandscape
-	mapper meta.RESTMapper
+	mapper apimeta.RESTMapper
 }
 
 // patience is how long the life waits for each thing that happens, also where many programs run beside it.
@@ -46,8 +46,7 @@ const recording = "../internal/landscape/leastprivilege/requests.txt"
 func TestLeastPrivilege(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit")
 	l := &life{seededLandscape: newSeededLandscape(t, "--audit-log", file, "--datastore", "memory")}
-	t.Run("life", l.liveALife)
-	t.Run("asked by admission", l.askAsComponents)
+	l.live(t)
 	if t.Failed() {
 		return
 	}
@@ -71,28 +70,47 @@ func TestLeastPrivilege(t *testing.T) {
 	}
 }
 
-// liveALife goes through what happens to a landscape.
-func (l *life) liveALife(t *testing.T) {
-	t.Helper()
+// live goes through what happens to a landscape, as far as it goes well.
+func (l *life) live(t *testing.T) {
+	for _, chapter := range []struct {
+		name string
+		tell func(*testing.T)
+	}{
+		{"begin", l.begin},
+		{"gardenlet asks for what it may not", l.askAsGardenlet},
+		{"extension", l.extend},
+		{"secrets", l.changeSecrets},
+		{"project", l.useProject},
+		{"less than a role", l.askWithLess},
+		{"project goes", l.removeProject},
+		{"seed goes", l.removeSeed},
+	} {
+		if !t.Run(chapter.name, chapter.tell) {
+			return
+		}
+	}
+}
+
+func (l *life) begin(t *testing.T) {
 	l.kubectl(t, l.testdata(t, "leastprivilege.yaml"), "apply", "-f", "-")
 	l.await(t, "project/lp", "{.status.phase}", "Ready")
 	l.prepareSeed(t)
 	l.kubectl(t, l.testdata(t, "leastprivilege-project.yaml"), "apply", "-f", "-")
-	l.askAsGardenlet(t)
-	l.extend(t)
-	l.changeSecrets(t)
-	l.useProject(t)
-	l.removeProject(t)
-	l.removeSeed(t)
 }
 
 func (l *life) testdata(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
 	must(t, err)
+	return l.resolve(t, string(data))
+}
+
+// resolve puts in the name of the seed's backup bucket.
+func (l *life) resolve(t *testing.T, manifest string) string {
+	t.Helper()
 	seed, err := l.core("seeds", "").Get(t.Context(), "local", metav1.GetOptions{})
 	must(t, err)
-	return strings.ReplaceAll(string(data), "BUCKET", string(seed.GetUID()))
+	return strings.ReplaceAll(manifest, "BUCKET", string(seed.GetUID()))
 }
 
 func (l *life) kubectl(t *testing.T, stdin string, args ...string) result {
@@ -119,7 +137,7 @@ func (l *life) object(t *testing.T, what string) (dynamic.ResourceInterface, str
 	must(t, err)
 	mapping, err := l.mapper.RESTMapping(mapped.GroupKind(), mapped.Version)
 	must(t, err)
-	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+	if mapping.Scope.Name() == apimeta.RESTScopeNameRoot {
 		return l.dyn.Resource(resource), name
 	}
 	return l.dyn.Resource(resource).Namespace(namespace), name
@@ -164,7 +182,7 @@ func (l *life) remove(t *testing.T, what string) {
 	t.Helper()
 	l.annotate(t, what, "confirmation.gardener.cloud/deletion", "true")
 	resource, name := l.object(t, what)
-	must(t, client.IgnoreNotFound(resource.Delete(t.Context(), name, metav1.DeleteOptions{})))
+	must(t, ctrlclient.IgnoreNotFound(resource.Delete(t.Context(), name, metav1.DeleteOptions{})))
 }
 
 // prepareSeed gives the backup entry a control plane's namespace.

@@ -78,7 +78,7 @@ func New(cfg Config) (*Controller, error) {
 	c.authorizer = authorizer.New(c.graph)
 	known := access{authorizer: c.authorizer, graph: c.graph, seeds: c.syncer.Seeds, synced: c.syncer.Current}
 	c.server, err = webhook.New(webhook.Config{
-		Authorizer:  newPatient(authorizer.New(metrics.Measure(c.graph)), c.graph, reader),
+		Authorizer:  newPatient(authorizer.New(metrics.Measure(c.graph)), c.syncer.Seen, reader),
 		Restriction: restriction.New(restriction.NewReader(reader), known, cfg.Clock),
 		Graph:       c.graph,
 		Synced:      c.syncer.Current,

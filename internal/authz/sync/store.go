@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,8 @@ type store struct {
 	// lost is since when there has been no watch, nil while there is one.
 	lost atomic.Pointer[time.Time]
 
+	// version is the highest resource version of an object of the kind that is in the graph.
+	version atomic.Uint64
 	// objects has every object of the kind, with a value only where the kind is retained. Guarded by syncer.mu.
 	objects map[graph.Vertex]any
 }
@@ -71,7 +74,17 @@ func (st *store) put(obj any) error {
 		st.syncer.config.Graph.Delete(got)
 		err = fmt.Errorf("edges of %s are owned by %s", owner, got)
 	}
+	st.saw(obj)
 	return err
+}
+
+// saw notes the version of an object. Watches tell of changes in their order.
+func (st *store) saw(obj any) {
+	if object, err := meta.Accessor(obj); err == nil {
+		if version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64); err == nil && version > st.version.Load() {
+			st.version.Store(version)
+		}
+	}
 }
 
 func (st *store) Delete(obj any) error {
@@ -86,6 +99,7 @@ func (st *store) Delete(obj any) error {
 
 func (st *store) drop(owner graph.Vertex, obj any) error {
 	delete(st.objects, owner)
+	st.saw(obj)
 	return st.syncer.remove(owner, obj)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -134,6 +135,14 @@ func (s *Syncer) Missing() string {
 		}
 	}
 	return strings.Join(missing, ", ")
+}
+
+// Seen says whether a version of an object of a kind is in the graph, or a later one of another object. A version that cannot
+// be compared counts as seen.
+func (s *Syncer) Seen(kind graph.Kind, resourceVersion string) bool {
+	version, err := strconv.ParseUint(resourceVersion, 10, 64)
+	st := s.kinds[kind]
+	return err != nil || st == nil || st.version.Load() >= version
 }
 
 // Seeds are the names of all Seeds, in no order.

@@ -87,8 +87,10 @@ var controllers = []struct {
 		if p.cfg.Deployer == nil {
 			return nil
 		}
+		config := p.cfg.Configuration.Controllers.ManagedSeed
 		return &managedseed.Reconciler{
 			SeedName: p.seedName, Clock: p.cfg.Clock, GardenREST: p.identity.Garden(), Config: p.cfg.Configuration, Deployer: p.cfg.Deployer,
+			SyncPeriod: config.SyncPeriod.Duration, WaitSyncPeriod: config.WaitSyncPeriod.Duration,
 			SyncJitterPeriod: time.Nanosecond, // there are few gardenlets here: they need not be spread over minutes
 		}
 	}},

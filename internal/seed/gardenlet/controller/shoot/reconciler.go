@@ -160,24 +160,35 @@ func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot) (time
 		return 0, nil
 	}
 	const t = corev1beta1.LastOperationTypeDelete
-	if shoot.Status.UID != "" && !operation.Is(shoot.Status.LastOperation, t, corev1beta1.LastOperationStateSucceeded) {
-		if err := r.start(ctx, shoot, t, nil); err != nil {
-			return 0, err
+	if !operation.Is(shoot.Status.LastOperation, t, corev1beta1.LastOperationStateSucceeded) {
+		if shoot.Status.UID != "" { // else there has never been anything
+			if wait, err := r.clear(ctx, shoot, t); wait > 0 || err != nil || r.hasFailed(shoot) {
+				return wait, err
+			}
 		}
-		progress, err := r.run(ctx, shoot, "Shoot cluster deletion", 100, r.deleteTasks(shoot.DeepCopy()))
-		switch {
-		case ctx.Err() != nil:
-			return 0, err
-		case err != nil:
-			return 0, r.fail(ctx, shoot, t, err)
-		case len(progress.Waiting) > 0:
-			return r.wait(), r.report(ctx, shoot, 100, progress)
-		}
+		// The garden lets the finalizer go only after a deletion that has succeeded.
 		if err := r.endDeletion(ctx, shoot); err != nil {
 			return 0, err
 		}
 	}
 	return 0, operation.RemoveFinalizers(ctx, r.GardenClient, shoot, corev1beta1.GardenerName)
+}
+
+// clear removes everything of a Shoot. If it has to wait it says for how long.
+func (r *Reconciler) clear(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (time.Duration, error) {
+	if err := r.start(ctx, shoot, t, nil); err != nil {
+		return 0, err
+	}
+	progress, err := r.run(ctx, shoot, "Shoot cluster deletion", 100, r.deleteTasks(shoot.DeepCopy()))
+	switch {
+	case ctx.Err() != nil:
+		return 0, context.Cause(ctx)
+	case err != nil:
+		return 0, r.fail(ctx, shoot, t, err)
+	case len(progress.Waiting) > 0:
+		return r.wait(), r.report(ctx, shoot, 100, progress)
+	}
+	return 0, nil
 }
 
 func (r *Reconciler) sync() time.Duration { return orDefault(r.Sync, DefaultSync) }

@@ -34,11 +34,12 @@ func of(t corev1beta1.LastOperationType) words {
 // start tells that an operation has begun, by whom, and what the Shoot is called from now on. It takes away the annotation
 // that has asked for it.
 func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType, a *about) error {
-	w, goesOn := of(t), operation.Is(shoot.Status.LastOperation, t, corev1beta1.LastOperationStateProcessing) &&
-		shoot.Status.ObservedGeneration == shoot.Generation && shoot.Status.UID != ""
+	w, last := of(t), shoot.Status.LastOperation
+	again := last != nil && last.Type == t && shoot.Status.ObservedGeneration == shoot.Generation && shoot.Status.UID != ""
+	goesOn := again && last.State == corev1beta1.LastOperationStateProcessing
 	err := operation.PatchStatus(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
 		s := &shoot.Status
-		if s.RetryCycleStartTime == nil || s.ObservedGeneration != shoot.Generation || s.Gardener.Version != r.Identity.Version ||
+		if s.RetryCycleStartTime == nil && !goesOn || s.ObservedGeneration != shoot.Generation || s.Gardener.Version != r.Identity.Version ||
 			s.LastOperation != nil && s.LastOperation.Type != t {
 			s.RetryCycleStartTime = ptr.To(metav1.NewTime(r.Clock.Now().UTC()))
 		}
@@ -53,7 +54,7 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 	if err != nil {
 		return err
 	}
-	if !goesOn {
+	if !again {
 		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, w.begins, w.action, "%s", w.begun)
 	}
 	return operation.Patch(ctx, r.GardenClient, shoot, takeOperation)

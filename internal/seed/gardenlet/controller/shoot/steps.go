@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
@@ -58,6 +60,9 @@ func remove(ctx context.Context, c client.Client, live client.Reader, obj client
 		return fmt.Errorf("reading %T %s: %w", obj, key, err)
 	}
 	if obj.GetDeletionTimestamp() == nil {
+		if err := confirm(ctx, c, obj); err != nil {
+			return err
+		}
 		if err := c.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting %T %s: %w", obj, key, err)
 		}
@@ -69,6 +74,17 @@ func remove(ctx context.Context, c client.Client, live client.Reader, obj client
 		}
 	}
 	return flow.Pending("%T %s has not gone yet", obj, key)
+}
+
+// confirm confirms the deletion of a ShootState, without which the garden refuses it.
+func confirm(ctx context.Context, c client.Client, obj client.Object) error {
+	state, is := obj.(*corev1beta1.ShootState)
+	if !is {
+		return nil
+	}
+	return operation.Patch(ctx, c, state, func(state *corev1beta1.ShootState) {
+		metav1.SetMetaDataAnnotation(&state.ObjectMeta, constants.ConfirmationDeletion, "true")
+	})
 }
 
 // deployCluster tells extensions in the seed of the Shoot, its seed and its cloud profile.

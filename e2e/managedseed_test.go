@@ -1,0 +1,218 @@
+package e2e
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	renewNow   = `{"metadata":{"annotations":{"gardener.cloud/operation":"renew-kubeconfig"}}}`
+	doNotRenew = `{"metadata":{"annotations":{"gardener.cloud/operation":null}}}`
+)
+
+// TestManagedSeeds has the gardenlet of the seed local, which runs as its Gardenlet says, bootstrap two further ones, by a
+// token and by a ServiceAccount. What it may do for that it may do only until they are bootstrapped, and again when
+// somebody asks for it. They come back when the process does, and go with their ManagedSeeds and without a trace.
+func TestManagedSeeds(t *testing.T) {
+	l := newGardenletLife(t)
+	l.deployItself(t)
+	before := l.inventory(t)
+	children := []*managedSeed{newManagedSeed(t, "by-token", "BootstrapToken", "10.1"), newManagedSeed(t, "by-account", "ServiceAccount", "10.2")}
+	l.bootstrapChildren(t, children)
+	serials := l.serials(t, children)
+
+	// Nobody acts on what is asked for while there are no gardenlets.
+	parent := l.parent(t)
+	l.restart(t, "--controllers", "*,-gardenlet")
+	for _, m := range children {
+		m.mustNotBootstrap(t, parent)
+		l.patch(t, "managedseeds", m.name, renewNow)
+		m.mayBootstrap(t, l, parent)
+	}
+	token, account := children[0], children[1]
+	l.patch(t, "managedseeds", token.name, doNotRenew)
+	token.mustNotBootstrap(t, parent)
+
+	l.restart(t)
+	l.isDeployedAnew(t)
+	l.renewed(t, account, parent, serials[account.name])
+	if now := l.serials(t, children); now[token.name].Cmp(serials[token.name]) != 0 {
+		t.Errorf("%s came back with another certificate", token.name)
+	}
+	l.patch(t, "managedseeds", token.name, renewNow)
+	l.renewed(t, token, parent, serials[token.name])
+	l.checkNothingForbidden(t)
+
+	l.removeChildren(t, children, before)
+	l.checkNothingForbidden(t)
+}
+
+// bootstrapChildren makes ManagedSeeds, whose gardenlets their parent bootstraps when their Shoots are there.
+func (l *gardenletLife) bootstrapChildren(t *testing.T, children []*managedSeed) {
+	t.Helper()
+	parent := l.parent(t)
+	for _, m := range children {
+		m.create(t, l, "Secret", "CredentialsBinding", "Shoot")
+	}
+	for _, m := range children {
+		eventually(t, 30*time.Second, func(ctx context.Context) error {
+			shoot, err := l.at("shoots", "garden").Get(ctx, m.name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if seed, _, _ := unstructured.NestedString(shoot.Object, "spec", "seedName"); seed != "local" {
+				return fmt.Errorf("the Shoot %s is on the seed %q", m.name, seed)
+			}
+			return nil
+		})
+		m.create(t, l, "ManagedSeed")
+		m.mayBootstrap(t, l, parent)
+		must(t, l.conditionIs(t.Context(), "managedseeds", m.name, "ShootReconciled", "False"))
+	}
+	for _, m := range children {
+		l.completeShoot(t, m.name)
+		l.runs(t, m.name)
+		m.hasNothingToBootstrap(t, l)
+		m.mustNotBootstrap(t, parent)
+		eventually(t, 30*time.Second, func(ctx context.Context) error {
+			return errors.Join(l.conditionIs(ctx, "managedseeds", m.name, "ShootReconciled", "True"), l.conditionIs(ctx, "managedseeds", m.name, "SeedRegistered", "True"))
+		})
+		l.names = append(l.names, m.name)
+	}
+	l.connect(t)
+	l.checkNothingForbidden(t)
+}
+
+// parent is the gardenlet of the seed local as the garden knows it.
+func (l *gardenletLife) parent(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	config, _ := gardenletConfig(t, l.seeds["local"])
+	return clientOf(t, config)
+}
+
+// certificate is what the gardenlet of a child has.
+func (l *gardenletLife) certificate(t *testing.T, name string) *x509.Certificate {
+	t.Helper()
+	_, certificate := gardenletConfig(t, l.seeds[name])
+	if certificate.Subject.CommonName != gardenletOf(name) {
+		t.Errorf("the gardenlet of %s is %s", name, certificate.Subject)
+	}
+	return certificate
+}
+
+func (l *gardenletLife) serials(t *testing.T, children []*managedSeed) map[string]*big.Int {
+	t.Helper()
+	serials := map[string]*big.Int{}
+	for _, m := range children {
+		serials[m.name] = l.certificate(t, m.name).SerialNumber
+	}
+	return serials
+}
+
+// restart stops the process and starts it again.
+func (l *gardenletLife) restart(t *testing.T, args ...string) {
+	t.Helper()
+	gardenlite(t, l.dir, "down").ok(t)
+	l.up(t, args...)
+	for _, name := range l.names { // the landscape does not wait for the children's clusters
+		eventually(t, 30*time.Second, func(context.Context) error {
+			for _, c := range componentsOf(t, l.dir) {
+				if c.Name == "seed-"+name && c.State == "Ready" {
+					return nil
+				}
+			}
+			return fmt.Errorf("the cluster of seed %s does not run", name)
+		})
+	}
+	l.connect(t)
+}
+
+// renewed waits until a child has a new identity, and that nobody asks for one any more.
+func (l *gardenletLife) renewed(t *testing.T, m *managedSeed, parent kubernetes.Interface, last *big.Int) {
+	t.Helper()
+	eventually(t, 60*time.Second, func(ctx context.Context) error {
+		obj, err := l.at("managedseeds", "garden").Get(ctx, m.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if asks := obj.GetAnnotations()["gardener.cloud/operation"]; asks != "" {
+			return fmt.Errorf("%s has the annotation %s still", m.name, asks)
+		}
+		secret, err := l.seeds[m.name].CoreV1().Secrets("garden").Get(ctx, "gardenlet-kubeconfig", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
+		if err != nil || len(config.CertData) == 0 {
+			return fmt.Errorf("%s has no certificate: %w", m.name, err)
+		}
+		certificate := certificateIn(t, string(config.CertData))
+		if certificate.SerialNumber.Cmp(last) == 0 {
+			return fmt.Errorf("%s has the certificate that it had", m.name)
+		}
+		return l.seedIsReady(ctx, m.name, certificate.NotAfter)
+	})
+	l.runs(t, m.name)
+	m.hasNothingToBootstrap(t, l)
+	m.mustNotBootstrap(t, parent)
+}
+
+// removeChildren deletes ManagedSeeds and waits until nothing of them is left, in the garden, the process and its directory.
+func (l *gardenletLife) removeChildren(t *testing.T, children []*managedSeed, before map[string]bool) {
+	t.Helper()
+	for _, m := range children {
+		l.patch(t, "managedseeds", m.name, `{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
+		must(t, l.at("managedseeds", "garden").Delete(t.Context(), m.name, metav1.DeleteOptions{}))
+	}
+	for _, m := range children {
+		eventually(t, 60*time.Second, func(ctx context.Context) error {
+			obj, err := l.at("managedseeds", "garden").Get(ctx, m.name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return errors.Join(fmt.Errorf("the ManagedSeed %s is there still", m.name), err, func() error {
+				if err != nil {
+					return nil
+				}
+				return fmt.Errorf("%v", obj.Object["status"])
+			}())
+		})
+		l.names = slices.DeleteFunc(l.names, func(name string) bool { return name == m.name })
+		delete(l.seeds, m.name)
+		for _, c := range componentsOf(t, l.dir) {
+			if strings.Contains(c.Name, m.name) {
+				t.Errorf("the ManagedSeed is gone, but %s is %s", c.Name, c.State)
+			}
+		}
+		must(t, filepath.WalkDir(l.dir, func(path string, _ fs.DirEntry, err error) error {
+			if strings.Contains(path, m.name) {
+				t.Errorf("left: %s", path)
+			}
+			if errors.Is(err, os.ErrNotExist) { // the datastore's files come and go
+				return nil
+			}
+			return err
+		}))
+		for _, kind := range []string{"Shoot", "CredentialsBinding", "Secret"} {
+			l.delete(t, resourceOf(kind), m.objects[kind])
+		}
+	}
+	after := &victim{dyn: l.dyn, listable: listableIn(t, l.config(t))}
+	after.becomes(t, before, "after the ManagedSeeds")
+}

@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// managedSeed is a seed that the gardenlet of the seed local makes of a Shoot.
+type managedSeed struct {
+	name, method string
+	objects      map[string]*unstructured.Unstructured // by kind
+}
+
+// newManagedSeed reads what makes a seed; create makes it. Its networks are below net, like "10.2".
+func newManagedSeed(t *testing.T, name, method, net string) *managedSeed {
+	t.Helper()
+	data, err := os.ReadFile("testdata/managedseed.yaml")
+	must(t, err)
+	text := strings.NewReplacer("NAME", name, "METHOD", method, "NET", net).Replace(string(data))
+	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+	m := &managedSeed{name: name, method: method, objects: map[string]*unstructured.Unstructured{}}
+	for {
+		obj := &unstructured.Unstructured{}
+		if err := decoder.Decode(obj); errors.Is(err, io.EOF) {
+			return m
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		m.objects[obj.GetKind()] = obj
+	}
+}
+
+func (m *managedSeed) create(t *testing.T, l *gardenletLife, kinds ...string) {
+	t.Helper()
+	for _, kind := range kinds {
+		l.create(t, resourceOf(kind), m.objects[kind].Object)
+	}
+}
+
+// tokenSecret is how the garden wants the Secret with the token named by which the gardenlet bootstraps.
+func (m *managedSeed) tokenSecret() string {
+	sum := sha256.Sum256([]byte("garden--" + m.name))
+	return "bootstrap-token-" + hex.EncodeToString(sum[:3])
+}
+
+func (m *managedSeed) account() string { return "gardenlet-bootstrap-" + m.name }
+
+func (m *managedSeed) binding() string {
+	return "gardener.cloud:system:seed-bootstrapper:garden:" + m.account()
+}
+
+// conditionIs says why a condition of an object has not that status.
+func (l *gardenletLife) conditionIs(ctx context.Context, resource, name, kind, status string) error {
+	obj, err := l.at(resource, "garden").Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, c := range conditionsOf(obj) {
+		if c["type"] == kind && c["status"] == status {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s %s is not %s=%s: %v", resource, name, kind, status, obj.Object["status"])
+}
+
+func (l *gardenletLife) patch(t *testing.T, resource, name, patch string, subresources ...string) {
+	t.Helper()
+	namespace := "garden"
+	if !accessResources[resource].namespaced {
+		namespace = ""
+	}
+	_, err := l.at(resource, namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	must(t, err)
+}
+
+// completeShoot says of a Shoot, until its ManagedSeed believes it, that its cluster is there. The change of the
+// ManagedSeed has its gardenlet look now.
+func (l *gardenletLife) completeShoot(t *testing.T, name string) {
+	t.Helper()
+	round := 0
+	eventually(t, 30*time.Second, func(ctx context.Context) error {
+		shoot, err := l.at("shoots", "garden").Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		round++
+		l.patch(t, "shoots", name, fmt.Sprintf(`{"status":{"observedGeneration":%d,"lastOperation":{"type":"Create","state":"Succeeded","progress":100,
+			"description":"done","lastUpdateTime":%q}}}`, shoot.GetGeneration(), time.Now().UTC().Format(time.RFC3339)), "status")
+		if round%10 == 1 {
+			l.patch(t, "managedseeds", name, fmt.Sprintf(`{"spec":{"gardenlet":{"deployment":{"podAnnotations":{"round":"%d"}}}}}`, round))
+		}
+		return l.conditionIs(ctx, "managedseeds", name, "ShootReconciled", "True")
+	})
+}
+
+// runs waits until the gardenlet of a seed and its cluster run in the process, and its Seed is ready.
+func (l *gardenletLife) runs(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, 60*time.Second, func(ctx context.Context) error {
+		return errors.Join(l.seedIsReady(ctx, name, time.Time{}), l.isListed(t, name))
+	})
+}
+
+// isListed says what the status does not list of a seed that runs.
+func (l *gardenletLife) isListed(t *testing.T, name string) error {
+	t.Helper()
+	ready := map[string]string{}
+	for _, c := range componentsOf(t, l.dir) {
+		ready[c.Name] = c.State + " " + c.Message
+	}
+	var errs []error
+	for _, component := range []string{"seed-" + name, "gardenlet " + name, "provider-local " + name, "resource-manager " + name} {
+		if state := ready[component]; state != "Ready " {
+			errs = append(errs, fmt.Errorf("the component %q is %q", component, state))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l *gardenletLife) config(t *testing.T) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(l.dir, "kubeconfig"))
+	must(t, err)
+	return config
+}
+
+// inventory is everything there is in the garden, but what is temporary.
+func (l *gardenletLife) inventory(t *testing.T) map[string]bool {
+	t.Helper()
+	return (&victim{dyn: l.dyn, listable: listableIn(t, l.config(t))}).mustInventory(t)
+}

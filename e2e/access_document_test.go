@@ -103,7 +103,7 @@ func besides(kind accessKind, seed string, landscape paths, r accessRequest) boo
 // everybody says what RBAC gives to all who are authenticated.
 func everybody(r accessRequest) bool {
 	reads := r.sub == "" && hasWord("get list watch", r.verb)
-	return reads && (hasWord("cloudprofiles exposureclasses seeds", r.resource) ||
+	return reads && (hasWord("cloudprofiles controllerregistrations exposureclasses seeds", r.resource) ||
 		r.resource == "configmaps" && r.namespace == "kube-system" && r.name == "cluster-identity")
 }
 

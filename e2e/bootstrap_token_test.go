@@ -127,6 +127,7 @@ var tokenMay = map[string]string{
 	"authorization.k8s.io/selfsubjectaccessreviews":  "create",
 	"authorization.k8s.io/selfsubjectrulesreviews":   "create",
 	"core.gardener.cloud/cloudprofiles":              "get list watch",
+	"core.gardener.cloud/controllerregistrations":    "get list watch",
 	"core.gardener.cloud/exposureclasses":            "get list watch",
 	"core.gardener.cloud/seeds":                      "get list watch",
 	"apiextensions.k8s.io/customresourcedefinitions": "get list watch",

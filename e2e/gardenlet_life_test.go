@@ -70,7 +70,7 @@ func (l *gardenletLife) connect(t *testing.T) {
 
 func (l *gardenletLife) at(resource, namespace string) dynamic.ResourceInterface {
 	in := accessResources[resource]
-	gv, _ := schema.ParseGroupVersion(strings.TrimPrefix(in.path, "/apis/"))
+	gv, _ := schema.ParseGroupVersion(strings.TrimPrefix(strings.TrimPrefix(in.path, "/apis/"), "/api/"))
 	all := l.dyn.Resource(gv.WithResource(in.resource))
 	if namespace == "" {
 		return all

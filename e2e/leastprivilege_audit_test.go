@@ -42,13 +42,18 @@ func readAudit(t *testing.T, file, cluster string) *audit {
 }
 
 func (a *audit) add(cluster string, event *auditv1.Event) {
-	if status := event.ResponseStatus; status != nil && status.Code == 403 {
-		if strings.Contains(status.Message, "because it is being terminated") {
-			return // a namespace that goes takes nothing new from anybody
-		}
-		c := leastprivilege.Component{Cluster: cluster, User: event.User.Username}
-		a.forbidden[c] = append(a.forbidden[c], event.Verb+" "+event.RequestURI+": "+event.ResponseStatus.Message)
-	} else if request, ok := leastprivilege.FromAudit(cluster, event); ok && event.ImpersonatedUser == nil {
+	request, known := leastprivilege.FromAudit(cluster, event)
+	c := leastprivilege.Component{Cluster: cluster, User: event.User.Username}
+	if known {
+		c = request.Component
+	}
+	status := event.ResponseStatus
+	switch refused := status != nil && status.Code == 403; {
+	case refused && strings.Contains(status.Message, "because it is being terminated"):
+		// A namespace that goes takes nothing new from anybody.
+	case refused:
+		a.forbidden[c] = append(a.forbidden[c], event.Verb+" "+event.RequestURI+": "+status.Message)
+	case known:
 		a.seen[request] = true
 	}
 }

@@ -72,26 +72,23 @@ func TestLeastPrivilege(t *testing.T) {
 
 // live goes through what happens to a landscape, as far as it goes well.
 func (l *life) live(t *testing.T) {
-	for _, chapter := range []struct {
-		name string
-		tell func(*testing.T)
-	}{
-		{"begin", l.begin},
-		{"gardenlet asks for what it may not", l.askAsGardenlet},
-		{"extension", l.extend},
-		{"secrets", l.changeSecrets},
-		{"project", l.useProject},
-		{"less than a role", l.askWithLess},
-		{"project goes", l.removeProject},
-		{"seed goes", l.removeSeed},
-	} {
-		if !t.Run(chapter.name, chapter.tell) {
-			return
+	_ = t.Run("begin", l.begin) && t.Run("together", func(t *testing.T) {
+		for name, tell := range map[string]func(*testing.T){
+			"extension": func(t *testing.T) { l.askAsGardenlet(t); l.changeSecrets(t); l.extend(t) },
+			"project":   func(t *testing.T) { l.useProject(t); l.askWithLess(t); l.removeProject(t) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				tell(t)
+			})
 		}
-	}
+	}) && t.Run("end", l.removeSeed)
 }
 
 func (l *life) begin(t *testing.T) {
+	groups, err := restmapper.GetAPIGroupResources(l.garden.Discovery())
+	must(t, err)
+	l.mapper = restmapper.NewDiscoveryRESTMapper(groups)
 	l.kubectl(t, l.testdata(t, "leastprivilege.yaml"), "apply", "-f", "-")
 	l.await(t, "project/lp", "{.status.phase}", "Ready")
 	l.prepareSeed(t)
@@ -126,11 +123,6 @@ func (l *life) object(t *testing.T, what string) (dynamic.ResourceInterface, str
 		namespace = "garden-lp"
 	}
 	kind, name, _ := strings.Cut(what, "/")
-	if l.mapper == nil {
-		groups, err := restmapper.GetAPIGroupResources(l.garden.Discovery())
-		must(t, err)
-		l.mapper = restmapper.NewDiscoveryRESTMapper(groups)
-	}
 	resource, err := l.mapper.ResourceFor(schema.GroupVersionResource{Resource: kind})
 	must(t, err)
 	mapped, err := l.mapper.KindFor(resource)

@@ -19,8 +19,8 @@ import (
 
 // attempt is something that the parent's gardenlet asks the garden for to bootstrap a seed.
 type attempt struct {
-	what string
-	do   func(context.Context, kubernetes.Interface) error
+	what, method string
+	do           func(context.Context, kubernetes.Interface) error
 }
 
 // attempts are everything by which a seed could be bootstrapped, in an order in which they succeed.
@@ -32,42 +32,45 @@ func (m *managedSeed) attempts(t *testing.T) []attempt {
 	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "gardener.cloud:system:seed-bootstrapper"}
 	binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "garden", Name: m.account()}}
 	return []attempt{
-		{"create the bootstrap token", func(ctx context.Context, c kubernetes.Interface) error {
+		{"create the bootstrap token", "BootstrapToken", func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoreV1().Secrets("kube-system").Create(ctx, secret, created)
 			return err
 		}},
-		{"get the bootstrap token", func(ctx context.Context, c kubernetes.Interface) error {
+		{"get the bootstrap token", "BootstrapToken", func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoreV1().Secrets("kube-system").Get(ctx, m.tokenSecret(), metav1.GetOptions{})
 			return err
 		}},
-		{"create the ServiceAccount", func(ctx context.Context, c kubernetes.Interface) error {
+		{"create the ServiceAccount", "ServiceAccount", func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoreV1().ServiceAccounts("garden").Create(ctx, account, created)
 			return err
 		}},
-		{"get the ServiceAccount", func(ctx context.Context, c kubernetes.Interface) error {
+		{"get the ServiceAccount", "ServiceAccount", func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoreV1().ServiceAccounts("garden").Get(ctx, m.account(), metav1.GetOptions{})
 			return err
 		}},
-		{"create the ClusterRoleBinding", func(ctx context.Context, c kubernetes.Interface) error {
+		{"create the ClusterRoleBinding", "ServiceAccount", func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.RbacV1().ClusterRoleBindings().Create(ctx, binding, created)
 			return err
 		}},
-		{"get the ClusterRoleBinding", func(ctx context.Context, c kubernetes.Interface) error {
+		{"get the ClusterRoleBinding", "ServiceAccount", func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.RbacV1().ClusterRoleBindings().Get(ctx, m.binding(), metav1.GetOptions{})
 			return err
 		}},
-		{"create a token of the ServiceAccount", func(ctx context.Context, c kubernetes.Interface) error {
+		{"create a token of the ServiceAccount", "ServiceAccount", func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoreV1().ServiceAccounts("garden").CreateToken(ctx, m.account(), &authenticationv1.TokenRequest{}, created)
 			return err
 		}},
 	}
 }
 
-// mayBootstrap is while a seed has no identity: its parent may do everything. What that has left is removed, by somebody who
-// may.
+// mayBootstrap is while a seed has no identity: its parent may do everything that its method needs. What that has left is
+// removed, by somebody who may.
 func (m *managedSeed) mayBootstrap(t *testing.T, l *gardenletLife, parent kubernetes.Interface) {
 	t.Helper()
 	for _, a := range m.attempts(t) {
+		if a.method != m.method {
+			continue
+		}
 		eventually(t, 10*time.Second, func(ctx context.Context) error { // the graph hears of the ManagedSeed in a while
 			if err := a.do(ctx, parent); err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("to %s of %s: %w", a.what, m.name, err)
@@ -75,7 +78,10 @@ func (m *managedSeed) mayBootstrap(t *testing.T, l *gardenletLife, parent kubern
 			return nil
 		})
 	}
-	must(t, l.kube.CoreV1().Secrets("kube-system").Delete(t.Context(), m.tokenSecret(), metav1.DeleteOptions{}))
+	if m.method == "BootstrapToken" {
+		must(t, l.kube.CoreV1().Secrets("kube-system").Delete(t.Context(), m.tokenSecret(), metav1.DeleteOptions{}))
+		return
+	}
 	must(t, l.kube.CoreV1().ServiceAccounts("garden").Delete(t.Context(), m.account(), metav1.DeleteOptions{}))
 	must(t, l.kube.RbacV1().ClusterRoleBindings().Delete(t.Context(), m.binding(), metav1.DeleteOptions{}))
 }

@@ -30,12 +30,20 @@ const (
 // token and by a ServiceAccount. What it may do for that it may do only until they are bootstrapped, and again when
 // somebody asks for it. They come back when the process does, and go with their ManagedSeeds and without a trace.
 func TestManagedSeeds(t *testing.T) {
+	begin := time.Now()
+	phase := func(what string) { t.Logf("%s after %s", what, time.Since(begin).Round(100*time.Millisecond)) }
 	l := newGardenletLife(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("from the log:\n%s", strings.Join(l.logged(t, 0, "level=ERROR", "level=WARN", "ootstrap", "forbidden"), "\n"))
+		}
+	})
 	l.deployItself(t)
 	before := l.inventory(t)
 	children := []*managedSeed{newManagedSeed(t, "by-token", "BootstrapToken", "10.1"), newManagedSeed(t, "by-account", "ServiceAccount", "10.2")}
 	l.bootstrapChildren(t, children)
 	serials := l.serials(t, children)
+	phase("bootstrapped")
 
 	// Nobody acts on what is asked for while there are no gardenlets.
 	parent := l.parent(t)
@@ -48,6 +56,7 @@ func TestManagedSeeds(t *testing.T) {
 	token, account := children[0], children[1]
 	l.patch(t, "managedseeds", token.name, doNotRenew)
 	token.mustNotBootstrap(t, parent)
+	phase("asked while there were no gardenlets")
 
 	l.restart(t)
 	l.isDeployedAnew(t)
@@ -58,9 +67,11 @@ func TestManagedSeeds(t *testing.T) {
 	l.patch(t, "managedseeds", token.name, renewNow)
 	l.renewed(t, token, parent, serials[token.name])
 	l.checkNothingForbidden(t)
+	phase("renewed")
 
 	l.removeChildren(t, children, before)
 	l.checkNothingForbidden(t)
+	phase("removed")
 }
 
 // bootstrapChildren makes ManagedSeeds, whose gardenlets their parent bootstraps when their Shoots are there.
@@ -71,7 +82,8 @@ func (l *gardenletLife) bootstrapChildren(t *testing.T, children []*managedSeed)
 		m.create(t, l, "Secret", "CredentialsBinding", "Shoot")
 	}
 	for _, m := range children {
-		eventually(t, 30*time.Second, func(ctx context.Context) error {
+		eventually(t, 30*time.Second, func(context.Context) error {
+			ctx := t.Context()
 			shoot, err := l.at("shoots", "garden").Get(ctx, m.name, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -83,16 +95,15 @@ func (l *gardenletLife) bootstrapChildren(t *testing.T, children []*managedSeed)
 		})
 		m.create(t, l, "ManagedSeed")
 		m.mayBootstrap(t, l, parent)
-		must(t, l.conditionIs(t.Context(), "managedseeds", m.name, "ShootReconciled", "False"))
+		eventually(t, 10*time.Second, func(context.Context) error {
+			return l.conditionIs(t.Context(), "managedseeds", m.name, "ShootReconciled", "False")
+		})
 	}
 	for _, m := range children {
-		l.completeShoot(t, m.name)
+		l.isManaged(t, m.name)
 		l.runs(t, m.name)
 		m.hasNothingToBootstrap(t, l)
 		m.mustNotBootstrap(t, parent)
-		eventually(t, 30*time.Second, func(ctx context.Context) error {
-			return errors.Join(l.conditionIs(ctx, "managedseeds", m.name, "ShootReconciled", "True"), l.conditionIs(ctx, "managedseeds", m.name, "SeedRegistered", "True"))
-		})
 		l.names = append(l.names, m.name)
 	}
 	l.connect(t)
@@ -146,7 +157,9 @@ func (l *gardenletLife) restart(t *testing.T, args ...string) {
 // renewed waits until a child has a new identity, and that nobody asks for one any more.
 func (l *gardenletLife) renewed(t *testing.T, m *managedSeed, parent kubernetes.Interface, last *big.Int) {
 	t.Helper()
-	eventually(t, 60*time.Second, func(ctx context.Context) error {
+	eventually(t, 60*time.Second, func(context.Context) error {
+		ctx := t.Context()
+		l.completeShoot(t, m.name)
 		obj, err := l.at("managedseeds", "garden").Get(ctx, m.name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -181,7 +194,8 @@ func (l *gardenletLife) removeChildren(t *testing.T, children []*managedSeed, be
 		must(t, l.at("managedseeds", "garden").Delete(t.Context(), m.name, metav1.DeleteOptions{}))
 	}
 	for _, m := range children {
-		eventually(t, 60*time.Second, func(ctx context.Context) error {
+		eventually(t, 60*time.Second, func(context.Context) error {
+			ctx := t.Context()
 			obj, err := l.at("managedseeds", "garden").Get(ctx, m.name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				return nil

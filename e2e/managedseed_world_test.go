@@ -89,30 +89,33 @@ func (l *gardenletLife) patch(t *testing.T, resource, name, patch string, subres
 	must(t, err)
 }
 
-// completeShoot says of a Shoot, until its ManagedSeed believes it, that its cluster is there. The change of the
-// ManagedSeed has its gardenlet look now.
+// completeShoot says of a Shoot that its cluster is there, which its gardenlet takes back when it starts anew.
 func (l *gardenletLife) completeShoot(t *testing.T, name string) {
 	t.Helper()
-	round := 0
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
-		shoot, err := l.at("shoots", "garden").Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		round++
-		l.patch(t, "shoots", name, fmt.Sprintf(`{"status":{"observedGeneration":%d,"lastOperation":{"type":"Create","state":"Succeeded","progress":100,
-			"description":"done","lastUpdateTime":%q}}}`, shoot.GetGeneration(), time.Now().UTC().Format(time.RFC3339)), "status")
-		if round%10 == 1 {
-			l.patch(t, "managedseeds", name, fmt.Sprintf(`{"spec":{"gardenlet":{"deployment":{"podAnnotations":{"round":"%d"}}}}}`, round))
-		}
-		return l.conditionIs(ctx, "managedseeds", name, "ShootReconciled", "True")
+	shoot, err := l.at("shoots", "garden").Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+	if state, _, _ := unstructured.NestedString(shoot.Object, "status", "lastOperation", "state"); state == "Succeeded" {
+		return
+	}
+	l.patch(t, "shoots", name, fmt.Sprintf(`{"status":{"observedGeneration":%d,"lastOperation":{"type":"Create","state":"Succeeded","progress":100,
+		"description":"done","lastUpdateTime":%q}}}`, shoot.GetGeneration(), time.Now().UTC().Format(time.RFC3339)), "status")
+}
+
+// isManaged waits until a ManagedSeed says that it has done everything.
+func (l *gardenletLife) isManaged(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, 60*time.Second, func(context.Context) error {
+		l.completeShoot(t, name)
+		return errors.Join(l.conditionIs(t.Context(), "managedseeds", name, "ShootReconciled", "True"),
+			l.conditionIs(t.Context(), "managedseeds", name, "SeedRegistered", "True"))
 	})
 }
 
 // runs waits until the gardenlet of a seed and its cluster run in the process, and its Seed is ready.
 func (l *gardenletLife) runs(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, 60*time.Second, func(ctx context.Context) error {
+	eventually(t, 60*time.Second, func(context.Context) error {
+		ctx := t.Context()
 		return errors.Join(l.seedIsReady(ctx, name, time.Time{}), l.isListed(t, name))
 	})
 }

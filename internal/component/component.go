@@ -56,6 +56,7 @@ type Manager struct {
 	manager.Manager
 	name   string
 	clock  clock.WithTicker
+	stop   context.CancelFunc
 	synced atomic.Bool
 }
 
@@ -68,14 +69,17 @@ func New(cfg Config) (*Manager, error) {
 	if err := cfg.AddToScheme.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("putting together the types that the %s knows: %w", cfg.Name, err)
 	}
-	mgr, err := manager.New(Limited(cfg.REST), options(cfg, scheme))
+	o := options(cfg, scheme)
+	stop := Stoppable(&o)
+	mgr, err := manager.New(Limited(cfg.REST), o)
 	if err != nil {
+		stop()
 		return nil, fmt.Errorf("making the %s: %w", cfg.Name, err)
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}
 	}
-	m := &Manager{Manager: mgr, name: cfg.Name, clock: cfg.Clock}
+	m := &Manager{Manager: mgr, name: cfg.Name, clock: cfg.Clock, stop: stop}
 	return m, m.Add(standby(func(context.Context) error { m.synced.Store(true); return nil }))
 }
 
@@ -120,6 +124,8 @@ func options(cfg Config, scheme *runtime.Scheme) manager.Options {
 
 // Run runs the controllers until the context ends, or the lease is lost (an error). It can be called once.
 func (m *Manager) Run(ctx context.Context) error {
+	defer m.stop()
+	defer context.AfterFunc(ctx, m.stop)()
 	err := m.Start(ctx)
 	m.GetHTTPClient().CloseIdleConnections()
 	if err != nil {

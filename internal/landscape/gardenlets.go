@@ -59,8 +59,10 @@ func (l *Landscape) startGardenlets(ctx context.Context, seeds *seedClusters) er
 	if err := l.tellOfStopped(ctx); err != nil {
 		return err
 	}
-	if !garden.SelectsController(l.cfg.Controllers, gardenletName) || !garden.SelectsController(l.cfg.Controllers, controllerManager) {
-		return nil
+	for _, needed := range []string{gardenletName, controllerManager, admissionController} {
+		if !garden.SelectsController(l.cfg.Controllers, needed) {
+			return nil // no Seed becomes ready
+		}
 	}
 	var waiting sync.WaitGroup
 	errs := make([]error, len(names))

@@ -48,7 +48,8 @@ func newPatient(inner k8sauthorizer.Authorizer, seen func(graph.Kind, string) bo
 	}
 	p.version = func(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (string, error) {
 		list, err := client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{
-			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(), Limit: 1,
+			// From the watch cache as it is: all that a gardenlet's watch can have told has gone through that.
+			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(), ResourceVersion: "0",
 		})
 		if err != nil || len(list.Items) == 0 {
 			return "", err

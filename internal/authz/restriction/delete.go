@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
 )
 
 // Access answers for objects of the kinds that nobody watches: Secrets, ConfigMaps, InternalSecrets, ShootStates. The
@@ -74,8 +76,14 @@ func (r *request) deleteExisting(ctx context.Context, resource schema.GroupVersi
 }
 
 func (r *request) keepsSecret(ctx context.Context) error {
-	if r.namespace == corev1beta1.GardenerShootIssuerNamespace {
+	switch r.namespace {
+	case corev1beta1.GardenerShootIssuerNamespace:
 		return r.keepsIssuerSecret(ctx)
+	case metav1.NamespaceSystem:
+		// What bootstrapped it. Until there is its Seed, its parent, who made that, has a path to it too.
+		if r.name == bootstrapping.TokenSecret(constants.GardenNamespace, r.seed) {
+			return nil
+		}
 	}
 	if bucket, ok := strings.CutPrefix(r.name, constants.SecretPrefixGeneratedBackupBucket); ok && r.namespace == constants.GardenNamespace {
 		return r.ownBucket(ctx, bucket)

@@ -247,3 +247,18 @@ func TestDeleteOfALeavingManagedSeed(t *testing.T) {
 		t.Errorf("got %v", response)
 	}
 }
+
+// What bootstrapped a gardenlet is its own to delete, although its parent has a path to it until there is its Seed.
+func TestDeleteOwnBootstrapToken(t *testing.T) {
+	child := authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:child", Groups: []string{"gardener.cloud:system:seeds"}}
+	token := bootstrapping.TokenSecret("garden", "child")
+	checkColumns(t, referring(), "", map[*authenticationv1.UserInfo]int32{&child: allow, &gardenletA: allow, &gardenletB: refuse},
+		func(user authenticationv1.UserInfo) *admissionv1.AdmissionRequest {
+			return deletion(secrets, user, secret("kube-system", token))
+		})
+	for namespace, name := range map[string]string{"garden": token, "kube-system": bootstrapping.TokenSecret("garden", "grown")} {
+		if response := referring().handle(deletion(secrets, child, secret(namespace, name))); response.Allowed {
+			t.Errorf("it may delete %s/%s", namespace, name)
+		}
+	}
+}

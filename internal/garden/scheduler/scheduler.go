@@ -60,6 +60,7 @@ type Scheduler struct {
 	cfg     Config
 	scheme  *runtime.Scheme
 	manager manager.Manager
+	stop    context.CancelFunc
 	synced  atomic.Bool
 }
 
@@ -127,6 +128,8 @@ func (s *Scheduler) runManager(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
 	defer s.synced.Store(false)
+	defer s.stop()
+	defer context.AfterFunc(ctx, s.stop)()
 	for _, object := range cachedTypes() {
 		if _, err := s.manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
 			return fmt.Errorf("watching %T: %w", object, err)
@@ -156,7 +159,7 @@ func cachedTypes() []client.Object {
 }
 
 func (s *Scheduler) newManager() (manager.Manager, error) {
-	mgr, err := manager.New(s.cfg.REST, manager.Options{
+	o := manager.Options{
 		Scheme:         s.scheme,
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return newMapper(), nil },
 		Logger:         component.Quiet(s.cfg.Log),
@@ -176,7 +179,9 @@ func (s *Scheduler) newManager() (manager.Manager, error) {
 		RenewDeadline:                 &s.cfg.RenewDeadline,
 		RetryPeriod:                   &s.cfg.RetryPeriod,
 		GracefulShutdownTimeout:       ptr.To[time.Duration](-1), // until all goroutines have ended
-	})
+	}
+	s.stop = component.Stoppable(&o)
+	mgr, err := manager.New(s.cfg.REST, o)
 	if err != nil {
 		return nil, fmt.Errorf("making the scheduler: %w", err)
 	}

@@ -1,3 +1,69 @@
 package leastprivilege
 
-func unseenReasons() map[string]map[string]string { return nil }
+import "maps"
+
+// Why nothing was seen to ask for a right: who asks instead, or the code that asks, and the test that has it ask.
+const (
+	election  = "sigs.k8s.io/controller-runtime/pkg/leaderelection, where processes share a datastore: TestTwoProcesses of e2e"
+	series    = "k8s.io/client-go/tools/events, when an event happens again within minutes"
+	admission = "RBAC or admission, when it looks at another request: askWithLess in TestLeastPrivilege of e2e"
+	approval  = "internal/garden/controllermanager/csrapprover, by a SubjectAccessReview: TestApproves, TestDenies"
+	cleaner   = "internal/garden/controllermanager/eventcleaner, an hour after an event: TestDeletesOldEvents"
+	stale     = "internal/garden/controllermanager/projectstale, when nobody has used a project for months: TestLifeOfStaleProject"
+	replicas  = "internal/garden/controllermanager/managedseedset, once a replica's shoot is there: TestScalesOut, TestScalesIn"
+	lifecycle = "internal/garden/controllermanager/gardenletlifecycle, when a certificate has expired: TestExpiredCertificate"
+	migration = "internal/garden/controllermanager/shootmigration, when a shoot moves: TestMoves"
+	moved     = "internal/garden/controllermanager/shootstatefinalizer, when a shoot moves: TestKeepsDuringMigration"
+	existing  = "internal/authz/restriction, when a creation is refused, to see whether the object exists: TestReadRules"
+	identity  = "internal/seed/gardenlet/controller/seed, in a cluster that is not gardenlite's own: TestInTheSeed"
+	restored  = "internal/seed/gardenlet/controller/backupentry, when a shoot has moved here: TestMove"
+	install   = "internal/seed/gardenlet/controller/controllerinstallation, when somebody altered it: TestInstallsAndDeletes"
+	refreshed = "internal/seed/extensions, when the credentials of a bucket have changed: TestLife"
+)
+
+// unseenReasons are the rights of users for which nothing was seen to ask. Rights of a role in a namespace are after it.
+func unseenReasons() map[string]map[string]string {
+	return map[string]map[string]string{
+		ControllerManager: elected("gardener-controller-manager-leader-election", map[string]string{
+			"approve signers.certificates.k8s.io kubernetes.io/kube-apiserver-client": admission,
+			"bind clusterroles.rbac.authorization.k8s.io":                             admission,
+			"escalate clusterroles.rbac.authorization.k8s.io":                         admission,
+			"get quotas.core.gardener.cloud":                                          admission,
+			"get events":                                                              cleaner,
+			"delete events":                                                           cleaner,
+			"patch events.events.k8s.io":                                              series,
+			"delete projects.core.gardener.cloud":                                     stale,
+			"create managedseeds.seedmanagement.gardener.cloud":                       replicas,
+			"delete managedseeds.seedmanagement.gardener.cloud":                       replicas,
+			"patch managedseeds.seedmanagement.gardener.cloud":                        lifecycle,
+			"patch shoots.core.gardener.cloud/status":                                 migration,
+			"patch shootstates.core.gardener.cloud":                                   moved,
+		}),
+		Scheduler: elected("gardener-scheduler-leader-election", map[string]string{}),
+		Admission: {
+			"get bastions.operations.gardener.cloud": existing,
+		},
+		Bootstrapper: {
+			"create certificatesigningrequests.certificates.k8s.io/seedclient": approval,
+		},
+		GardenletInSeed: elected("gardenlet-leader-election", map[string]string{
+			"kube-system: create configmaps":                       identity,
+			"patch backupentries.extensions.gardener.cloud/status": restored,
+			"patch managedresources.resources.gardener.cloud":      install,
+		}),
+		Provider: elected("provider-local", map[string]string{
+			"update secrets": refreshed,
+		}),
+	}
+}
+
+// elected adds what a component asks for to find out whether it leads.
+func elected(lease string, reasons map[string]string) map[string]string {
+	maps.Copy(reasons, map[string]string{
+		"garden: create events":                              election,
+		"garden: create leases.coordination.k8s.io":          election,
+		"garden: get leases.coordination.k8s.io " + lease:    election,
+		"garden: update leases.coordination.k8s.io " + lease: election,
+	})
+	return reasons
+}

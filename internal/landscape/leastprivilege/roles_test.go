@@ -16,8 +16,6 @@ import (
 	rbacvalidation "k8s.io/kubernetes/pkg/registry/rbac/validation"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
-
-	"github.com/gardenlite/gardenlite/manifests"
 )
 
 // policy are the roles of a cluster, its own and those of Kubernetes.

@@ -48,6 +48,7 @@ func (g *Gardenlet) newGarden(config *rest.Config) (cluster.Cluster, error) {
 			&corev1beta1.ExposureClass{}, &corev1beta1.InternalSecret{}, &corev1beta1.Project{}, &corev1beta1.SecretBinding{},
 			&corev1beta1.ShootState{}, &securityv1alpha1.CredentialsBinding{}, &securityv1alpha1.WorkloadIdentity{},
 		}}
+		o.NewCache = component.NewCache
 		o.Cache.DefaultTransform = cache.TransformStripManagedFields()
 		o.Cache.ByObject = map[client.Object]cache.ByObject{
 			&corev1beta1.ControllerInstallation{}: {Field: fields.OneTermEqualSelector(gardencore.SeedRefName, g.seedName)},

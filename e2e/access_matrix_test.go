@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -227,16 +228,18 @@ func soaking() bool { return os.Getenv("GARDENLITE_SOAK") == "1" }
 // nothing else.
 func (w *accessWorld) settle(t *testing.T) {
 	t.Helper()
+	var last error // what is not as it should be says more than that there was no time left to ask
 	eventually(t, 10*time.Second, func(ctx context.Context) error {
 		for _, o := range w.objects {
 			for _, who := range w.askers()[:2] {
 				r := accessRequest{verb: "get", resource: o.resource, namespace: o.namespace, name: o.name}
 				got, why, err := who.may(ctx, r)
 				if err != nil {
-					return err
+					return errors.Join(err, last)
 				}
 				if want := documentSays(who.kind, who.seed, w, r); got != want {
-					return fmt.Errorf("%s %s: authorized: %t, expected %t: %s", who.name, r, got, want, why)
+					last = fmt.Errorf("%s %s: authorized: %t, expected %t: %s", who.name, r, got, want, why)
+					return last
 				}
 			}
 		}

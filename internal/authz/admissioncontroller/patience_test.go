@@ -74,7 +74,10 @@ func TestPatienceEnds(t *testing.T) {
 	})
 	p := newPatient(refuse, func(graph.Kind, string) bool { return false }, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	p.version = func(context.Context, schema.GroupVersionResource, string, string) (string, error) { cancel(); return "7", nil }
+	p.version = func(context.Context, schema.GroupVersionResource, string, string) (string, error) {
+		cancel()
+		return "7", nil
+	}
 	decision, reason, err := p.Authorize(ctx, k8sauthorizer.AttributesRecord{Verb: "patch", APIGroup: "core.gardener.cloud", Resource: "backupbuckets", Name: "b", ResourceRequest: true})
 	if decision != k8sauthorizer.DecisionNoOpinion || reason != "no path" || err != nil {
 		t.Errorf("%v, %s, %v", decision, reason, err)

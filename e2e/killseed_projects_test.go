@@ -50,10 +50,10 @@ func TestKilledUnderProjects(t *testing.T) {
 	must(t, v.createProject(t.Context(), example))
 	var whole string
 	eventually(t, 20*time.Second, func(ctx context.Context) error {
-		all, err := v.inventory(ctx)
-		if err == nil {
-			err = v.projectIsReady(ctx, example)
+		if err := v.projectIsReady(ctx, example); err != nil {
+			return err
 		}
+		all, err := v.inventory(ctx) // afterwards, so that nothing is missing
 		whole = partsOf(all, example)
 		for _, late := range []string{"serviceaccounts garden-PROJECT/default", "configmaps garden-PROJECT/kube-root-ca.crt"} {
 			if err == nil && !strings.Contains(whole, late) { // Kubernetes makes it for the namespace, at any time

@@ -84,7 +84,7 @@ func writeCRDs(ctx context.Context, client crdclient.CustomResourceDefinitionInt
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(crdWriters)
 	for _, crd := range wanted {
-		if current := there[crd.Name]; current != nil && upToDate(current, crd) {
+		if current := there[crd.Name]; current != nil && upToDate(current, crd) && isEstablished(current) {
 			continue
 		}
 		group.Go(func() error {
@@ -105,14 +105,24 @@ func writeCRD(ctx context.Context, client crdclient.CustomResourceDefinitionInte
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		current, err := client.Get(ctx, wanted.Name, metav1.GetOptions{})
+	var current *apiextensionsv1.CustomResourceDefinition
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
+		current, err = client.Get(ctx, wanted.Name, metav1.GetOptions{})
 		if err != nil || upToDate(current, wanted) {
 			return err
 		}
-		_, err = client.Update(ctx, merge(current, wanted), metav1.UpdateOptions{FieldManager: fieldManager})
+		current, err = client.Update(ctx, merge(current, wanted), metav1.UpdateOptions{FieldManager: fieldManager})
 		return err
 	})
+	if err != nil || isEstablished(current) {
+		return err
+	}
+	// The API server establishes what it sees change, not what a process that was killed left in between.
+	return establish(ctx, client, current)
+}
+
+func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return apiextensionshelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
 }
 
 func upToDate(current, wanted *apiextensionsv1.CustomResourceDefinition) bool {

@@ -69,6 +69,7 @@ func TestWriteCRDs(t *testing.T) {
 	wanted := wantedCRDs(t)[:1]
 	changed := func(change func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
 		crd := wanted[0].DeepCopy()
+		setEstablished(crd)
 		change(crd)
 		return crd
 	}
@@ -78,7 +79,8 @@ func TestWriteCRDs(t *testing.T) {
 	}{
 		// The second one says in its status that it is established.
 		"none there":       {nil, []string{"create", "update"}},
-		"there as it is":   {wanted[0], nil},
+		"there as it is":   {changed(func(*apiextensionsv1.CustomResourceDefinition) {}), nil},
+		"not established":  {wanted[0], []string{"update"}},
 		"with more labels": {changed(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Labels["mine"] = "kept" }), nil},
 		"without a label":  {changed(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Labels = nil }), []string{"create", "update"}},
 		"another schema": {changed(func(crd *apiextensionsv1.CustomResourceDefinition) {
@@ -103,7 +105,7 @@ func TestWriteCRDs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !upToDate(got, wanted[0]) {
+			if !upToDate(got, wanted[0]) || !isEstablished(got) {
 				t.Errorf("there is %v", got)
 			}
 			if test.there != nil && got.Labels["mine"] != test.there.Labels["mine"] {

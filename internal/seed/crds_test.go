@@ -80,7 +80,7 @@ func TestWriteCRDs(t *testing.T) {
 		// The second one says in its status that it is established.
 		"none there":       {nil, []string{"create", "update"}},
 		"there as it is":   {changed(func(*apiextensionsv1.CustomResourceDefinition) {}), nil},
-		"not established":  {wanted[0], []string{"update"}},
+		"not established":  {wanted[0], []string{"create", "update"}},
 		"with more labels": {changed(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Labels["mine"] = "kept" }), nil},
 		"without a label":  {changed(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Labels = nil }), []string{"create", "update"}},
 		"another schema": {changed(func(crd *apiextensionsv1.CustomResourceDefinition) {
@@ -127,6 +127,7 @@ func writesTo(client *fake.Clientset) (verbs []string) {
 func TestWriteCRDsBesideOthers(t *testing.T) {
 	wanted := wantedCRDs(t)[:1]
 	old := wanted[0].DeepCopy()
+	setEstablished(old)
 	old.Spec.Scope = ""
 	client := fake.NewSimpleClientset(old)
 	// The list is behind, and somebody else writes first.

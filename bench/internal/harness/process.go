@@ -1,4 +1,4 @@
-package main
+package harness
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// process is a program that this one started, and that it ends.
-type process struct {
+// Process is a program that this one started, and that it ends.
+type Process struct {
 	cmd    *exec.Cmd
 	output *output
 	done   chan struct{}
@@ -32,8 +32,9 @@ func (o *output) Write(data []byte) (int, error) {
 	return o.data.Write(data)
 }
 
-func start(dir, program string, args ...string) (*process, error) {
-	p := &process{cmd: exec.Command(program, args...), output: &output{}, done: make(chan struct{})}
+// Start starts a program in a folder.
+func Start(dir, program string, args ...string) (*Process, error) {
+	p := &Process{cmd: exec.Command(program, args...), output: &output{}, done: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p.output, p.output
 	if !isAbsolute(program) {
 		abs, err := os.Getwd()
@@ -54,9 +55,11 @@ func start(dir, program string, args ...string) (*process, error) {
 
 func isAbsolute(path string) bool { return path != "" && path[0] == '/' }
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
+// PID is the process' id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-func (p *process) ended() bool {
+// Ended says whether it has.
+func (p *Process) Ended() bool {
 	select {
 	case <-p.done:
 		return true
@@ -65,15 +68,16 @@ func (p *process) ended() bool {
 	}
 }
 
-func (p *process) log() string {
+// Log is the end of what it has printed.
+func (p *Process) Log() string {
 	p.output.mu.Lock()
 	defer p.output.mu.Unlock()
 	data := p.output.data.Bytes()
 	return string(data[max(0, len(data)-2000):])
 }
 
-// end asks the process to end and waits for it.
-func (p *process) end() {
+// End asks the process to end and waits for it.
+func (p *Process) End() {
 	p.once.Do(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		select {
@@ -85,7 +89,8 @@ func (p *process) end() {
 	})
 }
 
-func poll(ctx context.Context, timeout time.Duration, condition func() (bool, error)) error {
+// Poll asks until the condition is met, fails, or the time is up.
+func Poll(ctx context.Context, timeout time.Duration, condition func() (bool, error)) error {
 	deadline := time.Now().Add(timeout)
 	for {
 		if ok, err := condition(); ok || err != nil {
@@ -98,7 +103,8 @@ func poll(ctx context.Context, timeout time.Duration, condition func() (bool, er
 	}
 }
 
-func freePort() int {
+// FreePort is a port that nobody listens on.
+func FreePort() int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0
@@ -108,3 +114,16 @@ func freePort() int {
 }
 
 func httpURL(port int) string { return fmt.Sprintf("http://127.0.0.1:%d", port) }
+
+// Resident is how much memory the process has, in bytes; 0 where that is not told.
+func (p *Process) Resident() uint64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.PID()))
+	if err != nil {
+		return 0
+	}
+	var size, pages uint64
+	if _, err := fmt.Sscan(string(data), &size, &pages); err != nil {
+		return 0
+	}
+	return pages * uint64(os.Getpagesize())
+}

@@ -1,0 +1,102 @@
+package harness
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Baseline starts etcd and kube-apiserver side by side, as they come, and returns when /readyz is ok, with what kube-apiserver has resident then, in
+// bytes.
+func Baseline(ctx context.Context, folder string) (took time.Duration, resident uint64, err error) {
+	dir, err := os.MkdirTemp("", "bench-baseline-")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer os.RemoveAll(dir)
+	files, err := writeCredentials(dir) // not part of the time: gardenlite's own are
+	if err != nil {
+		return 0, 0, err
+	}
+	client, peer, secure := FreePort(), FreePort(), FreePort()
+	begin := time.Now()
+	etcd, err := Start(dir, filepath.Join(folder, "etcd"),
+		"--data-dir="+filepath.Join(dir, "etcd"), "--log-level=error",
+		"--listen-client-urls="+httpURL(client), "--advertise-client-urls="+httpURL(client),
+		"--listen-peer-urls="+httpURL(peer), "--initial-advertise-peer-urls="+httpURL(peer),
+		"--initial-cluster=default="+httpURL(peer))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer etcd.End()
+	apiserver, err := Start(dir, filepath.Join(folder, "kube-apiserver"),
+		"--etcd-servers="+httpURL(client), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", secure), "--cert-dir="+dir, "--tls-cert-file="+files.cert, "--tls-private-key-file="+files.key,
+		"--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC,Node",
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+files.key,
+		"--service-account-signing-key-file="+files.key, "--token-auth-file="+files.tokens)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer apiserver.End()
+	err = Poll(ctx, time.Minute, func() (bool, error) {
+		if apiserver.Ended() {
+			return false, fmt.Errorf("kube-apiserver ended: %s", apiserver.Log())
+		}
+		return Get(files.client, fmt.Sprintf("https://127.0.0.1:%d/readyz", secure), files.token) == nil, nil
+	})
+	took = time.Since(begin)
+	return took, apiserver.Resident(), err
+}
+
+// credentials are what the bare kube-apiserver is given, so that it need not make them.
+type credentials struct {
+	cert, key, tokens, token string
+	client                   *http.Client
+}
+
+func writeCredentials(dir string) (c credentials, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return c, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "baseline"},
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return c, err
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return c, err
+	}
+	c.cert, c.key, c.tokens, c.token = filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), filepath.Join(dir, "tokens.csv"), rand.Text()
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	for file, data := range map[string][]byte{
+		c.cert: certPEM, c.key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+		c.tokens: []byte(c.token + ",admin,admin,system:masters\n"),
+	} {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			return c, err
+		}
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(certPEM)
+	c.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+	return c, nil
+}

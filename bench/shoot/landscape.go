@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gardenlite/gardenlite/bench/internal/harness"
+)
+
+const shootsPath = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-dev/shoots"
+
+// landscape is one with a seed, which runs until stop.
+type landscape struct {
+	dir, binary string
+	process     *harness.Process
+	client      *http.Client
+	host        string
+}
+
+func startLandscape(ctx context.Context, binary string) (*landscape, error) {
+	dir, err := os.MkdirTemp("", "bench-shoot-")
+	if err != nil {
+		return nil, err
+	}
+	l := &landscape{dir: dir, binary: binary}
+	if l.process, err = harness.Start(dir, binary, "up", "--port=0", "--name=bench", "--data-dir="+dir); err != nil {
+		return nil, err
+	}
+	if _, err := l.run(ctx, "status", "--wait"); err != nil {
+		defer l.stop()
+		return nil, fmt.Errorf("the landscape is not ready: %w: %s", err, l.process.Log())
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
+	if err == nil {
+		l.host = config.Host
+		l.client, err = rest.HTTPClientFor(config)
+	}
+	if err != nil {
+		l.stop()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *landscape) stop() {
+	l.process.End()
+	_ = os.RemoveAll(l.dir)
+}
+
+func (l *landscape) run(ctx context.Context, args ...string) ([]byte, error) {
+	// The process may not have written yet where it is to be found.
+	var out []byte
+	err := harness.Poll(ctx, 2*time.Minute, func() (bool, error) {
+		var err error
+		out, err = exec.CommandContext(ctx, l.binary, append(args, "--name=bench", "--data-dir="+l.dir)...).Output()
+		return err == nil, nil
+	})
+	return out, err
+}
+
+// memory is what the process has resident, once garbage is collected.
+func (l *landscape) memory() (uint64, error) {
+	out, err := l.run(context.Background(), "status", "--collect-garbage", "-o=json")
+	if err != nil {
+		return 0, err
+	}
+	var status harness.Status
+	err = status.Parse(out)
+	return status.Memory.Resident, err
+}
+
+func (l *landscape) create(name string, hibernated bool) error {
+	body := fmt.Sprintf(`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":%q,"namespace":"garden-dev"},"spec":{
+		"cloudProfile":{"kind":"CloudProfile","name":"local"},"credentialsBindingName":"sample","region":"local","purpose":"testing",
+		"hibernation":{"enabled":%t},"kubernetes":{"version":"1.36.0"},
+		"networking":{"type":"local","nodes":"10.10.0.0/16","pods":"10.11.0.0/16","services":"10.12.0.0/16"},
+		"provider":{"type":"local","workers":[{"name":"worker","minimum":2,"maximum":3,"machine":{"type":"local","image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`,
+		name, hibernated)
+	response, err := l.client.Post(l.host+shootsPath, "application/json", bytes.NewBufferString(body))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, _ := io.ReadAll(response.Body)
+	if response.StatusCode != http.StatusCreated {
+		return fmt.Errorf("creating shoot %s: %s: %s", name, response.Status, answer)
+	}
+	return nil
+}
+
+type shoot struct {
+	Metadata struct{ Name string }
+	Status   struct {
+		LastOperation       struct{ State string }
+		AdvertisedAddresses []struct{ Name, URL string }
+	}
+}
+
+// succeeded is how many of the shoots with that prefix have.
+func (l *landscape) succeeded(prefix string) (count int) {
+	data, err := harness.Read(l.client, l.host+shootsPath, "")
+	if err != nil {
+		return 0
+	}
+	var list struct{ Items []shoot }
+	if json.Unmarshal(data, &list) != nil {
+		return 0
+	}
+	for _, s := range list.Items {
+		if strings.HasPrefix(s.Metadata.Name, prefix) && s.Status.LastOperation.State == "Succeeded" {
+			count++
+		}
+	}
+	time.Sleep(time.Duration(len(list.Items)) * time.Millisecond) // a long list is not asked for all the time
+	return count
+}
+
+// answers waits until a shoot has succeeded and its API server says that it is ready.
+func (l *landscape) answers(ctx context.Context, name string) error {
+	var s shoot
+	err := harness.Poll(ctx, 5*time.Minute, func() (bool, error) {
+		data, err := harness.Read(l.client, l.host+shootsPath+"/"+name, "")
+		return err == nil && json.Unmarshal(data, &s) == nil && s.Status.LastOperation.State == "Succeeded" && len(s.Status.AdvertisedAddresses) > 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("shoot %s: %w", name, err)
+	}
+	data, err := exec.CommandContext(ctx, l.binary, "kubeconfig", "shoot", "dev/"+name, "--name=bench", "--data-dir="+l.dir).Output()
+	if err != nil {
+		return fmt.Errorf("asking for a kubeconfig of shoot %s: %w", name, err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(data)
+	if err != nil {
+		return err
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	return harness.Poll(ctx, time.Minute, func() (bool, error) { return harness.Get(client, config.Host+"/readyz", "") == nil, nil })
+}

@@ -1,0 +1,159 @@
+// Command shoot measures how long a first shoot takes beside a bare kube-apiserver with etcd, what running shoots cost, and
+// what those cost that are hibernated from birth, all in one run.
+//
+//	go run ./shoot -gardenlite ../bin/gardenlite -baseline ../bin/baseline
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gardenlite/gardenlite/bench/internal/harness"
+)
+
+func main() {
+	gardenlite := flag.String("gardenlite", "../bin/gardenlite", "the binary to measure")
+	baseline := flag.String("baseline", "../bin/baseline", "folder with kube-apiserver and etcd")
+	runs := flag.Int("runs", 3, "how many first shoots; the median is printed")
+	hibernated := flag.Int("hibernated", 1000, "how many shoots that are hibernated from birth")
+	flag.Parse()
+	if err := bench(context.Background(), *gardenlite, *baseline, *runs, *hibernated); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+func bench(ctx context.Context, gardenlite, baseline string, runs, hibernated int) error {
+	var base, first []time.Duration
+	var resident uint64
+	for i := range runs {
+		took, memory, err := harness.Baseline(ctx, baseline)
+		if err != nil {
+			return fmt.Errorf("baseline: %w", err)
+		}
+		base, resident = append(base, took), memory
+		shoot, err := firstShoot(ctx, gardenlite)
+		if err != nil {
+			return err
+		}
+		first = append(first, shoot)
+		fmt.Printf("run %d: kube-apiserver with etcd %s, first shoot %s\n", i+1, harness.MS(took), harness.MS(shoot))
+	}
+	b, f := harness.Median(base), harness.Median(first)
+	fmt.Printf("\n%-60s %9s %8s\n", fmt.Sprintf("median of %d", runs), "", "ratio")
+	fmt.Printf("%-60s %9s %8s\n", "kube-apiserver with etcd, until /readyz", harness.MS(b), "1.00")
+	fmt.Printf("%-60s %9s %8.2f  (to be at most 4000 ms)\n", "first shoot, from apply to Succeeded and /readyz", harness.MS(f), float64(f)/float64(b))
+	if err := running(ctx, gardenlite, resident); err != nil {
+		return err
+	}
+	return asleep(ctx, gardenlite, hibernated)
+}
+
+func firstShoot(ctx context.Context, gardenlite string) (time.Duration, error) {
+	l, err := startLandscape(ctx, gardenlite)
+	if err != nil {
+		return 0, err
+	}
+	defer l.stop()
+	begin := time.Now()
+	if err := l.create("first", false); err != nil {
+		return 0, err
+	}
+	if err := l.answers(ctx, "first"); err != nil {
+		return 0, err
+	}
+	return time.Since(begin), nil
+}
+
+// running prints what 1, 5 and 10 running shoots cost.
+func running(ctx context.Context, gardenlite string, bare uint64) error {
+	l, err := startLandscape(ctx, gardenlite)
+	if err != nil {
+		return err
+	}
+	defer l.stop()
+	without, err := l.memory()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\n%-60s %9s %9s\n", "running shoots with two nodes", "resident", "each")
+	fmt.Printf("%-60s %6d MB\n", "a bare kube-apiserver", bare/1e6)
+	fmt.Printf("%-60s %6d MB\n", "none, with one seed", without/1e6)
+	before, one := 0, uint64(0)
+	for _, count := range []int{1, 5, 10} {
+		if err := l.createMany(ctx, "running", before, count, false); err != nil {
+			return err
+		}
+		now, err := l.memory()
+		if err != nil {
+			return err
+		}
+		if count == 1 {
+			one = now
+			fmt.Printf("%-60s %6d MB %6.1f MB\n", "1", now/1e6, float64(now-without)/1e6)
+		} else {
+			each := (float64(now) - float64(one)) / float64(count-1) / 1e6
+			fmt.Printf("%-60s %6d MB %6.1f MB, %.2f of a bare one (each further one to be at most 50 MB)\n", fmt.Sprint(count), now/1e6, each, each*1e6/float64(bare))
+		}
+		before = count
+	}
+	return nil
+}
+
+// asleep prints what shoots cost that are hibernated from birth.
+func asleep(ctx context.Context, gardenlite string, count int) error {
+	if count == 0 {
+		return nil
+	}
+	l, err := startLandscape(ctx, gardenlite)
+	if err != nil {
+		return err
+	}
+	defer l.stop()
+	without, err := l.memory()
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := l.createMany(ctx, "asleep", 0, count, true); err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	with, err := l.memory()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\n%d shoots hibernated from birth: there after %s; %.2f MB resident each (to be at most 1)\n",
+		count, took.Round(time.Second), (float64(with)-float64(without))/float64(count)/1e6)
+	return nil
+}
+
+// createMany makes shoots until there are count, eight at a time, and waits until all have succeeded.
+func (l *landscape) createMany(ctx context.Context, prefix string, from, count int, hibernated bool) error {
+	numbers := make(chan int)
+	errs := make(chan error, count)
+	var workers sync.WaitGroup
+	for range 8 {
+		workers.Go(func() {
+			for i := range numbers {
+				errs <- l.create(fmt.Sprintf("%s%d", prefix, i), hibernated)
+			}
+		})
+	}
+	for i := from; i < count; i++ {
+		numbers <- i
+	}
+	close(numbers)
+	workers.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return harness.Poll(ctx, 20*time.Minute, func() (bool, error) { return l.succeeded(prefix) == count, nil })
+}

@@ -7,7 +7,7 @@ LDFLAGS := -s -w $(if $(VERSION),-X github.com/gardenlite/gardenlite/internal/ve
 SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/seed ./pkg/...
 UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS)) github.com/gardenlite/gardenlite/e2e,$(shell $(GO) list ./...))
 
-.PHONY: all build up test test-unit test-servers e2e soak bench bench-up bench-scale bench-authz generate verify-generate lint clean
+.PHONY: all build up test test-unit test-servers e2e soak bench bench-up bench-shoot bench-scale bench-authz generate verify-generate lint clean
 
 all: build
 
@@ -49,10 +49,13 @@ $(BIN)/baseline: bench/go.mod
 	cd bench && $(GO) build -o ../$@/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 	cd bench && $(GO) build -o ../$@/etcd go.etcd.io/etcd/server/v3
 
-bench: bench-up bench-scale bench-authz ## every benchmark
+bench: bench-up bench-shoot bench-scale bench-authz ## every benchmark
 
 bench-up: build $(BIN)/baseline ## cold and warm start, with a seed and without, beside a bare kube-apiserver with etcd
 	cd bench && $(GO) run ./up -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
+
+bench-shoot: build $(BIN)/baseline ## a first shoot, and what running and hibernated ones cost
+	cd bench && $(GO) run ./shoot -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
 
 bench-scale: build ## 5,000 Shoots and 50,000 Secrets
 	cd bench && $(GO) run ./scale -gardenlite $(CURDIR)/$(BIN)/gardenlite

@@ -1,0 +1,168 @@
+package cloud
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gardenlite/gardenlite/internal/fsutil"
+)
+
+const (
+	instanceFile = "instance.json"
+	stoppedFile  = "stopped"
+	machineDir   = "machine"
+	jsonSuffix   = ".json"
+	// Folders with this prefix are half made or half deleted; no ID begins with it.
+	unfinished = "."
+)
+
+// record is what is kept of an instance.
+type record struct {
+	InstanceSpec
+	Address netip.Addr `json:"address"`
+}
+
+type networkRecord struct {
+	CIDR netip.Prefix `json:"cidr"`
+}
+
+func (c *Cloud) networksDir() string          { return filepath.Join(c.cfg.Dir, "networks") }
+func (c *Cloud) instancesDir() string         { return filepath.Join(c.cfg.Dir, "instances") }
+func (c *Cloud) networkFile(id string) string { return filepath.Join(c.networksDir(), id+jsonSuffix) }
+func (c *Cloud) instanceDir(id string) string { return filepath.Join(c.instancesDir(), id) }
+func (c *Cloud) recordFile(id string) string  { return filepath.Join(c.instanceDir(id), instanceFile) }
+func (c *Cloud) stoppedMark(id string) string { return filepath.Join(c.instanceDir(id), stoppedFile) }
+func (c *Cloud) machineDir(id string) string  { return filepath.Join(c.instanceDir(id), machineDir) }
+func (c *Cloud) unfinished(id string) string  { return filepath.Join(c.instancesDir(), unfinished+id) }
+
+func (c *Cloud) saveNetwork(n *network) error {
+	data, err := json.Marshal(networkRecord{CIDR: n.cidr})
+	if err != nil {
+		return err
+	}
+	return fsutil.WriteFile(c.networkFile(n.id), data, 0o600)
+}
+
+// saveInstance makes the folder of an instance in one step.
+func (c *Cloud) saveInstance(r record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	dir := c.unfinished(r.ID)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	if err = os.WriteFile(filepath.Join(dir, instanceFile), data, 0o600); err == nil {
+		err = os.Rename(dir, c.instanceDir(r.ID))
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	return nil
+}
+
+// removeInstance removes the folder of an instance: in one step first, so that no half of it is ever found.
+func (c *Cloud) removeInstance(id string) error {
+	dir := c.unfinished(id)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.Rename(c.instanceDir(id), dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+func (c *Cloud) readRecord(id string) (r record, err error) {
+	data, err := os.ReadFile(c.recordFile(id))
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("reading %s: %w", c.recordFile(id), err)
+	}
+	if r.ID != id {
+		return r, fmt.Errorf("reading %s: it is of instance %q", c.recordFile(id), r.ID)
+	}
+	return r, nil
+}
+
+// load reads the folder, and removes what a kill left unfinished.
+func (c *Cloud) load() error {
+	for _, dir := range []string{c.networksDir(), c.instancesDir()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := c.loadNetworks(); err != nil {
+		return err
+	}
+	return c.loadInstances()
+}
+
+func (c *Cloud) loadNetworks() error {
+	entries, err := os.ReadDir(c.networksDir())
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		file := filepath.Join(c.networksDir(), entry.Name())
+		id, isNetwork := strings.CutSuffix(entry.Name(), jsonSuffix)
+		if strings.HasPrefix(id, unfinished) || !isNetwork {
+			if err := os.Remove(file); err != nil {
+				return err
+			}
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		var r networkRecord
+		if err := json.Unmarshal(data, &r); err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+		c.networks[id] = &network{id: id, cidr: r.CIDR, used: map[netip.Addr]*instance{}}
+	}
+	return nil
+}
+
+func (c *Cloud) loadInstances() error {
+	entries, err := os.ReadDir(c.instancesDir())
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		id := entry.Name()
+		if strings.HasPrefix(id, unfinished) {
+			if err := os.RemoveAll(c.instanceDir(id)); err != nil {
+				return err
+			}
+			continue
+		}
+		r, err := c.readRecord(id)
+		if err != nil {
+			return err
+		}
+		n := c.networks[r.Network]
+		if n == nil {
+			return fmt.Errorf("reading %s: network %s: %w", c.recordFile(id), r.Network, ErrNotFound)
+		}
+		i := newInstance(r)
+		if _, err := os.Stat(c.stoppedMark(id)); err == nil {
+			i.state = Stopped
+		}
+		c.instances[id], n.used[r.Address] = i, i
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+)
+
+// console stands between a terminal and whoever reads it: the line editor while there is a prompt, a command while one
+// runs. One goroutine reads the terminal all the time, so that Ctrl-C is seen while a command runs.
+type console struct {
+	tty TTY
+	raw *file // for the line editor
+	in  *file
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	editing bool               // the line editor reads; false after a line's end until it is known who reads next
+	running context.CancelFunc // of the command that runs, or nil
+	stdin   *file              // that command's input: whole lines
+
+	line []byte // of pump alone: what was typed for the command whose input is last
+	last *file
+	end  context.CancelFunc
+}
+
+// Interactive serves a terminal until the user leaves with exit or Ctrl-D, the terminal ends or ctx does. It returns the
+// last status. Each line has the limits anew. Ctrl-C ends the command that runs. When it has returned, the caller closes
+// the terminal, which ends the one goroutine that reads it.
+func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	editor, toEditor := newPipe()
+	c := &console{tty: tty, raw: toEditor, in: editor, end: cancel}
+	c.changed = sync.NewCond(&c.mu)
+	defer context.AfterFunc(ctx, c.changed.Broadcast)()
+	defer editor.close()
+	go c.pump(ctx)
+
+	t := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{&pipeReader{ctx, editor}, tty}, "")
+	r := newRun(s.o.Limits)
+	_, endAll := r.begin(ctx, nil)
+	defer endAll()
+	sh := s.newShell(r, ctx)
+	sh.interactive, sh.expandAliases, sh.base = true, true, ctx
+	out := r.counted(&newlines{tty: tty})
+	out.tty = true
+	sh.fds = map[int]*file{1: out, 2: out.dup()}
+	defer func() {
+		sh.end()
+		cancel()
+		r.group.Wait()
+	}()
+	for ctx.Err() == nil && sh.flow != exiting {
+		text, err := c.read(t, sh)
+		if err != nil {
+			break
+		}
+		c.execute(ctx, sh, text)
+	}
+	return sh.status & 0xff, context.Cause(ctxOrNil(ctx))
+}
+
+// ctxOrNil leaves out the end that Interactive makes itself.
+func ctxOrNil(ctx context.Context) context.Context {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ctx
+	}
+	return context.Background()
+}
+
+type pipeReader struct {
+	ctx context.Context
+	f   *file
+}
+
+func (p *pipeReader) Read(b []byte) (int, error) { return p.f.reader(p.ctx, b) }
+
+// newlines writes lines as a terminal wants them.
+type newlines struct{ tty TTY }
+
+func (n *newlines) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(n.tty, strings.ReplaceAll(strings.ReplaceAll(string(p), "\r\n", "\n"), "\n", "\r\n")); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// prompt is user@host:dir$.
+func (sh *shell) prompt() string {
+	dir, home := sh.dir, sh.value("HOME")
+	if home != "" && home != "/" && (dir == home || strings.HasPrefix(dir, home+"/")) {
+		dir = "~" + dir[len(home):]
+	}
+	sign := "$"
+	if sh.user.UID == 0 {
+		sign = "#"
+	}
+	return fmt.Sprintf("%s@%s:%s%s ", sh.user.Name, sh.s.hostname(), dir, sign)
+}
+
+// read is a command, which may have several lines.
+func (c *console) read(t *term.Terminal, sh *shell) (string, error) {
+	text := ""
+	t.SetPrompt(sh.prompt())
+	for {
+		if w, h := c.tty.Size(); w > 0 && h > 0 {
+			if err := t.SetSize(w, h); err != nil {
+				return "", err
+			}
+		}
+		c.edit()
+		line, err := t.ReadLine()
+		if err != nil && !errors.Is(err, term.ErrPasteIndicator) {
+			return "", err
+		}
+		if text += line + "\n"; len(text) > sh.r.limits.Script {
+			return "", errNested
+		}
+		if !unfinished(text) || line == "" {
+			return text, nil
+		}
+		t.SetPrompt("> ")
+	}
+}
+
+// unfinished says whether a command goes on in the next line.
+func unfinished(text string) bool {
+	trimmed := strings.TrimRight(text, "\n")
+	if strings.HasSuffix(trimmed, "\\") || strings.HasSuffix(trimmed, "|") || strings.HasSuffix(trimmed, "&&") {
+		return true
+	}
+	return incomplete(text)
+}
+
+// execute runs one command with a terminal.
+func (c *console) execute(ctx context.Context, sh *shell, text string) {
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	r := sh.r
+	var end func()
+	if sh.s.o.Limits.Time < 0 {
+		sh.ctx, end = r.begin(ctx, nil)
+	} else {
+		timer := sh.s.o.Clock.NewTimer(sh.s.o.Limits.Time)
+		defer timer.Stop()
+		sh.ctx, end = r.begin(ctx, timer.C())
+	}
+	defer end()
+	lineCtx, stop := context.WithCancel(sh.ctx)
+	defer stop()
+	sh.ctx, sh.stopErr, sh.depth, sh.flow, sh.loops, sh.calls, sh.sources, sh.noExit = lineCtx, nil, 0, onward, 0, 0, 0, 0
+	reader, writer := newPipe()
+	reader.tty = true
+	sh.replace(0, reader)
+	c.begin(stop, writer)
+	func() {
+		defer sh.guarded()
+		file, release, err := sh.parse(text, "bash")
+		if err != nil {
+			sh.status = 2
+			sh.complain(err)
+			return
+		}
+		defer release()
+		sh.stmts(file.Stmts)
+	}()
+	c.finish()
+	writer.close()
+	if err := r.ended(ctx); err != nil {
+		_, _ = fmt.Fprintf(c.tty, "bash: %v\r\n", err)
+		sh.status = statusKilled
+	} else if lineCtx.Err() != nil {
+		_, _ = io.WriteString(c.tty, "\r\n")
+		sh.status = 130
+	}
+	sh.stopErr = nil
+	sh.ctx = ctx
+}
+
+// edit gives the keys to the line editor.
+func (c *console) edit() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.editing = true
+	c.changed.Broadcast()
+}
+
+func (c *console) begin(stop context.CancelFunc, stdin *file) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running, c.stdin, c.editing = stop, stdin, false
+	c.changed.Broadcast()
+}
+
+func (c *console) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running, c.stdin = nil, nil
+}
+
+// pump reads the terminal until it ends.
+func (c *console) pump(ctx context.Context) {
+	defer c.end()
+	defer c.raw.close()
+	buf := make([]byte, 1024)
+	for {
+		n, err := c.tty.Read(buf)
+		for _, b := range buf[:n] {
+			if !c.key(ctx, b) {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// key gives a byte to whom it is for.
+func (c *console) key(ctx context.Context, b byte) bool {
+	c.mu.Lock()
+	for c.running == nil && !c.editing && ctx.Err() == nil {
+		c.changed.Wait()
+	}
+	running, stdin := c.running, c.stdin
+	if running == nil && (b == '\r' || b == 3) {
+		c.editing = false
+	}
+	c.mu.Unlock()
+	if running == nil {
+		keys := []byte{b}
+		if b == 3 { // Ctrl-C: to the end of the line, delete it, begin a new one
+			keys = []byte{5, 21, '\r'}
+		}
+		_, err := c.raw.writer(ctx, keys)
+		return err == nil
+	}
+	if stdin != c.last {
+		c.line, c.last = nil, stdin
+	}
+	var echo, input []byte
+	switch {
+	case b == 3:
+		echo = []byte("^C")
+		running()
+	case b == 4 && len(c.line) == 0:
+		stdin.close()
+	case b == 4:
+		input, c.line = c.line, nil
+	case b == '\r' || b == '\n':
+		echo = []byte("\r\n")
+		input, c.line = append(c.line, '\n'), nil
+	case (b == 127 || b == 8) && len(c.line) > 0:
+		echo, c.line = []byte("\b \b"), c.line[:len(c.line)-1]
+	case b >= 32 && b != 127 && len(c.line) < 4096:
+		echo, c.line = []byte{b}, append(c.line, b)
+	}
+	_, _ = c.tty.Write(echo) // a terminal that is gone fails to be read too
+	if len(input) > 0 {
+		full, cancel := context.WithCancel(ctx)
+		cancel() // what does not fit is lost: a command that reads nothing must not keep Ctrl-C from being seen
+		_, _ = stdin.writer(full, input)
+	}
+	return true
+}

@@ -1,0 +1,102 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// treeFactor is about how many bytes the tree of one byte of a script takes.
+const treeFactor = 40
+
+// maxFrames is how many calls deep the parser may be. It calls itself for what is nested, and a stack that is too long
+// would end the whole process.
+const maxFrames = 4000
+
+var errNested = errors.New("the script nests too deeply")
+
+// guard gives a parser its input in small pieces, and looks each time how deep the parser is.
+type guard struct {
+	text string
+	base int
+}
+
+func (g *guard) Read(p []byte) (int, error) {
+	if g.text == "" {
+		return 0, io.EOF
+	}
+	var frame [1]uintptr
+	if runtime.Callers(g.base+maxFrames, frame[:]) > 0 {
+		return 0, errNested
+	}
+	n := copy(p[:min(len(p), 512)], g.text)
+	g.text = g.text[n:]
+	return n, nil
+}
+
+func newGuard(text string) *guard {
+	g := &guard{text: text}
+	var frame [1]uintptr
+	for runtime.Callers(g.base, frame[:]) > 0 {
+		g.base += 100
+	}
+	return g
+}
+
+// syntaxError is what bash ends a script with status 2 for.
+type syntaxError struct{ err error }
+
+func (e *syntaxError) Error() string { return e.err.Error() }
+
+// parse reads a script. What it takes is counted until release is called.
+func (sh *shell) parse(text, name string) (_ *syntax.File, release func(), err error) {
+	if len(text) > sh.r.limits.Script {
+		return nil, nil, &syntaxError{fmt.Errorf("%s: the script has %d bytes, more than the %d that it may have", name, len(text), sh.r.limits.Script)}
+	}
+	cost := int64(len(text)) * treeFactor
+	if err := errors.Join(sh.step(1+len(text)/16), sh.r.grow(cost)); err != nil {
+		return nil, nil, err
+	}
+	release = func() { _ = sh.r.grow(-cost) } // less is never too much
+	defer func() {
+		if problem := recover(); problem != nil { // a defect of the parser is not one of this process
+			release()
+			err = &syntaxError{fmt.Errorf("%s: the script cannot be read: %v", name, problem)}
+		}
+	}()
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(newGuard(text), name)
+	if err != nil {
+		release()
+		return nil, nil, &syntaxError{errors.New(strings.TrimSpace(err.Error()))}
+	}
+	return file, release, nil
+}
+
+// parseArithm reads an arithmetic expression, which variables may hold.
+func parseArithm(text string) (expr syntax.ArithmExpr, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("%s: syntax error: %v", text, problem)
+		}
+	}()
+	expr, err = syntax.NewParser(syntax.Variant(syntax.LangBash)).Arithmetic(newGuard(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: syntax error in expression", text)
+	}
+	return expr, nil
+}
+
+// incomplete says whether a text only lacks its end.
+func incomplete(text string) (is bool) {
+	defer func() {
+		if recover() != nil {
+			is = false
+		}
+	}()
+	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(newGuard(text), "")
+	return err != nil && syntax.IsIncomplete(err)
+}

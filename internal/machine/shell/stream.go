@@ -1,0 +1,236 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// file is an open file of a shell: what several descriptors may stand for. It is closed with the last of them.
+type file struct {
+	refs   atomic.Int32
+	reader func(ctx context.Context, p []byte) (int, error) // nil: not for reading
+	writer func(ctx context.Context, p []byte) (int, error) // nil: not for writing
+	closer func()
+	tty    bool
+}
+
+func newFile(reader, writer func(context.Context, []byte) (int, error), closer func()) *file {
+	f := &file{reader: reader, writer: writer, closer: closer}
+	f.refs.Store(1)
+	return f
+}
+
+func (f *file) dup() *file {
+	f.refs.Add(1)
+	return f
+}
+
+func (f *file) close() {
+	if f.refs.Add(-1) == 0 && f.closer != nil {
+		f.closer()
+	}
+}
+
+// plain is a file without blocking reads and writes.
+func plain(rw io.ReadWriter, closer func()) *file {
+	return newFile(func(_ context.Context, p []byte) (int, error) { return rw.Read(p) },
+		func(_ context.Context, p []byte) (int, error) { return rw.Write(p) }, closer)
+}
+
+// textFile is a file to read a text from, as here-documents are.
+func textFile(text string) *file {
+	var mu sync.Mutex
+	return newFile(func(_ context.Context, p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if text == "" {
+			return 0, io.EOF
+		}
+		n := copy(p, text)
+		text = text[n:]
+		return n, nil
+	}, nil, nil)
+}
+
+// counted is the session's own output.
+func (r *run) counted(w io.Writer) *file {
+	if w == nil {
+		w = io.Discard
+	}
+	var mu sync.Mutex
+	return newFile(nil, func(_ context.Context, p []byte) (int, error) {
+		if left := r.limits.Output - r.output.Add(int64(len(p))) + int64(len(p)); left < int64(len(p)) {
+			p = p[:max(0, left)]
+			mu.Lock()
+			defer mu.Unlock()
+			n, _ := w.Write(p) // the limit is the error to tell
+			return n, r.kill("output")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return w.Write(p)
+	}, nil)
+}
+
+// sink collects the output of a command substitution.
+type sink struct {
+	r    *run
+	mu   sync.Mutex
+	data []byte
+}
+
+func (s *sink) file() *file {
+	return newFile(nil, func(_ context.Context, p []byte) (int, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.data)+len(p) > s.r.limits.String {
+			return 0, s.r.kill("string")
+		}
+		s.data = append(s.data, p...)
+		return len(p), nil
+	}, nil)
+}
+
+// pipeSize is how much a pipe holds.
+const pipeSize = 64 << 10
+
+// pipe connects two commands. Reading and writing end with the context of who does it.
+type pipe struct {
+	mu      sync.Mutex
+	data    []byte
+	changed chan struct{} // closed when something changed
+	noRead  bool
+	noWrite bool
+}
+
+func newPipe() (reader, writer *file) {
+	p := &pipe{changed: make(chan struct{})}
+	reader = newFile(p.read, nil, func() { p.end(&p.noRead) })
+	writer = newFile(nil, p.write, func() { p.end(&p.noWrite) })
+	return reader, writer
+}
+
+func (p *pipe) end(flag *bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*flag = true
+	p.notify()
+}
+
+func (p *pipe) notify() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+func (p *pipe) read(ctx context.Context, b []byte) (int, error) {
+	for {
+		p.mu.Lock()
+		if len(p.data) > 0 {
+			n := copy(b, p.data)
+			p.data = p.data[n:]
+			p.notify()
+			p.mu.Unlock()
+			return n, nil
+		}
+		done, changed := p.noWrite, p.changed
+		p.mu.Unlock()
+		if done {
+			return 0, io.EOF
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+func (p *pipe) write(ctx context.Context, b []byte) (int, error) {
+	written := 0
+	for {
+		p.mu.Lock()
+		if p.noRead {
+			p.mu.Unlock()
+			return written, syscall.EPIPE
+		}
+		n := min(pipeSize-len(p.data), len(b))
+		if n > 0 {
+			p.data = append(p.data, b[:n]...)
+			b, written = b[n:], written+n
+			p.notify()
+		}
+		changed := p.changed
+		p.mu.Unlock()
+		if len(b) == 0 {
+			return written, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return written, ctx.Err()
+		}
+	}
+}
+
+// feed makes a file of the caller's stdin. The caller's reader cannot be interrupted, so a goroutine reads it into a pipe,
+// from the first read on; it ends when the caller's reader does, or when the run does and the reader returns.
+func feed(in io.Reader) *file {
+	reader, writer := newPipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	var once sync.Once
+	return newFile(func(readCtx context.Context, p []byte) (int, error) {
+		once.Do(func() {
+			go func() {
+				defer writer.close()
+				buf := make([]byte, 4096)
+				for {
+					n, err := in.Read(buf)
+					if _, writeErr := writer.writer(ctx, buf[:n]); err != nil || writeErr != nil {
+						return
+					}
+				}
+			}()
+		})
+		return reader.reader(readCtx, p)
+	}, nil, func() {
+		reader.close()
+		cancel()
+	})
+}
+
+// stream is a descriptor as commands see it: it looks at the limits, and remembers that nobody reads any more.
+type stream struct {
+	sh     *shell
+	file   *file
+	broken bool
+}
+
+var errClosed = errors.New("bad file descriptor")
+
+func (s *stream) Read(p []byte) (int, error) {
+	if err := s.sh.step(1 + len(p)>>12); err != nil {
+		return 0, err
+	}
+	if s.file == nil || s.file.reader == nil {
+		return 0, errClosed
+	}
+	return s.file.reader(s.sh.ctx, p)
+}
+
+func (s *stream) Write(p []byte) (int, error) {
+	if err := s.sh.step(1 + len(p)>>12); err != nil {
+		return 0, err
+	}
+	if s.file == nil || s.file.writer == nil {
+		return 0, errClosed
+	}
+	n, err := s.file.writer(s.sh.ctx, p)
+	if errors.Is(err, syscall.EPIPE) {
+		s.broken = true
+	}
+	return n, err
+}

@@ -1,0 +1,120 @@
+package sshd
+
+import (
+	"bytes"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// grant is what a key allows.
+type grant struct {
+	user                User
+	noPTY, noForwarding bool
+}
+
+// errNotAuthorized is the one answer to all that are refused.
+var errNotAuthorized = errors.New("not authorized")
+
+// authorize says what a key allows a user, by the user's authorized_keys file.
+func authorize(host Host, name string, key ssh.PublicKey) (grant, error) {
+	user, known := host.User(name)
+	if !known || user.Locked || !path.IsAbs(user.Home) {
+		return grant{}, errNotAuthorized
+	}
+	if weak(key) {
+		host.Journal(fmt.Sprintf("Refused a key of less than %d bits for %s", MinRSABits, user.Name))
+		return grant{}, errNotAuthorized
+	}
+	file := path.Join(user.Home, ".ssh", "authorized_keys")
+	if err := secure(host, user, file); errors.Is(err, fs.ErrNotExist) {
+		return grant{}, errNotAuthorized
+	} else if err != nil {
+		host.Journal("Authentication refused: " + err.Error())
+		return grant{}, errNotAuthorized
+	}
+	data, err := host.ReadFile(file, MaxAuthorizedKeys)
+	if err != nil {
+		host.Journal("Authentication refused: " + err.Error())
+		return grant{}, errNotAuthorized
+	}
+	return match(host, user, file, data, key.Marshal())
+}
+
+// weak is an RSA key that is too short.
+func weak(key ssh.PublicKey) bool {
+	if crypto, ok := key.(ssh.CryptoPublicKey); ok {
+		if public, ok := crypto.CryptoPublicKey().(*rsa.PublicKey); ok {
+			return public.N.BitLen() < MinRSABits
+		}
+	}
+	return false
+}
+
+// secure checks a file, and the folders above it up to the home: nobody but the user and root may have a say in them.
+func secure(host Host, user User, file string) error {
+	for name := file; ; name = path.Dir(name) {
+		info, err := host.Stat(name)
+		switch {
+		case err != nil:
+			return err
+		case name == file && !info.Mode.IsRegular():
+			return fmt.Errorf("%s is not a regular file", name)
+		case info.UID != 0 && info.UID != user.UID, info.Mode.Perm()&0o022 != 0:
+			return fmt.Errorf("bad ownership or modes for %s", name)
+		case name == path.Clean(user.Home) || name == "/":
+			return nil
+		}
+	}
+}
+
+// match looks for a key in an authorized_keys file.
+func match(host Host, user User, file string, data, wanted []byte) (grant, error) {
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		key, _, options, _, err := ssh.ParseAuthorizedKey(line)
+		if err != nil || !bytes.Equal(key.Marshal(), wanted) {
+			continue
+		}
+		allowed, err := apply(grant{user: user}, options)
+		if err != nil {
+			host.Journal(fmt.Sprintf("Ignored line %d of %s: %v", number, file, err))
+			continue
+		}
+		return allowed, nil
+	}
+	return grant{}, errNotAuthorized
+}
+
+// apply makes a grant what the options of a line say, in their order.
+func apply(g grant, options []string) (grant, error) {
+	for _, option := range options {
+		switch name, _, hasValue := strings.Cut(strings.ToLower(option), "="); {
+		case hasValue:
+			return grant{}, fmt.Errorf("option %s is not supported", strings.TrimFunc(name, notPrintable))
+		case name == "restrict":
+			g.noPTY, g.noForwarding = true, true
+		case name == "no-pty", name == "pty":
+			g.noPTY = name == "no-pty"
+		case name == "no-port-forwarding", name == "port-forwarding":
+			g.noForwarding = name == "no-port-forwarding"
+		case name == "no-agent-forwarding", name == "no-x11-forwarding", name == "no-user-rc":
+			// Nobody has these here.
+		default:
+			return grant{}, fmt.Errorf("option %q is not supported", name)
+		}
+	}
+	return g, nil
+}
+
+func notPrintable(r rune) bool { return r <= ' ' || r > '~' }

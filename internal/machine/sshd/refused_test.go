@@ -1,0 +1,307 @@
+package sshd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+func TestRefusedGlobalRequests(t *testing.T) {
+	client := serve(t, nil).dial(t)
+	for _, name := range []string{
+		"tcpip-forward", "cancel-tcpip-forward", "streamlocal-forward@openssh.com", "hostkeys-prove-00@openssh.com", "unknown@example.com",
+	} {
+		ok, _, err := client.SendRequest(name, true, ssh.Marshal(struct {
+			Host string
+			Port uint32
+		}{"0.0.0.0", 8080}))
+		if ok || err != nil {
+			t.Errorf("%s: %v, %v; want it refused", name, ok, err)
+		}
+	}
+	if ok, _, err := client.SendRequest("keepalive@openssh.com", true, nil); !ok || err != nil {
+		t.Errorf("keepalive: %v, %v", ok, err)
+	}
+	if _, err := client.Listen("tcp", "127.0.0.1:0"); err == nil {
+		t.Error("remote forwarding works")
+	}
+}
+
+func TestRefusedChannels(t *testing.T) {
+	client := serve(t, nil).dial(t)
+	for name, want := range map[string]ssh.RejectionReason{
+		"direct-tcpip":                   ssh.Prohibited,
+		"direct-streamlocal@openssh.com": ssh.Prohibited,
+		"forwarded-tcpip":                ssh.Prohibited,
+		"x11":                            ssh.Prohibited,
+		"auth-agent@openssh.com":         ssh.Prohibited,
+		"tun@openssh.com":                ssh.Prohibited,
+		"unknown@example.com":            ssh.UnknownChannelType,
+	} {
+		_, _, err := client.OpenChannel(name, ssh.Marshal(directTCPIP{Host: "10.0.0.1", Port: 22}))
+		var refused *ssh.OpenChannelError
+		if !errors.As(err, &refused) || refused.Reason != want {
+			t.Errorf("%s: %v, want reason %v", name, err, want)
+		}
+	}
+	if _, _, err := client.SendRequest("no-more-sessions@openssh.com", true, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.NewSession(); err == nil {
+		t.Error("a session after no-more-sessions works")
+	}
+}
+
+func TestRefusedSessionRequests(t *testing.T) {
+	f := serve(t, nil)
+	f.host.run = func(ctx context.Context, s *Session) Exit { <-ctx.Done(); return Exit{} }
+	channel, requests, err := f.dial(t).OpenChannel("session", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go ssh.DiscardRequests(requests)
+	go func() { _, _ = io.Copy(io.Discard, channel.Stderr()) }()
+	text := func(s string) []byte { return ssh.Marshal(struct{ S string }{s}) }
+	pair := func(name, value string) []byte { return ssh.Marshal(struct{ N, V string }{name, value}) }
+	check := func(name string, payload []byte, want bool) {
+		t.Helper()
+		if ok, err := channel.SendRequest(name, true, payload); ok != want || err != nil {
+			t.Errorf("%s: %v, %v; want %v", name, ok, err, want)
+		}
+	}
+	check("auth-agent-req@openssh.com", nil, false)
+	check("x11-req", nil, false)
+	check("break", nil, false)
+	check("subsystem", text("sftp"), false)
+	check("signal", text("TERM"), false) // nothing runs
+	check("window-change", ssh.Marshal(struct{ C, R, W, H uint32 }{80, 24, 0, 0}), false)
+	check("pty-req", []byte("nonsense"), false)
+	check("pty-req", ssh.Marshal(ptyRequest{Term: strings.Repeat("x", MaxTermSize+1)}), false)
+	check("exec", []byte{1}, false)
+	check("exec", text(""), false)
+	check("exec", text(strings.Repeat("x", MaxCommandSize+1)), false)
+	check("env", pair("LANG", strings.Repeat("x", MaxEnvSize)), false)
+	for i := range MaxEnv {
+		check("env", pair(fmt.Sprint("LC_", i), "x"), true)
+	}
+	check("env", pair("LANG", "x"), false)
+	check("exec", text("sleep"), true)
+	check("exec", text("sleep"), false) // one a session
+	check("shell", nil, false)
+	check("pty-req", ssh.Marshal(ptyRequest{}), false) // too late
+	check("signal", text("NONE"), false)
+	check("signal", text("TERM"), true)
+}
+
+func TestForward(t *testing.T) {
+	asked := make(chan string, 1)
+	f := serve(t, func(c *Config) {
+		c.Forward = func(_ context.Context, host string, port uint32) (net.Conn, error) {
+			switch host {
+			case "10.0.0.1":
+				return nil, fmt.Errorf("%w: no", ErrProhibited)
+			case "10.0.0.2":
+				return nil, errors.New("nobody there")
+			}
+			asked <- fmt.Sprint(host, " ", port)
+			near, far := net.Pipe()
+			go func() {
+				_, _ = io.Copy(far, far)
+				_ = far.Close()
+			}()
+			return near, nil
+		}
+	})
+	client := f.dial(t)
+	for host, want := range map[string]ssh.RejectionReason{"10.0.0.1": ssh.Prohibited, "10.0.0.2": ssh.ConnectionFailed, "": ssh.ConnectionFailed} {
+		_, _, err := client.OpenChannel("direct-tcpip", ssh.Marshal(directTCPIP{Host: host, Port: 22}))
+		var refused *ssh.OpenChannelError
+		if !errors.As(err, &refused) || refused.Reason != want {
+			t.Errorf("to %q: %v, want reason %v", host, err, want)
+		}
+	}
+	conn, err := client.Dial("tcp", "10.0.0.3:22")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := <-asked; got != "10.0.0.3 22" {
+		t.Errorf("asked for %q", got)
+	}
+	_, _ = io.WriteString(conn, "hello")
+	echo := make([]byte, 5)
+	if _, err := io.ReadFull(conn, echo); err != nil || string(echo) != "hello" {
+		t.Errorf("got back %q, %v", echo, err)
+	}
+	_ = conn.Close()
+
+	f.host.files[keysFile] = "restrict " + f.host.files[keysFile]
+	client = f.dial(t)
+	if _, err := client.Dial("tcp", "10.0.0.3:22"); err == nil {
+		t.Error("a restricted key forwards")
+	}
+	if err := newSession(t, client).RequestPty("xterm", 24, 80, nil); err == nil {
+		t.Error("a restricted key gets a terminal")
+	}
+}
+
+func TestChannelLimit(t *testing.T) {
+	client := serve(t, nil).dial(t)
+	var last *ssh.Session
+	for range MaxChannels {
+		last = newSession(t, client)
+	}
+	_, err := client.NewSession()
+	var refused *ssh.OpenChannelError
+	if !errors.As(err, &refused) || refused.Reason != ssh.ResourceShortage {
+		t.Errorf("one channel too many: %v", err)
+	}
+	_ = last.Close()
+	eventually(t, "a channel is free again", func() bool {
+		s, err := client.NewSession()
+		if err == nil {
+			_ = s.Close()
+		}
+		return err == nil
+	})
+}
+
+func TestStartupsAndGraceTime(t *testing.T) {
+	f := serve(t, nil)
+	var waiting []net.Conn
+	for range MaxStartups {
+		conn, err := net.Dial("tcp", f.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		waiting = append(waiting, conn)
+		if _, err := io.ReadFull(conn, make([]byte, len(Version)+2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if got, _ := io.ReadAll(conn); len(got) > 0 {
+		t.Errorf("one connection too many is told %q", got)
+	}
+	f.clock.Step(LoginGraceTime)
+	for _, conn := range waiting {
+		_, _ = io.Copy(io.Discard, conn) // ends, for the server closes it
+	}
+	f.dial(t)
+}
+
+// A client that does not answer is cut, and so is one that does nothing; one that answers stays.
+func TestKeepAliveAndIdle(t *testing.T) {
+	f := serve(t, nil)
+	raw, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	conn, _, silent, err := ssh.NewClientConn(raw, f.addr, f.config("gardener", ssh.PublicKeys(f.key)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{})
+	go func() {
+		for request := range silent {
+			if request.Type == "keepalive@openssh.com" {
+				close(asked) // and no answer
+			}
+		}
+	}()
+	step := func(d time.Duration) {
+		eventually(t, "the server watches", f.clock.HasWaiters)
+		f.clock.Step(d)
+	}
+	step(KeepAliveInterval)
+	<-asked
+	closed := make(chan struct{})
+	go func() { _ = conn.Wait(); close(closed) }()
+	eventually(t, "the silent client is cut", func() bool {
+		f.clock.Step(KeepAliveInterval)
+		select {
+		case <-closed:
+			return true
+		default:
+			return false
+		}
+	})
+	if !f.host.journaled("does not answer") {
+		t.Errorf("journal: %q", f.host.journal)
+	}
+
+	client := f.dial(t) // answers
+	gone := make(chan struct{})
+	go func() { _ = client.Wait(); close(gone) }()
+	for range 2 * KeepAliveCountMax {
+		step(KeepAliveInterval)
+		if _, _, err := client.SendRequest("keepalive@openssh.com", true, nil); err != nil {
+			t.Fatalf("a client that answers is cut: %v", err)
+		}
+	}
+	step(IdleTimeout)
+	<-gone
+	if !f.host.journaled("idle") {
+		t.Errorf("journal: %q", f.host.journal)
+	}
+}
+
+func TestAdmitAndDisconnect(t *testing.T) {
+	admitted := make(chan bool, 1)
+	f := serve(t, func(c *Config) { c.Admit = func(net.Addr) bool { return <-admitted } })
+	admitted <- false
+	conn, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if got, _ := io.ReadAll(conn); len(got) > 0 {
+		t.Errorf("a client behind the firewall is told %q", got)
+	}
+	admitted <- true
+	client := f.dial(t)
+	f.server.Disconnect(func(net.Addr) bool { return false })
+	if _, _, err := client.SendRequest("keepalive@openssh.com", true, nil); err != nil {
+		t.Fatalf("cut although its address is admitted: %v", err)
+	}
+	f.server.Disconnect(func(net.Addr) bool { return true })
+	_ = client.Wait()
+}
+
+// FuzzHandshake feeds a server with what no client sends. It must not crash, and must end with the connection.
+func FuzzHandshake(f *testing.F) {
+	f.Add([]byte("SSH-2.0-x\r\n"))
+	f.Add([]byte("SSH-1.99-x\r\n\x00\x00\x00\x0c\x0a\x14"))
+	f.Add([]byte("SSH-2.0-x\r\n\x00\x00\x00\x1c\x06\x14AAAAAAAAAAAAAAAA\x00\x00\x00\x00PPPPPP"))
+	f.Add([]byte("SSH-2.0-x\r\n\xff\xff\xff\xff"))
+	fixture := newServer(f, nil)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		near, far := net.Pipe()
+		done := make(chan struct{})
+		go func() {
+			fixture.server.handle(context.Background(), far)
+			close(done)
+		}()
+		go func() { _, _ = io.Copy(io.Discard, near) }()
+		_ = near.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = near.Write(data)
+		_ = near.Close()
+		select {
+		case <-done:
+		case <-time.After(5 * time.Second):
+			t.Fatal("the server does not end with the connection")
+		}
+	})
+}

@@ -1,0 +1,204 @@
+package sshd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/crypto/ssh"
+	"k8s.io/utils/clock"
+)
+
+// ErrProhibited is what a Forward function returns, wrapped, for a destination that its rules do not allow.
+var ErrProhibited = errors.New("administratively prohibited")
+
+// Config is what a server needs.
+type Config struct {
+	Host    Host
+	HostKey ssh.Signer
+	// Forward opens connections for direct-tcpip channels, in a time that it limits itself. If it is nil, they are refused.
+	Forward func(ctx context.Context, host string, port uint32) (net.Conn, error)
+	// Admit, if there is one, is asked about each connection before a byte is read or written; those it refuses are closed.
+	Admit func(remote net.Addr) bool
+	Clock clock.WithTicker
+	Log   logr.Logger
+}
+
+// Server is the SSH server of a machine. It may serve several listeners; the limits are for all of them.
+type Server struct {
+	cfg Config
+	ssh *ssh.ServerConfig
+
+	startups, connections, sessions counter
+
+	mu   sync.Mutex
+	open map[net.Conn]struct{}
+}
+
+// New makes a server.
+func New(cfg Config) *Server {
+	s := &Server{
+		cfg:         cfg,
+		startups:    counter{limit: MaxStartups},
+		connections: counter{limit: MaxConnections},
+		sessions:    counter{limit: MaxSessions},
+		open:        map[net.Conn]struct{}{},
+	}
+	s.ssh = &ssh.ServerConfig{
+		Config:                    ssh.Config{KeyExchanges: keyExchanges, Ciphers: ciphers, MACs: macs},
+		PublicKeyAuthAlgorithms:   publicKeyAuths,
+		MaxAuthTries:              MaxAuthTries,
+		ServerVersion:             Version,
+		PublicKeyCallback:         s.authorize,
+		VerifiedPublicKeyCallback: s.accepted,
+	}
+	s.ssh.AddHostKey(cfg.HostKey)
+	return s
+}
+
+// acceptRetry is how long a server waits after its listener failed for a reason that may pass, such as too many open files.
+const acceptRetry = 100 * time.Millisecond
+
+// Serve answers clients on a listener until ctx ends or the listener is closed. It closes the listener and all connections
+// that came from it, and returns when they have ended.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	defer l.Close()
+	for {
+		conn, err := l.Accept()
+		switch {
+		case err == nil:
+			group.Go(func() { s.handle(ctx, conn) })
+		case ctx.Err() != nil, errors.Is(err, net.ErrClosed):
+			return nil
+		case !temporary(err):
+			return fmt.Errorf("accepting an SSH connection on %s: %w", l.Addr(), err)
+		default:
+			s.cfg.Log.Error(err, "accepting an SSH connection failed, trying again", "address", l.Addr().String())
+			select {
+			case <-ctx.Done():
+			case <-s.cfg.Clock.After(acceptRetry):
+			}
+		}
+	}
+}
+
+func temporary(err error) bool {
+	var netErr net.Error
+	return errors.As(err, &netErr) && netErr.Temporary() //nolint:staticcheck // there is nothing else that says so
+}
+
+// handle serves one connection.
+func (s *Server) handle(ctx context.Context, raw net.Conn) {
+	s.track(raw, true)
+	defer s.track(raw, false)
+	defer raw.Close()
+	// After track, so that a Disconnect that comes now finds the connection or the answer is new already.
+	if s.cfg.Admit != nil && !s.cfg.Admit(raw.RemoteAddr()) {
+		return
+	}
+	conn, channels, requests, err := s.handshake(ctx, raw)
+	if err != nil {
+		s.cfg.Log.V(1).Info("SSH connection ended before it was authenticated", "remote", raw.RemoteAddr().String())
+		return
+	}
+	allowed, ok := conn.Permissions.ExtraData[grantKey{}].(grant)
+	if !ok || !s.connections.acquire() {
+		_ = conn.Close()
+		return
+	}
+	defer s.connections.release()
+	s.cfg.Log.V(1).Info("SSH connection", "user", allowed.user.Name, "remote", raw.RemoteAddr().String())
+	c := &connection{server: s, conn: conn, grant: allowed}
+	c.serve(ctx, channels, requests)
+}
+
+func (s *Server) track(conn net.Conn, open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if open {
+		s.open[conn] = struct{}{}
+	} else {
+		delete(s.open, conn)
+	}
+}
+
+// Disconnect closes the connections of those clients that it is said of.
+func (s *Server) Disconnect(whose func(remote net.Addr) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for conn := range s.open {
+		if whose(conn.RemoteAddr()) {
+			_ = conn.Close()
+		}
+	}
+}
+
+// handshake authenticates a client within the grace time.
+func (s *Server) handshake(ctx context.Context, raw net.Conn) (*ssh.ServerConn, <-chan ssh.NewChannel, <-chan *ssh.Request, error) {
+	if !s.startups.acquire() {
+		return nil, nil, nil, fmt.Errorf("%d connections are unauthenticated already", MaxStartups)
+	}
+	defer s.startups.release()
+	var watch sync.WaitGroup
+	done := make(chan struct{})
+	timer := s.cfg.Clock.NewTimer(LoginGraceTime)
+	watch.Go(func() {
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			_ = raw.Close()
+		case <-timer.C():
+			_ = raw.Close()
+		}
+	})
+	conn, channels, requests, err := ssh.NewServerConn(raw, s.ssh)
+	close(done)
+	watch.Wait()
+	return conn, channels, requests, err
+}
+
+// grantKey is where a connection's Permissions have its grant.
+type grantKey struct{}
+
+func (s *Server) authorize(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+	allowed, err := authorize(s.cfg.Host, meta.User(), key)
+	if err != nil {
+		return nil, err
+	}
+	return &ssh.Permissions{ExtraData: map[any]any{grantKey{}: allowed}}, nil
+}
+
+// accepted tells the machine's log who came in.
+func (s *Server) accepted(meta ssh.ConnMetadata, key ssh.PublicKey, permissions *ssh.Permissions, _ string) (*ssh.Permissions, error) {
+	s.cfg.Host.Journal(fmt.Sprintf("Accepted publickey for %s from %s: %s %s",
+		meta.User(), meta.RemoteAddr(), key.Type(), ssh.FingerprintSHA256(key)))
+	return permissions, nil
+}
+
+// counter counts what there may be only so many of at a time.
+type counter struct {
+	limit int32
+	count atomic.Int32
+}
+
+func (c *counter) acquire() bool {
+	if c.count.Add(1) > c.limit {
+		c.count.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (c *counter) release() { c.count.Add(-1) }

@@ -1,0 +1,188 @@
+package sshd
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// session is a channel of type session: first it is told what it is to be, then it runs, once.
+type session struct {
+	c       *connection
+	channel ssh.Channel
+	env     []string
+	term    *Terminal
+	resized chan Window
+	signals chan string
+	started bool
+	group   sync.WaitGroup
+}
+
+func (c *connection) openSession(ctx context.Context, channel ssh.NewChannel, closed func()) {
+	if c.noMoreSessions.Load() || !c.server.sessions.acquire() {
+		defer closed()
+		refuse(channel, ssh.ResourceShortage, "no more sessions")
+		return
+	}
+	accepted, requests, err := channel.Accept()
+	if err != nil {
+		closed()
+		c.server.sessions.release()
+		return
+	}
+	s := &session{c: c, channel: accepted, signals: make(chan string, MaxSignals)}
+	c.group.Go(func() {
+		defer closed()
+		defer c.server.sessions.release()
+		s.serve(ctx, requests)
+	})
+}
+
+// serve answers the client's requests until the channel is closed; what runs then is ended.
+func (s *session) serve(ctx context.Context, requests <-chan *ssh.Request) {
+	ctx, cancel := context.WithCancel(ctx)
+	for request := range requests {
+		ok, start := s.request(request)
+		_ = request.Reply(ok, nil)
+		if start != nil {
+			s.started = true
+			s.group.Go(func() { s.run(ctx, *start) })
+		}
+	}
+	cancel()
+	_ = s.channel.Close()
+	s.group.Wait()
+}
+
+// request says whether a request is granted, and what is to be run if it starts the session.
+func (s *session) request(request *ssh.Request) (ok bool, start *string) {
+	switch request.Type {
+	case "env":
+		return s.setEnv(request.Payload), nil
+	case "pty-req":
+		return s.setTerminal(request.Payload), nil
+	case "window-change":
+		return s.resize(request.Payload), nil
+	case "signal":
+		return s.signal(request.Payload), nil
+	case "shell":
+		return s.command(nil)
+	case "exec":
+		return s.command(request.Payload)
+	default: // subsystem (sftp, too), x11-req, auth-agent-req@openssh.com, break, eow@openssh.com and what nobody knows
+		return false, nil
+	}
+}
+
+// command checks an exec request, or a shell request if there is no payload.
+func (s *session) command(payload []byte) (bool, *string) {
+	var exec struct{ Command string }
+	if s.started || payload != nil && (ssh.Unmarshal(payload, &exec) != nil || exec.Command == "") || len(exec.Command) > MaxCommandSize {
+		return false, nil
+	}
+	return true, &exec.Command
+}
+
+// run runs the session and tells the client how it ended.
+func (s *session) run(ctx context.Context, command string) {
+	stream := activity{s.channel, s.c}
+	what := &Session{
+		User: s.c.grant.user, Command: command, Env: s.env, Terminal: s.term,
+		Stdin: stream, Stdout: stream, Stderr: activity{s.channel.Stderr(), s.c},
+		Signals: s.signals, Remote: s.c.conn.RemoteAddr(), Local: s.c.conn.LocalAddr(), Go: s.group.Go,
+	}
+	if s.term != nil {
+		what.Stderr = stream
+	}
+	exit := s.c.server.cfg.Host.Run(ctx, what)
+	if exit.Signal != "" {
+		_, _ = s.channel.SendRequest("exit-signal", false, ssh.Marshal(struct {
+			Signal            string
+			Core              bool
+			Message, Language string
+		}{Signal: exit.Signal}))
+	} else {
+		_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(exit.Status) & 0xff}))
+	}
+	_ = s.channel.Close()
+}
+
+// setEnv takes a variable about languages and terminals; others could change what programs do.
+func (s *session) setEnv(payload []byte) bool {
+	var env struct{ Name, Value string }
+	if s.started || len(s.env) >= MaxEnv || ssh.Unmarshal(payload, &env) != nil || len(env.Name)+len(env.Value) > MaxEnvSize {
+		return false
+	}
+	known := env.Name == "LANG" || env.Name == "TERM" || strings.HasPrefix(env.Name, "LC_") && isName(env.Name)
+	if !known || strings.ContainsAny(env.Value, "\x00\n") {
+		return false
+	}
+	s.env = append(s.env, env.Name+"="+env.Value)
+	return true
+}
+
+func isName(name string) bool {
+	return strings.IndexFunc(name, func(r rune) bool {
+		return r != '_' && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && (r < 'a' || r > 'z')
+	}) < 0
+}
+
+// ptyRequest is RFC 4254, section 6.2. Sizes in pixels and modes are of no use here.
+type ptyRequest struct {
+	Term                         string
+	Columns, Rows, Width, Height uint32
+	Modes                        string
+}
+
+func (s *session) setTerminal(payload []byte) bool {
+	var pty ptyRequest
+	if s.started || s.term != nil || s.c.grant.noPTY || ssh.Unmarshal(payload, &pty) != nil || len(pty.Term) > MaxTermSize {
+		return false
+	}
+	s.resized = make(chan Window, 1)
+	s.term = &Terminal{Name: strings.TrimFunc(pty.Term, notPrintable), Window: window(pty.Columns, pty.Rows), Resized: s.resized}
+	return true
+}
+
+// window makes a size that a program can work with of what a client says.
+func window(columns, rows uint32) Window {
+	if columns == 0 || rows == 0 {
+		return Window{Columns: 80, Rows: 24}
+	}
+	return Window{Columns: int(min(columns, MaxWindow)), Rows: int(min(rows, MaxWindow))}
+}
+
+func (s *session) resize(payload []byte) bool {
+	var size struct{ Columns, Rows, Width, Height uint32 }
+	if s.term == nil || ssh.Unmarshal(payload, &size) != nil {
+		return false
+	}
+	if !s.started {
+		s.term.Window = window(size.Columns, size.Rows)
+		return true
+	}
+	select {
+	case <-s.resized: // nobody has looked at the size before
+	default:
+	}
+	s.resized <- window(size.Columns, size.Rows)
+	return true
+}
+
+// signals are those of RFC 4254, section 6.10.
+var signals = []string{"ABRT", "ALRM", "FPE", "HUP", "ILL", "INT", "KILL", "PIPE", "QUIT", "SEGV", "TERM", "USR1", "USR2"}
+
+func (s *session) signal(payload []byte) bool {
+	var signal struct{ Name string }
+	if !s.started || ssh.Unmarshal(payload, &signal) != nil || !slices.Contains(signals, signal.Name) {
+		return false
+	}
+	select {
+	case s.signals <- signal.Name:
+	default:
+	}
+	return true
+}

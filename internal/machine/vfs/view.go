@@ -1,0 +1,404 @@
+package vfs
+
+import (
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// View is a file system as somebody sees it. Paths begin at the root, whether they have the slash or not. They are not
+// cleaned before they are followed, so that "link/.." means what it means to a kernel.
+type View struct {
+	fs   *FS
+	cred Cred
+}
+
+// Cred is who this view is of.
+func (v *View) Cred() Cred { return v.cred }
+
+// As is the same file system as somebody else sees it.
+func (v *View) As(c Cred) *View { return v.fs.As(c) }
+
+// FS is the file system itself.
+func (v *View) FS() *FS { return v.fs }
+
+// Stat describes what a path leads to; Lstat does not follow a symbolic link at its end.
+func (v *View) Stat(name string) (fs.FileInfo, error) { return v.stat("stat", name, true) }
+
+// Lstat describes a file, or a symbolic link itself.
+func (v *View) Lstat(name string) (fs.FileInfo, error) { return v.stat("lstat", name, false) }
+
+func (v *View) stat(op, name string, follow bool) (fs.FileInfo, error) {
+	v.fs.mu.Lock()
+	defer v.fs.mu.Unlock()
+	p, err := v.fs.find(v.cred, name, follow)
+	if err != 0 {
+		return nil, fail(op, name, err)
+	}
+	return p.node.info(path.Base(name)), nil
+}
+
+// Access says whether a path may be read (4), written (2) and executed (1).
+func (v *View) Access(name string, mode fs.FileMode) error {
+	v.fs.mu.Lock()
+	defer v.fs.mu.Unlock()
+	p, err := v.fs.find(v.cred, name, true)
+	if err == 0 && (!p.node.may(v.cred, mode) || mode&2 != 0 && p.node.fixed) {
+		err = syscall.EACCES
+	}
+	return fail("access", name, errno(err))
+}
+
+// ReadDir has the entries of a directory, sorted by name.
+func (v *View) ReadDir(name string) ([]fs.DirEntry, error) {
+	v.fs.mu.Lock()
+	defer v.fs.mu.Unlock()
+	p, err := v.fs.find(v.cred, name, true)
+	switch {
+	case err != 0:
+	case !p.node.mode.IsDir():
+		err = syscall.ENOTDIR
+	case !p.node.may(v.cred, 4):
+		err = syscall.EACCES
+	}
+	if err != 0 {
+		return nil, fail("open", name, err)
+	}
+	entries := make([]fs.DirEntry, 0, len(p.node.children))
+	for child, ino := range p.node.children {
+		if n := v.fs.get(ino); n != nil {
+			entries = append(entries, n.info(child))
+		}
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}
+
+// create makes a node at a path where nothing is.
+func (v *View) create(op, name string, n *node) error {
+	v.fs.mu.Lock()
+	defer v.fs.mu.Unlock()
+	p, err := v.fs.findNew(v.cred, name)
+	if err == 0 && p.slash && !n.mode.IsDir() {
+		err = syscall.ENOENT
+	}
+	if err == 0 {
+		n.uid, n.gid = v.cred.UID, v.cred.GID
+		if dir := v.fs.get(p.parent()); dir.mode&fs.ModeSetgid != 0 {
+			n.gid = dir.gid
+			if n.mode.IsDir() {
+				n.mode |= fs.ModeSetgid
+			}
+		}
+		err = v.fs.add(p.parent(), p.name, n)
+	}
+	return fail(op, name, errno(err))
+}
+
+const modeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+
+// Mkdir makes a directory.
+func (v *View) Mkdir(name string, perm fs.FileMode) error {
+	return v.create("mkdir", name, &node{mode: fs.ModeDir | perm&modeBits, children: map[string]uint64{}})
+}
+
+// MkdirAll makes a directory and those above it that are missing.
+func (v *View) MkdirAll(name string, perm fs.FileMode) error {
+	if info, err := v.Stat(name); err == nil {
+		if info.IsDir() {
+			return nil
+		}
+		return fail("mkdir", name, syscall.ENOTDIR)
+	}
+	if up := path.Dir(strings.TrimRight(name, "/")); up != name && up != "." && up != "/" {
+		if err := v.MkdirAll(up, perm); err != nil {
+			return err
+		}
+	}
+	err := v.Mkdir(name, perm)
+	if info, statErr := v.Stat(name); err != nil && statErr == nil && info.IsDir() {
+		return nil // somebody else was faster
+	}
+	return err
+}
+
+// Symlink makes a symbolic link.
+func (v *View) Symlink(target, name string) error {
+	switch {
+	case target == "":
+		return fail("symlink", name, syscall.ENOENT)
+	case len(target) >= MaxPath:
+		return fail("symlink", name, syscall.ENAMETOOLONG)
+	}
+	return v.create("symlink", name, &node{mode: fs.ModeSymlink | 0o777, target: target})
+}
+
+// Readlink is where a symbolic link points.
+func (v *View) Readlink(name string) (string, error) {
+	v.fs.mu.Lock()
+	defer v.fs.mu.Unlock()
+	p, err := v.fs.find(v.cred, name, false)
+	if err == 0 && p.node.mode&fs.ModeSymlink == 0 {
+		err = syscall.EINVAL
+	}
+	if err != 0 {
+		return "", fail("readlink", name, err)
+	}
+	return p.node.target, nil
+}
+
+// Link gives a file another name.
+func (v *View) Link(old, name string) error {
+	v.fs.mu.Lock()
+	defer v.fs.mu.Unlock()
+	from, err := v.fs.find(v.cred, old, false)
+	if err == 0 && (from.node.mode.IsDir() || from.node.fixed || v.cred.UID != 0 && v.cred.UID != from.node.uid) {
+		err = syscall.EPERM
+	}
+	var to place
+	if err == 0 {
+		to, err = v.fs.findNew(v.cred, name)
+	}
+	var n *node
+	if err == 0 {
+		n, err = v.fs.own(from.node.ino)
+	}
+	if err == 0 {
+		err = v.fs.add(to.parent(), to.name, n)
+	}
+	return fail("link", name, errno(err))
+}
+
+// Remove removes a file or an empty directory.
+func (v *View) Remove(name string) error {
+	v.fs.mu.Lock()
+	defer v.fs.mu.Unlock()
+	p, err := v.fs.find(v.cred, name, false)
+	if err == 0 {
+		err = v.mayDrop(p)
+	}
+	if err == 0 && p.node.mode.IsDir() && len(p.node.children) > 0 {
+		err = syscall.ENOTEMPTY
+	}
+	if err == 0 {
+		err = v.fs.drop(p.parent(), p.name)
+	}
+	return fail("remove", name, errno(err))
+}
+
+func (v *View) mayDrop(p place) syscall.Errno {
+	dir := v.fs.get(p.parent())
+	switch {
+	case p.name == "":
+		return syscall.EBUSY
+	case p.node.fixed || dir.fixed:
+		return syscall.EPERM
+	case !mayRemove(v.cred, dir, p.node):
+		if dir.may(v.cred, 3) {
+			return syscall.EPERM
+		}
+		return syscall.EACCES
+	}
+	return 0
+}
+
+// RemoveAll removes a file, or a directory with all that is in it. It is no error if it is not there. It returns the first
+// error, and goes on with the rest.
+func (v *View) RemoveAll(name string) error {
+	info, err := v.Lstat(name)
+	if err != nil {
+		if pe, ok := err.(*fs.PathError); ok && pe.Err == syscall.ENOENT {
+			return nil
+		}
+		return err
+	}
+	if info.IsDir() {
+		entries, readErr := v.ReadDir(name)
+		err = readErr
+		for _, e := range entries {
+			if childErr := v.RemoveAll(strings.TrimRight(name, "/") + "/" + e.Name()); err == nil {
+				err = childErr
+			}
+		}
+		if err != nil && len(entries) > 0 {
+			return err
+		}
+	}
+	return v.Remove(name)
+}
+
+// Rename moves a file or a directory, and replaces what is at the new path as rename(2) does.
+func (v *View) Rename(from, to string) error {
+	v.fs.mu.Lock()
+	defer v.fs.mu.Unlock()
+	return fail("rename", from, errno(v.rename(from, to)))
+}
+
+func (v *View) rename(from, to string) syscall.Errno {
+	src, err := v.fs.find(v.cred, strings.TrimRight(from, "/"), false)
+	if err != 0 {
+		return err
+	}
+	dst, err := v.fs.walk(v.cred, strings.TrimRight(to, "/"), false)
+	if err != 0 {
+		return err
+	}
+	if err := v.mayDrop(src); err != 0 {
+		return err
+	}
+	if slices.Contains(dst.dir, src.node.ino) {
+		return syscall.EINVAL // into itself
+	}
+	if dst.node == nil {
+		err = v.fs.mayAdd(v.cred, dst)
+	} else {
+		err = v.mayReplace(src.node, dst)
+	}
+	if err != 0 || dst.node != nil && dst.node.ino == src.node.ino {
+		return err
+	}
+	// A second inode may have to be copied for each directory, and for the file itself. After this nothing fails.
+	if err := v.fs.room(3*inodeCost+int64(len(src.node.data)+len(dst.name)), 3); err != 0 {
+		return err
+	}
+	n, err := v.fs.own(src.node.ino)
+	if err != 0 {
+		return err
+	}
+	if dst.node != nil {
+		if err := v.fs.drop(dst.parent(), dst.name); err != 0 {
+			return err
+		}
+	}
+	if err := v.fs.add(dst.parent(), dst.name, n); err != 0 {
+		return err
+	}
+	return v.fs.drop(src.parent(), src.name)
+}
+
+func (v *View) mayReplace(src *node, dst place) syscall.Errno {
+	if err := v.mayDrop(dst); err != 0 {
+		return err
+	}
+	switch {
+	case src.mode.IsDir() && !dst.node.mode.IsDir():
+		return syscall.ENOTDIR
+	case !src.mode.IsDir() && dst.node.mode.IsDir():
+		return syscall.EISDIR
+	case dst.node.mode.IsDir() && len(dst.node.children) > 0:
+		return syscall.ENOTEMPTY
+	}
+	return 0
+}
+
+// change lets fn change the node that a path leads to.
+func (v *View) change(op, name string, follow bool, fn func(n *node) syscall.Errno) error {
+	v.fs.mu.Lock()
+	defer v.fs.mu.Unlock()
+	p, err := v.fs.find(v.cred, name, follow)
+	if err != 0 {
+		return fail(op, name, err)
+	}
+	check := *p.node // fn decides before anything is copied
+	if err = fn(&check); err == 0 {
+		var n *node
+		if n, err = v.fs.own(p.node.ino); err == 0 {
+			err = fn(n)
+			n.ctime = v.fs.clock.Now()
+		}
+	}
+	return fail(op, name, errno(err))
+}
+
+// Chmod sets the permissions with setuid, setgid and the sticky bit.
+func (v *View) Chmod(name string, mode fs.FileMode) error {
+	return v.change("chmod", name, true, func(n *node) syscall.Errno {
+		if v.cred.UID != 0 && v.cred.UID != n.uid {
+			return syscall.EPERM
+		}
+		n.mode = n.mode&^modeBits | mode&modeBits
+		return 0
+	})
+}
+
+// Chown sets the owner and the group; -1 leaves one as it is.
+func (v *View) Chown(name string, uid, gid int) error { return v.chown(name, uid, gid, true) }
+
+// Lchown is Chown of a symbolic link itself.
+func (v *View) Lchown(name string, uid, gid int) error { return v.chown(name, uid, gid, false) }
+
+func (v *View) chown(name string, uid, gid int, follow bool) error {
+	return v.change("chown", name, follow, func(n *node) syscall.Errno {
+		if v.cred.UID != 0 {
+			own := v.cred.UID == n.uid && (uid < 0 || uint32(uid) == n.uid)
+			if !own || gid >= 0 && !v.cred.in(uint32(gid)) {
+				return syscall.EPERM
+			}
+		}
+		if uid >= 0 {
+			n.uid = uint32(uid)
+		}
+		if gid >= 0 {
+			n.gid = uint32(gid)
+		}
+		n.mode &^= fs.ModeSetuid | fs.ModeSetgid
+		return 0
+	})
+}
+
+// Chtimes sets the times of access and change; a zero time leaves one as it is.
+func (v *View) Chtimes(name string, atime, mtime time.Time) error {
+	return v.change("chtimes", name, true, func(n *node) syscall.Errno {
+		if v.cred.UID != 0 && v.cred.UID != n.uid && !n.may(v.cred, 2) {
+			return syscall.EPERM
+		}
+		if !atime.IsZero() {
+			n.atime = atime
+		}
+		if !mtime.IsZero() {
+			n.mtime = mtime
+		}
+		return 0
+	})
+}
+
+// Truncate makes a file shorter, or longer by zeros.
+func (v *View) Truncate(name string, size int64) error {
+	f, err := v.OpenFile(name, O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = f.Truncate(size)
+	_ = f.Close() // a file in memory closes always
+	return err
+}
+
+// ReadFile reads a whole file, as long as files may be.
+func (v *View) ReadFile(name string) ([]byte, error) {
+	f, err := v.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, v.fs.limits.FileSize))
+}
+
+// WriteFile replaces a file's content, or makes the file. It has the mode given also if it was there before.
+func (v *View) WriteFile(name string, data []byte, mode fs.FileMode) error {
+	f, err := v.OpenFile(name, O_WRONLY|O_CREATE|O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&modeBits == mode&modeBits || !info.Mode().IsRegular() {
+		return err
+	}
+	return v.Chmod(name, mode)
+}

@@ -1,0 +1,206 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/node/apiclient"
+	"github.com/gardenlite/gardenlite/internal/node/host"
+)
+
+const (
+	retryFirst = time.Second
+	retryMax   = time.Minute
+	// lookFirst and lookMax are how often it is looked whether the kubelet has its certificate, and then whether there is a Node.
+	lookFirst = 250 * time.Millisecond
+	lookMax   = 5 * time.Second
+
+	secretsPath = "/api/v1/namespaces/" + node.SecretNamespace + "/secrets"
+)
+
+// Agent is gardener-node-agent on one machine.
+type Agent struct {
+	host host.Host
+	pool *apiclient.Pool
+	// pending are units that have changed and do not run with it yet.
+	pending map[string]bool
+}
+
+// Run runs gardener-node-agent until the context ends. It goes on after every error but one: that there is nothing that
+// tells it what to do.
+func Run(ctx context.Context, h host.Host, pool *apiclient.Pool) error {
+	a := &Agent{h, pool, map[string]bool{}}
+	backoff := host.Backoff{First: retryFirst, Max: retryMax}
+	for {
+		config, err := a.config()
+		if err != nil {
+			return err
+		}
+		if err = a.follow(ctx, config, &backoff); ctx.Err() != nil {
+			return nil
+		}
+		wait := backoff.Next()
+		a.host.Say("going on in %s: %v", wait.Round(time.Millisecond), err)
+		if host.Sleep(ctx, a.host.Clock, wait) != nil {
+			return nil
+		}
+	}
+}
+
+func (a *Agent) config() (node.AgentConfig, error) {
+	data, err := a.host.Files.ReadFile(node.PathAgentConfig)
+	if err != nil {
+		return node.AgentConfig{}, fmt.Errorf("reading the configuration of gardener-node-agent: %w", err)
+	}
+	return node.ParseAgentConfig(data)
+}
+
+// follow applies what is in the Secret, and then what becomes of it, until the watch ends or something fails.
+func (a *Agent) follow(ctx context.Context, config node.AgentConfig, backoff *host.Backoff) error {
+	client, bootstrapping, err := a.connect(config)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	secret := &corev1.Secret{}
+	if err := client.Get(ctx, secretsPath+"/"+config.SecretName, secret); err != nil {
+		return fmt.Errorf("reading the OperatingSystemConfig of the node: %w", err)
+	}
+	if err := a.apply(ctx, secret); err != nil {
+		return err
+	}
+	if bootstrapping {
+		if err := a.awaitCertificate(ctx); err != nil {
+			return err
+		}
+		backoff.Reset()
+		return errors.New("the kubelet has its certificate")
+	}
+	if err := a.report(ctx, client, secret); err != nil {
+		return err
+	}
+	backoff.Reset()
+	if a.changed(config) {
+		return errors.New("the configuration has changed")
+	}
+	return a.watch(ctx, client, config, secret.ResourceVersion)
+}
+
+// watch applies each change of the Secret.
+func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node.AgentConfig, from string) error {
+	w, err := client.Watch(ctx, secretsPath, config.SecretName, from)
+	if err != nil {
+		return fmt.Errorf("watching the OperatingSystemConfig of the node: %w", err)
+	}
+	defer w.Close()
+	for {
+		secret := &corev1.Secret{}
+		event, err := w.Next(secret)
+		switch {
+		case errors.Is(err, io.EOF):
+			return errors.New("the watch has ended")
+		case err != nil:
+			return err
+		case event == watch.Deleted: // the pool goes, or the machine is to have another Secret soon
+			continue
+		}
+		if err := a.apply(ctx, secret); err != nil {
+			return err
+		}
+		if err := a.report(ctx, client, secret); err != nil {
+			return err
+		}
+		if a.changed(config) {
+			return errors.New("the configuration has changed")
+		}
+	}
+}
+
+// changed says whether what has been applied was another configuration of the agent. It begins anew with that: it cannot
+// restart its own unit.
+func (a *Agent) changed(config node.AgentConfig) bool {
+	now, err := a.config()
+	return err == nil && now != config
+}
+
+// connect makes a client with the kubelet's certificate, else with the bootstrap token.
+func (a *Agent) connect(config node.AgentConfig) (client *apiclient.Client, bootstrapping bool, err error) {
+	credentials := apiclient.Credentials{Server: config.APIServer, CA: []byte(config.CA)}
+	credentials.Certificate, err = a.host.Files.ReadFile(node.PathKubeletClient)
+	if errors.Is(err, fs.ErrNotExist) {
+		bootstrapping = true
+		credentials.Token, err = a.token(config)
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("reading the credentials of the node: %w", err)
+	}
+	client, err = a.pool.Get(credentials)
+	return client, bootstrapping, err
+}
+
+// awaitCertificate returns when the kubelet has its certificate.
+func (a *Agent) awaitCertificate(ctx context.Context) error {
+	backoff := host.Backoff{First: lookFirst, Max: lookMax}
+	for {
+		if _, err := a.host.Files.ReadFile(node.PathKubeletClient); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := host.Sleep(ctx, a.host.Clock, backoff.Next()); err != nil {
+			return err
+		}
+	}
+}
+
+// report says at the Node what has been applied, once there is a Node. Then nobody needs the bootstrap token any more.
+func (a *Agent) report(ctx context.Context, client *apiclient.Client, secret *corev1.Secret) error {
+	data, err := a.host.Files.ReadFile(node.PathKubeletConfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubelet's configuration: %w", err)
+	}
+	kubelet, err := node.ParseKubeletConfig(data)
+	if err != nil {
+		return err
+	}
+	patch := map[string]any{"metadata": map[string]any{
+		"annotations": map[string]string{node.AnnotationChecksum: checksum(secret)},
+		"labels":      map[string]string{node.LabelKubernetesVersion: kubelet.KubernetesVersion},
+	}}
+	backoff := host.Backoff{First: lookFirst, Max: lookMax}
+	for {
+		err := client.Patch(ctx, "/api/v1/nodes/"+a.host.Hostname, types.MergePatchType, patch, nil)
+		if err == nil {
+			a.host.Say("the node has what Secret %s/%s says", node.SecretNamespace, secret.Name)
+			break
+		}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("telling what the node has: %w", err)
+		}
+		if err := host.Sleep(ctx, a.host.Clock, backoff.Next()); err != nil {
+			return err
+		}
+	}
+	for _, path := range []string{node.PathBootstrapToken, node.PathKubeconfigBootstrap} {
+		if err := a.host.Files.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing %s, which is not needed any more: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// checksum is what a Secret says of itself, else what it is.
+func checksum(secret *corev1.Secret) string {
+	if said := secret.Annotations[node.AnnotationChecksumSecret]; said != "" {
+		return said
+	}
+	return node.Checksum(secret.Data[node.DataKeyOSC])
+}

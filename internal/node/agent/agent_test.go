@@ -1,0 +1,256 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/node/apiclient"
+	"github.com/gardenlite/gardenlite/internal/node/apiclient/apitest"
+	"github.com/gardenlite/gardenlite/internal/node/host"
+	"github.com/gardenlite/gardenlite/internal/node/host/hosttest"
+	"github.com/gardenlite/gardenlite/internal/node/kubelet"
+)
+
+const (
+	name       = "node-1"
+	secretName = "gardener-node-agent-p-abc"
+	secretPath = secretsPath + "/" + secretName
+	nodePath   = "/api/v1/nodes/" + name
+)
+
+// world is a machine in memory with gardener-node-agent, which starts the kubelet.
+type world struct {
+	t       *testing.T
+	clock   *clocktesting.FakeClock
+	api     *apitest.Server
+	machine *hosttest.Machine
+	host    host.Host
+	config  node.AgentConfig
+	kubelet node.KubeletConfig
+	started chan struct{}
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, clock: clocktesting.NewFakeClock(time.Now()), started: make(chan struct{}, 10)}
+	w.api = apitest.New(t, w.clock)
+	w.machine, w.host = hosttest.New(name, w.clock)
+	w.config = node.AgentConfig{APIServer: w.api.URL, CA: string(w.api.CA), SecretName: secretName}
+	w.kubelet = node.KubeletConfig{APIServer: w.api.URL, CA: string(w.api.CA), KubernetesVersion: "1.36.3"}
+	pool := &apiclient.Pool{Clock: w.clock}
+	w.machine.Units.OnStart = func(unit string) {
+		if unit == node.UnitKubelet {
+			w.started <- struct{}{}
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	t.Cleanup(func() {
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Errorf("it has ended with %v", err)
+			}
+		}
+	})
+	w.write(node.PathBootstrapToken, apitest.Token+"\n")
+	files, err := node.Files(w.config, w.kubelet, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := decode(files[0].Content.Inline)
+	if err != nil || files[0].Path != node.PathAgentConfig {
+		t.Fatal(err, files[0].Path)
+	}
+	w.write(node.PathAgentConfig, string(config))
+	w.write(unitFolder+node.UnitNodeAgent, *node.Units()[1].Content)
+	if err := w.host.Units.Start(t.Context(), node.UnitNodeAgent); err != nil {
+		t.Fatal(err)
+	}
+	w.machine.Units.Done()
+	go func() { ended <- Run(ctx, w.host, pool) }()
+	go func() {
+		select {
+		case <-w.started:
+			ended <- kubelet.Run(ctx, w.host, pool)
+		case <-ctx.Done():
+			ended <- nil
+		}
+	}()
+	return w
+}
+
+func (w *world) write(path, content string) {
+	w.t.Helper()
+	if err := w.machine.Files.WriteFile(path, []byte(content), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) read(path string) string {
+	data, err := w.machine.Files.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "-"
+	}
+	return string(data)
+}
+
+// order is what the gardenlet does: it puts a configuration into the Secret. It returns the checksum.
+func (w *world) order(change func(*extensionsv1alpha1.OperatingSystemConfig), keys ...string) string {
+	w.t.Helper()
+	files, err := node.Files(w.config, w.kubelet, keys)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	osc := &extensionsv1alpha1.OperatingSystemConfig{Spec: extensionsv1alpha1.OperatingSystemConfigSpec{Files: files, Units: node.Units()}}
+	if change != nil {
+		change(osc)
+	}
+	data, err := node.EncodeOSC(osc)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.api.Put(w.t, secretsPath+"/"+w.config.SecretName, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: w.config.SecretName}, Data: map[string][]byte{node.DataKeyOSC: data}})
+	return node.Checksum(data)
+}
+
+func (w *world) until(what string, so func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
+		if so() {
+			return
+		}
+		w.clock.Step(10 * time.Millisecond)
+	}
+	w.t.Fatalf("it has not come to: %s", what)
+}
+
+// applied waits until the Node says that it has what was ordered.
+func (w *world) applied(checksum string) {
+	w.t.Helper()
+	w.until("the checksum at the Node", func() bool {
+		n := &corev1.Node{}
+		return w.api.Get(w.t, nodePath, n) && n.Annotations[node.AnnotationChecksum] == checksum && n.Labels[node.LabelKubernetesVersion] == w.kubelet.KubernetesVersion
+	})
+}
+
+func TestBecomesANode(t *testing.T) {
+	w := newWorld(t)
+	w.applied(w.order(nil, "ssh-rsa A", "ssh-rsa B"))
+	if keys := w.read(node.PathAuthorizedKeys); keys != "ssh-rsa A\nssh-rsa B\n" {
+		t.Errorf("who may log in: %q", keys)
+	}
+	if done := w.machine.Units.Done(); done != "enable kubelet.service, start kubelet.service" {
+		t.Errorf("units: %s", done)
+	}
+	w.until("no bootstrap token", func() bool {
+		return w.read(node.PathBootstrapToken) == "-" && w.read(node.PathKubeconfigBootstrap) == "-"
+	})
+}
+
+func TestKeysReachARunningNode(t *testing.T) {
+	w := newWorld(t)
+	w.applied(w.order(nil, "ssh-rsa A"))
+	w.machine.Units.Done()
+	w.applied(w.order(nil, "ssh-rsa B"))
+	if keys := w.read(node.PathAuthorizedKeys); keys != "ssh-rsa B\n" {
+		t.Errorf("who may log in: %q", keys)
+	}
+	if done := w.machine.Units.Done(); strings.Contains(done, "start") {
+		t.Errorf("for that, units were touched: %s", done)
+	}
+}
+
+func TestChangedUnits(t *testing.T) {
+	w := newWorld(t)
+	extra := func(content string) func(*extensionsv1alpha1.OperatingSystemConfig) {
+		return func(osc *extensionsv1alpha1.OperatingSystemConfig) {
+			osc.Spec.Files = append(osc.Spec.Files, extensionsv1alpha1.File{Path: "/etc/x", Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: content}}})
+			osc.Spec.Units = append(osc.Spec.Units, extensionsv1alpha1.Unit{
+				Name: "x.service", Enable: ptr.To(true), Content: ptr.To("[Service]"), FilePaths: []string{"/etc/x"},
+				DropIns: []extensionsv1alpha1.DropIn{{Name: "10.conf", Content: "d"}},
+			})
+		}
+	}
+	w.applied(w.order(extra("1")))
+	w.machine.Units.Done()
+	if w.read("/etc/x") != "1" || w.read("/etc/systemd/system/x.service") != "[Service]" || w.read("/etc/systemd/system/x.service.d/10.conf") != "d" {
+		t.Error("the files of the unit are not there")
+	}
+
+	w.applied(w.order(extra("2")))
+	if done := w.machine.Units.Done(); done != "enable x.service, restart x.service" {
+		t.Errorf("a file of the unit has changed: %s", done)
+	}
+
+	w.kubelet.KubernetesVersion = "1.36.4"
+	w.applied(w.order(nil))
+	if done := w.machine.Units.Done(); done != "enable kubelet.service, restart kubelet.service, stop x.service, disable x.service" {
+		t.Errorf("the unit goes, and the kubelet has another version: %s", done)
+	}
+	for _, path := range []string{"/etc/x", "/etc/systemd/system/x.service", "/etc/systemd/system/x.service.d/10.conf"} {
+		if w.read(path) != "-" {
+			t.Errorf("there still is %s", path)
+		}
+	}
+}
+
+func TestUnitThatFails(t *testing.T) {
+	w := newWorld(t)
+	w.machine.Units.Fail = map[string]error{"start x.service": os.ErrInvalid}
+	w.order(func(osc *extensionsv1alpha1.OperatingSystemConfig) {
+		osc.Spec.Units = append([]extensionsv1alpha1.Unit{{Name: "x.service", Content: ptr.To("[Service]")}}, osc.Spec.Units...)
+	})
+	w.until("the other units", func() bool { return w.machine.Units.IsActive(node.UnitKubelet) })
+	w.until("a Node", func() bool { return w.api.Get(t, nodePath, &corev1.Node{}) })
+	n := &corev1.Node{}
+	if w.api.Get(t, nodePath, n); n.Annotations[node.AnnotationChecksum] != "" {
+		t.Error("the Node says that it has what has failed")
+	}
+	w.applied(w.order(nil))
+}
+
+func TestFollowsANewSecret(t *testing.T) {
+	w := newWorld(t)
+	w.applied(w.order(nil))
+	old := w.config.SecretName
+	w.config.SecretName = "gardener-node-agent-p-other"
+	sum := w.order(nil, "ssh-rsa other")
+	other := &corev1.Secret{}
+	w.api.Get(t, secretsPath+"/"+w.config.SecretName, other)
+	w.api.Put(t, secretsPath+"/"+old, other) // it names the other one
+	w.applied(sum)
+	w.applied(w.order(nil, "ssh-rsa more"))
+}
+
+func TestSurvivesOutages(t *testing.T) {
+	w := newWorld(t)
+	w.api.Refuse("GET "+secretPath, http.StatusInternalServerError)
+	sum := w.order(nil)
+	w.until("a few attempts", func() bool { return w.api.Requests("GET "+secretPath+" by bootstrap") > 2 })
+	w.api.Refuse("GET "+secretPath, 0)
+	w.applied(sum)
+}
+
+func TestDecode(t *testing.T) {
+	for encoding, test := range map[string]struct{ data, want string }{
+		"": {"a b", "a b"}, "plain": {"a", "a"}, "b64": {"YQ==", "a"}, "gzip": {"", "!"},
+	} {
+		got, err := decode(&extensionsv1alpha1.FileContentInline{Encoding: encoding, Data: test.data})
+		if (err != nil) != (test.want == "!") || err == nil && string(got) != test.want {
+			t.Errorf("%q: %q, %v", encoding, got, err)
+		}
+	}
+}

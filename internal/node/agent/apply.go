@@ -1,0 +1,277 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/node/kubeconfig"
+)
+
+const (
+	unitFolder  = "/etc/systemd/system/"
+	defaultMode = 0o600
+	unitMode    = 0o644
+)
+
+// apply has on the machine what the Secret says: files first, then units, then what has gone goes. What was applied is
+// written down at the end, so that a machine that stops in between does all of it again.
+func (a *Agent) apply(ctx context.Context, secret *corev1.Secret) error {
+	name := secret.Namespace + "/" + secret.Name
+	content := secret.Data[node.DataKeyOSC]
+	if len(content) == 0 {
+		return fmt.Errorf("the Secret %s has nothing at %s", name, node.DataKeyOSC)
+	}
+	osc, err := parse(content)
+	if err != nil {
+		return fmt.Errorf("reading the OperatingSystemConfig in Secret %s: %w", name, err)
+	}
+	before, err := a.lastApplied()
+	if err != nil {
+		return err
+	}
+	written, err := a.writeFiles(osc.Spec.Files)
+	if err != nil {
+		return err
+	}
+	if err := a.writeBootstrapKubeconfig(); err != nil {
+		return err
+	}
+	if err := a.applyUnits(ctx, osc.Spec.Units, written); err != nil {
+		return err
+	}
+	if err := a.removeGone(ctx, before, osc); err != nil {
+		return err
+	}
+	if err := a.host.Files.WriteFile(node.PathLastApplied, content, defaultMode); err != nil {
+		return fmt.Errorf("writing down what was applied: %w", err)
+	}
+	return nil
+}
+
+func parse(content []byte) (*extensionsv1alpha1.OperatingSystemConfig, error) {
+	osc := &extensionsv1alpha1.OperatingSystemConfig{}
+	return osc, yaml.Unmarshal(content, osc)
+}
+
+func (a *Agent) lastApplied() (*extensionsv1alpha1.OperatingSystemConfig, error) {
+	content, err := a.host.Files.ReadFile(node.PathLastApplied)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &extensionsv1alpha1.OperatingSystemConfig{}, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading what was applied before: %w", err)
+	}
+	osc, err := parse(content)
+	if err != nil {
+		return nil, fmt.Errorf("reading what was applied before (%s): %w", node.PathLastApplied, err)
+	}
+	return osc, nil
+}
+
+// writeFiles writes what is not there as it should be, and says what it has written.
+func (a *Agent) writeFiles(files []extensionsv1alpha1.File) (written []string, err error) {
+	for i := range files {
+		file := &files[i]
+		if ptr.Deref(file.HostName, a.host.Hostname) != a.host.Hostname || file.Content.Inline == nil {
+			continue // for another node, or from an image, of which there are none here
+		}
+		data, err := decode(file.Content.Inline)
+		if err != nil {
+			return nil, fmt.Errorf("reading the content of the file %s: %w", file.Path, err)
+		}
+		changed, err := a.write(file.Path, data, fs.FileMode(ptr.Deref(file.Permissions, defaultMode)))
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			written = append(written, file.Path)
+		}
+	}
+	return written, nil
+}
+
+func decode(inline *extensionsv1alpha1.FileContentInline) ([]byte, error) {
+	switch inline.Encoding {
+	case "", "plain":
+		return []byte(inline.Data), nil
+	case "b64", "base64":
+		return base64.StdEncoding.DecodeString(inline.Data)
+	}
+	return nil, fmt.Errorf("the encoding %q is none of plain, b64", inline.Encoding)
+}
+
+// write writes a file if it is not like that, and says whether it did.
+func (a *Agent) write(path string, data []byte, mode fs.FileMode) (bool, error) {
+	if now, err := a.host.Files.ReadFile(path); err == nil && bytes.Equal(now, data) {
+		return false, nil
+	}
+	if err := a.host.Files.WriteFile(path, data, mode); err != nil {
+		return false, fmt.Errorf("writing the file %s: %w", path, err)
+	}
+	return true, nil
+}
+
+// writeBootstrapKubeconfig gives the kubelet what it gets its certificate with, if it has none.
+func (a *Agent) writeBootstrapKubeconfig() error {
+	if _, err := a.host.Files.ReadFile(node.PathKubeletClient); err == nil {
+		return nil
+	}
+	config, err := a.config()
+	if err != nil {
+		return err
+	}
+	token, err := a.token(config)
+	if err != nil {
+		return err
+	}
+	data, err := kubeconfig.WithToken(config.APIServer, []byte(config.CA), token)
+	if err != nil {
+		return err
+	}
+	_, err = a.write(node.PathKubeconfigBootstrap, data, defaultMode)
+	return err
+}
+
+func (a *Agent) token(config node.AgentConfig) (string, error) {
+	token, err := a.host.Files.ReadFile(config.TokenFile)
+	if err != nil {
+		return "", fmt.Errorf("reading the bootstrap token: %w", err)
+	}
+	return strings.TrimSpace(string(token)), nil
+}
+
+// applyUnits writes the units, and has those run that should. One that fails does not keep the others.
+func (a *Agent) applyUnits(ctx context.Context, units []extensionsv1alpha1.Unit, written []string) error {
+	reload := false
+	for i := range units {
+		unit := &units[i]
+		ofUnit, err := a.writeUnit(unit)
+		if err != nil {
+			return err
+		}
+		reload = reload || ofUnit
+		if ofUnit || slices.ContainsFunc(unit.FilePaths, func(path string) bool { return slices.Contains(written, path) }) {
+			a.pending[unit.Name] = true
+		}
+	}
+	if reload {
+		if err := a.host.Units.DaemonReload(ctx); err != nil {
+			return fmt.Errorf("reloading the units: %w", err)
+		}
+	}
+	var all []error
+	for i := range units {
+		name := units[i].Name
+		if err := a.run(ctx, &units[i], a.pending[name]); err != nil {
+			all = append(all, fmt.Errorf("the unit %s: %w", name, err))
+			continue
+		}
+		delete(a.pending, name)
+	}
+	return errors.Join(all...)
+}
+
+// writeUnit writes the files of a unit, and says whether it had to.
+func (a *Agent) writeUnit(unit *extensionsv1alpha1.Unit) (changed bool, err error) {
+	if unit.Content != nil {
+		if changed, err = a.write(unitFolder+unit.Name, []byte(*unit.Content), unitMode); err != nil {
+			return false, err
+		}
+	}
+	for _, dropIn := range unit.DropIns {
+		wrote, err := a.write(dropInPath(unit.Name, dropIn.Name), []byte(dropIn.Content), unitMode)
+		if err != nil {
+			return false, err
+		}
+		changed = changed || wrote
+	}
+	return changed, nil
+}
+
+func dropInPath(unit, name string) string { return unitFolder + unit + ".d/" + name }
+
+// run enables or disables a unit, and starts, restarts or stops it. The agent's own it leaves running: it would wait for
+// its own end.
+func (a *Agent) run(ctx context.Context, unit *extensionsv1alpha1.Unit, changed bool) error {
+	if !ptr.Deref(unit.Enable, true) {
+		if err := a.host.Units.Disable(ctx, unit.Name); err != nil {
+			return fmt.Errorf("disabling it: %w", err)
+		}
+	} else if unit.Enable != nil && (changed || !a.host.Units.IsActive(unit.Name)) {
+		if err := a.host.Units.Enable(ctx, unit.Name); err != nil {
+			return fmt.Errorf("enabling it: %w", err)
+		}
+	}
+	active := a.host.Units.IsActive(unit.Name)
+	switch command := ptr.Deref(unit.Command, extensionsv1alpha1.CommandStart); {
+	case unit.Name == node.UnitNodeAgent:
+		return nil
+	case command == extensionsv1alpha1.CommandStop:
+		if active {
+			return a.host.Units.Stop(ctx, unit.Name)
+		}
+	case !active:
+		return a.host.Units.Start(ctx, unit.Name)
+	case changed:
+		return a.host.Units.Restart(ctx, unit.Name)
+	}
+	return nil
+}
+
+// removeGone removes files and units that were applied before and are not in the configuration any more.
+func (a *Agent) removeGone(ctx context.Context, before, now *extensionsv1alpha1.OperatingSystemConfig) error {
+	keep := paths(now)
+	for _, unit := range before.Spec.Units {
+		gone := !slices.ContainsFunc(now.Spec.Units, func(u extensionsv1alpha1.Unit) bool { return u.Name == unit.Name })
+		if !gone || unit.Name == node.UnitNodeAgent {
+			continue
+		}
+		if err := errors.Join(a.host.Units.Stop(ctx, unit.Name), a.host.Units.Disable(ctx, unit.Name)); err != nil {
+			return fmt.Errorf("stopping the unit %s, which has gone: %w", unit.Name, err)
+		}
+	}
+	reload := false
+	for path := range paths(before) {
+		if keep[path] {
+			continue
+		}
+		if err := a.host.Files.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing the file %s, which has gone: %w", path, err)
+		}
+		reload = reload || strings.HasPrefix(path, unitFolder)
+	}
+	if reload {
+		if err := a.host.Units.DaemonReload(ctx); err != nil {
+			return fmt.Errorf("reloading the units: %w", err)
+		}
+	}
+	return nil
+}
+
+// paths are those of all files of a configuration, its units' among them.
+func paths(osc *extensionsv1alpha1.OperatingSystemConfig) map[string]bool {
+	all := map[string]bool{}
+	for _, file := range osc.Spec.Files {
+		all[file.Path] = true
+	}
+	for _, unit := range osc.Spec.Units {
+		if unit.Content != nil || unit.Name == node.UnitNodeAgent {
+			all[unitFolder+unit.Name] = true
+		}
+		for _, dropIn := range unit.DropIns {
+			all[dropInPath(unit.Name, dropIn.Name)] = true
+		}
+	}
+	return all
+}

@@ -1,0 +1,169 @@
+package apiclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	// requestTimeout ends a request that hangs, other than a watch.
+	requestTimeout = 15 * time.Second
+	// maxAnswer is how much is read of an answer: more than any Secret or Node can have.
+	maxAnswer = 8 << 20
+)
+
+// Client talks to one API server.
+type Client struct {
+	server    *url.URL
+	token     string
+	transport http.RoundTripper
+	close     func()
+}
+
+// Close lets the connection go. It can be called several times.
+func (c *Client) Close() { c.close() }
+
+// Get reads an object.
+func (c *Client) Get(ctx context.Context, path string, into any) error {
+	return c.do(ctx, http.MethodGet, path, "", nil, into)
+}
+
+// Create makes an object; into, if not nil, gets what it became.
+func (c *Client) Create(ctx context.Context, path string, obj, into any) error {
+	return c.do(ctx, http.MethodPost, path, "application/json", obj, into)
+}
+
+// Update replaces an object.
+func (c *Client) Update(ctx context.Context, path string, obj, into any) error {
+	return c.do(ctx, http.MethodPut, path, "application/json", obj, into)
+}
+
+// Patch changes an object.
+func (c *Client) Patch(ctx context.Context, path string, kind types.PatchType, patch, into any) error {
+	return c.do(ctx, http.MethodPatch, path, string(kind), patch, into)
+}
+
+func (c *Client) do(ctx context.Context, method, path, contentType string, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	response, err := c.send(ctx, method, path, nil, contentType, body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("reading the answer to %s %s: %w", method, path, err)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("reading the answer to %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// send returns a response that says success; whoever gets it closes its body.
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, contentType string, body any) (*http.Response, error) {
+	var content io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("writing the request %s %s: %w", method, path, err)
+		}
+		content = bytes.NewReader(data)
+	}
+	address := c.server.JoinPath(path)
+	address.RawQuery = query.Encode()
+	request, err := http.NewRequestWithContext(ctx, method, address.String(), content)
+	if err != nil {
+		return nil, fmt.Errorf("writing the request %s %s: %w", method, path, err)
+	}
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", "kubelet")
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.transport.RoundTrip(request)
+	if err != nil {
+		return nil, fmt.Errorf("asking the API server: %s %s: %w", method, path, err)
+	}
+	if response.StatusCode < 300 {
+		return response, nil
+	}
+	defer response.Body.Close()
+	return nil, fmt.Errorf("%s %s: %w", method, path, refusal(response))
+}
+
+// refusal is what the API server says about a request that it has not granted.
+func refusal(response *http.Response) error {
+	data, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	status := metav1.Status{}
+	if json.Unmarshal(data, &status) == nil && status.Status == metav1.StatusFailure {
+		return apierrors.FromObject(&status)
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: int32(response.StatusCode), Message: "the API server answers " + response.Status,
+	}}
+}
+
+// Watch tells of changes until it is closed.
+type Watch struct {
+	body    io.Closer
+	decoder *json.Decoder
+}
+
+// Watch begins to watch the object with a name, from a resource version on; path is that of its collection.
+func (c *Client) Watch(ctx context.Context, path, name, resourceVersion string) (*Watch, error) {
+	response, err := c.send(ctx, http.MethodGet, path, url.Values{
+		"watch": {"true"}, "fieldSelector": {"metadata.name=" + name}, "resourceVersion": {resourceVersion},
+	}, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Watch{response.Body, json.NewDecoder(response.Body)}, nil
+}
+
+// Next waits for a change. It returns io.EOF when the API server ends the watch.
+func (w *Watch) Next(into any) (watch.EventType, error) {
+	var event struct {
+		Type   watch.EventType `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	if err := w.decoder.Decode(&event); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return "", io.EOF
+		}
+		return "", fmt.Errorf("watching: %w", err)
+	}
+	if event.Type == watch.Error {
+		status := metav1.Status{}
+		if err := json.Unmarshal(event.Object, &status); err != nil {
+			return "", fmt.Errorf("watching: reading an error: %w", err)
+		}
+		return "", fmt.Errorf("watching: %w", apierrors.FromObject(&status))
+	}
+	if err := json.Unmarshal(event.Object, into); err != nil {
+		return "", fmt.Errorf("watching: reading an event: %w", err)
+	}
+	return event.Type, nil
+}
+
+// Close ends the watch.
+func (w *Watch) Close() { _ = w.body.Close() }

@@ -1,0 +1,128 @@
+// Package hosttest is a machine in memory, for tests of what runs on one. It may import package host only.
+package hosttest
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/node/host"
+)
+
+// Machine is a machine in memory.
+type Machine struct {
+	Files *Files
+	Units *Units
+}
+
+// New is a machine, and how its programs see it.
+func New(name string, clk clock.WithTicker) (*Machine, host.Host) {
+	m := &Machine{&Files{files: map[string][]byte{}}, &Units{active: map[string]bool{}}}
+	return m, host.Host{
+		Hostname: name, Addresses: []netip.Addr{netip.MustParseAddr("10.250.0.7")}, Files: m.Files, Units: m.Units, Clock: clk, Log: logr.Discard(),
+		Metadata: host.Metadata{ProviderID: "local:///z1/" + name, Zone: "z1", Region: "here", InstanceType: "small"},
+	}
+}
+
+// Files is a file system.
+type Files struct {
+	mu    sync.Mutex
+	files map[string][]byte
+}
+
+// ReadFile reads a file.
+func (f *Files) ReadFile(path string) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	data, ok := f.files[path]
+	if !ok {
+		return nil, fmt.Errorf("open %s: %w", path, fs.ErrNotExist)
+	}
+	return slices.Clone(data), nil
+}
+
+// WriteFile writes a file.
+func (f *Files) WriteFile(path string, data []byte, _ fs.FileMode) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.files[path] = slices.Clone(data)
+	return nil
+}
+
+// Remove removes a file.
+func (f *Files) Remove(path string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.files, path)
+	return nil
+}
+
+// Units write down what they are told.
+type Units struct {
+	mu     sync.Mutex
+	active map[string]bool
+	done   []string
+	// OnStart, if set, is told of units that start.
+	OnStart func(name string)
+	// Fail, if set, is the error of a verb and a unit ("start x.service").
+	Fail map[string]error
+}
+
+// Done is what was done since the last call, but for reloads.
+func (u *Units) Done() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	done := strings.Join(u.done, ", ")
+	u.done = nil
+	return done
+}
+
+func (u *Units) do(verb, name string, active func(bool) bool) error {
+	u.mu.Lock()
+	what := verb + " " + name
+	u.done = append(u.done, what)
+	err := u.Fail[what]
+	if err == nil && active != nil {
+		u.active[name] = active(u.active[name])
+	}
+	started, told := err == nil && (verb == "start" || verb == "restart"), u.OnStart
+	u.mu.Unlock()
+	if started && told != nil {
+		told(name)
+	}
+	return err
+}
+
+func to(value bool) func(bool) bool { return func(bool) bool { return value } }
+
+// DaemonReload does nothing.
+func (u *Units) DaemonReload(context.Context) error { return nil }
+
+// Enable enables a unit.
+func (u *Units) Enable(_ context.Context, name string) error { return u.do("enable", name, nil) }
+
+// Disable disables a unit.
+func (u *Units) Disable(_ context.Context, name string) error { return u.do("disable", name, nil) }
+
+// Start starts a unit.
+func (u *Units) Start(_ context.Context, name string) error { return u.do("start", name, to(true)) }
+
+// Stop stops a unit.
+func (u *Units) Stop(_ context.Context, name string) error { return u.do("stop", name, to(false)) }
+
+// Restart restarts a unit.
+func (u *Units) Restart(_ context.Context, name string) error { return u.do("restart", name, to(true)) }
+
+// IsActive says whether a unit runs.
+func (u *Units) IsActive(name string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.active[name]
+}

@@ -1,0 +1,156 @@
+package kubelet
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/node/apiclient"
+	"github.com/gardenlite/gardenlite/internal/node/host"
+	"github.com/gardenlite/gardenlite/internal/node/kubeconfig"
+)
+
+const (
+	// rotateAfter is the part of a certificate's life after which there is a new one, in percent.
+	rotateAfter = 80
+	// requestLife is how long one request for a certificate is looked after, before there is another one.
+	requestLife = 5 * time.Minute
+	signFirst   = 100 * time.Millisecond
+	signMax     = 5 * time.Second
+
+	requestsPath  = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+	requestPrefix = "node-csr-"
+	keyMode       = 0o600
+)
+
+// userName is who the kubelet is.
+func (k *Kubelet) userName() string { return "system:node:" + k.host.Hostname }
+
+// certificate is the client certificate of the machine (PEM, with its key) if it is still good; nil if there is none.
+func (k *Kubelet) certificate() ([]byte, *x509.Certificate, error) {
+	data, err := k.host.Files.ReadFile(node.PathKubeletClient)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("reading the certificate of the kubelet: %w", err)
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, nil, nil
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil || !k.host.Clock.Now().Before(cert.NotAfter) || cert.Subject.CommonName != k.userName() {
+		return nil, nil, nil // it is of no use: as good as none
+	}
+	return data, cert, nil
+}
+
+// rotationDue is when there should be a new certificate.
+func rotationDue(cert *x509.Certificate) time.Time {
+	return cert.NotBefore.Add(cert.NotAfter.Sub(cert.NotBefore) / 100 * rotateAfter)
+}
+
+// bootstrap gets the first certificate, with the token that gardener-node-agent has put there.
+func (k *Kubelet) bootstrap(ctx context.Context, config node.KubeletConfig) error {
+	data, err := k.host.Files.ReadFile(node.PathKubeconfigBootstrap)
+	if err != nil {
+		return fmt.Errorf("the kubelet has no certificate, and nothing to ask for one with; replace the machine if that stays so: %w", err)
+	}
+	token, err := kubeconfig.Token(data)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", node.PathKubeconfigBootstrap, err)
+	}
+	client, err := k.pool.Get(apiclient.Credentials{Server: config.APIServer, CA: []byte(config.CA), Token: token})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return k.request(ctx, client, config)
+}
+
+// request asks for a certificate, waits until it is signed, and keeps it with its key.
+func (k *Kubelet) request(ctx context.Context, client *apiclient.Client, config node.KubeletConfig) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("making a key: %w", err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: k.userName(), Organization: []string{"system:nodes"}},
+	}, key)
+	if err != nil {
+		return fmt.Errorf("making a certificate request: %w", err)
+	}
+	csr := &certificatesv1.CertificateSigningRequest{
+		TypeMeta:   metav1.TypeMeta{APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: requestPrefix},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}
+	if err := client.Create(ctx, requestsPath, csr, csr); err != nil {
+		return fmt.Errorf("asking for a certificate: %w", err)
+	}
+	signed, err := k.awaitSigned(ctx, client, csr.Name)
+	if err != nil {
+		return err
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return fmt.Errorf("writing the key: %w", err)
+	}
+	signed = append(signed, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})...)
+	return k.keep(config, signed)
+}
+
+// awaitSigned is the certificate of a request, once it is there.
+func (k *Kubelet) awaitSigned(ctx context.Context, client *apiclient.Client, name string) ([]byte, error) {
+	backoff, end := host.Backoff{First: signFirst, Max: signMax}, k.host.Clock.Now().Add(requestLife)
+	for k.host.Clock.Now().Before(end) {
+		csr := &certificatesv1.CertificateSigningRequest{}
+		if err := client.Get(ctx, requestsPath+"/"+name, csr); err != nil {
+			return nil, fmt.Errorf("looking for the certificate that was asked for: %w", err)
+		}
+		if len(csr.Status.Certificate) > 0 {
+			return slices.Clone(csr.Status.Certificate), nil
+		}
+		for _, c := range csr.Status.Conditions {
+			if c.Status != corev1.ConditionFalse && (c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed) {
+				return nil, fmt.Errorf("the CertificateSigningRequest %s is %s: %s", name, c.Type, c.Message)
+			}
+		}
+		if err := host.Sleep(ctx, k.host.Clock, backoff.Next()); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("the CertificateSigningRequest %s was not signed within %s; is the shoot's kube-controller-manager there?", name, requestLife)
+}
+
+// keep writes the certificate with its key, and a kubeconfig that names the file.
+func (k *Kubelet) keep(config node.KubeletConfig, certificate []byte) error {
+	data, err := kubeconfig.WithFile(config.APIServer, []byte(config.CA), node.PathKubeletClient)
+	if err != nil {
+		return err
+	}
+	if err := k.host.Files.WriteFile(node.PathKubeconfig, data, keyMode); err != nil {
+		return fmt.Errorf("writing the kubeconfig of the kubelet: %w", err)
+	}
+	if err := k.host.Files.WriteFile(node.PathKubeletClient, certificate, keyMode); err != nil {
+		return fmt.Errorf("writing the certificate of the kubelet: %w", err)
+	}
+	return nil
+}

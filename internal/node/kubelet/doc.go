@@ -1,0 +1,6 @@
+// Package kubelet is the part of a kubelet that makes a Node of a machine: it gets a client certificate by TLS bootstrapping
+// and renews it, registers the Node, tells how it is, and renews its Lease. It runs no pods.
+//
+// It may import the packages of a node. It promises that a key never leaves the machine; that a Node that somebody deletes
+// is there again while the machine runs; and that a machine that starts again goes on with the certificate that it has.
+package kubelet

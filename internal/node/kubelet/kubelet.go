@@ -1,0 +1,155 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/node/apiclient"
+	"github.com/gardenlite/gardenlite/internal/node/host"
+)
+
+const (
+	// leasePeriod, leaseSeconds and statusPeriod are Kubernetes' defaults.
+	leasePeriod  = 10 * time.Second
+	leaseSeconds = 40
+	statusPeriod = 5 * time.Minute
+
+	retryFirst = 500 * time.Millisecond
+	retryMax   = 30 * time.Second
+)
+
+// errRenewed says that there is a new certificate: it is time for a new connection.
+var errRenewed = errors.New("the kubelet has a new certificate")
+
+// Kubelet is the kubelet of one machine.
+type Kubelet struct {
+	host host.Host
+	pool *apiclient.Pool
+	// bootID is another one each time.
+	bootID string
+	// uid is the Node's; lease is what was written last. Both are forgotten when they may not be true any more.
+	uid   types.UID
+	lease *coordinationv1.Lease
+}
+
+// Run runs the kubelet until the context ends. It goes on after every error but one: that there is no configuration.
+func Run(ctx context.Context, h host.Host, pool *apiclient.Pool) error {
+	k := &Kubelet{host: h, pool: pool, bootID: string(uuid.NewUUID())}
+	data, err := h.Files.ReadFile(node.PathKubeletConfig)
+	if err != nil {
+		return fmt.Errorf("reading the configuration of the kubelet: %w", err)
+	}
+	config, err := node.ParseKubeletConfig(data)
+	if err != nil {
+		return err
+	}
+	backoff := host.Backoff{First: retryFirst, Max: retryMax}
+	for {
+		err := k.work(ctx, config, &backoff)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, errRenewed) {
+			backoff.Reset()
+			continue
+		}
+		wait := backoff.Next()
+		h.Say("going on in %s: %v", wait.Round(time.Millisecond), err)
+		if host.Sleep(ctx, h.Clock, wait) != nil {
+			return nil
+		}
+	}
+}
+
+// work has a certificate, registers the Node and looks after it, until something fails or there is a new certificate.
+func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *host.Backoff) error {
+	data, cert, err := k.certificate()
+	if err != nil {
+		return err
+	}
+	if cert == nil {
+		if err := k.bootstrap(ctx, config); err != nil {
+			return err
+		}
+		return errRenewed
+	}
+	client, err := k.pool.Get(apiclient.Credentials{Server: config.APIServer, CA: []byte(config.CA), Certificate: data})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	k.uid, k.lease = "", nil
+	if err := k.tell(ctx, client, config); err != nil {
+		return err
+	}
+	backoff.Reset()
+	return k.beat(ctx, client, config, rotationDue(cert))
+}
+
+// tell brings the Node up to date, and its Lease.
+func (k *Kubelet) tell(ctx context.Context, client *apiclient.Client, config node.KubeletConfig) error {
+	if err := k.syncNode(ctx, client, config); err != nil {
+		return err
+	}
+	return k.ensureLease(ctx, client)
+}
+
+// beat renews the Lease and, less often, the Node's status. It returns when there is a new certificate, or the one that there
+// is is not accepted any more. What else fails is tried again with the next beat.
+func (k *Kubelet) beat(ctx context.Context, client *apiclient.Client, config node.KubeletConfig, rotation time.Time) error {
+	statusDue := k.host.Clock.Now().Add(statusPeriod)
+	// Nodes that begin together do not go on together.
+	timer := k.host.Clock.NewTimer(leasePeriod/2 + rand.N(leasePeriod/2))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C():
+		}
+		var err error
+		now := k.host.Clock.Now()
+		switch {
+		case !now.Before(rotation):
+			if err = k.request(ctx, client, config); err == nil {
+				return errRenewed
+			}
+			rotation = now.Add(requestLife)
+		case !now.Before(statusDue) || k.lease == nil:
+			if err = k.tell(ctx, client, config); err == nil {
+				statusDue = now.Add(statusPeriod)
+			}
+		default:
+			err = k.renewLease(ctx, client)
+		}
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the Lease has gone, so perhaps the Node has
+			err = k.tell(ctx, client, config)
+		}
+		if apierrors.IsUnauthorized(err) {
+			return k.discard(err)
+		}
+		if err != nil && ctx.Err() == nil {
+			k.host.Say("trying again in %s: %v", leasePeriod, err)
+		}
+		timer.Reset(leasePeriod)
+	}
+}
+
+// discard lets the certificate go that the API server does not accept, if there is something to get another one with.
+func (k *Kubelet) discard(refused error) error {
+	if _, err := k.host.Files.ReadFile(node.PathKubeconfigBootstrap); err == nil {
+		if err := k.host.Files.Remove(node.PathKubeletClient); err != nil {
+			return fmt.Errorf("removing the certificate of the kubelet: %w", err)
+		}
+	}
+	return refused
+}

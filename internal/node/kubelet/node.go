@@ -1,0 +1,190 @@
+package kubelet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/node/apiclient"
+)
+
+const (
+	nodesPath               = "/api/v1/nodes"
+	defaultArchitecture     = "amd64"
+	defaultMaxPods          = 110
+	defaultOSImage          = "Garden Linux (simulated)"
+	defaultContainerRuntime = "containerd://2.1.4"
+	kernelVersion           = "6.12.0-cloud-amd64"
+)
+
+// syncNode registers the Node if there is none, gives it the labels that it should have, and tells its status.
+func (k *Kubelet) syncNode(ctx context.Context, client *apiclient.Client, config node.KubeletConfig) error {
+	path := nodesPath + "/" + k.host.Hostname
+	is := &corev1.Node{}
+	if err := client.Get(ctx, path, is); apierrors.IsNotFound(err) {
+		if err := client.Create(ctx, nodesPath, k.newNode(config), is); err != nil {
+			return fmt.Errorf("registering the Node: %w", err)
+		}
+		k.host.Say("registered the Node %s", k.host.Hostname)
+	} else if err != nil {
+		return fmt.Errorf("reading the Node: %w", err)
+	}
+	if is.UID != k.uid { // it is another one than before: so is its Lease
+		k.uid, k.lease = is.UID, nil
+	}
+	if labels := k.labels(config); !contains(is.Labels, labels) {
+		patch := map[string]any{"metadata": map[string]any{"labels": labels}}
+		if err := client.Patch(ctx, path, types.MergePatchType, patch, nil); err != nil {
+			return fmt.Errorf("labelling the Node: %w", err)
+		}
+	}
+	patch := map[string]any{"status": k.status(config, is.Status.Conditions)}
+	if err := client.Patch(ctx, path+"/status", types.StrategicMergePatchType, patch, nil); err != nil {
+		return fmt.Errorf("telling the status of the Node: %w", err)
+	}
+	return nil
+}
+
+func contains(all, some map[string]string) bool {
+	for key, value := range some {
+		if has, ok := all[key]; !ok || has != value {
+			return false
+		}
+	}
+	return true
+}
+
+func (k *Kubelet) newNode(config node.KubeletConfig) *corev1.Node {
+	annotations := map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
+	maps.Copy(annotations, config.Annotations)
+	return &corev1.Node{
+		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: k.host.Hostname, Labels: k.labels(config), Annotations: annotations},
+		Spec:       corev1.NodeSpec{ProviderID: k.host.Metadata.ProviderID, Taints: config.Taints},
+		Status:     k.status(config, nil),
+	}
+}
+
+// labels are those that a kubelet gives its Node, and those of the worker pool.
+func (k *Kubelet) labels(config node.KubeletConfig) map[string]string {
+	labels := map[string]string{}
+	zone, region := first(k.host.Metadata.Zone, config.Zone), first(k.host.Metadata.Region, config.Region)
+	instanceType, architecture := first(k.host.Metadata.InstanceType, config.InstanceType), first(config.Architecture, defaultArchitecture)
+	for key, value := range map[string]string{
+		corev1.LabelHostname: k.host.Hostname, corev1.LabelOSStable: "linux", "beta.kubernetes.io/os": "linux",
+		corev1.LabelArchStable: architecture, "beta.kubernetes.io/arch": architecture,
+		corev1.LabelInstanceTypeStable: instanceType, corev1.LabelInstanceType: instanceType,
+		corev1.LabelTopologyZone: zone, corev1.LabelFailureDomainBetaZone: zone,
+		corev1.LabelTopologyRegion: region, corev1.LabelFailureDomainBetaRegion: region,
+	} {
+		if value != "" {
+			labels[key] = value
+		}
+	}
+	for key, value := range config.Labels {
+		if mayHave(key) {
+			labels[key] = value
+		}
+	}
+	return labels
+}
+
+// mayHave says whether a node may give itself a label: of those of Kubernetes, some only. The others the machine controller
+// gives it.
+func mayHave(key string) bool {
+	domain, _, found := strings.Cut(key, "/")
+	if !found || kubelets[key] {
+		return true
+	}
+	own := func(domain, of string) bool { return domain == of || strings.HasSuffix(domain, "."+of) }
+	if own(domain, "kubelet.kubernetes.io") || own(domain, "node.kubernetes.io") {
+		return true
+	}
+	return !own(domain, "kubernetes.io") && !own(domain, "k8s.io")
+}
+
+// kubelets are the labels that every kubelet may give its Node.
+var kubelets = map[string]bool{
+	corev1.LabelHostname: true, corev1.LabelOSStable: true, corev1.LabelArchStable: true, "beta.kubernetes.io/os": true, "beta.kubernetes.io/arch": true,
+	corev1.LabelInstanceTypeStable: true, corev1.LabelInstanceType: true, corev1.LabelTopologyZone: true, corev1.LabelTopologyRegion: true,
+	corev1.LabelFailureDomainBetaZone: true, corev1.LabelFailureDomainBetaRegion: true,
+}
+
+func first(all ...string) string {
+	for _, s := range all {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// status is how the node is. Conditions keep their time of transition.
+func (k *Kubelet) status(config node.KubeletConfig, before []corev1.NodeCondition) corev1.NodeStatus {
+	capacity := config.Capacity.DeepCopy()
+	if capacity == nil {
+		capacity = corev1.ResourceList{}
+	}
+	pods := config.MaxPods
+	if pods == 0 {
+		pods = defaultMaxPods
+	}
+	capacity[corev1.ResourcePods] = *resource.NewQuantity(pods, resource.DecimalSI)
+	allocatable := capacity.DeepCopy()
+	maps.Copy(allocatable, config.Allocatable)
+	addresses := make([]corev1.NodeAddress, 0, len(k.host.Addresses)+1)
+	for _, address := range k.host.Addresses {
+		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: address.String()})
+	}
+	id := hexID(first(k.host.Metadata.ProviderID, k.host.Hostname))
+	return corev1.NodeStatus{
+		Capacity: capacity, Allocatable: allocatable,
+		Addresses:  append(addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: k.host.Hostname}),
+		Conditions: k.conditions(before),
+		NodeInfo: corev1.NodeSystemInfo{
+			MachineID: id, SystemUUID: id, BootID: k.bootID, KernelVersion: kernelVersion, OperatingSystem: "linux",
+			OSImage: first(config.OSImage, defaultOSImage), ContainerRuntimeVersion: first(config.ContainerRuntimeVersion, defaultContainerRuntime),
+			KubeletVersion: "v" + config.KubernetesVersion, Architecture: first(config.Architecture, defaultArchitecture),
+		},
+	}
+}
+
+// hexID is an identifier in the form that machines have, always the same for a name.
+func hexID(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:16])
+}
+
+// allWell are the conditions of a node that works.
+var allWell = []corev1.NodeCondition{
+	{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "NetworkIsUp", Message: "the node network is there"},
+	{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
+	{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
+	{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
+	{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"},
+}
+
+func (k *Kubelet) conditions(before []corev1.NodeCondition) []corev1.NodeCondition {
+	now := metav1.NewTime(k.host.Clock.Now())
+	all := make([]corev1.NodeCondition, 0, len(allWell))
+	for _, c := range allWell {
+		c.LastHeartbeatTime, c.LastTransitionTime = now, now
+		for _, b := range before {
+			if b.Type == c.Type && b.Status == c.Status {
+				c.LastTransitionTime = b.LastTransitionTime
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}

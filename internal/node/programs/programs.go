@@ -1,0 +1,69 @@
+// Package programs are gardener-node-agent and the kubelet as programs of simulated machines. It may import the packages of a
+// node, and machines.
+package programs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/machine"
+	"github.com/gardenlite/gardenlite/internal/machine/vfs"
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/node/agent"
+	"github.com/gardenlite/gardenlite/internal/node/apiclient"
+	"github.com/gardenlite/gardenlite/internal/node/host"
+	"github.com/gardenlite/gardenlite/internal/node/kubelet"
+)
+
+// New are the programs of all nodes of a process, by their path on a machine. What runs on one machine shares a connection.
+func New(clk clock.PassiveClock) map[string]machine.Program {
+	pool := &apiclient.Pool{Clock: clk}
+	program := func(run func(context.Context, host.Host, *apiclient.Pool) error) machine.Program {
+		return func(ctx context.Context, m *machine.Machine, _ []string) error { return run(ctx, hostOf(ctx, m), pool) }
+	}
+	return map[string]machine.Program{node.PathNodeAgent: program(agent.Run), node.PathKubelet: program(kubelet.Run)}
+}
+
+// hostOf is a machine as the programs see it.
+func hostOf(ctx context.Context, m *machine.Machine) host.Host {
+	metadata := m.Metadata()
+	if metadata.Zone == "" {
+		if zone, err := m.FS().ReadFile(node.PathZone); err == nil {
+			metadata.Zone = strings.TrimSpace(string(zone))
+		}
+	}
+	return host.Host{
+		Hostname: m.Hostname(), Addresses: m.Addresses(), Files: files{m.FS()}, Units: m.Units(), Clock: m.Clock(), Log: m.Log(), Journal: machine.Journal(ctx),
+		Metadata: host.Metadata{ProviderID: metadata.ProviderID, Zone: metadata.Zone, InstanceType: metadata.InstanceType},
+	}
+}
+
+// folderMode is that of folders that are made on the way.
+const folderMode = 0o755
+
+// files is the file system of a machine, as root sees it.
+type files struct{ fs *vfs.FS }
+
+// ReadFile reads a file.
+func (f files) ReadFile(name string) ([]byte, error) { return f.fs.ReadFile(name) }
+
+// WriteFile writes a file, and makes the folders that are missing.
+func (f files) WriteFile(name string, data []byte, mode fs.FileMode) error {
+	if err := f.fs.MkdirAll(path.Dir(name), folderMode); err != nil {
+		return err
+	}
+	return f.fs.WriteFile(name, data, mode)
+}
+
+// Remove removes a file; there may be none.
+func (f files) Remove(name string) error {
+	if err := f.fs.As(vfs.Root).Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

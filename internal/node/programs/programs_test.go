@@ -1,0 +1,79 @@
+package programs
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"github.com/go-logr/logr/testr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/machine"
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/node/apiclient/apitest"
+)
+
+const (
+	secretName = "gardener-node-agent-p-abc"
+	sshKey     = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBl6G6Vxm0h2mVY0X9WJr1a1s2xqkY1m8n0b3c4d5e6f"
+)
+
+// A machine that boots with the user data becomes a node, and is one again after it has been restarted.
+func TestMachineBecomesANode(t *testing.T) {
+	api := apitest.New(t, clock.RealClock{})
+	config := node.AgentConfig{APIServer: api.URL, CA: string(api.CA), SecretName: secretName}
+	files, err := node.Files(config, node.KubeletConfig{APIServer: api.URL, CA: string(api.CA), KubernetesVersion: "1.36.3"}, []string{sshKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	osc, err := node.EncodeOSC(&extensionsv1alpha1.OperatingSystemConfig{Spec: extensionsv1alpha1.OperatingSystemConfigSpec{Files: files, Units: node.Units()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.Put(t, "/api/v1/namespaces/kube-system/secrets/"+secretName, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}, Data: map[string][]byte{node.DataKeyOSC: osc}})
+	userData := strings.NewReplacer(node.PlaceholderBootstrapToken, apitest.Token, node.PlaceholderMachineName, "node-1").Replace(node.UserData(config, []string{sshKey}))
+	dir := t.TempDir()
+	boot := func(so func(*corev1.Node) bool) {
+		t.Helper()
+		m, err := machine.New(machine.Config{
+			Dir: dir, Hostname: "node-1", Addresses: []netip.Addr{netip.MustParseAddr("10.250.0.7")}, UserData: []byte(userData), Programs: New(nil), Log: testr.New(t),
+			Metadata: machine.Metadata{ProviderID: "local:///z1/node-1", Zone: "z1", InstanceType: "small"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- m.Run(ctx) }()
+		defer func() { stop(); <-ended; m.Close() }()
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			n := &corev1.Node{}
+			if api.Get(t, "/api/v1/nodes/node-1", n) && so(n) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("it has not become what it should; cloud-init: %+v; journals %v %v", m.CloudInit(), m.Units().Journal(node.UnitNodeAgent, 20), m.Units().Journal(node.UnitKubelet, 20))
+			}
+		}
+		if keys, err := m.FS().ReadFile(node.PathAuthorizedKeys); err != nil || !strings.Contains(string(keys), sshKey) {
+			t.Errorf("who may log in: %q, %v", keys, err)
+		}
+	}
+	var first *corev1.Node
+	boot(func(n *corev1.Node) bool {
+		first = n
+		return n.Annotations[node.AnnotationChecksum] == node.Checksum(osc)
+	})
+	if first.Spec.ProviderID != "local:///z1/node-1" || first.Labels[corev1.LabelTopologyZone] != "z1" || first.Status.Addresses[0].Address != "10.250.0.7" {
+		t.Errorf("the Node %+v, addresses %v", first.ObjectMeta, first.Status.Addresses)
+	}
+	boot(func(n *corev1.Node) bool { return n.Status.NodeInfo.BootID != first.Status.NodeInfo.BootID })
+	if n := api.Requests("POST /apis/certificates.k8s.io/v1/certificatesigningrequests by bootstrap"); n != 1 {
+		t.Errorf("it has bootstrapped %d times", n)
+	}
+}

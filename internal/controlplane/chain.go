@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	registry "k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	serveroptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/util/notfoundhandler"
@@ -42,6 +43,8 @@ type ExtensionInput struct {
 	Generic genericapiserver.Config
 	// Etcd are the options for the storage; the codec is to be set.
 	Etcd serveroptions.EtcdOptions
+	// ShareStorage has what a getter is for use the connection to the datastore that the kube-apiserver has.
+	ShareStorage func(registry.RESTOptionsGetter) registry.RESTOptionsGetter
 	// Informers are the kube-apiserver's own.
 	Informers informers.SharedInformerFactory
 	// Delegate is who answers what the groups do not.
@@ -74,12 +77,12 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		maps.Copy(priorities, ext.Priorities())
 	}
 
-	common, err := newGeneric(opts.CompletedOptions, schemes, definitions)
+	common, err := newGeneric(opts.CompletedOptions, schemes, definitions, s.connection)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}
 	generic, versionedInformers := common.config, common.informers
-	generic.EffectiveVersion = effectiveVersion{generic.EffectiveVersion}
+	generic.EffectiveVersion = effectiveVersion{generic.EffectiveVersion, s.cfg.KubernetesVersion}
 	for name := range bootstrapHooks {
 		generic.DisabledPostStartHooks.Insert(name)
 	}
@@ -93,17 +96,20 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	if err != nil {
 		return nil, fmt.Errorf("configuring the API server for custom resources: %w", err)
 	}
+	extensions.GenericConfig.RESTOptionsGetter = s.connection.share(extensions.GenericConfig.RESTOptionsGetter)
+	extensions.ExtraConfig.CRDRESTOptionsGetter = s.connection.share(extensions.ExtraConfig.CRDRESTOptionsGetter)
 	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*generic, opts.CompletedOptions, versionedInformers, kube.services, kube.ControlPlane.ProxyTransport, kube.ControlPlane.Extra.PeerProxy, kube.initializers)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the aggregator: %w", err)
 	}
+	aggregator.GenericConfig.RESTOptionsGetter = s.connection.share(aggregator.GenericConfig.RESTOptionsGetter)
 	aggregator.GenericConfig.DisabledPostStartHooks = sets.NewString()
 	filters := aggregator.GenericConfig.BuildHandlerChainFunc
 	aggregator.GenericConfig.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
 		return filters(withClientFaults(handler), c)
 	}
 	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the aggregator and the custom resources have their own copies
-	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, Informers: versionedInformers}
+	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share, Informers: versionedInformers}
 
 	extensionsServer, err := extensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(
 		notfoundhandler.New(generic.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)))
@@ -137,6 +143,9 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	prepared, err := aggregatorServer.PrepareRun()
 	if err != nil {
 		return nil, fmt.Errorf("preparing the API server: %w", err)
+	}
+	for _, server := range []*genericapiserver.GenericAPIServer{extensionsServer.GenericAPIServer, kubeServer.ControlPlane.GenericAPIServer, delegate, aggregatorServer.GenericAPIServer} {
+		sharePatterns(server.Handler.GoRestfulContainer)
 	}
 	return &chain{run: prepared.Run, handler: aggregatorServer.GenericAPIServer.Handler}, nil
 }

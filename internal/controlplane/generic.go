@@ -49,7 +49,7 @@ type generic struct {
 // newGeneric applies the options to a new configuration, in the order in which one needs the other. Kubernetes'
 // BuildGenericConfig does the same; that one makes two RSA keys for the connection of the server to itself, which is a
 // large part of a start, and ours an elliptic one. Egress and tracing, which no flag here turns on, are left out.
-func newGeneric(opts options.CompletedOptions, schemes []*runtime.Scheme, definitions openapicommon.GetOpenAPIDefinitions) (*generic, error) {
+func newGeneric(opts options.CompletedOptions, schemes []*runtime.Scheme, definitions openapicommon.GetOpenAPIDefinitions, shared *connection) (*generic, error) {
 	c := genericapiserver.NewConfig(legacyscheme.Codecs)
 	c.Flagz = opts.Flagz
 	c.MergedResourceConfig = controlplane.DefaultAPIResourceConfigSource()
@@ -76,7 +76,7 @@ func newGeneric(opts options.CompletedOptions, schemes []*runtime.Scheme, defini
 	addOpenAPI(c, schemes, definitions)
 	c.LongRunningFunc = filters.BasicLongRunningRequestCheck(
 		sets.NewString("watch", "proxy"), sets.NewString("attach", "exec", "proxy", "log", "portforward"))
-	if g.storage, err = addStorage(c, opts); err != nil {
+	if g.storage, err = addStorage(c, opts, shared); err != nil {
 		return nil, err
 	}
 	if err := addAccess(c, opts, client, g.informers); err != nil {
@@ -101,7 +101,7 @@ func addOpenAPI(c *genericapiserver.Config, schemes []*runtime.Scheme, definitio
 	c.OpenAPIConfig.Info.Title, c.OpenAPIV3Config.Info.Title = "Kubernetes", "Kubernetes"
 }
 
-func addStorage(c *genericapiserver.Config, opts options.CompletedOptions) (*serverstorage.DefaultStorageFactory, error) {
+func addStorage(c *genericapiserver.Config, opts options.CompletedOptions, shared *connection) (*serverstorage.DefaultStorageFactory, error) {
 	opts.Etcd.StorageConfig.Transport.TracerProvider = c.TracerProvider
 	config := kubeapiserver.NewStorageFactoryConfigEffectiveVersion(c.EffectiveVersion)
 	config.APIResourceConfig = c.MergedResourceConfig
@@ -111,7 +111,16 @@ func addStorage(c *genericapiserver.Config, opts options.CompletedOptions) (*ser
 		return nil, err
 	}
 	factory.StorageConfig.StorageObjectCountTracker = c.StorageObjectCountTracker
-	return factory, opts.Etcd.ApplyWithStorageFactoryTo(factory, c)
+	etcd := *opts.Etcd
+	if shared != nil {
+		etcd.SkipHealthEndpoints = true
+		shared.addChecks(c, etcd.StorageConfig.Prefix)
+	}
+	if err := etcd.ApplyWithStorageFactoryTo(factory, c); err != nil {
+		return nil, err
+	}
+	c.RESTOptionsGetter = shared.share(c.RESTOptionsGetter)
+	return factory, nil
 }
 
 // addAccess adds authentication, authorization and audit.

@@ -15,10 +15,14 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/mux"
 	"k8s.io/apiserver/pkg/server/routes"
+	openapiutil "k8s.io/kube-openapi/pkg/builder3/util"
 	openapicommon "k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/handler3"
 	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 )
+
+// version3Models is before the name of a model in a reference of version 3.
+const version3Models = "#/components/schemas/"
 
 // The paths of the OpenAPI documents.
 const (
@@ -41,9 +45,12 @@ func serveOpenAPI(server *genericapiserver.GenericAPIServer, v2 *openapicommon.C
 	documents.HandlePrefix(openAPIV3Path+"/", http.HandlerFunc(version3.group))
 }
 
-// onDemand is a handler that installs what it serves at the first request.
+// onDemand is a handler that installs what it serves at the first request. Documents are made of models that servers have
+// in common, and so for one server at a time.
 func onDemand(install func(*mux.PathRecorderMux)) http.Handler {
 	handler := sync.OnceValue(func() http.Handler {
+		building.Lock()
+		defer building.Unlock()
 		paths := mux.NewPathRecorderMux("openapi")
 		install(paths)
 		return paths
@@ -117,9 +124,22 @@ func kubeDefinitions(ref openapicommon.ReferenceCallback) map[string]openapicomm
 	const any = "io.k8s.api.core.v1.Namespace"
 	reference := ref(any)
 	once, _ := definitionsByReference.LoadOrStore(reference.String(), sync.OnceValue(func() map[string]openapicommon.OpenAPIDefinition {
-		return generatedopenapi.GetOpenAPIDefinitions(ref)
+		definitions := generatedopenapi.GetOpenAPIDefinitions(ref)
+		if strings.HasPrefix(reference.String(), version3Models) {
+			wrapRefs(definitions)
+		}
+		return definitions
 	}))
 	return maps.Clone(once.(func() map[string]openapicommon.OpenAPIDefinition)())
 }
 
 var definitionsByReference sync.Map
+
+// wrapRefs does with all models what is done with each of version 3 that is used, so that there is nothing left to do and
+// no copy to make.
+func wrapRefs(definitions map[string]openapicommon.OpenAPIDefinition) {
+	for name, definition := range definitions {
+		definition.Schema = *openapiutil.WrapRefs(&definition.Schema)
+		definitions[name] = definition
+	}
+}

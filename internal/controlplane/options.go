@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -17,15 +18,14 @@ import (
 )
 
 const (
-	// serviceRange is the range of the cluster's services; nothing routes to it.
-	serviceRange = "10.0.0.0/24"
-	// serviceIP is the address of the service "kubernetes", the first of the range.
-	serviceIP = "10.0.0.1"
 	// issuer is the issuer of service account tokens.
 	issuer = "https://kubernetes.default.svc.cluster.local"
 	// authorizationModes are who is asked whether a request is allowed, in this order.
 	authorizationModes = "RBAC,Node"
 )
+
+// serviceRange is the range of the cluster's services; nothing routes to it.
+var serviceRange = netip.MustParsePrefix("10.0.0.0/24")
 
 func logger(cluster string) klog.Logger {
 	return klog.Background().WithName("controlplane").WithValues("cluster", cluster)
@@ -64,12 +64,12 @@ func (s *Server) args() []string {
 		"--advertise-address=" + s.advertiseAddress(),
 		// Nobody reaches the service "kubernetes" by its address: there is no network here that routes to it.
 		"--endpoint-reconciler-type=none",
-		"--service-cluster-ip-range=" + serviceRange,
+		"--service-cluster-ip-range=" + s.cfg.ServiceCIDR.Masked().String(),
 		"--tls-cert-file=" + p.ServingCertFile(),
 		"--tls-private-key-file=" + p.ServingKeyFile(),
-		"--client-ca-file=" + p.CAFile(),
+		"--client-ca-file=" + p.ClientCAFile(),
 		"--service-account-issuer=" + issuer,
-		"--service-account-key-file=" + p.ServiceAccountKeyFile(),
+		"--service-account-key-file=" + p.ServiceAccountBundleFile(),
 		"--service-account-signing-key-file=" + p.ServiceAccountKeyFile(),
 		"--requestheader-client-ca-file=" + p.FrontProxyCAFile(),
 		"--requestheader-allowed-names=" + pki.FrontProxyClientName,
@@ -83,6 +83,10 @@ func (s *Server) args() []string {
 	}
 	if s.cfg.NoWorkloads {
 		args = append(args, "--runtime-config=apps/v1=false,autoscaling/v2=false,batch/v1=false,policy/v1=false,storage.k8s.io/v1/csinodes=false")
+	}
+	if s.cfg.Dense {
+		// As many requests as there are run at once: what they are for is small, and few ask.
+		args = append(args, "--enable-priority-and-fairness=false", "--profiling=false")
 	}
 	if s.datastore.Kine {
 		// kine compacts its log itself.

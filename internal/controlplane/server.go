@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -52,6 +53,19 @@ type Config struct {
 	// AuditLog, if set, is the file to which the API server writes who asked for what, and what came of it. Of what was in
 	// a request or a response it has nothing.
 	AuditLog string
+	// Authorities, if set, are certificate authorities and keys that others made and keep. Without them, the control plane
+	// makes its own.
+	Authorities *pki.Authorities
+	// Hosts are further names and addresses that the serving certificate is for.
+	Hosts []string
+	// KubernetesVersion is the version that /version tells, with a leading v; KubernetesVersion if empty. The API is the
+	// same with each.
+	KubernetesVersion string
+	// ServiceCIDR is the range of the cluster's Services; 10.0.0.0/24 if it is not valid.
+	ServiceCIDR netip.Prefix
+	// Dense is for one of many control planes in a process, each with little to do: what costs memory for throughput is
+	// left out.
+	Dense bool
 	// Clock is the landscape's; the system's if nil.
 	Clock clock.WithTicker
 	// OnPhase, if set, is told how long each phase of the start took, in order.
@@ -65,6 +79,12 @@ func (c *Config) complete() {
 	if c.Prefix == "" {
 		c.Prefix = "/registry"
 	}
+	if c.KubernetesVersion == "" {
+		c.KubernetesVersion = KubernetesVersion
+	}
+	if !c.ServiceCIDR.IsValid() {
+		c.ServiceCIDR = serviceRange
+	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
@@ -76,22 +96,27 @@ func (c *Config) complete() {
 func (c *Config) shared() bool { return datastore.Config{Endpoint: c.Datastore}.Shared() }
 
 func (c *Config) pkiConfig() pki.Config {
-	hosts := servingHosts(c.BindAddress)
+	hosts := append(servingHosts(c.BindAddress, c.serviceIP()), c.Hosts...)
 	for service := range c.Services {
 		namespace, name, _ := strings.Cut(service, "/")
 		hosts = append(hosts, name+"."+namespace+".svc")
 	}
-	return pki.Config{Dir: c.PKIDir, Name: c.Name, Hosts: hosts, Clock: c.Clock}
+	return pki.Config{Dir: c.PKIDir, Name: c.Name, Hosts: hosts, Given: c.Authorities, Clock: c.Clock}
 }
+
+// serviceIP is the address of the service "kubernetes", the first of the range.
+func (c *Config) serviceIP() string { return c.ServiceCIDR.Masked().Addr().Next().String() }
 
 // Server is a running control plane.
 type Server struct {
 	cfg       Config
 	pki       *pki.PKI
 	datastore *datastore.Datastore
-	chain     *chain
-	address   *net.TCPAddr
-	extraArgs []string
+	// connection is nil if the datastore is not of this process.
+	connection *connection
+	chain      *chain
+	address    *net.TCPAddr
+	extraArgs  []string
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -106,6 +131,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	started := false
 	defer func() {
 		if err != nil && !started && s.datastore != nil {
+			s.connection.close()
 			s.datastore.Stop()
 		}
 	}()
@@ -123,6 +149,9 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 
 	phase := phases{clock: cfg.Clock, report: cfg.OnPhase, last: cfg.Clock.Now()}
 	if s.datastore, err = datastore.Start(ctx, datastore.Config{Endpoint: cfg.Datastore, Dir: cfg.DataDir}); err != nil {
+		return nil, err
+	}
+	if s.connection, err = s.connect(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.agreeOnPKI(ctx); err != nil {
@@ -172,6 +201,7 @@ func (s *Server) run(ctx context.Context) {
 	s.err = s.chain.run(ctx)
 	s.cancel()
 	<-renewed
+	s.connection.close()
 	s.datastore.Stop()
 }
 
@@ -228,11 +258,12 @@ func (s *Server) ClientConfig(component, user string, groups ...string) (*rest.C
 	if err != nil {
 		return nil, err
 	}
-	return &rest.Config{
-		Host:            s.URL(),
-		UserAgent:       "gardenlite/" + component,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: s.pki.CAFile(), CertFile: client.CertFile, KeyFile: client.KeyFile},
-	}, nil
+	tls := rest.TLSClientConfig{CAFile: s.pki.CAFile(), CertFile: client.CertFile, KeyFile: client.KeyFile}
+	if s.cfg.Authorities != nil {
+		// A client that reads a file with an authority looks at it again only some time after another one is there.
+		tls.CAFile, tls.CAData = "", s.pki.CAPEM()
+	}
+	return &rest.Config{Host: s.URL(), UserAgent: "gardenlite/" + component, TLSClientConfig: tls}, nil
 }
 
 func listen(ctx context.Context, address string, port int) (net.Listener, error) {
@@ -252,7 +283,7 @@ func listen(ctx context.Context, address string, port int) (net.Listener, error)
 	return listener, nil
 }
 
-func servingHosts(bindAddress string) []string {
+func servingHosts(bindAddress, serviceIP string) []string {
 	hosts := []string{"127.0.0.1", "::1", "localhost", serviceIP,
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
 	if ip := net.ParseIP(bindAddress); ip != nil && !ip.IsLoopback() && !ip.IsUnspecified() {

@@ -1,6 +1,9 @@
 package controlplane
 
 import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/version"
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
 	basecompatibility "k8s.io/component-base/compatibility"
 )
@@ -8,16 +11,22 @@ import (
 // KubernetesVersion is the version of the Kubernetes code in this binary; a test holds it to go.mod.
 const KubernetesVersion = "v1.36.3"
 
-// effectiveVersion answers /version with the real version. component-base takes its own from linker flags, and without
+// effectiveVersion answers /version with the version given. component-base takes its own from linker flags, and without
 // them has a placeholder that clients cannot parse.
 type effectiveVersion struct {
 	basecompatibility.EffectiveVersion
+	version string
 }
 
 // Info implements EffectiveVersion.
 func (e effectiveVersion) Info() *apimachineryversion.Info {
 	info := *e.EffectiveVersion.Info()
-	info.GitVersion = KubernetesVersion
+	info.GitVersion = e.version
+	if v, err := version.ParseSemantic(e.version); err == nil && e.version != KubernetesVersion {
+		info.Major, info.Minor = strconv.Itoa(int(v.Major())), strconv.Itoa(int(v.Minor()))
+		info.EmulationMajor, info.EmulationMinor = info.Major, info.Minor
+		info.MinCompatibilityMajor, info.MinCompatibilityMinor = info.Major, strconv.Itoa(int(v.Minor())-1)
+	}
 	info.GitCommit = ""
 	info.GitTreeState = "archive"
 	info.BuildDate = ""

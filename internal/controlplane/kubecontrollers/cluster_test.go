@@ -94,8 +94,8 @@ func (c *cluster) runControllers(t *testing.T) (stop func()) {
 		controllers, err = kubecontrollers.New(ctx, kubecontrollers.Config{
 			ClientConfig:          c.server.ClientConfig,
 			RootCA:                pki.CAPEM(),
-			SigningCertFile:       pki.CAFile(),
-			SigningKeyFile:        pki.CAKeyFile(),
+			SigningCertFile:       pki.SigningCertFile(),
+			SigningKeyFile:        pki.SigningKeyFile(),
 			ServiceAccountKeyFile: pki.ServiceAccountKeyFile(),
 		})
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
@@ -19,6 +20,11 @@ type Config struct {
 	ClientConfig func(component, user string, groups ...string) (*rest.Config, error)
 	// Select says which controllers run, as --controllers of kube-controller-manager: "*", "name", "-name".
 	Select []string
+	// Nodes says that the cluster has nodes: controllers for them run as well. They need NodesPolicy.
+	Nodes bool
+	// Idle, if set, says of a resource whether it has no objects, and then has the function called once there is one: only
+	// then the resource is watched.
+	Idle func(resource schema.GroupResource, wake func()) bool
 	// RootCA is published in every namespace.
 	RootCA []byte
 	// SigningCertFile and SigningKeyFile are the authority that signs certificate signing requests.
@@ -43,11 +49,13 @@ type Controllers struct {
 	names          []string
 }
 
-// Names are all controllers there are.
+// Names are all controllers there are, but for those that only a cluster with nodes has.
 func Names() []string {
 	var names []string
 	for _, c := range table {
-		names = append(names, c.name)
+		if !forNodes.Has(c.name) {
+			names = append(names, c.name)
+		}
 	}
 	return names
 }
@@ -83,7 +91,7 @@ func New(ctx context.Context, cfg Config) (_ *Controllers, err error) {
 	if c.shared, err = c.clients.shared(); err != nil {
 		return nil, err
 	}
-	c.informers = newSharedInformers(c.shared)
+	c.informers = newSharedInformers(c.shared, cfg.Idle)
 	c.discovery = &freshDiscovery{client: c.shared.Discovery(), http: c.shared.http}
 	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.shared.Discovery()))
 	// The namespace controller ends the whole process if it finds no resources when it is made: find out before.
@@ -91,7 +99,7 @@ func New(ctx context.Context, cfg Config) (_ *Controllers, err error) {
 		return nil, fmt.Errorf("asking the API server for its resources: %w", err)
 	}
 	for _, entry := range table {
-		if !Selected(cfg.Select, entry.name) {
+		if !Selected(cfg.Select, entry.name) || forNodes.Has(entry.name) && !cfg.Nodes {
 			continue
 		}
 		client := c.shared

@@ -1,4 +1,4 @@
-// Package kubecontrollers runs the Kubernetes controllers that a control plane without nodes needs, the controllers
+// Package kubecontrollers runs the Kubernetes controllers that a control plane needs whose nodes run no containers, the controllers
 // themselves and not a kube-controller-manager: namespaces are emptied, garbage is collected, service accounts, tokens
 // and root certificates appear, cluster roles are aggregated, certificate signing requests are signed.
 //

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,9 +33,13 @@ type sharedInformers struct {
 	rootCAs, public informers.SharedInformerFactory
 	// metadata has every object of a kind, of which only what the garbage collector reads.
 	metadata metadatainformer.SharedInformerFactory
+	// sleepers are those of which there are no objects.
+	sleepers *sleepers
+	// ctx is that of the controllers, once they run.
+	ctx context.Context
 }
 
-func newSharedInformers(c *client) sharedInformers {
+func newSharedInformers(c *client, idle func(schema.GroupResource, func()) bool) sharedInformers {
 	some := func(namespace, field, value string) informers.SharedInformerFactory {
 		return informers.NewSharedInformerFactoryWithOptions(c, resync, informers.WithTransform(dropManagedFields), informers.WithNamespace(namespace),
 			informers.WithTweakListOptions(func(options *metav1.ListOptions) {
@@ -43,6 +49,7 @@ func newSharedInformers(c *client) sharedInformers {
 			}))
 	}
 	return sharedInformers{
+		sleepers:        &sleepers{client: c.metadata, idle: idle},
 		all:             some(metav1.NamespaceAll, "", ""),
 		tokens:          some(metav1.NamespaceAll, "type", string(corev1.SecretTypeServiceAccountToken)),
 		bootstrapTokens: some(metav1.NamespaceSystem, "type", string(bootstrapapi.SecretTypeBootstrapToken)),
@@ -71,9 +78,21 @@ func (s *sharedInformers) factories() []factory {
 }
 
 func (s *sharedInformers) start(ctx context.Context) {
+	s.ctx = ctx
+	s.sleepers.start(ctx)
 	for _, f := range s.factories() {
-		f.Start(ctx.Done())
+		startFactory(ctx, f)
 	}
+}
+
+// startFactory starts a factory with a context, where that can be done: with a channel, each of its many contexts has a
+// goroutine that waits for that.
+func startFactory(ctx context.Context, f factory) {
+	if f, ok := f.(interface{ StartWithContext(context.Context) }); ok {
+		f.StartWithContext(ctx)
+		return
+	}
+	f.Start(ctx.Done())
 }
 
 // waitForSync waits for what controllers watch from the beginning, not for what the garbage collector finds.
@@ -84,6 +103,7 @@ func (s *sharedInformers) waitForSync(ctx context.Context) {
 }
 
 func (s *sharedInformers) shutdown() {
+	s.sleepers.shutdown()
 	for _, f := range s.factories() {
 		f.Shutdown()
 	}
@@ -95,6 +115,9 @@ var inFull = sets.New(
 	corev1.SchemeGroupVersion.WithResource("pods"),
 	corev1.SchemeGroupVersion.WithResource("services"),
 	corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
+	corev1.SchemeGroupVersion.WithResource("nodes"),
+	coordinationv1.SchemeGroupVersion.WithResource("leases"),
+	appsv1.SchemeGroupVersion.WithResource("daemonsets"),
 	resourcev1.SchemeGroupVersion.WithResource("resourceclaims"),
 	resourcev1.SchemeGroupVersion.WithResource("deviceclasses"),
 	corev1.SchemeGroupVersion.WithResource("namespaces"),
@@ -109,13 +132,16 @@ func (s *sharedInformers) ForResource(resource schema.GroupVersionResource) (inf
 	if inFull.Has(resource) {
 		return s.all.ForResource(resource)
 	}
+	if sleeping := s.sleepers.forResource(resource); sleeping != nil {
+		return sleeping, nil
+	}
 	return s.metadata.ForResource(resource), nil
 }
 
-// Start starts what has been asked for since.
-func (s *sharedInformers) Start(stop <-chan struct{}) {
-	s.all.Start(stop)
-	s.metadata.Start(stop)
+// Start starts what has been asked for since. It runs until the controllers end, as who asks does.
+func (s *sharedInformers) Start(<-chan struct{}) {
+	startFactory(s.ctx, s.all)
+	startFactory(s.ctx, s.metadata)
 }
 
 func dropManagedFields(obj any) (any, error) {

@@ -13,7 +13,7 @@ import (
 
 func TestOnlyMetadataOfMostResources(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	informers := newSharedInformers(&client{Interface: kubernetes.NewForConfigOrDie(config), metadata: metadata.NewForConfigOrDie(config)})
+	informers := newSharedInformers(&client{Interface: kubernetes.NewForConfigOrDie(config), metadata: metadata.NewForConfigOrDie(config)}, nil)
 	for resource, inFull := range map[schema.GroupVersionResource]bool{
 		{Version: "v1", Resource: "pods"}:                                          true,
 		{Version: "v1", Resource: "namespaces"}:                                    true,

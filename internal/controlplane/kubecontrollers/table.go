@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/quota/v1/generic"
 	certificatesinformers "k8s.io/client-go/informers/certificates/v1"
 	"k8s.io/client-go/kubernetes"
@@ -57,7 +58,13 @@ var table = []struct {
 	{names.BootstrapSignerController, "bootstrap-signer", newBootstrapSigner},
 	{names.TokenCleanerController, "token-cleaner", newTokenCleaner},
 	{names.ResourceQuotaController, "resourcequota-controller", newQuota},
+	{names.NodeLifecycleController, "node-controller", newNodeLifecycle},
+	{names.CertificateSigningRequestApprovingController, "certificate-controller", newCSRApprover},
+	{servingApproverController, servingApproverAccount, newServingApprover},
 }
+
+// forNodes are the controllers that only a cluster with nodes has.
+var forNodes = sets.New(names.NodeLifecycleController, names.CertificateSigningRequestApprovingController, servingApproverController)
 
 func newNamespaces(ctx context.Context, c *Controllers, client *client) ([]run, error) {
 	n := namespace.NewNamespaceController(ctx, client, client.metadata, c.discovery.ServerPreferredNamespacedResources,

@@ -3,14 +3,14 @@ package kubecontrollers
 import (
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
 // TestServiceAccounts holds the identities to Kubernetes' own policy: with another name a controller may do nothing.
 func TestServiceAccounts(t *testing.T) {
-	var subjects []rbacv1.Subject
+	_, ofNodes := NodesPolicy()
+	subjects := ofNodes.Subjects
 	for _, binding := range bootstrappolicy.ControllerRoleBindings() {
 		subjects = append(subjects, binding.Subjects...)
 	}

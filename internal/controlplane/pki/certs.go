@@ -104,7 +104,7 @@ func serialNumber() (*big.Int, error) {
 }
 
 func samePublicKey(cert *x509.Certificate, key crypto.Signer) bool {
-	public, ok := key.Public().(*ecdsa.PublicKey)
+	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	return ok && public.Equal(cert.PublicKey)
 }
 

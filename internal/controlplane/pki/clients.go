@@ -33,7 +33,7 @@ func (p *PKI) Client(name, user string, groups ...string) (Client, error) {
 	}
 	path := filepath.Join(p.cfg.Dir, clientsFolder, name)
 	client := Client{CertFile: path + ".crt", KeyFile: path + ".key", User: user, Groups: groups}
-	if err := p.ensureLeaf(p.ca, path, client.request()); err != nil {
+	if err := p.ensureLeaf(p.clientCA, path, client.request()); err != nil {
 		return Client{}, err
 	}
 	about, err := json.Marshal(client)
@@ -49,7 +49,7 @@ func (p *PKI) Issue(user string, groups []string, life time.Duration) (certPEM, 
 	if err != nil {
 		return nil, nil, err
 	}
-	certPEM, err = p.ca.sign(Client{User: user, Groups: groups}.request(), key.Public(), p.cfg.Clock.Now(), life)
+	certPEM, err = p.clientCA.sign(Client{User: user, Groups: groups}.request(), key.Public(), p.cfg.Clock.Now(), life)
 	return certPEM, keyPEM, err
 }
 
@@ -80,7 +80,7 @@ func (p *PKI) renewClients() error {
 		if err := json.Unmarshal(data, &client); err != nil {
 			return fmt.Errorf("reading %s: %w", entry.Name(), err)
 		}
-		if err := p.ensureLeaf(p.ca, filepath.Join(dir, name), client.request()); err != nil {
+		if err := p.ensureLeaf(p.clientCA, filepath.Join(dir, name), client.request()); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func OpenSigner(dir string, clock clock.PassiveClock) (*Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate authority's key: %w", err)
 	}
-	return &Signer{&PKI{cfg: Config{Dir: dir, Clock: clock}, ca: &authority{cert: cert, certPEM: certPEM, key: key}}}, nil
+	return &Signer{&PKI{cfg: Config{Dir: dir, Clock: clock}, clientCA: &authority{cert: cert, certPEM: certPEM, key: key}}}, nil
 }
 
 // Issue is PKI.Issue.

@@ -1,6 +1,6 @@
 // Package pki makes and keeps the certificates and keys of one control plane: its certificate authority, the API
 // server's serving certificate, client certificates, the front proxy's authority and client, and the key that signs
-// service account tokens.
+// service account tokens. Authorities and keys can also be given by the caller, see Authorities.
 //
 // Everything is made once, kept as files (folder 0700, files 0600) and renewed before it expires. Keys of authorities
 // survive a renewal, so whoever trusts the old certificate of an authority trusts the certificates it signs after.
@@ -37,15 +37,20 @@ type Config struct {
 	Name string
 	// Hosts are the names and IP addresses that the API server is reached under.
 	Hosts []string
+	// Given are authorities and keys that others made. Without them, the PKI makes its own.
+	Given *Authorities
 	// Clock tells when a certificate has to be renewed.
 	Clock clock.PassiveClock
 }
 
 // PKI is a loaded PKI.
 type PKI struct {
-	cfg        Config
-	ca         *authority
-	frontProxy *authority
+	cfg Config
+	// ca signs the serving certificate, clientCA client certificates; they are one unless they were given.
+	ca, clientCA *authority
+	frontProxy   *authority
+	// bundle is what clients trust.
+	bundle []byte
 }
 
 // Load reads the PKI from its folder and makes what is missing or has to be renewed.
@@ -78,19 +83,30 @@ func (p *PKI) Renew() error {
 
 // loadAuthorities reads or makes what everything else is signed with.
 func (p *PKI) loadAuthorities() error {
+	if p.cfg.Given != nil {
+		return p.takeGiven()
+	}
 	var err error
 	if p.ca, err = p.loadAuthority("ca", "gardenlite:"+p.cfg.Name+":ca"); err != nil {
 		return err
 	}
+	p.clientCA, p.bundle = p.ca, p.ca.certPEM
 	if p.frontProxy, err = p.loadAuthority("front-proxy-ca", "gardenlite:"+p.cfg.Name+":front-proxy-ca"); err != nil {
 		return err
 	}
 	return p.ensureSigningKey(p.ServiceAccountKeyFile())
 }
 
-// CAFile, CAKeyFile and the others are the paths that an API server's options and controllers need.
-func (p *PKI) CAFile() string                   { return p.file("ca.crt") }
-func (p *PKI) CAKeyFile() string                { return p.file("ca.key") }
+// CAFile has what clients trust, ClientCAFile whose client certificates are accepted. SigningCertFile and SigningKeyFile are
+// the authority that signs client certificates. ServiceAccountKeyFile signs tokens, ServiceAccountBundleFile has every key
+// whose tokens are accepted. They and the others are the paths that an API server's options and controllers need.
+func (p *PKI) CAFile() string          { return p.ownOr("ca.crt", caBundleFile) }
+func (p *PKI) ClientCAFile() string    { return p.ownOr("ca.crt", clientCABundleFile) }
+func (p *PKI) SigningCertFile() string { return p.ownOr("ca.crt", "ca-client.crt") }
+func (p *PKI) SigningKeyFile() string  { return p.ownOr("ca.key", "ca-client.key") }
+func (p *PKI) ServiceAccountBundleFile() string {
+	return p.ownOr("service-account.key", serviceAccountBundleFile)
+}
 func (p *PKI) ServingCertFile() string          { return p.file("apiserver.crt") }
 func (p *PKI) ServingKeyFile() string           { return p.file("apiserver.key") }
 func (p *PKI) ServiceAccountKeyFile() string    { return p.file("service-account.key") }
@@ -101,8 +117,8 @@ func (p *PKI) FrontProxyClientKeyFile() string  { return p.file("front-proxy-cli
 // FrontProxyClientName is the common name that the API server accepts user headers from.
 const FrontProxyClientName = "front-proxy-client"
 
-// CAPEM is the certificate of the authority that signs serving and client certificates.
-func (p *PKI) CAPEM() []byte { return p.ca.certPEM }
+// CAPEM is what clients trust.
+func (p *PKI) CAPEM() []byte { return p.bundle }
 
 func (p *PKI) file(name string) string { return filepath.Join(p.cfg.Dir, name) }
 

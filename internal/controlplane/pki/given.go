@@ -1,0 +1,125 @@
+package pki
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// The files that only a PKI with given authorities has.
+const (
+	caBundleFile             = "ca-bundle.crt"
+	clientCABundleFile       = "ca-client-bundle.crt"
+	serviceAccountBundleFile = "service-account-bundle.key"
+)
+
+// KeyPair is a certificate and its key, in PEM.
+type KeyPair struct{ Cert, Key []byte }
+
+// Authorities are authorities and keys that the caller makes, renews and rotates, in PEM. The PKI signs with them.
+type Authorities struct {
+	// CA signs the serving certificate, ClientCA client certificates, FrontProxyCA the client certificate of the aggregator.
+	CA, ClientCA, FrontProxyCA KeyPair
+	// CABundle is what clients trust, ClientCABundle whose client certificates are accepted. While an authority is replaced,
+	// they have the old one and the new one.
+	CABundle, ClientCABundle []byte
+	// ServiceAccountKey signs service account tokens; ServiceAccountBundle are the keys whose tokens are accepted.
+	ServiceAccountKey, ServiceAccountBundle []byte
+}
+
+// takeGiven writes what was given to the files that others read, and nothing that is there already.
+func (p *PKI) takeGiven() error {
+	given := p.cfg.Given
+	if err := given.validate(); err != nil {
+		return err
+	}
+	for _, file := range []struct {
+		name string
+		data []byte
+	}{
+		{"ca.key", given.CA.Key}, {"ca.crt", given.CA.Cert},
+		{"ca-client.key", given.ClientCA.Key}, {"ca-client.crt", given.ClientCA.Cert},
+		{"front-proxy-ca.key", given.FrontProxyCA.Key}, {"front-proxy-ca.crt", given.FrontProxyCA.Cert},
+		{"service-account.key", given.ServiceAccountKey}, {serviceAccountBundleFile, given.ServiceAccountBundle},
+		{caBundleFile, given.CABundle}, {clientCABundleFile, given.ClientCABundle},
+	} {
+		current, err := os.ReadFile(p.file(file.name))
+		if err == nil && bytes.Equal(current, file.data) {
+			continue
+		}
+		if err := writeFile(p.file(file.name), file.data); err != nil {
+			return err
+		}
+	}
+	var err error
+	if p.ca, err = p.readAuthority("ca"); err != nil {
+		return err
+	}
+	if p.clientCA, err = p.readAuthority("ca-client"); err != nil {
+		return err
+	}
+	if p.frontProxy, err = p.readAuthority("front-proxy-ca"); err != nil {
+		return err
+	}
+	p.bundle = given.CABundle
+	return nil
+}
+
+func (p *PKI) readAuthority(name string) (*authority, error) {
+	crt, certPEM, err := readCert(p.file(name + ".crt"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the given certificate authority: %w", err)
+	}
+	key, err := readKey(p.file(name + ".key"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the key of the given certificate authority: %w", err)
+	}
+	if !samePublicKey(crt, key) {
+		return nil, fmt.Errorf("the given certificate authority %s and its key do not belong together", name)
+	}
+	return &authority{cert: crt, certPEM: certPEM, key: key}, nil
+}
+
+// validate says what is missing or cannot be read, before anything is written.
+func (a *Authorities) validate() error {
+	var errs []error
+	for _, c := range []struct {
+		name string
+		data []byte
+	}{
+		{"the certificate authority", a.CA.Cert}, {"the certificate authority of clients", a.ClientCA.Cert},
+		{"the certificate authority of the front proxy", a.FrontProxyCA.Cert},
+		{"the bundle that clients trust", a.CABundle}, {"the bundle of whose clients are accepted", a.ClientCABundle},
+	} {
+		if _, err := cert.ParseCertsPEM(c.data); err != nil {
+			errs = append(errs, fmt.Errorf("%s has no certificate", c.name))
+		}
+	}
+	for _, k := range []struct {
+		name string
+		data []byte
+	}{
+		{"the key of the certificate authority", a.CA.Key}, {"the key of the certificate authority of clients", a.ClientCA.Key},
+		{"the key of the certificate authority of the front proxy", a.FrontProxyCA.Key}, {"the key for service account tokens", a.ServiceAccountKey},
+	} {
+		if _, err := keyutil.ParsePrivateKeyPEM(k.data); err != nil { // its text may have a part of the key
+			errs = append(errs, fmt.Errorf("%s is no private key", k.name))
+		}
+	}
+	if _, err := keyutil.ParsePublicKeysPEM(a.ServiceAccountBundle); err != nil {
+		errs = append(errs, errors.New("the bundle of keys for service account tokens has none"))
+	}
+	return errors.Join(errs...)
+}
+
+// ownOr is the path of a file by whose authorities they are.
+func (p *PKI) ownOr(own, given string) string {
+	if p.cfg.Given != nil {
+		return p.file(given)
+	}
+	return p.file(own)
+}

@@ -1,0 +1,202 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	etcdkubernetes "go.etcd.io/etcd/client/v3/kubernetes"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	registry "k8s.io/apiserver/pkg/registry/generic"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/cacher"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// dialTimeout ends the attempt to reach a datastore of this process.
+	dialTimeout = 20 * time.Second
+	// probeTimeout is how long the datastore may take to answer a health check.
+	probeTimeout = 2 * time.Second
+)
+
+// connection is the one that all resources of a server share. Kubernetes has one for each resource, which with kine in the
+// same process is most of what a server costs.
+type connection struct {
+	client *etcdkubernetes.Client
+	dense  bool
+	usage  occupancy
+}
+
+// connect connects to a datastore of this process. Of another one, which has certificates and needs to be compacted,
+// Kubernetes' own connections are used: it returns nil.
+func (s *Server) connect(ctx context.Context) (*connection, error) {
+	if !s.datastore.Kine {
+		return nil, nil
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.datastore.Endpoint}, DialTimeout: dialTimeout, Logger: zap.NewNop()})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the datastore: %w", err)
+	}
+	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
+	shared := &etcdkubernetes.Client{Client: client}
+	shared.Kubernetes = shared
+	return &connection{client: shared, dense: s.cfg.Dense}, nil
+}
+
+func (c *connection) close() {
+	if c != nil {
+		_ = c.client.Close() // it tells that its context has ended, which is so
+	}
+}
+
+// addChecks adds the checks of health and readiness that Kubernetes has of its own connections.
+func (c *connection) addChecks(config *genericapiserver.Config, prefix string) {
+	probe := func(r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
+		defer cancel()
+		if _, err := c.client.Client.Get(ctx, path.Join("/", prefix, "health")); err != nil {
+			return fmt.Errorf("asking the datastore: %w", err)
+		}
+		return nil
+	}
+	config.AddHealthChecks(healthz.NamedGroupedCheck("etcd", "etcd", probe))
+	config.AddReadyzChecks(healthz.NamedGroupedCheck("etcd-readiness", "etcd-readiness", probe))
+}
+
+// share has the resources that a getter is for use the connection.
+func (c *connection) share(getter registry.RESTOptionsGetter) registry.RESTOptionsGetter {
+	if c == nil || getter == nil {
+		return getter
+	}
+	return &sharedOptions{getter, c}
+}
+
+type sharedOptions struct {
+	registry.RESTOptionsGetter
+	connection *connection
+}
+
+// GetRESTOptions are the options of a resource, with its storage on the shared connection.
+func (o *sharedOptions) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (registry.RESTOptions, error) {
+	options, err := o.RESTOptionsGetter.GetRESTOptions(resource, example)
+	if err != nil {
+		return options, err
+	}
+	options.Decorator = o.connection.cached
+	if resource.Resource == "events" && (resource.Group == "" || resource.Group == "events.k8s.io") || o.connection.dense && rarelyRead.Has(resource) {
+		options.Decorator = o.connection.uncached
+	}
+	if o.connection.dense {
+		options.CountMetricPollPeriod = 0
+	}
+	return options, nil
+}
+
+// rarelyRead are resources that have few objects, which few look at: in a server of many, a list of them is read from the
+// datastore, and a watch watches that.
+var rarelyRead = sets.New(
+	schema.GroupResource{Resource: "limitranges"},
+	schema.GroupResource{Resource: "podtemplates"},
+	schema.GroupResource{Resource: "replicationcontrollers"},
+	schema.GroupResource{Resource: "resourcequotas"},
+	schema.GroupResource{Resource: "endpoints"},
+	schema.GroupResource{Resource: "persistentvolumes"},
+	schema.GroupResource{Resource: "persistentvolumeclaims"},
+	schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "mutatingadmissionpolicies"},
+	schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "mutatingadmissionpolicybindings"},
+	schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
+	schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"},
+	schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicybindings"},
+	schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
+	schema.GroupResource{Group: "apps", Resource: "controllerrevisions"},
+	schema.GroupResource{Group: "apps", Resource: "daemonsets"},
+	schema.GroupResource{Group: "apps", Resource: "deployments"},
+	schema.GroupResource{Group: "apps", Resource: "replicasets"},
+	schema.GroupResource{Group: "apps", Resource: "statefulsets"},
+	schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"},
+	schema.GroupResource{Group: "batch", Resource: "cronjobs"},
+	schema.GroupResource{Group: "batch", Resource: "jobs"},
+	schema.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"},
+	schema.GroupResource{Group: "certificates.k8s.io", Resource: "clustertrustbundles"},
+	schema.GroupResource{Group: "certificates.k8s.io", Resource: "podcertificaterequests"},
+	schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"},
+	schema.GroupResource{Group: "flowcontrol.apiserver.k8s.io", Resource: "flowschemas"},
+	schema.GroupResource{Group: "flowcontrol.apiserver.k8s.io", Resource: "prioritylevelconfigurations"},
+	schema.GroupResource{Group: "networking.k8s.io", Resource: "ingressclasses"},
+	schema.GroupResource{Group: "networking.k8s.io", Resource: "ingresses"},
+	schema.GroupResource{Group: "networking.k8s.io", Resource: "ipaddresses"},
+	schema.GroupResource{Group: "networking.k8s.io", Resource: "networkpolicies"},
+	schema.GroupResource{Group: "networking.k8s.io", Resource: "servicecidrs"},
+	schema.GroupResource{Group: "node.k8s.io", Resource: "runtimeclasses"},
+	schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"},
+	schema.GroupResource{Group: "resource.k8s.io", Resource: "deviceclasses"},
+	schema.GroupResource{Group: "resource.k8s.io", Resource: "devicetaintrules"},
+	schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"},
+	schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaimtemplates"},
+	schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceslices"},
+	schema.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"},
+	schema.GroupResource{Group: "storage.k8s.io", Resource: "csidrivers"},
+	schema.GroupResource{Group: "storage.k8s.io", Resource: "csinodes"},
+	schema.GroupResource{Group: "storage.k8s.io", Resource: "csistoragecapacities"},
+	schema.GroupResource{Group: "storage.k8s.io", Resource: "storageclasses"},
+	schema.GroupResource{Group: "storage.k8s.io", Resource: "volumeattachments"},
+	schema.GroupResource{Group: "storage.k8s.io", Resource: "volumeattributesclasses"},
+)
+
+// uncached is the storage of a resource in the datastore.
+func (c *connection) uncached(config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
+	newFunc, newListFunc func() runtime.Object, _ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
+	return c.store(config, resourcePrefix, newFunc, newListFunc)
+}
+
+func (c *connection) store(config *storagebackend.ConfigForResource, resourcePrefix string, newFunc, newListFunc func() runtime.Object) (storage.Interface, factory.DestroyFunc, error) {
+	transformer := config.Transformer
+	if transformer == nil {
+		transformer = identity.NewEncryptCheckTransformer()
+	}
+	versioner := storage.APIObjectVersioner{}
+	store, err := etcd3.New(c.client, nil, config.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix, config.GroupResource,
+		transformer, config.LeaseManagerConfig, etcd3.NewDefaultDecoder(config.Codec, versioner), versioner)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.notice(store, config.GroupResource, config.Prefix, resourcePrefix), sync.OnceFunc(store.Close), nil
+}
+
+// cached is the storage of a resource in the datastore, with a cache that follows it.
+func (c *connection) cached(config *storagebackend.ConfigForResource, resourcePrefix string, keyFunc func(runtime.Object) (string, error),
+	newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
+	store, closeStore, err := c.store(config, resourcePrefix, newFunc, newListFunc)
+	if err != nil {
+		return nil, nil, err
+	}
+	cached, err := cacher.NewCacherFromConfig(cacher.Config{
+		Storage: store, Versioner: storage.APIObjectVersioner{}, GroupResource: config.GroupResource, EventsHistoryWindow: config.EventsHistoryWindow,
+		ResourcePrefix: resourcePrefix, KeyFunc: keyFunc, NewFunc: newFunc, NewListFunc: newListFunc, GetAttrsFunc: attributes,
+		IndexerFuncs: triggers, Indexers: indexers, Codec: config.Codec,
+	})
+	if err != nil {
+		closeStore()
+		return nil, nil, err
+	}
+	delegator := cacher.NewCacheDelegator(cached, store)
+	return delegator, sync.OnceFunc(func() {
+		delegator.Stop()
+		cached.Stop()
+		closeStore()
+	}), nil
+}

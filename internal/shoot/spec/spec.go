@@ -1,0 +1,119 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The objects of a control plane in the shoot's namespace in the seed. The namespace's name is the shoot's technical ID.
+const (
+	// APIServer is the name of the API server's Deployment, of its one container and of its Service.
+	APIServer = "kube-apiserver"
+	// ControllerManager is the name of the Deployment of Kubernetes' controllers, and of its one container.
+	ControllerManager = "kube-controller-manager"
+	// ServiceName is the name of the Service of type LoadBalancer that tells the API server's address.
+	ServiceName = APIServer
+	// SecretName is the name of the Secret with the files of the API server.
+	SecretName = "kube-apiserver"
+	// ServicePort is the port of the Service.
+	ServicePort = 443
+)
+
+// Labels of the Deployments.
+const (
+	LabelApp  = "app"
+	LabelRole = "role"
+	// LabelGardenRole has the value GardenRoleControlPlane at everything that the runner watches.
+	LabelGardenRole = "gardener.cloud/role"
+
+	AppKubernetes          = "kubernetes"
+	RoleAPIServer          = "apiserver"
+	RoleControllerManager  = "controller-manager"
+	GardenRoleControlPlane = "controlplane"
+)
+
+// Annotations of the Deployments and their pod templates.
+const (
+	// AnnotationChecksum at a pod template tells of changes of the Secret: another value restarts the API server.
+	AnnotationChecksum = "checksum/secret-kube-apiserver"
+	// AnnotationVersion at a Deployment is the shoot's Kubernetes version, without a leading v.
+	AnnotationVersion = "gardenlite.dev/kubernetes-version"
+	// AnnotationServiceCIDR at the API server's Deployment is the network of the shoot's Services. Without it, the API
+	// server takes the default.
+	AnnotationServiceCIDR = "gardenlite.dev/service-cidr"
+	// AnnotationConfirmDeletion with the value "true" at the API server's Deployment lets the runner delete the data with it.
+	// Without it, the data stays for the seed that the shoot's control plane moves to.
+	AnnotationConfirmDeletion = "confirmation.gardener.cloud/deletion"
+	// Finalizer is held by the runner at the API server's Deployment until the API server has ended, and its data is deleted
+	// where that was ordered.
+	Finalizer = "gardenlite.dev/control-plane"
+)
+
+// The keys of the Secret.
+const (
+	// KeyCA and KeyCAKey are the authority that signs the serving certificate.
+	KeyCA    = "ca.crt"
+	KeyCAKey = "ca.key"
+	// KeyCABundle is what clients of the API server trust. The shoot's controllers publish it in kube-root-ca.crt.
+	KeyCABundle = "ca-bundle.crt"
+	// KeyClientCA and KeyClientCAKey sign certificate signing requests.
+	KeyClientCA    = "ca-client.crt"
+	KeyClientCAKey = "ca-client.key"
+	// KeyClientCABundle tells which client certificates are accepted.
+	KeyClientCABundle = "ca-client-bundle.crt"
+	// KeyFrontProxyCA and KeyFrontProxyCAKey are the authority of the aggregation layer.
+	KeyFrontProxyCA    = "ca-front-proxy.crt"
+	KeyFrontProxyCAKey = "ca-front-proxy.key"
+	// KeyServiceAccountKey signs the tokens of service accounts.
+	KeyServiceAccountKey = "service-account.key"
+	// KeyServiceAccountBundle are the keys whose tokens are accepted, PEM blocks one after the other.
+	KeyServiceAccountBundle = "service-account-bundle.key"
+)
+
+// Keys returns every key that the Secret must have.
+func Keys() []string {
+	return []string{
+		KeyCA, KeyCAKey, KeyCABundle, KeyClientCA, KeyClientCAKey, KeyClientCABundle,
+		KeyFrontProxyCA, KeyFrontProxyCAKey, KeyServiceAccountKey, KeyServiceAccountBundle,
+	}
+}
+
+// MissingKeys returns the keys that are absent or empty in the data of a Secret.
+func MissingKeys(data map[string][]byte) []string {
+	return slices.DeleteFunc(Keys(), func(key string) bool { return len(data[key]) > 0 })
+}
+
+// Labels returns the labels of the Deployment of that role.
+func Labels(role string) map[string]string {
+	return map[string]string{LabelApp: AppKubernetes, LabelRole: role, LabelGardenRole: GardenRoleControlPlane}
+}
+
+// Image returns the image of a Deployment's container.
+func Image(name, version string) string {
+	return "registry.k8s.io/" + name + ":v" + strings.TrimPrefix(version, "v")
+}
+
+// Version returns the Kubernetes version that a Deployment is annotated with, with a leading v; "" without one.
+func Version(deployment *appsv1.Deployment) string {
+	version := strings.TrimPrefix(deployment.Annotations[AnnotationVersion], "v")
+	if version == "" {
+		return ""
+	}
+	return "v" + version
+}
+
+// Endpoint returns the address of the API server that its Service tells, as host:port; "" while there is none.
+func Endpoint(service *corev1.Service) string {
+	for _, ingress := range service.Status.LoadBalancer.Ingress {
+		for _, port := range ingress.Ports {
+			if ingress.IP != "" && port.Port != 0 {
+				return fmt.Sprintf("%s:%d", ingress.IP, port.Port)
+			}
+		}
+	}
+	return ""
+}

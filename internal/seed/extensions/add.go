@@ -29,11 +29,13 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		r.Reader = mgr.GetAPIReader()
 	}
 	base, most := orDefault(r.RetryBase, DefaultRetryBase), orDefault(r.RetryMax, DefaultRetryMax)
-	return component.Controller(mgr, "extension-"+r.Kind.Name, controller.Options{
+	b := component.Controller(mgr, "extension-"+r.Kind.Name, controller.Options{
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, most),
-	}).
-		For(r.Kind.object(), builder.WithPredicates(r.ofProvider(), due())).
-		Complete(r)
+	}).For(r.Kind.object(), builder.WithPredicates(r.ofProvider(), due()))
+	if r.Kind.watch != nil {
+		r.Kind.watch(b, r.Client)
+	}
+	return b.Complete(r)
 }
 
 func orDefault(d, otherwise time.Duration) time.Duration {

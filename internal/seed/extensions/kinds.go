@@ -6,19 +6,49 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Kinds is the table of the extension resources that are looked after.
-func Kinds() []Kind {
-	return []Kind{
+// Kinds is the table of the extension resources that are looked after. Without a cloud, those that need one are left out.
+func Kinds(cfg Config) []Kind {
+	kinds := []Kind{
 		kindOf("backupbucket", "BackupBucket", func() *extensionsv1alpha1.BackupBucket { return &extensionsv1alpha1.BackupBucket{} },
 			func(b *extensionsv1alpha1.BackupBucket) *corev1.SecretReference { return &b.Spec.SecretRef },
 			Actuator[*extensionsv1alpha1.BackupBucket]{Reconcile: reconcileBucket, Delete: deleteBucket}),
 		kindOf("backupentry", "BackupEntry", func() *extensionsv1alpha1.BackupEntry { return &extensionsv1alpha1.BackupEntry{} },
 			func(e *extensionsv1alpha1.BackupEntry) *corev1.SecretReference { return &e.Spec.SecretRef },
 			Actuator[*extensionsv1alpha1.BackupEntry]{Reconcile: reconcileEntry, Delete: releaseEntry, Migrate: releaseEntry}),
+		kindOf("controlplane", "ControlPlane", func() *extensionsv1alpha1.ControlPlane { return &extensionsv1alpha1.ControlPlane{} },
+			func(p *extensionsv1alpha1.ControlPlane) *corev1.SecretReference { return &p.Spec.SecretRef },
+			Actuator[*extensionsv1alpha1.ControlPlane]{Reconcile: reconcileControlPlane}),
+		kindOf("network", "Network", func() *extensionsv1alpha1.Network { return &extensionsv1alpha1.Network{} }, nil,
+			Actuator[*extensionsv1alpha1.Network]{Reconcile: reconcileNetwork}),
+		kindOf("operatingsystemconfig", "OperatingSystemConfig",
+			func() *extensionsv1alpha1.OperatingSystemConfig { return &extensionsv1alpha1.OperatingSystemConfig{} }, nil,
+			Actuator[*extensionsv1alpha1.OperatingSystemConfig]{Reconcile: reconcileOSC, Delete: deleteOSC, Migrate: deleteOSC}),
+		kindOf("containerruntime", "ContainerRuntime", func() *extensionsv1alpha1.ContainerRuntime { return &extensionsv1alpha1.ContainerRuntime{} }, nil,
+			Actuator[*extensionsv1alpha1.ContainerRuntime]{}),
+		kindOf("extension", "Extension", func() *extensionsv1alpha1.Extension { return &extensionsv1alpha1.Extension{} }, nil,
+			Actuator[*extensionsv1alpha1.Extension]{}),
+		kindOf("dnsrecord", "DNSRecord", func() *extensionsv1alpha1.DNSRecord { return &extensionsv1alpha1.DNSRecord{} },
+			func(r *extensionsv1alpha1.DNSRecord) *corev1.SecretReference { return &r.Spec.SecretRef },
+			Actuator[*extensionsv1alpha1.DNSRecord]{Reconcile: reconcileDNSRecord}),
 	}
+	if cfg.Cloud == nil {
+		return kinds
+	}
+	network := infrastructure{cfg.Cloud}
+	machines := &workers{cfg.Cloud, cfg.Clock, cfg.guard}
+	worker := kindOf("worker", "Worker", func() *extensionsv1alpha1.Worker { return &extensionsv1alpha1.Worker{} },
+		func(w *extensionsv1alpha1.Worker) *corev1.SecretReference { return &w.Spec.SecretRef },
+		Actuator[*extensionsv1alpha1.Worker]{Reconcile: machines.reconcile, Delete: machines.delete, Migrate: machines.migrate, Restore: machines.restore})
+	worker.watch = watchMachines
+	return append(kinds,
+		kindOf("infrastructure", "Infrastructure", func() *extensionsv1alpha1.Infrastructure { return &extensionsv1alpha1.Infrastructure{} },
+			func(i *extensionsv1alpha1.Infrastructure) *corev1.SecretReference { return &i.Spec.SecretRef },
+			Actuator[*extensionsv1alpha1.Infrastructure]{Reconcile: network.reconcile, Delete: network.delete}),
+		worker)
 }
 
 // Actuator is what an extension does with an object of a kind. It works in the seed, may change the object's status (which
@@ -38,6 +68,8 @@ type Kind struct {
 	object func() extensionsv1alpha1.Object
 	secret func(extensionsv1alpha1.Object) *corev1.SecretReference
 	act    map[corev1beta1.LastOperationType]action
+	// watch has operations that wait go on when something else has changed; nil for most.
+	watch func(*builder.Builder, client.Client)
 }
 
 type action func(ctx context.Context, seed client.Client, obj extensionsv1alpha1.Object) error

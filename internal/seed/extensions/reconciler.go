@@ -103,10 +103,20 @@ func (t *task) running() bool {
 	return operation.Is(t.obj.GetExtensionStatus().GetLastOperation(), t.kind, corev1beta1.LastOperationStateProcessing)
 }
 
-// begin takes note of the operation: what asked for it is answered, and a delay begins, unless it has begun before.
+// begin takes note of the operation: it goes on from now on, what asked for it is answered, and a delay begins, unless it has
+// begun before. What asked is answered last, so that nobody who is interrupted here forgets what was asked.
 func (t *task) begin(ctx context.Context, delay time.Duration) error {
 	begun := t.running()
-	err := operation.Patch(ctx, t.Client, t.obj, func(obj extensionsv1alpha1.Object) {
+	if !begun {
+		description := fmt.Sprintf("%s the %s", doing[t.kind], t.Kind.Title)
+		if delay > 0 {
+			description += fmt.Sprintf(", which takes %s because of the annotation %s", delay, injection.AnnotationDelay)
+		}
+		if err := t.report(ctx, t.obj, corev1beta1.LastOperationStateProcessing, 1, description, nil); err != nil {
+			return err
+		}
+	}
+	return operation.Patch(ctx, t.Client, t.obj, func(obj extensionsv1alpha1.Object) {
 		if t.keeps() {
 			controllerutil.AddFinalizer(obj, t.Kind.Finalizer())
 		}
@@ -124,14 +134,6 @@ func (t *task) begin(ctx context.Context, delay time.Duration) error {
 			}
 		})
 	})
-	if err != nil || begun {
-		return err
-	}
-	description := fmt.Sprintf("%s the %s", doing[t.kind], t.Kind.Title)
-	if delay > 0 {
-		description += fmt.Sprintf(", which takes %s because of the annotation %s", delay, injection.AnnotationDelay)
-	}
-	return t.report(ctx, t.obj, corev1beta1.LastOperationStateProcessing, 1, description, nil)
 }
 
 // keeps says whether there is something to undo after the operation.

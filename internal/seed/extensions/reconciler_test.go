@@ -54,7 +54,7 @@ func newWorld(t *testing.T, annotations map[string]string) *world {
 
 // restart makes a new reconciler, which knows nothing of before.
 func (w *world) restart() {
-	kind := Kinds()[slices.IndexFunc(Kinds(), func(k Kind) bool { return k.Name == "backupentry" })]
+	kind := Kinds(Config{})[slices.IndexFunc(Kinds(Config{}), func(k Kind) bool { return k.Name == "backupentry" })]
 	w.r = &Reconciler{Kind: kind, Provider: "local", Client: w.client, Reader: w.client, Clock: w.clock}
 }
 

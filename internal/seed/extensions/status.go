@@ -87,7 +87,12 @@ func (t *task) succeed(ctx context.Context, before extensionsv1alpha1.Object) er
 	if err := t.report(ctx, before, corev1beta1.LastOperationStateSucceeded, 100, description, nil); err != nil {
 		return err
 	}
-	// What asked to migrate or restore stays until now, so that it goes on after a restart.
+	if !t.keeps() {
+		if err := t.release(ctx); err != nil || t.kind == corev1beta1.LastOperationTypeDelete {
+			return err
+		}
+	}
+	// What asked to migrate or restore stays until all is done, so that it goes on after a restart.
 	err := operation.Patch(ctx, t.Client, t.obj, func(obj extensionsv1alpha1.Object) {
 		annotate(obj, func(annotations map[string]string) {
 			delete(annotations, injection.AnnotationStarted)
@@ -96,10 +101,10 @@ func (t *task) succeed(ctx context.Context, before extensionsv1alpha1.Object) er
 			}
 		})
 	})
-	if err != nil || t.keeps() {
-		return err
+	if t.kind == corev1beta1.LastOperationTypeMigrate {
+		return client.IgnoreNotFound(err) // it may have been deleted meanwhile
 	}
-	return t.release(ctx)
+	return err
 }
 
 // annotate changes annotations.

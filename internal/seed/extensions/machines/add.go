@@ -1,0 +1,87 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+)
+
+const (
+	// concurrency is how many machines are worked on at a time: to delete an instance takes a while.
+	concurrency = 10
+	// An instance that could not be made is tried again after a while, which doubles.
+	retryBase, retryMax = 200 * time.Millisecond, 3 * time.Minute
+)
+
+// AddToManager adds the machine controller to a manager, whose client must read MachineDeployments, MachineSets, Machines,
+// MachineClasses, Workers and Secrets from the seed itself.
+func AddToManager(mgr manager.Manager, c Cloud, clk clock.WithTicker, guard *Guard) error {
+	shoots := &Shoots{Seed: mgr.GetClient(), Clock: clk, Connect: Connect}
+	if err := mgr.Add(shoots); err != nil {
+		return fmt.Errorf("adding the clients of shoots: %w", err)
+	}
+	deployments := &DeploymentReconciler{Client: mgr.GetClient(), Clock: clk, Guard: guard}
+	err := component.Controller(mgr, "machinedeployment", options()).
+		For(&machinev1alpha1.MachineDeployment{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&machinev1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(deploymentOf), builder.WithPredicates(counts())).
+		Complete(deployments)
+	if err != nil {
+		return fmt.Errorf("adding the controller of MachineDeployments: %w", err)
+	}
+	machines := &MachineReconciler{Client: mgr.GetClient(), Cloud: c, Shoots: shoots, Clock: clk, Guard: guard}
+	o := options()
+	o.MaxConcurrentReconciles = concurrency
+	err = component.Controller(mgr, "machine", o).
+		For(&machinev1alpha1.Machine{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			shoots.Changed = func(key client.ObjectKey) { queue.Add(reconcile.Request{NamespacedName: key}) }
+			return nil
+		})).
+		Complete(machines)
+	if err != nil {
+		return fmt.Errorf("adding the controller of Machines: %w", err)
+	}
+	return nil
+}
+
+func options() controller.Options {
+	return controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax)}
+}
+
+// deploymentOf is the MachineDeployment of a machine.
+func deploymentOf(_ context.Context, obj client.Object) []reconcile.Request {
+	name := obj.GetLabels()[LabelDeployment]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}}}
+}
+
+// counts lets through what changes the numbers in the status of a MachineDeployment, or what it has to do.
+func counts() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok1 := e.ObjectOld.(*machinev1alpha1.Machine)
+			after, ok2 := e.ObjectNew.(*machinev1alpha1.Machine)
+			return !ok1 || !ok2 || before.Status.CurrentStatus.Phase != after.Status.CurrentStatus.Phase ||
+				before.Status.LastOperation.State != after.Status.LastOperation.State ||
+				(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}

@@ -1,0 +1,138 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+)
+
+// terminate undoes all that there is of a machine: it drains and deletes its Node, deletes its instance, and its token. What
+// is in the shoot is left where the shoot does not answer: one that is hibernated has no API server.
+func (t *task) terminate(ctx context.Context) (time.Duration, error) {
+	m := t.machine
+	if !controllerutil.ContainsFinalizer(m, Finalizer) {
+		return 0, nil
+	}
+	t.Shoots.Forget(m.Namespace, m.Name)
+	if m.Status.CurrentStatus.Phase != machinev1alpha1.MachineTerminating {
+		if err := t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDelete, machinev1alpha1.MachineStateProcessing,
+			fmt.Sprintf("Deleting machine %s from cloud provider", m.Name)); client.IgnoreNotFound(err) != nil {
+			return 0, err
+		}
+	}
+	reachable := true
+	if m.Labels[LabelForceDeletion] != ForceDeletion {
+		var left int
+		err := t.inShoot(ctx, func(ctx context.Context, shoot client.Client) (err error) {
+			left, err = t.drain(ctx, shoot)
+			return err
+		})
+		if unreachable := (*unreachableError)(nil); errors.As(err, &unreachable) {
+			reachable = false
+		} else if err != nil {
+			return 0, err
+		} else if left > 0 {
+			return drainAgain, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDrainNode, machinev1alpha1.MachineStateProcessing,
+				fmt.Sprintf("Draining Node %s: %d pods may not be evicted yet", m.Name, left))
+		}
+	}
+	if _, ours := instanceOf(t.Cloud, m.Namespace, m.Name); ours {
+		if err := t.Cloud.DeleteInstance(ctx, m.Name); err != nil {
+			err = fmt.Errorf("deleting the instance %s from the cloud: %w", m.Name, err)
+			return 0, errors.Join(err, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDelete, machinev1alpha1.MachineStateFailed, err.Error()))
+		}
+	}
+	if reachable {
+		err := t.inShoot(ctx, t.forgetNode)
+		if unreachable := (*unreachableError)(nil); err != nil && !errors.As(err, &unreachable) {
+			return 0, err
+		}
+	}
+	return 0, operation.RemoveFinalizers(ctx, t.Client, m, Finalizer)
+}
+
+// drain has no further pod come to the Node and evicts those that are there. It says how many may not go yet; when the time
+// for that is over, they are deleted.
+func (t *task) drain(ctx context.Context, shoot client.Client) (left int, err error) {
+	m := t.machine
+	node := &corev1.Node{}
+	if err := shoot.Get(ctx, client.ObjectKey{Name: m.Name}, node); apierrors.IsNotFound(err) {
+		return 0, nil
+	} else if err != nil {
+		return 0, fmt.Errorf("reading Node %s of the shoot: %w", m.Name, err)
+	}
+	if !node.Spec.Unschedulable {
+		patch := client.MergeFrom(node.DeepCopy())
+		node.Spec.Unschedulable = true
+		if err := shoot.Patch(ctx, node, patch); client.IgnoreNotFound(err) != nil {
+			return 0, fmt.Errorf("cordoning Node %s of the shoot: %w", m.Name, err)
+		}
+	}
+	pods, err := podsOf(ctx, shoot, m.Name)
+	if err != nil {
+		return 0, err
+	}
+	patience := orDefault(configuration(m).MachineDrainTimeout, DefaultDrainTimeout)
+	forced := t.Clock.Since(m.Status.CurrentStatus.LastUpdateTime.Time) >= patience
+	for i := range pods {
+		pod := &pods[i]
+		if ref := metav1.GetControllerOf(pod); ref != nil && ref.Kind == "DaemonSet" || pod.Annotations[corev1.MirrorPodAnnotationKey] != "" || pod.DeletionTimestamp != nil {
+			continue // it would come again at once, or goes already
+		}
+		err := evict(ctx, shoot, pod, forced)
+		if apierrors.IsTooManyRequests(err) {
+			left++
+		} else if client.IgnoreNotFound(err) != nil {
+			return 0, fmt.Errorf("evicting Pod %s/%s of the shoot from Node %s: %w", pod.Namespace, pod.Name, m.Name, err)
+		}
+	}
+	return left, nil
+}
+
+func podsOf(ctx context.Context, shoot client.Client, node string) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := shoot.List(ctx, pods, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", node)}); err != nil {
+		return nil, fmt.Errorf("listing the Pods of Node %s of the shoot: %w", node, err)
+	}
+	return pods.Items, nil
+}
+
+// evict asks for a Pod to go; forced, it is deleted whatever a PodDisruptionBudget says.
+func evict(ctx context.Context, shoot client.Client, pod *corev1.Pod, forced bool) error {
+	if forced {
+		return shoot.Delete(ctx, pod)
+	}
+	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	return shoot.SubResource("eviction").Create(ctx, pod, eviction)
+}
+
+// forgetNode removes the Node of an instance that is gone, with the Pods that nobody runs any more, and the token.
+func (t *task) forgetNode(ctx context.Context, shoot client.Client) error {
+	name := t.machine.Name
+	pods, err := podsOf(ctx, shoot, name)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		if err := shoot.Delete(ctx, &pods[i], &client.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Pod %s/%s of the shoot, whose Node %s is gone: %w", pods[i].Namespace, pods[i].Name, name, err)
+		}
+	}
+	if err := shoot.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Node %s of the shoot: %w", name, err)
+	}
+	return deleteToken(ctx, shoot, t.machine.Namespace, name)
+}

@@ -1,0 +1,59 @@
+package machines
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Guard keeps the machine controller from working in a namespace while a Worker's migration takes the machines of that
+// namespace over. The zero value is ready.
+type Guard struct {
+	mu         sync.Mutex
+	namespaces map[string]*guarded
+}
+
+type guarded struct {
+	*semaphore.Weighted
+	users int
+}
+
+const everybody = 1 << 20
+
+// Share is for one of many that work in a namespace. It waits for an owner to be done, at most as long as the context.
+func (g *Guard) Share(ctx context.Context, namespace string) (release func(), err error) {
+	return g.acquire(ctx, namespace, 1)
+}
+
+// Own is for who wants to be alone in a namespace. It waits for all others to be done, at most as long as the context.
+func (g *Guard) Own(ctx context.Context, namespace string) (release func(), err error) {
+	return g.acquire(ctx, namespace, everybody)
+}
+
+func (g *Guard) acquire(ctx context.Context, namespace string, share int64) (func(), error) {
+	g.mu.Lock()
+	if g.namespaces == nil {
+		g.namespaces = map[string]*guarded{}
+	}
+	entry := g.namespaces[namespace]
+	if entry == nil {
+		entry = &guarded{Weighted: semaphore.NewWeighted(everybody)}
+		g.namespaces[namespace] = entry
+	}
+	entry.users++
+	g.mu.Unlock()
+	err := entry.Acquire(ctx, share)
+	leave := func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if entry.users--; entry.users == 0 {
+			delete(g.namespaces, namespace)
+		}
+	}
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return func() { entry.Release(share); leave() }, nil
+}

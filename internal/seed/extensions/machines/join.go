@@ -1,0 +1,242 @@
+package machines
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/cloud"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+)
+
+// fill puts the machine's own into the user data of its pool.
+func (t *task) fill(ctx context.Context, userData []byte, timeout time.Duration) ([]byte, error) {
+	m := t.machine
+	userData = bytes.ReplaceAll(userData, []byte(PlaceholderMachineName), []byte(m.Name))
+	if !bytes.Contains(userData, []byte(PlaceholderBootstrapToken)) {
+		return userData, nil
+	}
+	var token string
+	err := t.inShoot(ctx, func(ctx context.Context, shoot client.Client) (err error) {
+		token, err = t.ensureToken(ctx, shoot, m.Namespace, m.Name, timeout)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return bytes.ReplaceAll(userData, []byte(PlaceholderBootstrapToken), []byte(token)), nil
+}
+
+// inShoot does something in the shoot. Where that does not answer, or refuses, it is an *unreachableError.
+func (t *task) inShoot(ctx context.Context, do func(context.Context, client.Client) error) error {
+	if t.shoot == nil {
+		shoot, err := t.Shoots.Client(ctx, t.machine.Namespace)
+		if err != nil {
+			return &unreachableError{err}
+		}
+		t.shoot = shoot
+	}
+	limited, cancel := context.WithTimeout(ctx, shootTimeout)
+	defer cancel()
+	err := do(limited, t.shoot)
+	status := apierrors.APIStatus(nil)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if refused := apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err); !errors.As(err, &status) || refused {
+		return &unreachableError{fmt.Errorf("waiting for the API server of the shoot: %w", err)}
+	}
+	return err
+}
+
+// node reads the machine's Node, nil if it is not there. Its conditions become those of the machine, without the times at which
+// they were confirmed.
+func (t *task) node(ctx context.Context) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	err := t.inShoot(ctx, func(ctx context.Context, shoot client.Client) error {
+		return shoot.Get(ctx, client.ObjectKey{Name: t.machine.Name}, node)
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading Node %s of the shoot: %w", t.machine.Name, err)
+	}
+	t.conditions = slices.Clone(node.Status.Conditions)
+	for i := range t.conditions {
+		t.conditions[i].LastHeartbeatTime = metav1.Time{}
+	}
+	return node, nil
+}
+
+// join waits for the Node of a machine that is being created. It is told when the Node comes and when it gets ready.
+func (t *task) join(ctx context.Context, instance cloud.Instance, left time.Duration) (time.Duration, error) {
+	node, err := t.node(ctx)
+	t.Shoots.Await(t.machine.Namespace, t.machine.Name)
+	if unreachable := (*unreachableError)(nil); errors.As(err, &unreachable) {
+		return min(left, askAgain), t.pending(ctx, err.Error())
+	} else if err != nil {
+		return 0, err
+	}
+	if node == nil {
+		return min(left, lookAgain), t.pending(ctx, fmt.Sprintf("Creating machine %s on cloud provider", t.machine.Name))
+	}
+	if err := t.dress(ctx, node, instance); err != nil {
+		return 0, err
+	}
+	if !isReady(node) {
+		return min(left, lookAgain), t.pending(ctx, fmt.Sprintf("Machine %s has registered its Node, which is not ready yet", t.machine.Name))
+	}
+	err = t.inShoot(ctx, func(ctx context.Context, shoot client.Client) error {
+		return deleteToken(ctx, shoot, t.machine.Namespace, t.machine.Name)
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err := t.write(ctx, machinev1alpha1.MachineRunning, machinev1alpha1.MachineOperationCreate, machinev1alpha1.MachineStateSuccessful,
+		fmt.Sprintf("Machine %s successfully joined the cluster", t.machine.Name)); err != nil {
+		return 0, err
+	}
+	t.Shoots.Forget(t.machine.Namespace, t.machine.Name)
+	return lookAgain, nil
+}
+
+// check looks whether a machine that has joined is healthy.
+func (t *task) check(ctx context.Context) (time.Duration, error) {
+	const look = machinev1alpha1.MachineOperationHealthCheck
+	m := t.machine
+	instance, ok := instanceOf(t.Cloud, m.Namespace, m.Name)
+	if !ok {
+		return 0, t.fail(ctx, look, fmt.Sprintf("the instance %s is not in the cloud any more", m.Name))
+	}
+	node, err := t.node(ctx)
+	if unreachable := (*unreachableError)(nil); errors.As(err, &unreachable) {
+		return lookAgain, nil // nothing is known about the machine, so nothing is done to it
+	} else if err != nil {
+		return 0, err
+	}
+	if node != nil {
+		if err := errors.Join(t.dress(ctx, node, instance), t.mirror(ctx)); err != nil {
+			return 0, err
+		}
+		if isReady(node) {
+			if m.Status.CurrentStatus.Phase == machinev1alpha1.MachineRunning {
+				return lookAgain, nil
+			}
+			t.Shoots.Forget(m.Namespace, m.Name)
+			return lookAgain, t.write(ctx, machinev1alpha1.MachineRunning, look, machinev1alpha1.MachineStateSuccessful, fmt.Sprintf("Machine %s successfully re-joined the cluster", m.Name))
+		}
+	}
+	timeout := orDefault(configuration(m).MachineHealthTimeout, DefaultHealthTimeout)
+	if disabled := configuration(m).DisableHealthTimeout; disabled != nil && *disabled {
+		timeout = lookAgain + t.Clock.Since(m.Status.CurrentStatus.LastUpdateTime.Time)
+	}
+	if m.Status.CurrentStatus.Phase == machinev1alpha1.MachineUnknown {
+		if left := m.Status.CurrentStatus.LastUpdateTime.Add(timeout).Sub(t.Clock.Now()); left > 0 {
+			return min(left, lookAgain), nil
+		}
+		return 0, t.fail(ctx, look, fmt.Sprintf("Machine %s is not healthy since %s", m.Name, timeout))
+	}
+	t.Shoots.Await(m.Namespace, m.Name) // so that it is seen at once when it is well again
+	return min(timeout, lookAgain), t.write(ctx, machinev1alpha1.MachineUnknown, look, machinev1alpha1.MachineStateProcessing,
+		fmt.Sprintf("Machine %s is unhealthy - changing MachineState to Unknown", m.Name))
+}
+
+// mirror writes the conditions of the Node, if they have changed.
+func (t *task) mirror(ctx context.Context) error {
+	return operation.PatchStatus(ctx, t.Client, t.machine, func(m *machinev1alpha1.Machine) {
+		if !equality.Semantic.DeepEqual(m.Status.Conditions, t.conditions) {
+			m.Status.Conditions = t.conditions
+		}
+	})
+}
+
+// dressing is what a Node has from its pool.
+type dressing struct {
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Taints      []corev1.Taint    `json:"taints,omitempty"`
+}
+
+// dress gives the Node what it has from the pool and from the cloud, and takes away what it had from the pool before.
+func (t *task) dress(ctx context.Context, node *corev1.Node, instance cloud.Instance) error {
+	template := t.machine.Spec.NodeTemplateSpec
+	wanted := dressing{template.Labels, template.Annotations, template.Spec.Taints}
+	text, err := json.Marshal(wanted)
+	if err != nil {
+		return fmt.Errorf("writing down what Node %s has from its pool: %w", node.Name, err)
+	}
+	before := dressing{}
+	_ = json.Unmarshal([]byte(node.Annotations[annotationApplied]), &before) // what cannot be read was not applied
+	changed := node.DeepCopy()
+	changed.Labels = merged(node.Labels, before.Labels, wanted.Labels)
+	changed.Annotations = merged(node.Annotations, before.Annotations, wanted.Annotations)
+	changed.Annotations[annotationApplied] = string(text)
+	changed.Spec.Taints = mergedTaints(node.Spec.Taints, before.Taints, wanted.Taints)
+	for label, value := range map[string]string{
+		corev1.LabelInstanceTypeStable: instance.Type, corev1.LabelTopologyZone: instance.Zone, corev1.LabelTopologyRegion: instance.Tags[tagRegion],
+	} {
+		if value != "" {
+			changed.Labels[label] = value
+		}
+	}
+	if changed.Spec.ProviderID == "" {
+		changed.Spec.ProviderID = instance.ProviderID
+	}
+	if equality.Semantic.DeepEqual(node, changed) {
+		return nil
+	}
+	patch := client.MergeFrom(node)
+	if !equality.Semantic.DeepEqual(node.Spec.Taints, changed.Spec.Taints) {
+		// They are a list, which a patch replaces: nobody may have written another one in between.
+		patch = client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
+	}
+	err = t.inShoot(ctx, func(ctx context.Context, shoot client.Client) error { return shoot.Patch(ctx, changed, patch) })
+	if err != nil {
+		return fmt.Errorf("giving Node %s of the shoot labels, annotations and taints of its pool: %w", node.Name, err)
+	}
+	return nil
+}
+
+func merged(has, before, wanted map[string]string) map[string]string {
+	result := maps.Clone(has)
+	if result == nil {
+		result = map[string]string{}
+	}
+	for key, value := range before {
+		if _, stays := wanted[key]; !stays && result[key] == value {
+			delete(result, key)
+		}
+	}
+	maps.Copy(result, wanted)
+	return result
+}
+
+// mergedTaints leaves the taints that are not the pool's as they are.
+func mergedTaints(has, before, wanted []corev1.Taint) []corev1.Taint {
+	in := func(taints []corev1.Taint, taint corev1.Taint) bool {
+		return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
+	}
+	result := slices.DeleteFunc(slices.Clone(has), func(t corev1.Taint) bool { return in(before, t) && !in(wanted, t) })
+	for _, taint := range wanted {
+		i := slices.IndexFunc(result, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
+		switch {
+		case i >= 0 && result[i].Value != taint.Value:
+			result[i].Value = taint.Value
+		case i < 0:
+			result = append(result, taint)
+		}
+	}
+	return result
+}

@@ -1,0 +1,102 @@
+package machines
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// defaultPriority is that of a machine without the annotation; who wants to be rid of one gives it a lower one.
+const defaultPriority = 3
+
+// limits are how many machines there may be more than wanted while a MachineDeployment rolls, and how many may be missing.
+type limits struct{ surge, unavailable int }
+
+// limitsOf works them out: a percentage of the replicas, rounded up for more and down for less. One of both is at least 1,
+// or nothing would ever roll.
+func limitsOf(d *machinev1alpha1.MachineDeployment) limits {
+	var update machinev1alpha1.UpdateConfiguration
+	switch strategy := d.Spec.Strategy; {
+	case strategy.RollingUpdate != nil:
+		update = strategy.RollingUpdate.UpdateConfiguration
+	case strategy.InPlaceUpdate != nil:
+		update = strategy.InPlaceUpdate.UpdateConfiguration
+	}
+	resolve := func(v *intstr.IntOrString, up bool) int {
+		if v == nil {
+			return 0
+		}
+		number, err := intstr.GetScaledValueFromIntOrPercent(v, int(d.Spec.Replicas), up)
+		if err != nil {
+			return 0
+		}
+		return max(number, 0)
+	}
+	l := limits{resolve(update.MaxSurge, true), resolve(update.MaxUnavailable, false)}
+	if l.surge == 0 && l.unavailable == 0 {
+		l.unavailable = 1
+	}
+	return l
+}
+
+// plan says how many machines are to be made now, and which are to be deleted, so that in the end there are as many current
+// ones as replicas, and no old one. It is given neither machines that are being deleted nor those that have failed.
+func plan(replicas int, l limits, current, old []*machinev1alpha1.Machine) (create int, remove []*machinev1alpha1.Machine) {
+	total, ready := len(current)+len(old), running(current)
+	switch missing := replicas - len(current); {
+	case missing > 0:
+		create = max(0, min(missing, replicas+l.surge-total))
+	case missing < 0:
+		remove = worst(current)[:-missing]
+	}
+	least := replicas - l.unavailable
+	most := total - least - (len(current) - ready) // those that have yet to join are not to be counted on
+	healthy := ready + running(old) - least
+	for _, m := range worst(old) {
+		if most <= 0 || isRunning(m) && healthy <= 0 {
+			break
+		}
+		if isRunning(m) {
+			healthy--
+		}
+		most--
+		remove = append(remove, m)
+	}
+	return create, remove
+}
+
+func isRunning(m *machinev1alpha1.Machine) bool {
+	return m.Status.CurrentStatus.Phase == machinev1alpha1.MachineRunning
+}
+
+func running(machines []*machinev1alpha1.Machine) (n int) {
+	for _, m := range machines {
+		if isRunning(m) {
+			n++
+		}
+	}
+	return n
+}
+
+// worst are the machines in the order in which they are given up: those that do not run, those of least priority, the youngest.
+func worst(machines []*machinev1alpha1.Machine) []*machinev1alpha1.Machine {
+	rank := func(m *machinev1alpha1.Machine) int {
+		if isRunning(m) {
+			return 1
+		}
+		return 0
+	}
+	priority := func(m *machinev1alpha1.Machine) int {
+		if n, err := strconv.Atoi(m.Annotations[annotationPriority]); err == nil {
+			return n
+		}
+		return defaultPriority
+	}
+	return slices.SortedStableFunc(slices.Values(machines), func(a, b *machinev1alpha1.Machine) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(priority(a), priority(b)),
+			b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+}

@@ -1,0 +1,151 @@
+package machines
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxState is how large the state of a Worker's machines may be that is read.
+const maxState = 16 << 20
+
+// State is what a Worker's status.state says of its machines, in Gardener's form.
+type State struct {
+	MachineDeployments map[string]*DeploymentState `json:"machineDeployments,omitempty"`
+}
+
+// DeploymentState is the state of a MachineDeployment.
+type DeploymentState struct {
+	Replicas    int32                        `json:"replicas,omitempty"`
+	MachineSets []machinev1alpha1.MachineSet `json:"machineSets,omitempty"`
+	Machines    []machinev1alpha1.Machine    `json:"machines,omitempty"`
+}
+
+// compressed is how a State is kept: gzip in base64, for the names of labels repeat.
+type compressed struct {
+	State []byte `json:"state"`
+}
+
+// ReadState reads what is there of machines in a namespace, those whose instance the cloud has and that are not being deleted.
+func ReadState(ctx context.Context, seed client.Reader, c Cloud, namespace string) (*State, error) {
+	deployments, sets, machines := &machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineList{}
+	for _, list := range []client.ObjectList{deployments, sets, machines} {
+		if err := seed.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("listing the machines of namespace %s: %w", namespace, err)
+		}
+	}
+	state := &State{MachineDeployments: map[string]*DeploymentState{}}
+	of := func(labels map[string]string) *DeploymentState {
+		name := labels[LabelDeployment]
+		if state.MachineDeployments[name] == nil {
+			state.MachineDeployments[name] = &DeploymentState{}
+		}
+		return state.MachineDeployments[name]
+	}
+	for _, d := range deployments.Items {
+		if d.DeletionTimestamp == nil {
+			of(map[string]string{LabelDeployment: d.Name}).Replicas = d.Spec.Replicas
+		}
+	}
+	for _, set := range sets.Items {
+		if set.DeletionTimestamp == nil {
+			kept := machinev1alpha1.MachineSet{ObjectMeta: bare(set.ObjectMeta), Spec: set.Spec}
+			of(set.Labels).MachineSets = append(of(set.Labels).MachineSets, kept)
+		}
+	}
+	for _, m := range machines.Items {
+		if instance, ok := instanceOf(c, namespace, m.Name); ok && m.DeletionTimestamp == nil {
+			kept := machinev1alpha1.Machine{ObjectMeta: bare(m.ObjectMeta), Spec: m.Spec}
+			kept.Spec.ProviderID = instance.ProviderID
+			of(m.Labels).Machines = append(of(m.Labels).Machines, kept)
+		}
+	}
+	return state, nil
+}
+
+func bare(meta metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, Labels: meta.Labels, Annotations: meta.Annotations}
+}
+
+// Add adds what an earlier state has and this one has not: objects that a migration has removed before it was interrupted.
+// Machines without an instance are left out.
+func (s *State) Add(earlier *State, c Cloud) {
+	for name, before := range earlier.MachineDeployments {
+		now := s.MachineDeployments[name]
+		if now == nil {
+			now = &DeploymentState{Replicas: before.Replicas}
+			s.MachineDeployments[name] = now
+		}
+		now.MachineSets = union(now.MachineSets, before.MachineSets, func(set machinev1alpha1.MachineSet) string { return set.Name })
+		alive := slices.DeleteFunc(slices.Clone(before.Machines), func(m machinev1alpha1.Machine) bool {
+			_, ok := instanceOf(c, m.Namespace, m.Name)
+			return !ok
+		})
+		now.Machines = union(now.Machines, alive, func(m machinev1alpha1.Machine) string { return m.Name })
+	}
+}
+
+func union[T any](now, before []T, name func(T) string) []T {
+	byName := map[string]T{}
+	for _, item := range append(slices.Clone(before), now...) {
+		byName[name(item)] = item
+	}
+	result := make([]T, 0, len(byName))
+	for _, key := range slices.Sorted(maps.Keys(byName)) {
+		result = append(result, byName[key])
+	}
+	return result
+}
+
+// Marshal writes a state as it stands in a Worker's status.
+func (s *State) Marshal() ([]byte, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("writing the state of machines: %w", err)
+	}
+	var buffer bytes.Buffer
+	zip := gzip.NewWriter(&buffer)
+	if _, err := zip.Write(text); err != nil {
+		return nil, fmt.Errorf("compressing the state of machines: %w", err)
+	}
+	if err := zip.Close(); err != nil {
+		return nil, fmt.Errorf("compressing the state of machines: %w", err)
+	}
+	return json.Marshal(compressed{buffer.Bytes()})
+}
+
+// UnmarshalState reads a state from a Worker's status; nothing is an empty state.
+func UnmarshalState(raw []byte) (*State, error) {
+	state, outer := &State{}, compressed{}
+	if len(raw) == 0 {
+		return state, nil
+	}
+	if err := json.Unmarshal(raw, &outer); err != nil {
+		return nil, fmt.Errorf("reading the state of machines: %w", err)
+	}
+	if len(outer.State) == 0 {
+		return state, nil
+	}
+	zip, err := gzip.NewReader(bytes.NewReader(outer.State))
+	if err != nil {
+		return nil, fmt.Errorf("decompressing the state of machines: %w", err)
+	}
+	defer zip.Close()
+	text, err := io.ReadAll(io.LimitReader(zip, maxState))
+	if err != nil {
+		return nil, fmt.Errorf("decompressing the state of machines: %w", err)
+	}
+	if err := json.Unmarshal(text, state); err != nil {
+		return nil, fmt.Errorf("reading the state of machines: %w", err)
+	}
+	return state, nil
+}

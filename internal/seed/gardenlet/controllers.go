@@ -20,6 +20,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/seedcare"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/seedlease"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/shoot"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/shootcare"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/shootstate"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/tokenrequestor"
 )
 
@@ -79,6 +81,24 @@ var controllers = []struct {
 			r.ProgressReportPeriod = period.Duration
 		}
 		return r
+	}},
+	{shootcare.ControllerName, func(p parts) addable {
+		config := p.cfg.Configuration.Controllers.ShootCare
+		thresholds := map[corev1beta1.ConditionType]time.Duration{}
+		for _, t := range config.ConditionThresholds {
+			thresholds[corev1beta1.ConditionType(t.Type)] = t.Duration.Duration
+		}
+		return &shootcare.Reconciler{
+			SeedName: p.seedName, Clock: p.cfg.Clock, ConcurrentSyncs: *config.ConcurrentSyncs, SyncPeriod: config.SyncPeriod.Duration,
+			Thresholds: thresholds, ProgressingThreshold: config.ManagedResourceProgressingThreshold,
+		}
+	}},
+	{shootstate.ControllerName, func(p parts) addable {
+		config := p.cfg.Configuration.Controllers.ShootState
+		if *config.ConcurrentSyncs == 0 { // as in Gardener, nobody wants it
+			return nil
+		}
+		return &shootstate.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, ConcurrentSyncs: *config.ConcurrentSyncs, SyncPeriod: config.SyncPeriod.Duration}
 	}},
 	{tokenrequestor.ControllerName, func(p parts) addable {
 		return &tokenrequestor.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, GardenConfig: p.identity.Garden()}

@@ -75,6 +75,12 @@ func (p pending) Error() string { return string(p) }
 // is to be run again later.
 func Pending(format string, args ...any) error { return pending(fmt.Sprintf(format, args...)) }
 
+// IsPending says whether an error is what a task waits for.
+func IsPending(err error) bool {
+	var waits pending
+	return errors.As(err, &waits)
+}
+
 // TaskError is what a task has failed with.
 type TaskError struct {
 	Task string

@@ -45,7 +45,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.BackupBucket{}).WithObjects(objects...).Build()
 	w.seed = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupBucket{}).Build()
 	w.gardenlet = &Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, Clock: w.clock, SeedName: "a", Recorder: w.events}
-	w.simulator = &extensions.Reconciler{Kind: extensions.Kinds()[0], Provider: "local", Client: w.seed, Reader: w.seed, Clock: w.clock}
+	w.simulator = &extensions.Reconciler{Kind: extensions.Kinds(extensions.Config{})[0], Provider: "local", Client: w.seed, Reader: w.seed, Clock: w.clock}
 	return w
 }
 

@@ -64,7 +64,7 @@ func newWorld(t *testing.T, bucket *corev1beta1.BackupBucket) *world {
 		c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupEntry{}).Build()
 		w.seeds[seed] = &seedCluster{c,
 			&Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: c, Clock: w.clock, SeedName: seed, Recorder: events.NewFakeRecorder(100)},
-			&extensions.Reconciler{Kind: extensions.Kinds()[1], Provider: "local", Client: c, Reader: c, Clock: w.clock}}
+			&extensions.Reconciler{Kind: extensions.Kinds(extensions.Config{})[1], Provider: "local", Client: c, Reader: c, Clock: w.clock}}
 	}
 	return w
 }

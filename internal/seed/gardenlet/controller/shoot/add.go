@@ -2,10 +2,14 @@ package shoot
 
 import (
 	"context"
+	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -19,10 +23,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/shoot/spec"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "shoot"
+
+// An operation that has failed is tried again after retryBase, then after twice as long each time, retryMax at the longest.
+const (
+	retryBase = 200 * time.Millisecond
+	retryMax  = 10 * time.Minute
+)
 
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
@@ -44,18 +58,80 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	return component.Controller(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: r.ConcurrentSyncs}).
+	b := component.Controller(mgr, ControllerName, controller.Options{
+		MaxConcurrentReconciles: r.ConcurrentSyncs,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax),
+	}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{},
-			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.concerns), predicate.GenerationChangedPredicate{})).
+			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.concerns), predicate.Or(predicate.GenerationChangedPredicate{}, asks()))).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Namespace{},
 			handler.EnqueueRequestsFromMapFunc(r.ofNamespace), goes())).
-		Complete(r)
+		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &appsv1.Deployment{},
+			handler.EnqueueRequestsFromMapFunc(r.ofPart), isPlane(), reports())).
+		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Service{},
+			handler.EnqueueRequestsFromMapFunc(r.ofPart), isPlane(), reports()))
+	for _, k := range extensionKinds {
+		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), k.object(),
+			handler.EnqueueRequestsFromMapFunc(r.ofPart), operation.Ended(operation.OfExtension)))
+	}
+	return b.Complete(r)
 }
 
 // concerns says whether the seed is responsible for a Shoot.
 func (r *Reconciler) concerns(obj client.Object) bool {
 	shoot, ok := obj.(*corev1beta1.Shoot)
 	return ok && responsible(shoot) == r.SeedName
+}
+
+// asks lets through what does not change a Shoot's generation, and is still for the gardenlet: the Shoot may move now, or what
+// is to go wrong with it has changed while something is done.
+func asks() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1beta1.Shoot)
+			after, is := e.ObjectNew.(*corev1beta1.Shoot)
+			if !ok || !is {
+				return false
+			}
+			ready := func(shoot *corev1beta1.Shoot) bool {
+				return conditions.IsTrue(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
+			}
+			return moves(after) && ready(after) && !ready(before) || responsible(before) != responsible(after) ||
+				!injection.Same(before, after) && after.Status.LastOperation != nil && after.Status.LastOperation.State != corev1beta1.LastOperationStateSucceeded
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// isPlane lets the objects of control planes through.
+func isPlane() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		return obj.GetLabels()[spec.LabelGardenRole] == spec.GardenRoleControlPlane && (obj.GetName() == spec.APIServer || obj.GetName() == spec.ControllerManager)
+	})
+}
+
+// reports lets through what the runner of control planes says, and that an object has gone.
+func reports() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !equality.Semantic.DeepEqual(said(e.ObjectOld), said(e.ObjectNew))
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return true },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+func said(obj client.Object) any {
+	switch obj := obj.(type) {
+	case *appsv1.Deployment:
+		return obj.Status
+	case *corev1.Service:
+		return obj.Status
+	}
+	return nil
 }
 
 // goes lets through that the namespace of a Shoot has gone: its deletion goes on then, or it is made again.
@@ -70,8 +146,19 @@ func goes() predicate.Predicate {
 	}
 }
 
+// ofPart is the Shoot in whose namespace in the seed an object is, if something is done for it: else nobody waits.
+func (r *Reconciler) ofPart(_ context.Context, obj client.Object) []reconcile.Request {
+	if key, ok := r.botanists.of(obj.GetNamespace()); ok {
+		return []reconcile.Request{{NamespacedName: key}}
+	}
+	return nil
+}
+
 // ofNamespace is the Shoot whose namespace in the seed this is.
 func (r *Reconciler) ofNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	if key, ok := r.botanists.of(namespace.GetName()); ok {
+		return []reconcile.Request{{NamespacedName: key}}
+	}
 	shoots := &corev1beta1.ShootList{}
 	if err := r.GardenClient.List(ctx, shoots); err != nil {
 		logf.FromContext(ctx).Error(err, "Listing Shoots", "namespace", namespace.GetName())

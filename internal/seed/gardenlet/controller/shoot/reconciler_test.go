@@ -1,27 +1,29 @@
 package shoot
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -36,10 +38,17 @@ type world struct {
 	clock        *clocktesting.FakeClock
 	events       *events.FakeRecorder
 	reconciler   *Reconciler
-	// seedWrite, if there is one, comes before something is created in the seed.
-	seedWrite func(client.Object) error
-	// seedDelete, if there is one, comes before something is deleted there.
-	seedDelete func() error
+	// inside is the shoot's own API.
+	inside client.Client
+	// before, if there is one, comes before each write of the reconciler: in which cluster, what, which object.
+	before func(cluster, verb string, obj client.Object) error
+	// simulating is while the world itself writes.
+	simulating bool
+	// fails is how an extension fails, by the kind of its resource.
+	fails map[string]*corev1beta1.LastError
+	// wrote are the reconciler's writes in the seed.
+	wrote []string
+	mu    sync.Mutex
 	// told are the last operations that were written.
 	told []corev1beta1.LastOperation
 }
@@ -49,7 +58,11 @@ func aShoot(change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "u", Generation: 2},
 		Spec: corev1beta1.ShootSpec{
 			SeedName: ptr.To("a"), CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "p"},
-			Provider: corev1beta1.Provider{Type: "t"}, Networking: &corev1beta1.Networking{Type: ptr.To("n")},
+			CredentialsBindingName: ptr.To("c"), Kubernetes: corev1beta1.Kubernetes{Version: "1.36.0"},
+			Provider: corev1beta1.Provider{Type: "t", Workers: []corev1beta1.Worker{{
+				Name: "p1", Minimum: 1, Maximum: 2, Machine: corev1beta1.Machine{Type: "m", Image: &corev1beta1.ShootMachineImage{Name: "os", Version: ptr.To("1")}},
+			}}},
+			Networking: &corev1beta1.Networking{Type: ptr.To("n"), Nodes: ptr.To("10.1.0.0/16"), Pods: ptr.To("10.2.0.0/16"), Services: ptr.To("10.3.0.0/16")},
 			Extensions: []corev1beta1.Extension{{Type: "own"}, {Type: "unwanted", Disabled: ptr.To(true)}},
 		},
 	}
@@ -69,51 +82,37 @@ func aSeed() *corev1beta1.Seed {
 	}
 }
 
+// scheme knows only what is used: to make a client of all of Kubernetes takes most of a test's time.
+var scheme = sync.OnceValue(func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, corev1beta1.AddToScheme,
+		extensionsv1alpha1.AddToScheme, securityv1alpha1.AddToScheme, operationsv1alpha1.AddToScheme} {
+		_ = add(scheme) // of types that are compiled in
+	}
+	return scheme
+})
+
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme)
-	if err := builder.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := scheme()
 	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
 	for _, kind := range []string{"auto", "unwanted"} {
 		registration.Spec.Resources = append(registration.Spec.Resources,
 			corev1beta1.ControllerResource{Kind: "Extension", Type: kind, AutoEnable: []corev1beta1.ClusterType{"shoot"}})
 	}
-	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), events: events.NewFakeRecorder(100)}
+	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), events: events.NewFakeRecorder(10000)}
 	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.Shoot{}).WithObjects(objects...).WithObjects(registration,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace, Labels: map[string]string{"project.gardener.cloud/name": "x"}}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}, Data: map[string]string{"cluster-identity": "garden"}},
 		&corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1beta1.CloudProfileSpec{Type: "t"}},
-	).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-		if last := obj.(*corev1beta1.Shoot).Status.LastOperation; last != nil {
-			w.told = append(w.told, *last)
-		}
-		return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
-	}}).Build()
-	w.seed = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			if w.seedWrite != nil {
-				if err := w.seedWrite(obj); err != nil {
-					return err
-				}
-			}
-			return c.Create(ctx, obj, opts...)
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			if w.seedDelete != nil {
-				if err := w.seedDelete(); err != nil {
-					return err
-				}
-			}
-			return c.Delete(ctx, obj, opts...)
-		},
-	}).Build()
-	w.reconciler = &Reconciler{
-		GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed, Clock: w.clock, SeedName: "a",
-		Recorder: w.events, Identity: &corev1beta1.Gardener{Name: "me", Version: "v1"},
-	}
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "cloud"}, Data: map[string][]byte{"user": []byte("me")}},
+		&securityv1alpha1.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "c"},
+			CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: key.Namespace, Name: "cloud"}},
+	).WithInterceptorFuncs(w.watched("garden")).Build()
+	w.seed = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
+	w.inside = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(w.watched("shoot")).WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}).Build()
+	w.restart()
 	return w
 }
 
@@ -175,10 +174,11 @@ func (w *world) expect(last *corev1beta1.LastOperation, t, state string, percent
 	}
 }
 
-func TestFirstStep(t *testing.T) {
+func TestCreate(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
-	s := w.must(time.Hour).Status
-	w.expect(s.LastOperation, "Create", "Processing", firstStep, "does not make control planes")
+	w.expect(w.must(DefaultWait).Status.LastOperation, "Create", "Processing", w.shoot().Status.LastOperation.Progress, "Waiting until")
+	s := w.settle().Status
+	w.expect(s.LastOperation, "Create", "Succeeded", 100, "successfully reconciled")
 	if s.TechnicalID != id || s.UID != "u" || *s.ClusterIdentity != id+"-u-garden" || *s.SeedName != "a" || s.ObservedGeneration != 2 || s.Gardener.Name != "me" || s.RetryCycleStartTime != nil {
 		t.Errorf("status %+v", s)
 	}
@@ -201,17 +201,21 @@ func TestFirstStep(t *testing.T) {
 	if err := json.Unmarshal(cluster.Spec.Shoot.Raw, in); err != nil || in.Kind != "Shoot" || in.APIVersion != "core.gardener.cloud/v1beta1" || in.Status.UID != "u" || in.Status.TechnicalID != id {
 		t.Errorf("shoot in the Cluster: %v %s", err, cluster.Spec.Shoot.Raw)
 	}
-	// Once more changes nothing, and what has gone from the seed comes back.
-	written := len(w.told)
+	if len(w.events.Events) != 2 {
+		t.Errorf("%d events", len(w.events.Events))
+	}
+	// Nothing is done while there is nothing to do, and what has gone from the seed comes back.
+	written, told := len(w.wrote), len(w.told)
+	w.must(time.Hour)
+	if len(w.wrote) != written || len(w.told) != told {
+		t.Errorf("wrote %v", w.wrote[written:])
+	}
 	if err := w.seed.Delete(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
-	w.must(time.Hour)
-	if namespace, _ := w.inSeed(); namespace.Name == "" || len(w.told) != written {
-		t.Errorf("namespace %q, told %+v", namespace.Name, w.told[written:])
-	}
-	if written > 2 || len(w.events.Events) != 1 {
-		t.Errorf("%d writes of the status, %d events", written, len(w.events.Events))
+	w.settle()
+	if namespace, _ := w.inSeed(); namespace.Name == "" {
+		t.Error("the namespace has not come back")
 	}
 }
 
@@ -221,7 +225,7 @@ func TestNamespacedCloudProfile(t *testing.T) {
 	}),
 		&corev1beta1.NamespacedCloudProfile{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "np"},
 			Status: corev1beta1.NamespacedCloudProfileStatus{CloudProfileSpec: corev1beta1.CloudProfileSpec{Type: "merged"}}})
-	w.must(time.Hour)
+	w.settle()
 	_, cluster := w.inSeed()
 	profile := &corev1beta1.CloudProfile{}
 	if err := json.Unmarshal(cluster.Spec.CloudProfile.Raw, profile); err != nil || profile.Kind != "CloudProfile" || profile.Namespace != key.Namespace || profile.Spec.Type != "merged" {
@@ -234,7 +238,6 @@ func TestLeftAlone(t *testing.T) {
 		"no seed":    aShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedName = nil }),
 		"other seed": aShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("b") }),
 		"moves here": aShoot(func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("b") }),
-		"moves away": aShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedName, s.Status.SeedName = ptr.To("b"), ptr.To("a") }),
 		"failed": aShoot(func(s *corev1beta1.Shoot) {
 			s.Status.LastOperation, s.Status.ObservedGeneration, s.Status.Gardener = &corev1beta1.LastOperation{State: "Failed"}, 2, corev1beta1.Gardener{Version: "v1"}
 		}),
@@ -278,7 +281,7 @@ func TestSeedNotReady(t *testing.T) {
 
 func TestFailure(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
-	w.seedWrite = func(obj client.Object) error {
+	w.before = func(_, _ string, obj client.Object) error {
 		if _, is := obj.(*extensionsv1alpha1.Cluster); is {
 			return errors.New("no room")
 		}
@@ -298,13 +301,10 @@ func TestFailure(t *testing.T) {
 	}
 	w.expect(w.shoot().Status.LastOperation, "Create", "Failed", 0, "no room")
 	w.must(0) // nobody has asked for it
-	w.seedWrite = nil
-	w.change(func(s *corev1beta1.Shoot) {
-		s.Generation, s.Annotations = 3, map[string]string{"gardener.cloud/operation": "retry;rotate-ssh-keypair"}
-	})
-	shoot := w.must(time.Hour)
-	w.expect(shoot.Status.LastOperation, "Create", "Processing", firstStep, "")
-	if len(shoot.Status.LastErrors) > 0 || shoot.Annotations["gardener.cloud/operation"] != "rotate-ssh-keypair" {
+	w.before = nil
+	shoot := w.ask("retry;maintain")
+	w.expect(shoot.Status.LastOperation, "Create", "Succeeded", 100, "")
+	if len(shoot.Status.LastErrors) > 0 || shoot.Annotations["gardener.cloud/operation"] != "maintain" {
 		t.Errorf("errors %v, annotations %v", shoot.Status.LastErrors, shoot.Annotations)
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -18,33 +18,43 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
-// firstStep is how much of a reconciliation the first step is, in percent: all that there is yet.
-const firstStep = 10
+// words are those of operations: of events when one begins, fails and ends, and of what is said when it has begun and ended.
+type words struct{ begins, fails, ends, action, begun, ended string }
 
-// words are those of events: of an operation that begins, and of one that has failed.
-type words struct{ begins, fails, action, begun string }
-
-func of(t corev1beta1.LastOperationType) words {
-	if t == corev1beta1.LastOperationTypeDelete {
-		return words{corev1beta1.EventDeleting, corev1beta1.EventDeleteError, corev1beta1.EventActionDelete, "Deletion of the Shoot cluster has begun."}
-	}
-	return words{corev1beta1.EventReconciling, corev1beta1.EventReconcileError, corev1beta1.EventActionReconcile, "Reconciliation of the Shoot cluster has begun."}
+var wordsOf = map[corev1beta1.LastOperationType]words{
+	corev1beta1.LastOperationTypeDelete: {corev1beta1.EventDeleting, corev1beta1.EventDeleteError, corev1beta1.EventDeleted, corev1beta1.EventActionDelete,
+		"Deletion of Shoot cluster in progress.", "Shoot cluster has been successfully deleted."},
+	corev1beta1.LastOperationTypeMigrate: {corev1beta1.EventPrepareMigration, corev1beta1.EventMigrationPreparationFailed, corev1beta1.EventMigrationPrepared, corev1beta1.EventActionMigrate,
+		"Preparation of Shoot cluster for migration initialized.", "Shoot cluster has been successfully prepared for migration."},
+	corev1beta1.LastOperationTypeRestore: {corev1beta1.EventReconciling, corev1beta1.EventReconcileError, corev1beta1.EventReconciled, corev1beta1.EventActionReconcile,
+		"Restoration of Shoot cluster initialized.", "Shoot cluster has been successfully restored."},
+	corev1beta1.LastOperationTypeReconcile: {corev1beta1.EventReconciling, corev1beta1.EventReconcileError, corev1beta1.EventReconciled, corev1beta1.EventActionReconcile,
+		"Reconciliation of Shoot cluster initialized.", "Shoot cluster has been successfully reconciled."},
 }
 
-// start tells that an operation has begun, by whom, and what the Shoot is called from now on. It takes away the annotation
-// that has asked for it.
+func of(t corev1beta1.LastOperationType) words {
+	if w, ok := wordsOf[t]; ok {
+		return w
+	}
+	return wordsOf[corev1beta1.LastOperationTypeReconcile]
+}
+
+// start tells that an operation has begun, by whom, and what the Shoot is called from now on. It begins the rotations that
+// are asked for, and takes away the annotation that has asked.
 func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType, a *about) error {
 	w, last := of(t), shoot.Status.LastOperation
-	again := last != nil && last.Type == t && shoot.Status.ObservedGeneration == shoot.Generation && shoot.Status.UID != ""
+	again := last != nil && last.Type == t && shoot.Status.ObservedGeneration == shoot.Generation && shoot.Status.UID != "" &&
+		last.State != corev1beta1.LastOperationStateSucceeded
 	goesOn := again && last.State == corev1beta1.LastOperationStateProcessing
 	err := operation.PatchStatus(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
-		s := &shoot.Status
-		if s.RetryCycleStartTime == nil && !goesOn || s.ObservedGeneration != shoot.Generation || s.Gardener.Version != r.Identity.Version ||
+		s, now := &shoot.Status, metav1.NewTime(r.Clock.Now().UTC())
+		if s.RetryCycleStartTime == nil || s.ObservedGeneration != shoot.Generation || s.Gardener.Version != r.Identity.Version ||
 			s.LastOperation != nil && s.LastOperation.Type != t {
-			s.RetryCycleStartTime = ptr.To(metav1.NewTime(r.Clock.Now().UTC()))
+			s.RetryCycleStartTime = &now
 		}
 		if a != nil {
 			r.name(shoot, a)
+			startRotations(shoot, now)
 		}
 		s.Gardener, s.ObservedGeneration = *r.Identity, shoot.Generation
 		if !goesOn {
@@ -57,7 +67,7 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 	if !again {
 		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, w.begins, w.action, "%s", w.begun)
 	}
-	return operation.Patch(ctx, r.GardenClient, shoot, takeOperation)
+	return operation.Patch(ctx, r.GardenClient, shoot, takeOperations)
 }
 
 // name says in the status what stays of a Shoot for all its life, and on which seed it is. Who finds a UID here knows that
@@ -73,58 +83,38 @@ func (r *Reconciler) name(shoot *corev1beta1.Shoot, a *about) {
 	}
 }
 
-// takeOperation takes the operations that are just another try from the annotation that asks for operations.
-func takeOperation(shoot *corev1beta1.Shoot) {
-	asked := operation.Of(shoot)
-	if asked == "" {
-		return
-	}
-	left := slices.DeleteFunc(strings.Split(asked, constants.GardenerOperationsSeparator), func(asked string) bool {
-		asked = strings.TrimSpace(asked)
-		return asked == constants.GardenerOperationReconcile || asked == constants.ShootOperationRetry || asked == ""
-	})
-	if len(left) == 0 {
-		delete(shoot.Annotations, constants.GardenerOperation)
-		return
-	}
-	shoot.Annotations[constants.GardenerOperation] = strings.Join(left, constants.GardenerOperationsSeparator)
-}
-
-// run runs a flow, and tells of its progress. It counts for so many percent of the operation.
-func (r *Reconciler) run(ctx context.Context, shoot *corev1beta1.Shoot, name string, share int32, tasks []flow.Task) (flow.Progress, error) {
+// run runs the flow of an operation, telling of its progress, and says whether all is done. If it has to wait it says for how
+// long.
+func (r *Reconciler) run(ctx context.Context, b *botanist, name string, tasks []flow.Task) (done bool, wait time.Duration, err error) {
 	f, err := flow.New(name, tasks...)
 	if err != nil {
-		return flow.Progress{}, err
+		return false, 0, err
 	}
-	return f.Run(ctx, flow.Options{Clock: r.Clock, Period: orDefault(r.ProgressReportPeriod, DefaultProgressReportPeriod), Report: func(ctx context.Context, p flow.Progress) {
-		if err := r.report(ctx, shoot, share, p); err != nil { // the operation goes on
+	shoot := b.shoot.DeepCopy() // the tasks read the other one
+	progress, err := f.Run(ctx, flow.Options{Clock: r.Clock, Period: orDefault(r.ProgressReportPeriod, DefaultProgressReportPeriod), Report: func(ctx context.Context, p flow.Progress) {
+		if err := r.progress(ctx, shoot, p.Percent(), p.String()); err != nil { // the operation goes on
 			logf.FromContext(ctx).Error(err, "Telling the progress")
 		}
 	}})
+	switch {
+	case ctx.Err() != nil:
+		return false, 0, context.Cause(ctx)
+	case apierrors.IsConflict(err): // somebody else has written what a task has written: it is read again
+		return false, 0, err
+	case err != nil:
+		r.botanists.forget(shoot)
+		return false, 0, r.fail(ctx, shoot, b.kind, err)
+	case len(progress.Waiting) > 0:
+		return false, r.wait(), r.progress(ctx, shoot, progress.Percent(), progress.String())
+	}
+	return true, 0, nil
 }
 
-// report tells how far an operation is.
-func (r *Reconciler) report(ctx context.Context, shoot *corev1beta1.Shoot, share int32, p flow.Progress) error {
-	return r.progress(ctx, shoot, p.Percent()*share/100, p.String(), nil)
-}
-
-// endFirstStep tells that the first step is done, and that there is no second.
-func (r *Reconciler) endFirstStep(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	description := fmt.Sprintf("Namespace and Cluster resource %s are in seed %s. This version of gardenlite does not make control planes yet.",
-		shoot.Status.TechnicalID, r.SeedName)
-	return r.progress(ctx, shoot, firstStep, description, func(shoot *corev1beta1.Shoot) {
-		shoot.Status.LastErrors, shoot.Status.RetryCycleStartTime = nil, nil
-	})
-}
-
-// progress writes that an operation goes on, if that is not what the status says.
-func (r *Reconciler) progress(ctx context.Context, shoot *corev1beta1.Shoot, percent int32, description string, also func(*corev1beta1.Shoot)) error {
+// progress writes how far an operation is, if that is not what the status says. What has been done before, and is only made
+// sure of, is no step back.
+func (r *Reconciler) progress(ctx context.Context, shoot *corev1beta1.Shoot, percent int32, description string) error {
 	return operation.PatchStatus(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
 		last := shoot.Status.LastOperation
-		if also != nil {
-			also(shoot)
-		}
-		// What has been done before, and is only made sure of, is no step back.
 		if percent < last.Progress || last.Progress == percent && last.Description == description {
 			return
 		}
@@ -132,13 +122,34 @@ func (r *Reconciler) progress(ctx context.Context, shoot *corev1beta1.Shoot, per
 	})
 }
 
+// succeed tells that an operation has ended well, and on which seed the Shoot is now.
+func (r *Reconciler) succeed(ctx context.Context, b *botanist) error {
+	w, shoot := of(b.kind), b.shoot.DeepCopy()
+	// Tasks have written to the status meanwhile: only what changes here is written, and rotations are theirs alone.
+	err := operation.PatchStatus(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
+		s := &shoot.Status
+		s.LastErrors, s.RetryCycleStartTime, s.SeedName = nil, nil, shoot.Spec.SeedName
+		if b.kind != corev1beta1.LastOperationTypeMigrate {
+			s.IsHibernated = b.hibernates()
+			endRotations(shoot, metav1.NewTime(r.Clock.Now().UTC()))
+		}
+		s.LastOperation = r.lastOperation(b.kind, corev1beta1.LastOperationStateSucceeded, 100, w.ended)
+	})
+	if err != nil {
+		return err
+	}
+	r.botanists.end(shoot)
+	r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, w.ends, w.action, "%s", w.ended)
+	return operation.Patch(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) { delete(shoot.Annotations, constants.ShootTasks) })
+}
+
 // endDeletion tells that nothing is left.
 func (r *Reconciler) endDeletion(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	const description = "Nothing is left of the Shoot cluster."
-	r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, corev1beta1.EventDeleted, corev1beta1.EventActionDelete, description)
+	w := of(corev1beta1.LastOperationTypeDelete)
+	r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, w.ends, w.action, "%s", w.ended)
 	return operation.PatchStatus(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
 		shoot.Status.LastErrors, shoot.Status.RetryCycleStartTime = nil, nil
-		shoot.Status.LastOperation = r.lastOperation(corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateSucceeded, 100, description)
+		shoot.Status.LastOperation = r.lastOperation(corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateSucceeded, 100, w.ended)
 	})
 }
 

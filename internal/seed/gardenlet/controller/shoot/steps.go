@@ -8,7 +8,6 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,38 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
-
-// reconcileTasks are the first step of a reconciliation.
-func (r *Reconciler) reconcileTasks(a *about) []flow.Task {
-	const namespace = "Deploying Shoot namespace in Seed"
-	return []flow.Task{
-		{Name: namespace, Do: func(ctx context.Context) error { return r.deployNamespace(ctx, a) }},
-		{Name: "Deploying Cluster resource to Seed", After: []string{namespace}, Do: func(ctx context.Context) error { return r.deployCluster(ctx, a) }},
-	}
-}
-
-// deleteTasks remove everything of a Shoot. Its Cluster resource goes last in the seed: extensions need it until then.
-func (r *Reconciler) deleteTasks(shoot *corev1beta1.Shoot) []flow.Task {
-	const (
-		namespace = "Deleting Shoot namespace in Seed"
-		cluster   = "Deleting Cluster resource from Seed"
-	)
-	id := metav1.ObjectMeta{Name: shoot.Status.TechnicalID}
-	state := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name}}
-	return []flow.Task{
-		{Name: namespace, Do: func(ctx context.Context) error {
-			return remove(ctx, r.SeedClient, r.SeedReader, &corev1.Namespace{ObjectMeta: id})
-		}},
-		{Name: cluster, After: []string{namespace}, Do: func(ctx context.Context) error {
-			return remove(ctx, r.SeedClient, r.SeedReader, &extensionsv1alpha1.Cluster{ObjectMeta: id})
-		}},
-		{Name: "Deleting Shoot State", After: []string{cluster}, Do: func(ctx context.Context) error {
-			return remove(ctx, r.GardenClient, r.GardenReader, state)
-		}},
-	}
-}
 
 // remove deletes an object, and is done when it is gone.
 func remove(ctx context.Context, c client.Client, live client.Reader, obj client.Object) error {
@@ -95,7 +65,9 @@ func (r *Reconciler) deployCluster(ctx context.Context, a *about) error {
 	}
 	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: a.shoot.Status.TechnicalID}}
 	return ensure(ctx, r.SeedClient, r.SeedReader, cluster, func(cluster *extensionsv1alpha1.Cluster) error {
-		cluster.Spec = *spec
+		if !backup.Same(cluster.Spec, *spec) { // what is written differently may mean the same
+			cluster.Spec = *spec
+		}
 		return nil
 	})
 }

@@ -1,0 +1,118 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+)
+
+const (
+	// gardenletUser and gardenletGroup are who the gardenlet is in a shoot.
+	gardenletUser  = "gardener.cloud:gardenlet"
+	gardenletGroup = "system:masters"
+	// accessLife is how long its certificates are valid: one operation has one.
+	accessLife = time.Hour
+	// accessTimeout is how long a request to a shoot may take.
+	accessTimeout = 30 * time.Second
+)
+
+// ShootClient is a client for the API of a shoot.
+type ShootClient struct {
+	client.Client
+	// Resources are the resources that the API server has.
+	Resources func() ([]*metav1.APIResourceList, error)
+	// Close ends its connections.
+	Close func()
+}
+
+// shootAccess is how an operation reaches the shoot.
+type shootAccess struct{ shootClient *ShootClient }
+
+func (a *shootAccess) close() {
+	if a.shootClient != nil {
+		a.shootClient.Close()
+		a.shootClient = nil
+	}
+}
+
+// connect makes a client for the shoot, with a certificate that is good for this operation only.
+func (b *botanist) connect(context.Context) error {
+	certificate, key, err := b.authorities[shootsecrets.CAClient].Authority().Client(gardenletUser, []string{gardenletGroup}, b.Clock.Now(), accessLife)
+	if err != nil {
+		return err
+	}
+	config := &rest.Config{Host: b.url(), QPS: -1, Timeout: accessTimeout, TLSClientConfig: rest.TLSClientConfig{
+		CAData: b.bundle(), CertData: certificate, KeyData: key,
+	}}
+	made, err := b.newShootClient(config)
+	if err != nil {
+		return fmt.Errorf("making a client for the shoot at %s: %w", b.url(), err)
+	}
+	b.close()
+	b.shootClient = made
+	return nil
+}
+
+func (r *Reconciler) newShootClient(config *rest.Config) (*ShootClient, error) {
+	if r.NewShootClient != nil {
+		return r.NewShootClient(config)
+	}
+	return newShootClient(config)
+}
+
+// shootScheme and shootMapper know what the gardenlet writes in shoots, so that it does not have to ask for it.
+var shootScheme, shootMapper = func() (*runtime.Scheme, meta.RESTMapper) {
+	scheme := runtime.NewScheme()
+	_ = corev1.AddToScheme(scheme) // of types that are compiled in
+	_ = rbacv1.AddToScheme(scheme)
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for kind, scope := range map[string]meta.RESTScope{
+		"Namespace": meta.RESTScopeRoot, "Node": meta.RESTScopeRoot, "ConfigMap": meta.RESTScopeNamespace, "Secret": meta.RESTScopeNamespace,
+	} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), scope)
+	}
+	for kind, scope := range map[string]meta.RESTScope{
+		"ClusterRole": meta.RESTScopeRoot, "ClusterRoleBinding": meta.RESTScopeRoot, "Role": meta.RESTScopeNamespace, "RoleBinding": meta.RESTScopeNamespace,
+	} {
+		mapper.Add(rbacv1.SchemeGroupVersion.WithKind(kind), scope)
+	}
+	return scheme, mapper
+}()
+
+// newShootClient makes a client with connections of its own: those that client-go shares between clients are never
+// forgotten, and there is a certificate for each operation.
+func newShootClient(config *rest.Config) (*ShootClient, error) {
+	tls, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, TLSHandshakeTimeout: accessTimeout, IdleConnTimeout: accessTimeout}
+	httpClient := &http.Client{Transport: transport, Timeout: config.Timeout}
+	made, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: shootScheme, Mapper: shootMapper})
+	if err != nil {
+		return nil, err
+	}
+	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &ShootClient{Client: made, Close: transport.CloseIdleConnections, Resources: func() ([]*metav1.APIResourceList, error) {
+		_, resources, err := discoverer.ServerGroupsAndResources()
+		if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // users' own groups may be down
+			return nil, err
+		}
+		return resources, nil
+	}}, nil
+}

@@ -1,0 +1,206 @@
+package shoot
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+)
+
+// botanist does one operation on a Shoot. It stays between the runs of the flow, until the operation has ended or failed:
+// what it has done it does not do again, so that a run costs nothing but what is new. Nothing depends on that: another
+// process begins with another one.
+type botanist struct {
+	*Reconciler
+	about
+	kind corev1beta1.LastOperationType
+	// since is when the operation began. What extensions were asked for before is asked for again.
+	since time.Time
+
+	mu   sync.Mutex
+	done map[string]bool
+
+	authorities map[string]shootsecrets.Pair
+	signingKey  shootsecrets.Pair
+	sshKeypair  shootsecrets.Pair
+	// infrastructure is what the provider says of it.
+	infrastructure *runtime.RawExtension
+	// endpoint is the address of the API server, "" if it has none yet.
+	endpoint string
+	// userData are the Secrets with what the machines of a pool boot with, by the names of the OperatingSystemConfigs, and
+	// nodeConfigs is what their nodes are to have.
+	userData    map[string]string
+	nodeConfigs map[string][]byte
+	// asleep says that the Shoot hibernates, and that its API server does not run already.
+	asleep bool
+	// state is what a restoration begins with.
+	state *corev1beta1.ShootState
+	shootAccess
+}
+
+// operationKey names an operation: the same operation, as long as it goes on, has the same.
+type operationKey struct {
+	kind       corev1beta1.LastOperationType
+	since      time.Time
+	generation int64
+}
+
+func keyOf(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType) operationKey {
+	key := operationKey{kind: kind, generation: shoot.Generation}
+	if start := shoot.Status.RetryCycleStartTime; start != nil {
+		key.since = start.UTC()
+	}
+	return key
+}
+
+// botanists are those of the operations that go on. There are no more than Shoots that something is done for.
+type botanists struct {
+	mu    sync.Mutex
+	byUID map[types.UID]*entry
+	// keys are the Shoots by their technical IDs, for whoever hears of something in the seed.
+	keys map[string]types.NamespacedName
+}
+
+type entry struct {
+	operationKey
+	*botanist
+}
+
+// find returns the botanist of an operation that goes on, nil if there is none.
+func (b *botanists) find(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType) *botanist {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last := shoot.Status.LastOperation
+	e := b.byUID[shoot.UID]
+	if e == nil || e.operationKey != keyOf(shoot, kind) || shoot.Status.ObservedGeneration != shoot.Generation ||
+		last == nil || last.Type != kind || last.State != corev1beta1.LastOperationStateProcessing {
+		b.drop(shoot)
+		return nil
+	}
+	e.botanist.shoot = shoot.DeepCopy()
+	return e.botanist
+}
+
+// keep remembers the botanist of an operation until it has ended or failed.
+func (b *botanists) keep(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType, botanist *botanist) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.byUID == nil {
+		b.byUID, b.keys = map[types.UID]*entry{}, map[string]types.NamespacedName{}
+	}
+	b.drop(shoot)
+	b.byUID[shoot.UID] = &entry{keyOf(shoot, kind), botanist}
+	b.keys[shoot.Status.TechnicalID] = client.ObjectKeyFromObject(shoot)
+}
+
+// forget is for when an operation is to begin from the start. Who hears of something in the seed still tells.
+func (b *botanists) forget(shoot *corev1beta1.Shoot) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.drop(shoot)
+}
+
+// end is for when an operation has ended.
+func (b *botanists) end(shoot *corev1beta1.Shoot) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.drop(shoot)
+	delete(b.keys, shoot.Status.TechnicalID)
+}
+
+func (b *botanists) drop(shoot *corev1beta1.Shoot) {
+	if e := b.byUID[shoot.UID]; e != nil {
+		e.close()
+		delete(b.byUID, shoot.UID)
+	}
+}
+
+// of is the Shoot of a technical ID that something is done for, or has failed.
+func (b *botanists) of(technicalID string) (types.NamespacedName, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key, ok := b.keys[technicalID]
+	return key, ok
+}
+
+// newBotanist begins an operation. The Shoot's status says since when.
+func (r *Reconciler) newBotanist(a about, kind corev1beta1.LastOperationType) *botanist {
+	b := &botanist{Reconciler: r, about: a, kind: kind, done: map[string]bool{}}
+	if start := a.shoot.Status.RetryCycleStartTime; start != nil {
+		b.since = start.Time
+	}
+	return b
+}
+
+// task is a step that is done once in an operation.
+func (b *botanist) task(name string, do func(context.Context) error, after ...string) flow.Task {
+	return flow.Task{Name: name, After: after, Do: func(ctx context.Context) error {
+		if b.isDone(name) {
+			return nil
+		}
+		if err := do(ctx); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.done[name] = true
+		return nil
+	}}
+}
+
+func (b *botanist) isDone(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.done[name]
+}
+
+// unless takes a step out.
+func unless(skip bool, task flow.Task) flow.Task {
+	task.Skip = task.Skip || skip
+	return task
+}
+
+// namespace is that of the Shoot's control plane in the seed.
+func (b *botanist) namespace() string { return b.shoot.Status.TechnicalID }
+
+func (b *botanist) restores() bool { return b.kind == corev1beta1.LastOperationTypeRestore }
+
+func (b *botanist) workerless() bool { return len(b.shoot.Spec.Provider.Workers) == 0 }
+
+func (b *botanist) hibernates() bool { return hibernates(b.shoot) }
+
+func hibernates(shoot *corev1beta1.Shoot) bool {
+	return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
+}
+
+// hasSSH says whether somebody may log in to the Shoot's machines.
+func hasSSH(shoot *corev1beta1.Shoot) bool {
+	settings := shoot.Spec.Provider.WorkersSettings
+	return len(shoot.Spec.Provider.Workers) > 0 && (settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled)
+}
+
+// secrets keeps the Shoot's secrets.
+func (b *botanist) secrets() *shootsecrets.Manager {
+	return &shootsecrets.Manager{Client: b.SeedClient, Reader: b.SeedReader, Clock: b.Clock, Namespace: b.namespace(), SSHBits: b.SSHKeyBits}
+}
+
+// operations are those that an annotation asks for.
+func operations(shoot *corev1beta1.Shoot) []string {
+	var all []string
+	for _, asked := range strings.Split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator) {
+		if asked = strings.TrimSpace(asked); asked != "" {
+			all = append(all, asked)
+		}
+	}
+	return all
+}

@@ -1,0 +1,234 @@
+package shoot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+)
+
+// serverFiles are what the API server needs.
+func (b *botanist) serverFiles() map[string][]byte {
+	ca, clients, proxy := b.authorities[shootsecrets.CA], b.authorities[shootsecrets.CAClient], b.authorities[shootsecrets.CAFrontProxy]
+	return map[string][]byte{
+		spec.KeyCA: ca.Serving().Certificate, spec.KeyCAKey: ca.Serving().Key, spec.KeyCABundle: ca.Bundle(shootsecrets.KeyCertificate),
+		spec.KeyClientCA: clients.Authority().Certificate, spec.KeyClientCAKey: clients.Authority().Key,
+		spec.KeyClientCABundle: clients.Bundle(shootsecrets.KeyCertificate),
+		spec.KeyFrontProxyCA:   proxy.Authority().Certificate, spec.KeyFrontProxyCAKey: proxy.Authority().Key,
+		spec.KeyServiceAccountKey: b.signingKey.Current[shootsecrets.KeyRSA], spec.KeyServiceAccountBundle: b.signingKey.Bundle(shootsecrets.KeyRSA),
+	}
+}
+
+// bundle is what clients of the API server trust.
+func (b *botanist) bundle() []byte {
+	return b.authorities[shootsecrets.CA].Bundle(shootsecrets.KeyCertificate)
+}
+
+func checksum(data map[string][]byte) string {
+	hash := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		fmt.Fprintf(hash, "%s\x00%d\x00", key, len(data[key])) // a hash takes everything
+		hash.Write(data[key])
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// deployAPIServer orders the API server.
+func (b *botanist) deployAPIServer(ctx context.Context) error {
+	files := b.serverFiles()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: spec.SecretName}}
+	err := ensure(ctx, b.SeedClient, b.SeedReader, secret, func(secret *corev1.Secret) error {
+		secret.Data = files
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return b.deployPlane(ctx, spec.APIServer, spec.RoleAPIServer, checksum(files))
+}
+
+// deployControllerManager orders Kubernetes' controllers.
+func (b *botanist) deployControllerManager(ctx context.Context) error {
+	return b.deployPlane(ctx, spec.ControllerManager, spec.RoleControllerManager, checksum(b.serverFiles()))
+}
+
+func (b *botanist) deployPlane(ctx context.Context, name, role, checksum string) error {
+	version, labels := b.shoot.Spec.Kubernetes.Version, spec.Labels(role)
+	replicas := ptr.To[int32](1)
+	if b.asleep {
+		replicas = ptr.To[int32](0)
+	}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: name}}
+	return ensure(ctx, b.SeedClient, b.SeedReader, deployment, func(d *appsv1.Deployment) error {
+		annotate(d, spec.AnnotationVersion, version)
+		if n := b.shoot.Spec.Networking; n != nil && n.Services != nil && role == spec.RoleAPIServer {
+			annotate(d, spec.AnnotationServiceCIDR, *n.Services)
+		}
+		d.Labels = labels
+		d.Spec.Replicas, d.Spec.Selector = replicas, &metav1.LabelSelector{MatchLabels: labels}
+		template := &d.Spec.Template
+		template.Labels = labels
+		annotate(template, spec.AnnotationChecksum, checksum)
+		// What the API server fills in stays.
+		if len(template.Spec.Containers) != 1 {
+			template.Spec.Containers = []corev1.Container{{}}
+		}
+		template.Spec.Containers[0].Name, template.Spec.Containers[0].Image = name, spec.Image(name, version)
+		return nil
+	})
+}
+
+// deployService orders an address for the API server.
+func (b *botanist) deployService(ctx context.Context) error {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: spec.ServiceName}}
+	return ensure(ctx, b.SeedClient, b.SeedReader, service, func(s *corev1.Service) error {
+		s.Labels = spec.Labels(spec.RoleAPIServer)
+		s.Spec.Type, s.Spec.Selector = corev1.ServiceTypeLoadBalancer, spec.Labels(spec.RoleAPIServer)
+		s.Spec.AllocateLoadBalancerNodePorts = ptr.To(false) // there are not enough of them
+		if len(s.Spec.Ports) != 1 {
+			s.Spec.Ports = []corev1.ServicePort{{}}
+		}
+		port := &s.Spec.Ports[0]
+		port.Name, port.Port, port.Protocol, port.TargetPort = spec.APIServer, spec.ServicePort, corev1.ProtocolTCP, intstr.FromInt32(spec.ServicePort)
+		return nil
+	})
+}
+
+// readEndpoint reads the address of the API server. A Shoot that has never been awake may have none.
+func (b *botanist) readEndpoint(ctx context.Context) error {
+	service := &corev1.Service{}
+	key := client.ObjectKey{Namespace: b.namespace(), Name: spec.ServiceName}
+	if err := b.SeedReader.Get(ctx, key, service); err != nil {
+		return fmt.Errorf("reading Service %s: %w", key, err)
+	}
+	b.endpoint = spec.Endpoint(service)
+	if b.endpoint == "" && !b.asleep {
+		return flow.Pending("Service %s has no address yet", key)
+	}
+	return nil
+}
+
+// advertise tells users where the API server is. Addresses stay while it sleeps.
+func (b *botanist) advertise(ctx context.Context) error {
+	if b.endpoint == "" {
+		return nil
+	}
+	return b.tell(ctx, func(shoot *corev1beta1.Shoot) {
+		shoot.Status.AdvertisedAddresses = []corev1beta1.ShootAdvertisedAddress{
+			{Name: constants.AdvertisedAddressExternal, URL: b.url()}, {Name: constants.AdvertisedAddressInternal, URL: b.url()},
+		}
+	})
+}
+
+func (b *botanist) url() string { return "https://" + b.endpoint }
+
+// hostOf is an address without its port.
+func hostOf(endpoint string) string {
+	host, _, err := net.SplitHostPort(endpoint)
+	if err != nil {
+		return endpoint
+	}
+	return host
+}
+
+// rolledOut waits until a part of the control plane runs as it was ordered, or does not run if that was.
+func (b *botanist) rolledOut(name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		deployment := &appsv1.Deployment{}
+		key := client.ObjectKey{Namespace: b.namespace(), Name: name}
+		if err := b.SeedReader.Get(ctx, key, deployment); err != nil {
+			return fmt.Errorf("reading Deployment %s: %w", key, err)
+		}
+		status, wanted := deployment.Status, ptr.Deref(deployment.Spec.Replicas, 1)
+		if status.ObservedGeneration >= deployment.Generation && status.Replicas == wanted && status.UpdatedReplicas == wanted && status.AvailableReplicas == wanted {
+			return nil
+		}
+		return flow.Pending("Deployment %s is not rolled out yet%s", key, why(deployment))
+	}
+}
+
+// why says what keeps a Deployment.
+func why(deployment *appsv1.Deployment) string {
+	for _, c := range deployment.Status.Conditions {
+		if c.Status != corev1.ConditionTrue && c.Message != "" && deployment.Status.ObservedGeneration >= deployment.Generation {
+			return ": " + c.Message
+		}
+	}
+	return ""
+}
+
+// scaleDown stops the control plane of a Shoot that hibernates: the controllers first, they need the API server.
+func (b *botanist) scaleDown(ctx context.Context) error {
+	for _, name := range []string{spec.ControllerManager, spec.APIServer} {
+		deployment := &appsv1.Deployment{}
+		key := client.ObjectKey{Namespace: b.namespace(), Name: name}
+		if err := b.SeedReader.Get(ctx, key, deployment); err != nil {
+			return fmt.Errorf("reading Deployment %s: %w", key, err)
+		}
+		before := deployment.DeepCopy()
+		deployment.Spec.Replicas = ptr.To[int32](0)
+		if !equality.Semantic.DeepEqual(before, deployment) {
+			if err := b.SeedClient.Patch(ctx, deployment, client.MergeFrom(before)); err != nil {
+				return fmt.Errorf("stopping Deployment %s: %w", key, err)
+			}
+		}
+		if err := b.rolledOut(name)(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sleeps says whether the API server is not to be started: the Shoot hibernates, and it does not run.
+func (b *botanist) sleeps(ctx context.Context) (bool, error) {
+	if !b.hibernates() {
+		return false, nil
+	}
+	deployment := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: b.namespace(), Name: spec.APIServer}
+	err := b.SeedReader.Get(ctx, key, deployment)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	return err != nil || ptr.Deref(deployment.Spec.Replicas, 1) == 0, nil
+}
+
+// deletePlane stops a part of the control plane, and is done when it is gone: with its data if that is confirmed, without
+// it stays for another seed.
+func (b *botanist) deletePlane(name string, withData bool) func(context.Context) error {
+	return func(ctx context.Context) error {
+		deployment := &appsv1.Deployment{}
+		key := client.ObjectKey{Namespace: b.namespace(), Name: name}
+		if err := b.SeedReader.Get(ctx, key, deployment); err != nil {
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return fmt.Errorf("reading Deployment %s: %w", key, err)
+		}
+		if before := deployment.DeepCopy(); withData && deployment.Annotations[spec.AnnotationConfirmDeletion] != "true" {
+			annotate(deployment, spec.AnnotationConfirmDeletion, "true")
+			if err := b.SeedClient.Patch(ctx, deployment, client.MergeFrom(before)); err != nil {
+				return client.IgnoreNotFound(fmt.Errorf("confirming the deletion of Deployment %s: %w", key, err))
+			}
+		}
+		return remove(ctx, b.SeedClient, b.SeedReader, deployment)
+	}
+}

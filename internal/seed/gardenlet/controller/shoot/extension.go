@@ -1,0 +1,310 @@
+package shoot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
+)
+
+// extensionKinds are the kinds of extension resources that a Shoot has in its namespace.
+var extensionKinds = []struct {
+	kind   string
+	object func() extensionsv1alpha1.Object
+	list   func() client.ObjectList
+}{
+	{extensionsv1alpha1.WorkerResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Worker{} }, func() client.ObjectList { return &extensionsv1alpha1.WorkerList{} }},
+	{extensionsv1alpha1.OperatingSystemConfigResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.OperatingSystemConfig{} }, func() client.ObjectList { return &extensionsv1alpha1.OperatingSystemConfigList{} }},
+	{extensionsv1alpha1.ContainerRuntimeResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.ContainerRuntime{} }, func() client.ObjectList { return &extensionsv1alpha1.ContainerRuntimeList{} }},
+	{extensionsv1alpha1.ExtensionResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Extension{} }, func() client.ObjectList { return &extensionsv1alpha1.ExtensionList{} }},
+	{extensionsv1alpha1.NetworkResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Network{} }, func() client.ObjectList { return &extensionsv1alpha1.NetworkList{} }},
+	{extensionsv1alpha1.ControlPlaneResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.ControlPlane{} }, func() client.ObjectList { return &extensionsv1alpha1.ControlPlaneList{} }},
+	{extensionsv1alpha1.DNSRecordResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.DNSRecord{} }, func() client.ObjectList { return &extensionsv1alpha1.DNSRecordList{} }},
+	{extensionsv1alpha1.InfrastructureResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Infrastructure{} }, func() client.ObjectList { return &extensionsv1alpha1.InfrastructureList{} }},
+}
+
+// extension is an extension resource as the Shoot wants it.
+type extension struct {
+	kind string
+	// obj has its namespace and its name. It is filled when it is read.
+	obj extensionsv1alpha1.Object
+	// specify writes the specification, and labels if there are any.
+	specify func()
+	// injects says that the simulator's annotations on the Shoot are for it.
+	injects bool
+}
+
+// deploy has an extension resource be there as it is wanted, and its extension be asked for it once in an operation.
+func (b *botanist) deploy(ctx context.Context, e *extension) error {
+	key := client.ObjectKeyFromObject(e.obj)
+	err := b.SeedReader.Get(ctx, key, e.obj)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("reading %s %s: %w", e.kind, key, err)
+	case err == nil && e.obj.GetDeletionTimestamp() != nil:
+		return flow.Pending("%s %s is being deleted", e.kind, key)
+	}
+	before := e.obj.DeepCopyObject().(extensionsv1alpha1.Object)
+	e.specify()
+	if e.injects {
+		injection.Pass(b.shoot, e.obj)
+	}
+	exists := err == nil
+	if b.restores() {
+		return b.restore(ctx, e, before, exists)
+	}
+	if !exists || !backup.Same(before.GetExtensionSpec(), e.obj.GetExtensionSpec()) || b.askedBefore(before) {
+		b.ask(e.obj, constants.GardenerOperationReconcile)
+	}
+	return b.write(ctx, e, before, exists)
+}
+
+// restore has an extension take over what it had in another seed: the resource waits for its state, is given it, and only
+// then is the extension asked.
+func (b *botanist) restore(ctx context.Context, e *extension, before extensionsv1alpha1.Object, exists bool) error {
+	asked := operation.Of(before)
+	last := before.GetExtensionStatus().GetLastOperation()
+	begun := last != nil && last.Type == corev1beta1.LastOperationTypeRestore || asked == constants.GardenerOperationRestore
+	if !exists || !begun && asked != constants.GardenerOperationWaitForState {
+		b.ask(e.obj, constants.GardenerOperationWaitForState)
+	}
+	if begun && b.askedBefore(before) {
+		b.ask(e.obj, constants.GardenerOperationRestore)
+	}
+	if err := b.write(ctx, e, before, exists); err != nil || begun {
+		return err
+	}
+	if err := b.restoreState(ctx, e); err != nil {
+		return err
+	}
+	before = e.obj.DeepCopyObject().(extensionsv1alpha1.Object)
+	b.ask(e.obj, constants.GardenerOperationRestore)
+	return b.write(ctx, e, before, true)
+}
+
+// restoreState gives an extension resource the state that it had, unless it has one already.
+func (b *botanist) restoreState(ctx context.Context, e *extension) error {
+	if b.state == nil || e.obj.GetExtensionStatus().GetState() != nil {
+		return nil
+	}
+	for _, saved := range b.state.Spec.Extensions {
+		if saved.Kind != e.kind || saved.Name == nil || *saved.Name != e.obj.GetName() {
+			continue
+		}
+		return operation.PatchStatus(ctx, b.SeedClient, e.obj, func(obj extensionsv1alpha1.Object) {
+			obj.GetExtensionStatus().SetState(saved.State)
+			obj.GetExtensionStatus().SetResources(saved.Resources)
+		})
+	}
+	return nil
+}
+
+func (b *botanist) write(ctx context.Context, e *extension, before extensionsv1alpha1.Object, exists bool) error {
+	if !exists {
+		if err := b.SeedClient.Create(ctx, e.obj); err != nil {
+			return fmt.Errorf("creating %s %s: %w", e.kind, client.ObjectKeyFromObject(e.obj), err)
+		}
+		return nil
+	}
+	if same(before, e.obj) {
+		return nil
+	}
+	if err := b.SeedClient.Patch(ctx, e.obj, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("writing %s %s: %w", e.kind, client.ObjectKeyFromObject(e.obj), err)
+	}
+	return nil
+}
+
+// same says whether there is nothing to write.
+func same(before, after extensionsv1alpha1.Object) bool {
+	return maps.Equal(before.GetAnnotations(), after.GetAnnotations()) && maps.Equal(before.GetLabels(), after.GetLabels()) &&
+		backup.Same(before.GetExtensionSpec(), after.GetExtensionSpec())
+}
+
+// ask asks an extension for an operation.
+func (b *botanist) ask(obj metav1.Object, what string) {
+	annotate(obj, constants.GardenerOperation, what)
+	annotate(obj, constants.GardenerTimestamp, b.Clock.Now().UTC().Format(time.RFC3339Nano))
+}
+
+func annotate(obj metav1.Object, name, value string) {
+	annotations := maps.Clone(obj.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[name] = value
+	obj.SetAnnotations(annotations)
+}
+
+func askedAt(obj metav1.Object) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, obj.GetAnnotations()[constants.GardenerTimestamp])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// askedBefore says whether an extension was last asked before this operation began.
+func (b *botanist) askedBefore(obj metav1.Object) bool {
+	return askedAt(obj).Before(b.since.Truncate(time.Second))
+}
+
+// ready is nil when an extension has done what it was last asked for.
+func (b *botanist) ready(ctx context.Context, e *extension) error {
+	key := client.ObjectKeyFromObject(e.obj)
+	if err := b.SeedReader.Get(ctx, key, e.obj); err != nil {
+		return fmt.Errorf("reading %s %s: %w", e.kind, key, err)
+	}
+	return answered(e.kind, e.obj, "")
+}
+
+func isFailure(err error) bool { return err != nil && !flow.IsPending(err) }
+
+// answered is nil when an extension has answered what it was last asked for; for an operation of a type, if one is given.
+func answered(kind string, obj extensionsv1alpha1.Object, t corev1beta1.LastOperationType) error {
+	status, key := obj.GetExtensionStatus(), client.ObjectKeyFromObject(obj)
+	last := status.GetLastOperation()
+	switch operation.Of(obj) {
+	case constants.GardenerOperationReconcile, constants.GardenerOperationWaitForState:
+		return flow.Pending("%s %s waits for its extension", kind, key)
+	case constants.GardenerOperationRestore:
+		t = corev1beta1.LastOperationTypeRestore
+	}
+	// A status has no fractions of seconds.
+	current := last != nil && (t == "" || last.Type == t) && !last.LastUpdateTime.Time.Before(askedAt(obj).Truncate(time.Second))
+	switch {
+	case !current:
+		return flow.Pending("%s %s waits for its extension", kind, key)
+	case operation.Failing(last):
+		return failureOf(kind, obj)
+	case last.State != corev1beta1.LastOperationStateSucceeded || t == "" && status.GetObservedGeneration() != obj.GetGeneration():
+		return flow.Pending("%s %s: %s", kind, key, last.Description)
+	}
+	return nil
+}
+
+// failureOf is what has gone wrong with an extension resource, with its codes.
+func failureOf(kind string, obj extensionsv1alpha1.Object) error {
+	status := obj.GetExtensionStatus()
+	description := status.GetLastOperation().Description
+	var codes []corev1beta1.ErrorCode
+	if failure := status.GetLastError(); failure != nil {
+		description, codes = failure.Description, failure.Codes
+	}
+	return flow.WithCodes(fmt.Errorf("%s %s: %s", kind, client.ObjectKeyFromObject(obj), description), codes...)
+}
+
+// destroy deletes an extension resource, which has its name, and is done when it is gone.
+func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
+	key := client.ObjectKeyFromObject(obj)
+	if err := b.SeedReader.Get(ctx, key, obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading %s %s: %w", kind, key, err)
+	}
+	before := obj.DeepCopyObject().(extensionsv1alpha1.Object)
+	injects := kind == extensionsv1alpha1.InfrastructureResource || kind == extensionsv1alpha1.WorkerResource
+	if injects {
+		injection.Pass(b.shoot, obj)
+	}
+	deleting := obj.GetDeletionTimestamp() != nil
+	if !deleting || b.askedBefore(obj) {
+		annotate(obj, constants.ConfirmationDeletion, "true")
+		annotate(obj, constants.GardenerTimestamp, b.Clock.Now().UTC().Format(time.RFC3339Nano))
+	}
+	if !maps.Equal(before.GetAnnotations(), obj.GetAnnotations()) {
+		if err := b.SeedClient.Patch(ctx, obj, client.MergeFrom(before)); err != nil {
+			return client.IgnoreNotFound(wrapped(err, "preparing the deletion of", kind, key))
+		}
+	}
+	if deleting {
+		if err := answered(kind, obj, corev1beta1.LastOperationTypeDelete); isFailure(err) {
+			return err
+		}
+		return flow.Pending("%s %s has not gone yet", kind, key)
+	}
+	if err := b.SeedClient.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+		return wrapped(err, "deleting", kind, key)
+	}
+	switch err := b.SeedReader.Get(ctx, key, obj); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return wrapped(err, "looking whether there still is", kind, key)
+	}
+	return flow.Pending("%s %s has not gone yet", kind, key)
+}
+
+func wrapped(err error, doing, kind string, key client.ObjectKey) error {
+	return fmt.Errorf("%s %s %s: %w", doing, kind, key, err)
+}
+
+// migrate has an extension let go of a resource, with its state in the status.
+func (b *botanist) migrate(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
+	const t = corev1beta1.LastOperationTypeMigrate
+	if obj.GetDeletionTimestamp() != nil || operation.Is(obj.GetExtensionStatus().GetLastOperation(), t, corev1beta1.LastOperationStateSucceeded) {
+		return nil
+	}
+	if operation.Of(obj) != constants.GardenerOperationMigrate || b.askedBefore(obj) {
+		before := obj.DeepCopyObject().(extensionsv1alpha1.Object)
+		b.ask(obj, constants.GardenerOperationMigrate)
+		if err := b.SeedClient.Patch(ctx, obj, client.MergeFrom(before)); err != nil {
+			return wrapped(err, "migrating", kind, client.ObjectKeyFromObject(obj))
+		}
+	}
+	return answered(kind, obj, t)
+}
+
+// each does something with the extension resources of some kinds, all if none is named: with as many as it can.
+func (b *botanist) each(ctx context.Context, do func(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error, kinds ...string) error {
+	if b.namespace() == "" { // it would be those of all Shoots
+		return errors.New("the Shoot has no technical ID")
+	}
+	var failures, waits []error
+	for _, k := range extensionKinds {
+		if len(kinds) > 0 && !slices.Contains(kinds, k.kind) {
+			continue
+		}
+		list := k.list()
+		if err := b.SeedReader.List(ctx, list, client.InNamespace(b.namespace())); err != nil {
+			return fmt.Errorf("listing the %ss of namespace %s: %w", k.kind, b.namespace(), err)
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			switch err := do(ctx, k.kind, item.(extensionsv1alpha1.Object)); {
+			case err == nil:
+			case isFailure(err):
+				failures = append(failures, err)
+			default:
+				waits = append(waits, err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(failures) > 0 {
+		return errors.Join(failures...)
+	}
+	if len(waits) > 0 {
+		return waits[0]
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
+	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+)
+
+// migrateTasks let a Shoot go that another seed is to have: everything of it leaves this one, and nothing of it is deleted
+// where it really is. The API server's data stays for the other seed because its deletion is not confirmed.
+func (b *botanist) migrateTasks() []flow.Task {
+	const (
+		bastions   = "Waiting until Bastions are deleted"
+		migrate    = "Migrating extension resources"
+		last       = "Migrating Shoot control plane and infrastructure"
+		state      = "Persisting ShootState in garden cluster"
+		controlled = "Deleting Kubernetes controller manager"
+		server     = "Deleting Kubernetes API server"
+		extensions = "Deleting extension resources from the Shoot namespace"
+		namespace  = "Deleting Shoot namespace in Seed"
+	)
+	id := metav1.ObjectMeta{Name: b.namespace()}
+	first := []string{
+		extensionsv1alpha1.WorkerResource, extensionsv1alpha1.OperatingSystemConfigResource, extensionsv1alpha1.ContainerRuntimeResource,
+		extensionsv1alpha1.ExtensionResource, extensionsv1alpha1.NetworkResource, extensionsv1alpha1.DNSRecordResource,
+	}
+	return []flow.Task{
+		b.task(bastions, b.withoutBastions),
+		b.task(migrate, b.migrateAll(first...), bastions),
+		b.task(last, b.migrateAll(extensionsv1alpha1.ControlPlaneResource, extensionsv1alpha1.InfrastructureResource), migrate),
+		b.task(state, b.persistState, last),
+		b.task(controlled, b.deletePlane(spec.ControllerManager, false), state),
+		b.task(server, b.deletePlane(spec.APIServer, false), controlled),
+		b.task(extensions, b.destroyAll(), server),
+		b.task(namespace, func(ctx context.Context) error {
+			return remove(ctx, b.SeedClient, b.SeedReader, &corev1.Namespace{ObjectMeta: id})
+		}, extensions),
+		b.task("Deleting Cluster resource from Seed", func(ctx context.Context) error {
+			return remove(ctx, b.SeedClient, b.SeedReader, &extensionsv1alpha1.Cluster{ObjectMeta: id})
+		}, namespace),
+	}
+}
+
+func (b *botanist) migrateAll(kinds ...string) func(context.Context) error {
+	return func(ctx context.Context) error { return b.each(ctx, b.migrate, kinds...) }
+}
+
+// withoutBastions waits until nobody has a way to the Shoot's machines any more: whoever looks after Bastions deletes those of
+// a Shoot that goes.
+func (b *botanist) withoutBastions(ctx context.Context) error {
+	bastions := &operationsv1alpha1.BastionList{}
+	if err := b.GardenClient.List(ctx, bastions, client.InNamespace(b.shoot.Namespace)); err != nil {
+		return fmt.Errorf("listing the Bastions of namespace %s: %w", b.shoot.Namespace, err)
+	}
+	for _, bastion := range bastions.Items {
+		if bastion.Spec.ShootRef.Name == b.shoot.Name {
+			return flow.Pending("Bastion %s/%s of the Shoot is still there", bastion.Namespace, bastion.Name)
+		}
+	}
+	return nil
+}
+
+// mayMove says why a Shoot cannot begin to move, "" if it can: once it has begun it is not asked any more.
+func mayMove(shoot *corev1beta1.Shoot) string {
+	if last := shoot.Status.LastOperation; last != nil && last.Type == corev1beta1.LastOperationTypeMigrate {
+		return ""
+	}
+	ready := conditions.Get(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
+	switch {
+	case ready == nil:
+		return "nobody has said yet whether the destination is ready"
+	case ready.Status != corev1beta1.ConditionTrue:
+		return "the destination is not ready: " + ready.Message
+	}
+	return ""
+}

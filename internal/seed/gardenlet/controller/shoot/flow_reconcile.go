@@ -1,0 +1,112 @@
+package shoot
+
+import (
+	"context"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
+	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+)
+
+// The steps of a reconciliation that others come after.
+const (
+	stepNamespace      = "Deploying Shoot namespace in Seed"
+	stepCluster        = "Deploying Cluster resource to Seed"
+	stepCloudProvider  = "Deploying cloud provider account secret"
+	stepSecrets        = "Initializing secrets management"
+	stepSSHKeypair     = "Generating SSH keypair"
+	stepState          = "Persisting ShootState in garden cluster"
+	stepInfrastructure = "Deploying Shoot infrastructure"
+	stepInfraReady     = "Waiting until Shoot infrastructure has been reconciled"
+	stepBefore         = "Deploying extension resources before kube-apiserver"
+	stepService        = "Deploying Kubernetes API server service in the Seed cluster"
+	stepServer         = "Deploying Kubernetes API server"
+	stepServiceReady   = "Waiting until Kubernetes API server service in the Seed cluster has reported readiness"
+	stepServerReady    = "Waiting until Kubernetes API server rolled out"
+	stepConnection     = "Initializing connection to Shoot"
+	stepControllers    = "Deploying Kubernetes controller manager"
+	stepControllersUp  = "Waiting until kube-controller-manager reports readiness"
+	stepPlane          = "Deploying Shoot control plane"
+	stepPlaneReady     = "Waiting until Shoot control plane has been reconciled"
+	stepNetwork        = "Deploying Shoot network plugin"
+	stepNetworkReady   = "Waiting until Shoot network plugin has been reconciled"
+	stepSystem         = "Deploying Shoot system resources"
+	stepOSC            = "Deploying operating system config resources"
+	stepOSCReady       = "Waiting until operating system config resources are ready"
+	stepNodeAgent      = "Deploying gardener-node-agent secrets"
+	stepMachines       = "Deploying machine-controller-manager"
+	stepAfter          = "Deploying extension resources after kube-apiserver"
+	stepRuntimes       = "Deploying container runtime resources"
+	stepWorker         = "Configuring Shoot worker pools"
+	stepWorkerReady    = "Waiting until Shoot worker nodes have been reconciled"
+	stepHibernate      = "Hibernating control plane"
+)
+
+// reconcileTasks are a reconciliation. What needs the API server is left out while the Shoot sleeps, machines among it:
+// there are none.
+func (b *botanist) reconcileTasks() []flow.Task {
+	noWorkers, asleep := b.workerless(), b.asleep
+	return append(b.foundationTasks(), []flow.Task{
+		b.task("Ensuring advertised addresses for the Shoot", b.advertise, stepServiceReady),
+		unless(asleep, b.task("Deploying external domain DNS record", b.deployDNSRecord, stepServiceReady)),
+		b.task(stepServerReady, b.rolledOut(spec.APIServer), stepServer),
+		unless(asleep, b.task(stepConnection, b.connect, stepServerReady, stepServiceReady)),
+		b.task(stepControllers, b.deployControllerManager, stepSecrets, stepServerReady),
+		b.task(stepControllersUp, b.rolledOut(spec.ControllerManager), stepControllers),
+		unless(asleep, b.task(stepSystem, b.deployContent, stepConnection)),
+		unless(noWorkers, b.task(stepPlane, b.deployOne(b.controlPlaneResource), stepInfraReady)),
+		unless(noWorkers, b.task(stepPlaneReady, b.waitOne(b.controlPlaneResource), stepPlane)),
+		unless(!b.hasNetwork(), b.task(stepNetwork, b.deployOne(b.networkResource), stepInfraReady)),
+		unless(!b.hasNetwork(), b.task(stepNetworkReady, b.waitOne(b.networkResource), stepNetwork)),
+		unless(asleep, b.task(stepAfter, b.reconcileExtensions(corev1beta1.AfterKubeAPIServer), stepConnection, stepInfraReady)),
+		unless(noWorkers || asleep, b.task(stepOSC, b.deployOperatingSystemConfigs, stepServiceReady, stepSSHKeypair, stepSecrets, stepCluster)),
+		unless(noWorkers || asleep, b.task(stepOSCReady, b.waitOperatingSystemConfigs, stepOSC)),
+		unless(noWorkers || asleep, b.task(stepNodeAgent, b.deployNodeSecrets, stepOSCReady, stepSystem)),
+		unless(noWorkers || asleep, b.task(stepMachines, b.deployMachineController, stepServiceReady, stepSystem)),
+		unless(noWorkers || asleep, b.task(stepRuntimes, b.reconcileRuntimes, stepConnection, stepInfraReady)),
+		unless(noWorkers || asleep, b.task(stepWorker, b.deployOne(b.workerResource),
+			stepInfraReady, stepPlaneReady, stepNetworkReady, stepNodeAgent, stepMachines, stepControllersUp)),
+		unless(noWorkers || asleep, b.task(stepWorkerReady, b.waitOne(b.workerResource), stepWorker)),
+		unless(asleep, b.task("Deploying extension resources after workers", b.reconcileExtensions(corev1beta1.AfterWorker), stepWorkerReady, stepConnection)),
+		unless(asleep, b.task("Deleting stale extension resources", b.deleteStale, stepWorkerReady, stepAfter)),
+		unless(noWorkers || asleep, b.task("Deleting stale gardener-node-agent secrets", b.deleteStaleNodeSecrets, stepWorkerReady)),
+		unless(!b.hibernates() || asleep, b.task("Deleting nodes", b.deleteNodes, stepWorkerReady, stepConnection)),
+		unless(!b.hibernates() || asleep, b.task(stepHibernate, b.scaleDown, "Deleting nodes", "Deleting stale extension resources",
+			"Deleting stale gardener-node-agent secrets", stepControllersUp)),
+		unless(!b.restores(), b.task("Deleting extension states from ShootState", b.cleanState, stepWorkerReady, stepPlaneReady, stepNetworkReady, stepAfter, stepRuntimes, stepHibernate)),
+	}...)
+}
+
+// foundationTasks are what needs no API server.
+func (b *botanist) foundationTasks() []flow.Task {
+	noWorkers := b.workerless()
+	return []flow.Task{
+		b.task(stepNamespace, func(ctx context.Context) error { return b.deployNamespace(ctx, &b.about) }),
+		b.task(stepCluster, func(ctx context.Context) error { return b.deployCluster(ctx, &b.about) }, stepNamespace),
+		b.task(stepCloudProvider, b.deployCloudProviderSecret, stepNamespace),
+		b.task(stepSecrets, b.initializeSecrets, stepNamespace),
+		b.task(stepSSHKeypair, b.initializeSSHKeypair, stepSecrets),
+		unless(b.restores(), b.task(stepState, b.persistSecrets, stepSSHKeypair)),
+		b.task("Publishing certificate authorities in the project", b.deployAuthoritiesInProject, stepSecrets),
+		b.task("Publishing SSH keypair in the project", b.deploySSHKeypairInProject, stepSSHKeypair),
+		unless(noWorkers, b.task(stepInfrastructure, b.deployOne(b.infrastructureResource), stepCluster, stepCloudProvider, stepSSHKeypair)),
+		unless(noWorkers, b.task(stepInfraReady, b.waitInfrastructure, stepInfrastructure)),
+		unless(b.asleep, b.task(stepBefore, b.reconcileExtensions(corev1beta1.BeforeKubeAPIServer), stepCluster, stepSecrets, stepCloudProvider)),
+		b.task(stepService, b.deployService, stepNamespace),
+		b.task(stepServer, b.deployAPIServer, stepSecrets, stepService, stepBefore),
+		b.task(stepServiceReady, b.readEndpoint, stepServer),
+	}
+}
+
+func (b *botanist) deployOne(resource func() *extension) func(context.Context) error {
+	return func(ctx context.Context) error { return b.deploy(ctx, resource()) }
+}
+
+func (b *botanist) waitOne(resource func() *extension) func(context.Context) error {
+	return func(ctx context.Context) error { return b.ready(ctx, resource()) }
+}
+
+func (b *botanist) reconcileRuntimes(ctx context.Context) error {
+	return b.deployAndWait(ctx, b.containerRuntimes()...)
+}

@@ -1,0 +1,146 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+)
+
+// nodeSecrets are the labels of the Secrets that nodes read.
+var nodeSecrets = map[string]string{constants.GardenRole: constants.GardenRoleOperatingSystemConfig}
+
+// deployNodeSecrets puts into the shoot what the nodes of each pool are to have. Nodes of before may read theirs until they
+// have gone.
+func (b *botanist) deployNodeSecrets(ctx context.Context) error {
+	var objects []client.Object
+	names, err := b.nodeSecretNames(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range b.pools() {
+		data := b.nodeConfigs[p.original]
+		objects = append(objects, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: node.SecretNamespace, Name: p.secret, Annotations: map[string]string{node.AnnotationChecksumSecret: node.Checksum(data)},
+				Labels: merged(nodeSecrets, map[string]string{constants.LabelWorkerPool: p.Name}),
+			},
+			Data: map[string][]byte{node.DataKeyOSC: data},
+		})
+		names = append(names, p.secret)
+	}
+	slices.Sort(names)
+	return b.applyAll(ctx, append(objects, node.RBAC(slices.Compact(names)...)...)...)
+}
+
+func (b *botanist) nodeSecretNames(ctx context.Context) (names []string, err error) {
+	list := &corev1.SecretList{}
+	if err := b.shootClient.List(ctx, list, client.InNamespace(node.SecretNamespace), client.MatchingLabels(nodeSecrets)); err != nil {
+		return nil, fmt.Errorf("listing the Secrets of nodes in the shoot: %w", err)
+	}
+	for _, secret := range list.Items {
+		names = append(names, secret.Name)
+	}
+	return names, nil
+}
+
+// deleteStaleNodeSecrets takes from the shoot what no node reads any more.
+func (b *botanist) deleteStaleNodeSecrets(ctx context.Context) error {
+	names, err := b.nodeSecretNames(ctx)
+	if err != nil {
+		return err
+	}
+	var wanted []string
+	for _, p := range b.pools() {
+		wanted = append(wanted, p.secret)
+	}
+	stale := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(wanted, name) })
+	for _, name := range stale {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: node.SecretNamespace, Name: name}}
+		if err := b.shootClient.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Secret %s/%s in the shoot: %w", secret.Namespace, name, err)
+		}
+	}
+	if len(stale) == 0 {
+		return nil
+	}
+	slices.Sort(wanted)
+	return b.applyAll(ctx, node.RBAC(wanted...)...)
+}
+
+// deleteNodes removes the Nodes whose machines have gone: nobody else would while the shoot hibernates.
+func (b *botanist) deleteNodes(ctx context.Context) error {
+	nodes := &corev1.NodeList{}
+	if err := b.shootClient.List(ctx, nodes); err != nil {
+		return fmt.Errorf("listing the Nodes of the shoot: %w", err)
+	}
+	for i := range nodes.Items {
+		if err := b.shootClient.Delete(ctx, &nodes.Items[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Node %s of the shoot: %w", nodes.Items[i].Name, err)
+		}
+	}
+	return nil
+}
+
+const (
+	// machineControllerSecret has the kubeconfig of who looks after the machines.
+	machineControllerSecret = "machine-controller-manager"
+	kubeconfigKey           = "kubeconfig"
+	// machineControllerLife is how long its certificate is valid; when a fifth of that is left, it gets another one.
+	machineControllerLife = 365 * 24 * time.Hour
+)
+
+// deployMachineController gives who looks after the machines access to the shoot.
+func (b *botanist) deployMachineController(ctx context.Context) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: machineControllerSecret}}
+	return ensure(ctx, b.SeedClient, b.SeedReader, secret, func(secret *corev1.Secret) error {
+		authority := b.authorities[shootsecrets.CAClient].Authority()
+		certificate, key := b.currentAccess(secret.Data[kubeconfigKey], authority)
+		if certificate == nil {
+			var err error
+			if certificate, key, err = authority.Client(machineController, nil, b.Clock.Now(), machineControllerLife); err != nil {
+				return err
+			}
+		}
+		data, err := b.kubeconfig(machineControllerSecret, certificate, key)
+		secret.Data = map[string][]byte{kubeconfigKey: data}
+		return err
+	})
+}
+
+// currentAccess is what a kubeconfig has, if it is still good.
+func (b *botanist) currentAccess(kubeconfig []byte, authority shootsecrets.Authority) (certificate, key []byte) {
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil || len(kubeconfig) == 0 {
+		return nil, nil
+	}
+	for _, info := range config.AuthInfos {
+		if authority.Signed(info.ClientCertificateData, b.Clock.Now(), machineControllerLife/5) {
+			return info.ClientCertificateData, info.ClientKeyData
+		}
+	}
+	return nil, nil
+}
+
+func (b *botanist) kubeconfig(name string, certificate, key []byte) ([]byte, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: b.url(), CertificateAuthorityData: b.bundle()}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		return nil, fmt.Errorf("writing the kubeconfig of %s: %w", name, err)
+	}
+	return data, nil
+}

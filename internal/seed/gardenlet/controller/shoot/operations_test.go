@@ -1,0 +1,437 @@
+package shoot
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+)
+
+func (w *world) replicas(name string) int32 {
+	w.Helper()
+	return ptr.Deref(get(w, w.seed, id, name, &appsv1.Deployment{}).Spec.Replicas, -1)
+}
+
+// order is whether things were written for the first time in this order.
+func (w *world) order(wanted ...string) {
+	w.Helper()
+	last := -1
+	for _, what := range wanted {
+		i := slices.Index(w.wrote, what)
+		if i < last || i < 0 {
+			w.Errorf("%s is not after what comes before it in %v", what, w.wrote)
+		}
+		last = i
+	}
+}
+
+func TestOrder(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	w.settle()
+	w.order("create Namespace", "create Cluster", "create Infrastructure", "create ControlPlane", "create Worker")
+	w.order("create Namespace", "create Service", "create Deployment", "create OperatingSystemConfig", "create Worker")
+	w.wrote = nil
+	if err := w.garden.Delete(t.Context(), w.shoot()); err != nil {
+		t.Fatal(err)
+	}
+	if w.settle() != nil {
+		t.Fatal("the Shoot is there")
+	}
+	w.order("delete Worker", "delete Network", "delete ControlPlane", "delete Deployment", "delete Namespace", "delete Cluster")
+	w.order("delete Worker", "delete OperatingSystemConfig", "delete Infrastructure", "delete Namespace")
+}
+
+// TestControlPlane: what is ordered is what the runner is to find.
+func TestControlPlane(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	shoot := w.settle()
+	secret := get(w, w.seed, id, spec.SecretName, &corev1.Secret{})
+	if missing := spec.MissingKeys(secret.Data); len(missing) > 0 {
+		t.Errorf("missing: %v", missing)
+	}
+	d := get(w, w.seed, id, spec.APIServer, &appsv1.Deployment{})
+	if d.Spec.Template.Annotations[spec.AnnotationChecksum] == "" || spec.Version(d) != "v1.36.0" || d.Annotations[spec.AnnotationServiceCIDR] != "10.3.0.0/16" ||
+		d.Spec.Template.Spec.Containers[0].Image != "registry.k8s.io/kube-apiserver:v1.36.0" {
+		t.Errorf("%+v", d)
+	}
+	for _, address := range shoot.Status.AdvertisedAddresses {
+		if address.URL != "https://127.0.0.1:4242" {
+			t.Errorf("%+v", address)
+		}
+	}
+	if len(shoot.Status.AdvertisedAddresses) != 2 || shoot.Status.Networking == nil || shoot.Status.Networking.Nodes[0] != "10.1.0.0/16" {
+		t.Errorf("%+v", shoot.Status)
+	}
+	before := d.Spec.Template.Annotations[spec.AnnotationChecksum]
+	w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.36.1" })
+	d = get(w, w.seed, id, spec.APIServer, &appsv1.Deployment{})
+	if spec.Version(d) != "v1.36.1" || d.Spec.Template.Annotations[spec.AnnotationChecksum] != before {
+		t.Errorf("%s", spec.Version(d))
+	}
+}
+
+// TestInside: what the gardenlet writes into the shoot.
+func TestInside(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	w.settle()
+	role := get(w, w.inside, "", "gardener.cloud:system:read-only", &rbacv1.ClusterRole{})
+	if len(role.Rules) != 1 || !slices.Equal(role.Rules[0].Resources, []string{"pods", "pods/log"}) {
+		t.Errorf("viewers may read %+v", role.Rules)
+	}
+	for kind, name := range map[string]string{"cluster-identity": id + "-u-garden", "shootName": "y"} {
+		data := get(w, w.inside, "kube-system", "shoot-info", &corev1.ConfigMap{}).Data
+		if kind == "cluster-identity" {
+			data = get(w, w.inside, "kube-system", kind, &corev1.ConfigMap{}).Data
+		}
+		if data[kind] != name {
+			t.Errorf("%s is %v", kind, data)
+		}
+	}
+	worker := get(w, w.seed, id, "y", &extensionsv1alpha1.Worker{})
+	nodes := get(w, w.inside, "kube-system", *worker.Spec.Pools[0].NodeAgentSecretName, &corev1.Secret{})
+	if !strings.Contains(string(nodes.Data["osc.yaml"]), "kubelet.service") || worker.Spec.Pools[0].UserDataSecretRef.Name == "" {
+		t.Errorf("%s", nodes.Data["osc.yaml"])
+	}
+	agents := get(w, w.inside, "kube-system", "gardener-node-agent", &rbacv1.Role{})
+	if len(agents.Rules) != 1 || !slices.Equal(agents.Rules[0].ResourceNames, []string{nodes.Name}) {
+		t.Errorf("nodes may read %+v", agents.Rules)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(get(w, w.seed, id, machineControllerSecret, &corev1.Secret{}).Data["kubeconfig"])
+	if err != nil || config.Host != "https://127.0.0.1:4242" || len(config.CertData) == 0 {
+		t.Errorf("%+v, %v", config, err)
+	}
+}
+
+func TestHibernation(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	w.settle()
+	if err := w.inside.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.wrote = nil
+	shoot := w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} })
+	if !shoot.Status.IsHibernated || len(shoot.Status.AdvertisedAddresses) == 0 || w.replicas(spec.APIServer) != 0 || w.replicas(spec.ControllerManager) != 0 {
+		t.Errorf("%+v", shoot.Status)
+	}
+	if get(w, w.inside, "", "n", &corev1.Node{}).Name != "" {
+		t.Error("the Node is there")
+	}
+	w.order("patch Cluster", "patch Worker", "patch Deployment")
+	// Looked after again, it is not woken.
+	w.wrote = nil
+	if w.ask("reconcile"); slices.Contains(w.wrote, "patch Deployment") || w.replicas(spec.APIServer) != 0 {
+		t.Errorf("wrote %v", w.wrote)
+	}
+	shoot = w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation.Enabled = ptr.To(false) })
+	if shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 1 || w.replicas(spec.ControllerManager) != 1 {
+		t.Errorf("%+v", shoot.Status)
+	}
+}
+
+// TestBornAsleep: such a Shoot has secrets, and never an API server, until it is woken.
+func TestBornAsleep(t *testing.T) {
+	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} }))
+	shoot := w.settle()
+	w.expect(shoot.Status.LastOperation, "Create", "Succeeded", 100, "")
+	if !shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 0 || len(w.secrets()) != 5 || slices.Contains(w.wrote, "create Worker") {
+		t.Errorf("%+v, wrote %v", shoot.Status, w.wrote)
+	}
+	if shoot = w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation = nil }); shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 1 {
+		t.Errorf("%+v", shoot.Status)
+	}
+	w.order("create Infrastructure", "create Worker")
+}
+
+func TestRotations(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	w.settle()
+	before, hash := w.secrets(), get(w, w.seed, id, "y", &extensionsv1alpha1.Worker{}).Spec.Pools[0].UserDataSecretRef.Name
+	bundle := func() int {
+		return strings.Count(get(w, w.garden, key.Namespace, "y.ca-cluster", &corev1.ConfigMap{}).Data["ca.crt"], "BEGIN CERTIFICATE")
+	}
+	server := func(key string) string {
+		return string(get(w, w.seed, id, spec.SecretName, &corev1.Secret{}).Data[key])
+	}
+	serving, signing := server(spec.KeyCA), server(spec.KeyClientCA)
+	r := w.ask("rotate-credentials-start").Status.Credentials.Rotation
+	if r.CertificateAuthorities.Phase != "Prepared" || r.ServiceAccountKey.Phase != "Prepared" || r.CertificateAuthorities.LastInitiationFinishedTime == nil ||
+		r.SSHKeypair.LastCompletionTime == nil || r.Observability.LastCompletionTime == nil || r.ETCDEncryptionKey.Phase != "Prepared" {
+		t.Errorf("%+v", r)
+	}
+	if after := w.secrets(); after["ca.old"] != before["ca"] || after["ssh-keypair.old"] != before["ssh-keypair"] || after["service-account-key.old"] != before["service-account-key"] {
+		t.Errorf("%v, then %v", before, after)
+	}
+	if bundle() != 2 || server(spec.KeyCA) != serving || server(spec.KeyClientCA) == signing || strings.Count(server(spec.KeyServiceAccountBundle), "BEGIN") != 2 {
+		t.Error("what is accepted is not both, or servers show the new authority, or clients have the old one")
+	}
+	if get(w, w.seed, id, "y", &extensionsv1alpha1.Worker{}).Spec.Pools[0].UserDataSecretRef.Name == hash {
+		t.Error("the machines are not made new")
+	}
+	prepared := w.secrets()
+	r = w.ask("rotate-credentials-complete").Status.Credentials.Rotation
+	if r.CertificateAuthorities.Phase != "Completed" || r.ServiceAccountKey.Phase != "Completed" || r.ETCDEncryptionKey.Phase != "Completed" || r.CertificateAuthorities.LastCompletionTime == nil {
+		t.Errorf("%+v", r)
+	}
+	after := w.secrets()
+	if after["ca"] != prepared["ca"] || after["ca.old"] != "" || after["service-account-key.old"] != "" || after["ssh-keypair.old"] == "" || bundle() != 1 || server(spec.KeyCA) == serving {
+		t.Errorf("%v, then %v", prepared, after)
+	}
+	// Only what is asked for.
+	w.ask("rotate-ssh-keypair")
+	if last := w.secrets(); last["ssh-keypair.old"] != after["ssh-keypair"] || last["ca"] != after["ca"] {
+		t.Errorf("%v, then %v", after, last)
+	}
+	// The garden has what the seed has.
+	state := get(w, w.garden, key.Namespace, "y", &corev1beta1.ShootState{})
+	if len(state.Spec.Gardener) != len(w.secrets()) {
+		t.Errorf("%d of %d secrets are in the ShootState", len(state.Spec.Gardener), len(w.secrets()))
+	}
+}
+
+// TestRotationWithoutRollout: machines are made new when somebody says so.
+func TestRotationWithoutRollout(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	w.settle()
+	pool := func() string {
+		return get(w, w.seed, id, "y", &extensionsv1alpha1.Worker{}).Spec.Pools[0].UserDataSecretRef.Name
+	}
+	before := pool()
+	r := w.ask("rotate-ca-start-without-workers-rollout").Status.Credentials.Rotation.CertificateAuthorities
+	if r.Phase != "WaitingForWorkersRollout" || len(r.PendingWorkersRollouts) != 1 || pool() != before {
+		t.Errorf("%+v, pool %s, then %s", r, before, pool())
+	}
+	r = w.ask("rotate-rollout-workers=p1").Status.Credentials.Rotation.CertificateAuthorities
+	if r.Phase != "Prepared" || len(r.PendingWorkersRollouts) > 0 || pool() == before {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestPoolHash(t *testing.T) {
+	base := func() (pool, corev1beta1.ShootCredentialsRotation) {
+		return pool{version: "1.36.0", Worker: aShoot().Spec.Provider.Workers[0]}, corev1beta1.ShootCredentialsRotation{}
+	}
+	for name, test := range map[string]struct {
+		change func(*pool, *corev1beta1.ShootCredentialsRotation)
+		rolls  bool
+	}{
+		"patch": {func(p *pool, _ *corev1beta1.ShootCredentialsRotation) { p.version = "1.36.9" }, false},
+		"minor": {func(p *pool, _ *corev1beta1.ShootCredentialsRotation) { p.version = "1.37.0" }, true},
+		"type":  {func(p *pool, _ *corev1beta1.ShootCredentialsRotation) { p.Machine.Type = "other" }, true},
+		"image": {func(p *pool, _ *corev1beta1.ShootCredentialsRotation) { p.Machine.Image.Version = ptr.To("2") }, true},
+		"volume": {func(p *pool, _ *corev1beta1.ShootCredentialsRotation) {
+			p.Volume = &corev1beta1.Volume{VolumeSize: "1Gi"}
+		}, true},
+		"maximum": {func(p *pool, _ *corev1beta1.ShootCredentialsRotation) { p.Maximum = 9 }, false},
+		"ssh keys": {func(_ *pool, r *corev1beta1.ShootCredentialsRotation) {
+			r.SSHKeypair = &corev1beta1.ShootSSHKeypairRotation{LastInitiationTime: ptr.To(metav1.Now())}
+		}, false},
+		"authorities": {func(_ *pool, r *corev1beta1.ShootCredentialsRotation) {
+			r.CertificateAuthorities = &corev1beta1.CARotation{LastInitiationTime: ptr.To(metav1.Now())}
+		}, true},
+	} {
+		p, r := base()
+		before := poolHash(p, nil, r)
+		test.change(&p, &r)
+		if rolls := poolHash(p, nil, r) != before; rolls != test.rolls {
+			t.Errorf("%s: rolls %t, want %t", name, rolls, test.rolls)
+		}
+	}
+}
+
+// TestExtensionFails: its error is the Shoot's, with its codes, and its recovery too.
+func TestExtensionFails(t *testing.T) {
+	for code, test := range map[corev1beta1.ErrorCode]struct{ state string }{
+		"ERR_INFRA_RESOURCES_DEPLETED": {"Error"}, "ERR_INFRA_QUOTA_EXCEEDED": {"Failed"},
+	} {
+		w := newWorld(t, aShoot(), aSeed())
+		w.fails = map[string]*corev1beta1.LastError{"Infrastructure": {Description: "no room", Codes: []corev1beta1.ErrorCode{code}}}
+		var err error
+		for range 5 {
+			if _, err = w.reconcile(); err != nil {
+				break
+			}
+			w.simulate()
+		}
+		s := w.shoot().Status
+		if string(s.LastOperation.State) != test.state || len(s.LastErrors) != 1 || !slices.Equal(s.LastErrors[0].Codes, []corev1beta1.ErrorCode{code}) ||
+			*s.LastErrors[0].TaskID != stepInfraReady || (err != nil) != (test.state == "Error") {
+			t.Errorf("%s: %+v, %v", code, s, err)
+		}
+		w.fails = nil
+		w.clock.Step(time.Second)
+		if test.state == "Failed" {
+			w.ask("retry")
+		} else { // the extension tries again by itself, and the event of that is one for the Shoot
+			w.simulate()
+			if got := w.reconciler.ofPart(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: id}}); len(got) != 1 {
+				t.Errorf("%s: nobody hears of what happens in the seed", code)
+			}
+			w.settle()
+		}
+		if s := w.shoot().Status; s.LastOperation.State != "Succeeded" || len(s.LastErrors) > 0 {
+			t.Errorf("%s: %+v", code, s)
+		}
+	}
+}
+
+// TestExtensionsAreAskedOnce: the flow runs many times in an operation, and asks each extension once.
+func TestExtensionsAreAskedOnce(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	w.settle()
+	w.clock.Step(time.Minute)
+	w.wrote = nil
+	w.ask("reconcile")
+	for _, what := range []string{"Infrastructure", "ControlPlane", "Network", "Worker"} {
+		if n := len(slices.DeleteFunc(slices.Clone(w.wrote), func(s string) bool { return s != "patch "+what })); n != 1 {
+			t.Errorf("%s was written %d times: %v", what, n, w.wrote)
+		}
+	}
+}
+
+// TestMigration: everything leaves one seed and arrives at the other with the same secrets and states.
+func TestMigration(t *testing.T) {
+	other := aSeed()
+	other.Name = "b"
+	w := newWorld(t, aShoot(), aSeed(), other)
+	w.settle()
+	secrets := w.secrets()
+	move := func(s *corev1beta1.Shoot) {
+		s.Spec.SeedName = ptr.To("b")
+		s.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: "False"}}
+	}
+	w.change(move)
+	w.must(DefaultSeedWait)
+	w.clock.Step(time.Minute)
+	w.wrote = nil
+	shoot := w.ask("", func(s *corev1beta1.Shoot) { s.Status.Constraints[0].Status = "True" })
+	w.expect(shoot.Status.LastOperation, "Migrate", "Succeeded", 100, "prepared for migration")
+	if namespace, cluster := w.inSeed(); *shoot.Status.SeedName != "b" || namespace.Name != "" || cluster.Name != "" || w.fresh() != nil {
+		t.Errorf("seed %s, left %v", *shoot.Status.SeedName, w.left())
+	}
+	w.order("patch Worker", "delete Deployment", "delete Worker", "delete Namespace", "delete Cluster")
+	if slices.Contains(w.wrote, "patch Deployment") {
+		t.Error("the data's deletion was confirmed")
+	}
+	w.must(0) // it is the other seed's now
+	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
+	w.restart()
+	w.reconciler.SeedName = "b"
+	if shoot = w.settle(); shoot.Status.LastOperation.Type != "Restore" || shoot.Status.LastOperation.State != "Succeeded" {
+		t.Errorf("%+v", shoot.Status.LastOperation)
+	}
+	for name, sum := range w.secrets() {
+		if secrets[name] != sum {
+			t.Errorf("%s is another one", name)
+		}
+	}
+	worker := get(w, w.seed, id, "y", &extensionsv1alpha1.Worker{})
+	if worker.Status.LastOperation.Type != "Restore" || worker.Status.State == nil || string(worker.Status.State.Raw) != `{"of":"Worker"}` {
+		t.Errorf("%+v", worker.Status)
+	}
+	if state := get(w, w.garden, key.Namespace, "y", &corev1beta1.ShootState{}); len(state.Spec.Extensions) > 0 || len(state.Spec.Gardener) != len(secrets) {
+		t.Errorf("%+v", state.Spec)
+	}
+}
+
+// TestDeletedOnTheWay: a Shoot that is deleted between two seeds is restored first, so that there is something to delete it by.
+func TestDeletedOnTheWay(t *testing.T) {
+	other := aSeed()
+	other.Name = "b"
+	w := newWorld(t, aShoot(), aSeed(), other)
+	w.settle()
+	w.ask("", func(s *corev1beta1.Shoot) {
+		s.Spec.SeedName = ptr.To("b")
+		s.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: "True"}}
+	})
+	if err := w.garden.Delete(t.Context(), w.shoot()); err != nil {
+		t.Fatal(err)
+	}
+	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
+	w.restart()
+	w.reconciler.SeedName, w.wrote = "b", nil
+	if w.settle() != nil {
+		t.Error("the Shoot is there")
+	}
+	w.order("create Infrastructure", "create Worker", "delete Worker", "delete Infrastructure")
+}
+
+// TestRestoreNeedsSecrets: a new authority would not be the Shoot's.
+func TestRestoreNeedsSecrets(t *testing.T) {
+	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) {
+		s.Status.SeedName, s.Status.TechnicalID, s.Status.UID = ptr.To("a"), id, "u"
+		s.Status.LastOperation = &corev1beta1.LastOperation{Type: "Migrate", State: "Succeeded"}
+	}))
+	if _, err := w.reconcile(); err == nil || len(w.secrets()) > 0 {
+		t.Errorf("%v, secrets %v", err, w.secrets())
+	}
+	w.expect(w.shoot().Status.LastOperation, "Restore", "Error", 0, "ShootState")
+}
+
+func TestBastionsGoFirst(t *testing.T) {
+	bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "b"}, Spec: operationsv1alpha1.BastionSpec{ShootRef: corev1.LocalObjectReference{Name: "y"}}}
+	w := newWorld(t, aShoot(), aSeed())
+	w.settle()
+	for _, err := range []error{w.garden.Create(t.Context(), bastion), w.garden.Delete(t.Context(), w.shoot())} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.wrote = nil
+	w.must(DefaultWait)
+	if len(w.wrote) > 0 {
+		t.Errorf("wrote %v", w.wrote)
+	}
+	if err := w.garden.Delete(t.Context(), bastion); err != nil {
+		t.Fatal(err)
+	}
+	if w.settle() != nil {
+		t.Error("the Shoot is there")
+	}
+}
+
+// TestConfined: what is to wait for the maintenance time window waits for it.
+func TestConfined(t *testing.T) {
+	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) {
+		s.Spec.Maintenance = &corev1beta1.Maintenance{ConfineSpecUpdateRollout: ptr.To(true),
+			TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0000", End: "230000+0000"}}
+	}))
+	w.settle()
+	w.wrote = nil
+	w.clock.Step(2 * time.Hour) // longer than the period
+	if after, err := w.reconcile(); err != nil || len(w.wrote) > 0 || after < 19*time.Hour || after > 21*time.Hour {
+		t.Errorf("again after %s: %v, wrote %v", after, err, w.wrote)
+	}
+	w.clock.Step(20*time.Hour + 10*time.Minute)
+	if w.settle(); len(w.wrote) == 0 {
+		t.Error("nothing was done in the window")
+	}
+	w.wrote = nil
+	if after, err := w.reconcile(); err != nil || len(w.wrote) > 0 || after < 23*time.Hour {
+		t.Errorf("again after %s: %v", after, err)
+	}
+}
+
+// TestInjection: how an infrastructure is to fail is said on the Shoot.
+func TestInjection(t *testing.T) {
+	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{"gardenlite.dev/delay": "3s"} }))
+	w.settle()
+	for obj, wanted := range map[client.Object]string{&extensionsv1alpha1.Infrastructure{}: "3s", &extensionsv1alpha1.Worker{}: "3s", &extensionsv1alpha1.Network{}: ""} {
+		if got := get(w, w.seed, id, "y", obj).GetAnnotations()["gardenlite.dev/delay"]; got != wanted {
+			t.Errorf("%T: %q", obj, got)
+		}
+	}
+}

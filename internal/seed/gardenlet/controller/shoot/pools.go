@@ -1,0 +1,295 @@
+package shoot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+)
+
+// pool is a worker pool with what is named after its hash: another hash is other machines.
+type pool struct {
+	corev1beta1.Worker
+	// version is that of its kubelets.
+	version string
+	// provision and original are its OperatingSystemConfigs, secret is the Secret for its nodes in the shoot.
+	provision, original, secret string
+	machineType                 *corev1beta1.MachineType
+}
+
+// pools are the Shoot's worker pools.
+func (b *botanist) pools() []pool {
+	var all []pool
+	for _, worker := range b.shoot.Spec.Provider.Workers {
+		p := pool{Worker: worker, version: b.shoot.Spec.Kubernetes.Version}
+		if own := worker.Kubernetes; own != nil && own.Version != nil {
+			p.version = *own.Version
+		}
+		for i := range b.cloudProfile.Spec.MachineTypes {
+			if t := &b.cloudProfile.Spec.MachineTypes[i]; t.Name == worker.Machine.Type {
+				p.machineType = t
+			}
+		}
+		hash := poolHash(p, b.kubelet(worker), rotationsOf(&b.shoot.Status))
+		name := "cloud-config-" + worker.Name + "-" + hash
+		p.provision, p.original, p.secret = name+"-init", name+"-original", "gardener-node-agent-"+worker.Name+"-"+hash
+		all = append(all, p)
+	}
+	return all
+}
+
+// kubelet is the configuration of a pool's kubelets: its own, else the Shoot's.
+func (b *botanist) kubelet(worker corev1beta1.Worker) *corev1beta1.KubeletConfig {
+	if own := worker.Kubernetes; own != nil && own.Kubelet != nil {
+		return own.Kubelet
+	}
+	return b.shoot.Spec.Kubernetes.Kubelet
+}
+
+// poolHash is of what a machine cannot change while it runs, and of the rotations that it has to be made new for.
+func poolHash(p pool, kubelet *corev1beta1.KubeletConfig, rotations corev1beta1.ShootCredentialsRotation) string {
+	parts := []string{minor(p.version), p.Machine.Type}
+	if image := p.Machine.Image; image != nil {
+		parts = append(parts, image.Name+ptr.Deref(image.Version, ""))
+	}
+	if p.Volume != nil {
+		parts = append(parts, p.Volume.VolumeSize, ptr.Deref(p.Volume.Type, ""))
+	}
+	if p.CRI != nil {
+		parts = append(parts, string(p.CRI.Name))
+	}
+	if r := rotations.CertificateAuthorities; r != nil {
+		parts = append(parts, rolledAt("ca", p.Name, r.PendingWorkersRollouts, r.LastInitiationTime)...)
+	}
+	if r := rotations.ServiceAccountKey; r != nil {
+		parts = append(parts, rolledAt("key", p.Name, r.PendingWorkersRollouts, r.LastInitiationTime)...)
+	}
+	if kubelet != nil {
+		parts = append(parts, kubeletParts(kubelet)...)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])[:16]
+}
+
+// rolledAt is for which rotation a pool has been rolled: the last one, or the one before if it waits.
+func rolledAt(what, name string, pending []corev1beta1.PendingWorkersRollout, last *metav1.Time) []string {
+	for _, p := range pending {
+		if p.Name == name {
+			last = p.LastInitiationTime
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	return []string{what + strconv.FormatInt(last.Unix(), 10)}
+}
+
+// kubeletParts are the settings of kubelets that need new machines; Gardener's.
+func kubeletParts(kubelet *corev1beta1.KubeletConfig) (parts []string) {
+	for _, part := range []any{kubelet.CPUManagerPolicy, kubelet.EvictionHard, kubelet.KubeReserved} {
+		if data, err := json.Marshal(part); err == nil && string(data) != "null" {
+			parts = append(parts, string(data))
+		}
+	}
+	return parts
+}
+
+// minor is a Kubernetes version without its patch.
+func minor(version string) string {
+	v, err := semver.NewVersion(version)
+	if err != nil {
+		return version
+	}
+	return fmt.Sprintf("%d.%d", v.Major(), v.Minor())
+}
+
+// workerResource orders the machines.
+func (b *botanist) workerResource() *extension {
+	obj := &extensionsv1alpha1.Worker{ObjectMeta: b.metaOf()}
+	return &extension{kind: extensionsv1alpha1.WorkerResource, obj: obj, injects: true, specify: func() {
+		obj.Spec = extensionsv1alpha1.WorkerSpec{
+			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: b.shoot.Spec.Provider.Type},
+			Region:      b.shoot.Spec.Region, SecretRef: b.credentialsRef(),
+			SSHPublicKey:                 b.sshKeypair.Current[shootsecrets.KeySSHPublic],
+			InfrastructureProviderStatus: b.infrastructure,
+		}
+		for _, p := range b.pools() {
+			obj.Spec.Pools = append(obj.Spec.Pools, b.workerPool(p))
+		}
+	}}
+}
+
+func (b *botanist) workerPool(p pool) extensionsv1alpha1.WorkerPool {
+	w := extensionsv1alpha1.WorkerPool{
+		Name: p.Name, Minimum: p.Minimum, Maximum: p.Maximum,
+		MaxSurge: ptr.Deref(p.MaxSurge, intstr.FromInt32(0)), MaxUnavailable: ptr.Deref(p.MaxUnavailable, intstr.FromInt32(0)),
+		Annotations: p.Annotations, Labels: nodeLabels(p), Taints: p.Taints, MachineType: p.Machine.Type,
+		NodeAgentSecretName: ptr.To(p.secret), ProviderConfig: p.ProviderConfig,
+		UserDataSecretRef: corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: b.userData[p.provision]}, Key: extensionsv1alpha1.OperatingSystemConfigSecretDataKey,
+		},
+		KubeletDataVolumeName: p.KubeletDataVolumeName, KubernetesVersion: ptr.To(p.version), KubeletConfig: b.kubelet(p.Worker),
+		Zones: p.Zones, MachineControllerManagerSettings: p.MachineControllerManagerSettings, Architecture: p.Machine.Architecture,
+		Priority: p.Priority, UpdateStrategy: p.UpdateStrategy,
+	}
+	if image := p.Machine.Image; image != nil {
+		w.MachineImage = extensionsv1alpha1.MachineImage{Name: image.Name, Version: ptr.Deref(image.Version, "")}
+	}
+	if v := p.Volume; v != nil {
+		w.Volume = &extensionsv1alpha1.Volume{Name: v.Name, Type: v.Type, Size: v.VolumeSize, Encrypted: v.Encrypted}
+	}
+	for _, v := range p.DataVolumes {
+		w.DataVolumes = append(w.DataVolumes, extensionsv1alpha1.DataVolume{Name: v.Name, Type: v.Type, Size: v.VolumeSize, Encrypted: v.Encrypted})
+	}
+	if t := p.machineType; t != nil {
+		w.NodeTemplate = &extensionsv1alpha1.NodeTemplate{Capacity: capacity(t)}
+	}
+	return w
+}
+
+func capacity(t *corev1beta1.MachineType) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: t.CPU, "gpu": t.GPU, corev1.ResourceMemory: t.Memory}
+}
+
+// nodeLabels are those of a pool's nodes.
+func nodeLabels(p pool) map[string]string {
+	labels := maps.Clone(p.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels["node.kubernetes.io/role"] = "node"
+	labels[corev1.LabelArchStable] = ptr.Deref(p.Machine.Architecture, constants.ArchitectureAMD64)
+	if s := p.SystemComponents; s == nil || s.Allow {
+		labels[constants.LabelWorkerPoolSystemComponents] = "true"
+	}
+	labels[constants.LabelWorkerPool], labels[constants.LabelWorkerPoolDeprecated] = p.Name, p.Name
+	labels[constants.LabelWorkerPoolGardenerNodeAgentSecretName] = p.secret
+	if p.CRI != nil {
+		labels[extensionsv1alpha1.CRINameWorkerLabel] = string(p.CRI.Name)
+		for _, runtime := range p.CRI.ContainerRuntimes {
+			labels[fmt.Sprintf(extensionsv1alpha1.ContainerRuntimeNameWorkerLabel, runtime.Type)] = "true"
+		}
+	}
+	return labels
+}
+
+// operatingSystemConfigs are those of all pools: what machines boot with, and what their nodes have then.
+func (b *botanist) operatingSystemConfigs() ([]*extension, error) {
+	var all []*extension
+	for _, p := range b.pools() {
+		agent := node.AgentConfig{APIServer: b.url(), CA: string(b.bundle()), SecretName: p.secret, TokenFile: node.PathBootstrapToken}
+		files, err := node.Files(agent, b.kubeletConfig(p), b.authorizedKeys())
+		if err != nil {
+			return nil, fmt.Errorf("worker pool %s: %w", p.Name, err)
+		}
+		user := userFiles()
+		all = append(all,
+			b.osc(p, p.provision, extensionsv1alpha1.OperatingSystemConfigPurposeProvision,
+				append(provisionFiles(files), user...), append(userUnits(), agentUnit()...)),
+			b.osc(p, p.original, extensionsv1alpha1.OperatingSystemConfigPurposeReconcile,
+				append(files, user...), append(userUnits(), node.Units()...)))
+	}
+	return all, nil
+}
+
+func (b *botanist) osc(p pool, name string, purpose extensionsv1alpha1.OperatingSystemConfigPurpose, files []extensionsv1alpha1.File, units []extensionsv1alpha1.Unit) *extension {
+	obj := &extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: name}}
+	return &extension{kind: extensionsv1alpha1.OperatingSystemConfigResource, obj: obj, specify: func() {
+		obj.Labels = map[string]string{constants.LabelWorkerPool: p.Name}
+		obj.Spec = extensionsv1alpha1.OperatingSystemConfigSpec{Purpose: purpose, Files: files, Units: units}
+		if image := p.Machine.Image; image != nil {
+			obj.Spec.Type, obj.Spec.ProviderConfig = image.Name, image.ProviderConfig
+		}
+		if p.CRI != nil {
+			obj.Spec.CRIConfig = &extensionsv1alpha1.CRIConfig{Name: extensionsv1alpha1.CRIName(p.CRI.Name)}
+		}
+	}}
+}
+
+func (b *botanist) kubeletConfig(p pool) node.KubeletConfig {
+	config := node.KubeletConfig{
+		APIServer: b.url(), CA: string(b.bundle()), KubernetesVersion: p.version, Labels: nodeLabels(p), Annotations: p.Annotations, Taints: p.Taints,
+		Region: b.shoot.Spec.Region, InstanceType: p.Machine.Type, Architecture: ptr.Deref(p.Machine.Architecture, constants.ArchitectureAMD64),
+	}
+	if len(p.Zones) == 1 {
+		config.Zone = p.Zones[0]
+	}
+	if image := p.Machine.Image; image != nil {
+		config.OSImage = strings.TrimSpace(image.Name + " " + ptr.Deref(image.Version, ""))
+	}
+	if t := p.machineType; t != nil {
+		config.Capacity = capacity(t)
+		delete(config.Capacity, "gpu")
+	}
+	if kubelet := b.kubelet(p.Worker); kubelet != nil && kubelet.MaxPods != nil {
+		config.MaxPods = int64(*kubelet.MaxPods)
+	}
+	return config
+}
+
+// authorizedKeys are who may log in to the machines: the key pair, and the one before it.
+func (b *botanist) authorizedKeys() (keys []string) {
+	for _, pair := range []map[string][]byte{b.sshKeypair.Current, b.sshKeypair.Old} {
+		if key := pair[shootsecrets.KeySSHPublic]; len(key) > 0 {
+			keys = append(keys, string(key))
+		}
+	}
+	return keys
+}
+
+// waitOperatingSystemConfigs waits for all, and takes note of where the extension has put what machines boot with.
+func (b *botanist) waitOperatingSystemConfigs(ctx context.Context) error {
+	all, err := b.operatingSystemConfigs()
+	if err != nil {
+		return err
+	}
+	userData, secrets := map[string]string{}, map[string][]byte{}
+	for _, e := range all {
+		if err := b.ready(ctx, e); err != nil {
+			return err
+		}
+		osc := e.obj.(*extensionsv1alpha1.OperatingSystemConfig)
+		if osc.Spec.Purpose == extensionsv1alpha1.OperatingSystemConfigPurposeReconcile {
+			if secrets[osc.Name], err = node.EncodeOSC(osc); err != nil {
+				return err
+			}
+			continue
+		}
+		if osc.Status.CloudConfig == nil {
+			return fmt.Errorf("OperatingSystemConfig %s/%s has no user data in status.cloudConfig although its extension is done", osc.Namespace, osc.Name)
+		}
+		userData[osc.Name] = osc.Status.CloudConfig.SecretRef.Name
+	}
+	b.userData, b.nodeConfigs = userData, secrets
+	return nil
+}
+
+// deployOperatingSystemConfigs has those of all pools be there.
+func (b *botanist) deployOperatingSystemConfigs(ctx context.Context) error {
+	all, err := b.operatingSystemConfigs()
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if err := b.deploy(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+)
+
+// What the gardenlet keeps for a Shoot in its project is named after it, with these at the end; Gardener's.
+const (
+	suffixCACluster  = ".ca-cluster"
+	suffixCAClient   = ".ca-client"
+	suffixSSHKeypair = ".ssh-keypair"
+)
+
+// deployAuthoritiesInProject tells the Shoot's users of its authority, and whoever makes certificates for them.
+func (b *botanist) deployAuthoritiesInProject(ctx context.Context) error {
+	meta := b.inProject(suffixCACluster, map[string]string{
+		constants.GardenRole: constants.GardenRoleCACluster, constants.LabelDiscoveryPublic: constants.DiscoveryShootCA,
+		constants.LabelShootName: b.shoot.Name, constants.LabelShootUID: string(b.shoot.UID), constants.LabelUpdateRestriction: "true",
+	})
+	err := ensure(ctx, b.GardenClient, b.GardenReader, &corev1.ConfigMap{ObjectMeta: named(meta)}, func(c *corev1.ConfigMap) error {
+		c.Labels, c.OwnerReferences = meta.Labels, meta.OwnerReferences
+		c.Data = map[string]string{shootsecrets.KeyCertificate: string(b.bundle())}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	authority := b.authorities[shootsecrets.CAClient].Current
+	meta = b.inProject(suffixCAClient, map[string]string{constants.GardenRole: constants.GardenRoleCAClient})
+	return ensure(ctx, b.GardenClient, b.GardenReader, &corev1beta1.InternalSecret{ObjectMeta: named(meta)}, func(s *corev1beta1.InternalSecret) error {
+		s.Labels, s.OwnerReferences = meta.Labels, meta.OwnerReferences
+		s.Type, s.Data = corev1.SecretTypeOpaque, authority
+		return nil
+	})
+}
+
+// deploySSHKeypairInProject gives the Shoot's users the keys to its machines.
+func (b *botanist) deploySSHKeypairInProject(ctx context.Context) error {
+	for suffix, data := range map[string]map[string][]byte{suffixSSHKeypair: b.sshKeypair.Current, suffixSSHKeypair + shootsecrets.Old: b.sshKeypair.Old} {
+		meta := b.inProject(suffix, map[string]string{constants.GardenRole: constants.GardenRoleSSHKeyPair})
+		secret := &corev1.Secret{ObjectMeta: named(meta)}
+		if data == nil {
+			if err := b.deleteInProject(ctx, secret); err != nil {
+				return err
+			}
+			continue
+		}
+		err := ensure(ctx, b.GardenClient, b.GardenReader, secret, func(s *corev1.Secret) error {
+			s.Labels, s.OwnerReferences = meta.Labels, meta.OwnerReferences
+			s.Type, s.Data = corev1.SecretTypeOpaque, data
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteFromProject takes away what there is of the Shoot in its project beside itself.
+func (b *botanist) deleteFromProject(ctx context.Context) error {
+	for _, obj := range []client.Object{
+		&corev1.ConfigMap{ObjectMeta: named(b.inProject(suffixCACluster, nil))},
+		&corev1beta1.InternalSecret{ObjectMeta: named(b.inProject(suffixCAClient, nil))},
+		&corev1.Secret{ObjectMeta: named(b.inProject(suffixSSHKeypair, nil))},
+		&corev1.Secret{ObjectMeta: named(b.inProject(suffixSSHKeypair+shootsecrets.Old, nil))},
+	} {
+		if err := b.deleteInProject(ctx, obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *botanist) deleteInProject(ctx context.Context, obj client.Object) error {
+	if err := b.GardenReader.Get(ctx, client.ObjectKeyFromObject(obj), obj); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("reading %T %s in the garden: %w", obj, client.ObjectKeyFromObject(obj), err)
+	}
+	if err := b.GardenClient.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %T %s in the garden: %w", obj, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
+
+func (b *botanist) inProject(suffix string, labels map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: b.shoot.Namespace, Name: b.shoot.Name + suffix, Labels: labels,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b.shoot, corev1beta1.SchemeGroupVersion.WithKind("Shoot"))},
+	}
+}
+
+func named(meta metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name}
+}
+
+// deployCloudProviderSecret brings into the seed what extensions log in to the cloud with. A Shoot without workers may have
+// nothing of the kind.
+func (b *botanist) deployCloudProviderSecret(ctx context.Context) error {
+	ref, err := b.credentials(ctx)
+	if err != nil || ref == nil {
+		return err
+	}
+	copier := backup.Copier{Garden: b.GardenReader, Seed: b.SeedClient, Clock: b.Clock, Namespace: b.namespace()}
+	var credentials client.Object
+	if ref.Kind == "InternalSecret" {
+		internal := &corev1beta1.InternalSecret{}
+		if err := b.GardenReader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, internal); err != nil {
+			return fmt.Errorf("reading the credentials of the Shoot, InternalSecret %s/%s: %w", ref.Namespace, ref.Name, err)
+		}
+		credentials = &corev1.Secret{Data: internal.Data}
+	} else if credentials, err = copier.Read(ctx, ref); err != nil {
+		return err
+	}
+	_, _, err = copier.Copy(ctx, constants.SecretNameCloudProvider, credentials, b.shoot)
+	return err
+}
+
+// credentials is what the Shoot's binding refers to, nil if it has none.
+func (b *botanist) credentials(ctx context.Context) (*corev1.ObjectReference, error) {
+	if name := ptr.Deref(b.shoot.Spec.CredentialsBindingName, ""); name != "" {
+		binding := &securityv1alpha1.CredentialsBinding{}
+		if err := b.GardenReader.Get(ctx, client.ObjectKey{Namespace: b.shoot.Namespace, Name: name}, binding); err != nil {
+			return nil, fmt.Errorf("reading CredentialsBinding %s/%s: %w", b.shoot.Namespace, name, err)
+		}
+		return &binding.CredentialsRef, nil
+	}
+	name := ptr.Deref(b.shoot.Spec.SecretBindingName, "")
+	if name == "" {
+		return nil, nil
+	}
+	binding := &corev1beta1.SecretBinding{}
+	if err := b.GardenReader.Get(ctx, client.ObjectKey{Namespace: b.shoot.Namespace, Name: name}, binding); err != nil {
+		return nil, fmt.Errorf("reading SecretBinding %s/%s: %w", b.shoot.Namespace, name, err)
+	}
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: binding.SecretRef.Namespace, Name: binding.SecretRef.Name}, nil
+}

@@ -1,0 +1,331 @@
+package shoot
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+)
+
+type phase = corev1beta1.CredentialsRotationPhase
+
+// rotations are the rotations of a Shoot's credentials, which are made where they are missing.
+func rotations(s *corev1beta1.ShootStatus) *corev1beta1.ShootCredentialsRotation {
+	if s.Credentials == nil {
+		s.Credentials = &corev1beta1.ShootCredentials{}
+	}
+	if s.Credentials.Rotation == nil {
+		s.Credentials.Rotation = &corev1beta1.ShootCredentialsRotation{}
+	}
+	return s.Credentials.Rotation
+}
+
+// rotationsOf are the rotations that a status tells of.
+func rotationsOf(s *corev1beta1.ShootStatus) corev1beta1.ShootCredentialsRotation {
+	if s.Credentials == nil || s.Credentials.Rotation == nil {
+		return corev1beta1.ShootCredentialsRotation{}
+	}
+	return *s.Credentials.Rotation
+}
+
+// steps are what the status of a rotation in two steps has, whatever it is of.
+type steps struct {
+	phase                                     *phase
+	initiated, prepared, triggered, completed **metav1.Time
+	pending                                   *[]corev1beta1.PendingWorkersRollout
+}
+
+func authoritySteps(s *corev1beta1.ShootStatus) steps {
+	all := rotations(s)
+	if all.CertificateAuthorities == nil {
+		all.CertificateAuthorities = &corev1beta1.CARotation{}
+	}
+	r := all.CertificateAuthorities
+	return steps{&r.Phase, &r.LastInitiationTime, &r.LastInitiationFinishedTime, &r.LastCompletionTriggeredTime, &r.LastCompletionTime, &r.PendingWorkersRollouts}
+}
+
+func signingKeySteps(s *corev1beta1.ShootStatus) steps {
+	all := rotations(s)
+	if all.ServiceAccountKey == nil {
+		all.ServiceAccountKey = &corev1beta1.ServiceAccountKeyRotation{}
+	}
+	r := all.ServiceAccountKey
+	return steps{&r.Phase, &r.LastInitiationTime, &r.LastInitiationFinishedTime, &r.LastCompletionTriggeredTime, &r.LastCompletionTime, &r.PendingWorkersRollouts}
+}
+
+func encryptionKeySteps(s *corev1beta1.ShootStatus) steps {
+	all := rotations(s)
+	if all.ETCDEncryptionKey == nil {
+		all.ETCDEncryptionKey = &corev1beta1.ETCDEncryptionKeyRotation{}
+	}
+	r := all.ETCDEncryptionKey
+	return steps{phase: &r.Phase, initiated: &r.LastInitiationTime, prepared: &r.LastInitiationFinishedTime, triggered: &r.LastCompletionTriggeredTime, completed: &r.LastCompletionTime}
+}
+
+func isPreparing(p phase) bool {
+	return p == corev1beta1.RotationPreparing || p == corev1beta1.RotationPreparingWithoutWorkersRollout
+}
+
+// begin begins a rotation. One that has just begun is left alone: its annotation has been read twice.
+func (s steps) begin(now *metav1.Time, rollsNot []corev1beta1.Worker) {
+	if isPreparing(*s.phase) {
+		return
+	}
+	*s.phase = corev1beta1.RotationPreparing
+	if s.pending != nil {
+		*s.pending = nil
+		for _, pool := range rollsNot {
+			*s.phase = corev1beta1.RotationPreparingWithoutWorkersRollout
+			*s.pending = append(*s.pending, corev1beta1.PendingWorkersRollout{Name: pool.Name, LastInitiationTime: *s.initiated})
+		}
+	}
+	*s.initiated, *s.prepared, *s.triggered = now, nil, nil
+}
+
+// complete begins the second step of a rotation.
+func (s steps) complete(now *metav1.Time) {
+	if *s.phase == corev1beta1.RotationPrepared {
+		*s.phase, *s.triggered = corev1beta1.RotationCompleting, now
+	}
+}
+
+// end ends the step that a rotation is in, when the operation has succeeded.
+func (s steps) end(now *metav1.Time) {
+	switch *s.phase {
+	case corev1beta1.RotationPreparing:
+		*s.phase, *s.prepared = corev1beta1.RotationPrepared, now
+	case corev1beta1.RotationPreparingWithoutWorkersRollout:
+		*s.phase = corev1beta1.RotationWaitingForWorkersRollout
+	case corev1beta1.RotationWaitingForWorkersRollout:
+		if len(*s.pending) == 0 {
+			*s.phase, *s.prepared = corev1beta1.RotationPrepared, now
+		}
+	case corev1beta1.RotationCompleting:
+		*s.phase, *s.completed, *s.prepared, *s.triggered = corev1beta1.RotationCompleted, now, nil, nil
+	}
+}
+
+// rolls takes pools from those that a rotation waits for.
+func (s steps) rolls(gone func(pool string) bool) {
+	if *s.pending = slices.DeleteFunc(*s.pending, func(p corev1beta1.PendingWorkersRollout) bool { return gone(p.Name) }); len(*s.pending) == 0 {
+		*s.pending = nil
+	}
+}
+
+// twoStep are the rotations that have begun at some time.
+func twoStep(s *corev1beta1.ShootStatus) (all []steps) {
+	had := rotationsOf(s)
+	if had.CertificateAuthorities != nil {
+		all = append(all, authoritySteps(s))
+	}
+	if had.ServiceAccountKey != nil {
+		all = append(all, signingKeySteps(s))
+	}
+	if had.ETCDEncryptionKey != nil {
+		all = append(all, encryptionKeySteps(s))
+	}
+	return all
+}
+
+// etcdKeyAtOnce says whether the etcd encryption key is rotated in one go, which it is from Kubernetes 1.34 on.
+func etcdKeyAtOnce(shoot *corev1beta1.Shoot) bool {
+	version, err := semver.NewVersion(shoot.Spec.Kubernetes.Version)
+	return err == nil && (version.Major() > 1 || version.Minor() >= 34)
+}
+
+// startRotations begins what the operations in the annotation ask for.
+func startRotations(shoot *corev1beta1.Shoot, now metav1.Time) {
+	s, pools := &shoot.Status, shoot.Spec.Provider.Workers
+	for _, asked := range operations(shoot) {
+		switch asked {
+		case constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout:
+			var rollsNot []corev1beta1.Worker
+			if asked == constants.OperationRotateCredentialsStartWithoutWorkersRollout {
+				rollsNot = pools
+			}
+			authoritySteps(s).begin(&now, rollsNot)
+			signingKeySteps(s).begin(&now, rollsNot)
+			startOneStep(shoot, &now, true, true)
+			startEncryptionKey(shoot, &now, etcdKeyAtOnce(shoot))
+		case constants.OperationRotateCredentialsComplete:
+			authoritySteps(s).complete(&now)
+			signingKeySteps(s).complete(&now)
+			if !etcdKeyAtOnce(shoot) {
+				encryptionKeySteps(s).complete(&now)
+			}
+		case constants.OperationRotateCAStart:
+			authoritySteps(s).begin(&now, nil)
+		case constants.OperationRotateCAStartWithoutWorkersRollout:
+			authoritySteps(s).begin(&now, pools)
+		case constants.OperationRotateCAComplete:
+			authoritySteps(s).complete(&now)
+		case constants.OperationRotateServiceAccountKeyStart:
+			signingKeySteps(s).begin(&now, nil)
+		case constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout:
+			signingKeySteps(s).begin(&now, pools)
+		case constants.OperationRotateServiceAccountKeyComplete:
+			signingKeySteps(s).complete(&now)
+		case constants.OperationRotateETCDEncryptionKey:
+			startEncryptionKey(shoot, &now, true)
+		case constants.OperationRotateETCDEncryptionKeyStart:
+			startEncryptionKey(shoot, &now, false)
+		case constants.OperationRotateETCDEncryptionKeyComplete:
+			encryptionKeySteps(s).complete(&now)
+		case constants.ShootOperationRotateSSHKeypair:
+			startOneStep(shoot, &now, true, false)
+		case constants.OperationRotateObservabilityCredentials:
+			startOneStep(shoot, &now, false, true)
+		}
+		if pools, ok := strings.CutPrefix(asked, constants.OperationRotateRolloutWorkers+"="); ok {
+			rollOut(s, strings.Split(pools, ","))
+		}
+		if pools, ok := strings.CutPrefix(asked, constants.OperationRolloutWorkers+"="); ok {
+			startManualRollout(shoot, strings.Split(pools, ","), &now)
+		}
+	}
+	forgetPools(shoot)
+	completeEncryptionKey(shoot, &now)
+}
+
+// startOneStep begins the rotation of what is rotated in one step, unless it goes on.
+func startOneStep(shoot *corev1beta1.Shoot, now *metav1.Time, ssh, observability bool) {
+	all := rotations(&shoot.Status)
+	if ssh && hasSSH(shoot) {
+		if all.SSHKeypair == nil {
+			all.SSHKeypair = &corev1beta1.ShootSSHKeypairRotation{}
+		}
+		if r := all.SSHKeypair; !goesOn(r.LastInitiationTime, r.LastCompletionTime) {
+			r.LastInitiationTime = now
+		}
+	}
+	if observability {
+		if all.Observability == nil {
+			all.Observability = &corev1beta1.ObservabilityRotation{}
+		}
+		if r := all.Observability; !goesOn(r.LastInitiationTime, r.LastCompletionTime) {
+			r.LastInitiationTime = now
+		}
+	}
+}
+
+func goesOn(initiated, completed *metav1.Time) bool {
+	return initiated != nil && (completed == nil || completed.Before(initiated))
+}
+
+func startEncryptionKey(shoot *corev1beta1.Shoot, now *metav1.Time, atOnce bool) {
+	encryptionKeySteps(&shoot.Status).begin(now, nil)
+	rotations(&shoot.Status).ETCDEncryptionKey.AutoCompleteAfterPrepared = ptr.To(atOnce)
+}
+
+// completeEncryptionKey goes on with the rotation of the etcd encryption key where nobody is to ask for it.
+func completeEncryptionKey(shoot *corev1beta1.Shoot, now *metav1.Time) {
+	r := rotationsOf(&shoot.Status).ETCDEncryptionKey
+	if r != nil && (ptr.Deref(r.AutoCompleteAfterPrepared, false) || etcdKeyAtOnce(shoot)) {
+		encryptionKeySteps(&shoot.Status).complete(now)
+	}
+}
+
+// rollOut lets the machines of pools roll that a rotation has let be.
+func rollOut(s *corev1beta1.ShootStatus, pools []string) {
+	for _, r := range twoStep(s) {
+		if r.pending != nil && *r.phase == corev1beta1.RotationWaitingForWorkersRollout {
+			r.rolls(func(pool string) bool { return slices.Contains(pools, pool) })
+		}
+	}
+}
+
+// startManualRollout notes which pools are to roll because somebody wants them to.
+func startManualRollout(shoot *corev1beta1.Shoot, pools []string, now *metav1.Time) {
+	rollout := &corev1beta1.ManualWorkerPoolRollout{}
+	for _, pool := range shoot.Spec.Provider.Workers {
+		if slices.Contains(pools, pool.Name) || slices.Contains(pools, "*") {
+			rollout.PendingWorkersRollouts = append(rollout.PendingWorkersRollouts, corev1beta1.PendingWorkersRollout{Name: pool.Name, LastInitiationTime: now})
+		}
+	}
+	shoot.Status.ManualWorkerPoolRollout = rollout
+}
+
+// forgetPools forgets the pools that are not there, or have no machines, and so need not roll.
+func forgetPools(shoot *corev1beta1.Shoot) {
+	gone := func(name string) bool {
+		return hibernates(shoot) || !slices.ContainsFunc(shoot.Spec.Provider.Workers, func(w corev1beta1.Worker) bool { return w.Name == name })
+	}
+	for _, r := range twoStep(&shoot.Status) {
+		if r.pending != nil {
+			r.rolls(gone)
+		}
+	}
+}
+
+// endRotations ends the steps that rotations are in.
+func endRotations(shoot *corev1beta1.Shoot, now metav1.Time) {
+	for _, r := range twoStep(&shoot.Status) {
+		r.end(&now)
+	}
+	if manual := shoot.Status.ManualWorkerPoolRollout; manual != nil {
+		manual.PendingWorkersRollouts = nil
+	}
+	if shoot.Status.Credentials == nil || shoot.Status.Credentials.Rotation == nil {
+		return
+	}
+	all := shoot.Status.Credentials.Rotation
+	if r := all.ETCDEncryptionKey; r != nil && r.Phase == corev1beta1.RotationCompleted {
+		r.AutoCompleteAfterPrepared = nil
+	}
+	if !hasSSH(shoot) {
+		all.SSHKeypair = nil
+	}
+	if r := all.SSHKeypair; r != nil && goesOn(r.LastInitiationTime, r.LastCompletionTime) {
+		r.LastCompletionTime = &now
+	}
+	if r := all.Observability; r != nil && goesOn(r.LastInitiationTime, r.LastCompletionTime) {
+		r.LastCompletionTime = &now
+	}
+}
+
+// authorityRotation, signingKeyRotation and sshRotation are what secrets have to know of rotations.
+func authorityRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
+	r := rotationsOf(s).CertificateAuthorities
+	if r == nil {
+		return shootsecrets.Rotation{}
+	}
+	return shootsecrets.Rotation{Initiated: r.LastInitiationTime, Completing: r.Phase == corev1beta1.RotationCompleting || r.Phase == corev1beta1.RotationCompleted}
+}
+
+func signingKeyRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
+	r := rotationsOf(s).ServiceAccountKey
+	if r == nil {
+		return shootsecrets.Rotation{}
+	}
+	return shootsecrets.Rotation{Initiated: r.LastInitiationTime, Completing: r.Phase == corev1beta1.RotationCompleting || r.Phase == corev1beta1.RotationCompleted}
+}
+
+func sshRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
+	r := rotationsOf(s).SSHKeypair
+	if r == nil {
+		return shootsecrets.Rotation{}
+	}
+	return shootsecrets.Rotation{Initiated: r.LastInitiationTime}
+}
+
+// takeOperations takes from the annotation what a reconciliation has taken up; the rest is for others.
+func takeOperations(shoot *corev1beta1.Shoot) {
+	if _, asked := shoot.Annotations[constants.GardenerOperation]; !asked {
+		return
+	}
+	left := slices.DeleteFunc(operations(shoot), func(asked string) bool {
+		return asked == constants.GardenerOperationReconcile || asked == constants.ShootOperationRetry ||
+			strings.HasPrefix(asked, "rotate-") || strings.HasPrefix(asked, constants.OperationRolloutWorkers)
+	})
+	if len(left) == 0 {
+		delete(shoot.Annotations, constants.GardenerOperation)
+		return
+	}
+	shoot.Annotations[constants.GardenerOperation] = strings.Join(left, constants.GardenerOperationsSeparator)
+}

@@ -1,0 +1,145 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+)
+
+// persistSecrets keeps the Shoot's secrets in the garden, as they are now.
+func (b *botanist) persistSecrets(ctx context.Context) error {
+	secrets, err := b.secrets().Persist(ctx)
+	if err != nil {
+		return err
+	}
+	return b.writeState(ctx, func(state *corev1beta1.ShootState) {
+		state.Spec.Gardener = shootsecrets.Merge(state.Spec.Gardener, secrets)
+	})
+}
+
+// persistState keeps in the garden all that another seed needs: the secrets, and what extensions have to say. What has gone
+// from the seed already is kept as it was.
+func (b *botanist) persistState(ctx context.Context) error {
+	secrets, err := b.secrets().Persist(ctx)
+	if err != nil {
+		return err
+	}
+	var extensions []corev1beta1.ExtensionResourceState
+	err = b.each(ctx, func(_ context.Context, kind string, obj extensionsv1alpha1.Object) error {
+		status := obj.GetExtensionStatus()
+		if obj.GetDeletionTimestamp() == nil && (status.GetState() != nil || len(status.GetResources()) > 0) {
+			extensions = append(extensions, corev1beta1.ExtensionResourceState{
+				Kind: kind, Name: ptr.To(obj.GetName()), Purpose: obj.GetExtensionSpec().GetExtensionPurpose(),
+				State: status.GetState(), Resources: status.GetResources(),
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return b.writeState(ctx, func(state *corev1beta1.ShootState) {
+		state.Spec.Gardener = shootsecrets.Merge(state.Spec.Gardener, secrets)
+		for _, e := range extensions {
+			i := slices.IndexFunc(state.Spec.Extensions, func(has corev1beta1.ExtensionResourceState) bool {
+				return has.Kind == e.Kind && ptr.Equal(has.Name, e.Name) && ptr.Equal(has.Purpose, e.Purpose)
+			})
+			if i < 0 {
+				state.Spec.Extensions = append(state.Spec.Extensions, e)
+			} else {
+				state.Spec.Extensions[i] = e
+			}
+		}
+	})
+}
+
+// cleanState takes from the ShootState what was for this restoration only.
+func (b *botanist) cleanState(ctx context.Context) error {
+	secrets, err := b.secrets().Persist(ctx)
+	if err != nil {
+		return err
+	}
+	return b.writeState(ctx, func(state *corev1beta1.ShootState) {
+		state.Spec = corev1beta1.ShootStateSpec{Gardener: shootsecrets.Merge(nil, secrets)}
+	})
+}
+
+func (b *botanist) writeState(ctx context.Context, mutate func(*corev1beta1.ShootState)) error {
+	state, found, err := b.readState(ctx)
+	if err != nil {
+		return err
+	}
+	before := state.DeepCopy()
+	mutate(state)
+	if found && equality.Semantic.DeepEqual(before.Spec, state.Spec) {
+		return nil
+	}
+	metav1.SetMetaDataAnnotation(&state.ObjectMeta, constants.GardenerTimestamp, b.Clock.Now().UTC().Format(time.RFC3339))
+	if found {
+		err = b.GardenClient.Patch(ctx, state, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	} else {
+		err = b.GardenClient.Create(ctx, state)
+	}
+	if err != nil {
+		return fmt.Errorf("writing ShootState %s: %w", client.ObjectKeyFromObject(state), err)
+	}
+	return nil
+}
+
+func (b *botanist) readState(ctx context.Context) (state *corev1beta1.ShootState, found bool, err error) {
+	state = &corev1beta1.ShootState{}
+	key := client.ObjectKeyFromObject(b.shoot)
+	err = b.GardenReader.Get(ctx, key, state)
+	if apierrors.IsNotFound(err) {
+		return &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("reading ShootState %s: %w", key, err)
+	}
+	return state, true, nil
+}
+
+// initializeSecrets has the Shoot's authorities and its signing key be there: those that it had, if it comes from another seed.
+func (b *botanist) initializeSecrets(ctx context.Context) error {
+	var err error
+	if b.restores() {
+		var found bool
+		if b.state, found, err = b.readState(ctx); err != nil {
+			return err
+		}
+		if !found {
+			return fmt.Errorf("there is no ShootState %s: the Shoot cannot be restored without it", client.ObjectKeyFromObject(b.shoot))
+		}
+		if err := b.secrets().Restore(ctx, b.state.Spec.Gardener); err != nil {
+			return err
+		}
+	}
+	if b.authorities, err = b.secrets().Authorities(ctx, authorityRotation(&b.shoot.Status)); err != nil {
+		return err
+	}
+	b.signingKey, err = b.secrets().SigningKey(ctx, signingKeyRotation(&b.shoot.Status))
+	return err
+}
+
+// initializeSSHKeypair has the key pair of the Shoot's machines be there, unless nobody may log in.
+func (b *botanist) initializeSSHKeypair(ctx context.Context) error {
+	if !hasSSH(b.shoot) {
+		b.sshKeypair = shootsecrets.Pair{}
+		return b.secrets().RemoveSSHKeypair(ctx)
+	}
+	var err error
+	b.sshKeypair, err = b.secrets().SSHKeypair(ctx, sshRotation(&b.shoot.Status))
+	return err
+}

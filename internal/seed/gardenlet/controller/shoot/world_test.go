@@ -1,0 +1,249 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+)
+
+// restart begins with another gardenlet, which knows nothing.
+func (w *world) restart() {
+	w.reconciler = &Reconciler{
+		GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed, Clock: w.clock, SeedName: "a",
+		Recorder: w.events, Identity: &corev1beta1.Gardener{Name: "me", Version: "v1"}, SSHKeyBits: 1024,
+		NewShootClient: func(*rest.Config) (*ShootClient, error) {
+			return &ShootClient{Client: w.inside, Close: func() {}, Resources: func() ([]*metav1.APIResourceList, error) {
+				return []*metav1.APIResourceList{{GroupVersion: "v1", APIResources: []metav1.APIResource{
+					{Name: "pods", Verbs: []string{"get", "list"}}, {Name: "secrets", Verbs: []string{"get"}}, {Name: "bindings", Verbs: []string{"create"}},
+				}}}, nil
+			}}, nil
+		},
+	}
+}
+
+// watched takes note of what is written, and fails where it is to.
+func (w *world) watched(cluster string) interceptor.Funcs {
+	note := func(verb string, obj client.Object) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.simulating {
+			return nil
+		}
+		if shoot, is := obj.(*corev1beta1.Shoot); is && verb == "status" && shoot.Status.LastOperation != nil {
+			w.told = append(w.told, *shoot.Status.LastOperation)
+		}
+		if cluster == "seed" {
+			w.wrote = append(w.wrote, verb+" "+kindOf(obj))
+		}
+		if w.before != nil {
+			return w.before(cluster, verb, obj)
+		}
+		return nil
+	}
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if err := note("create", obj); err != nil {
+				return err
+			}
+			if obj.GetUID() == "" && cluster == "seed" {
+				obj.SetGeneration(1)
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if err := note("patch", obj); err != nil {
+				return err
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			if err := note("delete", obj); err != nil {
+				return err
+			}
+			return c.Delete(ctx, obj, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if err := note("status", obj); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+	}
+}
+
+func kindOf(obj client.Object) string {
+	_, kind, _ := strings.Cut(fmt.Sprintf("%T", obj), ".")
+	return kind
+}
+
+func (w *world) seedStatuses() []client.Object {
+	all := []client.Object{&appsv1.Deployment{}, &corev1.Service{}}
+	for _, k := range extensionKinds {
+		all = append(all, k.object())
+	}
+	return all
+}
+
+// simulate has extensions and the runner of control planes do what they are asked for.
+func (w *world) simulate() {
+	w.Helper()
+	w.simulating = true
+	defer func() { w.simulating = false }()
+	for _, k := range extensionKinds {
+		list := k.list()
+		if err := w.seed.List(w.Context(), list); err != nil {
+			w.Fatal(err)
+		}
+		if err := meta.EachListItem(list, func(item runtime.Object) error { return w.answer(k.kind, item.(extensionsv1alpha1.Object)) }); err != nil {
+			w.Fatal(err)
+		}
+	}
+	w.simulatePlane()
+}
+
+func (w *world) answer(kind string, obj extensionsv1alpha1.Object) error {
+	asked, status := operation.Of(obj), obj.GetExtensionStatus()
+	t := operation.Type(obj, status.GetLastOperation())
+	if obj.GetDeletionTimestamp() == nil && asked == "" && status.GetLastOperation() != nil && status.GetLastOperation().State == "Succeeded" || asked == "wait-for-state" {
+		return nil
+	}
+	last := &corev1beta1.LastOperation{Type: t, State: "Succeeded", Progress: 100, LastUpdateTime: metav1.NewTime(w.clock.Now())}
+	failure := w.fails[kind]
+	if failure != nil {
+		last.State = "Error"
+	}
+	status.SetLastOperation(last)
+	status.SetLastError(failure)
+	status.SetObservedGeneration(obj.GetGeneration())
+	if status.GetState() == nil {
+		status.SetState(&runtime.RawExtension{Raw: []byte(`{"of":"` + kind + `"}`)})
+	}
+	switch obj := obj.(type) {
+	case *extensionsv1alpha1.OperatingSystemConfig:
+		if obj.Spec.Purpose == extensionsv1alpha1.OperatingSystemConfigPurposeProvision {
+			obj.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: obj.Namespace, Name: "osc-result-" + obj.Name}}
+		}
+	case *extensionsv1alpha1.Infrastructure:
+		obj.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"network":"n"}`)}
+	}
+	if err := w.seed.Status().Update(w.Context(), obj); err != nil {
+		return err
+	}
+	annotations, finalizers := obj.GetAnnotations(), []string{"extension"}
+	delete(annotations, "gardener.cloud/operation")
+	if failure == nil && (t == "Delete" || t == "Migrate") {
+		finalizers = nil
+	}
+	obj.SetAnnotations(annotations)
+	obj.SetFinalizers(finalizers)
+	return client.IgnoreNotFound(w.seed.Update(w.Context(), obj))
+}
+
+func (w *world) simulatePlane() {
+	w.Helper()
+	deployments := &appsv1.DeploymentList{}
+	if err := w.seed.List(w.Context(), deployments); err != nil {
+		w.Fatal(err)
+	}
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		n := ptr.Deref(d.Spec.Replicas, 1)
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, AvailableReplicas: n}
+		if err := w.seed.Status().Update(w.Context(), d); err != nil {
+			w.Fatal(err)
+		}
+		if n > 0 {
+			service := &corev1.Service{}
+			if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: d.Namespace, Name: spec.ServiceName}, service); err != nil {
+				w.Fatal(err)
+			}
+			service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "127.0.0.1", Ports: []corev1.PortStatus{{Port: 4242, Protocol: "TCP"}}}}
+			if err := w.seed.Status().Update(w.Context(), service); err != nil {
+				w.Fatal(err)
+			}
+		}
+	}
+}
+
+// settle reconciles until there is nothing to do, with everybody else at work in between.
+func (w *world) settle() *corev1beta1.Shoot {
+	w.Helper()
+	for range 60 {
+		after, err := w.reconcile()
+		if err != nil {
+			w.Fatalf("reconciling: %v", err)
+		}
+		shoot := w.shoot()
+		if shoot == nil || after != DefaultWait && after != conflictRetry {
+			return shoot
+		}
+		w.simulate()
+		w.clock.Step(time.Second)
+	}
+	w.Fatalf("it does not end: %+v", w.shoot().Status.LastOperation)
+	return nil
+}
+
+// ask is what somebody does who annotates the Shoot, or changes it: the garden moves its generation.
+func (w *world) ask(operations string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
+	w.Helper()
+	w.change(func(s *corev1beta1.Shoot) {
+		s.Generation++
+		if operations != "" {
+			s.Annotations = map[string]string{"gardener.cloud/operation": operations}
+		}
+		for _, change := range change {
+			change(s)
+		}
+	})
+	w.clock.Step(time.Minute)
+	return w.settle()
+}
+
+// has reads an object of the seed's namespace of the Shoot, nil if there is none.
+func get[T client.Object](w *world, c client.Client, namespace, name string, obj T) T {
+	w.Helper()
+	err := c.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, obj)
+	if client.IgnoreNotFound(err) != nil {
+		w.Fatal(err)
+	}
+	return obj
+}
+
+// left is what there is in the seed.
+func (w *world) left() (all []string) {
+	w.Helper()
+	lists := []client.ObjectList{&corev1.SecretList{}, &appsv1.DeploymentList{}, &corev1.ServiceList{}}
+	for _, k := range extensionKinds {
+		lists = append(lists, k.list())
+	}
+	for _, list := range lists {
+		if err := w.seed.List(w.Context(), list); err != nil {
+			w.Fatal(err)
+		}
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			obj := item.(client.Object)
+			all = append(all, kindOf(obj)+" "+obj.GetName())
+			return nil
+		})
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,100 @@
+package shootcare
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "shoot-care"
+
+// minTimeout is how long a look may take at least.
+const minTimeout = 30 * time.Second
+
+// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	if r.GardenClient == nil {
+		r.GardenClient = garden.GetClient()
+	}
+	if r.SeedClient == nil {
+		r.SeedClient = mgr.GetClient()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	if r.Shoots == nil {
+		r.Shoots = &shootclient.Cache{Seed: mgr.GetAPIReader(), Clock: r.Clock}
+	}
+	closes := manager.RunnableFunc(func(ctx context.Context) error {
+		<-ctx.Done()
+		r.Shoots.Close()
+		return nil
+	})
+	if err := mgr.Add(closes); err != nil {
+		return err
+	}
+	return component.Controller(mgr, ControllerName, controller.Options{
+		MaxConcurrentReconciles: r.ConcurrentSyncs,
+		RateLimiter:             workqueue.NewTypedWithMaxWaitRateLimiter(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), r.period()),
+		ReconciliationTimeout:   max(r.period(), minTimeout),
+	}).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, r.events())).
+		Complete(r)
+}
+
+// events says when a Shoot is looked at without that its time has come: when it is new, when an operation begins or ends,
+// when it falls asleep or wakes, and when it goes.
+func (r *Reconciler) events() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	request := func(obj client.Object) reconcile.Request {
+		return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			shoot, ok := e.Object.(*corev1beta1.Shoot)
+			if ok && r.looksAfter(shoot) && len(shoot.Status.Conditions) > 0 { // the gardenlet has just started: not all at once
+				q.AddAfter(request(shoot), rand.N(r.period()))
+				return
+			}
+			q.Add(request(e.Object))
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			before, ok := e.ObjectOld.(*corev1beta1.Shoot)
+			now, ok2 := e.ObjectNew.(*corev1beta1.Shoot)
+			if ok && ok2 && isOccasion(before, now) {
+				q.Add(request(now))
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { q.Add(request(e.Object)) },
+	}
+}
+
+func isOccasion(before, now *corev1beta1.Shoot) bool {
+	return stage(before) != stage(now) || hibernates(before) != hibernates(now) || !ptr.Equal(before.Status.SeedName, now.Status.SeedName)
+}
+
+// stage is the last operation without how far it is.
+func stage(shoot *corev1beta1.Shoot) string {
+	last := shoot.Status.LastOperation
+	if last == nil {
+		return ""
+	}
+	return string(last.Type) + " " + string(last.State)
+}

@@ -1,0 +1,144 @@
+package shootcare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	certutil "k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
+)
+
+// minimumValidity is for how long authorities should be valid still. They are made for ten years.
+const minimumValidity = 365 * 24 * time.Hour
+
+// persisted are the labels of the Secrets that a Shoot has for all of its life, its authorities among them.
+var persisted = client.MatchingLabels{"managed-by": "secrets-manager", "persist": "true"}
+
+// constraints are what cannot be done with the Shoot now, and what should be done about it. The first two are always there,
+// the others if they are not True.
+func (c *care) constraints(ctx context.Context) []conditions.Condition {
+	all := c.webhooks(ctx)
+	for _, optional := range []conditions.Condition{
+		c.constraint(corev1beta1.ShootCACertificateValiditiesAcceptable, func() (*problem, error) { return c.expiring(ctx) }),
+		c.constraint(corev1beta1.ShootCRDsWithProblematicConversionWebhooks, func() (*problem, error) { return c.conversions(ctx) }),
+		c.constraint(corev1beta1.ShootManualInPlaceWorkersUpdated, func() (*problem, error) { return c.pendingInPlace(), nil }),
+		c.constraint(corev1beta1.ShootHasIgnoredManagedResources, func() (*problem, error) { return c.ignored(), nil }),
+	} {
+		if optional.Status != corev1beta1.ConditionTrue {
+			all = append(all, optional)
+		}
+	}
+	return all
+}
+
+func (c *care) constraint(kind corev1beta1.ConditionType, check func() (*problem, error)) conditions.Condition {
+	wrong, err := check()
+	switch {
+	case err != nil:
+		return conditions.Unchecked(kind, err)
+	case wrong != nil:
+		return conditions.Condition{Type: kind, Status: corev1beta1.ConditionFalse, Reason: wrong.reason, Message: wrong.message, Codes: wrong.codes}
+	}
+	return conditions.Condition{Type: kind, Status: corev1beta1.ConditionTrue}
+}
+
+// webhooks says whether the Shoot can be hibernated and maintained: not with webhooks that could keep nodes from joining
+// when it wakes.
+func (c *care) webhooks(ctx context.Context) []conditions.Condition {
+	now := conditions.Condition{Status: corev1beta1.ConditionTrue, Reason: "NoProblematicWebhooks", Message: "All webhooks are configured well."}
+	if c.cluster == nil {
+		now = conditions.Condition{Status: corev1beta1.ConditionFalse, Reason: "ConstraintNotChecked", Message: c.silent}
+	} else if wrong, err := c.problematicWebhook(ctx); err != nil {
+		now = conditions.Unchecked("", err)
+	} else if wrong != nil {
+		now = conditions.Condition{Status: corev1beta1.ConditionFalse, Reason: wrong.reason, Message: wrong.message, Codes: wrong.codes}
+	}
+	both := []conditions.Condition{now, now}
+	both[0].Type, both[1].Type = corev1beta1.ShootHibernationPossible, corev1beta1.ShootMaintenancePreconditionsSatisfied
+	return both
+}
+
+// expiring are the authorities of the Shoot that will not be valid for much longer.
+func (c *care) expiring(ctx context.Context) (*problem, error) {
+	secrets := &corev1.SecretList{}
+	if err := c.SeedClient.List(ctx, secrets, client.InNamespace(c.shoot.Status.TechnicalID), persisted); err != nil {
+		return nil, fmt.Errorf("listing the authorities of the Shoot: %w", err)
+	}
+	var names []string
+	for _, secret := range secrets.Items {
+		if len(secret.Data["ca.crt"]) == 0 || len(secret.Data["ca.key"]) == 0 {
+			continue
+		}
+		certs, err := certutil.ParseCertsPEM(secret.Data["ca.crt"])
+		if err != nil {
+			return nil, fmt.Errorf("reading the certificate in Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+		}
+		if end := certs[0].NotAfter; end.Sub(c.Clock.Now()) < minimumValidity {
+			names = append(names, fmt.Sprintf("%q (until %s)", secret.Labels["name"], end.UTC().Format(time.RFC3339)))
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	slices.Sort(names)
+	return &problem{reason: "ExpiringCACertificates", message: fmt.Sprintf(
+		"Some authorities are valid for less than %d days, rotate them: %s", int(minimumValidity.Hours()/24), strings.Join(names, ", "))}, nil
+}
+
+// conversions are the custom resources of the Shoot that are stored in several versions, and converted by a webhook: they
+// can get in the way of a garbage collection, and of an update.
+func (c *care) conversions(ctx context.Context) (*problem, error) {
+	if c.cluster == nil {
+		return nil, nil
+	}
+	definitions := &apiextensionsv1.CustomResourceDefinitionList{}
+	if err := c.cluster.Client.List(ctx, definitions); err != nil {
+		return nil, fmt.Errorf("listing the CustomResourceDefinitions of the Shoot: %w", err)
+	}
+	var names []string
+	for i := range definitions.Items {
+		d := &definitions.Items[i]
+		if conversion := d.Spec.Conversion; len(d.Status.StoredVersions) > 1 && conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
+			names = append(names, d.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	slices.Sort(names)
+	return &problem{reason: "CRDsWithProblematicConversionWebhooks", message: "Some CustomResourceDefinitions have several stored versions and a conversion webhook: " + strings.Join(names, ", ")}, nil
+}
+
+func (c *care) pendingInPlace() *problem {
+	updates := c.shoot.Status.InPlaceUpdates
+	if isWorkerless(c.shoot) || updates == nil || updates.PendingWorkerUpdates == nil || len(updates.PendingWorkerUpdates.ManualInPlaceUpdate) == 0 {
+		return nil
+	}
+	return &problem{reason: "WorkerPoolsWithManualInPlaceUpdateStrategyPending", message: "Some worker pools with the update strategy ManualInPlaceUpdate wait for their update: " +
+		strings.Join(updates.PendingWorkerUpdates.ManualInPlaceUpdate, ", ")}
+}
+
+// ignored are the ManagedResources that somebody has taken out of care.
+func (c *care) ignored() *problem {
+	var names []string
+	for i := range c.managed {
+		if ignore, _ := strconv.ParseBool(c.managed[i].Annotations[resourcesv1alpha1.Ignore]); ignore {
+			names = append(names, c.managed[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return &problem{reason: "ManagedResourcesIgnored", message: fmt.Sprintf("Some ManagedResources are annotated with %s=true, so nothing is done for them: %s", resourcesv1alpha1.Ignore, strings.Join(names, ", "))}
+}

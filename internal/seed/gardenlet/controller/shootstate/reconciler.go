@@ -1,0 +1,128 @@
+package shootstate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+)
+
+const (
+	// DefaultSyncPeriod is how often a ShootState is written; Gardener's.
+	DefaultSyncPeriod = 6 * time.Hour
+	// jitter is the part of the period by which Shoots are spread: half an hour of six hours, as in Gardener.
+	jitter = 12
+)
+
+// Reconciler writes the ShootStates of a seed's Shoots.
+type Reconciler struct {
+	GardenClient, SeedClient client.Client
+	// GardenReader and SeedReader ask the garden and the seed themselves.
+	GardenReader, SeedReader client.Reader
+	Clock                    clock.WithTicker
+	SeedName                 string
+	// ConcurrentSyncs is how many Shoots are worked on at a time, one by default.
+	ConcurrentSyncs int
+	// SyncPeriod is DefaultSyncPeriod by default.
+	SyncPeriod time.Duration
+}
+
+// Reconcile writes the state of one Shoot if it is time, and comes again when it will be.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := r.GardenClient.Get(ctx, request.NamespacedName, shoot); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if ptr.Deref(shoot.Spec.SeedName, "") != r.SeedName || ptr.Deref(shoot.Status.SeedName, "") != r.SeedName || !isReady(shoot) {
+		return reconcile.Result{}, nil // it comes again when that changes
+	}
+	if managed, err := r.isManagedSeed(ctx); err != nil || managed {
+		return component.After(r.period(), err)
+	}
+	state := &corev1beta1.ShootState{}
+	err := r.GardenReader.Get(ctx, request.NamespacedName, state)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading ShootState %s: %w", request, err)
+	}
+	missing := apierrors.IsNotFound(err)
+	if wait := r.writtenAt(state).Add(r.period()).Sub(r.Clock.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if err := r.write(ctx, shoot, state, missing); err != nil {
+		return reconcile.Result{}, err
+	}
+	spread := r.period() / jitter
+	return reconcile.Result{RequeueAfter: r.period() - spread/2 + rand.N(spread+1)}, nil
+}
+
+// isReady says whether a Shoot has been made, and is neither deleted nor on the way between two seeds.
+func isReady(shoot *corev1beta1.Shoot) bool {
+	last := shoot.Status.LastOperation
+	if shoot.DeletionTimestamp != nil || last == nil || shoot.Status.TechnicalID == "" {
+		return false
+	}
+	switch last.Type {
+	case corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationTypeRestore:
+		return last.State == corev1beta1.LastOperationStateSucceeded
+	case corev1beta1.LastOperationTypeReconcile:
+		return true
+	}
+	return false
+}
+
+func (r *Reconciler) period() time.Duration {
+	if r.SyncPeriod > 0 {
+		return r.SyncPeriod
+	}
+	return DefaultSyncPeriod
+}
+
+// writtenAt is when a ShootState was written last. The jitter can bring the time of the next one forward.
+func (r *Reconciler) writtenAt(state *corev1beta1.ShootState) time.Time {
+	at, err := time.Parse(time.RFC3339, state.Annotations[constants.GardenerTimestamp])
+	if err != nil { // there is none, or none that says it: it is time
+		return time.Time{}
+	}
+	return at.Add(-r.period() / jitter / 2)
+}
+
+// isManagedSeed says whether the seed is a Shoot of the garden.
+func (r *Reconciler) isManagedSeed(ctx context.Context) (bool, error) {
+	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: r.SeedName}
+	err := r.GardenReader.Get(ctx, key, &seedmanagementv1alpha1.ManagedSeed{})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("looking whether the seed is a Shoot, by ManagedSeed %s: %w", key, err)
+	}
+	return err == nil, nil
+}
+
+func (r *Reconciler) write(ctx context.Context, shoot *corev1beta1.Shoot, state *corev1beta1.ShootState, missing bool) error {
+	spec, err := r.spec(ctx, shoot, state)
+	if err != nil {
+		return fmt.Errorf("putting together the ShootState of Shoot %s: %w", client.ObjectKeyFromObject(shoot), err)
+	}
+	before := state.DeepCopy()
+	state.Name, state.Namespace, state.Spec = shoot.Name, shoot.Namespace, *spec
+	metav1.SetMetaDataAnnotation(&state.ObjectMeta, constants.GardenerTimestamp, r.Clock.Now().UTC().Format(time.RFC3339))
+	if missing {
+		err = r.GardenClient.Create(ctx, state)
+	} else {
+		err = r.GardenClient.Patch(ctx, state, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
+	if err != nil {
+		return fmt.Errorf("writing ShootState %s: %w", client.ObjectKeyFromObject(shoot), err)
+	}
+	return nil
+}

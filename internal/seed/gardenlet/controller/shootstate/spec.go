@@ -1,0 +1,98 @@
+package shootstate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+)
+
+// kinds are the kinds of extension resources of a Shoot that can have a state.
+var kinds = []struct {
+	kind string
+	list client.ObjectList
+}{
+	{extensionsv1alpha1.ContainerRuntimeResource, &extensionsv1alpha1.ContainerRuntimeList{}},
+	{extensionsv1alpha1.ControlPlaneResource, &extensionsv1alpha1.ControlPlaneList{}},
+	{extensionsv1alpha1.DNSRecordResource, &extensionsv1alpha1.DNSRecordList{}},
+	{extensionsv1alpha1.ExtensionResource, &extensionsv1alpha1.ExtensionList{}},
+	{extensionsv1alpha1.InfrastructureResource, &extensionsv1alpha1.InfrastructureList{}},
+	{extensionsv1alpha1.NetworkResource, &extensionsv1alpha1.NetworkList{}},
+	{extensionsv1alpha1.OperatingSystemConfigResource, &extensionsv1alpha1.OperatingSystemConfigList{}},
+	{extensionsv1alpha1.WorkerResource, &extensionsv1alpha1.WorkerList{}},
+}
+
+// spec is what is to be kept of a Shoot now. Of what the ShootState has, only data of other kinds than Secrets stays.
+func (r *Reconciler) spec(ctx context.Context, shoot *corev1beta1.Shoot, state *corev1beta1.ShootState) (*corev1beta1.ShootStateSpec, error) {
+	namespace := shoot.Status.TechnicalID
+	secrets := &shootsecrets.Manager{Client: r.SeedClient, Reader: r.SeedReader, Clock: r.Clock, Namespace: namespace}
+	kept, err := secrets.Persist(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(kept) == 0 { // what there was would be lost
+		return nil, fmt.Errorf("the namespace %s has no secrets to keep", namespace)
+	}
+	spec := &corev1beta1.ShootStateSpec{Gardener: shootsecrets.Merge(state.Spec.Gardener, kept)}
+	for _, k := range kinds {
+		list := k.list.DeepCopyObject().(client.ObjectList)
+		if err := r.SeedClient.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("listing the extension resources of kind %s: %w", k.kind, err)
+		}
+		err := meta.EachListItem(list, func(obj runtime.Object) error {
+			extension, ok := obj.(extensionsv1alpha1.Object)
+			if !ok {
+				return nil
+			}
+			return r.add(ctx, spec, k.kind, extension)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(spec.Extensions, func(a, b corev1beta1.ExtensionResourceState) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(*a.Name, *b.Name))
+	})
+	return spec, nil
+}
+
+// add adds the state of an extension resource, and the resources that it names, if it has any.
+func (r *Reconciler) add(ctx context.Context, spec *corev1beta1.ShootStateSpec, kind string, extension extensionsv1alpha1.Object) error {
+	state, resources := extension.GetExtensionStatus().GetState(), extension.GetExtensionStatus().GetResources()
+	if extension.GetDeletionTimestamp() != nil || state == nil && len(resources) == 0 {
+		return nil
+	}
+	name := extension.GetName()
+	spec.Extensions = append(spec.Extensions, corev1beta1.ExtensionResourceState{
+		Kind: kind, Name: &name, Purpose: extension.GetExtensionSpec().GetExtensionPurpose(), State: state, Resources: resources,
+	})
+	for _, resource := range resources {
+		data, err := r.read(ctx, extension.GetNamespace(), resource.ResourceRef)
+		if err != nil {
+			return fmt.Errorf("reading %s %s/%s, which %s %s names as its own: %w", resource.ResourceRef.Kind, extension.GetNamespace(), resource.ResourceRef.Name, kind, name, err)
+		}
+		spec.Resources = append(spec.Resources, corev1beta1.ResourceData{CrossVersionObjectReference: resource.ResourceRef, Data: runtime.RawExtension{Raw: data}})
+	}
+	return nil
+}
+
+func (r *Reconciler) read(ctx context.Context, namespace string, ref autoscalingv1.CrossVersionObjectReference) ([]byte, error) {
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion(ref.APIVersion)
+	obj.SetKind(ref.Kind)
+	if err := r.SeedReader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, obj); err != nil {
+		return nil, err
+	}
+	return json.Marshal(obj)
+}

@@ -79,18 +79,26 @@ func reset(g *globals, yes bool) error {
 		return nil
 	}
 	if !yes {
-		if file, ok := g.in.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
-			return &landscape.UsageError{Err: errors.New("reset asks before it deletes, and there is no terminal to ask on: say --yes")}
-		}
-		fmt.Fprintf(g.err, "Delete all data of landscape %q in %s? [y/N] ", g.name, dir)
-		answer, _ := bufio.NewReader(g.in).ReadString('\n')
-		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-			return errors.New("nothing was deleted")
+		if err := ask(g, "reset", fmt.Sprintf("Delete all data of landscape %q in %s?", g.name, dir)); err != nil {
+			return err
 		}
 	}
 	if err := landscape.Reset(dir); err != nil {
 		return err
 	}
 	fmt.Fprintf(g.out, "The data of landscape %q is deleted.\n", g.name)
+	return nil
+}
+
+// ask asks before something is deleted. Any answer but yes is an error, and so is that there is nobody to ask.
+func ask(g *globals, command, question string) error {
+	if file, ok := g.in.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
+		return &landscape.UsageError{Err: fmt.Errorf("%s asks before it deletes, and there is no terminal to ask on: say --yes", command)}
+	}
+	fmt.Fprintf(g.err, "%s [y/N] ", question)
+	answer, _ := bufio.NewReader(g.in).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New("nothing was deleted")
+	}
 	return nil
 }

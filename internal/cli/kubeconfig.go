@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,46 +18,60 @@ import (
 )
 
 type kubeconfigFlags struct {
-	merge, path bool
-	user        string
-	groups      []string
-	expiration  time.Duration
+	merge, path, viewer bool
+	user                string
+	groups              []string
+	expiration          time.Duration
 }
 
 func newKubeconfig(g *globals) *cobra.Command {
 	flags := &kubeconfigFlags{}
 	cmd := &cobra.Command{
-		Use:   "kubeconfig [garden | seed NAME]",
+		Use:   "kubeconfig [garden | seed NAME | shoot PROJECT/NAME]",
 		Short: "Print a kubeconfig for the landscape",
 		Long: `Print a kubeconfig for the garden: the administrator's, or with --user that of another user, with a certificate that
-is made for it and not kept. Or the administrator's for the cluster of a seed.`,
+is made for it and not kept. Or the administrator's for the cluster of a seed. Or one for a shoot, which the garden makes
+anew each time and which expires: after an hour, or --expiration.`,
 		Example: `  export KUBECONFIG=$(gardenlite kubeconfig --path)
   gardenlite kubeconfig --merge && kubectl --context gardenlite-default get projects
   gardenlite kubeconfig --user alice@example.com --group developers > alice.kubeconfig
-  gardenlite kubeconfig seed local > local.kubeconfig`,
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return completeCluster(g, args), cobra.ShellCompDirectiveNoFileComp
+  gardenlite kubeconfig seed local > local.kubeconfig
+  gardenlite kubeconfig shoot dev/my-shoot --merge
+  gardenlite kubeconfig shoot dev/my-shoot --viewer --expiration 30m > viewer.kubeconfig`,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return completeCluster(cmd.Context(), g, args), cobra.ShellCompDirectiveNoFileComp
 		},
 		Args: cobra.MaximumNArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error { return flags.run(g, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && args[0] == "shoot" {
+				if !cmd.Flags().Changed("expiration") {
+					flags.expiration = defaultShootExpiration
+				}
+				return flags.runShoot(cmd.Context(), g, args[1:])
+			}
+			return flags.run(g, args)
+		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&flags.merge, "merge", false, "merge it into your own kubeconfig file, under the context gardenlite-NAME, and make that the current one")
 	f.BoolVar(&flags.path, "path", false, "print the path of the administrator's kubeconfig instead")
 	f.StringVar(&flags.user, "user", "", "make a kubeconfig for this user name")
 	f.StringArrayVar(&flags.groups, "group", nil, "group of the user; can be given several times")
-	f.DurationVar(&flags.expiration, "expiration", 24*time.Hour, "how long the user's certificate is valid (10m to 8760h)")
+	f.DurationVar(&flags.expiration, "expiration", 24*time.Hour, "how long the user's certificate is valid (10m to 8760h); for a shoot 1h if nothing is said, and as long as the garden allows at most")
+	f.BoolVar(&flags.viewer, "viewer", false, "make a kubeconfig for a shoot that can read only, and no secrets")
 	cmd.MarkFlagsMutuallyExclusive("merge", "path")
 	cmd.MarkFlagsMutuallyExclusive("user", "path")
 	return cmd
 }
 
 // completeCluster completes the arguments of kubeconfig.
-func completeCluster(g *globals, args []string) []string {
+func completeCluster(ctx context.Context, g *globals, args []string) []string {
 	dir, err := g.dir()
 	switch {
 	case len(args) == 0:
-		return []string{"garden", "seed"}
+		return []string{"garden", "seed", "shoot"}
+	case len(args) == 1 && args[0] == "shoot":
+		return shootNames(ctx, g, "")
 	case len(args) == 1 && args[0] == "seed" && err == nil:
 		return landscape.KnownSeeds(dir)
 	}
@@ -73,7 +88,7 @@ func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, e
 	case len(args) == 0, len(args) == 1 && args[0] == "garden":
 		return garden, nil
 	case len(args) != 2 || args[0] != "seed":
-		return "", &landscape.UsageError{Err: errors.New("kubeconfig is for \"garden\" or for \"seed NAME\"")}
+		return "", &landscape.UsageError{Err: errors.New("kubeconfig is for \"garden\", \"seed NAME\" or \"shoot PROJECT/NAME\"")}
 	case k.user != "":
 		return "", &landscape.UsageError{Err: errors.New("--user is for the garden")}
 	}
@@ -84,6 +99,9 @@ func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, e
 }
 
 func (k *kubeconfigFlags) run(g *globals, args []string) error {
+	if k.viewer {
+		return &landscape.UsageError{Err: errors.New("--viewer is for a shoot")}
+	}
 	if len(k.groups) > 0 && k.user == "" {
 		return &landscape.UsageError{Err: errors.New("--group needs --user")}
 	}

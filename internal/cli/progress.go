@@ -30,6 +30,8 @@ type progress struct {
 	closed chan struct{}
 	ended  chan struct{}
 	title  string
+	// saying is what goes on, behind the title.
+	saying string
 	begun  time.Time
 }
 
@@ -63,7 +65,7 @@ func (p *progress) animate() {
 	defer ticker.Stop()
 	for frame := 0; ; frame++ {
 		p.mu.Lock()
-		fmt.Fprintf(p.out, "\r\033[K%c %s %.1fs", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[frame%10], p.title, time.Since(p.begun).Seconds())
+		fmt.Fprintf(p.out, "\r\033[K%c %s %.1fs", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[frame%10], p.title+p.saying, time.Since(p.begun).Seconds())
 		p.mu.Unlock()
 		select {
 		case <-p.closed:
@@ -103,6 +105,17 @@ func (p *progress) line(mark, colour, text string) {
 		start = "\r\033[K"
 	}
 	fmt.Fprintf(p.out, "%s%s %s\n", start, mark, text)
+}
+
+// say says what goes on: behind the title of the line that lives, or else in a line of its own.
+func (p *progress) say(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live {
+		p.saying = " – " + text
+		return
+	}
+	fmt.Fprintln(p.out, "  "+text)
 }
 
 func (p *progress) send(message progressMessage) {

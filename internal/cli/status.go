@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
@@ -28,10 +29,11 @@ func newStatus(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if done, err := printObject(g.out, output, status); done || err != nil {
+			all := statusWithShoots{Status: status, Shoots: shootsOf(cmd.Context(), g, status)}
+			if done, err := printObject(g.out, output, all); done || err != nil {
 				return err
 			}
-			return printStatus(g, status, output == "wide")
+			return printStatus(g, &all, output == "wide")
 		},
 	}
 	addOutputFlag(cmd, &output, "table", "wide", "json", "yaml")
@@ -56,7 +58,32 @@ func status(ctx context.Context, g *globals, wait bool, timeout time.Duration, c
 	return client.Status(ctx, collect)
 }
 
-func printStatus(g *globals, s *landscape.Status, wide bool) error {
+// statusWithShoots is what "gardenlite status" tells: what the process says of itself, and the shoots in its garden.
+type statusWithShoots struct {
+	*landscape.Status `json:",inline"`
+	Shoots            []shootclient.Summary `json:"shoots"`
+}
+
+// shootsOf are the landscape's shoots; none as long as the garden does not answer, which the rest of the status tells of.
+func shootsOf(ctx context.Context, g *globals, s *landscape.Status) []shootclient.Summary {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	none := []shootclient.Summary{}
+	if s.State != landscape.StateReady {
+		return none
+	}
+	client, err := g.shootClient()
+	if err != nil {
+		return none
+	}
+	all, err := client.List(ctx)
+	if err != nil {
+		return none
+	}
+	return all
+}
+
+func printStatus(g *globals, s *statusWithShoots, wide bool) error {
 	fmt.Fprintf(g.out, "Landscape   %s: %s, process %d, up %s, %s resident\nData        %s (%s)\nKubeconfig  %s\n\n",
 		s.Name, s.State, s.PID, time.Since(s.StartedAt).Round(time.Second), mebibytes(s.Memory.Resident), s.Dir, s.Datastore, s.Kubeconfig)
 	var clusters [][]string
@@ -74,8 +101,17 @@ func printStatus(g *globals, s *landscape.Status, wide bool) error {
 		components = append(components, []string{c.Name, c.State, c.Message})
 	}
 	fmt.Fprintln(g.out)
-	if err := table(g.out, "COMPONENT | STATUS | MESSAGE", components); err != nil || !wide {
+	if err := table(g.out, "COMPONENT | STATUS | MESSAGE", components); err != nil {
 		return err
+	}
+	if len(s.Shoots) > 0 {
+		fmt.Fprintln(g.out)
+		if err := printShoots(g, s.Shoots, wide); err != nil {
+			return err
+		}
+	}
+	if !wide {
+		return nil
 	}
 	var phases [][]string
 	for _, p := range s.Phases {

@@ -19,6 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver"
 	"github.com/gardenlite/gardenlite/internal/garden/bootstrap"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/manifest"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
@@ -38,8 +39,10 @@ type Config struct {
 	Services map[string]*url.URL
 	// AuditLog is controlplane.Config's.
 	AuditLog string
-	Clock    clock.WithTicker
-	OnPhase  func(name string, took time.Duration)
+	// Kubeconfigs is about those that are made for Shoots.
+	Kubeconfigs kubeconfig.Options
+	Clock       clock.WithTicker
+	OnPhase     func(name string, took time.Duration)
 }
 
 // The administrator of the garden, whom the landscape's kubeconfig is for.
@@ -68,7 +71,7 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	server, err := controlplane.Start(ctx, controlplane.Config{
 		Name: "garden", PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
 		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Services: cfg.Services, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
-		NoWorkloads: true, Extension: apiserver.Extension{Clock: cfg.Clock},
+		NoWorkloads: true, Extension: apiserver.Extension{Clock: cfg.Clock, PKIDir: cfg.PKIDir, Kubeconfigs: cfg.Kubeconfigs},
 	})
 	if err != nil {
 		return nil, err
@@ -103,8 +106,8 @@ func (g *Garden) startControllers(selection []string) (err error) {
 		ClientConfig:          g.server.ClientConfig,
 		Select:                selection,
 		RootCA:                p.CAPEM(),
-		SigningCertFile:       p.CAFile(),
-		SigningKeyFile:        p.CAKeyFile(),
+		SigningCertFile:       p.SigningCertFile(),
+		SigningKeyFile:        p.SigningKeyFile(),
 		ServiceAccountKeyFile: p.ServiceAccountKeyFile(),
 		LeaderElection:        g.server.Shared(),
 	})

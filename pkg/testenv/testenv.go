@@ -7,6 +7,11 @@
 //		…
 //	}
 //
+// A Shoot with a real API server and simulated machines is a call away:
+//
+//	shoot := env.CreateShoot(t, "my-shoot", testenv.WithWorkers(1))
+//	config, err := shoot.Config(t.Context())
+//
 // A module that imports it needs the replace directives for k8s.io in gardenlite's go.mod in its own.
 package testenv
 

@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -12,6 +13,8 @@ import (
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	kubecorev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -27,6 +30,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver/openapi"
 	"github.com/gardenlite/gardenlite/internal/garden/registry"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 )
 
@@ -34,6 +38,10 @@ import (
 type Extension struct {
 	// Clock is the landscape's.
 	Clock clock.PassiveClock
+	// PKIDir is where the key for the tokens of WorkloadIdentities is kept.
+	PKIDir string
+	// Kubeconfigs is about those that are made for Shoots.
+	Kubeconfigs kubeconfig.Options
 }
 
 var _ controlplane.Extension = Extension{}
@@ -66,11 +74,29 @@ func (e Extension) New(in controlplane.ExtensionInput) (*genericapiserver.Generi
 	if err := in.Etcd.ApplyTo(&in.Generic); err != nil {
 		return nil, fmt.Errorf("setting up the storage of the Gardener API: %w", err)
 	}
-	groups, reader, err := registry.New(in.Generic.RESTOptionsGetter, e.Clock)
+	in.Generic.RESTOptionsGetter = in.ShareStorage(in.Generic.RESTOptionsGetter)
+	kube, err := kubernetes.NewForConfig(in.Generic.LoopbackClientConfig)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the Kubernetes API: %w", err)
+	}
+	address, err := addressOf(&in.Generic)
+	if err != nil {
+		return nil, err
+	}
+	issuer, err := newIssuer(e.PKIDir, address, e.Clock)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the issuer of WorkloadIdentity tokens: %w", err)
+	}
+	groups, reader, err := registry.New(in.Generic.RESTOptionsGetter, registry.Config{
+		Clock: e.Clock, Kubeconfigs: e.Kubeconfigs, Issuer: issuer,
+		ConfigMaps: func(ctx context.Context, namespace, name string) (*kubecorev1.ConfigMap, error) {
+			return kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+		},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("making the storage of the Gardener API: %w", err)
 	}
-	if in.Generic.AdmissionControl, err = e.admissionChain(in, reader); err != nil {
+	if in.Generic.AdmissionControl, err = e.admissionChain(in, reader, kube); err != nil {
 		return nil, err
 	}
 	server, err := in.Generic.Complete(in.Informers).New("gardener-apiserver", in.Delegate)
@@ -84,15 +110,11 @@ func (e Extension) New(in controlplane.ExtensionInput) (*genericapiserver.Generi
 			return nil, fmt.Errorf("installing the API group %s: %w", group.Name, err)
 		}
 	}
-	return server, nil
+	return server, serveDiscovery(server.Handler.NonGoRestfulMux, issuer)
 }
 
 // admissionChain is Gardener's plugins, then those that Kubernetes has for every resource: webhooks, policies, quota.
-func (e Extension) admissionChain(in controlplane.ExtensionInput, reader plugin.Reader) (admission.Interface, error) {
-	kube, err := kubernetes.NewForConfig(in.Generic.LoopbackClientConfig)
-	if err != nil {
-		return nil, fmt.Errorf("making the client of the admission plugins: %w", err)
-	}
+func (e Extension) admissionChain(in controlplane.ExtensionInput, reader plugin.Reader, kube kubernetes.Interface) (admission.Interface, error) {
 	plugins, err := gardenadmission.New(plugin.Dependencies{
 		Reader:     reader,
 		Kube:       kube,

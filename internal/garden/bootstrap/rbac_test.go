@@ -168,7 +168,7 @@ func TestBindings(t *testing.T) {
 	}
 	want := map[string][]string{
 		"system:authenticated": {
-			"gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth",
+			"gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth", "gardener.cloud:system:workload-identity-issuer-discovery",
 			"gardener-system-public/gardener.cloud:system:read-gardener-info-configmap", "kube-system/gardener.cloud:system:read-cluster-identity-configmap",
 		},
 		"system:bootstrappers": {"gardener.cloud:system:seed-bootstrapper"},

@@ -8,7 +8,8 @@
 //   - of seeds and gardenlets: seedsecrets, seedextensionscheck, seedbackupbucketscheck, gardenletlifecycle, csrapprover,
 //     managedseedset
 //   - of extensions: controllerregistration/installation, controllerregistration/extensionclusterrole
-//   - of shoots: shootconditions, shootmigration, shootquota, shootretry, shootstatefinalizer, shootstatuslabel
+//   - of shoots: shootconditions, shoothibernation, shootmaintenance, shootmigration, shootquota, shootretry,
+//     shootstatefinalizer, shootstatuslabel
 //   - for what is in use, and must not go before its users: finalizers (profiles, bindings, quotas, registrations …),
 //     seedreference and shootreference (secrets and others that Seeds and Shoots refer to), which share references
 //   - of events: eventcleaner

@@ -31,6 +31,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedreference"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedsecrets"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootconditions"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shoothibernation"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootmaintenance"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootmigration"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootquota"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootreference"
@@ -96,6 +98,8 @@ func controllers() []controller {
 		{seedbackupbucketscheck.ControllerName, func(cfg Config) addable { return &seedbackupbucketscheck.Reconciler{Clock: cfg.Clock} }},
 		{managedseedset.ControllerName, func(cfg Config) addable { return &managedseedset.Reconciler{Clock: cfg.Clock} }},
 		{shootconditions.ControllerName, func(Config) addable { return &shootconditions.Reconciler{} }},
+		{shoothibernation.ControllerName, func(cfg Config) addable { return &shoothibernation.Reconciler{Clock: cfg.Clock} }},
+		{shootmaintenance.ControllerName, func(cfg Config) addable { return &shootmaintenance.Reconciler{Clock: cfg.Clock} }},
 		{shootmigration.ControllerName, func(cfg Config) addable { return &shootmigration.Reconciler{Clock: cfg.Clock} }},
 		{shootquota.ControllerName, func(cfg Config) addable { return &shootquota.Reconciler{Clock: cfg.Clock} }},
 		{shootreference.ControllerName, func(Config) addable { return &shootreference.Reconciler{} }},

@@ -26,8 +26,10 @@ type Reader struct {
 
 var _ plugin.Reader = &Reader{}
 
-func newReader(groups []Group) *Reader {
-	r := &Reader{stores: map[schema.GroupResource]*resource.Store{}}
+func newReader() *Reader { return &Reader{stores: map[schema.GroupResource]*resource.Store{}} }
+
+// add has it read from the storage of groups.
+func (r *Reader) add(groups []Group) {
 	for _, group := range groups {
 		for _, storage := range group.Versions {
 			for path, s := range storage {
@@ -37,7 +39,6 @@ func newReader(groups []Group) *Reader {
 			}
 		}
 	}
-	return r
 }
 
 // Get implements plugin.Reader.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/operations"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/security"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/seedmanagement"
@@ -26,11 +27,23 @@ type Group struct {
 	Versions map[string]map[string]rest.Storage
 }
 
+// Config is what the storage needs beside the datastore.
+type Config struct {
+	Clock clock.PassiveClock
+	// ConfigMaps reads those of kube-apiserver.
+	ConfigMaps kubeconfig.ConfigMaps
+	// Kubeconfigs is about those for Shoots.
+	Kubeconfigs kubeconfig.Options
+	// Issuer signs the tokens of WorkloadIdentities.
+	Issuer *security.Issuer
+}
+
 // New makes the storage of all groups, and a reader for admission plugins over it.
-func New(getter generic.RESTOptionsGetter, clock clock.PassiveClock) ([]Group, *Reader, error) {
-	coreStorage, errCore := core.Storage(getter, clock)
-	operationsStorage, errOperations := operations.Storage(getter, clock)
-	securityStorage, errSecurity := security.Storage(getter)
+func New(getter generic.RESTOptionsGetter, cfg Config) ([]Group, *Reader, error) {
+	reader := newReader() // is read from once all storage is there
+	coreStorage, errCore := core.Storage(getter, cfg.Clock, kubeconfig.Config{Options: cfg.Kubeconfigs, ConfigMaps: cfg.ConfigMaps})
+	operationsStorage, errOperations := operations.Storage(getter, cfg.Clock)
+	securityStorage, errSecurity := security.Storage(getter, reader, cfg.Issuer)
 	seedStorage, errSeed := seedmanagement.Storage(getter)
 	groups := []Group{
 		{gardencore.GroupName, coreStorage},
@@ -41,5 +54,6 @@ func New(getter generic.RESTOptionsGetter, clock clock.PassiveClock) ([]Group, *
 	if err := errors.Join(errCore, errOperations, errSecurity, errSeed); err != nil {
 		return nil, nil, err
 	}
-	return groups, newReader(groups), nil
+	reader.add(groups)
+	return groups, reader, nil
 }

@@ -1,12 +1,11 @@
 package core
 
 import (
-	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 )
 
@@ -17,8 +16,8 @@ var (
 	all = []string{"all"}
 )
 
-// Storage is the storage of the group, by version and resource.
-func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock) (map[string]map[string]rest.Storage, error) {
+// Storage is the storage of the group, by version and resource. The kubeconfigs' own storage is filled in.
+func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock, kubeconfigs kubeconfig.Config) (map[string]map[string]rest.Storage, error) {
 	b := resource.NewBuilder(getter)
 	resource.Add(b, backupBuckets())
 	resource.Add(b, backupEntries())
@@ -28,7 +27,7 @@ func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock) (map[st
 	resource.Add(b, controllerRegistrations())
 	resource.Add(b, controllerInstallations())
 	resource.Add(b, exposureClasses())
-	resource.Add(b, internalSecrets())
+	secretStore := resource.Add(b, internalSecrets())
 	resource.Add(b, projects())
 	resource.Add(b, quotas())
 	resource.Add(b, secretBindings())
@@ -36,12 +35,10 @@ func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock) (map[st
 	resource.Add(b, shootStates())
 	if shootStore := resource.Add(b, shoots(clock)); shootStore != nil {
 		b.Subresource("shoots/binding", "v1beta1", newBinding(shootStore))
-		b.Subresource("shoots/adminkubeconfig", "v1beta1", resource.NewUnimplemented(shootStore,
-			authenticationv1alpha1.SchemeGroupVersion.WithKind("AdminKubeconfigRequest"),
-			func() runtime.Object { return &authenticationv1alpha1.AdminKubeconfigRequest{} }, "shoots/adminkubeconfig"))
-		b.Subresource("shoots/viewerkubeconfig", "v1beta1", resource.NewUnimplemented(shootStore,
-			authenticationv1alpha1.SchemeGroupVersion.WithKind("ViewerKubeconfigRequest"),
-			func() runtime.Object { return &authenticationv1alpha1.ViewerKubeconfigRequest{} }, "shoots/viewerkubeconfig"))
+		kubeconfigs.Clock, kubeconfigs.Shoots, kubeconfigs.InternalSecrets = clock, shootStore, secretStore
+		admin, viewer := kubeconfig.New(kubeconfigs)
+		b.Subresource("shoots/adminkubeconfig", "v1beta1", admin)
+		b.Subresource("shoots/viewerkubeconfig", "v1beta1", viewer)
 	}
 	return b.Result()
 }

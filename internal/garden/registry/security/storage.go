@@ -7,17 +7,18 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 )
 
 var v1alpha1 = []string{"v1alpha1"}
 
-// Storage is the storage of the group, by version and resource.
-func Storage(getter generic.RESTOptionsGetter) (map[string]map[string]rest.Storage, error) {
+// Storage is the storage of the group, by version and resource. The reader is for what tokens tell of.
+func Storage(getter generic.RESTOptionsGetter, reader plugin.Reader, issuer *Issuer) (map[string]map[string]rest.Storage, error) {
 	b := resource.NewBuilder(getter)
 	resource.Add(b, credentialsBindings())
 	if identities := resource.Add(b, workloadIdentities()); identities != nil {
-		b.Subresource("workloadidentities/token", "v1alpha1", newTokenREST(identities))
+		b.Subresource("workloadidentities/token", "v1alpha1", newTokenREST(identities, reader, issuer))
 	}
 	return b.Result()
 }

@@ -9,29 +9,46 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/security"
 )
 
 var tokenRequestGVK = securityv1alpha1.SchemeGroupVersion.WithKind("TokenRequest")
 
-// tokenREST is the subresource that gives out tokens. It checks requests as Gardener does; tokens it has none yet.
+// tokenREST is the subresource that gives out tokens. Nothing is stored.
 type tokenREST struct {
-	*resource.Unimplemented
 	identities rest.Getter
+	reader     plugin.Reader
+	issuer     *Issuer
 }
 
-func newTokenREST(identities rest.Getter) *tokenREST {
-	return &tokenREST{identities: identities, Unimplemented: resource.NewUnimplemented(identities, tokenRequestGVK,
-		func() runtime.Object { return &gardensecurity.TokenRequest{} }, "workloadidentities/token")}
+var (
+	_ rest.NamedCreater             = &tokenREST{}
+	_ rest.GroupVersionKindProvider = &tokenREST{}
+)
+
+func newTokenREST(identities rest.Getter, reader plugin.Reader, issuer *Issuer) *tokenREST {
+	return &tokenREST{identities: identities, reader: reader, issuer: issuer}
+}
+
+// New implements rest.Storage.
+func (t *tokenREST) New() runtime.Object { return &gardensecurity.TokenRequest{} }
+
+// Destroy implements rest.Storage.
+func (t *tokenREST) Destroy() {}
+
+// GroupVersionKind implements rest.GroupVersionKindProvider.
+func (t *tokenREST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
+	return tokenRequestGVK
 }
 
 // Create implements rest.NamedCreater.
-func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
 	if admit != nil {
 		if err := admit(ctx, obj.DeepCopyObject()); err != nil {
 			return nil, err
@@ -41,6 +58,29 @@ func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object,
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("a TokenRequest is needed, this is a %T", obj))
 	}
+	identity, err := t.identity(ctx, name, request)
+	if err != nil {
+		return nil, err
+	}
+	caller, ok := genericapirequest.UserFrom(ctx)
+	if !ok {
+		return nil, apierrors.NewBadRequest("the request has no user")
+	}
+	about, err := aboutOf(ctx, t.reader, identity, caller, request.Spec.ContextObject)
+	if err != nil {
+		return nil, err
+	}
+	token, expiry, err := t.issuer.issue(identity.Status.Sub, identity.Spec.Audiences, request.Spec.ExpirationSeconds, about)
+	if err != nil {
+		return nil, fmt.Errorf("making a token of the WorkloadIdentity %s/%s: %w", identity.Namespace, identity.Name, err)
+	}
+	request.ObjectMeta = metav1.ObjectMeta{Name: identity.Name, Namespace: identity.Namespace, CreationTimestamp: metav1.NewTime(t.issuer.Clock.Now())}
+	request.Status = gardensecurity.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expiry)}
+	return request, nil
+}
+
+// identity is who the token is for, if the request is all right.
+func (t *tokenREST) identity(ctx context.Context, name string, request *gardensecurity.TokenRequest) (*gardensecurity.WorkloadIdentity, error) {
 	metadata, invalid := field.NewPath("metadata"), func(errs ...*field.Error) error {
 		return apierrors.NewInvalid(tokenRequestGVK.GroupKind(), name, errs)
 	}
@@ -50,11 +90,16 @@ func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object,
 	if namespace := genericapirequest.NamespaceValue(ctx); request.Namespace != "" && request.Namespace != namespace {
 		return nil, invalid(field.Invalid(metadata.Child("namespace"), request.Namespace, "must be that of the WorkloadIdentity, "+namespace))
 	}
-	if _, err := t.identities.Get(ctx, name, &metav1.GetOptions{}); err != nil {
+	obj, err := t.identities.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
 		return nil, err
+	}
+	identity, ok := obj.(*gardensecurity.WorkloadIdentity)
+	if !ok {
+		return nil, fmt.Errorf("%s is a %T, not a WorkloadIdentity", name, obj)
 	}
 	if errs := validation.ValidateTokenRequest(request); len(errs) > 0 {
 		return nil, invalid(errs...)
 	}
-	return t.Unimplemented.Create(ctx, name, obj, admit, options)
+	return identity, nil
 }

@@ -25,6 +25,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedreference"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedsecrets"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootconditions"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shoothibernation"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootmaintenance"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootmigration"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootquota"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootreference"
@@ -50,8 +52,9 @@ func TestAddToManager(t *testing.T) {
 		managedseedset.ControllerName: &managedseedset.Reconciler{}, shootconditions.ControllerName: &shootconditions.Reconciler{},
 		shootstatuslabel.ControllerName: &shootstatuslabel.Reconciler{}, shootreference.ControllerName: &shootreference.Reconciler{},
 		shootretry.ControllerName: &shootretry.Reconciler{}, shootquota.ControllerName: &shootquota.Reconciler{},
-		shootmigration.ControllerName: &shootmigration.Reconciler{},
-		installation.ControllerName:   &installation.Reconciler{}, extensionclusterrole.ControllerName: &extensionclusterrole.Reconciler{},
+		shootmigration.ControllerName: &shootmigration.Reconciler{}, shoothibernation.ControllerName: &shoothibernation.Reconciler{},
+		shootmaintenance.ControllerName: &shootmaintenance.Reconciler{},
+		installation.ControllerName:     &installation.Reconciler{}, extensionclusterrole.ControllerName: &extensionclusterrole.Reconciler{},
 		seedsecrets.ControllerName: &seedsecrets.Reconciler{}, gardenletlifecycle.ControllerName: &gardenletlifecycle.Reconciler{},
 		seedextensionscheck.ControllerName: &seedextensionscheck.Reconciler{}, seedreference.ControllerName: &seedreference.Reconciler{},
 		seedbackupbucketscheck.ControllerName: &seedbackupbucketscheck.Reconciler{},

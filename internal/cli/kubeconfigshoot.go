@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+const (
+	// defaultShootExpiration is how long a kubeconfig for a shoot is valid if nothing is said.
+	defaultShootExpiration = time.Hour
+	// minShootExpiration is the shortest time that the garden takes.
+	minShootExpiration = 10 * time.Minute
+)
+
+// runShoot prints or merges a kubeconfig for a shoot, which the garden makes for the landscape's administrator.
+func (k *kubeconfigFlags) runShoot(ctx context.Context, g *globals, args []string) error {
+	switch {
+	case len(args) != 1:
+		return &landscape.UsageError{Err: errors.New("say which shoot: kubeconfig shoot PROJECT/NAME")}
+	case k.user != "" || len(k.groups) > 0:
+		return &landscape.UsageError{Err: errors.New("--user and --group are for the garden: a kubeconfig for a shoot is for who asks for it")}
+	case k.path:
+		return &landscape.UsageError{Err: errors.New("--path is for the garden and for seeds: a kubeconfig for a shoot is not kept")}
+	case k.expiration < minShootExpiration:
+		return &landscape.UsageError{Err: fmt.Errorf("--expiration %s: %s at least", k.expiration, minShootExpiration)}
+	}
+	key, err := shootKey(args[0], defaultProject)
+	if err != nil {
+		return err
+	}
+	client, err := g.shootClient()
+	if err != nil {
+		return err
+	}
+	data, expires, err := client.Kubeconfig(ctx, key, k.viewer, k.expiration)
+	if err != nil {
+		return explainShoot(g, err)
+	}
+	note := ""
+	if left := time.Until(expires); left < k.expiration-time.Minute {
+		note = ", which is as long as the garden allows"
+	}
+	fmt.Fprintf(g.err, "Valid until %s%s.\n", expires.Local().Format(time.RFC3339), note)
+	if !k.merge {
+		_, err = g.out.Write(data)
+		return err
+	}
+	config, err := clientcmd.Load(data)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig for the shoot %s: %w", key, err)
+	}
+	return mergeKubeconfig(g, prefixed(config, "gardenlite-"+g.name+"-"))
+}
+
+// prefixed has names that no other landscape has.
+func prefixed(config *clientcmdapi.Config, prefix string) *clientcmdapi.Config {
+	renamed := clientcmdapi.NewConfig()
+	for name, cluster := range config.Clusters {
+		renamed.Clusters[prefix+name] = cluster
+	}
+	for name, user := range config.AuthInfos {
+		renamed.AuthInfos[prefix+name] = user
+	}
+	for name, entry := range config.Contexts {
+		entry.Cluster, entry.AuthInfo = prefix+entry.Cluster, prefix+entry.AuthInfo
+		renamed.Contexts[prefix+name] = entry
+	}
+	renamed.CurrentContext = prefix + config.CurrentContext
+	return renamed
+}

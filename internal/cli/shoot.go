@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+const (
+	// defaultProject is that of the default landscape.
+	defaultProject = "dev"
+	// defaultShootTimeout is how long is waited for a Shoot.
+	defaultShootTimeout = 10 * time.Minute
+	// completionTimeout bounds how long a shell waits for names.
+	completionTimeout = 2 * time.Second
+)
+
+func newShoot(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "shoot",
+		Short: "Create, list and delete shoots",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newShootCreate(g), newShootList(g), newShootDelete(g))
+	for _, sub := range cmd.Commands() {
+		wrapArgs(sub)
+	}
+	return cmd
+}
+
+// gardenConfig is the administrator's access to the garden of the landscape, which has to run.
+func (g *globals) gardenConfig() (*rest.Config, error) {
+	_, dir, err := g.connect()
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the landscape's kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+// shootClient works with the landscape's Shoots as its administrator.
+func (g *globals) shootClient() (*shootclient.Client, error) {
+	config, err := g.gardenConfig()
+	if err != nil {
+		return nil, err
+	}
+	return shootclient.New(config)
+}
+
+// shootKey reads the name of a Shoot that the user gave.
+func shootKey(text, project string) (shootclient.Key, error) {
+	key, err := shootclient.ParseKey(text, project)
+	if err != nil {
+		return key, &landscape.UsageError{Err: err}
+	}
+	return key, nil
+}
+
+// shootNames completes the names of Shoots: with their projects, or those of one project.
+func shootNames(ctx context.Context, g *globals, project string) (names []string) {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	client, err := g.shootClient()
+	if err != nil {
+		return nil
+	}
+	all, err := client.List(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, s := range all {
+		switch project {
+		case "":
+			names = append(names, s.Project+"/"+s.Name)
+		case s.Project:
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// projectNames completes the names of projects that have Shoots, and the default one.
+func projectNames(ctx context.Context, g *globals) []string {
+	names := []string{defaultProject}
+	for _, name := range shootNames(ctx, g, "") {
+		project, _, _ := strings.Cut(name, "/")
+		names = append(names, project)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// addProjectFlag adds --project, with completion.
+func addProjectFlag(g *globals, cmd *cobra.Command, project *string) {
+	cmd.Flags().StringVar(project, "project", defaultProject, "project of the shoot")
+	_ = cmd.RegisterFlagCompletionFunc("project", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return projectNames(cmd.Context(), g), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+func newShootList(g *globals) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the shoots of all projects",
+		Example: `  gardenlite shoot list
+  gardenlite shoot list -o wide
+  gardenlite shoot list -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := g.shootClient()
+			if err != nil {
+				return err
+			}
+			all, err := client.List(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if done, err := printObject(g.out, output, all); done || err != nil {
+				return err
+			}
+			if len(all) == 0 {
+				fmt.Fprintln(g.err, "There are no shoots. \"gardenlite shoot create NAME\" creates one.")
+				return nil
+			}
+			return printShoots(g, all, output == "wide")
+		},
+	}
+	addOutputFlag(cmd, &output, "table", "wide", "json", "yaml")
+	return cmd
+}
+
+func printShoots(g *globals, all []shootclient.Summary, wide bool) error {
+	header := "SHOOT | SEED | KUBERNETES | NODES | STATE"
+	if wide {
+		header += " | AGE | ADDRESS | TECHNICAL ID | MESSAGE"
+	}
+	var rows [][]string
+	for _, s := range all {
+		row := []string{s.Project + "/" + s.Name, s.Seed, s.KubernetesVersion, s.Nodes(), s.State}
+		if wide {
+			row = append(row, age(time.Since(s.CreatedAt)), s.Address, s.ID, firstLine(s.Message))
+		}
+		rows = append(rows, row)
+	}
+	return table(g.out, header, rows)
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// age is a time in its largest unit, as kubectl writes it.
+func age(d time.Duration) string {
+	for _, unit := range []struct {
+		length time.Duration
+		name   string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
+		if d >= 2*unit.length {
+			return strconv.FormatInt(int64(d/unit.length), 10) + unit.name
+		}
+	}
+	return strconv.FormatInt(int64(max(d, 0)/time.Second), 10) + "s"
+}
+
+type shootDeleteFlags struct {
+	project   string
+	yes, wait bool
+	timeout   time.Duration
+}
+
+func newShootDelete(g *globals) *cobra.Command {
+	flags := shootDeleteFlags{}
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a shoot",
+		Long:  "Confirm the deletion of a shoot with its annotation, and delete it. It takes a while until it is gone; --wait waits for that.",
+		Example: `  gardenlite shoot delete my-shoot
+  gardenlite shoot delete dev/my-shoot --yes --wait`,
+		Args: cobra.ExactArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			project := flags.project
+			if strings.Contains(typed, "/") {
+				project = ""
+			}
+			return shootNames(cmd.Context(), g, project), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd.Context(), g, args[0]) },
+	}
+	addProjectFlag(g, cmd, &flags.project)
+	f := cmd.Flags()
+	f.BoolVarP(&flags.yes, "yes", "y", false, "do not ask")
+	f.BoolVar(&flags.wait, "wait", false, "wait until the shoot is gone")
+	f.DurationVar(&flags.timeout, "timeout", defaultShootTimeout, "how long to wait")
+	return cmd
+}
+
+func (d *shootDeleteFlags) run(ctx context.Context, g *globals, name string) error {
+	key, err := shootKey(name, d.project)
+	if err != nil {
+		return err
+	}
+	client, err := g.shootClient()
+	if err != nil {
+		return err
+	}
+	if _, err := client.Shoot(ctx, key); err != nil {
+		return explainShoot(g, err)
+	}
+	if !d.yes {
+		if err := ask(g, "shoot delete", fmt.Sprintf("Delete the shoot %s with everything in it?", key)); err != nil {
+			return err
+		}
+	}
+	if err := client.Delete(ctx, key); err != nil {
+		return explainShoot(g, err)
+	}
+	if !d.wait {
+		fmt.Fprintf(g.out, "Shoot %s is being deleted.\n", key)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	progress := newShootProgress(g, "Deleting shoot "+key.String())
+	defer progress.close()
+	if err := client.WaitGone(ctx, key, progress.report); err != nil {
+		return err
+	}
+	progress.close()
+	fmt.Fprintf(g.out, "Shoot %s is gone.\n", key)
+	return nil
+}
+
+// explainShoot says what to do about a Shoot that is not there.
+func explainShoot(g *globals, err error) error {
+	if errors.Is(err, shootclient.ErrNotFound) {
+		return fmt.Errorf("%w: \"gardenlite shoot list%s\" shows those that there are", err, g.nameFlag())
+	}
+	return err
+}

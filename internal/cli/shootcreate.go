@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+type shootCreateFlags struct {
+	shootclient.Spec
+	workers int32
+	wait    bool
+	timeout time.Duration
+	output  string
+}
+
+func newShootCreate(g *globals) *cobra.Command {
+	flags := shootCreateFlags{}
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a shoot like the sample",
+		Long: `Create a shoot like the sample that comes with gardenlite, with what the flags say. If there is one like it already, create
+says so and ends with 0; if that one is otherwise, with 1.`,
+		Example: `  gardenlite shoot create my-shoot --wait
+  gardenlite shoot create my-shoot --workers 5 --kubernetes-version 1.35.2 --seed local
+  gardenlite shoot create my-shoot --wait -o yaml`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("workers") {
+				flags.Workers = &flags.workers
+			}
+			return flags.run(cmd.Context(), g, args[0])
+		},
+	}
+	addProjectFlag(g, cmd, &flags.Project)
+	f := cmd.Flags()
+	f.Int32Var(&flags.workers, "workers", 0, "how many nodes (default: as the sample has; 0: a shoot without workers)")
+	f.StringVar(&flags.KubernetesVersion, "kubernetes-version", "", "version of Kubernetes, one of the cloud profile's (default: the sample's)")
+	f.StringVar(&flags.Seed, "seed", "", "seed that runs it (default: the scheduler chooses)")
+	f.BoolVar(&flags.wait, "wait", false, "wait until the shoot is ready")
+	f.DurationVar(&flags.timeout, "timeout", defaultShootTimeout, "how long to wait")
+	addOutputFlag(cmd, &flags.output, "text", "name", "json", "yaml")
+	_ = cmd.RegisterFlagCompletionFunc("seed", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		dir, err := g.dir()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return landscape.KnownSeeds(dir), cobra.ShellCompDirectiveNoFileComp
+	})
+	_ = cmd.RegisterFlagCompletionFunc("kubernetes-version", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (c *shootCreateFlags) run(ctx context.Context, g *globals, name string) error {
+	key, err := shootKey(name, c.Project)
+	if err != nil {
+		return err
+	}
+	if c.workers < 0 {
+		return &landscape.UsageError{Err: fmt.Errorf("--workers %d: a number of nodes, or 0 for a shoot without workers", c.workers)}
+	}
+	c.Key = key
+	client, err := g.shootClient()
+	if err != nil {
+		return err
+	}
+	shoot, created, err := client.Create(ctx, c.Spec)
+	if err != nil {
+		return err
+	}
+	said := fmt.Sprintf("Shoot %s exists already.", key)
+	if created {
+		said = fmt.Sprintf("Shoot %s is created.", key)
+	}
+	if c.wait {
+		ctx, cancel := context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+		progress := newShootProgress(g, "Waiting for shoot "+key.String())
+		defer progress.close()
+		if shoot, err = client.Wait(ctx, key, progress.report); err != nil {
+			return err
+		}
+		progress.close()
+		said = fmt.Sprintf("Shoot %s is ready.", key)
+	}
+	switch c.output {
+	case "text":
+		fmt.Fprintln(g.out, said)
+		if c.wait {
+			fmt.Fprintf(g.err, "Type next: gardenlite%s kubeconfig shoot %s --merge\n", g.nameFlag(), key)
+		}
+		return nil
+	case "name":
+		_, err := fmt.Fprintln(g.out, key)
+		return err
+	}
+	if shoot.Kind == "" {
+		shoot.APIVersion, shoot.Kind = "core.gardener.cloud/v1beta1", "Shoot"
+	}
+	_, err = printObject(g.out, c.output, shoot)
+	return err
+}
+
+// shootProgress shows what happens to a Shoot that is waited for.
+type shootProgress struct{ *progress }
+
+func newShootProgress(g *globals, title string) shootProgress {
+	p := shootProgress{newProgress(g, 0)}
+	p.begin(title)
+	return p
+}
+
+// report shows a change: in the line that lives, or else in one of its own.
+func (p shootProgress) report(change shootclient.Progress) {
+	text := change.String()
+	if description := firstLine(change.Description); description != "" {
+		text += ": " + description
+	}
+	p.say(text)
+}

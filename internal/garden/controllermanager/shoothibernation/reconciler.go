@@ -1,0 +1,145 @@
+package shoothibernation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "shoot-hibernation"
+
+// DefaultTriggerDeadline is how long a missed time is made up for; Gardener's.
+const DefaultTriggerDeadline = 2 * time.Hour
+
+// late is how much after its time a schedule is looked at: clocks that are set right may go back a little.
+const late = 100 * time.Millisecond
+
+// Reconciler puts Shoots to sleep and wakes them up.
+type Reconciler struct {
+	Client   client.Client
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+	// TriggerDeadline is how long a missed time is made up for, DefaultTriggerDeadline by default.
+	TriggerDeadline time.Duration
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	if r.Recorder == nil {
+		r.Recorder = mgr.GetEventRecorder(ControllerName + "-controller")
+	}
+	return component.Controller(mgr, ControllerName).
+		For(&corev1beta1.Shoot{}, builder.WithPredicates(scheduled())).
+		Complete(r)
+}
+
+// scheduled lets Shoots through that have schedules, or get other ones.
+func scheduled() predicate.Predicate {
+	predicates := kit.Updates(func(before, after *corev1beta1.Shoot) bool {
+		return len(schedules(after)) > 0 && !equality.Semantic.DeepEqual(schedules(before), schedules(after))
+	})
+	predicates.CreateFunc = func(e event.CreateEvent) bool {
+		shoot, ok := e.Object.(*corev1beta1.Shoot)
+		return ok && len(schedules(shoot)) > 0
+	}
+	return predicates
+}
+
+func schedules(shoot *corev1beta1.Shoot) []corev1beta1.HibernationSchedule {
+	if shoot.Spec.Hibernation == nil {
+		return nil
+	}
+	return shoot.Spec.Hibernation.Schedules
+}
+
+// Reconcile does what the Shoot's schedules say for now, and waits for the next time of one of them.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if shoot.DeletionTimestamp != nil || len(schedules(shoot)) == 0 {
+		return reconcile.Result{}, nil
+	}
+	all, err := parse(schedules(shoot))
+	if err != nil { // validation refuses such a Shoot: it is another one before it can be read
+		logf.FromContext(ctx).Error(err, "The schedules cannot be read; the Shoot is left as it is")
+		return reconcile.Result{}, nil
+	}
+	now := r.Clock.Now()
+	if !failed(shoot) {
+		if s, found := due(all, r.earliest(shoot, now), now); found {
+			if err := r.set(ctx, shoot, s.hibernate, now); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+	}
+	if wait := untilNext(all, now); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait + late}, nil
+	}
+	return reconcile.Result{}, nil
+}
+
+// failed says that a Shoot waits for somebody to repair it.
+func failed(shoot *corev1beta1.Shoot) bool {
+	operation := shoot.Status.LastOperation
+	return operation != nil && operation.State == corev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration == shoot.Generation
+}
+
+// earliest is from when on times count: they are taken once, and not made up for after the deadline.
+func (r *Reconciler) earliest(shoot *corev1beta1.Shoot, now time.Time) time.Time {
+	earliest := shoot.CreationTimestamp.Time
+	if last := shoot.Status.LastHibernationTriggerTime; last != nil {
+		earliest = last.Time
+	}
+	if deadline := now.Add(-cmp.Or(r.TriggerDeadline, DefaultTriggerDeadline)); deadline.After(earliest) {
+		return deadline
+	}
+	return earliest
+}
+
+// set puts a Shoot to sleep, or wakes it up, and notes that its schedule was followed.
+func (r *Reconciler) set(ctx context.Context, shoot *corev1beta1.Shoot, hibernate bool, now time.Time) error {
+	before := shoot.DeepCopy()
+	shoot.Spec.Hibernation.Enabled = ptr.To(hibernate)
+	if err := r.Client.Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("setting spec.hibernation.enabled of the Shoot %s/%s to %t, as its schedule says: %w", shoot.Namespace, shoot.Name, hibernate, err)
+	}
+	before = shoot.DeepCopy()
+	shoot.Status.LastHibernationTriggerTime = &metav1.Time{Time: now}
+	if err := r.Client.Status().Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("noting when the schedule of the Shoot %s/%s was followed: %w", shoot.Namespace, shoot.Name, err)
+	}
+	reason, message := corev1beta1.ShootEventHibernationDisabled, "Waking up, as the schedule says"
+	if hibernate {
+		reason, message = corev1beta1.ShootEventHibernationEnabled, "Hibernating, as the schedule says"
+	}
+	r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, reason, corev1beta1.EventActionReconcile, "%s", message)
+	return nil
+}

@@ -1,0 +1,82 @@
+package shoothibernation
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/robfig/cron/v3"
+	"k8s.io/utils/ptr"
+)
+
+// schedule says when a Shoot falls asleep, or when it wakes up.
+type schedule struct {
+	cron      cron.Schedule
+	location  *time.Location
+	hibernate bool
+}
+
+// parse reads the schedules of a Shoot. One without a location is in UTC.
+func parse(specs []corev1beta1.HibernationSchedule) ([]schedule, error) {
+	var all []schedule
+	for i, spec := range specs {
+		location, err := time.LoadLocation(cmp.Or(ptr.Deref(spec.Location, ""), "UTC"))
+		if err != nil {
+			return nil, fmt.Errorf("reading spec.hibernation.schedules[%d].location: %w", i, err)
+		}
+		for _, end := range []struct {
+			name      string
+			text      *string
+			hibernate bool
+		}{{"start", spec.Start, true}, {"end", spec.End, false}} {
+			if end.text == nil {
+				continue
+			}
+			parsed, err := cron.ParseStandard(*end.text)
+			if err != nil {
+				return nil, fmt.Errorf("reading spec.hibernation.schedules[%d].%s: %w", i, end.name, err)
+			}
+			all = append(all, schedule{parsed, location, end.hibernate})
+		}
+	}
+	return all, nil
+}
+
+// next is the first time after t. A schedule for the 30th of February has none.
+func (s schedule) next(t time.Time) (time.Time, bool) {
+	next := s.cron.Next(t.In(s.location))
+	return next, !next.IsZero()
+}
+
+// last is the last time after from and not after to.
+func (s schedule) last(from, to time.Time) (last time.Time, found bool) {
+	for {
+		next, ok := s.next(from)
+		if !ok || next.After(to) {
+			return last, found
+		}
+		last, from, found = next, next, true
+	}
+}
+
+// due is the schedule whose time came last, after from and not after to. Of two at the same time the first counts.
+func due(all []schedule, from, to time.Time) (due schedule, found bool) {
+	var latest time.Time
+	for _, s := range all {
+		if last, ok := s.last(from, to); ok && last.After(latest) {
+			due, latest, found = s, last, true
+		}
+	}
+	return due, found
+}
+
+// untilNext is how long it is until the next time of any of the schedules; 0 if there is none.
+func untilNext(all []schedule, now time.Time) (wait time.Duration) {
+	for _, s := range all {
+		if next, ok := s.next(now); ok && (wait == 0 || next.Sub(now) < wait) {
+			wait = next.Sub(now)
+		}
+	}
+	return wait
+}

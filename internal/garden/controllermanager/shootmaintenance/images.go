@@ -1,0 +1,127 @@
+package shootmaintenance
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
+)
+
+// machineImages brings the machine image of each pool to the version that it is to have.
+func (m *maintenance) machineImages() {
+	for i := range m.shoot.Spec.Provider.Workers {
+		worker := &m.shoot.Spec.Provider.Workers[i]
+		if image := worker.Machine.Image; image == nil || image.Version == nil {
+			continue
+		}
+		if to := m.imageVersion(worker); to != "" {
+			worker.Machine.Image.Version = &to
+		}
+	}
+}
+
+// imageVersion is the version to go to, empty for the same. What is to be said of it is noted.
+func (m *maintenance) imageVersion(worker *corev1beta1.Worker) string {
+	current := worker.Machine.Image
+	update := result{pool: worker.Name, subject: fmt.Sprintf("version of the machine image %q", current.Name), event: corev1beta1.ShootEventImageVersionMaintenance}
+	index := slices.IndexFunc(m.profile.MachineImages, func(image gardencore.MachineImage) bool { return image.Name == current.Name })
+	if index < 0 {
+		update.reason, update.failure = "the cloud profile does not have the machine image", "choose another machine image for the pool"
+		m.results = append(m.results, update)
+		return ""
+	}
+	image := &m.profile.MachineImages[index]
+	fitting := m.fitting(worker, image)
+	reason, expired := m.whyImage(*current.Version, fitting)
+	if reason == "" {
+		return ""
+	}
+	name := ptr.Deref(image.UpdateStrategy, gardencore.UpdateStrategyMajor)
+	update.reason = fmt.Sprintf("%s (image update strategy: %s)", reason, name)
+	all, err := offered(fitting, m.now)
+	var to string
+	if err == nil {
+		to, err = imageStrategies[name].choose(*current.Version, all, expired)
+	}
+	switch {
+	case err != nil:
+		update.failure = err.Error()
+	case to == "":
+		return ""
+	default:
+		update.done = fmt.Sprintf("from %q to %q", *current.Version, to)
+	}
+	m.results = append(m.results, update)
+	return to
+}
+
+// whyImage is why a version should be another one, if so, and whether it has to be.
+func (m *maintenance) whyImage(current string, versions []gardencore.ExpirableVersion) (reason string, expired bool) {
+	index := slices.IndexFunc(versions, func(v gardencore.ExpirableVersion) bool { return v.Version == current })
+	switch {
+	case index < 0:
+		return "the cloud profile does not have the version for this pool", true
+	case cloudprofile.Expired(versions[index], m.now):
+		return "the version has expired", true
+	case *m.autoUpdate().MachineImageVersion:
+		return "automatic update of the machine image version is configured", false
+	}
+	return "", false
+}
+
+// fitting are the versions of an image that the machines of a pool can have.
+func (m *maintenance) fitting(worker *corev1beta1.Worker, image *gardencore.MachineImage) (fitting []gardencore.ExpirableVersion) {
+	kubelet := m.shoot.Spec.Kubernetes.Version
+	if worker.Kubernetes != nil {
+		kubelet = ptr.Deref(worker.Kubernetes.Version, kubelet)
+	}
+	definitions := m.profile.MachineCapabilities
+	machineType := cloudprofile.MachineType(m.profile.MachineTypes, worker.Machine.Type)
+	for i := range image.Versions {
+		version := &image.Versions[i]
+		if cloudprofile.RunsOn(version, ptr.Deref(worker.Machine.Architecture, cloudprofile.DefaultArchitecture(m.profile, worker.Machine.Type)), definitions) &&
+			(machineType == nil || cloudprofile.Supports(version, machineType.Capabilities, definitions)) &&
+			hasRuntimes(version, worker.CRI) && runsKubelet(version, kubelet) && reachable(version, worker) {
+			fitting = append(fitting, version.ExpirableVersion)
+		}
+	}
+	return fitting
+}
+
+// hasRuntimes says whether an image has the container runtimes of a pool.
+func hasRuntimes(version *gardencore.MachineImageVersion, wanted *corev1beta1.CRI) bool {
+	if wanted == nil {
+		wanted = &corev1beta1.CRI{Name: corev1beta1.CRINameContainerD}
+	}
+	index := slices.IndexFunc(version.CRI, func(cri gardencore.CRI) bool { return string(cri.Name) == string(wanted.Name) })
+	return index >= 0 && !slices.ContainsFunc(wanted.ContainerRuntimes, func(runtime corev1beta1.ContainerRuntime) bool {
+		return !slices.ContainsFunc(version.CRI[index].ContainerRuntimes, func(r gardencore.ContainerRuntime) bool { return r.Type == runtime.Type })
+	})
+}
+
+func runsKubelet(version *gardencore.MachineImageVersion, kubelet string) bool {
+	if version.KubeletVersionConstraint == nil {
+		return true
+	}
+	constraint, errConstraint := semver.NewConstraint(*version.KubeletVersionConstraint)
+	parsed, errVersion := semver.NewVersion(kubelet)
+	return errConstraint == nil && errVersion == nil && constraint.Check(parsed)
+}
+
+// reachable says whether nodes that are updated in place can get from their version to this one.
+func reachable(version *gardencore.MachineImageVersion, worker *corev1beta1.Worker) bool {
+	how := ptr.Deref(worker.UpdateStrategy, corev1beta1.AutoRollingUpdate)
+	if how != corev1beta1.AutoInPlaceUpdate && how != corev1beta1.ManualInPlaceUpdate {
+		return true
+	}
+	if !cloudprofile.UpdatableInPlace(version) {
+		return false
+	}
+	from, current := version.InPlaceUpdates.MinVersionForUpdate, *worker.Machine.Image.Version
+	return version.Version == current || from != nil && cloudprofile.Compare(*from, "<=", current)
+}

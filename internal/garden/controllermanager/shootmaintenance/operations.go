@@ -1,0 +1,89 @@
+package shootmaintenance
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// tasks are done beside a reconciliation in the maintenance, not in every one.
+var tasks = []string{
+	constants.ShootTaskDeployInfrastructure, constants.ShootTaskDeployDNSRecordInternal,
+	constants.ShootTaskDeployDNSRecordExternal, constants.ShootTaskDeployDNSRecordIngress,
+}
+
+// operations has the gardenlet reconcile the Shoot, by which it rolls out what was confined to the window, and do what was
+// put off until now. A Shoot that failed for good is tried again if it was asked for.
+func (m *maintenance) operations() {
+	annotations := m.shoot.Annotations
+	wanted := without(split(annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator), constants.ShootOperationMaintain)
+	m.setOperations(wanted)
+	last := m.shoot.Status.LastOperation
+	switch {
+	case last == nil: // its first reconciliation is still to come
+		return
+	case last.State == corev1beta1.LastOperationStateFailed:
+		if retry, _ := strconv.ParseBool(annotations[constants.FailedShootNeedsRetryOperation]); retry {
+			delete(annotations, constants.FailedShootNeedsRetryOperation)
+			m.setOperations([]string{constants.ShootOperationRetry})
+		}
+		return
+	}
+	wanted = slices.Concat(wanted, split(annotations[constants.GardenerMaintenanceOperation], constants.GardenerOperationsSeparator), []string{constants.GardenerOperationReconcile})
+	for _, r := range m.results {
+		started := r.operation == constants.OperationRotateETCDEncryptionKey && slices.Contains(wanted, constants.OperationRotateETCDEncryptionKeyStart)
+		if r.operation != "" && r.failure == "" && !started {
+			wanted = append(wanted, r.operation)
+		}
+	}
+	delete(annotations, constants.GardenerMaintenanceOperation)
+	if m.setOperations(unique(wanted)); len(unique(wanted)) > 1 {
+		m.note("Asked for the operations %s", strings.Join(unique(wanted), ", "))
+	}
+}
+
+func (m *maintenance) setOperations(operations []string) {
+	if len(operations) == 0 {
+		delete(m.shoot.Annotations, constants.GardenerOperation)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&m.shoot.ObjectMeta, constants.GardenerOperation, strings.Join(operations, constants.GardenerOperationsSeparator))
+}
+
+// tasks adds to the tasks that the Shoot has.
+func (m *maintenance) tasks() {
+	all := unique(slices.Concat(split(m.shoot.Annotations[constants.ShootTasks], ","), tasks))
+	metav1.SetMetaDataAnnotation(&m.shoot.ObjectMeta, constants.ShootTasks, strings.Join(all, ","))
+}
+
+// askedFor says whether somebody wants the Shoot maintained now.
+func askedFor(shoot *corev1beta1.Shoot) bool {
+	return slices.Contains(split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator), constants.ShootOperationMaintain)
+}
+
+func split(value, separator string) (parts []string) {
+	for part := range strings.SplitSeq(value, separator) {
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// unique has every part once, where it is first.
+func unique(parts []string) (once []string) {
+	for _, part := range parts {
+		if !slices.Contains(once, part) {
+			once = append(once, part)
+		}
+	}
+	return once
+}
+
+func without(parts []string, part string) []string {
+	return slices.DeleteFunc(parts, func(p string) bool { return p == part })
+}

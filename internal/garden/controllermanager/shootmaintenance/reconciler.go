@@ -1,0 +1,220 @@
+package shootmaintenance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/gardener/gardener/pkg/apis/utils/timewindow"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "shoot-maintenance"
+
+// lastMinutes is the end of a time window in which no maintenance begins, so that it is over with the window.
+const lastMinutes = -15
+
+// Reconciler maintains Shoots.
+type Reconciler struct {
+	Client   client.Client
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+}
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	if r.Recorder == nil {
+		r.Recorder = mgr.GetEventRecorder(ControllerName + "-controller")
+	}
+	return component.Controller(mgr, ControllerName).
+		For(&corev1beta1.Shoot{}, builder.WithPredicates(toBeMaintained())).
+		Complete(r)
+}
+
+// toBeMaintained lets Shoots through that come, get another window, or are asked to be maintained.
+func toBeMaintained() predicate.Predicate {
+	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
+		return askedFor(after) && !askedFor(before) || !equality.Semantic.DeepEqual(configured(before), configured(after))
+	})
+}
+
+func configured(shoot *corev1beta1.Shoot) *corev1beta1.MaintenanceTimeWindow {
+	if shoot.Spec.Maintenance == nil {
+		return nil
+	}
+	return shoot.Spec.Maintenance.TimeWindow
+}
+
+// window is the time in which maintenances of a Shoot begin: always, if it does not say.
+func window(shoot *corev1beta1.Shoot) *timewindow.MaintenanceTimeWindow {
+	spec := configured(shoot)
+	if spec == nil {
+		return timewindow.AlwaysTimeWindow
+	}
+	window, err := timewindow.ParseMaintenanceTimeWindow(spec.Begin, spec.End)
+	if err != nil {
+		return timewindow.AlwaysTimeWindow
+	}
+	return window.WithEnd(window.End().Add(0, lastMinutes, 0))
+}
+
+// Reconcile maintains a Shoot, if it is to be now, and comes back some time in the next window: not for all Shoots of one
+// window at once.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if shoot.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	now := r.Clock.Now()
+	if askedFor(shoot) || window(shoot).Contains(now) {
+		if err := r.maintain(ctx, shoot, now); client.IgnoreNotFound(err) != nil {
+			return reconcile.Result{}, fmt.Errorf("maintaining the Shoot %s: %w", request, err)
+		}
+	}
+	return reconcile.Result{RequeueAfter: window(shoot).RandomDurationUntilNext(now, false)}, nil
+}
+
+func (r *Reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now time.Time) error {
+	profile, err := profileOf(ctx, r.Client, shoot)
+	if err != nil {
+		return err
+	}
+	m := &maintenance{before: shoot, shoot: shoot.DeepCopy(), profile: profile, now: now}
+	m.plan(ctx, r.Client)
+	if m.isNews() {
+		if err := r.try(ctx, m); isRefusal(err) {
+			return r.refused(ctx, m, err)
+		} else if err != nil {
+			return err
+		}
+		description, failure := m.describe()
+		last := &corev1beta1.LastMaintenance{Description: description, TriggeredTime: metav1.NewTime(now), State: corev1beta1.LastOperationStateProcessing}
+		if failure != "" {
+			last.State, last.FailureReason = corev1beta1.LastOperationStateFailed, &failure
+		}
+		if err := r.setLast(ctx, shoot, last); err != nil {
+			return err
+		}
+	}
+	if err := r.write(ctx, m); err != nil {
+		r.Recorder.Eventf(shoot, nil, corev1.EventTypeWarning, corev1beta1.ShootMaintenanceFailed, corev1beta1.EventActionReconcile, "%s", err.Error())
+		return err
+	}
+	if err := r.setLast(ctx, shoot, m.outcome()); err != nil {
+		return err
+	}
+	r.tell(m)
+	logf.FromContext(ctx).Info("Maintained the Shoot", "parts", len(m.results))
+	return nil
+}
+
+// isRefusal says that the garden does not want an object as it is. Other errors go away.
+func isRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+}
+
+// try finds out whether the garden takes the Shoot as it is to be.
+func (r *Reconciler) try(ctx context.Context, m *maintenance) error {
+	return r.Client.Patch(ctx, m.shoot.DeepCopy(), lock(m.before), client.DryRunAll)
+}
+
+// lock is a patch that fails if the Shoot has changed: what is to become of it was found out from what it was.
+func lock(before *corev1beta1.Shoot) client.Patch {
+	return client.MergeFromWithOptions(before.DeepCopy(), client.MergeFromWithOptimisticLock{})
+}
+
+// refused says why a Shoot is left as it is until its next window. It can be asked again to be maintained.
+func (r *Reconciler) refused(ctx context.Context, m *maintenance, why error) error {
+	shoot := m.before
+	if askedFor(shoot) {
+		before := shoot.DeepCopy()
+		asked := &maintenance{shoot: shoot}
+		asked.setOperations(without(split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator), constants.ShootOperationMaintain))
+		if err := r.Client.Patch(ctx, shoot, lock(before)); err != nil {
+			return fmt.Errorf("removing the request for it: %w", err)
+		}
+	}
+	logf.FromContext(ctx).Info("The garden refuses what the maintenance would change", "why", why.Error())
+	r.Recorder.Eventf(shoot, nil, corev1.EventTypeWarning, corev1beta1.ShootMaintenanceFailed, corev1beta1.EventActionReconcile, "%s", why.Error())
+	return r.setLast(ctx, shoot, &corev1beta1.LastMaintenance{
+		Description: "Maintenance failed", TriggeredTime: metav1.NewTime(m.now), State: corev1beta1.LastOperationStateFailed,
+		FailureReason: ptr.To(fmt.Sprintf("The garden refuses the Shoot as the maintenance would change it: %s", why)),
+	})
+}
+
+// write changes the Shoot. Its status was written in between, by this controller.
+func (r *Reconciler) write(ctx context.Context, m *maintenance) error {
+	before := m.before.DeepCopy()
+	m.before.Spec, m.before.Annotations = *m.shoot.Spec.DeepCopy(), m.shoot.Annotations
+	if err := r.Client.Patch(ctx, m.before, lock(before)); err != nil {
+		return fmt.Errorf("writing what the maintenance changes: %w", err)
+	}
+	return nil
+}
+
+// outcome is the last maintenance after everything is written. A failure of before is over if there was nothing to do now.
+func (m *maintenance) outcome() *corev1beta1.LastMaintenance {
+	last := m.before.Status.LastMaintenance.DeepCopy()
+	if last == nil {
+		return nil
+	}
+	switch {
+	case last.State == corev1beta1.LastOperationStateProcessing:
+		last.State = corev1beta1.LastOperationStateSucceeded
+	case last.State == corev1beta1.LastOperationStateFailed && !m.isNews():
+		last.State, last.Description, last.FailureReason = corev1beta1.LastOperationStateSucceeded, "Maintenance succeeded", nil
+	}
+	return last
+}
+
+func (r *Reconciler) setLast(ctx context.Context, shoot *corev1beta1.Shoot, last *corev1beta1.LastMaintenance) error {
+	if equality.Semantic.DeepEqual(shoot.Status.LastMaintenance, last) {
+		return nil
+	}
+	before := shoot.DeepCopy()
+	shoot.Status.LastMaintenance = last
+	if err := r.Client.Status().Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("writing status.lastMaintenance: %w", err)
+	}
+	return nil
+}
+
+// tell makes an event of each update, and of each that could not be made.
+func (r *Reconciler) tell(m *maintenance) {
+	for _, result := range m.results {
+		switch {
+		case result.event == "":
+		case result.failure != "":
+			r.Recorder.Eventf(m.before, nil, corev1.EventTypeWarning, result.event, corev1beta1.EventActionReconcile, "%s. Error: %s", result, result.failure)
+		default:
+			r.Recorder.Eventf(m.before, nil, corev1.EventTypeNormal, result.event, corev1beta1.EventActionReconcile, "%s", result)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package shootmaintenance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+)
+
+// version is one that a cloud profile offers. Those in preview, and those that are not available yet, are none.
+type version struct {
+	*semver.Version
+	text                string
+	expired, deprecated bool
+}
+
+// offered are the versions to which a Shoot may be brought, in ascending order.
+func offered(versions []gardencore.ExpirableVersion, now time.Time) ([]version, error) {
+	var all []version
+	for _, v := range versions {
+		parsed, err := semver.NewVersion(v.Version)
+		if err != nil {
+			return nil, fmt.Errorf("reading the version %q of the cloud profile: %w", v.Version, err)
+		}
+		switch class := validation.ClassificationAt(v, now); class {
+		case gardencore.ClassificationPreview, gardencore.ClassificationUnavailable:
+		default:
+			all = append(all, version{parsed, v.Version, class == gardencore.ClassificationExpired, class == gardencore.ClassificationDeprecated})
+		}
+	}
+	slices.SortFunc(all, func(a, b version) int { return a.Compare(b.Version) })
+	return all, nil
+}
+
+// strategy is how versions follow one another: by steps that are taken any time, each to the latest version that is
+// within, the first step that leads somewhere; and one that is taken only from a version that has expired.
+type strategy struct {
+	within []func(current, v *semver.Version) bool
+	force  func(current *semver.Version, all []version) (*version, error)
+}
+
+// choose is the version to go to from the current one; empty if that is the right one already.
+func (s strategy) choose(current string, all []version, expired bool) (string, error) {
+	from, err := semver.NewVersion(current)
+	if err != nil {
+		return "", fmt.Errorf("reading the version %q: %w", current, err)
+	}
+	for _, within := range s.within {
+		if v := latest(all, func(v version) bool { return !v.expired && v.GreaterThan(from) && within(from, v.Version) }); v != nil {
+			return v.text, nil
+		}
+	}
+	if !expired {
+		return "", nil
+	}
+	v, err := s.force(from, all)
+	switch {
+	case err != nil:
+		return "", err
+	case v == nil:
+		return "", fmt.Errorf("version %s has expired, and the cloud profile has no version to follow it", current)
+	}
+	return v.text, nil
+}
+
+// latest is the greatest version that fits, better one that is not deprecated.
+func latest(all []version, fits func(version) bool) *version {
+	var found *version
+	for _, v := range slices.Backward(all) {
+		if !fits(v) {
+			continue
+		}
+		if !v.deprecated {
+			return &v
+		}
+		if found == nil {
+			found = &v
+		}
+	}
+	return found
+}
+
+// greatest is the greatest version that fits, better one that has not expired. To one that has the way may still lead: the
+// next maintenance goes on from it.
+func greatest(all []version, fits func(version) bool) *version {
+	var found *version
+	for _, v := range slices.Backward(all) {
+		if !fits(v) {
+			continue
+		}
+		if !v.expired {
+			return &v
+		}
+		if found == nil {
+			found = &v
+		}
+	}
+	return found
+}
+
+func sameMajor(current, v *semver.Version) bool { return v.Major() == current.Major() }
+
+func sameMinor(current, v *semver.Version) bool {
+	return sameMajor(current, v) && v.Minor() == current.Minor()
+}
+
+func anyVersion(_, _ *semver.Version) bool { return true }
+
+// kubernetesStrategy goes to the latest patch release, by force to the next minor release: none may be left out.
+var kubernetesStrategy = strategy{
+	within: []func(_, _ *semver.Version) bool{sameMinor},
+	force: func(current *semver.Version, all []version) (*version, error) {
+		return greatest(all, func(v version) bool { return sameMajor(current, v.Version) && v.Minor() == current.Minor()+1 }), nil
+	},
+}
+
+// imageStrategies are the update strategies of machine images. By force they go to the next minor or major release that
+// there is, one after the other.
+var imageStrategies = map[gardencore.MachineImageUpdateStrategy]strategy{
+	gardencore.UpdateStrategyPatch: {
+		within: []func(_, _ *semver.Version) bool{sameMinor},
+		force: func(current *semver.Version, all []version) (*version, error) {
+			for _, v := range all {
+				if sameMajor(current, v.Version) && v.Minor() > current.Minor() {
+					return greatest(all, func(w version) bool { return sameMinor(v.Version, w.Version) }), nil
+				}
+			}
+			return nil, nil
+		},
+	},
+	gardencore.UpdateStrategyMinor: {
+		within: []func(_, _ *semver.Version) bool{sameMinor, sameMajor},
+		force: func(current *semver.Version, all []version) (*version, error) {
+			for _, v := range all {
+				if v.Major() > current.Major() {
+					return greatest(all, func(w version) bool { return sameMajor(v.Version, w.Version) }), nil
+				}
+			}
+			return nil, nil
+		},
+	},
+	gardencore.UpdateStrategyMajor: {
+		within: []func(_, _ *semver.Version) bool{sameMinor, anyVersion},
+		force: func(*semver.Version, []version) (*version, error) {
+			return nil, errors.New("it has expired and there is no later version: choose another machine image, or have the cloud profile offer a version that has not expired")
+		},
+	},
+}

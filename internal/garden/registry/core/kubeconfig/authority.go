@@ -1,0 +1,108 @@
+package kubeconfig
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// backdate lets clocks that are a little behind accept a new certificate.
+const backdate = time.Minute
+
+// rsaBits is the size of RSA keys.
+const rsaBits = 3072
+
+// Algorithm is that of the keys in kubeconfigs.
+type Algorithm string
+
+// The algorithms. An RSA key takes a hundred times as long to make.
+const (
+	ECDSA Algorithm = "ecdsa"
+	RSA   Algorithm = "rsa"
+)
+
+// generate makes a key, and returns it as PEM as well.
+func (a Algorithm) generate() (crypto.Signer, []byte, error) {
+	var key crypto.Signer
+	var err error
+	if a == RSA {
+		key, err = rsa.GenerateKey(rand.Reader, rsaBits)
+	} else {
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a key: %w", err)
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding a key: %w", err)
+	}
+	return key, keyPEM, nil
+}
+
+// authority signs client certificates of one Shoot.
+type authority struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+// parseAuthority reads an authority. Of several certificates the one for the key counts.
+func parseAuthority(certPEM, keyPEM []byte) (*authority, error) {
+	parsed, err := keyutil.ParsePrivateKeyPEM(keyPEM)
+	if err != nil {
+		return nil, errors.New("its key cannot be read") // what is in it stays out of messages
+	}
+	key, ok := parsed.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("its key is a %T, which cannot sign", parsed)
+	}
+	certs, err := certutil.ParseCertsPEM(certPEM)
+	if err != nil {
+		return nil, fmt.Errorf("its certificate cannot be read: %w", err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return nil, fmt.Errorf("its key cannot be used: %w", err)
+	}
+	for _, cert := range certs {
+		if bytes.Equal(cert.RawSubjectPublicKeyInfo, public) {
+			return &authority{cert: cert, key: key}, nil
+		}
+	}
+	return nil, errors.New("its certificate and its key do not belong together")
+}
+
+// issue makes a client certificate for a user in a group.
+func (a *authority) issue(user, group string, public crypto.PublicKey, now, notAfter time.Time) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, fmt.Errorf("making a serial number: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber:          serial,
+		Subject:               pkix.Name{CommonName: user, Organization: []string{group}},
+		NotBefore:             now.Add(-backdate),
+		NotAfter:              notAfter,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, public, a.key)
+	if err != nil {
+		return nil, fmt.Errorf("signing a client certificate: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}

@@ -1,0 +1,187 @@
+package security
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	gardensecurity "github.com/gardener/gardener/pkg/apis/security"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+)
+
+// about is the claim that says what a token is for.
+type about struct {
+	WorkloadIdentity object  `json:"workloadIdentity"`
+	Shoot            *object `json:"shoot,omitempty"`
+	Project          *object `json:"project,omitempty"`
+	Seed             *object `json:"seed,omitempty"`
+	BackupBucket     *object `json:"backupBucket,omitempty"`
+	BackupEntry      *object `json:"backupEntry,omitempty"`
+}
+
+// object is one that a token tells of.
+type object struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+	UID       string `json:"uid"`
+}
+
+func objectOf(obj metav1.Object) *object {
+	return &object{Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: string(obj.GetUID())}
+}
+
+// aboutOf is what a token is for. What it is used for, and what that belongs to, is said for gardenlets only: they know, and
+// others could say anything.
+func aboutOf(ctx context.Context, r plugin.Reader, identity *gardensecurity.WorkloadIdentity, caller user.Info, ref *gardensecurity.ContextObject) (about, error) {
+	a := about{WorkloadIdentity: *objectOf(identity)}
+	if ref == nil || !slices.Contains(caller.GetGroups(), constants.SeedsGroup) {
+		return a, nil
+	}
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil || gv.Group != gardencore.GroupName {
+		return a, unsupported(ref)
+	}
+	f := finder{ctx, r, &a}
+	switch ref.Kind {
+	case "Shoot":
+		err = f.shoot(ref)
+	case "Seed":
+		err = f.seed(ref.Name, ref.UID)
+	case "BackupBucket":
+		err = f.backupBucket(ref.Name, ref.UID)
+	case "BackupEntry":
+		err = f.backupEntry(ref)
+	default:
+		err = unsupported(ref)
+	}
+	return a, err
+}
+
+func unsupported(ref *gardensecurity.ContextObject) error {
+	return apierrors.NewInvalid(tokenRequestGVK.GroupKind(), "", field.ErrorList{field.NotSupported(
+		field.NewPath("spec", "contextObject", "kind"), ref.APIVersion+", "+ref.Kind, []string{"Shoot", "Seed", "BackupBucket", "BackupEntry"})})
+}
+
+// finder reads what a token tells of.
+type finder struct {
+	ctx    context.Context
+	reader plugin.Reader
+	*about
+}
+
+// find reads an object, which must have the UID, if there is one.
+func find[T metav1.Object](f finder, resource, namespace, name string, uid types.UID) (none T, err error) {
+	obj, err := f.reader.Get(f.ctx, gardencore.Resource(resource), namespace, name)
+	if err != nil {
+		return none, err
+	}
+	found, ok := obj.(T)
+	if !ok {
+		return none, fmt.Errorf("%s %s/%s is a %T", resource, namespace, name, obj)
+	}
+	if uid != "" && found.GetUID() != uid {
+		return none, apierrors.NewInvalid(tokenRequestGVK.GroupKind(), "", field.ErrorList{field.Invalid(
+			field.NewPath("spec", "contextObject", "uid"), uid, fmt.Sprintf("the object of this name has the UID %s", found.GetUID()))})
+	}
+	return found, nil
+}
+
+func (f finder) shoot(ref *gardensecurity.ContextObject) error {
+	shoot, err := find[*gardencore.Shoot](f, "shoots", ptr.Deref(ref.Namespace, ""), ref.Name, ref.UID)
+	if err != nil {
+		return err
+	}
+	f.Shoot = objectOf(shoot)
+	if name := ptr.Deref(shoot.Spec.SeedName, ""); name != "" {
+		if err := f.seed(name, ""); err != nil {
+			return err
+		}
+	}
+	return f.project(shoot.Namespace)
+}
+
+func (f finder) seed(name string, uid types.UID) error {
+	seed, err := find[*gardencore.Seed](f, "seeds", "", name, uid)
+	if err == nil {
+		f.Seed = objectOf(seed)
+	}
+	return err
+}
+
+func (f finder) project(namespace string) error {
+	all, err := f.reader.List(f.ctx, gardencore.Resource("projects"), "", fields.OneTermEqualSelector(gardencore.ProjectNamespace, namespace))
+	if err != nil {
+		return fmt.Errorf("looking for the Project of the namespace %s: %w", namespace, err)
+	}
+	for _, obj := range all {
+		if project, ok := obj.(*gardencore.Project); ok {
+			f.Project = objectOf(project)
+			return nil
+		}
+	}
+	return fmt.Errorf("the namespace %s has no Project", namespace)
+}
+
+func (f finder) backupBucket(name string, uid types.UID) error {
+	bucket, err := find[*gardencore.BackupBucket](f, "backupbuckets", "", name, uid)
+	if err != nil {
+		return err
+	}
+	f.BackupBucket = objectOf(bucket)
+	if seed := ptr.Deref(bucket.Spec.SeedName, ""); seed != "" {
+		return f.seed(seed, "")
+	}
+	return nil
+}
+
+func (f finder) backupEntry(ref *gardensecurity.ContextObject) error {
+	entry, err := find[*gardencore.BackupEntry](f, "backupentries", ptr.Deref(ref.Namespace, ""), ref.Name, ref.UID)
+	if err != nil {
+		return err
+	}
+	f.BackupEntry = objectOf(entry)
+	bucket, err := find[*gardencore.BackupBucket](f, "backupbuckets", "", entry.Spec.BucketName, "")
+	if err != nil {
+		return err
+	}
+	f.BackupBucket = objectOf(bucket)
+	if seed := ptr.Deref(entry.Spec.SeedName, ""); seed != "" {
+		if err := f.seed(seed, ""); err != nil {
+			return err
+		}
+	}
+	return f.shootOfEntry(entry)
+}
+
+// shootOfEntry is the Shoot that owns a BackupEntry, if it is the one that the entry's name tells of: an entry can be left
+// of one with the same name that is gone.
+func (f finder) shootOfEntry(entry *gardencore.BackupEntry) error {
+	index := slices.IndexFunc(entry.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "Shoot" })
+	if index < 0 {
+		return nil
+	}
+	shoot, err := find[*gardencore.Shoot](f, "shoots", entry.Namespace, entry.OwnerReferences[index].Name, "")
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if strings.TrimPrefix(entry.Name, constants.BackupSourcePrefix+"-") != shoot.Status.TechnicalID+"--"+string(shoot.UID) {
+		return nil
+	}
+	f.Shoot = objectOf(shoot)
+	return f.project(shoot.Namespace)
+}

@@ -1,0 +1,172 @@
+package shootclient
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// DefaultPollInterval is how often a Shoot is looked at that is waited for.
+const DefaultPollInterval = 250 * time.Millisecond
+
+// Client works with the Shoots of a garden.
+type Client struct {
+	client.Client
+	// PollInterval is DefaultPollInterval by default.
+	PollInterval time.Duration
+}
+
+// New makes a client for the garden of this configuration. It asks nothing yet.
+func New(config *rest.Config) (*Client, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the garden: %w", err)
+	}
+	return &Client{Client: c}, nil
+}
+
+// newScheme knows what the client works with.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme)
+	return scheme, builder.AddToScheme(scheme)
+}
+
+// Key names a Shoot as people do: by its project.
+type Key struct{ Project, Name string }
+
+// ParseKey reads PROJECT/NAME, or NAME alone for a Shoot of the project given.
+func ParseKey(text, project string) (Key, error) {
+	key := Key{Project: project, Name: text}
+	if before, after, found := strings.Cut(text, "/"); found {
+		key = Key{Project: before, Name: after}
+	}
+	if key.Project == "" || key.Name == "" || strings.Contains(key.Name, "/") {
+		return Key{}, fmt.Errorf("%q: a shoot is PROJECT/NAME", text)
+	}
+	return key, nil
+}
+
+func (k Key) String() string { return k.Project + "/" + k.Name }
+
+// Namespace is that of a project.
+func (c *Client) Namespace(ctx context.Context, project string) (string, error) {
+	p := &corev1beta1.Project{}
+	if err := c.Get(ctx, client.ObjectKey{Name: project}, p); apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("there is no project %q: \"kubectl get projects\" shows those that there are", project)
+	} else if err != nil {
+		return "", fmt.Errorf("reading the project %s: %w", project, err)
+	}
+	namespace := ptr.Deref(p.Spec.Namespace, "")
+	if namespace == "" {
+		return "", fmt.Errorf("the project %s has no namespace yet: try again in a moment", project)
+	}
+	return namespace, nil
+}
+
+// ErrNotFound says that there is no such Shoot.
+var ErrNotFound = errors.New("does not exist")
+
+// Shoot reads a Shoot; the error is ErrNotFound if there is none.
+func (c *Client) Shoot(ctx context.Context, key Key) (*corev1beta1.Shoot, error) {
+	namespace, err := c.Namespace(ctx, key.Project)
+	if err != nil {
+		return nil, err
+	}
+	return c.shoot(ctx, namespace, key)
+}
+
+func (c *Client) shoot(ctx context.Context, namespace string, key Key) (*corev1beta1.Shoot, error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: key.Name}, shoot); apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("shoot %s %w", key, ErrNotFound)
+	} else if err != nil {
+		return nil, fmt.Errorf("reading the shoot %s: %w", key, err)
+	}
+	return shoot, nil
+}
+
+// List returns what there is to say of all Shoots, sorted by project and name.
+func (c *Client) List(ctx context.Context) ([]Summary, error) {
+	projects, shoots := &corev1beta1.ProjectList{}, &corev1beta1.ShootList{}
+	if err := c.Client.List(ctx, projects); err != nil {
+		return nil, fmt.Errorf("listing the projects: %w", err)
+	}
+	if err := c.Client.List(ctx, shoots); err != nil {
+		return nil, fmt.Errorf("listing the shoots: %w", err)
+	}
+	names := map[string]string{}
+	for _, project := range projects.Items {
+		names[ptr.Deref(project.Spec.Namespace, "")] = project.Name
+	}
+	all := []Summary{}
+	for i := range shoots.Items {
+		shoot := &shoots.Items[i]
+		all = append(all, Summarize(shoot, cmp.Or(names[shoot.Namespace], shoot.Namespace)))
+	}
+	slices.SortFunc(all, func(a, b Summary) int {
+		return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}
+
+// Delete asks for a Shoot to be deleted; the error is ErrNotFound if there is none. One that is being deleted is all right.
+func (c *Client) Delete(ctx context.Context, key Key) error {
+	shoot, err := c.Shoot(ctx, key)
+	if err != nil || shoot.DeletionTimestamp != nil {
+		return err
+	}
+	before := shoot.DeepCopy()
+	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.ConfirmationDeletion, "true")
+	if err := c.Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("confirming the deletion of the shoot %s: %w", key, err)
+	}
+	if err := c.Client.Delete(ctx, shoot); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the shoot %s: %w", key, err)
+	}
+	return nil
+}
+
+// Kubeconfig is a kubeconfig for a Shoot with the rights of an administrator, or of a viewer, and when it expires: at the
+// time asked for at the latest.
+func (c *Client) Kubeconfig(ctx context.Context, key Key, viewer bool, life time.Duration) ([]byte, time.Time, error) {
+	shoot, err := c.Shoot(ctx, key)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	seconds := ptr.To(int64(life / time.Second))
+	explain := func(err error) error {
+		if err != nil {
+			err = fmt.Errorf("asking for a kubeconfig for the shoot %s: %w", key, err)
+		}
+		return err
+	}
+	if viewer {
+		request := &authenticationv1alpha1.ViewerKubeconfigRequest{Spec: authenticationv1alpha1.ViewerKubeconfigRequestSpec{ExpirationSeconds: seconds}}
+		err := c.SubResource("viewerkubeconfig").Create(ctx, shoot, request)
+		return request.Status.Kubeconfig, request.Status.ExpirationTimestamp.Time, explain(err)
+	}
+	request := &authenticationv1alpha1.AdminKubeconfigRequest{Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: seconds}}
+	err = c.SubResource("adminkubeconfig").Create(ctx, shoot, request)
+	return request.Status.Kubeconfig, request.Status.ExpirationTimestamp.Time, explain(err)
+}

@@ -1,0 +1,233 @@
+package shootclient
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+var key = Key{"dev", "x"}
+
+// garden has the project dev. onGet, if set, may change a Shoot each time before it is read.
+func garden(t *testing.T, onGet func(reads int, shoot *corev1beta1.Shoot)) *Client {
+	t.Helper()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := 0
+	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.Shoot{}).
+		WithObjects(&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: ptr.To("garden-dev")}}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				err := c.Get(ctx, key, obj, opts...)
+				if shoot, ok := obj.(*corev1beta1.Shoot); ok && err == nil && onGet != nil {
+					reads++
+					onGet(reads, shoot)
+				}
+				return err
+			},
+			SubResourceCreate: func(_ context.Context, _ client.Client, name string, _, request client.Object, _ ...client.SubResourceCreateOption) error {
+				switch r := request.(type) {
+				case *authenticationv1alpha1.AdminKubeconfigRequest:
+					r.Status.Kubeconfig = []byte(name + " " + time.Duration(*r.Spec.ExpirationSeconds*int64(time.Second)).String())
+				case *authenticationv1alpha1.ViewerKubeconfigRequest:
+					r.Status.Kubeconfig = []byte(name)
+				}
+				return nil
+			},
+		}).Build()
+	return &Client{Client: c, PollInterval: time.Millisecond}
+}
+
+func TestParseKey(t *testing.T) {
+	for text, want := range map[string]Key{"x": {"dev", "x"}, "other/x": {"other", "x"}, "": {}, "/x": {}, "a/": {}, "a/b/c": {}} {
+		if got, err := ParseKey(text, "dev"); got != want || (err != nil) != (want == Key{}) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+}
+
+func TestCreate(t *testing.T) {
+	c := garden(t, nil)
+	ctx := t.Context()
+	spec := Spec{Key: key, Workers: ptr.To[int32](3), KubernetesVersion: "1.35.2", Seed: "local"}
+	shoot, created, err := c.Create(ctx, spec)
+	if err != nil || !created {
+		t.Fatalf("%v, %v", created, err)
+	}
+	if w := shoot.Spec.Provider.Workers[0]; w.Minimum != 3 || w.Maximum != 3 || shoot.Spec.Kubernetes.Version != "1.35.2" || *shoot.Spec.SeedName != "local" || shoot.Namespace != "garden-dev" {
+		t.Errorf("%+v", shoot.Spec)
+	}
+	// What the garden fills in, and versions that have moved on, are no difference.
+	shoot.Spec.Maintenance = &corev1beta1.Maintenance{}
+	shoot.Spec.Provider.Workers[0].Machine.Image.Version = ptr.To("9.9.9")
+	if err := c.Update(ctx, shoot); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		change func(*Spec)
+		says   string
+	}{
+		"the same":           {func(*Spec) {}, ""},
+		"nothing of version": {func(s *Spec) { s.KubernetesVersion = "" }, ""},
+		"nothing of seed":    {func(s *Spec) { s.Seed = "" }, ""},
+		"another version":    {func(s *Spec) { s.KubernetesVersion = "1.36.0" }, `spec.kubernetes.version is "1.35.2", not "1.36.0"`},
+		"another seed":       {func(s *Spec) { s.Seed = "other" }, `spec.seedName is "local"`},
+		"other workers":      {func(s *Spec) { s.Workers = nil }, "spec.provider.workers[0].minimum is 3, not 2"},
+	} {
+		other := spec
+		test.change(&other)
+		found, created, err := c.Create(ctx, other)
+		if created || (err != nil) != (test.says != "") || err == nil && found.Name != "x" || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, %v", name, created, err)
+		}
+	}
+	if _, _, err := c.Create(ctx, Spec{Key: Key{"prod", "x"}}); err == nil || !strings.Contains(err.Error(), `no project "prod"`) {
+		t.Error(err)
+	}
+	workerless, _, err := c.Create(ctx, Spec{Key: Key{"dev", "y"}, Workers: ptr.To[int32](0)})
+	if err != nil || len(workerless.Spec.Provider.Workers) != 0 || workerless.Spec.CredentialsBindingName != nil {
+		t.Errorf("%+v, %v", workerless, err)
+	}
+}
+
+func at(state corev1beta1.LastOperationState, percent int32) func(*corev1beta1.Shoot) {
+	return func(shoot *corev1beta1.Shoot) {
+		shoot.Generation, shoot.Status.ObservedGeneration = 2, 2
+		shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: "Create", State: state, Progress: percent, Description: "d"}
+	}
+}
+
+func TestProgress(t *testing.T) {
+	for name, test := range map[string]struct {
+		change       func(*corev1beta1.Shoot)
+		want         string
+		done, failed bool
+	}{
+		"new":         {func(*corev1beta1.Shoot) {}, "Pending", false, false},
+		"goes on":     {at("Processing", 40), "Create Processing (40%)", false, false},
+		"ready":       {at("Succeeded", 100), "Create Succeeded", true, false},
+		"tried again": {at("Error", 40), "Create Error (40%)", false, false},
+		"failed":      {at("Failed", 40), "Create Failed (40%)", false, true},
+		"changed since": {func(s *corev1beta1.Shoot) {
+			at("Succeeded", 100)(s)
+			s.Generation = 3
+		}, "Create Succeeded", false, false},
+		"corrected since": {func(s *corev1beta1.Shoot) {
+			at("Failed", 40)(s)
+			s.Generation = 3
+		}, "Create Failed (40%)", false, false},
+		"on its way": {func(s *corev1beta1.Shoot) {
+			at("Succeeded", 100)(s)
+			s.Status.LastOperation.Type = "Migrate"
+		}, "Migrate Succeeded", false, false},
+	} {
+		shoot := &corev1beta1.Shoot{}
+		test.change(shoot)
+		if p := ProgressOf(shoot); p.String() != test.want || p.Done != test.done || p.Failed != test.failed {
+			t.Errorf("%s: %s, %+v", name, p, p)
+		}
+	}
+}
+
+func TestWait(t *testing.T) {
+	for name, test := range map[string]struct {
+		states  []func(*corev1beta1.Shoot)
+		reports string
+		says    string
+	}{
+		"ready":     {[]func(*corev1beta1.Shoot){at("Processing", 10), at("Processing", 10), at("Error", 10), at("Succeeded", 100)}, "Create Processing (10%), Create Error (10%), Create Succeeded", ""},
+		"failed":    {[]func(*corev1beta1.Shoot){at("Failed", 10)}, "Create Failed (10%)", "operation=retry"},
+		"not ready": {[]func(*corev1beta1.Shoot){at("Processing", 10)}, "Create Processing (10%)", "is not ready yet, it goes on: Create Processing (10%): d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := garden(t, func(reads int, shoot *corev1beta1.Shoot) { test.states[min(reads, len(test.states))-1](shoot) })
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if _, _, err := c.Create(ctx, Spec{Key: key}); err != nil {
+				t.Fatal(err)
+			}
+			var reports []string
+			shoot, err := c.Wait(ctx, key, func(p Progress) { reports = append(reports, p.String()) })
+			if got := strings.Join(reports, ", "); got != test.reports || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || err == nil && shoot == nil {
+				t.Errorf("%s; %v", got, err)
+			}
+		})
+	}
+	if _, err := garden(t, nil).Wait(t.Context(), key, nil); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	c := garden(t, nil)
+	ctx := t.Context()
+	if err := c.Delete(ctx, key); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	shoot, _, err := c.Create(ctx, Spec{Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shoot.Finalizers = []string{"gardener"}
+	if err := c.Update(ctx, shoot); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time it is being deleted already
+		if err := c.Delete(ctx, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if shoot, err = c.Shoot(ctx, key); err != nil || shoot.DeletionTimestamp == nil || shoot.Annotations[constants.ConfirmationDeletion] != "true" {
+		t.Errorf("%+v, %v", shoot, err)
+	}
+	if _, _, err := c.Create(ctx, Spec{Key: key}); err == nil || !strings.Contains(err.Error(), "being deleted") {
+		t.Error(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancel()
+	if err := c.WaitGone(short, key, nil); err == nil || !strings.Contains(err.Error(), "is not gone yet") {
+		t.Error(err)
+	}
+	shoot.Finalizers = nil
+	if err := c.Update(ctx, shoot); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.WaitGone(ctx, key, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestListAndKubeconfig(t *testing.T) {
+	c := garden(t, nil)
+	ctx := t.Context()
+	for _, name := range []string{"b", "a"} {
+		if _, _, err := c.Create(ctx, Spec{Key: Key{"dev", name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := c.List(ctx)
+	if err != nil || len(all) != 2 || all[0].Name != "a" || all[0].Project != "dev" || all[0].Nodes() != "2-3" || all[0].State != "Pending" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	for viewer, want := range map[bool]string{false: "adminkubeconfig 10m0s", true: "viewerkubeconfig"} {
+		if data, _, err := c.Kubeconfig(ctx, Key{"dev", "a"}, viewer, 10*time.Minute); string(data) != want || err != nil {
+			t.Errorf("%s, %v", data, err)
+		}
+	}
+	if _, _, err := c.Kubeconfig(ctx, key, false, time.Hour); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+}

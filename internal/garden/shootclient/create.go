@@ -1,0 +1,168 @@
+package shootclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardenlite/gardenlite/manifests"
+)
+
+// sampleFile is the Shoot that others are made like.
+const sampleFile = "samples/shoot.yaml"
+
+// Spec is what may differ from the sample.
+type Spec struct {
+	Key
+	// Workers is how many nodes there are; nil means as many as in the sample, 0 that there are no worker pools at all.
+	Workers *int32
+	// KubernetesVersion is that of the sample if empty.
+	KubernetesVersion string
+	// Seed is chosen by the scheduler if empty.
+	Seed string
+}
+
+// Sample is a Shoot like the sample, in a namespace.
+func (s Spec) Sample(namespace string) (*corev1beta1.Shoot, error) {
+	data, err := manifests.FS.ReadFile(sampleFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the sample: %w", err)
+	}
+	shoot := &corev1beta1.Shoot{}
+	if err := yaml.UnmarshalStrict(data, shoot); err != nil {
+		return nil, fmt.Errorf("reading the sample: %w", err)
+	}
+	shoot.Name, shoot.Namespace = s.Name, namespace
+	if s.KubernetesVersion != "" {
+		shoot.Spec.Kubernetes.Version = s.KubernetesVersion
+	}
+	if s.Seed != "" {
+		shoot.Spec.SeedName = ptr.To(s.Seed)
+	}
+	switch {
+	case s.Workers == nil:
+	case *s.Workers == 0: // without workers there is nothing that needs credentials, or a network but the one of services
+		shoot.Spec.Provider.Workers, shoot.Spec.CredentialsBindingName = nil, nil
+		shoot.Spec.Networking = &corev1beta1.Networking{Services: shoot.Spec.Networking.Services}
+	default:
+		for i := range shoot.Spec.Provider.Workers {
+			shoot.Spec.Provider.Workers[i].Minimum, shoot.Spec.Provider.Workers[i].Maximum = 0, 0
+		}
+		shoot.Spec.Provider.Workers[0].Minimum, shoot.Spec.Provider.Workers[0].Maximum = *s.Workers, *s.Workers
+	}
+	return shoot, nil
+}
+
+// Create creates a Shoot. If there is one already that is as it is to be, that is returned, and created is false. If it is
+// otherwise, that is an error.
+func (c *Client) Create(ctx context.Context, spec Spec) (shoot *corev1beta1.Shoot, created bool, err error) {
+	namespace, err := c.Namespace(ctx, spec.Project)
+	if err != nil {
+		return nil, false, err
+	}
+	wanted, err := spec.Sample(namespace)
+	if err != nil {
+		return nil, false, err
+	}
+	shoot = wanted.DeepCopy()
+	err = c.Client.Create(ctx, shoot)
+	if err == nil {
+		return shoot, true, nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return nil, false, fmt.Errorf("creating the shoot %s: %w", spec.Key, err)
+	}
+	if shoot, err = c.shoot(ctx, namespace, spec.Key); err != nil {
+		return nil, false, err
+	}
+	if shoot.DeletionTimestamp != nil {
+		return nil, false, fmt.Errorf("shoot %s is being deleted: wait until it is gone, or choose another name", spec.Key)
+	}
+	difference, err := spec.difference(wanted, shoot)
+	if err != nil {
+		return nil, false, err
+	}
+	if difference != "" {
+		return nil, false, fmt.Errorf("shoot %s exists already, but %s: choose another name, or change it with \"kubectl -n %s edit shoot %s\"", spec.Key, difference, namespace, spec.Name)
+	}
+	return shoot, false, nil
+}
+
+// difference is what a Shoot lacks of what is wanted; empty if nothing. What the garden adds does not count, and neither do
+// versions that nobody asked for: they move on.
+func (s Spec) difference(wanted, found *corev1beta1.Shoot) (string, error) {
+	w, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&wanted.Spec)
+	if err != nil {
+		return "", fmt.Errorf("comparing shoots: %w", err)
+	}
+	f, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&found.Spec)
+	if err != nil {
+		return "", fmt.Errorf("comparing shoots: %w", err)
+	}
+	return lacks("spec", w, f, func(path string) bool {
+		return path == "spec.kubernetes.version" && s.KubernetesVersion == "" || path == "spec.provider.workers[0].machine.image.version"
+	}), nil
+}
+
+// lacks is the first difference from what is wanted to what is found.
+func lacks(path string, wanted, found any, ignored func(path string) bool) string {
+	if ignored(path) {
+		return ""
+	}
+	switch w := wanted.(type) {
+	case map[string]any:
+		f, _ := found.(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(w)) {
+			if isEmpty(w[key]) && f[key] == nil {
+				continue
+			}
+			if d := lacks(path+"."+key, w[key], f[key], ignored); d != "" {
+				return d
+			}
+		}
+		return ""
+	case []any:
+		f, _ := found.([]any)
+		if len(f) != len(w) {
+			return fmt.Sprintf("%s has %d entries, not %d", path, len(f), len(w))
+		}
+		for i := range w {
+			if d := lacks(fmt.Sprintf("%s[%d]", path, i), w[i], f[i], ignored); d != "" {
+				return d
+			}
+		}
+		return ""
+	}
+	if a, b := text(wanted), text(found); a != b {
+		return fmt.Sprintf("%s is %s, not %s", path, b, a)
+	}
+	return ""
+}
+
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+func text(value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(data)
+}

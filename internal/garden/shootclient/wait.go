@@ -1,0 +1,143 @@
+package shootclient
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// Progress is how far the last operation of a Shoot is.
+type Progress struct {
+	// Type is Create, Reconcile, Delete …, empty as long as nothing has begun.
+	Type, State string
+	Percent     int32
+	Description string
+	// Done says that the Shoot is as it is specified; Failed that it stays as it is until somebody changes something.
+	Done, Failed bool
+	// Errors are what went wrong.
+	Errors []string
+}
+
+// ProgressOf is how far a Shoot is.
+func ProgressOf(shoot *corev1beta1.Shoot) Progress {
+	operation := shoot.Status.LastOperation
+	if operation == nil {
+		description := "waits for the gardenlet of seed " + value(shoot.Spec.SeedName)
+		if value(shoot.Spec.SeedName) == "" {
+			description = "waits for the scheduler to choose a seed"
+		}
+		return Progress{Description: description}
+	}
+	p := Progress{Type: string(operation.Type), State: string(operation.State), Percent: operation.Progress, Description: operation.Description}
+	for _, e := range shoot.Status.LastErrors {
+		p.Errors = append(p.Errors, e.Description)
+	}
+	seen := shoot.Status.ObservedGeneration == shoot.Generation
+	p.Done = seen && operation.State == corev1beta1.LastOperationStateSucceeded && shoot.DeletionTimestamp == nil && operation.Type != corev1beta1.LastOperationTypeMigrate
+	p.Failed = seen && operation.State == corev1beta1.LastOperationStateFailed
+	return p
+}
+
+func value(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// String is what goes on in a few words: "Create Processing (40%)".
+func (p Progress) String() string {
+	switch {
+	case p.Type == "":
+		return "Pending"
+	case p.State == string(corev1beta1.LastOperationStateSucceeded):
+		return p.Type + " " + p.State
+	}
+	return fmt.Sprintf("%s %s (%d%%)", p.Type, p.State, p.Percent)
+}
+
+// explain says what keeps the Shoot from being ready.
+func (p Progress) explain() string {
+	text := p.String()
+	if p.Description != "" {
+		text += ": " + p.Description
+	}
+	if len(p.Errors) > 0 {
+		text += " (" + strings.Join(p.Errors, "; ") + ")"
+	}
+	return text
+}
+
+// Wait returns when a Shoot is as it is specified. It is told of each change by report, which may be nil. It ends with an
+// error when the Shoot has failed for good, when it is gone, or with the context.
+func (c *Client) Wait(ctx context.Context, key Key, report func(Progress)) (*corev1beta1.Shoot, error) {
+	var ready *corev1beta1.Shoot
+	last, err := c.poll(ctx, key, report, func(shoot *corev1beta1.Shoot, p Progress) (bool, error) {
+		switch {
+		case shoot == nil:
+			return false, fmt.Errorf("shoot %s %w any more", key, ErrNotFound)
+		case p.Failed:
+			return false, fmt.Errorf("shoot %s has failed: %s: change what is wrong, then \"kubectl -n %s annotate shoot %s gardener.cloud/operation=retry\"",
+				key, p.explain(), shoot.Namespace, shoot.Name)
+		}
+		ready = shoot
+		return p.Done, nil
+	})
+	if isTimeout(ctx, err) {
+		return nil, fmt.Errorf("shoot %s is not ready yet, it goes on: %s: %w", key, last.explain(), ctx.Err())
+	}
+	return ready, err
+}
+
+// WaitGone returns when a Shoot is gone, also if one of the same name has come since.
+func (c *Client) WaitGone(ctx context.Context, key Key, report func(Progress)) error {
+	var uid types.UID
+	last, err := c.poll(ctx, key, report, func(shoot *corev1beta1.Shoot, p Progress) (bool, error) {
+		if shoot == nil || uid != "" && shoot.UID != uid {
+			return true, nil
+		}
+		uid = shoot.UID
+		if p.Failed {
+			return false, fmt.Errorf("the deletion of shoot %s has failed: %s: change what is wrong, then \"kubectl -n %s annotate shoot %s gardener.cloud/operation=retry\"",
+				key, p.explain(), shoot.Namespace, shoot.Name)
+		}
+		return false, nil
+	})
+	if isTimeout(ctx, err) {
+		return fmt.Errorf("shoot %s is not gone yet, its deletion goes on: %s: %w", key, last.explain(), ctx.Err())
+	}
+	return err
+}
+
+func isTimeout(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() != nil && (wait.Interrupted(err) || errors.Is(err, ctx.Err()))
+}
+
+// poll looks at a Shoot, which is nil when it is gone, until done says so.
+func (c *Client) poll(ctx context.Context, key Key, report func(Progress), done func(*corev1beta1.Shoot, Progress) (bool, error)) (last Progress, err error) {
+	namespace, err := c.Namespace(ctx, key.Project)
+	if err != nil {
+		return last, err
+	}
+	err = wait.PollUntilContextCancel(ctx, cmp.Or(c.PollInterval, DefaultPollInterval), true, func(ctx context.Context) (bool, error) {
+		shoot, err := c.shoot(ctx, namespace, key)
+		if errors.Is(err, ErrNotFound) {
+			return done(nil, Progress{})
+		} else if err != nil {
+			return false, err
+		}
+		p := ProgressOf(shoot)
+		if report != nil && (p.String() != last.String() || p.Description != last.Description) {
+			report(p)
+		}
+		last = p
+		return done(shoot, p)
+	})
+	return last, err
+}

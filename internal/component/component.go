@@ -47,6 +47,8 @@ type Config struct {
 	Concurrency int
 	// Uncached is what is read live: a cache would hold all of it all the time, secrets among it.
 	Uncached []client.Object
+	// ByObject says of kinds that are cached which of their objects are.
+	ByObject map[client.Object]cache.ByObject
 	// Lease, if set, lets one of several of these components work at a time: the others stand by.
 	Lease *client.ObjectKey
 }
@@ -105,7 +107,7 @@ func options(cfg Config, scheme *runtime.Scheme) manager.Options {
 			MaxConcurrentReconciles: max(cfg.Concurrency, 0),
 			ReconciliationTimeout:   reconciliationTimeout,
 		},
-		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: cfg.ByObject},
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: cfg.Uncached}},
 		GracefulShutdownTimeout: ptr.To[time.Duration](-1), // until all goroutines have ended
 	}

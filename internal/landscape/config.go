@@ -16,6 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
 )
 
 const (
@@ -31,6 +32,8 @@ const (
 	DefaultReadyTimeout = 2 * time.Minute
 	// DefaultSeedMonitorPeriod is Gardener's.
 	DefaultSeedMonitorPeriod = controllermanager.DefaultSeedMonitorPeriod
+	// DefaultMaxKubeconfigExpiration is how long kubeconfigs for Shoots are valid at most; Gardener's.
+	DefaultMaxKubeconfigExpiration = kubeconfig.DefaultMaxExpiration
 )
 
 // Config is what a landscape is started with.
@@ -62,6 +65,8 @@ type Config struct {
 	AuditLog string
 	// SeedMonitorPeriod is how old the lease of a gardenlet may become until its Seed is Unknown.
 	SeedMonitorPeriod time.Duration
+	// Kubeconfigs is about those that the garden makes for Shoots: how long they are valid at most, and their keys.
+	Kubeconfigs kubeconfig.Options
 	// Verbose writes the log to standard error as well.
 	Verbose bool
 	// Clock is the landscape's clock; the system's if nil.
@@ -135,6 +140,9 @@ func (c *Config) validate() error {
 	}
 	if c.SeedMonitorPeriod < 0 {
 		errs = append(errs, fmt.Errorf("--seed-monitor-period %s: must not be negative", c.SeedMonitorPeriod))
+	}
+	if err := c.Kubeconfigs.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if c.LogFormat != "" && c.LogFormat != "text" && c.LogFormat != "json" {
 		errs = append(errs, fmt.Errorf("--log-format %q: text or json", c.LogFormat))

@@ -60,6 +60,7 @@ type unit struct {
 }
 
 func newDeployer(l *Landscape, garden gardenFor) *deployer {
+	l.shoots = l.newShoots()
 	return &deployer{l: l, garden: garden, units: map[string]*unit{}}
 }
 
@@ -265,7 +266,7 @@ func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) 
 // run starts what does not run yet in a unit.
 func (d *deployer) run(u *unit) error {
 	if u.stops == nil {
-		for _, start := range []func(*seed.Cluster) (func(), error){d.l.startResourceManager, d.l.startProvider} {
+		for _, start := range []func(*seed.Cluster) (func(), error){d.l.startResourceManager, d.l.startProvider, d.l.startControlPlanes} {
 			stop, err := start(u.cluster)
 			if err != nil {
 				return err
@@ -300,7 +301,7 @@ func (d *deployer) remove(u *unit) error {
 	if err := os.Remove(d.file(u.name)); !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, err)
 	}
-	for _, component := range []string{gardenletName, providerName, resourceManager} {
+	for _, component := range []string{gardenletName, providerName, resourceManager, controlPlanes} {
 		d.l.board.gone(component + " " + u.name)
 	}
 	if u.record.Managed { // the landscape's own can be deployed again
@@ -324,5 +325,6 @@ func (d *deployer) stop() error {
 			errs = append(errs, u.cluster.Stop())
 		}
 	}
+	d.l.shoots.Stop()
 	return errors.Join(errs...)
 }

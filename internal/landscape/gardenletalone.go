@@ -144,6 +144,9 @@ func (l *Landscape) runGardenletAlone(ctx context.Context, c GardenletConfig, co
 	if err := fsutil.WriteFile(remembered, []byte(strconv.Itoa(cluster.Server().Port())+"\n"), 0o600); err != nil {
 		return err
 	}
+	if err := l.openCloud(); err != nil {
+		return err
+	}
 	l.deployer = newDeployer(l, gardenFor{bootstrap: func(context.Context, string) ([]byte, error) {
 		if c.BootstrapKubeconfig == "" {
 			return nil, nil

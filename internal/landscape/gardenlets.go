@@ -43,6 +43,9 @@ const bootstrapTokenLife = time.Hour
 func (l *Landscape) startGardenlets(ctx context.Context, seeds *seedClusters) error {
 	begin := l.cfg.Clock.Now()
 	names := slices.Sorted(maps.Keys(seeds.running))
+	if err := l.openCloud(); err != nil {
+		return err
+	}
 	l.deployer = newDeployer(l, l.ownGarden())
 	l.onClose(l.deployer.stop)
 	for _, name := range names {
@@ -102,7 +105,7 @@ func (l *Landscape) startResourceManager(cluster *seed.Cluster) (stop func(), er
 func (l *Landscape) startProvider(cluster *seed.Cluster) (stop func(), err error) {
 	return l.inSeed(providerName, extensions.User, cluster, func(name string, config *rest.Config) (runner, error) {
 		return extensions.New(extensions.Config{
-			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(name), Lease: l.leaseIfShared(providerName),
+			REST: config, Cloud: l.cloud, Clock: l.cfg.Clock, Log: klog.Background().WithName(name), Lease: l.leaseIfShared(providerName),
 		})
 	})
 }

@@ -12,10 +12,12 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/gardenlite/gardenlite/internal/cloud"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/garden"
+	shootplane "github.com/gardenlite/gardenlite/internal/shoot"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 
@@ -28,6 +30,8 @@ type Landscape struct {
 	garden    *garden.Garden
 	admission admission
 	deployer  *deployer
+	shoots    *shootplane.Host
+	cloud     *cloud.Cloud
 	// events is held while OnEvent is called: clusters start beside each other.
 	events sync.Mutex
 
@@ -197,6 +201,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *Run) error {
 		Prepare:     l.prepareAdmission,
 		Services:    l.admission.services(),
 		AuditLog:    l.cfg.AuditLog,
+		Kubeconfigs: l.cfg.Kubeconfigs,
 		Clock:       l.cfg.Clock,
 		OnPhase:     func(name string, took time.Duration) { l.step("garden: "+name, took) },
 	})

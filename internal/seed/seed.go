@@ -107,8 +107,8 @@ func (c *Cluster) startControllers() (err error) {
 	c.controllers, err = kubecontrollers.Start(kubecontrollers.Config{
 		ClientConfig:          c.server.ClientConfig,
 		RootCA:                p.CAPEM(),
-		SigningCertFile:       p.CAFile(),
-		SigningKeyFile:        p.CAKeyFile(),
+		SigningCertFile:       p.SigningCertFile(),
+		SigningKeyFile:        p.SigningKeyFile(),
 		ServiceAccountKeyFile: p.ServiceAccountKeyFile(),
 		LeaderElection:        c.server.Shared(),
 	})

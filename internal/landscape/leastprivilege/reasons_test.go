@@ -13,6 +13,7 @@ const (
 	replicas  = "internal/garden/controllermanager/managedseedset, once a replica's shoot is there: TestScalesOut, TestScalesIn"
 	lifecycle = "internal/garden/controllermanager/gardenletlifecycle, when a certificate has expired: TestExpiredCertificate"
 	migration = "internal/garden/controllermanager/shootmigration, when a shoot moves: TestMoves"
+	forced    = "internal/garden/controllermanager/shootmaintenance, when a shoot has to leave SecretBindings behind: TestForced"
 	moved     = "internal/garden/controllermanager/shootstatefinalizer, when a shoot moves: TestKeepsDuringMigration"
 	existing  = "internal/authz/restriction, when a creation is refused, to see whether the object exists: TestReadRules"
 	identity  = "internal/seed/gardenlet/controller/seed, in a cluster that is not gardenlite's own: TestInTheSeed"
@@ -37,6 +38,7 @@ func unseenReasons() map[string]map[string]string {
 			"delete managedseeds.seedmanagement.gardener.cloud":                       replicas,
 			"patch managedseeds.seedmanagement.gardener.cloud":                        lifecycle,
 			"patch shoots.core.gardener.cloud/status":                                 migration,
+			"create credentialsbindings.security.gardener.cloud":                      forced,
 			"patch shootstates.core.gardener.cloud":                                   moved,
 		}),
 		Scheduler: elected("gardener-scheduler-leader-election", map[string]string{}),

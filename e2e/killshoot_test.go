@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+)
+
+// shootKills is how often each operation is killed: 50 times in all in the long form.
+func shootKills() int {
+	if soaking() {
+		return 10
+	}
+	return 1
+}
+
+// TestKilledUnderShoots kills the process at random moments of a Shoot's operations. After the next start each of them
+// completes; addresses and certificates are as before; and in the end nothing is left.
+func TestKilledUnderShoots(t *testing.T) {
+	random := moments(t)
+	l := &gardenletLife{dir: t.TempDir(), names: []string{"local", "local-2"}}
+	v := &victim{dir: l.dir}
+	t.Cleanup(v.kill)
+	restart := func() {
+		v.up(t, 2)
+		l.connect(t)
+	}
+	restart()
+	before := v.mustInventory(t)
+	for round := range shootKills() {
+		k := &killedShoot{l: l, v: v, random: random, restart: restart}
+		k.live(t, round)
+	}
+	v.becomes(t, before, "after all Shoots were deleted")
+	for _, refused := range v.refusals(t) {
+		t.Error(refused)
+	}
+}
+
+// killedShoot is a Shoot that is disturbed in everything it does.
+type killedShoot struct {
+	l       *gardenletLife
+	v       *victim
+	random  *rand.Rand
+	restart func()
+
+	s         *shoot
+	addresses any
+	key       map[string][]byte
+	client    kubernetes.Interface
+}
+
+// live goes through a Shoot's life: five operations, each killed once.
+func (k *killedShoot) live(t *testing.T, round int) {
+	t.Helper()
+	k.s = &shoot{l: k.l, name: fmt.Sprintf("k%d", round)}
+	k.disturb(t, "creation", 4*time.Second, func() {
+		k.l.newShoot(t, k.s.name, func(spec map[string]any) {
+			spec["seedName"] = "local"
+			spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)["minimum"] = 1
+		})
+	})
+	k.addresses = addresses(k.s.succeeds(t))
+	k.key = k.s.sshKey(t)
+	k.client = clientOf(t, k.s.admin(t))
+	k.s.nodes(t, k.client, 1)
+	keep(t, k.client)
+
+	k.disturb(t, "hibernation", 2*time.Second, func() { k.s.patch(t, `{"spec":{"hibernation":{"enabled":true}}}`) })
+	k.s.succeeds(t)
+	k.disturb(t, "waking", 3*time.Second, func() { k.s.patch(t, `{"spec":{"hibernation":{"enabled":false}}}`) })
+	k.isAsBefore(t, "waking")
+	k.disturb(t, "a rolling update", 3*time.Second, func() {
+		k.s.patch(t, `{"spec":{"provider":{"workers":[{"name":"worker","minimum":1,"maximum":3,"machine":{"type":"local-large","image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`)
+	})
+	k.isAsBefore(t, "a rolling update")
+	k.disturb(t, "migration", 5*time.Second, func() { k.s.moveTo(t, "local-2") })
+	k.s.isOn(t, "local-2")
+	k.isAsBefore(t, "migration")
+	k.disturb(t, "deletion", 3*time.Second, func() { k.s.delete(t) })
+	k.s.goes(t)
+}
+
+// disturb asks for something, kills the process a while later, and starts it again.
+func (k *killedShoot) disturb(t *testing.T, what string, most time.Duration, ask func()) {
+	t.Helper()
+	ask()
+	delay := within(k.random, most)
+	t.Logf("%s: killed %s after %s was asked for", k.s.name, delay.Round(time.Millisecond), what)
+	k.v.killAfter(delay)
+	k.restart()
+}
+
+// isAsBefore waits until an operation has completed, and looks for what must not have changed.
+func (k *killedShoot) isAsBefore(t *testing.T, after string) {
+	t.Helper()
+	if now := addresses(k.s.succeeds(t)); !reflect.DeepEqual(k.addresses, now) {
+		t.Errorf("after %s the addresses were %v and are %v", after, k.addresses, now)
+	}
+	if !reflect.DeepEqual(k.key, k.s.sshKey(t)) {
+		t.Errorf("after %s the SSH key has changed", after)
+	}
+	eventually(t, shootTimeout, func(context.Context) error {
+		_, err := k.client.Discovery().ServerVersion()
+		return err
+	})
+	isKept(t, k.client)
+	k.s.nodes(t, k.client, 1)
+	machines := k.s.machines(t)
+	eventually(t, shootTimeout, func(context.Context) error {
+		if machines = k.s.machines(t); len(machines) != 1 {
+			return fmt.Errorf("after %s there are the machines %v", after, machines)
+		}
+		return nil
+	})
+	seed, _, _ := unstructured.NestedString(k.s.must(t).Object, "status", "seedName")
+	for _, other := range k.l.names {
+		_, err := k.l.seeds[other].CoreV1().Namespaces().Get(t.Context(), k.s.id(), metav1.GetOptions{})
+		if other != seed && !apierrors.IsNotFound(err) {
+			t.Errorf("after %s the Shoot is on %s, and there is a namespace on %s: %v", after, seed, other, err)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// counted is what there is of a landscape: objects in all of its clusters, files, edges, goroutines.
+type counted struct {
+	objects    map[string]map[string]bool // by cluster
+	files      map[string]bool
+	edges      int
+	goroutines int
+}
+
+// everything counts what there is now.
+func (l *gardenletLife) everything(t *testing.T) counted {
+	t.Helper()
+	all := counted{objects: map[string]map[string]bool{}, files: map[string]bool{}}
+	for _, cluster := range append([]string{""}, l.names...) {
+		file := "kubeconfig"
+		if cluster != "" {
+			file += "-seed-" + cluster
+		}
+		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(l.dir, file))
+		must(t, err)
+		config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
+		dyn, err := dynamic.NewForConfig(config)
+		must(t, err)
+		v := &victim{listable: listableIn(t, config), dyn: dyn}
+		all.objects[cluster] = v.mustInventory(t)
+	}
+	must(t, filepath.WalkDir(l.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && !strings.Contains(entry.Name(), ".log") {
+			all.files[strings.TrimPrefix(path, l.dir)] = true
+		}
+		return nil // what goes while it is looked at is gone
+	}))
+	var edges struct{ Edges []any }
+	must(t, json.Unmarshal([]byte(gardenlite(t, l.dir, "graph", "-o", "json").ok(t).stdout), &edges))
+	all.edges = len(edges.Edges)
+	var status struct{ Goroutines int }
+	must(t, json.Unmarshal([]byte(gardenlite(t, l.dir, "status", "-o", "json").ok(t).stdout), &status))
+	all.goroutines = status.Goroutines
+	return all
+}
+
+// sameOf says what is there now and was not before. Goroutines come and go with requests: a Shoot's are hundreds.
+func sameOf(before, now counted) error {
+	var problems []string
+	for cluster, objects := range before.objects {
+		if diff := difference(objects, now.objects[cluster]); diff != "" {
+			problems = append(problems, fmt.Sprintf("cluster %q: %s", cluster, diff))
+		}
+	}
+	if diff := difference(before.files, now.files); diff != "" {
+		problems = append(problems, diff)
+	}
+	if before.edges != now.edges {
+		problems = append(problems, fmt.Sprintf("%d edges, %d before", now.edges, before.edges))
+	}
+	if now.goroutines > before.goroutines+20 {
+		problems = append(problems, fmt.Sprintf("%d goroutines, %d before", now.goroutines, before.goroutines))
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	slices.Sort(problems)
+	return fmt.Errorf("%s", strings.Join(problems, "\n"))
+}
+
+// answers says whether somebody listens.
+func answers(address string) bool {
+	dialer := net.Dialer{Timeout: time.Second}
+	connection, err := dialer.DialContext(context.Background(), "tcp", address)
+	if err == nil {
+		_ = connection.Close()
+	}
+	return err == nil
+}

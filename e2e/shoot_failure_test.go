@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// lastError waits until a Shoot tells of an error that has such a code, and returns the state of its last operation.
+func (s *shoot) lastError(t *testing.T, code string) (state string) {
+	t.Helper()
+	eventually(t, shootTimeout, func(context.Context) error {
+		obj, err := s.get(t.Context())
+		if err != nil {
+			return err
+		}
+		errs, _, _ := unstructured.NestedSlice(obj.Object, "status", "lastErrors")
+		for _, e := range errs {
+			codes, _, _ := unstructured.NestedStringSlice(e.(map[string]any), "codes")
+			if _, state, _ = lastOperation(obj); slices.Contains(codes, code) && (state == "Error" || state == "Failed") {
+				return nil
+			}
+		}
+		return fmt.Errorf("Shoot %s has no error %s: %v", s.name, code, obj.Object["status"])
+	})
+	return state
+}
+
+// newShootWith creates a Shoot like the sample with annotations.
+func (l *gardenletLife) newShootWith(t *testing.T, name string, annotations map[string]string) *shoot {
+	t.Helper()
+	object := sampleShoot(t, name).Object
+	all := map[string]any{}
+	for key, value := range annotations {
+		all[key] = value
+	}
+	object["metadata"].(map[string]any)["annotations"] = all
+	l.create(t, "shoots", object)
+	return &shoot{l: l, name: name}
+}
+
+// TestShootFails has the simulated cloud be slow, fail once, and fail for good: the Shoot says why, with Gardener's codes,
+// it is tried again, and it can be deleted at any time.
+func TestShootFails(t *testing.T) {
+	l := newGardenletLife(t)
+	t.Run("slow", func(t *testing.T) {
+		s := l.newShootWith(t, "slow", map[string]string{"gardenlite.dev/delay": "3s"})
+		begin := time.Now()
+		s.succeeds(t)
+		if took := time.Since(begin); took < 3*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		s.delete(t)
+		s.goes(t)
+	})
+	t.Run("fails once", func(t *testing.T) {
+		s := l.newShootWith(t, "once", map[string]string{"gardenlite.dev/fail": "once:ERR_RETRYABLE_INFRA_DEPENDENCIES the load balancer is in use"})
+		s.lastError(t, "ERR_RETRYABLE_INFRA_DEPENDENCIES")
+		obj := s.succeeds(t)
+		if errs, _, _ := unstructured.NestedSlice(obj.Object, "status", "lastErrors"); len(errs) > 0 {
+			t.Errorf("it has succeeded, and there are errors: %v", errs)
+		}
+		s.delete(t)
+		s.goes(t)
+	})
+	t.Run("fails for good, until it is retried", func(t *testing.T) {
+		s := l.newShootWith(t, "failed", map[string]string{"gardenlite.dev/fail": "always:ERR_INFRA_QUOTA_EXCEEDED no more networks"})
+		if state := s.lastError(t, "ERR_INFRA_QUOTA_EXCEEDED"); state != "Failed" {
+			t.Errorf("an error that somebody has to do something about leaves the Shoot %s", state)
+		}
+		s.patch(t, `{"metadata":{"annotations":{"gardenlite.dev/fail":null,"gardener.cloud/operation":"retry"}}}`)
+		s.succeeds(t)
+		s.delete(t)
+		s.goes(t)
+	})
+	t.Run("is deleted while it fails", func(t *testing.T) {
+		s := l.newShootWith(t, "broken", map[string]string{"gardenlite.dev/fail": "always:ERR_RETRYABLE_INFRA_DEPENDENCIES broken"})
+		s.lastError(t, "ERR_RETRYABLE_INFRA_DEPENDENCIES")
+		s.delete(t)
+		s.lastError(t, "ERR_RETRYABLE_INFRA_DEPENDENCIES")
+		s.patch(t, `{"metadata":{"annotations":{"gardenlite.dev/fail":null}}}`)
+		s.goes(t)
+	})
+	l.checkNothingForbidden(t)
+}

@@ -1,0 +1,297 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// as is the garden as somebody else, by impersonation.
+func (l *gardenletLife) as(t *testing.T, user string, groups ...string) kubernetes.Interface {
+	t.Helper()
+	config := rest.CopyConfig(l.config(t))
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	return clientOf(t, config)
+}
+
+// certificate is the client certificate of a kubeconfig's first user.
+func certificate(t *testing.T, kubeconfig []byte) *x509.Certificate {
+	t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	must(t, err)
+	block, _ := pem.Decode(config.CertData)
+	if block == nil {
+		t.Fatal("there is no certificate")
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	must(t, err)
+	return cert
+}
+
+// TestShootKubeconfigs holds the kubeconfigs of a Shoot to GEP-16.
+func TestShootKubeconfigs(t *testing.T) {
+	audit := filepath.Join(t.TempDir(), "audit.log")
+	l := newGardenletLife(t, "--shoot-admin-kubeconfig-max-expiration", "2h", "--audit-log", audit)
+	s := l.newShoot(t, "gep16", nil)
+	obj := s.succeeds(t)
+	l.member(t, "alice@example.com", "admin")
+	l.member(t, "victor", "viewer")
+
+	t.Run("names the user", func(t *testing.T) { s.namesTheUser(t, audit) })
+	t.Run("viewers read all but secrets", func(t *testing.T) { s.viewersRead(t) })
+	t.Run("expiration", func(t *testing.T) { s.expires(t) })
+	t.Run("is not stored", func(t *testing.T) { s.isNotStored(t) })
+	t.Run("one cluster and context for each address", func(t *testing.T) { s.hasAllAddresses(t, obj.Object) })
+	t.Run("who may", func(t *testing.T) { s.whoMay(t) })
+	t.Run("odd names", func(t *testing.T) { s.oddNames(t) })
+	t.Run("many at once", func(t *testing.T) { s.manyAtOnce(t) })
+	t.Run("verbs", func(t *testing.T) {
+		for _, verb := range []string{"GET", "PUT", "PATCH", "DELETE"} {
+			err := l.kube.CoreV1().RESTClient().Verb(verb).AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace, "shoots", s.name, "adminkubeconfig").
+				SetHeader("Content-Type", "application/merge-patch+json").Body([]byte(`{}`)).Do(t.Context()).Error()
+			if !apierrors.IsMethodNotSupported(err) {
+				t.Errorf("%s: %v", verb, err)
+			}
+		}
+	})
+	s.delete(t)
+	s.goes(t)
+	l.checkNothingForbidden(t)
+}
+
+// member makes a user a member of the project, and waits until that counts.
+func (l *gardenletLife) member(t *testing.T, user, role string) {
+	t.Helper()
+	project, err := l.at("projects", "").Get(t.Context(), "dev", metav1.GetOptions{})
+	must(t, err)
+	members, _ := project.Object["spec"].(map[string]any)["members"].([]any)
+	project.Object["spec"].(map[string]any)["members"] = append(members, map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user, "role": role})
+	_, err = l.at("projects", "").Update(t.Context(), project, metav1.UpdateOptions{})
+	must(t, err)
+	eventually(t, 30*time.Second, func(context.Context) error {
+		return l.as(t, user).CoreV1().RESTClient().Get().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace, "shoots").Do(t.Context()).Error()
+	})
+}
+
+func (s *shoot) namesTheUser(t *testing.T, audit string) {
+	data, err := s.kubeconfig(t.Context(), s.l.as(t, "alice@example.com", "system:authenticated"), "Admin", 3600)
+	must(t, err)
+	cert := certificate(t, data)
+	if cert.Subject.CommonName != "alice@example.com" || !slices.Equal(cert.Subject.Organization, []string{"system:masters"}) {
+		t.Errorf("the subject is %s", cert.Subject)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(data)
+	must(t, err)
+	client := clientOf(t, config)
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, created)
+	must(t, err)
+	if review.Status.UserInfo.Username != "alice@example.com" {
+		t.Errorf("the shoot says that the user is %+v", review.Status.UserInfo)
+	}
+	_, err = client.CoreV1().Secrets("kube-system").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hers"}}, created)
+	must(t, err)
+	eventually(t, 30*time.Second, func(context.Context) error {
+		log, err := os.ReadFile(audit + "." + s.id())
+		if err == nil && !bytes.Contains(log, []byte(`"username":"alice@example.com"`)) {
+			err = errors.New("the shoot's audit log does not name her")
+		}
+		return err
+	})
+}
+
+func (s *shoot) viewersRead(t *testing.T) {
+	data, err := s.kubeconfig(t.Context(), s.l.as(t, "victor", "system:authenticated"), "Viewer", 3600)
+	must(t, err)
+	if cert := certificate(t, data); cert.Subject.CommonName != "victor" || !slices.Equal(cert.Subject.Organization, []string{"gardener.cloud:system:viewers"}) {
+		t.Errorf("the subject is %s", cert.Subject)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(data)
+	must(t, err)
+	client := clientOf(t, config)
+	if _, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.AppsV1().Deployments("").List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("a viewer lists Secrets: %v", err)
+	}
+	if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, created); !apierrors.IsForbidden(err) {
+		t.Errorf("a viewer writes: %v", err)
+	}
+}
+
+func (s *shoot) expires(t *testing.T) {
+	for seconds, wanted := range map[int]time.Duration{600: 10 * time.Minute, 3600: time.Hour, 7200: 2 * time.Hour, 86400: 2 * time.Hour} {
+		data, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", seconds)
+		must(t, err)
+		if left := time.Until(certificate(t, data).NotAfter); left > wanted || left < wanted-time.Minute {
+			t.Errorf("asked for %d s, it is valid for %s, not %s", seconds, left, wanted)
+		}
+	}
+	for _, seconds := range []int{599, 0, -1} {
+		if _, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", seconds); !apierrors.IsInvalid(err) {
+			t.Errorf("%d seconds: %v", seconds, err)
+		}
+	}
+}
+
+// isNotStored looks for a kubeconfig's key in everything that the landscape keeps.
+func (s *shoot) isNotStored(t *testing.T) {
+	data, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", 3600)
+	must(t, err)
+	config, err := clientcmd.RESTConfigFromKubeConfig(data)
+	must(t, err)
+	block, _ := pem.Decode(config.KeyData)
+	needles := [][]byte{config.KeyData, block.Bytes, []byte(base64.StdEncoding.EncodeToString(config.KeyData)), bytes.Split(config.KeyData, []byte("\n"))[1]}
+	files := 0
+	must(t, filepath.WalkDir(s.l.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return nil
+		}
+		files++
+		content, err := os.ReadFile(path)
+		for _, needle := range needles {
+			if err == nil && bytes.Contains(content, needle) {
+				t.Errorf("the key is in %s", path)
+			}
+		}
+		return nil
+	}))
+	if files < 10 {
+		t.Errorf("only %d files were looked at", files)
+	}
+}
+
+func (s *shoot) hasAllAddresses(t *testing.T, obj map[string]any) {
+	data, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", 3600)
+	must(t, err)
+	config, err := clientcmd.Load(data)
+	must(t, err)
+	first := ""
+	for _, a := range obj["status"].(map[string]any)["advertisedAddresses"].([]any) {
+		name, url := a.(map[string]any)["name"].(string), a.(map[string]any)["url"].(string)
+		if name == "service-account-issuer" {
+			continue
+		}
+		context := shootNamespace + "--" + s.name + "-" + name
+		if first == "" {
+			first = context
+		}
+		if config.Contexts[context] == nil || config.Clusters[config.Contexts[context].Cluster].Server != url {
+			t.Errorf("no context %s for %s in %v", context, url, config.Contexts)
+		}
+	}
+	if config.CurrentContext != first || len(config.Contexts) != len(config.Clusters) || len(config.Contexts) == 0 {
+		t.Errorf("the current context is %s, not %s; %d contexts, %d clusters", config.CurrentContext, first, len(config.Contexts), len(config.Clusters))
+	}
+}
+
+func (s *shoot) whoMay(t *testing.T) {
+	gardenlet, _ := gardenletConfig(t, s.l.seeds["local"])
+	for name, test := range map[string]struct {
+		who       kubernetes.Interface
+		kind      string
+		forbidden bool
+	}{
+		"an admin":                  {s.l.as(t, "alice@example.com", "system:authenticated"), "Admin", false},
+		"a viewer":                  {s.l.as(t, "victor", "system:authenticated"), "Admin", true},
+		"a viewer, to view":         {s.l.as(t, "victor", "system:authenticated"), "Viewer", false},
+		"a stranger":                {s.l.as(t, "stranger", "system:authenticated"), "Admin", true},
+		"a stranger, to view":       {s.l.as(t, "stranger", "system:authenticated"), "Viewer", true},
+		"its gardenlet":             {clientOf(t, gardenlet), "Admin", true},
+		"its gardenlet, to view":    {clientOf(t, gardenlet), "Viewer", true},
+		"an extension":              {s.l.as(t, "system:serviceaccount:seed-local:extension-x", "system:serviceaccounts", "system:serviceaccounts:seed-local", "system:authenticated"), "Admin", true},
+		"a service account of hers": {s.l.as(t, "system:serviceaccount:garden-dev:robot", "system:serviceaccounts", "system:authenticated"), "Admin", true},
+	} {
+		if _, err := s.kubeconfig(t.Context(), test.who, test.kind, 3600); test.forbidden != apierrors.IsForbidden(err) || !test.forbidden && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func (s *shoot) oddNames(t *testing.T) {
+	for _, name := range []string{"Жанна д'Арк", "a:b:c", "oidc:https://example.com#ü", strings.Repeat("x", 256), "with,comma=and+plus"} {
+		data, err := s.kubeconfig(t.Context(), s.l.as(t, name, "system:masters", ""), "Admin", 3600)
+		if err != nil {
+			if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+				t.Errorf("%q: %v", name, err)
+			}
+			continue
+		}
+		config, err := clientcmd.RESTConfigFromKubeConfig(data)
+		must(t, err)
+		review, err := clientOf(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, created)
+		if err != nil || review.Status.UserInfo.Username != name {
+			t.Errorf("%q is %v: %v", name, review, err)
+		}
+	}
+}
+
+func (s *shoot) manyAtOnce(t *testing.T) {
+	var calls sync.WaitGroup
+	errs := make(chan error, 100)
+	keys := sync.Map{}
+	for range 100 {
+		calls.Go(func() {
+			data, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", 3600)
+			if err == nil {
+				config, errConfig := clientcmd.RESTConfigFromKubeConfig(data)
+				err = errConfig
+				if _, twice := keys.LoadOrStore(string(config.KeyData), true); twice {
+					err = fmt.Errorf("two calls have one key")
+				}
+			}
+			errs <- err
+		})
+	}
+	calls.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestShootKubeconfigsThatCannotBe asks for kubeconfigs of Shoots that have no address or are being deleted.
+func TestShootKubeconfigsThatCannotBe(t *testing.T) {
+	l := newGardenletLife(t)
+	asleep := l.newShoot(t, "asleep", func(spec map[string]any) { spec["hibernation"] = map[string]any{"enabled": true} })
+	asleep.succeeds(t)
+	homeless := l.newShoot(t, "homeless", func(spec map[string]any) {
+		spec["tolerations"] = []any{}
+		spec["seedSelector"] = map[string]any{"matchLabels": map[string]any{"no": "such"}}
+	})
+	missing := &shoot{l: l, name: "missing"}
+	for _, s := range []*shoot{asleep, homeless} {
+		_, err := s.kubeconfig(t.Context(), l.kube, "Admin", 3600)
+		if err == nil || apierrors.IsInternalError(err) || !strings.Contains(err.Error(), s.name) {
+			t.Errorf("%s: %v", s.name, err)
+		}
+	}
+	if _, err := missing.kubeconfig(t.Context(), l.kube, "Admin", 3600); !apierrors.IsNotFound(err) {
+		t.Errorf("a Shoot that is not there: %v", err)
+	}
+}

@@ -1,0 +1,270 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// keep is something of the user's own in the Shoot's cluster.
+func keep(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	_, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"a": "b"}}, created)
+	must(t, err)
+}
+
+func isKept(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	if kept, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil || kept.Data["a"] != "b" {
+		t.Errorf("what the user had made is not there: %v", err)
+	}
+}
+
+func addresses(obj *unstructured.Unstructured) any {
+	return obj.Object["status"].(map[string]any)["advertisedAddresses"]
+}
+
+// TestShootHibernates sends a Shoot to sleep and wakes it: its cluster is as it was, and reached as before.
+func TestShootHibernates(t *testing.T) {
+	l := newGardenletLife(t)
+	s := l.newShoot(t, "sleepy", nil)
+	before := addresses(s.succeeds(t))
+	config := s.admin(t)
+	client := clientOf(t, config)
+	s.nodes(t, client, 2)
+	keep(t, client)
+
+	s.patch(t, `{"spec":{"hibernation":{"enabled":true}}}`)
+	obj := s.succeeds(t)
+	if asleep, _, _ := unstructured.NestedBool(obj.Object, "status", "hibernated"); !asleep {
+		t.Errorf("the Shoot is not hibernated: %v", obj.Object["status"])
+	}
+	if _, err := client.Discovery().ServerVersion(); err == nil {
+		t.Error("the API server of a hibernated Shoot answers")
+	}
+	if machines := s.machines(t); len(machines) > 0 {
+		t.Errorf("a hibernated Shoot has machines: %v", machines)
+	}
+	s.patch(t, `{"spec":{"hibernation":{"enabled":false}}}`)
+	obj = s.succeeds(t)
+	if after := addresses(obj); !reflect.DeepEqual(before, after) {
+		t.Errorf("the addresses were %v and are %v", before, after)
+	}
+	isKept(t, client)
+	s.nodes(t, client, 2)
+	s.healthy(t)
+
+	// Born asleep: there is no API server until somebody wakes it.
+	b := l.newShoot(t, "born", func(spec map[string]any) { spec["hibernation"] = map[string]any{"enabled": true} })
+	b.succeeds(t)
+	if status := gardenlite(t, l.dir, "status", "-o", "json").ok(t).stdout; strings.Contains(status, b.id()) && strings.Contains(status, `"kind": "shoot",`+"\n"+`      "name": "`+b.id()) {
+		t.Errorf("the cluster of a Shoot that was born hibernated runs: %s", status)
+	}
+	b.patch(t, `{"spec":{"hibernation":{"enabled":false}}}`)
+	b.succeeds(t)
+	b.nodes(t, clientOf(t, b.admin(t)), 2)
+	s.delete(t)
+	b.delete(t)
+	s.goes(t)
+	b.goes(t)
+	l.checkNothingForbidden(t)
+}
+
+// machines are the Shoot's Machine objects in its seed.
+func (s *shoot) machines(t *testing.T) (names []string) {
+	t.Helper()
+	seed, _, _ := unstructured.NestedString(s.must(t).Object, "status", "seedName")
+	all := &metav1.PartialObjectMetadataList{}
+	must(t, s.l.seeds[seed].CoreV1().RESTClient().Get().AbsPath("/apis/machine.sapcloud.io/v1alpha1/namespaces", s.id(), "machines").
+		SetHeader("Accept", "application/json").Do(t.Context()).Into(all))
+	for _, machine := range all.Items {
+		names = append(names, machine.Name)
+	}
+	return names
+}
+
+// TestShootWorkersAndVersions changes how many nodes there are, of which kinds, and the version of Kubernetes.
+func TestShootWorkersAndVersions(t *testing.T) {
+	l := newGardenletLife(t)
+	s := l.newShoot(t, "works", func(spec map[string]any) { spec["kubernetes"].(map[string]any)["version"] = "1.34.4" })
+	s.succeeds(t)
+	client := clientOf(t, s.admin(t))
+	first := s.nodes(t, client, 2)
+	keep(t, client)
+
+	pool := func(name, kind string, count int) string {
+		return fmt.Sprintf(`{"name":%q,"minimum":%d,"maximum":%d,"machine":{"type":%q,"image":{"name":"local","version":"1.0.0"}},"zones":["local-a","local-b"]}`, name, count, count, kind)
+	}
+	t.Run("more", func(t *testing.T) {
+		s.patch(t, `{"spec":{"provider":{"workers":[{"name":"worker","minimum":3,"maximum":3,"machine":{"type":"local","image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]},`+pool("second", "local", 2)+`]}}}`)
+		s.succeeds(t)
+		names := s.nodes(t, client, 5)
+		for _, name := range first {
+			if !slices.Contains(names, name) {
+				t.Errorf("the node %s has gone: %v", name, names)
+			}
+		}
+		zones := map[string]int{}
+		nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "worker.gardener.cloud/pool=second"})
+		must(t, err)
+		for _, node := range nodes.Items {
+			zones[node.Labels["topology.kubernetes.io/zone"]]++
+		}
+		if zones["local-a"] != 1 || zones["local-b"] != 1 {
+			t.Errorf("the second pool is in the zones %v", zones)
+		}
+	})
+	t.Run("another machine type rolls", func(t *testing.T) {
+		old := s.nodes(t, client, 5)
+		s.patch(t, `{"spec":{"provider":{"workers":[{"name":"worker","minimum":1,"maximum":1,"machine":{"type":"local","image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]},`+pool("second", "local-large", 2)+`]}}}`)
+		s.succeeds(t)
+		names := s.nodes(t, client, 3)
+		nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "worker.gardener.cloud/pool=second"})
+		must(t, err)
+		for _, node := range nodes.Items {
+			if slices.Contains(old, node.Name) || node.Labels["node.kubernetes.io/instance-type"] != "local-large" {
+				t.Errorf("%s is not new, or not large: %v; nodes %v", node.Name, node.Labels, names)
+			}
+		}
+	})
+	t.Run("another version rolls", func(t *testing.T) {
+		old := s.nodes(t, client, 3)
+		s.patch(t, `{"spec":{"kubernetes":{"version":"1.35.2"}}}`)
+		s.succeeds(t)
+		version, err := client.Discovery().ServerVersion()
+		must(t, err)
+		if version.GitVersion != "v1.35.2" {
+			t.Errorf("the version is %s", version.GitVersion)
+		}
+		for _, name := range s.nodes(t, client, 3) {
+			node, err := client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+			must(t, err)
+			if slices.Contains(old, name) || node.Status.NodeInfo.KubeletVersion != "v1.35.2" {
+				t.Errorf("%s is not new, or has version %s", name, node.Status.NodeInfo.KubeletVersion)
+			}
+		}
+		isKept(t, client)
+	})
+	s.delete(t)
+	s.goes(t)
+	l.checkNothingForbidden(t)
+}
+
+// TestShootRestarts stops and starts the landscape: Shoots are where they were, with the certificates that they had.
+func TestShootRestarts(t *testing.T) {
+	l := newGardenletLife(t)
+	s := l.newShoot(t, "again", nil)
+	before := addresses(s.succeeds(t))
+	config := s.admin(t)
+	client := clientOf(t, config)
+	names := s.nodes(t, client, 2)
+	keep(t, client)
+	gardenlite(t, l.dir, "down").ok(t)
+	l.up(t)
+	l.connect(t)
+	if after := addresses(s.must(t)); !reflect.DeepEqual(before, after) {
+		t.Errorf("the addresses were %v and are %v", before, after)
+	}
+	eventually(t, shootTimeout, func(context.Context) error {
+		_, err := client.Discovery().ServerVersion()
+		return err
+	})
+	isKept(t, client)
+	if after := s.nodes(t, client, 2); !slices.Equal(names, after) {
+		t.Errorf("the nodes were %v and are %v", names, after)
+	}
+	s.healthy(t)
+}
+
+// TestShootDeletionLeavesNothing counts what there is before and after Shoots have come and gone.
+func TestShootDeletionLeavesNothing(t *testing.T) {
+	l := newGardenletLife(t)
+	count := 3
+	if kills() > 1 { // the long form
+		count = 20
+	}
+	round := func(prefix string) {
+		var shoots []*shoot
+		for i := range count {
+			shoots = append(shoots, l.newShoot(t, fmt.Sprintf("%s%d", prefix, i), func(spec map[string]any) {
+				spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)["minimum"] = 1
+			}))
+		}
+		var ports []string
+		for _, s := range shoots {
+			obj := s.succeeds(t)
+			ports = append(ports, obj.Object["status"].(map[string]any)["advertisedAddresses"].([]any)[0].(map[string]any)["url"].(string))
+			s.nodes(t, clientOf(t, s.admin(t)), 1)
+		}
+		for _, s := range shoots {
+			s.delete(t)
+		}
+		for _, s := range shoots {
+			s.goes(t)
+		}
+		for _, port := range ports {
+			at, err := url.Parse(port)
+			must(t, err)
+			if answers(at.Host) {
+				t.Errorf("something listens at %s", at.Host)
+			}
+		}
+	}
+	round("warm") // what is made once and kept
+	before := l.everything(t)
+	round("gone")
+	eventually(t, shootTimeout, func(context.Context) error { return sameOf(before, l.everything(t)) })
+	l.checkNothingForbidden(t)
+}
+
+// TestShootsAtOnce has ten run beside each other.
+func TestShootsAtOnce(t *testing.T) {
+	l := newGardenletLife(t)
+	var shoots []*shoot
+	for i := range 10 {
+		shoots = append(shoots, l.newShoot(t, fmt.Sprintf("many%d", i), func(spec map[string]any) {
+			spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)["minimum"] = 1
+		}))
+	}
+	seen := map[string]bool{}
+	for _, s := range shoots {
+		s.succeeds(t)
+		config := s.admin(t)
+		seen[config.Host] = true
+		s.nodes(t, clientOf(t, config), 1)
+		// The kubeconfig of one is nothing to the other.
+		other := rest.CopyConfig(config)
+		other.Host = shoots[0].admin(t).Host
+		other.Insecure, other.CAData = true, nil
+		if other.Host == config.Host {
+			continue
+		}
+		if _, err := clientOf(t, other).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+			t.Errorf("%s's kubeconfig is let in at %s: %v", s.name, shoots[0].name, err)
+		}
+	}
+	if len(seen) != len(shoots) {
+		t.Errorf("%d Shoots have %d addresses", len(shoots), len(seen))
+	}
+	begin := time.Now()
+	for _, s := range shoots {
+		s.delete(t)
+	}
+	for _, s := range shoots {
+		s.goes(t)
+	}
+	t.Logf("deleted after %s", time.Since(begin).Round(time.Millisecond))
+	l.checkNothingForbidden(t)
+}

@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// moveTo asks for the control plane to be moved to another seed.
+func (s *shoot) moveTo(t *testing.T, seed string) {
+	t.Helper()
+	eventually(t, 30*time.Second, func(context.Context) error {
+		obj := s.must(t)
+		must(t, unstructured.SetNestedField(obj.Object, seed, "spec", "seedName"))
+		_, err := s.l.at("shoots", shootNamespace).Update(t.Context(), obj, metav1.UpdateOptions{}, "binding")
+		return err
+	})
+}
+
+// isOn waits until a Shoot is on a seed, and all there is of it.
+func (s *shoot) isOn(t *testing.T, seed string) {
+	t.Helper()
+	eventually(t, shootTimeout, func(context.Context) error {
+		obj, err := s.get(t.Context())
+		if err != nil {
+			return err
+		}
+		on, _, _ := unstructured.NestedString(obj.Object, "status", "seedName")
+		kind, state, _ := lastOperation(obj)
+		if on != seed || kind == "Migrate" || state != "Succeeded" {
+			return fmt.Errorf("Shoot %s is on %s: %v", s.name, on, obj.Object["status"])
+		}
+		return nil
+	})
+}
+
+// sshKey is the key pair of the Shoot's nodes, as its users get it.
+func (s *shoot) sshKey(t *testing.T) map[string][]byte {
+	t.Helper()
+	secret, err := s.l.kube.CoreV1().Secrets(shootNamespace).Get(t.Context(), s.name+".ssh-keypair", metav1.GetOptions{})
+	must(t, err)
+	return secret.Data
+}
+
+func (s *shoot) ca(t *testing.T) map[string]string {
+	t.Helper()
+	ca, err := s.l.kube.CoreV1().ConfigMaps(shootNamespace).Get(t.Context(), s.name+".ca-cluster", metav1.GetOptions{})
+	must(t, err)
+	return ca.Data
+}
+
+// TestShootMigrates moves a Shoot from seed to seed and back. Everything comes along, and nothing stays.
+func TestShootMigrates(t *testing.T) {
+	l := newGardenletLife(t, "--seeds", "2")
+	s := l.newShoot(t, "mover", func(spec map[string]any) { spec["seedName"] = "local" })
+	before := addresses(s.succeeds(t))
+	client := clientOf(t, s.admin(t)) // the kubeconfig of before works after
+	nodes := s.nodes(t, client, 2)
+	keep(t, client)
+	token := serviceAccountToken(t, client)
+	key, ca := s.sshKey(t), s.ca(t)
+
+	from, to := "local", "local-2"
+	for range 2 {
+		s.moveTo(t, to)
+		s.isOn(t, to)
+		if after := addresses(s.must(t)); !reflect.DeepEqual(before, after) {
+			t.Errorf("the addresses were %v and are %v", before, after)
+		}
+		isKept(t, client)
+		if after := s.nodes(t, client, 2); !reflect.DeepEqual(nodes, after) {
+			t.Errorf("the nodes were %v and are %v", nodes, after)
+		}
+		if !reflect.DeepEqual(key, s.sshKey(t)) || !reflect.DeepEqual(ca, s.ca(t)) {
+			t.Error("the SSH key or the authority has changed")
+		}
+		if serviceAccountToken(t, client) == "" || !tokenWorks(t, s, token) {
+			t.Error("a token of before is refused")
+		}
+		s.healthy(t)
+		eventually(t, 30*time.Second, func(context.Context) error {
+			if _, err := l.seeds[from].CoreV1().Namespaces().Get(t.Context(), s.id(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("the namespace is on seed %s: %v", from, err)
+			}
+			return nil
+		})
+		s.isRefusedTo(t, from)
+		from, to = to, from
+	}
+	s.delete(t)
+	s.goes(t)
+	l.checkNothingForbidden(t)
+}
+
+// isRefusedTo asks with the certificate of a seed's gardenlet for what there is of the Shoot: it gets nothing.
+func (s *shoot) isRefusedTo(t *testing.T, seed string) {
+	t.Helper()
+	config, _ := gardenletConfig(t, s.l.seeds[seed])
+	gardenlet := clientOf(t, config).CoreV1().RESTClient()
+	const gardener, core = "/apis/core.gardener.cloud/v1beta1/namespaces/" + shootNamespace, "/api/v1/namespaces/" + shootNamespace
+	for _, path := range []string{gardener + "/shoots/" + s.name, gardener + "/shootstates/" + s.name, gardener + "/internalsecrets/" + s.name + ".ca-client",
+		core + "/secrets/" + s.name + ".ssh-keypair", core + "/configmaps/" + s.name + ".ca-cluster", core + "/secrets/sample"} {
+		eventually(t, 30*time.Second, func(context.Context) error { // the graph hears of the move a moment later
+			if err := gardenlet.Get().AbsPath(path).Do(t.Context()).Error(); !apierrors.IsForbidden(err) {
+				return fmt.Errorf("the gardenlet of %s asks for %s: %v", seed, path, err)
+			}
+			return nil
+		})
+	}
+	patch := gardenlet.Patch(types.MergePatchType).AbsPath(gardener+"/shoots/"+s.name, "status").Body([]byte(`{"status":{"technicalID":"x"}}`))
+	if err := patch.Do(t.Context()).Error(); !apierrors.IsForbidden(err) {
+		t.Errorf("the gardenlet of %s writes the Shoot's status: %v", seed, err)
+	}
+}
+
+// serviceAccountToken makes a token that lives long, as the data of a Secret, once.
+func serviceAccountToken(t *testing.T, client kubernetes.Interface) (token string) {
+	t.Helper()
+	secrets := client.CoreV1().Secrets("default")
+	if _, err := secrets.Get(t.Context(), "long", metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		_, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "long", Annotations: map[string]string{
+			corev1.ServiceAccountNameKey: "default"}}, Type: corev1.SecretTypeServiceAccountToken}, created)
+		must(t, err)
+	}
+	eventually(t, 30*time.Second, func(context.Context) error {
+		secret, err := secrets.Get(t.Context(), "long", metav1.GetOptions{})
+		if err != nil || len(secret.Data["token"]) == 0 {
+			return fmt.Errorf("no token yet: %v", err)
+		}
+		token = string(secret.Data["token"])
+		return nil
+	})
+	return token
+}
+
+func tokenWorks(t *testing.T, s *shoot, token string) bool {
+	t.Helper()
+	config := s.admin(t)
+	config.CertData, config.KeyData, config.BearerToken = nil, nil, token
+	_, err := clientOf(t, config).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	return apierrors.IsForbidden(err) // known, and with no rights
+}

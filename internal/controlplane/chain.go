@@ -137,6 +137,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	if err != nil {
 		return nil, fmt.Errorf("making the aggregator: %w", err)
 	}
+	aggregatorServer.GenericAPIServer.ShutdownTimeout = shutdownTimeout
 	if err := addBootstrapHooks(aggregatorServer.GenericAPIServer); err != nil {
 		return nil, err
 	}

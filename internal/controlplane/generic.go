@@ -49,7 +49,7 @@ type generic struct {
 // newGeneric applies the options to a new configuration, in the order in which one needs the other. Kubernetes'
 // BuildGenericConfig does the same; that one makes two RSA keys for the connection of the server to itself, which is a
 // large part of a start, and ours an elliptic one. Egress and tracing, which no flag here turns on, are left out.
-func newGeneric(opts options.CompletedOptions, schemes []*runtime.Scheme, definitions openapicommon.GetOpenAPIDefinitions, shared *connection) (*generic, error) {
+func newGeneric(opts options.CompletedOptions, schemes []*runtime.Scheme, definitions openapicommon.GetOpenAPIDefinitions, shared *sharedConnection) (*generic, error) {
 	c := genericapiserver.NewConfig(legacyscheme.Codecs)
 	c.Flagz = opts.Flagz
 	c.MergedResourceConfig = controlplane.DefaultAPIResourceConfigSource()
@@ -101,7 +101,7 @@ func addOpenAPI(c *genericapiserver.Config, schemes []*runtime.Scheme, definitio
 	c.OpenAPIConfig.Info.Title, c.OpenAPIV3Config.Info.Title = "Kubernetes", "Kubernetes"
 }
 
-func addStorage(c *genericapiserver.Config, opts options.CompletedOptions, shared *connection) (*serverstorage.DefaultStorageFactory, error) {
+func addStorage(c *genericapiserver.Config, opts options.CompletedOptions, shared *sharedConnection) (*serverstorage.DefaultStorageFactory, error) {
 	opts.Etcd.StorageConfig.Transport.TracerProvider = c.TracerProvider
 	config := kubeapiserver.NewStorageFactoryConfigEffectiveVersion(c.EffectiveVersion)
 	config.APIResourceConfig = c.MergedResourceConfig

@@ -87,7 +87,7 @@ type noticing struct {
 	use   *use
 }
 
-func (c *connection) notice(store storage.Interface, resource schema.GroupResource, prefix, resourcePrefix string) storage.Interface {
+func (c *sharedConnection) notice(store storage.Interface, resource schema.GroupResource, prefix, resourcePrefix string) storage.Interface {
 	return &noticing{store, &c.usage, c.usage.of(resource, path.Join("/", prefix, resourcePrefix)+"/")}
 }
 

@@ -113,10 +113,12 @@ type Server struct {
 	pki       *pki.PKI
 	datastore *datastore.Datastore
 	// connection is nil if the datastore is not of this process.
-	connection *connection
+	connection *sharedConnection
 	chain      *chain
 	address    *net.TCPAddr
-	extraArgs  []string
+	// clients are the connections of clients.
+	clients   *connections
+	extraArgs []string
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -146,6 +148,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		}
 	}()
 	s.address = listener.Addr().(*net.TCPAddr)
+	s.clients = newConnections(listener)
 
 	phase := phases{clock: cfg.Clock, report: cfg.OnPhase, last: cfg.Clock.Now()}
 	if s.datastore, err = datastore.Start(ctx, datastore.Config{Endpoint: cfg.Datastore, Dir: cfg.DataDir}); err != nil {
@@ -175,7 +178,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 
 	runCtx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	if s.chain, err = newChain(runCtx, s, listener); err != nil {
+	if s.chain, err = newChain(runCtx, s, s.clients); err != nil {
 		cancel()
 		return nil, err
 	}
@@ -200,6 +203,7 @@ func (s *Server) run(ctx context.Context) {
 	}()
 	s.err = s.chain.run(ctx)
 	s.cancel()
+	s.clients.cut()
 	<-renewed
 	s.connection.close()
 	s.datastore.Stop()

@@ -33,9 +33,9 @@ const (
 	probeTimeout = 2 * time.Second
 )
 
-// connection is the one that all resources of a server share. Kubernetes has one for each resource, which with kine in the
+// sharedConnection is the one that all resources of a server share. Kubernetes has one for each resource, which with kine in the
 // same process is most of what a server costs.
-type connection struct {
+type sharedConnection struct {
 	client *etcdkubernetes.Client
 	dense  bool
 	usage  occupancy
@@ -43,7 +43,7 @@ type connection struct {
 
 // connect connects to a datastore of this process. Of another one, which has certificates and needs to be compacted,
 // Kubernetes' own connections are used: it returns nil.
-func (s *Server) connect(ctx context.Context) (*connection, error) {
+func (s *Server) connect(ctx context.Context) (*sharedConnection, error) {
 	if !s.datastore.Kine {
 		return nil, nil
 	}
@@ -54,17 +54,17 @@ func (s *Server) connect(ctx context.Context) (*connection, error) {
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
 	shared := &etcdkubernetes.Client{Client: client}
 	shared.Kubernetes = shared
-	return &connection{client: shared, dense: s.cfg.Dense}, nil
+	return &sharedConnection{client: shared, dense: s.cfg.Dense}, nil
 }
 
-func (c *connection) close() {
+func (c *sharedConnection) close() {
 	if c != nil {
 		_ = c.client.Close() // it tells that its context has ended, which is so
 	}
 }
 
 // addChecks adds the checks of health and readiness that Kubernetes has of its own connections.
-func (c *connection) addChecks(config *genericapiserver.Config, prefix string) {
+func (c *sharedConnection) addChecks(config *genericapiserver.Config, prefix string) {
 	probe := func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
 		defer cancel()
@@ -78,7 +78,7 @@ func (c *connection) addChecks(config *genericapiserver.Config, prefix string) {
 }
 
 // share has the resources that a getter is for use the connection.
-func (c *connection) share(getter registry.RESTOptionsGetter) registry.RESTOptionsGetter {
+func (c *sharedConnection) share(getter registry.RESTOptionsGetter) registry.RESTOptionsGetter {
 	if c == nil || getter == nil {
 		return getter
 	}
@@ -87,7 +87,7 @@ func (c *connection) share(getter registry.RESTOptionsGetter) registry.RESTOptio
 
 type sharedOptions struct {
 	registry.RESTOptionsGetter
-	connection *connection
+	connection *sharedConnection
 }
 
 // GetRESTOptions are the options of a resource, with its storage on the shared connection.
@@ -158,12 +158,12 @@ var rarelyRead = sets.New(
 )
 
 // uncached is the storage of a resource in the datastore.
-func (c *connection) uncached(config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
+func (c *sharedConnection) uncached(config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
 	newFunc, newListFunc func() runtime.Object, _ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
 	return c.store(config, resourcePrefix, newFunc, newListFunc)
 }
 
-func (c *connection) store(config *storagebackend.ConfigForResource, resourcePrefix string, newFunc, newListFunc func() runtime.Object) (storage.Interface, factory.DestroyFunc, error) {
+func (c *sharedConnection) store(config *storagebackend.ConfigForResource, resourcePrefix string, newFunc, newListFunc func() runtime.Object) (storage.Interface, factory.DestroyFunc, error) {
 	transformer := config.Transformer
 	if transformer == nil {
 		transformer = identity.NewEncryptCheckTransformer()
@@ -178,7 +178,7 @@ func (c *connection) store(config *storagebackend.ConfigForResource, resourcePre
 }
 
 // cached is the storage of a resource in the datastore, with a cache that follows it.
-func (c *connection) cached(config *storagebackend.ConfigForResource, resourcePrefix string, keyFunc func(runtime.Object) (string, error),
+func (c *sharedConnection) cached(config *storagebackend.ConfigForResource, resourcePrefix string, keyFunc func(runtime.Object) (string, error),
 	newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
 	store, closeStore, err := c.store(config, resourcePrefix, newFunc, newListFunc)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/garbage"
 	"github.com/gardenlite/gardenlite/internal/garden"
 	shootplane "github.com/gardenlite/gardenlite/internal/shoot"
 	"github.com/gardenlite/gardenlite/internal/version"
@@ -89,6 +90,7 @@ func (l *Landscape) explainStart(ctx context.Context, err error) error {
 
 func (l *Landscape) start(ctx context.Context) error {
 	begin := time.Now()
+	garbage.Working()
 	if err := prepareDir(l.cfg.Dir); err != nil {
 		return err
 	}
@@ -133,6 +135,7 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err := l.startGardenlets(ctx, seeds); err != nil {
 		return err
 	}
+	garbage.Resting()
 	l.board.update(func(s *Status) {
 		s.State = StateReady
 		s.ReadyAfter = time.Since(begin)

@@ -38,7 +38,11 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	editor, toEditor := newPipe()
 	c := &console{tty: tty, raw: toEditor, in: editor, end: cancel}
 	c.changed = sync.NewCond(&c.mu)
-	defer context.AfterFunc(ctx, c.changed.Broadcast)()
+	context.AfterFunc(ctx, func() { // ctx ends with this function at the latest
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.changed.Broadcast()
+	})
 	defer editor.close()
 	go c.pump(ctx)
 

@@ -33,7 +33,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, most),
 	}).For(r.Kind.object(), builder.WithPredicates(r.ofProvider(), due()))
 	if r.Kind.watch != nil {
-		r.Kind.watch(b, r.Client)
+		r.Kind.watch(b, mgr.GetCache())
 	}
 	return b.Complete(r)
 }

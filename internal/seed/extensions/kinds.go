@@ -69,7 +69,7 @@ type Kind struct {
 	secret func(extensionsv1alpha1.Object) *corev1.SecretReference
 	act    map[corev1beta1.LastOperationType]action
 	// watch has operations that wait go on when something else has changed; nil for most.
-	watch func(*builder.Builder, client.Client)
+	watch func(*builder.Builder, client.Reader)
 }
 
 type action func(ctx context.Context, seed client.Client, obj extensionsv1alpha1.Object) error

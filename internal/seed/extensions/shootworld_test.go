@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -92,7 +91,6 @@ func (p *process) intercepted(c client.WithWatch) client.WithWatch {
 
 // fakeCloud is a cloud, which survives processes.
 type fakeCloud struct {
-	mu        sync.Mutex
 	process   *process
 	networks  map[string]netip.Prefix
 	instances map[string]cloud.InstanceSpec

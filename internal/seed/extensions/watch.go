@@ -13,11 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// watchMachines has a Worker that waits look again when the numbers of a MachineDeployment change, or a Machine is gone.
-func watchMachines(b *builder.Builder, seed client.Client) {
+// watchMachines has a Worker that waits look again when the numbers of a MachineDeployment change, or a Machine is gone. It
+// finds Workers in the cache.
+func watchMachines(b *builder.Builder, cache client.Reader) {
 	workers := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		list := &extensionsv1alpha1.WorkerList{}
-		if seed.List(ctx, list, client.InNamespace(obj.GetNamespace())) != nil {
+		if cache.List(ctx, list, client.InNamespace(obj.GetNamespace())) != nil {
 			return nil // it looks again after a while
 		}
 		requests := make([]reconcile.Request, len(list.Items))

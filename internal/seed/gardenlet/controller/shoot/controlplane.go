@@ -83,6 +83,9 @@ func (b *botanist) deployPlane(ctx context.Context, name, role, checksum string)
 			annotate(d, spec.AnnotationServiceCIDR, *n.Services)
 		}
 		d.Labels = labels
+		if b.hibernates() && ptr.Deref(d.Spec.Replicas, 1) == 0 { // it has been stopped on the way to sleep
+			replicas = ptr.To[int32](0)
+		}
 		d.Spec.Replicas, d.Spec.Selector = replicas, &metav1.LabelSelector{MatchLabels: labels}
 		template := &d.Spec.Template
 		template.Labels = labels

@@ -4,7 +4,7 @@ BIN := bin
 VERSION ?=
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/gardenlite/gardenlite/internal/version.version=$(VERSION))
 # Packages whose tests start an API server each: one after another, and not with the race detector, which is for the rest.
-SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/seed ./pkg/...
+SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/node/programs ./internal/seed ./internal/seed/extensions/clustertest ./internal/shoot ./pkg/...
 UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS)) github.com/gardenlite/gardenlite/e2e,$(shell $(GO) list ./...))
 
 .PHONY: all build up test test-unit test-servers e2e soak bench bench-up bench-shoot bench-scale bench-authz generate verify-generate lint clean

@@ -202,21 +202,3 @@ func TestKubectlScale(t *testing.T) {
 		t.Error("a scale that expects another number is accepted")
 	}
 }
-
-func TestUnimplementedSubresourcesSaySo(t *testing.T) {
-	namespace := prepareProject(t, "notyet")
-	kubectl(t, "", "apply", "-f", manifestOf(t, "notyet", "CloudProfile", "Project", "Seed", "CredentialsBinding", "Shoot", "WorkloadIdentity")).ok(t)
-	for path, body := range map[string]string{
-		"/apis/core.gardener.cloud/v1beta1/namespaces/" + namespace + "/shoots/notyet/adminkubeconfig":        `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"AdminKubeconfigRequest","spec":{"expirationSeconds":3600}}`,
-		"/apis/core.gardener.cloud/v1beta1/namespaces/" + namespace + "/shoots/notyet/viewerkubeconfig":       `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"ViewerKubeconfigRequest","spec":{"expirationSeconds":3600}}`,
-		"/apis/security.gardener.cloud/v1alpha1/namespaces/" + namespace + "/workloadidentities/notyet/token": `{"apiVersion":"security.gardener.cloud/v1alpha1","kind":"TokenRequest","spec":{"expirationSeconds":3600}}`,
-	} {
-		if r := kubectl(t, body, "create", "--raw", path, "-f", "-"); r.code == 0 || !strings.Contains(r.stderr, "does not serve") {
-			t.Errorf("%s: exit status %d, %s", path, r.code, r.stderr)
-		}
-		missing := strings.Replace(path, "notyet/", "missing/", 1)
-		if r := kubectl(t, body, "create", "--raw", missing, "-f", "-"); r.code == 0 || !strings.Contains(r.stderr, "not found") {
-			t.Errorf("%s: exit status %d, %s", missing, r.code, r.stderr)
-		}
-	}
-}

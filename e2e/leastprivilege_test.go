@@ -36,7 +36,7 @@ type life struct {
 }
 
 // patience is how long the life waits for each thing that happens, also where many programs run beside it.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 const recording = "../internal/landscape/leastprivilege/requests.txt"
 
@@ -75,7 +75,7 @@ func (l *life) live(t *testing.T) {
 	_ = t.Run("begin", l.begin) && t.Run("together", func(t *testing.T) {
 		for name, tell := range map[string]func(*testing.T){
 			"extension": func(t *testing.T) { l.askAsGardenlet(t); l.changeSecrets(t); l.extend(t) },
-			"project":   func(t *testing.T) { l.useProject(t); l.askWithLess(t); l.removeProject(t) },
+			"project":   func(t *testing.T) { l.useProject(t); l.liveShoot(t); l.askWithLess(t); l.removeProject(t) },
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -90,6 +90,7 @@ func (l *life) begin(t *testing.T) {
 	must(t, err)
 	l.mapper = restmapper.NewDiscoveryRESTMapper(groups)
 	l.kubectl(t, l.testdata(t, "leastprivilege.yaml"), "apply", "-f", "-")
+	l.provideMore(t)
 	l.await(t, "project/lp", "{.status.phase}", "Ready")
 	l.prepareSeed(t)
 	l.kubectl(t, l.testdata(t, "leastprivilege-project.yaml"), "apply", "-f", "-")

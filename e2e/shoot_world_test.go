@@ -132,8 +132,12 @@ func (s *shoot) goes(t *testing.T) {
 func (s *shoot) kubeconfig(ctx context.Context, garden kubernetes.Interface, kind string, seconds int) ([]byte, error) {
 	subresource := map[string]string{"Admin": "adminkubeconfig", "Viewer": "viewerkubeconfig"}[kind]
 	body := fmt.Sprintf(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"%sKubeconfigRequest","spec":{"expirationSeconds":%d}}`, kind, seconds)
-	data, err := garden.CoreV1().RESTClient().Post().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace, "shoots", s.name, subresource).
-		Body([]byte(body)).SetHeader("Content-Type", "application/json").Do(ctx).Raw()
+	result := garden.CoreV1().RESTClient().Post().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace, "shoots", s.name, subresource).
+		Body([]byte(body)).SetHeader("Content-Type", "application/json").Do(ctx)
+	if err := result.Error(); err != nil { // of the answer's Status
+		return nil, err
+	}
+	data, err := result.Raw()
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/extensions"
 )
 
+// internalDomain is that of all seeds: a Shoot moves only between seeds that have the same one, since its addresses stay.
+const internalDomain = "internal.gardenlite.local"
+
 // backupSecret and dnsSecret are the Secrets that a Seed of the local provider refers to, in the namespace garden. Each seed
 // has its own: SeedRestriction lets no gardenlet refer to another seed's.
 func backupSecret(seedName string) string { return seedPrefix + seedName + "-backup" }
@@ -91,7 +94,7 @@ func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
 			DNS: gardencorev1beta1.SeedDNS{
 				Provider: &gardencorev1beta1.SeedDNSProvider{Type: extensions.DefaultProvider, CredentialsRef: ptr.To(secret(dnsSecret(name)))},
 				Internal: &gardencorev1beta1.SeedDNSProviderConfig{
-					Type: extensions.DefaultProvider, Domain: "internal." + name + ".gardenlite.local", CredentialsRef: secret(dnsSecret(name)),
+					Type: extensions.DefaultProvider, Domain: internalDomain, CredentialsRef: secret(dnsSecret(name)),
 				},
 			},
 			Ingress: &gardencorev1beta1.Ingress{

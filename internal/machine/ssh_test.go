@@ -153,6 +153,7 @@ func TestInteractiveShell(t *testing.T) {
 	}
 	_, _ = io.WriteString(in, "echo $((40+2))\r")
 	until("42\r\n")
+	until("$ ")
 	_, _ = io.WriteString(in, "echo $((6*7)); sleep 1000\r")
 	until("42\r\n") // so it runs
 	_ = session.Signal(ssh.SIGINT)

@@ -257,7 +257,7 @@ func (u *Units) mayStart(one *unit, d *definition) bool {
 
 // pause waits before a restart; it returns false if the unit is stopped meanwhile.
 func (u *Units) pause(ctx context.Context, one *unit, d *definition) bool {
-	timer := u.m.cfg.Clock.NewTimer(d.restartSec)
+	timer := u.m.cfg.Clock.NewTimer(d.restartDelay)
 	defer timer.Stop()
 	u.mu.Lock()
 	one.pid = 0

@@ -35,7 +35,7 @@ type definition struct {
 	after           []string
 	kind            string
 	restart         string
-	restartSec      time.Duration
+	restartDelay    time.Duration
 	startLimit      int
 	startInterval   time.Duration
 	timeoutStart    time.Duration
@@ -60,7 +60,7 @@ func (e execLine) String() string { return strings.Join(e.words, " ") }
 // parseUnit reads a unit's file with its drop-ins after it. What it does not know it skips, as systemd does.
 func parseUnit(text string) (*definition, error) {
 	d := &definition{
-		kind: typeSimple, restart: restartNo, restartSec: 100 * time.Millisecond,
+		kind: typeSimple, restart: restartNo, restartDelay: 100 * time.Millisecond,
 		startLimit: 5, startInterval: 10 * time.Second, timeoutStart: 90 * time.Second,
 	}
 	if len(text) > MaxUnitFile {
@@ -108,7 +108,7 @@ func (d *definition) set(key, value string) (err error) {
 	case "Service.Restart":
 		d.restart, err = policy(value)
 	case "Service.RestartSec":
-		d.restartSec, err = seconds(value)
+		d.restartDelay, err = seconds(value)
 	case "Service.TimeoutStartSec":
 		d.timeoutStart, err = seconds(value)
 	case "Service.RemainAfterExit":

@@ -56,6 +56,7 @@ func unseenReasons() map[string]map[string]string {
 		Provider: elected("provider-local", map[string]string{
 			"update secrets": refreshed,
 		}),
+		ControlPlanes: elected("control-planes", map[string]string{}),
 	}
 }
 

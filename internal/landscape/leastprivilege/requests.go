@@ -16,6 +16,7 @@ const (
 	Admission         = "gardener.cloud:system:admission-controller"
 	GardenletInSeed   = "gardener.cloud:system:gardenlet"
 	Provider          = "extensions.gardener.cloud:provider-local"
+	ControlPlanes     = "gardenlite:control-planes"
 	// Bootstrapper is everybody with a bootstrap token.
 	Bootstrapper = "system:bootstrap:*"
 )
@@ -27,7 +28,7 @@ type Component struct{ Cluster, User string }
 func Components() []Component {
 	return []Component{
 		{"garden", ControllerManager}, {"garden", Scheduler}, {"garden", Admission}, {"garden", Bootstrapper},
-		{"seed", GardenletInSeed}, {"seed", Provider},
+		{"seed", GardenletInSeed}, {"seed", Provider}, {"seed", ControlPlanes},
 	}
 }
 
@@ -43,7 +44,7 @@ const Any = "*"
 // namespaces and names are those that there are roles in, and for.
 var (
 	namespaces = []string{"garden", "gardener-system-seed-lease", "kube-system"}
-	names      = []string{"cluster-identity", "gardenlet-kubeconfig"}
+	names      = []string{"cluster-identity", "gardenlet-kubeconfig", "kube-apiserver", "kube-controller-manager"}
 )
 
 // FromAudit is the request that an audit log tells of, if it is one of a component for something.

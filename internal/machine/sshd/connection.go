@@ -117,22 +117,26 @@ func (c *connection) watch(ctx context.Context) {
 	}
 }
 
-// activity notes when bytes pass.
+// activity is a stream of a channel that notes when bytes pass. Unlike a channel's, its Write may be called by several at a
+// time: what a command writes and the echo of what is typed meet there.
 type activity struct {
-	io.ReadWriter
-	c *connection
+	stream io.ReadWriter
+	c      *connection
+	mu     sync.Mutex // of writing
 }
 
-func (a activity) Read(p []byte) (int, error) {
-	n, err := a.ReadWriter.Read(p)
+func (a *activity) Read(p []byte) (int, error) {
+	n, err := a.stream.Read(p)
 	if n > 0 {
 		a.c.active()
 	}
 	return n, err
 }
 
-func (a activity) Write(p []byte) (int, error) {
-	n, err := a.ReadWriter.Write(p)
+func (a *activity) Write(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n, err := a.stream.Write(p)
 	if n > 0 {
 		a.c.active()
 	}

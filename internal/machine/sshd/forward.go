@@ -63,16 +63,17 @@ func (c *connection) forward(ctx context.Context, channel ssh.NewChannel, wanted
 	c.group.Go(func() { refuseAll(requests) })
 	stop := context.AfterFunc(ctx, func() { _ = target.Close() })
 	defer stop()
+	stream := &activity{stream: client, c: c}
 	var up sync.WaitGroup
 	up.Go(func() {
-		_, err := io.Copy(target, activity{client, c})
+		_, err := io.Copy(target, stream)
 		if err != nil {
 			_ = target.Close()
 		} else {
 			closeWrite(target)
 		}
 	})
-	if _, err := io.Copy(activity{client, c}, target); err != nil {
+	if _, err := io.Copy(stream, target); err != nil {
 		_ = target.Close()
 		_ = client.Close()
 	} else {

@@ -45,7 +45,8 @@ type Session struct {
 	// Terminal is nil for a session without one.
 	Terminal *Terminal
 	Stdin    io.Reader
-	Stdout   io.Writer
+	// Stdout and Stderr may be written to by several at a time.
+	Stdout io.Writer
 	// Stderr is Stdout where there is a terminal.
 	Stderr io.Writer
 	// Signals are those that the client sends, by their names without "SIG".

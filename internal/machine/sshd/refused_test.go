@@ -201,58 +201,67 @@ func TestStartupsAndGraceTime(t *testing.T) {
 	f.dial(t)
 }
 
-// A client that does not answer is cut, and so is one that does nothing; one that answers stays.
-func TestKeepAliveAndIdle(t *testing.T) {
-	f := serve(t, nil)
+// watched is a client that tells when the server asks whether it is there, and answers or does not.
+func (f *fixture) watched(t *testing.T, answer bool) (conn ssh.Conn, asked, gone chan struct{}) {
+	t.Helper()
 	raw, err := net.Dial("tcp", f.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer raw.Close()
-	conn, _, silent, err := ssh.NewClientConn(raw, f.addr, f.config("gardener", ssh.PublicKeys(f.key)))
+	t.Cleanup(func() { _ = raw.Close() })
+	conn, _, requests, err := ssh.NewClientConn(raw, f.addr, f.config("gardener", ssh.PublicKeys(f.key)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := make(chan struct{})
+	asked, gone = make(chan struct{}, 100), make(chan struct{})
 	go func() {
-		for request := range silent {
-			if request.Type == "keepalive@openssh.com" {
-				close(asked) // and no answer
+		for request := range requests {
+			if answer {
+				_ = request.Reply(false, nil)
 			}
+			asked <- struct{}{}
 		}
+		close(gone)
 	}()
-	step := func(d time.Duration) {
-		eventually(t, "the server watches", f.clock.HasWaiters)
-		f.clock.Step(d)
+	// The server knows by now that the handshake is over.
+	if _, _, err := conn.SendRequest("keepalive@openssh.com", true, nil); err != nil {
+		t.Fatal(err)
 	}
-	step(KeepAliveInterval)
-	<-asked
-	closed := make(chan struct{})
-	go func() { _ = conn.Wait(); close(closed) }()
-	eventually(t, "the silent client is cut", func() bool {
-		f.clock.Step(KeepAliveInterval)
+	return conn, asked, gone
+}
+
+// until has time pass until something happens.
+func (f *fixture) until(t *testing.T, what string, step time.Duration, done <-chan struct{}) {
+	t.Helper()
+	eventually(t, what, func() bool {
+		f.clock.Step(step)
 		select {
-		case <-closed:
+		case <-done:
 			return true
-		default:
+		case <-time.After(5 * time.Millisecond):
 			return false
 		}
 	})
+}
+
+// A client that does not answer is cut, and so is one that does nothing; one that answers stays.
+func TestKeepAliveAndIdle(t *testing.T) {
+	f := serve(t, nil)
+	_, asked, gone := f.watched(t, false)
+	f.until(t, "the silent client is asked", KeepAliveInterval, asked)
+	f.until(t, "the silent client is cut", KeepAliveInterval, gone)
 	if !f.host.journaled("does not answer") {
 		t.Errorf("journal: %q", f.host.journal)
 	}
 
-	client := f.dial(t) // answers
-	gone := make(chan struct{})
-	go func() { _ = client.Wait(); close(gone) }()
+	conn, asked, gone := f.watched(t, true)
 	for range 2 * KeepAliveCountMax {
-		step(KeepAliveInterval)
-		if _, _, err := client.SendRequest("keepalive@openssh.com", true, nil); err != nil {
+		f.until(t, "the client is asked", KeepAliveInterval, asked)
+		if _, _, err := conn.SendRequest("keepalive@openssh.com", true, nil); err != nil {
 			t.Fatalf("a client that answers is cut: %v", err)
 		}
 	}
-	step(IdleTimeout)
-	<-gone
+	f.until(t, "the idle client is cut", IdleTimeout, gone)
 	if !f.host.journaled("idle") {
 		t.Errorf("journal: %q", f.host.journal)
 	}

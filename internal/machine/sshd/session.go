@@ -88,10 +88,10 @@ func (s *session) command(payload []byte) (bool, *string) {
 
 // run runs the session and tells the client how it ended.
 func (s *session) run(ctx context.Context, command string) {
-	stream := activity{s.channel, s.c}
+	stream := &activity{stream: s.channel, c: s.c}
 	what := &Session{
 		User: s.c.grant.user, Command: command, Env: s.env, Terminal: s.term,
-		Stdin: stream, Stdout: stream, Stderr: activity{s.channel.Stderr(), s.c},
+		Stdin: stream, Stdout: stream, Stderr: &activity{stream: s.channel.Stderr(), c: s.c},
 		Signals: s.signals, Remote: s.c.conn.RemoteAddr(), Local: s.c.conn.LocalAddr(), Go: s.group.Go,
 	}
 	if s.term != nil {

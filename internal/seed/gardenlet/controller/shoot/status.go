@@ -122,14 +122,20 @@ func (r *Reconciler) progress(ctx context.Context, shoot *corev1beta1.Shoot, per
 	})
 }
 
-// succeed tells that an operation has ended well, and on which seed the Shoot is now.
+// succeed tells that an operation has ended well, and on which seed the Shoot is now: on none, if this one has let go of it.
+// From then on this seed has nothing to say about the Shoot, so that is written last.
 func (r *Reconciler) succeed(ctx context.Context, b *botanist) error {
 	w, shoot := of(b.kind), b.shoot.DeepCopy()
-	// Tasks have written to the status meanwhile: only what changes here is written, and rotations are theirs alone.
-	err := operation.PatchStatus(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
+	err := operation.Patch(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) { delete(shoot.Annotations, constants.ShootTasks) })
+	if err != nil {
+		return err
+	}
+	// Tasks have written to the status meanwhile: only what changes here is written.
+	err = operation.PatchStatus(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
 		s := &shoot.Status
-		s.LastErrors, s.RetryCycleStartTime, s.SeedName = nil, nil, shoot.Spec.SeedName
+		s.LastErrors, s.RetryCycleStartTime, s.SeedName = nil, nil, nil
 		if b.kind != corev1beta1.LastOperationTypeMigrate {
+			s.SeedName = ptr.To(r.SeedName)
 			s.IsHibernated = b.hibernates()
 			endRotations(shoot, metav1.NewTime(r.Clock.Now().UTC()))
 		}
@@ -140,7 +146,7 @@ func (r *Reconciler) succeed(ctx context.Context, b *botanist) error {
 	}
 	r.botanists.end(shoot)
 	r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, w.ends, w.action, "%s", w.ended)
-	return operation.Patch(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) { delete(shoot.Annotations, constants.ShootTasks) })
+	return nil
 }
 
 // endDeletion tells that nothing is left.

@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// put puts something into an object, by its path: it goes behind what is in a list where that ends with a dash.
+func (l *life) put(t *testing.T, what, path, value string) {
+	t.Helper()
+	resource, name := l.object(t, what)
+	patch := fmt.Sprintf(`[{"op":"add","path":%q,"value":%s}]`, path, value)
+	_, err := resource.Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+	must(t, err)
+}
+
+// provideMore has the local provider look after extension resources of all kinds that a Shoot can have.
+func (l *life) provideMore(t *testing.T) {
+	t.Helper()
+	for _, kind := range []string{"ContainerRuntime", "Extension"} {
+		l.put(t, "controllerregistration/provider-local", "/spec/resources/-", fmt.Sprintf(`{"kind":%q,"type":"local"}`, kind))
+	}
+	l.put(t, "cloudprofile/local", "/spec/machineImages/0/versions/0/cri/0/containerRuntimes", `[{"type":"local"}]`)
+}
+
+// liveShoot waits until the Shoot is there, has its machine replaced by one of another type, sends it to sleep, and wakes it.
+func (l *life) liveShoot(t *testing.T) {
+	t.Helper()
+	l.succeeds(t)
+	l.put(t, "shoot/lp", "/spec/provider/workers/0/machine/type", `"local-large"`)
+	l.succeeds(t)
+	for _, hibernation := range []string{`{"enabled":true}`, `{"enabled":false}`} {
+		l.put(t, "shoot/lp", "/spec/hibernation", hibernation)
+		l.succeeds(t)
+	}
+}
+
+// succeeds waits until the last operation of the Shoot has, for the spec of now.
+func (l *life) succeeds(t *testing.T) {
+	t.Helper()
+	shoots, name := l.object(t, "shoot/lp")
+	eventually(t, patience, func(ctx context.Context) error {
+		shoot, err := shoots.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if kind, state, current := lastOperation(shoot); state != "Succeeded" || !current {
+			return fmt.Errorf("%s of the Shoot is %s: %v", kind, state, shoot.Object["status"])
+		}
+		return nil
+	})
+}

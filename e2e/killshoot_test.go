@@ -74,7 +74,7 @@ func (k *killedShoot) live(t *testing.T, round int) {
 	k.s.nodes(t, k.client, 1)
 	keep(t, k.client)
 
-	k.disturb(t, "hibernation", 2*time.Second, func() { k.s.patch(t, `{"spec":{"hibernation":{"enabled":true}}}`) })
+	k.disturb(t, "hibernation", 2*time.Second, func() { k.s.hibernate(t) })
 	k.s.succeeds(t)
 	k.disturb(t, "waking", 3*time.Second, func() { k.s.patch(t, `{"spec":{"hibernation":{"enabled":false}}}`) })
 	k.isAsBefore(t, "waking")

@@ -28,11 +28,17 @@ func (l *life) provideMore(t *testing.T) {
 }
 
 // liveShoot waits until the Shoot is there, has its machine replaced by one of another type, sends it to sleep, and wakes it.
+// On the way somebody alters what there is of it in the seed, and the kind of machine changes.
 func (l *life) liveShoot(t *testing.T) {
 	t.Helper()
 	l.succeeds(t)
 	l.put(t, "shoot/lp", "/spec/provider/workers/0/machine/type", `"local-large"`)
 	l.succeeds(t)
+	id := "shoot--lp--lp"
+	alter := []byte(`{"metadata":{"labels":{"role":"altered"}}}`)
+	_, err := l.seed.CoreV1().Services(id).Patch(t.Context(), "kube-apiserver", types.MergePatchType, alter, metav1.PatchOptions{})
+	must(t, err)
+	l.put(t, "cloudprofile/local", "/spec/machineTypes/1/cpu", `"16"`)
 	for _, hibernation := range []string{`{"enabled":true}`, `{"enabled":false}`} {
 		l.put(t, "shoot/lp", "/spec/hibernation", hibernation)
 		l.succeeds(t)

@@ -46,7 +46,7 @@ func TestShootHibernates(t *testing.T) {
 	s.nodes(t, client, 2)
 	keep(t, client)
 
-	s.patch(t, `{"spec":{"hibernation":{"enabled":true}}}`)
+	s.hibernate(t)
 	obj := s.succeeds(t)
 	if asleep, _, _ := unstructured.NestedBool(obj.Object, "status", "hibernated"); !asleep {
 		t.Errorf("the Shoot is not hibernated: %v", obj.Object["status"])

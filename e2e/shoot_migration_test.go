@@ -101,13 +101,14 @@ func TestShootMigrates(t *testing.T) {
 	l.checkNothingForbidden(t)
 }
 
-// isRefusedTo asks with the certificate of a seed's gardenlet for what there is of the Shoot: it gets nothing.
+// isRefusedTo asks with the certificate of a seed's gardenlet for what there is of the Shoot: it gets nothing. (The Shoot itself
+// every gardenlet may read.)
 func (s *shoot) isRefusedTo(t *testing.T, seed string) {
 	t.Helper()
 	config, _ := gardenletConfig(t, s.l.seeds[seed])
 	gardenlet := clientOf(t, config).CoreV1().RESTClient()
 	const gardener, core = "/apis/core.gardener.cloud/v1beta1/namespaces/" + shootNamespace, "/api/v1/namespaces/" + shootNamespace
-	for _, path := range []string{gardener + "/shoots/" + s.name, gardener + "/shootstates/" + s.name, gardener + "/internalsecrets/" + s.name + ".ca-client",
+	for _, path := range []string{gardener + "/shootstates/" + s.name, gardener + "/internalsecrets/" + s.name + ".ca-client",
 		core + "/secrets/" + s.name + ".ssh-keypair", core + "/configmaps/" + s.name + ".ca-cluster", core + "/secrets/sample"} {
 		eventually(t, 30*time.Second, func(context.Context) error { // the graph hears of the move a moment later
 			if err := gardenlet.Get().AbsPath(path).Do(t.Context()).Error(); !apierrors.IsForbidden(err) {

@@ -61,6 +61,15 @@ func (s *shoot) patch(t *testing.T, patch string) {
 	must(t, err)
 }
 
+// hibernate sends the Shoot to sleep, as soon as its constraints allow that: they are looked at after an operation.
+func (s *shoot) hibernate(t *testing.T) {
+	t.Helper()
+	eventually(t, 30*time.Second, func(context.Context) error {
+		_, err := s.l.at("shoots", shootNamespace).Patch(t.Context(), s.name, types.MergePatchType, []byte(`{"spec":{"hibernation":{"enabled":true}}}`), metav1.PatchOptions{})
+		return err
+	})
+}
+
 // lastOperation says what a Shoot's last operation is, and whether it is about the spec of now.
 func lastOperation(obj *unstructured.Unstructured) (kind, state string, current bool) {
 	kind, _, _ = unstructured.NestedString(obj.Object, "status", "lastOperation", "type")

@@ -36,7 +36,7 @@ func RBAC(secretNames ...string) []client.Object {
 	meta := metav1.ObjectMeta{Name: roleName, Namespace: SecretNamespace}
 	return append(objects,
 		&rbacv1.Role{TypeMeta: rbacType("Role"), ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{corev1.GroupName}, Resources: []string{"secrets"}, ResourceNames: secretNames, Verbs: []string{"get", "list", "watch"},
+			APIGroups: []string{corev1.GroupName}, Resources: []string{"secrets"}, ResourceNames: secretNames, Verbs: []string{"get", "watch"},
 		}}},
 		&rbacv1.RoleBinding{TypeMeta: rbacType("RoleBinding"), ObjectMeta: meta,
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: roleName},

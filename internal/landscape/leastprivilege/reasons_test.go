@@ -18,6 +18,7 @@ const (
 	existing  = "internal/authz/restriction, when a creation is refused, to see whether the object exists: TestReadRules"
 	identity  = "internal/seed/gardenlet/controller/seed, in a cluster that is not gardenlite's own: TestInTheSeed"
 	restored  = "internal/seed/gardenlet/controller/backupentry, when a shoot has moved here: TestMove"
+	arrived   = "internal/seed/gardenlet/controller/shoot, when a shoot has moved here: TestMigration"
 	install   = "internal/seed/gardenlet/controller/controllerinstallation, when somebody altered it: TestInstallsAndDeletes"
 	refreshed = "internal/seed/extensions, when the credentials of a bucket have changed: TestLife"
 )
@@ -52,6 +53,15 @@ func unseenReasons() map[string]map[string]string {
 			"kube-system: create configmaps":                       identity,
 			"patch backupentries.extensions.gardener.cloud/status": restored,
 			"patch managedresources.resources.gardener.cloud":      install,
+
+			"patch containerruntimes.extensions.gardener.cloud/status":      arrived,
+			"patch controlplanes.extensions.gardener.cloud/status":          arrived,
+			"patch dnsrecords.extensions.gardener.cloud/status":             arrived,
+			"patch extensions.extensions.gardener.cloud/status":             arrived,
+			"patch infrastructures.extensions.gardener.cloud/status":        arrived,
+			"patch networks.extensions.gardener.cloud/status":               arrived,
+			"patch operatingsystemconfigs.extensions.gardener.cloud/status": arrived,
+			"patch workers.extensions.gardener.cloud/status":                arrived,
 		}),
 		Provider: elected("provider-local", map[string]string{
 			"update secrets": refreshed,

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/shoot/spec"
 )
 
 // leaseName is the name of the Lease of the gardenlets of a seed; Gardener's.
@@ -72,6 +73,8 @@ func (g *Gardenlet) newManager() (*component.Manager, error) {
 	cfg := component.Config{
 		Name: "gardenlet of seed " + g.seedName, REST: g.cfg.Seed, Clock: g.cfg.Clock, Log: g.cfg.Log, AddToScheme: seedTypes,
 		Uncached: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{}, &coordinationv1.Lease{}},
+		// It may see no other Services than those of control planes.
+		ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, spec.ServiceName)}},
 	}
 	if g.cfg.LeaderElection {
 		cfg.Lease = &client.ObjectKey{Namespace: constants.GardenNamespace, Name: leaseName}

@@ -1,10 +1,14 @@
-// Package shoot is the gardenlet's controller of Shoots: for each that the seed is responsible for it has a namespace in the
-// seed, named after the Shoot's technical ID, and a Cluster resource from which extensions learn of it. It may import the
-// gardenlet's flows and what controllers of Gardener's objects have in common.
+// Package shoot is the gardenlet's controller of Shoots: the one that makes clusters. For each Shoot that the seed is
+// responsible for it has a namespace in the seed, named after the Shoot's technical ID, with a Cluster resource beside it,
+// the Shoot's secrets, its extension resources and the order for its control plane; and in the shoot itself what Gardener's
+// users expect there. It may import the gardenlet's flows and shootsecrets, what controllers of Gardener's objects have in
+// common, and the names that the runner of control planes (internal/shoot/spec) and the nodes (internal/node) go by.
 //
-// That is the first step of a reconciliation. What comes after it is not there yet, and the Shoot's last operation says so:
-// it stays Processing.
+// An operation (Create, Reconcile, Migrate, Restore, Delete) is a flow of named steps: flow_*.go say which, in what order. A
+// step that waits for somebody else ends the run; what that one then writes in the seed begins the next (add.go). The
+// botanist keeps what is done already between runs, and nothing depends on that.
 //
-// It promises that a Shoot is gone from the garden only after everything of it has gone from the seed; that status.uid is
-// there before anything else is; and that nothing is done for a Shoot that moves to another seed.
+// It promises that an operation that was cut off anywhere is ended by whoever comes next; that each extension is asked once
+// in an operation; that a Shoot is gone from the garden only after everything of it has gone from the seed; that status.uid
+// is there before anything else is; and that a Shoot which moves to another seed leaves nothing behind and loses nothing.
 package shoot

@@ -1,0 +1,121 @@
+package shootsecrets
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+var now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// newManager keeps secrets in a new seed. before comes before each write.
+func newManager(t *testing.T, before func() error) *Manager {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return errors.Join(before(), c.Create(ctx, obj, opts...))
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if err := before(); err != nil {
+				return err
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	}).Build()
+	return &Manager{Client: c, Reader: c, Clock: clocktesting.NewFakeClock(now), Namespace: "ns", SSHBits: 1024}
+}
+
+// TestRotationIsCutOff: whichever write of a rotation does not happen, the next try ends it with the same old key.
+func TestRotationIsCutOff(t *testing.T) {
+	for fails := 1; fails <= 2; fails++ {
+		writes := 100
+		m := newManager(t, func() error {
+			if writes--; writes == 0 {
+				return errors.New("killed")
+			}
+			return nil
+		})
+		first, err := m.SigningKey(t.Context(), Rotation{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rotation := Rotation{Initiated: &metav1.Time{Time: now.Add(time.Hour)}}
+		writes = fails
+		if _, err := m.SigningKey(t.Context(), rotation); err == nil {
+			t.Fatalf("write %d did not fail", fails)
+		}
+		writes = 100
+		second, err := m.SigningKey(t.Context(), rotation)
+		if err != nil || !bytes.Equal(second.Old[KeyRSA], first.Current[KeyRSA]) || bytes.Equal(second.Current[KeyRSA], first.Current[KeyRSA]) {
+			t.Errorf("write %d: the old key is lost, or there is no new one: %v", fails, err)
+		}
+		again, err := m.SigningKey(t.Context(), rotation)
+		if err != nil || !bytes.Equal(again.Current[KeyRSA], second.Current[KeyRSA]) {
+			t.Errorf("write %d: rotated once more: %v", fails, err)
+		}
+		rotation.Completing = true
+		if last, err := m.SigningKey(t.Context(), rotation); err != nil || last.Old != nil || bytes.Count(last.Bundle(KeyRSA), []byte("BEGIN")) != 1 {
+			t.Errorf("write %d: the old key is still there: %v", fails, err)
+		}
+	}
+}
+
+// TestTravels: secrets are the same after a ShootState, and nothing is made up where it has none.
+func TestTravels(t *testing.T) {
+	fine := func() error { return nil }
+	from, to := newManager(t, fine), newManager(t, fine)
+	authorities, err := from.Authorities(t.Context(), Rotation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := from.Persist(t.Context())
+	if err != nil || len(state) != 3 {
+		t.Fatalf("%d entries, %v", len(state), err)
+	}
+	if err := to.Restore(t.Context(), nil); err == nil {
+		t.Error("restored from nothing")
+	}
+	for range 2 { // the second time they are there
+		if err := to.Restore(t.Context(), state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restored, err := to.Authorities(t.Context(), Rotation{})
+	if err != nil || !bytes.Equal(restored[CA].Current[KeyPrivateKey], authorities[CA].Current[KeyPrivateKey]) {
+		t.Errorf("another authority: %v", err)
+	}
+}
+
+func TestClientCertificate(t *testing.T) {
+	m := newManager(t, func() error { return nil })
+	all, err := m.Authorities(t.Context(), Rotation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, other := all[CAClient].Authority(), all[CA].Authority()
+	certificate, key, err := mine.Client("me", []string{"us"}, now, time.Hour)
+	if err != nil || len(key) == 0 {
+		t.Fatal(err)
+	}
+	cert, err := parseCertificate(certificate)
+	if err != nil || cert.Subject.CommonName != "me" || cert.Subject.Organization[0] != "us" || !cert.NotAfter.Equal(now.Add(time.Hour)) {
+		t.Errorf("%+v, %v", cert, err)
+	}
+	if !mine.Signed(certificate, now, time.Minute) || mine.Signed(certificate, now, 2*time.Hour) || other.Signed(certificate, now, time.Minute) {
+		t.Error("it is not clear whose certificate it is, or for how long it is valid")
+	}
+}

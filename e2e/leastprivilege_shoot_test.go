@@ -9,13 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// put puts something into an object, by its path: it goes behind what is in a list where that ends with a dash.
+// put puts something into an object, by its path: it goes behind what is in a list where that ends with a dash. It tries again
+// what is refused: whether a Shoot may be sent to sleep is looked at after an operation.
 func (l *life) put(t *testing.T, what, path, value string) {
 	t.Helper()
 	resource, name := l.object(t, what)
 	patch := fmt.Sprintf(`[{"op":"add","path":%q,"value":%s}]`, path, value)
-	_, err := resource.Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
-	must(t, err)
+	eventually(t, patience, func(ctx context.Context) error {
+		_, err := resource.Patch(ctx, name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+		return err
+	})
 }
 
 // provideMore has the local provider look after extension resources of all kinds that a Shoot can have.
@@ -34,9 +37,8 @@ func (l *life) liveShoot(t *testing.T) {
 	l.succeeds(t)
 	l.put(t, "shoot/lp", "/spec/provider/workers/0/machine/type", `"local-large"`)
 	l.succeeds(t)
-	id := "shoot--lp--lp"
 	alter := []byte(`{"metadata":{"labels":{"role":"altered"}}}`)
-	_, err := l.seed.CoreV1().Services(id).Patch(t.Context(), "kube-apiserver", types.MergePatchType, alter, metav1.PatchOptions{})
+	_, err := l.seed.CoreV1().Services("shoot--lp--lp").Patch(t.Context(), "kube-apiserver", types.MergePatchType, alter, metav1.PatchOptions{})
 	must(t, err)
 	l.put(t, "cloudprofile/local", "/spec/machineTypes/1/cpu", `"16"`)
 	for _, hibernation := range []string{`{"enabled":true}`, `{"enabled":false}`} {

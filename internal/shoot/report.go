@@ -92,7 +92,7 @@ func (r *Reconciler) reportDeployment(ctx context.Context, deployment *appsv1.De
 	before := deployment.DeepCopy()
 	status := &deployment.Status
 	status.ObservedGeneration = deployment.Generation
-	status.Replicas, status.UpdatedReplicas = h.wanted, h.updated
+	status.Replicas, status.UpdatedReplicas = max(h.wanted, h.running), h.updated // one that is to go is there until it has gone
 	status.ReadyReplicas, status.AvailableReplicas, status.UnavailableReplicas = h.running, h.running, max(h.wanted-h.running, 0)
 	now := metav1.NewTime(r.Clock.Now())
 	available, progressing := condition(appsv1.DeploymentAvailable, corev1.ConditionTrue, reasonAvailable, h.message),

@@ -81,7 +81,7 @@ func TestGardenletIdentity(t *testing.T) {
 // everybodysRoles are bound to everybody who is authenticated.
 var everybodysRoles = []string{
 	"gardener.cloud:system:read-cluster-identity-configmap", "gardener.cloud:system:read-gardener-info-configmap",
-	"gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth",
+	"gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth", "gardener.cloud:system:workload-identity-issuer-discovery",
 	"system:basic-user", "system:discovery", "system:public-info-viewer",
 }
 

@@ -29,7 +29,7 @@ test-servers:
 	$(GO) test -p 1 -timeout 15m $(SERVER_TESTS)
 
 # Some tests make worlds by hand, which nobody else may change: theirs is a garden without Gardener's controllers.
-BY_HAND := ^(TestAccess|TestInvalid|TestKubectlFieldSelectors|TestLifeOfEveryResource)
+BY_HAND := ^(TestAccess|TestGardenBastion|TestInvalid|TestKubectlFieldSelectors|TestLifeOfEveryResource)
 
 e2e: build $(BIN)/kubectl ## the suite against the real binary
 	$(BIN)/gardenlite exec -- $(GO) test -count=1 -timeout 30m -skip '$(BY_HAND)' ./e2e/...

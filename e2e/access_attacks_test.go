@@ -343,8 +343,9 @@ func attacksOnIdentities(w *accessWorld) []accessAttack {
 					step(patching("bastions", "", p, a, `{"spec":{"shootRef":{"name":%q}}}`, b+"-2"), invalid, ""),
 					step(patching("bastions", "", p, a, `{"metadata":{"annotations":{"gardener.cloud/created-by":"bob"}}}`), invalid, "immutable"),
 					step(patching("bastions", "", p, a, `{"spec":{"sshPublicKey":"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbGSz9p0pPsEoWLmKQrOqkYkzzHVWfRg/sfkoh8jy7E mine"}}`), invalid, "immutable"),
-					step(patching("bastions", "", p, a, `{"spec":{"seedName":%q}}`, b), done, ""),                                // the API server knows better: that of its shoot
-					step(patching("bastions", "", p, a, `{"spec":{"ingress":[{"ipBlock":{"cidr":"192.0.2.0/24"}}]}}`), done, ""), // so it is still a's
+					step(patching("bastions", "", p, a, `{"spec":{"seedName":%q}}`, b), done, ""),                  // the API server knows better: that of its shoot
+					step(patching("bastions", "", p, a, `{"metadata":{"annotations":{"still":"a's"}}}`), done, ""), // so it is still a's
+					step(patching("bastions", "", p, a, `{"spec":{"ingress":[{"ipBlock":{"cidr":"198.51.100.0/24"}}]}}`), denied, "spec.ingress"),
 					step(patching("bastions", "", p, b, `{"spec":{"ingress":[]}}`), denied, " cannot "),
 				}
 			},

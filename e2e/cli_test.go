@@ -96,7 +96,7 @@ func TestUpFromFile(t *testing.T) {
 	folder := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(folder, "namespace.yaml"), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: from-file}\n"), 0o600))
 	file, dir := filepath.Join(folder, "landscape.yml"), filepath.Join(folder, "state")
-	must(t, os.WriteFile(file, []byte("name: filed\nport: 1\ndatastore: memory\ncontrollers: ['*', -token-cleaner-controller]\nready-timeout: 2m\ndata-dir: state\napply: [namespace.yaml]\n"), 0o600))
+	must(t, os.WriteFile(file, []byte("name: filed\nport: 1\ndatastore: memory\ncontrollers: ['*', -token-cleaner-controller]\nready-timeout: 2m\nbastion-time-to-live: 30m\nbastion-max-lifetime: 12h\ndata-dir: state\napply: [namespace.yaml]\n"), 0o600))
 	defer func() { gardenlite(t, dir, "down").ok(t) }()
 	command(t, "", binary, "up", "-d", "-f", file, "--port", "0").ok(t)
 	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(dir, "kubeconfig"), "get", "namespace", "from-file").ok(t)
@@ -150,6 +150,8 @@ func TestClearErrors(t *testing.T) {
 		{"datastore's form", []string{"up", "--datastore", "mongodb://x"}, 2, "--datastore"},
 		{"apply", []string{"up", "--apply", "/does/not/exist"}, 2, "--apply"},
 		{"controllers", []string{"up", "--controllers", "nonsense"}, 2, "is no controller"},
+		{"bastions too short", []string{"up", "--bastion-time-to-live", "59s"}, 2, "--bastion-time-to-live 59s: whole seconds, between 1m0s and 24h0m0s"},
+		{"bastions too long", []string{"up", "--bastion-max-lifetime", "721h"}, 2, "--bastion-max-lifetime"},
 		{"datastore unreachable", []string{"up", "--port", "0", "--datastore", "postgres://me:pa55word@127.0.0.1:1/db"}, 1, "not reachable"},
 		{"port taken", []string{"up", "--port", taken}, 1, "another program listens"},
 		{"not an address of this machine", []string{"up", "--port", "0", "--bind-address", "192.0.2.1"}, 1, "no address of this machine"},

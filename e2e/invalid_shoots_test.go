@@ -115,6 +115,7 @@ var invalidBastions = []invalidCase{
 	bad("no shoot", "spec.shootRef.name", `spec.shootRef.name=""`),
 	bad("no way in", "spec.ingress", "spec.ingress=[]"),
 	bad("a way in from no range", "spec.ingress", "spec.ingress[0].ipBlock.cidr=anywhere"),
+	bad("an exception outside of the range", "spec.ingress", "spec.ingress[0].ipBlock.except=[192.0.2.0/24]"),
 	bad("no key", "spec.sshPublicKey", `spec.sshPublicKey=""`),
 	bad("a key that is none", "spec.sshPublicKey", "spec.sshPublicKey=ssh-rsa text"),
 	undecodable("spec.ingress=all"),

@@ -16,7 +16,8 @@ import (
 
 // fileKeys are the flags of "up" that a file may hold, by their names.
 var fileKeys = []string{"name", "data-dir", "port", "bind-address", "seeds", "datastore", "apply", "controllers", "ready-timeout", "log-format", "verbose",
-	"shoot-admin-kubeconfig-max-expiration", "shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm"}
+	"shoot-admin-kubeconfig-max-expiration", "shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm",
+	"bastion-time-to-live", "bastion-max-lifetime"}
 
 // maxFileBytes bounds what is read as a landscape file.
 const maxFileBytes = 1 << 20

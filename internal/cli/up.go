@@ -64,6 +64,8 @@ On a landscape that is running already, up says so and ends with 0.`,
 	_ = cmd.RegisterFlagCompletionFunc("shoot-kubeconfig-key-algorithm", cobra.FixedCompletions([]string{"ecdsa", "rsa"}, cobra.ShellCompDirectiveNoFileComp))
 	f.DurationVar(&c.SeedMonitorPeriod, "seed-monitor-period", landscape.DefaultSeedMonitorPeriod, "after what time without a sign of life a gardenlet counts as lost")
 	_ = f.MarkHidden("seed-monitor-period")
+	f.DurationVar(&c.BastionTimeToLive, "bastion-time-to-live", landscape.DefaultBastionTimeToLive, "how long a Bastion lives after it was created or kept alive (1m to 24h)")
+	f.DurationVar(&c.BastionMaxLifetime, "bastion-max-lifetime", landscape.DefaultBastionMaxLifetime, "how long a Bastion lives at most, however often it is kept alive (1m to 720h)")
 	f.IntVar(&flags.progressFD, "progress-fd", 0, "")
 	_ = f.MarkHidden("progress-fd")
 	_ = cmd.MarkFlagDirname("apply")

@@ -43,6 +43,8 @@ type Config struct {
 	Kubeconfigs kubeconfig.Options
 	Clock       clock.WithTicker
 	OnPhase     func(name string, took time.Duration)
+	// BastionTimeToLive is registry.Config's.
+	BastionTimeToLive time.Duration
 }
 
 // The administrator of the garden, whom the landscape's kubeconfig is for.
@@ -71,7 +73,7 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	server, err := controlplane.Start(ctx, controlplane.Config{
 		Name: "garden", PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
 		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Services: cfg.Services, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
-		NoWorkloads: true, Extension: apiserver.Extension{Clock: cfg.Clock, PKIDir: cfg.PKIDir, Kubeconfigs: cfg.Kubeconfigs},
+		NoWorkloads: true, Extension: apiserver.Extension{Clock: cfg.Clock, PKIDir: cfg.PKIDir, Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive},
 	})
 	if err != nil {
 		return nil, err

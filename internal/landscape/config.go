@@ -16,7 +16,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/bastion"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/operations"
 )
 
 const (
@@ -34,6 +36,12 @@ const (
 	DefaultSeedMonitorPeriod = controllermanager.DefaultSeedMonitorPeriod
 	// DefaultMaxKubeconfigExpiration is how long kubeconfigs for Shoots are valid at most; Gardener's.
 	DefaultMaxKubeconfigExpiration = kubeconfig.DefaultMaxExpiration
+)
+
+// How long Bastions live, and what can be chosen: after a heartbeat, and in all. The defaults are Gardener's.
+const (
+	DefaultBastionTimeToLive  = operations.DefaultTimeToLive
+	DefaultBastionMaxLifetime = bastion.DefaultMaxLifetime
 )
 
 // Config is what a landscape is started with.
@@ -67,6 +75,8 @@ type Config struct {
 	SeedMonitorPeriod time.Duration
 	// Kubeconfigs is about those that the garden makes for Shoots: how long they are valid at most, and their keys.
 	Kubeconfigs kubeconfig.Options
+	// BastionTimeToLive is how long a Bastion lives after a heartbeat, BastionMaxLifetime how long in all.
+	BastionTimeToLive, BastionMaxLifetime time.Duration
 	// Verbose writes the log to standard error as well.
 	Verbose bool
 	// Clock is the landscape's clock; the system's if nil.
@@ -144,6 +154,8 @@ func (c *Config) validate() error {
 	if err := c.Kubeconfigs.Validate(); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, checkRange("bastion-time-to-live", c.BastionTimeToLive, operations.MinTimeToLive, operations.MaxTimeToLive),
+		checkRange("bastion-max-lifetime", c.BastionMaxLifetime, bastion.MinMaxLifetime, bastion.MaxMaxLifetime))
 	if c.LogFormat != "" && c.LogFormat != "text" && c.LogFormat != "json" {
 		errs = append(errs, fmt.Errorf("--log-format %q: text or json", c.LogFormat))
 	}
@@ -158,10 +170,18 @@ func (c *Config) validate() error {
 			errs = append(errs, fmt.Errorf("--apply: %w", err))
 		}
 	}
-	if len(errs) > 0 {
-		return &UsageError{errors.Join(errs...)}
+	if err := errors.Join(errs...); err != nil {
+		return &UsageError{err}
 	}
 	return nil
+}
+
+// checkRange is about a time that can be chosen; 0 is its default. The API knows no fractions of a second.
+func checkRange(flag string, d, least, most time.Duration) error {
+	if d == 0 || d >= least && d <= most && d%time.Second == 0 {
+		return nil
+	}
+	return fmt.Errorf("--%s %s: whole seconds, between %s and %s", flag, d, least, most)
 }
 
 // UsageError says that a value the user gave is wrong.

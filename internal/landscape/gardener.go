@@ -40,7 +40,7 @@ func (l *Landscape) startControllerManager(ctx context.Context) error {
 		return controllermanager.New(controllermanager.Config{
 			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(controllerManager), LeaderElection: l.shared(),
 			Controllers:       func(name string) bool { return garden.SelectsController(l.cfg.Controllers, name) },
-			SeedMonitorPeriod: l.cfg.SeedMonitorPeriod,
+			SeedMonitorPeriod: l.cfg.SeedMonitorPeriod, BastionMaxLifetime: l.cfg.BastionMaxLifetime,
 		})
 	})
 }

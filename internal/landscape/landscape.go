@@ -207,6 +207,8 @@ func (l *Landscape) startGarden(ctx context.Context, run *Run) error {
 		Kubeconfigs: l.cfg.Kubeconfigs,
 		Clock:       l.cfg.Clock,
 		OnPhase:     func(name string, took time.Duration) { l.step("garden: "+name, took) },
+
+		BastionTimeToLive: l.cfg.BastionTimeToLive,
 	})
 	if err != nil {
 		return fmt.Errorf("starting the garden: %w", err)

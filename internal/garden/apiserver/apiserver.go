@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "github.com/gardener/gardener/pkg/apis/core/v1"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -42,6 +43,8 @@ type Extension struct {
 	PKIDir string
 	// Kubeconfigs is about those that are made for Shoots.
 	Kubeconfigs kubeconfig.Options
+	// BastionTimeToLive is registry.Config's.
+	BastionTimeToLive time.Duration
 }
 
 var _ controlplane.Extension = Extension{}
@@ -88,7 +91,7 @@ func (e Extension) New(in controlplane.ExtensionInput) (*genericapiserver.Generi
 		return nil, fmt.Errorf("setting up the issuer of WorkloadIdentity tokens: %w", err)
 	}
 	groups, reader, err := registry.New(in.Generic.RESTOptionsGetter, registry.Config{
-		Clock: e.Clock, Kubeconfigs: e.Kubeconfigs, Issuer: issuer,
+		Clock: e.Clock, Kubeconfigs: e.Kubeconfigs, Issuer: issuer, BastionTimeToLive: e.BastionTimeToLive,
 		ConfigMaps: func(ctx context.Context, namespace, name string) (*kubecorev1.ConfigMap, error) {
 			return kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 		},

@@ -12,6 +12,7 @@
 //     shootstatefinalizer, shootstatuslabel
 //   - for what is in use, and must not go before its users: finalizers (profiles, bindings, quotas, registrations …),
 //     seedreference and shootreference (secrets and others that Seeds and Shoots refer to), which share references
+//   - of bastions: bastion
 //   - of events: eventcleaner
 //   - for all of them: kit, and kittest in it for their tests
 //

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/bastion"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/extensionclusterrole"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/installation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/csrapprover"
@@ -66,6 +67,8 @@ type Config struct {
 	// SeedMonitorPeriod is how old the lease of a gardenlet may become until its Seed is Unknown. It is looked at four
 	// times in that. DefaultSeedMonitorPeriod by default.
 	SeedMonitorPeriod time.Duration
+	// BastionMaxLifetime is how old a Bastion becomes at most: bastion.DefaultMaxLifetime by default.
+	BastionMaxLifetime time.Duration
 }
 
 // addable is a controller that takes what it misses from the manager.
@@ -87,6 +90,9 @@ func controllers() []controller {
 		{projectstale.ControllerName, func(cfg Config) addable { return &projectstale.Reconciler{Clock: cfg.Clock} }},
 		{csrapprover.ControllerName, func(cfg Config) addable { return &csrapprover.Reconciler{Clock: cfg.Clock} }},
 		{eventcleaner.ControllerName, func(cfg Config) addable { return &eventcleaner.Reconciler{Clock: cfg.Clock} }},
+		{bastion.ControllerName, func(cfg Config) addable {
+			return &bastion.Reconciler{Clock: cfg.Clock, MaxLifetime: cfg.BastionMaxLifetime}
+		}},
 		{installation.ControllerName, func(Config) addable { return &installation.Reconciler{} }},
 		{extensionclusterrole.ControllerName, func(Config) addable { return &extensionclusterrole.Reconciler{} }},
 		{seedsecrets.ControllerName, func(Config) addable { return &seedsecrets.Reconciler{} }},

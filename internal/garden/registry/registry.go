@@ -4,6 +4,7 @@ package registry
 
 import (
 	"errors"
+	"time"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	gardenoperations "github.com/gardener/gardener/pkg/apis/operations"
@@ -36,13 +37,15 @@ type Config struct {
 	Kubeconfigs kubeconfig.Options
 	// Issuer signs the tokens of WorkloadIdentities.
 	Issuer *security.Issuer
+	// BastionTimeToLive is how long Bastions live after a heartbeat; operations.DefaultTimeToLive if 0.
+	BastionTimeToLive time.Duration
 }
 
 // New makes the storage of all groups, and a reader for admission plugins over it.
 func New(getter generic.RESTOptionsGetter, cfg Config) ([]Group, *Reader, error) {
 	reader := newReader() // is read from once all storage is there
 	coreStorage, errCore := core.Storage(getter, cfg.Clock, kubeconfig.Config{Options: cfg.Kubeconfigs, ConfigMaps: cfg.ConfigMaps})
-	operationsStorage, errOperations := operations.Storage(getter, cfg.Clock)
+	operationsStorage, errOperations := operations.Storage(getter, cfg.Clock, cfg.BastionTimeToLive)
 	securityStorage, errSecurity := security.Storage(getter, reader, cfg.Issuer)
 	seedStorage, errSeed := seedmanagement.Storage(getter)
 	groups := []Group{

@@ -15,6 +15,7 @@ const (
 	migration = "internal/garden/controllermanager/shootmigration, when a shoot moves: TestMoves"
 	forced    = "internal/garden/controllermanager/shootmaintenance, when a shoot has to leave SecretBindings behind: TestForced"
 	moved     = "internal/garden/controllermanager/shootstatefinalizer, when a shoot moves: TestKeepsDuringMigration"
+	ended     = "internal/garden/controllermanager/bastion, when a Bastion comes to its end: TestDeletes"
 	existing  = "internal/authz/restriction, when a creation is refused, to see whether the object exists: TestReadRules"
 	identity  = "internal/seed/gardenlet/controller/seed, in a cluster that is not gardenlite's own: TestInTheSeed"
 	restored  = "internal/seed/gardenlet/controller/backupentry, when a shoot has moved here: TestMove"
@@ -41,6 +42,8 @@ func unseenReasons() map[string]map[string]string {
 			"patch shoots.core.gardener.cloud/status":                                 migration,
 			"create credentialsbindings.security.gardener.cloud":                      forced,
 			"patch shootstates.core.gardener.cloud":                                   moved,
+			"get shoots.core.gardener.cloud":                                          ended,
+			"delete bastions.operations.gardener.cloud":                               ended,
 		}),
 		Scheduler: elected("gardener-scheduler-leader-election", map[string]string{}),
 		Admission: {

@@ -18,10 +18,15 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/operations"
 )
 
-// TimeToLive is how long a Bastion lives after its last heartbeat (GEP-15).
-const TimeToLive = time.Hour
+// How long a Bastion lives after its last heartbeat (GEP-15). The default is Gardener's, which has no limits.
+const (
+	DefaultTimeToLive = time.Hour
+	MinTimeToLive     = time.Minute
+	MaxTimeToLive     = 24 * time.Hour
+)
 
-func bastions(clock clock.PassiveClock) resource.Definition[*gardenoperations.Bastion] {
+// bastions have heartbeats. The times of them are the API server's alone to write.
+func bastions(clock clock.PassiveClock, timeToLive time.Duration) resource.Definition[*gardenoperations.Bastion] {
 	return resource.Definition[*gardenoperations.Bastion]{
 		Resource: gardenoperations.Resource("bastions"), Singular: "bastion", Categories: []string{"all"}, Versions: []string{"v1alpha1"}, Namespaced: true,
 		New:         func() *gardenoperations.Bastion { return &gardenoperations.Bastion{} },
@@ -31,24 +36,19 @@ func bastions(clock clock.PassiveClock) resource.Definition[*gardenoperations.Ba
 		// There is no CopyStatus: as in Gardener, a new Bastion keeps a status that comes with it, but for its times.
 		PrepareForCreate: func(_ context.Context, b *gardenoperations.Bastion) {
 			resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive)
-			heartbeat(b, clock.Now())
+			heartbeat(b, clock.Now(), timeToLive)
 		},
 		PrepareForUpdate: func(_ context.Context, b, old *gardenoperations.Bastion) {
 			b.Status = old.Status
 			if resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive) {
-				heartbeat(b, clock.Now())
+				heartbeat(b, clock.Now(), timeToLive)
 			}
 		},
-		PrepareStatus: func(_ context.Context, b, _ *gardenoperations.Bastion) {
-			// Whoever may write the status must not give a Bastion a longer life with it.
-			if beat := b.Status.LastHeartbeatTimestamp; beat != nil {
-				b.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(beat.Add(TimeToLive)))
-			}
-		},
+		PrepareStatus:  func(_ context.Context, b, old *gardenoperations.Bastion) { keepLife(b, old, clock.Now()) },
 		Validate:       validation.ValidateBastion,
 		ValidateUpdate: validation.ValidateBastionUpdate,
-		ValidateStatusUpdate: func(b, _ *gardenoperations.Bastion) field.ErrorList {
-			return validation.ValidateBastionStatusUpdate(b, clock.Now())
+		ValidateStatusUpdate: func(b, old *gardenoperations.Bastion) field.ErrorList {
+			return validation.ValidateBastionStatusUpdate(b, old, clock.Now())
 		},
 		Fields: func(b *gardenoperations.Bastion) fields.Set {
 			return fields.Set{
@@ -69,10 +69,21 @@ func bastionSpecChanged(b, old *gardenoperations.Bastion) bool {
 	return !resource.Equal(old.Spec, b.Spec) || resource.OperationIs(b, v1beta1constants.GardenerOperationReconcile) || forced(b) && !forced(old)
 }
 
-func heartbeat(b *gardenoperations.Bastion, now time.Time) {
+// keepLife has a Bastion live as long, and go with the same Shoot, as before somebody wrote its status. A heartbeat to come
+// is left for validation, which refuses it as Gardener does.
+func keepLife(b, old *gardenoperations.Bastion, now time.Time) {
+	b.OwnerReferences = old.OwnerReferences
+	resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive) // it is for updates of the Bastion itself
+	b.Status.ExpirationTimestamp = old.Status.ExpirationTimestamp
+	if beat := b.Status.LastHeartbeatTimestamp; beat == nil || !beat.After(now) {
+		b.Status.LastHeartbeatTimestamp = old.Status.LastHeartbeatTimestamp
+	}
+}
+
+func heartbeat(b *gardenoperations.Bastion, now time.Time, timeToLive time.Duration) {
 	now = now.Truncate(time.Second) // the API knows no fractions
 	b.Status.LastHeartbeatTimestamp = ptr.To(metav1.NewTime(now))
-	b.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(now.Add(TimeToLive)))
+	b.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(now.Add(timeToLive)))
 }
 
 func bastionColumns(clock clock.PassiveClock) []resource.Column[*gardenoperations.Bastion] {

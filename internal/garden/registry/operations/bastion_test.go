@@ -10,10 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 )
 
 const (
 	operation = "gardener.cloud/operation"
+	creator   = "gardener.cloud/created-by"
 	force     = "confirmation.gardener.cloud/force-deletion"
 )
 
@@ -27,49 +30,92 @@ func bastion(annotations ...string) *gardenoperations.Bastion {
 
 // TestHeartbeat is the life of a Bastion: created, kept alive, and not to be prolonged otherwise.
 func TestHeartbeat(t *testing.T) {
+	const timeToLive = 7 * time.Minute
 	start := time.Unix(1_800_000_000, 999)
 	clock := clocktesting.NewFakePassiveClock(start)
-	def := bastions(clock)
+	def := bastions(clock, timeToLive)
 	b := bastion(operation, "keepalive")
+	b.Status = lives(start.Add(time.Hour), 1000*time.Hour)
 	expect := func(about string, beat time.Time) {
 		t.Helper()
-		if !b.Status.LastHeartbeatTimestamp.Time.Equal(beat.Truncate(time.Second)) || b.Status.ExpirationTimestamp.Sub(b.Status.LastHeartbeatTimestamp.Time) != TimeToLive {
+		if !b.Status.LastHeartbeatTimestamp.Time.Equal(beat.Truncate(time.Second)) || b.Status.ExpirationTimestamp.Sub(b.Status.LastHeartbeatTimestamp.Time) != timeToLive {
 			t.Errorf("%s: heartbeat %s, expires %s", about, b.Status.LastHeartbeatTimestamp, b.Status.ExpirationTimestamp)
 		}
-		if _, ok := b.Annotations[operation]; ok {
+		if b.Annotations[operation] == "keepalive" {
 			t.Errorf("%s: the annotation stays", about)
 		}
 	}
 	def.PrepareForCreate(t.Context(), b)
-	expect("created", start)
+	expect("created, with times of its own", start)
 
-	clock.SetTime(start.Add(30 * time.Minute))
+	clock.SetTime(start.Add(3 * time.Minute))
+	old := b.DeepCopy()
+	b.Status = lives(clock.Now(), 1000*time.Hour)
+	def.PrepareForUpdate(t.Context(), b, old)
+	expect("updated, with times of its own", start)
+
+	b.Annotations[operation] = "reconcile"
 	def.PrepareForUpdate(t.Context(), b, b.DeepCopy())
-	expect("updated", start)
+	expect("another operation", start)
+	if b.Annotations[operation] != "reconcile" {
+		t.Error("another operation is taken away")
+	}
+
 	b.Annotations[operation] = "keepalive"
-	def.PrepareForUpdate(t.Context(), b, b.DeepCopy())
+	old = b.DeepCopy()
+	b.Status = lives(start, 1000*time.Hour)
+	def.PrepareForUpdate(t.Context(), b, old)
 	expect("kept alive", clock.Now())
+}
 
-	b.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(start.Add(1000 * time.Hour)))
-	def.PrepareStatus(t.Context(), b, b.DeepCopy())
-	expect("prolonged through the status", clock.Now())
+// TestTimesAreNotForClients: whoever may write the status may write all of it but how long the Bastion lives.
+func TestTimesAreNotForClients(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	clock := clocktesting.NewFakePassiveClock(start.Add(5 * time.Minute))
+	def := bastions(clock, time.Hour)
+	for name, test := range map[string]struct {
+		change  func(*gardenoperations.Bastion)
+		refused string // the field
+	}{
+		"nothing":                {func(*gardenoperations.Bastion) {}, ""},
+		"no times":               {func(b *gardenoperations.Bastion) { b.Status = gardenoperations.BastionStatus{} }, ""},
+		"a heartbeat":            {func(b *gardenoperations.Bastion) { b.Status = lives(clock.Now(), time.Hour) }, ""},
+		"an earlier heartbeat":   {func(b *gardenoperations.Bastion) { b.Status = lives(start.Add(-time.Hour), time.Hour) }, ""},
+		"a longer life":          {func(b *gardenoperations.Bastion) { b.Status = lives(start, 1000*time.Hour) }, ""},
+		"a shorter life":         {func(b *gardenoperations.Bastion) { b.Status = lives(start, 0) }, ""},
+		"a heartbeat to come":    {func(b *gardenoperations.Bastion) { b.Status = lives(clock.Now().Add(time.Second), time.Hour) }, "status.lastHeartbeatTimestamp"},
+		"the annotation":         {func(b *gardenoperations.Bastion) { b.Annotations[operation] = "keepalive" }, ""},
+		"no owner":               {func(b *gardenoperations.Bastion) { b.OwnerReferences = nil }, ""},
+		"somebody else's":        {func(b *gardenoperations.Bastion) { b.Annotations[creator] = "you" }, "metadata.annotations"},
+		"no annotations, so too": {func(b *gardenoperations.Bastion) { b.Annotations = nil }, "metadata.annotations"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := bastion(creator, "me")
+			old.OwnerReferences = []metav1.OwnerReference{{Kind: "Shoot", Name: "s"}}
+			old.Status = lives(start, time.Hour)
+			b := old.DeepCopy()
+			test.change(b)
+			b.Status.Ingress = &corev1.LoadBalancerIngress{IP: "127.0.0.2"}
+			b.Status.ObservedGeneration = ptr.To[int64](3)
+			def.PrepareStatus(t.Context(), b, old)
+			errs := def.ValidateStatusUpdate(b, old)
+			if test.refused != "" {
+				if len(errs) != 1 || errs[0].Type != field.ErrorTypeInvalid || errs[0].Field != test.refused {
+					t.Errorf("errors %v", errs)
+				}
+				return
+			}
+			want := old.DeepCopy()
+			want.Status.Ingress, want.Status.ObservedGeneration = b.Status.Ingress, b.Status.ObservedGeneration
+			if len(errs) > 0 || b.Status.Ingress == nil || !resource.Equal(b, want) {
+				t.Errorf("errors %v, not %+v but %+v", errs, want, b)
+			}
+		})
+	}
+}
 
-	ahead := b.DeepCopy()
-	ahead.Status.LastHeartbeatTimestamp = ptr.To(metav1.NewTime(clock.Now().Add(time.Second)))
-	if errs := def.ValidateStatusUpdate(ahead, b); len(errs) != 1 || errs[0].Type != field.ErrorTypeInvalid {
-		t.Errorf("a heartbeat to come: %v", errs)
-	}
-	ahead.Status.Ingress = &corev1.LoadBalancerIngress{}
-	def.PrepareForUpdate(t.Context(), ahead, b)
-	if ahead.Status.Ingress != nil || !ahead.Status.LastHeartbeatTimestamp.Equal(b.Status.LastHeartbeatTimestamp) {
-		t.Errorf("status written with the Bastion: %+v", ahead.Status)
-	}
-
-	b.Status.LastHeartbeatTimestamp = nil
-	def.PrepareStatus(t.Context(), b, b.DeepCopy())
-	if errs := def.ValidateStatusUpdate(b, b); len(errs) != 1 || errs[0].Field != "status.lastHeartbeatTimestamp" {
-		t.Errorf("without a heartbeat: %v", errs)
-	}
+func lives(beat time.Time, timeToLive time.Duration) gardenoperations.BastionStatus {
+	return gardenoperations.BastionStatus{LastHeartbeatTimestamp: ptr.To(metav1.NewTime(beat)), ExpirationTimestamp: ptr.To(metav1.NewTime(beat.Add(timeToLive)))}
 }
 
 func TestGeneration(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	networkingv1 "k8s.io/api/networking/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -33,24 +34,27 @@ func ValidateBastionUpdate(newBastion, oldBastion *gardenoperations.Bastion) fie
 	metadata, spec := field.NewPath("metadata"), field.NewPath("spec")
 	return slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newBastion.ObjectMeta, &oldBastion.ObjectMeta, metadata),
-		apivalidation.ValidateImmutableField(newBastion.Annotations[constants.GardenCreatedBy], oldBastion.Annotations[constants.GardenCreatedBy], metadata.Child("annotations")),
+		validateCreator(newBastion, oldBastion),
 		apivalidation.ValidateImmutableField(newBastion.Spec.ShootRef.Name, oldBastion.Spec.ShootRef.Name, spec.Child("shootRef", "name")),
 		apivalidation.ValidateImmutableField(newBastion.Spec.SSHPublicKey, oldBastion.Spec.SSHPublicKey, spec.Child("sshPublicKey")),
 		ValidateBastion(newBastion),
 	)
 }
 
-// ValidateBastionStatusUpdate wants a heartbeat that is not after now: the end of
-// the bastion's life is counted from it.
-func ValidateBastionStatusUpdate(newBastion *gardenoperations.Bastion, now time.Time) field.ErrorList {
-	path := field.NewPath("status", "lastHeartbeatTimestamp")
-	switch beat := newBastion.Status.LastHeartbeatTimestamp; {
-	case beat == nil:
-		return field.ErrorList{field.Required(path, "must not be removed")}
-	case beat.After(now):
-		return field.ErrorList{field.Invalid(path, beat, "must not be in the future")}
+// ValidateBastionStatusUpdate has who made the bastion stay, which could be changed with
+// the status as well, and refuses a heartbeat that is after now. One that is as it was is
+// not looked at: clocks are set back at times.
+func ValidateBastionStatusUpdate(newBastion, oldBastion *gardenoperations.Bastion, now time.Time) field.ErrorList {
+	errs := validateCreator(newBastion, oldBastion)
+	if beat := newBastion.Status.LastHeartbeatTimestamp; beat != nil && !beat.Equal(oldBastion.Status.LastHeartbeatTimestamp) && beat.After(now) {
+		errs = append(errs, field.Invalid(field.NewPath("status", "lastHeartbeatTimestamp"), beat, "must not be in the future"))
 	}
-	return nil
+	return errs
+}
+
+func validateCreator(newBastion, oldBastion *gardenoperations.Bastion) field.ErrorList {
+	creator := constants.GardenCreatedBy
+	return apivalidation.ValidateImmutableField(newBastion.Annotations[creator], oldBastion.Annotations[creator], field.NewPath("metadata", "annotations"))
 }
 
 func validateBastionSpec(spec *gardenoperations.BastionSpec, path *field.Path) field.ErrorList {
@@ -66,9 +70,33 @@ func validateBastionSpec(spec *gardenoperations.BastionSpec, path *field.Path) f
 		errs = append(errs, field.Invalid(ingress, spec.Ingress, "must allow at least one range of addresses"))
 	}
 	for _, policy := range spec.Ingress {
-		if _, _, err := net.ParseCIDR(policy.IPBlock.CIDR); err != nil {
-			errs = append(errs, field.Invalid(ingress, policy.IPBlock.CIDR, "must be a range of addresses in CIDR notation, like 198.51.100.0/24"))
+		errs = append(errs, validateIPBlock(policy.IPBlock, ingress)...)
+	}
+	return errs
+}
+
+// validateIPBlock wants what is excepted to be a part of the range, as Kubernetes does in
+// a NetworkPolicy. Gardener takes anything; it would be lost on whoever wrote it.
+func validateIPBlock(block networkingv1.IPBlock, path *field.Path) field.ErrorList {
+	_, all, err := net.ParseCIDR(block.CIDR)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, block.CIDR, "must be a range of addresses in CIDR notation, like 198.51.100.0/24")}
+	}
+	var errs field.ErrorList
+	for _, except := range block.Except {
+		_, part, err := net.ParseCIDR(except)
+		switch {
+		case err != nil:
+			errs = append(errs, field.Invalid(path, except, "what is excepted must be a range of addresses in CIDR notation, like 198.51.100.128/25"))
+		case !isPart(part, all):
+			errs = append(errs, field.Invalid(path, except, "what is excepted must be a part of "+block.CIDR+", and not all of it"))
 		}
 	}
 	return errs
+}
+
+func isPart(part, all *net.IPNet) bool {
+	partOnes, partBits := part.Mask.Size()
+	allOnes, allBits := all.Mask.Size()
+	return partBits == allBits && partOnes > allOnes && all.Contains(part.IP)
 }

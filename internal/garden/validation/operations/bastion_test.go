@@ -42,6 +42,14 @@ func bastion(change func(*gardenoperations.Bastion)) *gardenoperations.Bastion {
 	return b
 }
 
+func ingress(cidr string, except ...string) gardenoperations.BastionIngressPolicy {
+	return gardenoperations.BastionIngressPolicy{IPBlock: networkingv1.IPBlock{CIDR: cidr, Except: except}}
+}
+
+func excepting(except string) func(*gardenoperations.Bastion) {
+	return func(b *gardenoperations.Bastion) { b.Spec.Ingress[0].IPBlock.Except = []string{except} }
+}
+
 func TestBastion(t *testing.T) {
 	type change = func(*gardenoperations.Bastion)
 	for name, test := range map[string]struct {
@@ -60,6 +68,16 @@ func TestBastion(t *testing.T) {
 		"bad ranges": {func(b *gardenoperations.Bastion) {
 			b.Spec.Ingress = []gardenoperations.BastionIngressPolicy{{}, {IPBlock: networkingv1.IPBlock{CIDR: "1.2.3.4"}}}
 		}, "Invalid spec.ingress, Invalid spec.ingress", ""},
+		"other ranges": {func(b *gardenoperations.Bastion) {
+			b.Spec.Ingress = append(b.Spec.Ingress, ingress("2001:db8::/32", "2001:db8:1::/48"), ingress("10.0.0.0/8", "10.1.0.0/16", "10.2.3.4/32"))
+		}, "", ""},
+		"excepts no range": {func(b *gardenoperations.Bastion) { b.Spec.Ingress[0].IPBlock.Except = []string{"198.51.100.1", ""} },
+			"Invalid spec.ingress, Invalid spec.ingress", ""},
+		"excepts what is elsewhere":       {excepting("198.51.101.0/25"), "Invalid spec.ingress", ""},
+		"excepts all of it":               {excepting("198.51.100.0/24"), "Invalid spec.ingress", ""},
+		"excepts more":                    {excepting("198.51.0.0/16"), "Invalid spec.ingress", ""},
+		"excepts what is of another kind": {excepting("2001:db8::/32"), "Invalid spec.ingress", ""},
+		"excepts a part":                  {excepting("198.51.100.128/25"), "", ""},
 	} {
 		if got := said(ValidateBastion(bastion(test.change))); got != test.want {
 			t.Errorf("%s: %s", name, got)
@@ -75,14 +93,28 @@ func TestBastion(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	for want, beat := range map[string]*metav1.Time{
-		"":                                       ptr.To(metav1.NewTime(now)),
-		"Required status.lastHeartbeatTimestamp": nil,
-		"Invalid status.lastHeartbeatTimestamp":  ptr.To(metav1.NewTime(now.Add(time.Second))),
+	at := func(d time.Duration) *metav1.Time { return ptr.To(metav1.NewTime(now.Add(d))) }
+	for name, test := range map[string]struct {
+		old, beat *metav1.Time
+		creator   string
+		want      string
+	}{
+		"as it was":           {at(-time.Minute), at(-time.Minute), "me", ""},
+		"now":                 {at(-time.Minute), at(0), "me", ""},
+		"none":                {at(-time.Minute), nil, "me", ""},
+		"never had one":       {nil, nil, "me", ""},
+		"to come":             {at(-time.Minute), at(time.Second), "me", "Invalid status.lastHeartbeatTimestamp"},
+		"to come, as it was":  {at(time.Second), at(time.Second), "me", ""},
+		"first and to come":   {nil, at(time.Second), "me", "Invalid status.lastHeartbeatTimestamp"},
+		"made by another one": {at(0), at(0), "you", "Invalid metadata.annotations"},
+		"made by nobody":      {at(0), at(0), "", "Invalid metadata.annotations"},
 	} {
-		b := bastion(func(b *gardenoperations.Bastion) { b.Status.LastHeartbeatTimestamp = beat })
-		if got := said(ValidateBastionStatusUpdate(b, now)); got != want {
-			t.Errorf("%v: %s", beat, got)
+		old := bastion(func(b *gardenoperations.Bastion) { b.Status.LastHeartbeatTimestamp = test.old })
+		b := bastion(func(b *gardenoperations.Bastion) {
+			b.Status.LastHeartbeatTimestamp, b.Annotations["gardener.cloud/created-by"] = test.beat, test.creator
+		})
+		if got := said(ValidateBastionStatusUpdate(b, old, now)); got != test.want {
+			t.Errorf("%s: %s", name, got)
 		}
 	}
 }

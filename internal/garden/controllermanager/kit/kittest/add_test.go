@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/bastion"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/extensionclusterrole"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/installation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/eventcleaner"
@@ -57,6 +58,8 @@ func TestAddToManager(t *testing.T) {
 		installation.ControllerName:     &installation.Reconciler{}, extensionclusterrole.ControllerName: &extensionclusterrole.Reconciler{},
 		seedsecrets.ControllerName: &seedsecrets.Reconciler{}, gardenletlifecycle.ControllerName: &gardenletlifecycle.Reconciler{},
 		seedextensionscheck.ControllerName: &seedextensionscheck.Reconciler{}, seedreference.ControllerName: &seedreference.Reconciler{},
+		bastion.ControllerName: &bastion.Reconciler{},
+
 		seedbackupbucketscheck.ControllerName: &seedbackupbucketscheck.Reconciler{},
 	}
 	for _, kind := range finalizers.Kinds() {

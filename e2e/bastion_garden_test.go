@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+)
+
+// bastionClient is a client for the Bastions of a namespace, as a user who may do everything there.
+func bastionClient(t *testing.T, user, namespace string) dynamic.ResourceInterface {
+	t.Helper()
+	c := rest.CopyConfig(config)
+	c.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+	client, err := dynamic.NewForConfig(c)
+	must(t, err)
+	return client.Resource(infoOf(t, "Bastion").gvr).Namespace(namespace)
+}
+
+func bastionOf(t *testing.T, obj *unstructured.Unstructured) *operationsv1alpha1.Bastion {
+	t.Helper()
+	b := &operationsv1alpha1.Bastion{}
+	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, b))
+	return b
+}
+
+// prepareBastion has alice make a Bastion, who says of it all that is not hers to say.
+func prepareBastion(t *testing.T, suffix string) (alice, bob dynamic.ResourceInterface, bastion *operationsv1alpha1.Bastion) {
+	t.Helper()
+	namespace := prepareProject(t, suffix)
+	kubectl(t, "", "apply", "-f", manifestOf(t, suffix, "CloudProfile", "Project", "Seed", "CredentialsBinding", "Shoot")).ok(t)
+	alice, bob = bastionClient(t, "alice", namespace), bastionClient(t, "bob", namespace)
+	for _, obj := range validObjects(t, suffix) {
+		if obj.GetKind() != "Bastion" {
+			continue
+		}
+		obj.SetAnnotations(map[string]string{"gardener.cloud/created-by": "bob", "gardener.cloud/operation": "keepalive"})
+		must(t, unstructured.SetNestedField(obj.Object, "other", "spec", "seedName"))
+		must(t, unstructured.SetNestedField(obj.Object, "other", "spec", "providerType"))
+		must(t, unstructured.SetNestedField(obj.Object, "2099-01-01T00:00:00Z", "status", "expirationTimestamp"))
+		made, err := alice.Create(t.Context(), obj, created)
+		must(t, err)
+		return alice, bob, bastionOf(t, made)
+	}
+	t.Fatal("there is no Bastion among the objects")
+	return nil, nil, nil
+}
+
+// TestGardenBastionIsMade: what the garden knows better than the client is filled in.
+func TestGardenBastionIsMade(t *testing.T) {
+	alice, _, b := prepareBastion(t, "bsm")
+	if b.Annotations["gardener.cloud/created-by"] != "alice" || b.Annotations["gardener.cloud/operation"] != "" {
+		t.Errorf("annotations %v", b.Annotations)
+	}
+	if ptr.Deref(b.Spec.SeedName, "") != "bsm" || ptr.Deref(b.Spec.ProviderType, "") != "local" {
+		t.Errorf("spec %+v", b.Spec)
+	}
+	if owner := metav1.GetControllerOf(b); owner == nil || owner.Kind != "Shoot" || owner.Name != "bsm" || owner.APIVersion != corev1beta1.SchemeGroupVersion.String() {
+		t.Errorf("owner %+v", owner)
+	}
+	beat, end := b.Status.LastHeartbeatTimestamp, b.Status.ExpirationTimestamp
+	if beat == nil || end == nil || end.Sub(beat.Time) != time.Hour || time.Since(beat.Time) > time.Minute {
+		t.Errorf("heartbeat %s, expires %s", beat, end)
+	}
+	second := &unstructured.Unstructured{}
+	must(t, json.Unmarshal([]byte(`{"apiVersion":"operations.gardener.cloud/v1alpha1","kind":"Bastion","metadata":{"name":"applied","annotations":{"gardener.cloud/created-by":"bob"}}}`), second))
+	must(t, unstructured.SetNestedMap(second.Object, map[string]any{"shootRef": map[string]any{"name": "bsm"}, "sshPublicKey": b.Spec.SSHPublicKey,
+		"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.0/24"}}}}, "spec"))
+	applied, err := alice.Apply(t.Context(), "applied", second, metav1.ApplyOptions{FieldManager: "test"})
+	must(t, err)
+	if by := applied.GetAnnotations()["gardener.cloud/created-by"]; by != "alice" {
+		t.Errorf("what alice applied was made by %q", by)
+	}
+}
+
+// TestGardenBastionIngress: in whatever way it is asked for, only who made a Bastion opens it for somebody.
+func TestGardenBastionIngress(t *testing.T) {
+	alice, bob, b := prepareBastion(t, "bsi")
+	const merge, replace = `{"spec":{"ingress":[{"ipBlock":{"cidr":"198.51.100.0/24"}}]}}`, `[{"op":"replace","path":"/spec/ingress/0/ipBlock/cidr","value":"203.0.113.0/24"}]`
+	patch := func(kind types.PatchType, body string, options metav1.PatchOptions) func(context.Context, dynamic.ResourceInterface) error {
+		return func(ctx context.Context, as dynamic.ResourceInterface) error {
+			_, err := as.Patch(ctx, b.Name, kind, []byte(body), options)
+			return err
+		}
+	}
+	apply := `{"apiVersion":"operations.gardener.cloud/v1alpha1","kind":"Bastion","metadata":{"name":"bsi"},"spec":{"ingress":[{"ipBlock":{"cidr":"192.0.2.0/25"}}]}}`
+	for _, test := range []struct {
+		name   string
+		change func(context.Context, dynamic.ResourceInterface) error
+	}{
+		{"merge patch", patch(types.MergePatchType, merge, metav1.PatchOptions{})},
+		{"JSON patch", patch(types.JSONPatchType, replace, metav1.PatchOptions{})},
+		{"strategic merge patch", patch(types.StrategicMergePatchType, strings.ReplaceAll(merge, "/24", "/25"), metav1.PatchOptions{})},
+		{"dry run", patch(types.MergePatchType, merge, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})},
+		{"server-side apply", patch(types.ApplyPatchType, apply, metav1.PatchOptions{FieldManager: "test", Force: ptr.To(true)})},
+		{"creator as well", patch(types.MergePatchType, `{"metadata":{"annotations":{"gardener.cloud/created-by":"bob"}},"spec":{"ingress":[{"ipBlock":{"cidr":"0.0.0.0/0"}}]}}`, metav1.PatchOptions{})},
+		{"update", func(ctx context.Context, as dynamic.ResourceInterface) error {
+			obj, err := as.Get(ctx, b.Name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if err := unstructured.SetNestedSlice(obj.Object, []any{map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.0/26"}}}, "spec", "ingress"); err != nil {
+				return err
+			}
+			_, err = as.Update(ctx, obj, metav1.UpdateOptions{})
+			return err
+		}},
+	} {
+		err := test.change(t.Context(), bob)
+		if test.name == "creator as well" { // nobody may do that
+			if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+				t.Errorf("%s, bob: %v", test.name, err)
+			}
+			continue
+		}
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "spec.ingress") {
+			t.Errorf("%s, bob: %v", test.name, err)
+		}
+		if err := test.change(t.Context(), alice); err != nil {
+			t.Errorf("%s, alice: %v", test.name, err)
+		}
+	}
+}
+
+// TestGardenBastionTimes: heartbeats are the garden's to write, whoever asks for them.
+func TestGardenBastionTimes(t *testing.T) {
+	_, bob, b := prepareBastion(t, "bst")
+	patch := func(body, subresource string) (*operationsv1alpha1.Bastion, error) {
+		var subresources []string
+		if subresource != "" {
+			subresources = append(subresources, subresource)
+		}
+		obj, err := bob.Patch(t.Context(), b.Name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, subresources...)
+		if err != nil {
+			return nil, err
+		}
+		return bastionOf(t, obj), nil
+	}
+	times := `"lastHeartbeatTimestamp":"2026-01-01T00:00:00Z","expirationTimestamp":"2099-01-01T00:00:00Z"`
+	for _, test := range []struct{ body, subresource string }{
+		{`{"status":{` + times + `}}`, ""},
+		{`{"status":{"ingress":{"ip":"127.0.0.9"},` + times + `}}`, "status"},
+		{`{"status":{"lastHeartbeatTimestamp":null,"expirationTimestamp":null}}`, "status"},
+		{`{"metadata":{"annotations":{"gardener.cloud/operation":"keepalive"}}}`, "status"},
+	} {
+		got, err := patch(test.body, test.subresource)
+		must(t, err)
+		if !got.Status.LastHeartbeatTimestamp.Equal(b.Status.LastHeartbeatTimestamp) || !got.Status.ExpirationTimestamp.Equal(b.Status.ExpirationTimestamp) {
+			t.Errorf("%s of %q: %+v", test.body, test.subresource, got.Status)
+		}
+		if isSet := got.Status.Ingress != nil && got.Status.Ingress.IP == "127.0.0.9"; isSet != (test.subresource != "") {
+			t.Errorf("%s of %q: ingress %+v", test.body, test.subresource, got.Status.Ingress)
+		}
+	}
+	for _, test := range []struct{ body, subresource, field string }{
+		{`{"status":{"lastHeartbeatTimestamp":"2099-01-01T00:00:00Z"}}`, "status", "status.lastHeartbeatTimestamp"},
+		{`{"metadata":{"annotations":{"gardener.cloud/created-by":"bob"}}}`, "status", "metadata.annotations"},
+		{`{"metadata":{"annotations":{"gardener.cloud/created-by":"bob"}}}`, "", "metadata.annotations"},
+		{`{"metadata":{"annotations":{"gardener.cloud/created-by":null}}}`, "", "metadata.annotations"},
+		{`{"spec":{"sshPublicKey":"` + b.Spec.SSHPublicKey + ` other"}}`, "", "spec.sshPublicKey"},
+		{`{"spec":{"shootRef":{"name":"other"}}}`, "", "spec.shootRef.name"},
+	} {
+		if _, err := patch(test.body, test.subresource); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.field) {
+			t.Errorf("%s of %q: %v", test.body, test.subresource, err)
+		}
+	}
+	eventually(t, 5*time.Second, func(context.Context) error { // the API knows whole seconds
+		got, err := patch(`{"metadata":{"annotations":{"gardener.cloud/operation":"keepalive"}}}`, "")
+		if err == nil && !got.Status.LastHeartbeatTimestamp.After(b.Status.LastHeartbeatTimestamp.Time) {
+			return errors.New("it is the same second still")
+		}
+		if err == nil && (got.Annotations["gardener.cloud/operation"] != "" || got.Status.ExpirationTimestamp.Sub(got.Status.LastHeartbeatTimestamp.Time) != time.Hour) {
+			t.Errorf("kept alive: %v, %+v", got.Annotations, got.Status)
+		}
+		return err
+	})
+}

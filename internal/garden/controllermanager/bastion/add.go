@@ -1,0 +1,76 @@
+package bastion
+
+import (
+	"context"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "bastion"
+
+// AddToManager adds the controller, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Reader == nil {
+		r.Reader = mgr.GetAPIReader()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return component.Controller(mgr, ControllerName).
+		For(&operationsv1alpha1.Bastion{}, builder.WithPredicates(endMoves())).
+		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.bastionsOf), builder.WithPredicates(leaves())).
+		Complete(r)
+}
+
+// endMoves lets Bastions through that come, and those that live longer or shorter than before. A gardenlet writes the
+// rest of the status.
+func endMoves() predicate.Predicate {
+	return kit.CreationsAndUpdates(func(before, after *operationsv1alpha1.Bastion) bool {
+		return before.Generation != after.Generation || !before.Status.ExpirationTimestamp.Equal(after.Status.ExpirationTimestamp)
+	})
+}
+
+// leaves lets Shoots through that go, begin to do so, or are on another Seed, or another Shoot, than before. When watching
+// begins each Bastion looks at its Shoot by itself.
+func leaves() predicate.Predicate {
+	predicates := kit.Updates(func(before, after *corev1beta1.Shoot) bool {
+		return before.UID != after.UID || before.DeletionTimestamp == nil && after.DeletionTimestamp != nil ||
+			!ptr.Equal(before.Spec.SeedName, after.Spec.SeedName)
+	})
+	predicates.DeleteFunc = func(event.DeleteEvent) bool { return true }
+	return predicates
+}
+
+// bastionsOf are the Bastions that lead to a Shoot.
+func (r *Reconciler) bastionsOf(ctx context.Context, shoot client.Object) []reconcile.Request {
+	bastions := &operationsv1alpha1.BastionList{}
+	if err := r.Client.List(ctx, bastions, client.InNamespace(shoot.GetNamespace())); err != nil {
+		logf.FromContext(ctx).Error(err, "Listing the Bastions of a Shoot", "shoot", client.ObjectKeyFromObject(shoot))
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range bastions.Items {
+		if b := &bastions.Items[i]; b.Spec.ShootRef.Name == shoot.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,109 @@
+package bastion
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// How long a Bastion lives at most. The default is Gardener's, which has no limits.
+const (
+	DefaultMaxLifetime = 24 * time.Hour
+	MinMaxLifetime     = time.Minute
+	MaxMaxLifetime     = 30 * 24 * time.Hour
+)
+
+// Reconciler deletes Bastions that have come to their end.
+type Reconciler struct {
+	Client client.Client
+	// Reader asks the garden itself.
+	Reader client.Reader
+	Clock  clock.PassiveClock
+	// MaxLifetime is how old a Bastion becomes at most; DefaultMaxLifetime if 0.
+	MaxLifetime time.Duration
+}
+
+// Reconcile deletes a Bastion that has come to its end, or says when it will have.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	bastion := &operationsv1alpha1.Bastion{}
+	if err := r.Client.Get(ctx, request.NamespacedName, bastion); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if bastion.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	end, why := r.end(bastion)
+	left := end.Sub(r.Clock.Now())
+	if left > 0 {
+		var err error
+		if why, err = r.lost(ctx, bastion); err != nil {
+			return reconcile.Result{}, fmt.Errorf("looking at the Shoot of the Bastion %s: %w", request, err)
+		}
+		if why == "" {
+			return reconcile.Result{RequeueAfter: left}, nil
+		}
+	}
+	return reconcile.Result{}, r.delete(ctx, bastion, why)
+}
+
+// end is when a Bastion ends by itself, and why.
+func (r *Reconciler) end(bastion *operationsv1alpha1.Bastion) (time.Time, string) {
+	end := bastion.CreationTimestamp.Add(cmp.Or(r.MaxLifetime, DefaultMaxLifetime))
+	if expiration := bastion.Status.ExpirationTimestamp; expiration != nil && expiration.Time.Before(end) {
+		return expiration.Time, "nobody has kept it alive"
+	}
+	return end, "it has reached its maximum lifetime"
+}
+
+// lost is why a Bastion has nowhere to lead to any more, "" if it has. The cache may not have seen a Shoot yet that is as
+// young as its Bastion, or has moved just before it was made; so it is the garden that has the last word.
+func (r *Reconciler) lost(ctx context.Context, bastion *operationsv1alpha1.Bastion) (string, error) {
+	if why, err := lost(ctx, r.Client, bastion); why == "" || err != nil {
+		return "", err
+	}
+	return lost(ctx, r.Reader, bastion)
+}
+
+func lost(ctx context.Context, reader client.Reader, bastion *operationsv1alpha1.Bastion) (string, error) {
+	shoot := &corev1beta1.Shoot{}
+	err := reader.Get(ctx, types.NamespacedName{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}, shoot)
+	owner := metav1.GetControllerOf(bastion)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "its Shoot is gone", nil
+	case err != nil:
+		return "", err
+	case owner != nil && owner.Kind == "Shoot" && owner.Name == shoot.Name && owner.UID != shoot.UID:
+		return "its Shoot is gone, and there is another one of that name", nil
+	case shoot.DeletionTimestamp != nil:
+		return "its Shoot is being deleted", nil
+	case !ptr.Equal(shoot.Spec.SeedName, bastion.Spec.SeedName):
+		return "its Shoot has moved to another Seed", nil
+	}
+	return "", nil
+}
+
+// delete deletes a Bastion as it was looked at: if it has been kept alive since, that is a conflict.
+func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bastion, why string) error {
+	seen := client.Preconditions{UID: &bastion.UID, ResourceVersion: &bastion.ResourceVersion}
+	if err := r.Client.Delete(ctx, bastion, seen); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("deleting the Bastion %s/%s, because %s: %w", bastion.Namespace, bastion.Name, why, err)
+	}
+	logf.FromContext(ctx).Info("Deleted a Bastion", "because", why, "shoot", bastion.Spec.ShootRef.Name)
+	return nil
+}

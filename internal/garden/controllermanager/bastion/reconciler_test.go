@@ -1,0 +1,199 @@
+package bastion
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
+)
+
+func at(d time.Duration) *metav1.Time { return ptr.To(metav1.NewTime(kittest.Start.Add(d))) }
+
+// bastion is one that was made when the garden's clock began, and ends an hour later. gardenlets have a finalizer on it.
+func bastion(changes ...func(*operationsv1alpha1.Bastion)) *operationsv1alpha1.Bastion {
+	b := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "garden-dev", Name: "b", UID: "b", CreationTimestamp: *at(0), Finalizers: []string{"gardener"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Name: "s", UID: "s", Controller: ptr.To(true)}},
+	}}
+	b.Spec.ShootRef.Name, b.Spec.SeedName = "s", ptr.To("seed")
+	b.Status.ExpirationTimestamp = at(time.Hour)
+	for _, change := range changes {
+		change(b)
+	}
+	return b
+}
+
+func shoot(changes ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
+	s := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "s", UID: "s", Finalizers: []string{"gardener"}}}
+	s.Spec.SeedName = ptr.To("seed")
+	for _, change := range changes {
+		change(s)
+	}
+	return s
+}
+
+func expires(t *metav1.Time) func(*operationsv1alpha1.Bastion) {
+	return func(b *operationsv1alpha1.Bastion) { b.Status.ExpirationTimestamp = t }
+}
+
+func on(seed string) func(*corev1beta1.Shoot) {
+	return func(s *corev1beta1.Shoot) { s.Spec.SeedName = &seed }
+}
+
+func isDeleted(s *corev1beta1.Shoot) { s.DeletionTimestamp = at(0) }
+
+func named(name string) func(*corev1beta1.Shoot) { return func(s *corev1beta1.Shoot) { s.Name = name } }
+
+func TestDeletes(t *testing.T) {
+	another := shoot(func(s *corev1beta1.Shoot) { s.UID = "another" })
+	for name, test := range map[string]struct {
+		bastion *operationsv1alpha1.Bastion
+		shoot   *corev1beta1.Shoot
+		after   time.Duration
+		again   time.Duration // 0 if it is to be deleted
+	}{
+		"new":                       {bastion(), shoot(), 0, time.Hour},
+		"a moment before it ends":   {bastion(), shoot(), time.Hour - time.Nanosecond, time.Nanosecond},
+		"the moment it ends":        {bastion(), shoot(), time.Hour, 0},
+		"long after":                {bastion(), shoot(), 100 * time.Hour, 0},
+		"kept alive":                {bastion(expires(at(2 * time.Hour))), shoot(), time.Hour, time.Hour},
+		"no end yet":                {bastion(expires(nil)), shoot(), time.Hour, 2 * time.Hour},
+		"kept alive for too long":   {bastion(expires(at(30 * time.Hour))), shoot(), 2 * time.Hour, time.Hour},
+		"a moment before too old":   {bastion(expires(at(30 * time.Hour))), shoot(), 3*time.Hour - time.Second, time.Second},
+		"too old":                   {bastion(expires(at(30 * time.Hour))), shoot(), 3 * time.Hour, 0},
+		"too old, no end":           {bastion(expires(nil)), shoot(), 3 * time.Hour, 0},
+		"no shoot":                  {bastion(), shoot(named("other")), 0, 0},
+		"shoot of another project":  {bastion(), shoot(func(s *corev1beta1.Shoot) { s.Namespace = "garden-other" }), 0, 0},
+		"another shoot of its name": {bastion(), another, 0, 0},
+		"no owner":                  {bastion(func(b *operationsv1alpha1.Bastion) { b.OwnerReferences = nil }), another, 0, time.Hour},
+		"shoot is being deleted":    {bastion(), shoot(isDeleted), 0, 0},
+		"shoot has moved":           {bastion(), shoot(on("other")), 0, 0},
+		"shoot has no seed":         {bastion(), shoot(func(s *corev1beta1.Shoot) { s.Spec.SeedName = nil }), 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := kittest.New(t, test.bastion, test.shoot)
+			g.After(test.after)
+			r := &Reconciler{Client: g, Reader: g, Clock: g.Clock, MaxLifetime: 3 * time.Hour}
+			result := g.MustReconcile(r, test.bastion)
+			if deleted := test.bastion.DeletionTimestamp != nil; deleted != (test.again == 0) || result.RequeueAfter != test.again {
+				t.Errorf("deleted %v, again after %s", deleted, result.RequeueAfter)
+			}
+		})
+	}
+}
+
+func TestDefaultMaxLifetime(t *testing.T) {
+	b := bastion(expires(nil))
+	g := kittest.New(t, b, shoot())
+	if result := g.MustReconcile(&Reconciler{Client: g, Reader: g, Clock: g.Clock}, b); result.RequeueAfter != 24*time.Hour {
+		t.Errorf("again after %s", result.RequeueAfter)
+	}
+}
+
+// keeper is a client that deletes nothing.
+type keeper struct{ client.Client }
+
+func (keeper) Delete(context.Context, client.Object, ...client.DeleteOption) error {
+	return errors.New("asked to delete")
+}
+
+// TestNothingToDo: what is gone, or being deleted, is the gardenlet's.
+func TestNothingToDo(t *testing.T) {
+	b := bastion(expires(at(0)), func(b *operationsv1alpha1.Bastion) { b.DeletionTimestamp = at(0) })
+	g := kittest.New(t, b)
+	r := &Reconciler{Client: keeper{g}, Reader: g, Clock: g.Clock}
+	if result := g.MustReconcile(r, b); result.RequeueAfter != 0 {
+		t.Errorf("again after %s", result.RequeueAfter)
+	}
+	if result, err := g.Reconcile(r, &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "other"}}); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("%v, again after %s", err, result.RequeueAfter)
+	}
+}
+
+// TestAsksTheGardenLast: the cache may be behind, with the Shoot as well as with the Bastion.
+func TestAsksTheGardenLast(t *testing.T) {
+	for name, cached := range map[string]*corev1beta1.Shoot{
+		"not seen yet":     shoot(named("other")),
+		"scheduled since":  shoot(func(s *corev1beta1.Shoot) { s.Spec.SeedName = nil }),
+		"moved since":      shoot(on("old")),
+		"made anew since":  shoot(func(s *corev1beta1.Shoot) { s.UID = "old" }),
+		"seen as it is":    shoot(),
+		"old and going on": shoot(isDeleted),
+	} {
+		cache, garden := kittest.New(t, bastion(), cached), kittest.New(t, shoot())
+		b := bastion()
+		result := cache.MustReconcile(&Reconciler{Client: cache, Reader: garden, Clock: cache.Clock}, b)
+		if b.DeletionTimestamp != nil || result.RequeueAfter != time.Hour {
+			t.Errorf("%s: deleted %v, again after %s", name, b.DeletionTimestamp, result.RequeueAfter)
+		}
+	}
+}
+
+// TestKeptAliveMeanwhile: the garden has a newer Bastion than the cache.
+func TestKeptAliveMeanwhile(t *testing.T) {
+	b := bastion()
+	g := kittest.New(t, b, shoot())
+	g.Must(g.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+	seen := b.DeepCopy()
+	b.Status.ExpirationTimestamp = at(2 * time.Hour)
+	g.Must(g.Update(t.Context(), b))
+	r := &Reconciler{Client: g, Reader: g, Clock: g.Clock}
+	if err := r.delete(t.Context(), seen, "test"); !apierrors.IsConflict(err) {
+		t.Errorf("deleted: %v", err)
+	}
+	g.After(time.Hour)
+	if result := g.MustReconcile(r, b); b.DeletionTimestamp != nil || result.RequeueAfter != time.Hour {
+		t.Errorf("deleted %v, again after %s", b.DeletionTimestamp, result.RequeueAfter)
+	}
+}
+
+func TestChanges(t *testing.T) {
+	type test struct {
+		predicate     predicate.Predicate
+		before, after client.Object
+		looks         bool
+	}
+	ready := bastion(func(b *operationsv1alpha1.Bastion) { b.Status.ObservedGeneration = ptr.To[int64](1) })
+	for name, test := range map[string]test{
+		"bastion, status":     {endMoves(), bastion(), ready, false},
+		"bastion, kept alive": {endMoves(), bastion(), bastion(expires(at(2 * time.Hour))), true},
+		"bastion, deleted":    {endMoves(), bastion(), bastion(func(b *operationsv1alpha1.Bastion) { b.Generation++ }), true},
+		"shoot, status":       {leaves(), shoot(), shoot(func(s *corev1beta1.Shoot) { s.Status.ObservedGeneration = 1 }), false},
+		"shoot, still going":  {leaves(), shoot(isDeleted), shoot(isDeleted), false},
+		"shoot, deleted":      {leaves(), shoot(), shoot(isDeleted), true},
+		"shoot, moved":        {leaves(), shoot(), shoot(on("other")), true},
+		"shoot, another one":  {leaves(), shoot(), shoot(func(s *corev1beta1.Shoot) { s.UID = "other" }), true},
+	} {
+		if got := test.predicate.Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.looks {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if !endMoves().Create(event.CreateEvent{Object: bastion()}) || endMoves().Delete(event.DeleteEvent{Object: bastion()}) {
+		t.Error("Bastions are looked at when they come, not when they are gone")
+	}
+	if leaves().Create(event.CreateEvent{Object: shoot()}) || !leaves().Delete(event.DeleteEvent{Object: shoot()}) {
+		t.Error("Bastions are looked at when their Shoot is gone, not when it comes")
+	}
+}
+
+func TestBastionsOf(t *testing.T) {
+	other := bastion(func(b *operationsv1alpha1.Bastion) { b.Name, b.Spec.ShootRef.Name = "other", "other" })
+	elsewhere := bastion(func(b *operationsv1alpha1.Bastion) { b.Namespace = "garden-other" })
+	second := bastion(func(b *operationsv1alpha1.Bastion) { b.Name = "c" })
+	g := kittest.New(t, bastion(), second, other, elsewhere)
+	got := (&Reconciler{Client: g}).bastionsOf(t.Context(), shoot())
+	if len(got) != 2 || got[0].Name != "b" || got[1].Name != "c" || got[0].Namespace != "garden-dev" {
+		t.Errorf("requests %v", got)
+	}
+}

@@ -33,6 +33,9 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	if r.GardenClient == nil {
 		r.GardenClient = garden.GetClient()
 	}
+	if r.GardenReader == nil {
+		r.GardenReader = garden.GetAPIReader()
+	}
 	if r.SeedClient == nil {
 		r.SeedClient = mgr.GetClient()
 	}

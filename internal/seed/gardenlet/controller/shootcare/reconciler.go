@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient"
 )
 
@@ -26,6 +27,8 @@ const (
 // Reconciler looks how the Shoots of a seed are.
 type Reconciler struct {
 	GardenClient client.Client
+	// GardenReader asks the garden itself.
+	GardenReader client.Reader
 	// SeedClient lists from a cache; Secrets live.
 	SeedClient client.Reader
 	// Shoots are the clients of the Shoots' API servers.
@@ -130,11 +133,27 @@ func (r *Reconciler) write(ctx context.Context, shoot *corev1beta1.Shoot, found 
 	if !changed && !changedToo {
 		return nil
 	}
+	if gone, err := r.gone(ctx, client.ObjectKeyFromObject(shoot)); gone || err != nil {
+		return err
+	}
 	shoot.Status.Conditions, shoot.Status.Constraints = all, constraints
 	if err := r.GardenClient.Status().Patch(ctx, shoot, client.StrategicMergeFrom(before)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the conditions of Shoot %s: %w", client.ObjectKeyFromObject(shoot), err))
 	}
 	return nil
+}
+
+// gone says whether a Shoot has gone, or gone elsewhere, while it was looked at: nothing of it is this gardenlet's to write
+// any more.
+func (r *Reconciler) gone(ctx context.Context, key client.ObjectKey) (bool, error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := r.GardenReader.Get(ctx, key, shoot); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return true, nil
+		}
+		return false, fmt.Errorf("reading Shoot %s: %w", key, err)
+	}
+	return !r.looksAfter(shoot) || operation.Is(shoot.Status.LastOperation, corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateSucceeded), nil
 }
 
 func (r *Reconciler) merge(before, found []conditions.Condition, ours []corev1beta1.ConditionType) (all []conditions.Condition, changed bool) {

@@ -159,7 +159,6 @@ func (l *gardenletLife) renewed(t *testing.T, m *managedSeed, parent kubernetes.
 	t.Helper()
 	eventually(t, 60*time.Second, func(context.Context) error {
 		ctx := t.Context()
-		l.completeShoot(t, m.name)
 		obj, err := l.at("managedseeds", "garden").Get(ctx, m.name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -214,6 +213,9 @@ func (l *gardenletLife) removeChildren(t *testing.T, children []*managedSeed, be
 				t.Errorf("the ManagedSeed is gone, but %s is %s", c.Name, c.State)
 			}
 		}
+		for _, kind := range []string{"Shoot", "CredentialsBinding", "Secret"} {
+			l.delete(t, resourceOf(kind), m.objects[kind])
+		}
 		must(t, filepath.WalkDir(l.dir, func(path string, _ fs.DirEntry, err error) error {
 			if strings.Contains(path, m.name) {
 				t.Errorf("left: %s", path)
@@ -223,9 +225,6 @@ func (l *gardenletLife) removeChildren(t *testing.T, children []*managedSeed, be
 			}
 			return err
 		}))
-		for _, kind := range []string{"Shoot", "CredentialsBinding", "Secret"} {
-			l.delete(t, resourceOf(kind), m.objects[kind])
-		}
 	}
 	after := &victim{dyn: l.dyn, listable: listableIn(t, l.config(t))}
 	after.becomes(t, before, "after the ManagedSeeds")

@@ -89,23 +89,10 @@ func (l *gardenletLife) patch(t *testing.T, resource, name, patch string, subres
 	must(t, err)
 }
 
-// completeShoot says of a Shoot that its cluster is there, which its gardenlet takes back when it starts anew.
-func (l *gardenletLife) completeShoot(t *testing.T, name string) {
-	t.Helper()
-	shoot, err := l.at("shoots", "garden").Get(t.Context(), name, metav1.GetOptions{})
-	must(t, err)
-	if state, _, _ := unstructured.NestedString(shoot.Object, "status", "lastOperation", "state"); state == "Succeeded" {
-		return
-	}
-	l.patch(t, "shoots", name, fmt.Sprintf(`{"status":{"observedGeneration":%d,"lastOperation":{"type":"Create","state":"Succeeded","progress":100,
-		"description":"done","lastUpdateTime":%q}}}`, shoot.GetGeneration(), time.Now().UTC().Format(time.RFC3339)), "status")
-}
-
 // isManaged waits until a ManagedSeed says that it has done everything.
 func (l *gardenletLife) isManaged(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, 60*time.Second, func(context.Context) error {
-		l.completeShoot(t, name)
+	eventually(t, shootTimeout, func(context.Context) error {
 		return errors.Join(l.conditionIs(t.Context(), "managedseeds", name, "ShootReconciled", "True"),
 			l.conditionIs(t.Context(), "managedseeds", name, "SeedRegistered", "True"))
 	})

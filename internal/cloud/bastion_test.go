@@ -45,9 +45,12 @@ func userData(key ssh.Signer) []byte {
 id gardener || useradd gardener -mU
 mkdir -p /home/gardener/.ssh
 echo "%s" > /home/gardener/.ssh/authorized_keys
-chown gardener:gardener /home/gardener/.ssh/authorized_keys
-chmod 0600 /home/gardener/.ssh/authorized_keys
-echo "gardener ALL=(ALL) NOPASSWD:ALL" >/etc/sudoers.d/99-gardener-user
+chmod 700 /home/gardener/.ssh
+chmod 600 /home/gardener/.ssh/authorized_keys
+chown -R gardener:gardener /home/gardener/.ssh
+mkdir -p /etc/sudoers.d
+echo "gardener ALL=(ALL) NOPASSWD:ALL" > /etc/sudoers.d/99-gardener-user
+chmod 440 /etc/sudoers.d/99-gardener-user
 systemctl start sshd || systemctl start ssh
 `, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey()))))
 }
@@ -169,7 +172,7 @@ func TestBastionKeys(t *testing.T) {
 		}
 	}
 	client := mustConnect(t, c, b, "127.0.0.1", mine)
-	if got := output(t, client, "id -un; sudo id -un; hostname"); got != "gardener\nroot\nb" {
+	if got := output(t, client, "id -un; sudo id -un; hostname; wc -l < .ssh/authorized_keys"); got != "gardener\nroot\nb\n1" {
 		t.Errorf("on the bastion: %q", got)
 	}
 	for name, test := range map[string]struct {

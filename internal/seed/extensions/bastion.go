@@ -178,6 +178,27 @@ func (b bastions) delete(ctx context.Context, _ client.Client, bastion *extensio
 	return nil
 }
 
+// deleteLostBastions removes instances whose Bastion somebody has taken away without its finalizer having been waited for.
+func deleteLostBastions(ctx context.Context, seed client.Reader, c Cloud, namespace string) error {
+	list := &extensionsv1alpha1.BastionList{}
+	if err := seed.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("listing the Bastions in %s: %w", namespace, err)
+	}
+	known := map[string]bool{}
+	for n := range list.Items {
+		known[bastionID(&list.Items[n])] = true
+	}
+	for _, instance := range c.Instances(namespace) {
+		if instance.Tags[TagBastion] != namespace || known[instance.ID] {
+			continue
+		}
+		if err := c.DeleteInstance(ctx, instance.ID); err != nil {
+			return fmt.Errorf("deleting the instance %s, which is of no Bastion any more: %w", instance.ID, err)
+		}
+	}
+	return nil
+}
+
 // ingressOf are the rules of the firewall.
 func ingressOf(bastion *extensionsv1alpha1.Bastion) (rules public.Ingress, err error) {
 	for n, policy := range bastion.Spec.Ingress {

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -304,6 +305,26 @@ func TestBastionForce(t *testing.T) {
 	}
 	if left, err := w.reconcile("x"); err != nil || left != nil || len(w.cloud.Instances(technicalID)) != 0 {
 		t.Errorf("by force: %v, left is %+v", err, left)
+	}
+}
+
+// TestLostBastions: they are not in the way of their network's deletion; others are.
+func TestLostBastions(t *testing.T) {
+	w := newBastionWorld(t)
+	w.network()
+	w.create(w.secret(), w.cluster(), w.bastion("x", "127.0.0.1/32"), w.bastion("lost", "127.0.0.1/32"))
+	w.mustSucceed("x", "Create")
+	lost := w.mustSucceed("lost", "Create")
+	if err := operation.RemoveFinalizers(t.Context(), w.seed, lost, w.r.Kind.Finalizer()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.seed.Delete(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	infra := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "a"}}
+	err := infrastructure{w.cloud}.delete(t.Context(), w.seed, infra)
+	if left := w.cloud.Instances(technicalID); !errors.Is(err, cloud.ErrInUse) || len(left) != 1 || left[0].ID != bastionID(w.bastion("x")) {
+		t.Errorf("%v, left are %v", err, left)
 	}
 }
 

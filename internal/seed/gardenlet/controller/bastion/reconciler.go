@@ -89,7 +89,9 @@ func (r *Reconciler) shoot(ctx context.Context, bastion *operationsv1alpha1.Bast
 
 // reconcile brings a Bastion into the seed, and what is told of it there into the garden.
 func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) error {
-	if err := operation.AddFinalizer(ctx, r.GardenClient, bastion, corev1beta1.GardenerName); err != nil {
+	if err := operation.AddFinalizer(ctx, r.GardenClient, bastion, corev1beta1.GardenerName); apierrors.IsNotFound(err) {
+		return nil // it was deleted before anything was done for it
+	} else if err != nil {
 		return err
 	}
 	if shoot.Status.TechnicalID == "" {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/sshclient"
 )
 
 // addOutputFlag adds -o with the formats given, the first one being the default.
@@ -58,11 +59,4 @@ func table(out io.Writer, header string, rows [][]string) error {
 }
 
 // shellQuote makes one word of a text for a POSIX shell.
-func shellQuote(text string) string {
-	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,=", r))
-	}) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
+func shellQuote(text string) string { return sshclient.Quote(text) }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
+	"github.com/gardenlite/gardenlite/internal/cloud/public"
 	"github.com/gardenlite/gardenlite/internal/machine"
 	"github.com/gardenlite/gardenlite/internal/machine/cloudinit"
 )
@@ -59,6 +60,8 @@ type Config struct {
 	Log logr.Logger
 	// Programs are what units of instances may run as Go functions, by absolute path.
 	Programs map[string]machine.Program
+	// Public is where public addresses are from; by default, the loopback's from 127.64.0.0/10.
+	Public public.Addresses
 }
 
 // Cloud is a simulated cloud. Its methods may be called at the same time.
@@ -79,7 +82,8 @@ type Cloud struct {
 type State string
 
 const (
-	// Pending is an instance that has an address and boots, or waits for its turn to boot.
+	// Pending is an instance that has an address and boots, or waits for its turn to boot, or for its public address, which
+	// somebody else has; Message says so.
 	Pending State = "Pending"
 	// Running is an instance that has booted: its user data has run, its units have been started.
 	Running State = "Running"
@@ -103,6 +107,8 @@ type InstanceSpec struct {
 	// UserData is what cloud-init runs at the first boot, at most 64 KiB.
 	UserData []byte            `json:"userData,omitempty"`
 	Tags     map[string]string `json:"tags,omitempty"`
+	// Public makes it a bastion; nil for all others, which the host cannot reach.
+	Public *PublicSpec `json:"public,omitempty"`
 }
 
 // Instance is an instance as it is.
@@ -110,7 +116,9 @@ type Instance struct {
 	ID, Network, Hostname, Zone, Type, Image string
 	// Address is its address in the network, the same for its life.
 	Address netip.Addr
-	State   State
+	// PublicAddress is where a bastion is on the host, the same for its life; zero for others.
+	PublicAddress netip.AddrPort
+	State         State
 	// Message says more about the state: why the instance failed, or what went wrong with its user data.
 	Message string
 	Tags    map[string]string

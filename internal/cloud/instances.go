@@ -23,27 +23,38 @@ type instance struct {
 	message  string
 	deleting bool
 	machine  *machine.Machine // nil if it does not run
+	public   *exposure        // nil if it is no bastion
 
-	// listener is what Dial connects to; nil if it does not run.
+	// listener is what Dial connects to; nil if it does not run, or is a bastion.
 	listener *memnet.Listener
 	cancel   context.CancelFunc
 	// done is closed when it has ended; nil if it was never started.
 	done chan struct{}
+	// ready is closed when it runs, or has ended without; nil if it was never started.
+	ready chan struct{}
 	// removing is held by the one who removes the folder.
 	removing sync.Mutex
 }
 
 func newInstance(r record) *instance {
 	spec := r.InstanceSpec
-	spec.UserData, spec.Tags = nil, maps.Clone(spec.Tags)
-	return &instance{spec: spec, address: r.Address, state: Pending}
+	spec.UserData, spec.Tags, spec.Public = nil, maps.Clone(spec.Tags), nil
+	i := &instance{spec: spec, address: r.Address, state: Pending}
+	if r.Public != nil {
+		i.public = newExposure(r.Public, r.PublicAddress)
+	}
+	return i
 }
 
 func (i *instance) status() Instance {
-	return Instance{
+	status := Instance{
 		ID: i.spec.ID, Network: i.spec.Network, Hostname: i.spec.Hostname, Zone: i.spec.Zone, Type: i.spec.Type, Image: i.spec.Image,
 		Address: i.address, State: i.state, Message: i.message, Tags: maps.Clone(i.spec.Tags), ProviderID: providerID(i.spec),
 	}
+	if i.public != nil {
+		status.PublicAddress = i.public.address
+	}
+	return status
 }
 
 func providerID(spec InstanceSpec) string { return "local:///" + spec.Zone + "/" + spec.ID }
@@ -87,12 +98,29 @@ func (c *Cloud) ensure(spec InstanceSpec) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := record{InstanceSpec: spec, Address: address}
+	return c.create(n, record{InstanceSpec: spec, Address: address})
+}
+
+// create makes an instance of a record, and starts it. The lock is held.
+func (c *Cloud) create(n *network, r record) (*instance, error) {
+	var listener net.Listener
+	if r.Public != nil {
+		var err error
+		if listener, err = c.expose(&r); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.saveInstance(r); err != nil {
+		if listener != nil {
+			_ = listener.Close()
+		}
 		return nil, err
 	}
-	i = newInstance(r)
-	c.instances[spec.ID], n.used[address] = i, i
+	i := newInstance(r)
+	if i.public != nil {
+		i.public.listener = listener
+	}
+	c.instances[r.ID], n.used[r.Address] = i, i
 	c.launch(i)
 	return i, nil
 }
@@ -110,6 +138,9 @@ func (s InstanceSpec) check() error {
 	case len(s.Hostname) > 253 || strings.Trim(s.Hostname, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "":
 		return fmt.Errorf("%s: %q is no hostname", s.ID, s.Hostname[:min(len(s.Hostname), 253)])
 	}
+	if err := s.Public.check(); err != nil {
+		return fmt.Errorf("%s: %w", s.ID, err)
+	}
 	for key, value := range s.Tags {
 		if len(key)+len(value) > maxTagSize {
 			return fmt.Errorf("%s: a tag has %d bytes, more than the %d that it may have", s.ID, len(key)+len(value), maxTagSize)
@@ -121,20 +152,25 @@ func (s InstanceSpec) check() error {
 // launch starts an instance in the background. The lock is held.
 func (c *Cloud) launch(i *instance) {
 	ctx, cancel := context.WithCancel(c.ctx)
-	i.cancel, i.done = cancel, make(chan struct{})
-	i.listener = memnet.Listen(netip.AddrPortFrom(i.address, SSHPort))
+	i.cancel, i.done, i.ready = cancel, make(chan struct{}), make(chan struct{})
+	if i.public == nil {
+		i.listener = memnet.Listen(netip.AddrPortFrom(i.address, SSHPort))
+	}
 	listener := i.listener
 	c.group.Go(func() {
 		defer close(i.done)
 		defer cancel()
-		defer listener.Close()
+		defer c.unbind(i)
+		if listener != nil {
+			defer listener.Close()
+		}
 		err := c.live(ctx, i, listener)
 		c.ended(ctx, i, err)
 	})
 }
 
 // live is an instance's life: it waits for its turn, boots, and runs until ctx ends or it is powered off.
-func (c *Cloud) live(ctx context.Context, i *instance, listener net.Listener) error {
+func (c *Cloud) live(ctx context.Context, i *instance, private *memnet.Listener) error {
 	select {
 	case c.boots <- struct{}{}:
 	case <-ctx.Done():
@@ -153,20 +189,38 @@ func (c *Cloud) live(ctx context.Context, i *instance, listener net.Listener) er
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
+	bound := make(chan struct{})
 	group.Go(func() {
-		if err := m.ServeSSH(ctx, listener); err != nil {
+		if err := c.serve(ctx, i, m, private, bound); err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error(err, "the SSH server of an instance ended", "instance", i.spec.ID)
 		}
 	})
 	group.Go(func() {
-		select {
-		case <-m.Booted():
-			c.booted(i, m)
-			turn()
-		case <-ctx.Done():
+		for _, done := range []<-chan struct{}{m.Booted(), bound} {
+			select {
+			case <-done:
+				turn() // with Booted
+			case <-ctx.Done():
+				return
+			}
 		}
+		c.booted(i, m)
 	})
 	return m.Run(ctx)
+}
+
+// serve answers SSH clients, of a bastion on its public address, of others in the network. bound is closed when it listens.
+func (c *Cloud) serve(ctx context.Context, i *instance, m *machine.Machine, private *memnet.Listener, bound chan<- struct{}) error {
+	if i.public == nil {
+		close(bound)
+		return m.ServeSSH(ctx, private)
+	}
+	l, err := c.bind(ctx, i)
+	if err != nil {
+		return err
+	}
+	close(bound)
+	return m.ServeSSH(ctx, l)
 }
 
 // open makes the machine of an instance.
@@ -178,18 +232,23 @@ func (c *Cloud) open(i *instance) (*machine.Machine, error) {
 	c.mu.Lock()
 	network := c.networks[r.Network].cidr
 	c.mu.Unlock()
-	return machine.New(machine.Config{
+	cfg := machine.Config{
 		Dir: c.machineDir(r.ID), Hostname: r.Hostname, Addresses: []netip.Addr{r.Address}, Network: network,
 		UserData: r.UserData, Programs: c.cfg.Programs, Clock: c.cfg.Clock, Log: c.cfg.Log.WithValues("instance", r.ID),
 		Metadata: machine.Metadata{
 			InstanceID: r.ID, ProviderID: providerID(r.InstanceSpec), Zone: r.Zone, InstanceType: r.Type, Image: r.Image, Tags: i.spec.Tags,
 		},
-	})
+	}
+	if i.public != nil {
+		c.guard(i, &cfg)
+	}
+	return machine.New(cfg)
 }
 
 func (c *Cloud) booted(i *instance, m *machine.Machine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer close(i.ready)
 	i.state, i.message = Running, ""
 	if status := m.CloudInit(); status.Error != "" {
 		i.message = status.Error
@@ -200,6 +259,13 @@ func (c *Cloud) booted(i *instance, m *machine.Machine) {
 func (c *Cloud) ended(ctx context.Context, i *instance, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer func() {
+		select {
+		case <-i.ready:
+		default:
+			close(i.ready)
+		}
+	}()
 	i.machine, i.listener = nil, nil
 	switch {
 	case ctx.Err() != nil: // it was told to

@@ -96,7 +96,12 @@ func (c *Cloud) Dial(ctx context.Context, network string, to netip.AddrPort) (ne
 
 // DialFrom is Dial from an address of the network, which the instance sees.
 func (c *Cloud) DialFrom(ctx context.Context, network string, from netip.Addr, to netip.AddrPort) (net.Conn, error) {
-	listener, from, err := c.target(network, from, to)
+	return c.dial(ctx, network, from, to, func(*instance) error { return nil })
+}
+
+// dial is DialFrom to an instance that is allowed, which is nil if there is none with the address.
+func (c *Cloud) dial(ctx context.Context, network string, from netip.Addr, to netip.AddrPort, allowed func(*instance) error) (net.Conn, error) {
+	listener, from, err := c.target(network, from, to, allowed)
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -107,7 +112,7 @@ func (c *Cloud) DialFrom(ctx context.Context, network string, from netip.Addr, t
 	return listener.Dial(netip.AddrPortFrom(from, uint16(first+c.ports.Add(1)%count)))
 }
 
-func (c *Cloud) target(network string, from netip.Addr, to netip.AddrPort) (*memnet.Listener, netip.Addr, error) {
+func (c *Cloud) target(network string, from netip.Addr, to netip.AddrPort, allowed func(*instance) error) (*memnet.Listener, netip.Addr, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.networks[network]
@@ -118,6 +123,9 @@ func (c *Cloud) target(network string, from netip.Addr, to netip.AddrPort) (*mem
 		from = n.router()
 	}
 	i := n.used[to.Addr()]
+	if err := allowed(i); err != nil {
+		return nil, from, err
+	}
 	switch {
 	case i == nil:
 		return nil, from, fmt.Errorf("no route to host: an instance with this address: %w", ErrNotFound)

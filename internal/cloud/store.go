@@ -26,6 +26,8 @@ const (
 type record struct {
 	InstanceSpec
 	Address netip.Addr `json:"address"`
+	// PublicAddress is valid if and only if Public is set.
+	PublicAddress netip.AddrPort `json:"publicAddress,omitzero"`
 }
 
 type networkRecord struct {
@@ -93,6 +95,9 @@ func (c *Cloud) readRecord(id string) (r record, err error) {
 	}
 	if r.ID != id {
 		return r, fmt.Errorf("reading %s: it is of instance %q", c.recordFile(id), r.ID)
+	}
+	if (r.Public != nil) != r.PublicAddress.IsValid() {
+		return r, fmt.Errorf("reading %s: a bastion has a public address, and nobody else", c.recordFile(id))
 	}
 	return r, nil
 }

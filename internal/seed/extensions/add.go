@@ -65,12 +65,16 @@ func due() predicate.Predicate {
 			again := before.GetAnnotations()[constants.GardenerTimestamp] != after.GetAnnotations()[constants.GardenerTimestamp]
 			deleted := after.GetDeletionTimestamp() != nil
 			return asks != "" && (asks != asked || again) ||
-				deleted && (before.GetDeletionTimestamp() == nil || again) ||
+				deleted && (before.GetDeletionTimestamp() == nil || again || forced(after) && !forced(before)) ||
 				!injection.Same(before, after) && (deleted || !succeeded(after))
 		},
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
+}
+
+func forced(obj client.Object) bool {
+	return obj.GetAnnotations()[constants.AnnotationConfirmationForceDeletion] == "true"
 }
 
 func succeeded(obj client.Object) bool {

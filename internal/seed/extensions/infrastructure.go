@@ -84,7 +84,10 @@ func nodesCIDR(shoot *corev1beta1.Shoot, infra *extensionsv1alpha1.Infrastructur
 	return cidr.Masked(), nil
 }
 
-func (i infrastructure) delete(ctx context.Context, _ client.Client, infra *extensionsv1alpha1.Infrastructure) error {
+func (i infrastructure) delete(ctx context.Context, seed client.Client, infra *extensionsv1alpha1.Infrastructure) error {
+	if err := deleteLostBastions(ctx, seed, i.cloud, infra.Namespace); err != nil {
+		return err
+	}
 	err := i.cloud.DeleteNetwork(ctx, infra.Namespace)
 	if errors.Is(err, cloud.ErrInUse) {
 		return &Error{fmt.Errorf("deleting the network %s from the cloud: %w", infra.Namespace, err), []corev1beta1.ErrorCode{corev1beta1.ErrorInfraDependencies}}

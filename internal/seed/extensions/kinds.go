@@ -44,7 +44,11 @@ func Kinds(cfg Config) []Kind {
 		func(w *extensionsv1alpha1.Worker) *corev1.SecretReference { return &w.Spec.SecretRef },
 		Actuator[*extensionsv1alpha1.Worker]{Reconcile: machines.reconcile, Delete: machines.delete, Migrate: machines.migrate, Restore: machines.restore})
 	worker.watch = watchMachines
+	bastion := bastions{cfg.Cloud, cfg.Clock}
 	return append(kinds,
+		// Its credentials are not the kind's, whose finalizer one Bastion would take from the others.
+		kindOf("bastion", "Bastion", func() *extensionsv1alpha1.Bastion { return &extensionsv1alpha1.Bastion{} }, nil,
+			Actuator[*extensionsv1alpha1.Bastion]{Reconcile: bastion.reconcile, Delete: bastion.delete}),
 		kindOf("infrastructure", "Infrastructure", func() *extensionsv1alpha1.Infrastructure { return &extensionsv1alpha1.Infrastructure{} },
 			func(i *extensionsv1alpha1.Infrastructure) *corev1.SecretReference { return &i.Spec.SecretRef },
 			Actuator[*extensionsv1alpha1.Infrastructure]{Reconcile: network.reconcile, Delete: network.delete}),

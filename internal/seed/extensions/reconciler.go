@@ -71,7 +71,7 @@ func (t *task) due() bool {
 
 // run does the operation, as far as it goes: it says after what time it goes on.
 func (t *task) run(ctx context.Context) (time.Duration, error) {
-	injected, wrong := injection.Parse(t.obj)
+	injected, wrong := t.injected()
 	if err := t.begin(ctx, injected.Delay); err != nil {
 		return 0, err
 	}
@@ -96,6 +96,14 @@ func (t *task) run(ctx context.Context) (time.Duration, error) {
 		return 0, t.fail(ctx, before, err)
 	}
 	return 0, t.succeed(ctx, before)
+}
+
+// injected is what annotations say that the operation is to be like. A deletion by force is like none.
+func (t *task) injected() (injection.Injection, error) {
+	if t.kind == corev1beta1.LastOperationTypeDelete && forced(t.obj) {
+		return injection.Injection{}, nil
+	}
+	return injection.Parse(t.obj)
 }
 
 // running says whether the operation has begun already.

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/cloud"
+	"github.com/gardenlite/gardenlite/internal/cloud/public"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
@@ -145,6 +146,10 @@ func (c *fakeCloud) Instances(network string) (all []cloud.Instance) {
 	return all
 }
 
+func (c *fakeCloud) UpdateIngress(context.Context, string, public.Ingress) error { return nil }
+
+func (c *fakeCloud) Ready(string) <-chan struct{} { return nil }
+
 func (c *fakeCloud) ids() (ids []string) {
 	for id := range c.instances {
 		ids = append(ids, id)
@@ -190,7 +195,7 @@ func newClient() *fake.ClientBuilder {
 
 func newSeed() client.WithWatch {
 	return newClient().WithStatusSubresource(
-		&extensionsv1alpha1.Worker{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.OperatingSystemConfig{}, &extensionsv1alpha1.DNSRecord{},
+		&extensionsv1alpha1.Worker{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.OperatingSystemConfig{}, &extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.Bastion{},
 		&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.MachineSet{}, &machinev1alpha1.Machine{},
 	).Build()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/bootstrap"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupentry"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/bastion"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallationcare"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallationrequired"
@@ -61,6 +62,9 @@ var controllers = []struct {
 	}},
 	{backupentry.ControllerName, func(p parts) addable {
 		return &backupentry.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
+	}},
+	{bastion.ControllerName, func(p parts) addable {
+		return &bastion.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, ConcurrentSyncs: *p.cfg.Configuration.Controllers.Bastion.ConcurrentSyncs}
 	}},
 	{controllerinstallation.ControllerName, func(p parts) addable {
 		return &controllerinstallation.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, GardenConfig: p.identity.Garden()}

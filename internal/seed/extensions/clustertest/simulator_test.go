@@ -20,6 +20,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gardenlite/gardenlite/internal/cloud"
+	"github.com/gardenlite/gardenlite/internal/cloud/public"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/seed"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions"
@@ -71,7 +73,7 @@ func (c *instances) EnsureInstance(_ context.Context, spec cloud.InstanceSpec) (
 	_, known := c.all[spec.ID]
 	c.all[spec.ID] = spec
 	c.mu.Unlock()
-	if !known {
+	if !known && spec.Public == nil {
 		c.join(spec)
 	}
 	instance, _ := c.Instance(spec.ID)
@@ -89,8 +91,21 @@ func (c *instances) Instance(id string) (cloud.Instance, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	spec, ok := c.all[id]
-	return cloud.Instance{ID: id, Network: spec.Network, Zone: spec.Zone, Type: spec.Type, Tags: spec.Tags, ProviderID: "local:///" + spec.Zone + "/" + id}, ok
+	instance := cloud.Instance{ID: id, Network: spec.Network, State: cloud.Running, Zone: spec.Zone, Type: spec.Type, Tags: spec.Tags, ProviderID: "local:///" + spec.Zone + "/" + id}
+	if spec.Public != nil {
+		instance.PublicAddress = netip.MustParseAddrPort("127.64.1.2:2222")
+	}
+	return instance, ok
 }
+
+func (c *instances) UpdateIngress(_ context.Context, id string, rules public.Ingress) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all[id].Public.Ingress = rules
+	return nil
+}
+
+func (c *instances) Ready(string) <-chan struct{} { return nil }
 
 func (c *instances) Instances(network string) (all []cloud.Instance) {
 	for _, id := range c.ids() {
@@ -148,9 +163,14 @@ func TestSimulator(t *testing.T) {
 		&extensionsv1alpha1.Extension{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.ExtensionSpec{DefaultSpec: local()}},
 		&extensionsv1alpha1.ContainerRuntime{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.ContainerRuntimeSpec{DefaultSpec: local(), BinaryPath: "/bin", WorkerPool: extensionsv1alpha1.ContainerRuntimeWorkerPool{Name: "one"}}},
 		&extensionsv1alpha1.DNSRecord{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.DNSRecordSpec{DefaultSpec: local(), SecretRef: infrastructure.Spec.SecretRef, Name: "api.a.example.org", RecordType: "A", Values: []string{"127.0.0.1"}}},
+		&extensionsv1alpha1.Bastion{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.BastionSpec{DefaultSpec: local(), UserData: []byte("#!/bin/sh\n"), Ingress: []extensionsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}}}},
 	} {
 		create(t, admin, other)
 		succeeded(t, admin, other, "Create")
+		if bastion, ok := other.(*extensionsv1alpha1.Bastion); ok && (bastion.Status.Ingress == nil || bastion.Status.Ingress.IP != "127.64.1.2" ||
+			bastion.Annotations["gardenlite.dev/ssh-port"] != "2222" || len(bastion.Status.Conditions) != 1 || bastion.Status.ObservedGeneration != bastion.Generation) {
+			t.Errorf("Bastion: %+v", bastion)
+		}
 		if err := admin.Delete(t.Context(), other); err != nil {
 			t.Error(err)
 		}

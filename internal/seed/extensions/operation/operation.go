@@ -12,6 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
+// AnnotationSSHPort is the annotation of a Bastion, in the seed and in the garden, that says which port of the address in
+// status.ingress its SSH server is on.
+const AnnotationSSHPort = "gardenlite.dev/ssh-port"
+
 // Of is the operation that an annotation of the object asks for.
 func Of(obj metav1.Object) string { return obj.GetAnnotations()[constants.GardenerOperation] }
 

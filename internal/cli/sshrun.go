@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
+	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/sshclient"
+)
+
+// deletionTimeout is how long the deletion of a bastion may take to be asked for, when everything else has ended.
+const deletionTimeout = 10 * time.Second
+
+// run goes to a node, or writes how to go there.
+func (s *sshFlags) run(ctx context.Context, g *globals) error {
+	key, err := shootKey(s.shoot, defaultProject)
+	if err != nil {
+		return err
+	}
+	client, err := g.sshClient()
+	if err != nil {
+		return err
+	}
+	if s.dir, err = g.dir(); err != nil {
+		return err
+	}
+	shoot, err := client.Shoot(ctx, key)
+	if err != nil {
+		return explainShoot(g, err)
+	}
+	pair, err := s.keyPair()
+	if err != nil {
+		return err
+	}
+	var bastion *operationsv1alpha1.Bastion
+	stays := s.bastion != ""
+	if stays {
+		if bastion, err = client.Find(ctx, shoot, s.bastion); err != nil {
+			return err
+		}
+	} else {
+		bastion = sshclient.NewBastion(shoot, pair.Public, s.cidrs)
+		defer func() {
+			if !stays {
+				s.delete(ctx, g, client, bastion)
+			}
+		}()
+		if err := client.Create(ctx, bastion); err != nil {
+			stays = apierrors.ReasonForError(err) != metav1.StatusReasonUnknown // it was refused: there is nothing to delete
+			return err
+		}
+	}
+	way, err := s.prepare(ctx, g, client, key, shoot, bastion, pair)
+	if err != nil {
+		return err
+	}
+	if s.opensNothing() || s.keep {
+		if err := way.Write(); err != nil {
+			return err
+		}
+	}
+	if s.opensNothing() {
+		if err := s.show(ctx, g, way); err != nil {
+			return err
+		}
+		stays = true
+		return nil
+	}
+	stays = stays || s.keep
+	return s.open(ctx, g, client, way)
+}
+
+// keyPair is what opens the bastion: the user's, the one that was kept, or a new one.
+func (s *sshFlags) keyPair() (sshclient.KeyPair, error) {
+	if s.publicFile != "" || s.privateFile != "" {
+		pair, err := sshclient.ReadKeyPair(s.publicFile, s.privateFile)
+		if err == nil && pair.Signer == nil && !s.opensNothing() {
+			err = &landscape.UsageError{Err: errors.New("the private key is encrypted or missing: say with --private-key-file where one is that can be used, or let OpenSSH and its agent do it with --print")}
+		}
+		return pair, err
+	}
+	if s.bastion == "" {
+		return sshclient.NewKeyPair()
+	}
+	pair, err := sshclient.KeptKey(sshclient.Dir(s.dir, s.bastion))
+	if errors.Is(err, fs.ErrNotExist) {
+		return pair, &landscape.UsageError{Err: fmt.Errorf("the key for the bastion %s was not kept: say with --private-key-file where it is", s.bastion)}
+	}
+	return pair, err
+}
+
+// delete asks for the bastion to be deleted, also when the user has had enough.
+func (s *sshFlags) delete(ctx context.Context, g *globals, client *sshclient.Client, bastion *operationsv1alpha1.Bastion) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletionTimeout)
+	defer cancel()
+	if err := client.Delete(ctx, bastion); err != nil {
+		fmt.Fprintln(g.err, "gardenlite:", err)
+	}
+}
+
+// prepare waits for the bastion, and finds the node and its keys meanwhile.
+func (s *sshFlags) prepare(ctx context.Context, g *globals, client *sshclient.Client, key shootclient.Key, shoot *corev1beta1.Shoot,
+	bastion *operationsv1alpha1.Bastion, pair sshclient.KeyPair) (*sshclient.OpenSSH, error) {
+	progress := newProgress(g, 0)
+	progress.begin("Waiting for the bastion " + bastion.Name)
+	defer progress.close()
+	way := &sshclient.OpenSSH{Route: sshclient.Route{Bastion: bastion, Key: pair, Network: shoot.Status.TechnicalID}, Dir: sshclient.Dir(s.dir, bastion.Name)}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		ready, err := client.Wait(ctx, bastion, progress.say)
+		if err == nil {
+			way.Bastion = ready
+		}
+		return err
+	})
+	group.Go(func() (err error) {
+		if way.Nodes, err = client.Nodes(ctx, key); err != nil {
+			return err
+		}
+		way.Node, err = sshclient.Choose(way.Nodes, s.node)
+		return err
+	})
+	group.Go(func() (err error) {
+		way.NodeKeys, err = client.NodeKeys(ctx, shoot)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	hosts := ""
+	if s.files() {
+		if err := sshclient.MakeDir(way.Dir, time.Now()); err != nil {
+			return nil, err
+		}
+		hosts = sshclient.KnownHosts(way.Dir)
+	}
+	known, err := sshclient.NewHostKeys(hosts)
+	way.HostKeys = known
+	return way, err
+}
+
+// open goes the way, and keeps the bastion alive meanwhile.
+func (s *sshFlags) open(ctx context.Context, g *globals, client *sshclient.Client, way *sshclient.OpenSSH) error {
+	ctx, cancel := context.WithCancel(ctx)
+	report := func(err error) { fmt.Fprintf(g.err, "gardenlite: %v\r\n", err) }
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { client.KeepAlive(ctx, way.Bastion, report) })
+	tunnel, err := way.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer tunnel.Close()
+	for _, forward := range s.parsed {
+		address, stop, err := tunnel.Forward(ctx, forward, report)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		fmt.Fprintf(g.err, "Forwarding %s to %s.\n", address, forward.Target)
+	}
+	if s.keep || s.bastion != "" {
+		s.tellKept(g, way)
+	}
+	status, err := tunnel.Run(ctx, sshclient.Session{In: g.in, Out: g.out, Err: g.err, Command: strings.Join(s.command, " "), TTY: s.tty})
+	switch {
+	case errors.Is(err, sshclient.ErrConnectionLost):
+		return &exitError{exitConnectionLost, err}
+	case err != nil:
+		return err
+	case status != 0:
+		return &exitError{code: status}
+	}
+	return nil
+}
+
+// show prints how OpenSSH goes the way. If the key can be used here, the way is tried before, so that it knows the hosts.
+func (s *sshFlags) show(ctx context.Context, g *globals, way *sshclient.OpenSSH) error {
+	if way.Key.Signer != nil {
+		tunnel, err := way.Dial(ctx)
+		if err != nil {
+			return err
+		}
+		tunnel.Close()
+	}
+	if s.config {
+		s.tellKept(g, way)
+		fmt.Fprintf(g.err, "Type next: ssh -F %s %s\nOr put this line at the beginning of ~/.ssh/config: Include %s\n",
+			shellQuote(way.ConfigFile()), way.Node.Name, shellQuote(way.ConfigFile()))
+		_, err := fmt.Fprintln(g.out, way.ConfigFile())
+		return err
+	}
+	var more []string
+	for _, forward := range s.forwards {
+		more = append(more, "-L", forward)
+	}
+	if s.tty {
+		more = append(more, "-t")
+	}
+	line := way.ProxyJump(more, s.command)
+	if s.print == printCommand {
+		var err error
+		if line, err = way.ProxyCommand(more, s.command); err != nil {
+			return err
+		}
+	}
+	for i, word := range line {
+		line[i] = shellQuote(word)
+	}
+	s.tellKept(g, way)
+	_, err := fmt.Fprintln(g.out, strings.Join(line, " "))
+	return err
+}
+
+// tellKept says that there is a bastion that stays.
+func (s *sshFlags) tellKept(g *globals, way *sshclient.OpenSSH) {
+	until := ""
+	if end := way.Bastion.Status.ExpirationTimestamp; end != nil {
+		until = " until " + end.Local().Format(time.RFC3339) + ", longer if it is kept alive"
+	}
+	fmt.Fprintf(g.err, "The bastion %s stays%s. To delete it: kubectl -n %s delete bastion %[1]s\n", way.Bastion.Name, until, way.Bastion.Namespace)
+}

@@ -1,0 +1,12 @@
+// Package public is what a cloud needs for instances that the host can reach: addresses on the host's loopback, and the
+// firewall in front of them. It imports nothing of the project.
+//
+// It promises:
+//
+//   - Addresses are of the loopback only, whatever the configuration says.
+//   - Where the host has all of 127.0.0.0/8 (Linux), everybody gets an address of their own, and port 22 there if the process
+//     may have it, else port 2222. Where it has 127.0.0.1 alone, everybody gets a port of their own there.
+//   - New addresses are chosen at random, so that one that was given back is hardly ever given to somebody else soon: clients
+//     remember host keys by addresses.
+//   - Ingress rules that say nothing allow nothing.
+package public

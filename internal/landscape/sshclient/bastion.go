@@ -1,0 +1,206 @@
+package sshclient
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// annotationSSHPort is the port of a bastion at its address, 22 if it is not there.
+	annotationSSHPort = "gardenlite.dev/ssh-port"
+	// watchAgain is how long to wait before a Bastion is watched again.
+	watchAgain = 200 * time.Millisecond
+	// MaxLifetime is how long a Bastion lives at most.
+	MaxLifetime = 24 * time.Hour
+)
+
+// NewBastion is a Bastion for a Shoot, with a name of its own. It lets in one key, from these ranges of addresses.
+func NewBastion(shoot *corev1beta1.Shoot, publicKey string, cidrs []string) *operationsv1alpha1.Bastion {
+	bastion := &operationsv1alpha1.Bastion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: "cli-" + strings.ToLower(rand.Text()[:8])},
+		Spec:       operationsv1alpha1.BastionSpec{ShootRef: corev1.LocalObjectReference{Name: shoot.Name}, SSHPublicKey: publicKey},
+	}
+	for _, cidr := range cidrs {
+		bastion.Spec.Ingress = append(bastion.Spec.Ingress, operationsv1alpha1.BastionIngressPolicy{IPBlock: networkingv1.IPBlock{CIDR: cidr}})
+	}
+	return bastion
+}
+
+// Create creates a Bastion in the garden.
+func (c *Client) Create(ctx context.Context, bastion *operationsv1alpha1.Bastion) error {
+	if err := c.garden.Create(ctx, bastion); err != nil {
+		return fmt.Errorf("creating the bastion %s: %w", client.ObjectKeyFromObject(bastion), err)
+	}
+	return nil
+}
+
+// Find reads a Bastion of a Shoot.
+func (c *Client) Find(ctx context.Context, shoot *corev1beta1.Shoot, name string) (*operationsv1alpha1.Bastion, error) {
+	bastion := &operationsv1alpha1.Bastion{}
+	err := c.garden.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: name}, bastion)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no bastion %q: \"kubectl -n %s get bastions\" shows those that there are; without --bastion there will be a new one", name, shoot.Namespace)
+	case err != nil:
+		return nil, fmt.Errorf("reading the bastion %s: %w", name, err)
+	case bastion.Spec.ShootRef.Name != shoot.Name:
+		return nil, fmt.Errorf("the bastion %s leads to the shoot %s, not to %s", name, bastion.Spec.ShootRef.Name, shoot.Name)
+	case bastion.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("the bastion %s is being deleted: without --bastion there will be a new one", name)
+	}
+	return bastion, nil
+}
+
+// Wait waits until a Bastion is ready and returns it. report is told why it is not, each time that this changes.
+func (c *Client) Wait(ctx context.Context, bastion *operationsv1alpha1.Bastion, report func(string)) (*operationsv1alpha1.Bastion, error) {
+	said := ""
+	say := func(text string) {
+		if text != "" && text != said {
+			said = text
+			report(text)
+		}
+	}
+	for {
+		ready, err := c.follow(ctx, bastion, say)
+		if ready != nil || err != nil && ctx.Err() == nil {
+			return ready, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, c.notReady(ctx, bastion, said)
+		case <-c.clock.After(watchAgain):
+		}
+	}
+}
+
+func (c *Client) notReady(ctx context.Context, bastion *operationsv1alpha1.Bastion, said string) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ctx.Err()
+	}
+	if said == "" {
+		said = "nobody has said anything about it: does the gardenlet of its seed run? \"gardenlite status\" shows it"
+	}
+	return fmt.Errorf("the bastion %s is not ready: %s. \"kubectl -n %s get bastion %[1]s -o yaml\" shows more, --timeout waits longer", bastion.Name, said, bastion.Namespace)
+}
+
+// follow watches a Bastion until it is ready. There is neither one nor an error if it is to be watched anew.
+func (c *Client) follow(ctx context.Context, bastion *operationsv1alpha1.Bastion, say func(string)) (*operationsv1alpha1.Bastion, error) {
+	events, err := c.garden.Watch(ctx, &operationsv1alpha1.BastionList{}, client.InNamespace(bastion.Namespace), client.MatchingFields{"metadata.name": bastion.Name})
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		return nil, fmt.Errorf("watching the bastion %s: %w", bastion.Name, err)
+	} else if err != nil {
+		if ctx.Err() == nil {
+			say("it cannot be watched: " + err.Error())
+		}
+		return nil, nil
+	}
+	defer events.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case e, open := <-events.ResultChan():
+			now, ok := e.Object.(*operationsv1alpha1.Bastion)
+			switch {
+			case !open:
+				return nil, nil
+			case !ok || now.Name != bastion.Name:
+				continue
+			case e.Type == watch.Deleted || now.DeletionTimestamp != nil:
+				return nil, fmt.Errorf("somebody deletes the bastion %s: look at its shoot with \"kubectl -n %s get shoot %s\", and try again", now.Name, now.Namespace, now.Spec.ShootRef.Name)
+			}
+			ready, why := readiness(now)
+			if ready {
+				return now, nil
+			}
+			say(why)
+		}
+	}
+}
+
+// readiness says whether a Bastion can be used, and if not, why.
+func readiness(bastion *operationsv1alpha1.Bastion) (bool, string) {
+	for _, condition := range bastion.Status.Conditions {
+		if condition.Type != operationsv1alpha1.BastionReady {
+			continue
+		}
+		if condition.Status != corev1beta1.ConditionTrue {
+			return false, condition.Message
+		}
+		if _, err := Endpoint(bastion); err != nil {
+			return false, err.Error()
+		}
+		return true, ""
+	}
+	return false, ""
+}
+
+// Endpoint is where a Bastion that is ready listens.
+func Endpoint(bastion *operationsv1alpha1.Bastion) (string, error) {
+	ingress := bastion.Status.Ingress
+	if ingress == nil || ingress.IP == "" && ingress.Hostname == "" {
+		return "", fmt.Errorf("the bastion %s has no address", bastion.Name)
+	}
+	host, port := ingress.IP, bastion.Annotations[annotationSSHPort]
+	if host == "" {
+		host = ingress.Hostname
+	}
+	if port == "" {
+		port = "22"
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
+		return "", fmt.Errorf("the annotation %s of the bastion %s is %q, which is no port", annotationSSHPort, bastion.Name, port)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// KeepAlive keeps a Bastion alive until the context ends: it asks for that each time a third of the time to live has passed.
+// What goes wrong is reported, and tried again.
+func (c *Client) KeepAlive(ctx context.Context, bastion *operationsv1alpha1.Bastion, report func(error)) {
+	ticker := c.clock.NewTicker(keepAliveInterval(bastion))
+	defer ticker.Stop()
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, constants.GardenerOperation, constants.GardenerOperationKeepalive))
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			target := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: bastion.Namespace, Name: bastion.Name}}
+			if err := c.garden.Patch(ctx, target, patch); err != nil && ctx.Err() == nil {
+				report(fmt.Errorf("keeping the bastion %s alive: %w", bastion.Name, err))
+			}
+		}
+	}
+}
+
+func keepAliveInterval(bastion *operationsv1alpha1.Bastion) time.Duration {
+	beat, end := bastion.Status.LastHeartbeatTimestamp, bastion.Status.ExpirationTimestamp
+	if beat == nil || end == nil {
+		return time.Minute
+	}
+	return max(end.Sub(beat.Time)/3, time.Second)
+}
+
+// Delete asks for a Bastion to be deleted. One that is gone is all right.
+func (c *Client) Delete(ctx context.Context, bastion *operationsv1alpha1.Bastion) error {
+	if err := c.garden.Delete(ctx, bastion.DeepCopy()); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the bastion %s: %w; it expires by itself, or: kubectl -n %s delete bastion %[1]s", bastion.Name, err, bastion.Namespace)
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package sshclient
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
+)
+
+func sampleShoot() *corev1beta1.Shoot {
+	return &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x"},
+		Spec:   corev1beta1.ShootSpec{SeedName: ptr.To("local"), Provider: corev1beta1.Provider{Workers: []corev1beta1.Worker{{Name: "w"}}}},
+		Status: corev1beta1.ShootStatus{TechnicalID: "shoot--dev--x"}}
+}
+
+// fakeGarden has objects. onWatch, if set, is called when somebody begins to watch.
+func fakeGarden(t *testing.T, clk *clocktesting.FakeClock, onWatch func(client.WithWatch), objects ...client.Object) *Client {
+	t.Helper()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&operationsv1alpha1.Bastion{}).Build()
+	if onWatch == nil {
+		return newClient(c, clk)
+	}
+	return newClient(watched{c, onWatch}, clk)
+}
+
+// watched calls onWatch after a watch has begun: what happens then is seen.
+type watched struct {
+	client.WithWatch
+	onWatch func(client.WithWatch)
+}
+
+func (w watched) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	// The fake client knows no fields.
+	events, err := w.WithWatch.Watch(ctx, list, client.InNamespace("garden-dev"))
+	if err == nil {
+		go w.onWatch(w.WithWatch)
+	}
+	return events, err
+}
+
+func TestReachable(t *testing.T) {
+	for says, change := range map[string]func(*corev1beta1.Shoot){
+		"":              func(*corev1beta1.Shoot) {},
+		"being deleted": func(s *corev1beta1.Shoot) { s.DeletionTimestamp = ptr.To(metav1.Now()) },
+		"no workers":    func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers = nil },
+		"hibernated":    func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} },
+		"not on a seed": func(s *corev1beta1.Shoot) { s.Status.TechnicalID = "" },
+		"SSH is disabled": func(s *corev1beta1.Shoot) {
+			s.Spec.Provider.WorkersSettings = &corev1beta1.WorkersSettings{SSHAccess: &corev1beta1.SSHAccess{}}
+		},
+	} {
+		shoot := sampleShoot()
+		change(shoot)
+		err := reachable(shootclient.Key{Project: "dev", Name: "x"}, shoot)
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", says, err)
+		}
+	}
+}
+
+func TestWait(t *testing.T) {
+	bastion := NewBastion(sampleShoot(), "key", []string{"127.0.0.0/8"})
+	if bastion.Spec.ShootRef.Name != "x" || bastion.Spec.Ingress[0].IPBlock.CIDR != "127.0.0.0/8" || len(bastion.Name) != 12 {
+		t.Fatalf("%+v", bastion)
+	}
+	tell := func(status corev1beta1.ConditionStatus, message string) func(client.WithWatch) {
+		return func(c client.WithWatch) {
+			now := &operationsv1alpha1.Bastion{}
+			if c.Get(context.Background(), client.ObjectKeyFromObject(bastion), now) != nil {
+				return
+			}
+			now.Status.Conditions = []corev1beta1.Condition{{Type: "BastionReady", Status: status, Message: message}}
+			now.Status.Ingress = &corev1.LoadBalancerIngress{IP: "127.0.0.1"}
+			_ = c.Status().Update(context.Background(), now)
+		}
+	}
+	for name, test := range map[string]struct {
+		then   func(client.WithWatch)
+		ready  bool
+		report string
+		says   string
+	}{
+		"ready":     {then: tell("True", ""), ready: true},
+		"not ready": {then: tell("False", "no secret"), report: "no secret", says: "is not ready: no secret"},
+		"silence":   {then: func(client.WithWatch) {}, says: "does the gardenlet of its seed run"},
+		"deleted":   {then: func(c client.WithWatch) { _ = c.Delete(context.Background(), bastion.DeepCopy()) }, says: "somebody deletes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fakeGarden(t, clocktesting.NewFakeClock(time.Now()), test.then, bastion.DeepCopy())
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			reports := ""
+			now, err := c.Wait(ctx, bastion, func(text string) { reports += text })
+			if (now != nil) != test.ready || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || reports != test.report {
+				t.Errorf("%v, %v, reports %q", now, err, reports)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := fakeGarden(t, clocktesting.NewFakeClock(time.Now()), nil, bastion.DeepCopy()).Wait(ctx, bastion, func(string) {}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+func TestEndpoint(t *testing.T) {
+	for want, test := range map[string]struct {
+		ingress *corev1.LoadBalancerIngress
+		port    string
+	}{
+		"127.0.0.1:22":   {&corev1.LoadBalancerIngress{IP: "127.0.0.1"}, ""},
+		"127.0.0.1:2222": {&corev1.LoadBalancerIngress{IP: "127.0.0.1"}, "2222"},
+		"[::1]:22":       {&corev1.LoadBalancerIngress{IP: "::1"}, ""},
+		"b.example:22":   {&corev1.LoadBalancerIngress{Hostname: "b.example"}, ""},
+		"":               {&corev1.LoadBalancerIngress{IP: "127.0.0.1"}, "70000"},
+	} {
+		b := &operationsv1alpha1.Bastion{Status: operationsv1alpha1.BastionStatus{Ingress: test.ingress}}
+		if test.port != "" {
+			b.Annotations = map[string]string{annotationSSHPort: test.port}
+		}
+		if got, err := Endpoint(b); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %s, %v", want, got, err)
+		}
+	}
+}
+
+func TestKeepAlive(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	clk := clocktesting.NewFakeClock(now)
+	bastion := NewBastion(sampleShoot(), "key", nil)
+	bastion.Status.LastHeartbeatTimestamp, bastion.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(now)), ptr.To(metav1.NewTime(now.Add(time.Hour)))
+	c := fakeGarden(t, clk, nil, bastion.DeepCopy())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.KeepAlive(ctx, bastion, func(err error) { t.Error(err) })
+	}()
+	asked := func() bool {
+		b := &operationsv1alpha1.Bastion{}
+		return c.garden.Get(t.Context(), client.ObjectKeyFromObject(bastion), b) == nil && b.Annotations["gardener.cloud/operation"] == "keepalive"
+	}
+	for deadline := time.Now().Add(5 * time.Second); !clk.HasWaiters() && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	clk.Step(19 * time.Minute)
+	if asked() {
+		t.Error("asked too early")
+	}
+	clk.Step(time.Minute)
+	for deadline := time.Now().Add(5 * time.Second); !asked(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody asked for a longer life")
+		}
+	}
+	cancel()
+	<-ended
+}
+
+func TestChoose(t *testing.T) {
+	nodes := []Node{
+		{"pool-a-z1-abcde", "10.0.0.2", false}, {"pool-a-z1-fghij", "", true},
+		{"pool-b-z1-klmno", "10.0.0.4", true}, {"pool-b-z1-klmnp", "10.0.0.5", true},
+	}
+	for wanted, test := range map[string]struct{ want, says string }{
+		"":                {"pool-b-z1-klmno", ""},
+		"pool-a-z1-abcde": {"pool-a-z1-abcde", ""},
+		"abcde":           {"pool-a-z1-abcde", ""},
+		"klmnp":           {"pool-b-z1-klmnp", ""},
+		"pool-b":          {"", "pool-b-z1-klmno, pool-b-z1-klmnp"},
+		"z1":              {"", `no node "z1"`},
+		"fghij":           {"", "no address yet"},
+	} {
+		node, err := Choose(nodes, wanted)
+		if err == nil && node.Name != test.want || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%q: %v, %v", wanted, node, err)
+		}
+	}
+	if _, err := Choose(nil, ""); err == nil || !strings.Contains(err.Error(), "no nodes") {
+		t.Error(err)
+	}
+	if _, err := Choose(nodes[:1], ""); err == nil || !strings.Contains(err.Error(), "no node of the shoot is ready") {
+		t.Error(err)
+	}
+}

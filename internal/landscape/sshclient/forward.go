@@ -1,0 +1,147 @@
+package sshclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/net/netutil"
+)
+
+// maxForwarded is how many connections a forward has at a time.
+const maxForwarded = 64
+
+// Forward is a port here that leads to one there, as with ssh -L.
+type Forward struct{ Listen, Target string }
+
+// ParseForward reads [ADDRESS:]PORT:HOST:HOSTPORT. Addresses with colons are in brackets.
+func ParseForward(text string) (Forward, error) {
+	wrong := func(why string) (Forward, error) {
+		return Forward{}, fmt.Errorf("-L %q: %s; it is [ADDRESS:]PORT:HOST:HOSTPORT", text, why)
+	}
+	fields, ok := splitForward(text)
+	if !ok || len(fields) != 3 && len(fields) != 4 {
+		return wrong("it has not three or four parts")
+	}
+	if len(fields) == 3 {
+		fields = append([]string{"127.0.0.1"}, fields...)
+	}
+	if fields[0] == "localhost" {
+		fields[0] = "127.0.0.1"
+	}
+	if address, err := netip.ParseAddr(fields[0]); err != nil || !address.IsLoopback() {
+		return wrong("it listens on loopback addresses only")
+	}
+	if fields[2] == "" {
+		return wrong("it has no host")
+	}
+	for i, least := range map[int]uint64{1: 0, 3: 1} {
+		if port, err := strconv.ParseUint(fields[i], 10, 16); err != nil || port < least {
+			return wrong(fmt.Sprintf("%q is no port", fields[i]))
+		}
+	}
+	return Forward{Listen: net.JoinHostPort(fields[0], fields[1]), Target: net.JoinHostPort(fields[2], fields[3])}, nil
+}
+
+// splitForward splits at colons outside of brackets.
+func splitForward(text string) (fields []string, ok bool) {
+	for {
+		if rest, is := strings.CutPrefix(text, "["); is {
+			inner, after, closed := strings.Cut(rest, "]")
+			if !closed || after != "" && after[0] != ':' {
+				return nil, false
+			}
+			fields = append(fields, inner)
+			if after == "" {
+				return fields, true
+			}
+			text = after[1:]
+			continue
+		}
+		field, rest, more := strings.Cut(text, ":")
+		fields = append(fields, field)
+		if !more {
+			return fields, true
+		}
+		text = rest
+	}
+}
+
+// Forward listens, and passes on what comes until the context ends or the returned function is called, which waits. SSH of the
+// Shoot's nodes is reached from the bastion, all else from the node. report is told about connections that could not be
+// passed on.
+func (t *Tunnel) Forward(ctx context.Context, f Forward, report func(error)) (address net.Addr, stop func(), err error) {
+	config := net.ListenConfig{}
+	l, err := config.Listen(ctx, "tcp", f.Listen)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listening for -L: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	limited := netutil.LimitListener(l, maxForwarded)
+	closing := context.AfterFunc(ctx, func() { _ = l.Close() })
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := limited.Accept()
+			if err != nil {
+				if ctx.Err() == nil {
+					report(fmt.Errorf("listening on %s: %w", f.Listen, err))
+				}
+				return
+			}
+			wg.Go(func() {
+				if err := t.pass(ctx, conn, f.Target); err != nil && ctx.Err() == nil {
+					report(err)
+				}
+			})
+		}
+	})
+	return l.Addr(), func() {
+		cancel()
+		closing()
+		_ = l.Close()
+		wg.Wait()
+	}, nil
+}
+
+// pass connects a connection with a target, until one of them ends or the context does.
+func (t *Tunnel) pass(ctx context.Context, conn net.Conn, target string) error {
+	defer conn.Close()
+	from, where := t.node, "the node "+t.route.Node.Name
+	if _, port, err := net.SplitHostPort(target); err == nil && port == sshPort {
+		from, where = t.bastion, "the bastion"
+	}
+	there, err := from.DialContext(ctx, "tcp", target)
+	var refused *ssh.OpenChannelError
+	if errors.As(err, &refused) && refused.Reason == ssh.Prohibited {
+		return fmt.Errorf("-L: %s does not forward to %s", where, target)
+	} else if err != nil {
+		return fmt.Errorf("-L: connecting from %s to %s: %w", where, target, err)
+	}
+	defer there.Close()
+	closing := context.AfterFunc(ctx, func() {
+		_ = conn.Close()
+		_ = there.Close()
+	})
+	defer closing()
+	var wg sync.WaitGroup
+	for from, to := range map[net.Conn]net.Conn{conn: there, there: conn} {
+		wg.Go(func() {
+			_, _ = io.Copy(to, from)
+			if half, ok := to.(interface{ CloseWrite() error }); ok {
+				_ = half.CloseWrite()
+			} else {
+				_ = to.Close()
+			}
+		})
+	}
+	wg.Wait()
+	return nil
+}

@@ -1,0 +1,120 @@
+package sshclient
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// KeyPair is what opens a bastion.
+type KeyPair struct {
+	// Public is the line of the public key.
+	Public string
+	// Signer is nil if only others can use the private key, an agent for example.
+	Signer ssh.Signer
+	// File is that of the private key, or of the public one if there is no other. PEM is the private key if it is in no file.
+	File string
+	PEM  []byte
+}
+
+// NewKeyPair makes a key pair.
+func NewKeyPair() (KeyPair, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return KeyPair{}, fmt.Errorf("making a key pair: %w", err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		return KeyPair{}, fmt.Errorf("writing the private key: %w", err)
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		return KeyPair{}, fmt.Errorf("using the private key: %w", err)
+	}
+	key, err := ssh.NewPublicKey(public)
+	if err != nil {
+		return KeyPair{}, fmt.Errorf("using the public key: %w", err)
+	}
+	return KeyPair{Public: line(key), Signer: signer, PEM: pem.EncodeToMemory(block)}, nil
+}
+
+func line(key ssh.PublicKey) string { return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) }
+
+// ReadKeyPair reads a key pair of the user's. One of the files is enough: a private key has its public one in it, and the
+// private key to NAME.pub is in NAME. Without a private key, or if that is encrypted, there is no Signer.
+func ReadKeyPair(publicFile, privateFile string) (KeyPair, error) {
+	if privateFile == "" {
+		if name, is := strings.CutSuffix(publicFile, ".pub"); is {
+			if _, err := os.Stat(name); err == nil {
+				privateFile = name
+			}
+		}
+	}
+	pair := KeyPair{}
+	if publicFile != "" {
+		key, err := readPublic(publicFile)
+		if err != nil {
+			return KeyPair{}, err
+		}
+		pair.Public, pair.File = line(key), publicFile
+	}
+	if privateFile != "" {
+		if err := pair.readPrivate(privateFile); err != nil {
+			return KeyPair{}, err
+		}
+		pair.File = privateFile
+	}
+	absolute, err := filepath.Abs(pair.File)
+	if err != nil {
+		return KeyPair{}, fmt.Errorf("finding %s: %w", pair.File, err)
+	}
+	pair.File = absolute
+	return pair, nil
+}
+
+func readPublic(file string) (ssh.PublicKey, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the public key: %w", err)
+	}
+	key, _, _, _, err := ssh.ParseAuthorizedKey(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no public key as ssh-keygen writes it: %w", file, err)
+	}
+	return key, nil
+}
+
+func (p *KeyPair) readPrivate(file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("reading the private key: %w", err)
+	}
+	signer, err := ssh.ParsePrivateKey(data)
+	var encrypted *ssh.PassphraseMissingError
+	switch {
+	case errors.As(err, &encrypted):
+		if p.Public == "" && encrypted.PublicKey == nil {
+			return fmt.Errorf("%s is encrypted: say with --public-key-file what its public key is", file)
+		}
+		if p.Public == "" {
+			p.Public = line(encrypted.PublicKey)
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s is no private key that can be used: %w", file, err)
+	}
+	if public := line(signer.PublicKey()); p.Public != "" && p.Public != public {
+		return fmt.Errorf("the private key in %s does not belong to the public key", file)
+	} else {
+		p.Public = public
+	}
+	p.Signer = signer
+	return nil
+}

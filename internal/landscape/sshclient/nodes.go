@@ -1,0 +1,140 @@
+package sshclient
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
+)
+
+const (
+	// kubeconfigLife is how long the kubeconfig is valid that the nodes are listed with: the shortest there is.
+	kubeconfigLife = 10 * time.Minute
+	sshPort        = "22"
+	keyPrivate     = "id_rsa"
+)
+
+// Node is a node of a Shoot.
+type Node struct {
+	Name, Address string
+	Ready         bool
+}
+
+// Endpoint is where the node's SSH server is in the Shoot's network.
+func (n Node) Endpoint() string { return net.JoinHostPort(n.Address, sshPort) }
+
+// Nodes are the nodes of a Shoot, by name.
+func (c *Client) Nodes(ctx context.Context, key shootclient.Key) ([]Node, error) {
+	data, _, err := c.shoots.Kubeconfig(ctx, key, false, kubeconfigLife)
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig for the shoot %s: %w", key, err)
+	}
+	shoot, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the shoot %s: %w", key, err)
+	}
+	list, err := shoot.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing the nodes of the shoot %s: %w", key, err)
+	}
+	nodes := make([]Node, len(list.Items))
+	for i := range list.Items {
+		nodes[i] = nodeOf(&list.Items[i])
+	}
+	slices.SortFunc(nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	return nodes, nil
+}
+
+func nodeOf(node *corev1.Node) Node {
+	n := Node{Name: node.Name}
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP && n.Address == "" {
+			n.Address = address.Address
+		}
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			n.Ready = condition.Status == corev1.ConditionTrue
+		}
+	}
+	return n
+}
+
+// Choose is the node that somebody wants: by its name, or by how that begins or ends if this is so for one only. Without a
+// wish it is the first one that is ready.
+func Choose(nodes []Node, wanted string) (Node, error) {
+	if len(nodes) == 0 {
+		return Node{}, fmt.Errorf("the shoot has no nodes: wait until \"gardenlite shoot list\" shows some")
+	}
+	var found []Node
+	for _, node := range nodes {
+		if wanted != "" && node.Name == wanted {
+			found = []Node{node}
+			break
+		}
+		if wanted == "" && node.Ready && node.Address != "" && len(found) == 0 ||
+			wanted != "" && (strings.HasPrefix(node.Name, wanted) || strings.HasSuffix(node.Name, wanted)) {
+			found = append(found, node)
+		}
+	}
+	switch {
+	case len(found) == 0 && wanted == "":
+		return Node{}, fmt.Errorf("no node of the shoot is ready; say which one to go to nevertheless: %s", names(nodes))
+	case len(found) == 0:
+		return Node{}, fmt.Errorf("the shoot has no node %q; it has: %s", wanted, names(nodes))
+	case len(found) > 1:
+		return Node{}, fmt.Errorf("%q can be each of these nodes, say more of the name: %s", wanted, names(found))
+	case found[0].Address == "":
+		return Node{}, fmt.Errorf("the node %s has no address yet: try again in a moment", found[0].Name)
+	}
+	return found[0], nil
+}
+
+func names(nodes []Node) string {
+	all := make([]string, len(nodes))
+	for i, node := range nodes {
+		all[i] = node.Name
+	}
+	return strings.Join(all, ", ")
+}
+
+// NodeKeys are the private keys for the nodes of a Shoot, in the way of OpenSSH. After the first one comes the one before it,
+// while a rotation goes on.
+func (c *Client) NodeKeys(ctx context.Context, shoot *corev1beta1.Shoot) ([][]byte, error) {
+	var keys [][]byte
+	for _, suffix := range []string{".ssh-keypair", ".ssh-keypair.old"} {
+		secret := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: shoot.Namespace, Name: shoot.Name + suffix}
+		err := c.garden.Get(ctx, key, secret)
+		switch {
+		case apierrors.IsNotFound(err) && len(keys) > 0:
+			continue
+		case apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("there is no key for the nodes of shoot %s, the secret %s: it is there when the shoot has been reconciled", shoot.Name, key)
+		case err != nil:
+			return nil, fmt.Errorf("reading the key for the nodes of shoot %s: %w", shoot.Name, err)
+		}
+		if _, err := ssh.ParsePrivateKey(secret.Data[keyPrivate]); err != nil {
+			return nil, fmt.Errorf("the key for the nodes in the secret %s cannot be read: %w", key, err)
+		}
+		keys = append(keys, secret.Data[keyPrivate])
+	}
+	return keys, nil
+}

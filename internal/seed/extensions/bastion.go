@@ -1,0 +1,242 @@
+package extensions
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/cloud"
+	"github.com/gardenlite/gardenlite/internal/cloud/public"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+)
+
+const (
+	// TagBastion is the tag of an instance that is a Bastion's, with the namespace of the Bastion.
+	TagBastion = "extensions.gardener.cloud/bastion-namespace"
+	// bootPatience is how long an operation waits for a bastion to boot, which takes milliseconds, before it lets others go
+	// first.
+	bootPatience = time.Second
+	// maxHostname is how long the name of a machine may be.
+	maxHostname = 63
+)
+
+// bastions are instances with a public address in the network of the shoot, which lead to its nodes.
+type bastions struct {
+	cloud Cloud
+	clock clock.WithTicker
+}
+
+// reconcile makes the instance, and says where it is when it can be reached.
+func (b bastions) reconcile(ctx context.Context, seed client.Client, bastion *extensionsv1alpha1.Bastion) error {
+	address, err := b.ensure(ctx, seed, bastion)
+	if wait := (*Wait)(nil); errors.As(err, &wait) {
+		return err
+	}
+	if err != nil {
+		b.setReady(bastion, corev1beta1.ConditionFalse, "FailedReconciling", err.Error())
+		return err
+	}
+	// The port is there before the status says that there is something to connect to. The copy, because the status of the
+	// object is not written yet.
+	port := strconv.Itoa(int(address.Port()))
+	err = operation.Patch(ctx, seed, bastion.DeepCopy(), func(bastion *extensionsv1alpha1.Bastion) {
+		annotate(bastion, func(annotations map[string]string) { annotations[operation.AnnotationSSHPort] = port })
+	})
+	if err != nil {
+		return err
+	}
+	bastion.Status.Ingress = &corev1.LoadBalancerIngress{IP: address.Addr().String()}
+	b.setReady(bastion, corev1beta1.ConditionTrue, "SuccessfullyReconciled", "The bastion has been reconciled successfully.")
+	return nil
+}
+
+// ensure has the instance run as the Bastion says. The ingress comes first: whatever else is wrong, nobody stays connected
+// who is not allowed any more.
+func (b bastions) ensure(ctx context.Context, seed client.Client, bastion *extensionsv1alpha1.Bastion) (netip.AddrPort, error) {
+	id := bastionID(bastion)
+	ingress, err := ingressOf(bastion)
+	if err != nil {
+		return netip.AddrPort{}, configurationProblem(err)
+	}
+	if instance, ok := b.cloud.Instance(id); ok && instance.Network == bastion.Namespace {
+		if err := b.cloud.UpdateIngress(ctx, id, ingress); err != nil {
+			return netip.AddrPort{}, fmt.Errorf("updating the firewall of Bastion %s/%s: %w", bastion.Namespace, bastion.Name, err)
+		}
+	}
+	if len(bastion.Spec.UserData) > cloud.MaxUserData {
+		return netip.AddrPort{}, configurationProblem(fmt.Errorf("spec.userData of Bastion %s/%s has %d bytes, more than %d", bastion.Namespace, bastion.Name, len(bastion.Spec.UserData), cloud.MaxUserData))
+	}
+	if err := b.credentials(ctx, seed, bastion.Namespace); err != nil {
+		return netip.AddrPort{}, err
+	}
+	if _, err := shootOf(ctx, seed, bastion.Namespace); err != nil {
+		return netip.AddrPort{}, err
+	}
+	instance, err := b.cloud.EnsureInstance(ctx, cloud.InstanceSpec{
+		ID: id, Network: bastion.Namespace, Hostname: bastionHostname(id, bastion.Name), UserData: bastion.Spec.UserData,
+		Tags: map[string]string{TagBastion: bastion.Namespace},
+		Public: &cloud.PublicSpec{
+			Ingress: ingress, Forward: map[string]string{machines.TagMachine: bastion.Namespace},
+		},
+	})
+	if errors.Is(err, cloud.ErrNotFound) {
+		return netip.AddrPort{}, &Error{
+			fmt.Errorf("the shoot has no network %s in the cloud; it has one when its Infrastructure is ready: %w", bastion.Namespace, err),
+			[]corev1beta1.ErrorCode{corev1beta1.ErrorRetryableInfraDependencies},
+		}
+	} else if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("creating the instance of Bastion %s/%s in the cloud: %w", bastion.Namespace, bastion.Name, err)
+	}
+	return b.booted(ctx, bastion, instance)
+}
+
+// credentials are those of the shoot, without which no cloud would do anything.
+func (b bastions) credentials(ctx context.Context, seed client.Reader, namespace string) error {
+	key := client.ObjectKey{Namespace: namespace, Name: constants.SecretNameCloudProvider}
+	if err := seed.Get(ctx, key, &corev1.Secret{}); err != nil {
+		return fmt.Errorf("reading the credentials for the cloud in Secret %s: %w", key, err)
+	}
+	return nil
+}
+
+// booted waits for the instance, and says where it can be reached.
+func (b bastions) booted(ctx context.Context, bastion *extensionsv1alpha1.Bastion, instance cloud.Instance) (netip.AddrPort, error) {
+	if instance.State == cloud.Pending {
+		select {
+		case <-b.cloud.Ready(instance.ID):
+		case <-b.clock.After(bootPatience):
+		case <-ctx.Done():
+			return netip.AddrPort{}, context.Cause(ctx)
+		}
+		instance, _ = b.cloud.Instance(instance.ID)
+	}
+	switch {
+	case instance.State == cloud.Running && instance.Message == "":
+		return instance.PublicAddress, nil
+	case instance.State == cloud.Running:
+		return netip.AddrPort{}, configurationProblem(fmt.Errorf("the user data of Bastion %s/%s went wrong on the instance %s: %s", bastion.Namespace, bastion.Name, instance.ID, instance.Message))
+	case instance.State == cloud.Pending && instance.Message == "":
+		return netip.AddrPort{}, &Wait{For: "the instance " + instance.ID + " to boot", After: bootPatience, Progress: 50}
+	case instance.State == cloud.Stopped:
+		return netip.AddrPort{}, fmt.Errorf("the instance %s was powered off from within; delete the Bastion and make another one", instance.ID)
+	}
+	err := fmt.Errorf("the instance %s is %s: %s", instance.ID, instance.State, instance.Message)
+	if instance.State == cloud.Failed && bastion.Status.Ingress == nil { // nobody knows it yet
+		err = errors.Join(err, b.cloud.DeleteInstance(ctx, instance.ID))
+	}
+	return netip.AddrPort{}, err
+}
+
+// setReady sets the condition BastionReady.
+func (b bastions) setReady(bastion *extensionsv1alpha1.Bastion, status corev1beta1.ConditionStatus, reason, message string) {
+	now := metav1.NewTime(b.clock.Now())
+	condition := corev1beta1.Condition{Type: operationsv1alpha1.BastionReady, LastTransitionTime: now}
+	others := make([]corev1beta1.Condition, 0, len(bastion.Status.Conditions)+1)
+	for _, c := range bastion.Status.Conditions {
+		if c.Type == condition.Type {
+			condition = c
+		} else {
+			others = append(others, c)
+		}
+	}
+	if condition.Status != status {
+		condition.LastTransitionTime = now
+	}
+	if condition.Status != status || condition.Reason != reason || condition.Message != message {
+		condition.LastUpdateTime = now
+	}
+	condition.Status, condition.Reason, condition.Message = status, reason, message
+	bastion.Status.Conditions = append(others, condition)
+}
+
+// delete cuts every session, and forgets the instance and its address. It needs no credentials, so that it is never in the
+// way of a shoot's deletion.
+func (b bastions) delete(ctx context.Context, _ client.Client, bastion *extensionsv1alpha1.Bastion) error {
+	id := bastionID(bastion)
+	if instance, ok := b.cloud.Instance(id); ok && instance.Network != bastion.Namespace {
+		return nil // it is somebody else's
+	}
+	if err := b.cloud.DeleteInstance(ctx, id); err != nil {
+		return fmt.Errorf("deleting the instance of Bastion %s/%s from the cloud: %w", bastion.Namespace, bastion.Name, err)
+	}
+	return nil
+}
+
+// deleteLostBastions removes instances whose Bastion somebody has taken away without its finalizer having been waited for.
+func deleteLostBastions(ctx context.Context, seed client.Reader, c Cloud, namespace string) error {
+	list := &extensionsv1alpha1.BastionList{}
+	if err := seed.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("listing the Bastions in %s: %w", namespace, err)
+	}
+	known := map[string]bool{}
+	for n := range list.Items {
+		known[bastionID(&list.Items[n])] = true
+	}
+	for _, instance := range c.Instances(namespace) {
+		if instance.Tags[TagBastion] != namespace || known[instance.ID] {
+			continue
+		}
+		if err := c.DeleteInstance(ctx, instance.ID); err != nil {
+			return fmt.Errorf("deleting the instance %s, which is of no Bastion any more: %w", instance.ID, err)
+		}
+	}
+	return nil
+}
+
+// ingressOf are the rules of the firewall.
+func ingressOf(bastion *extensionsv1alpha1.Bastion) (rules public.Ingress, err error) {
+	for n, policy := range bastion.Spec.Ingress {
+		rule := public.Rule{}
+		if rule.CIDR, err = netip.ParsePrefix(policy.IPBlock.CIDR); err != nil {
+			return nil, fmt.Errorf("spec.ingress[%d].ipBlock.cidr of Bastion %s/%s: %w", n, bastion.Namespace, bastion.Name, err)
+		}
+		for _, text := range policy.IPBlock.Except {
+			except, err := netip.ParsePrefix(text)
+			if err != nil {
+				return nil, fmt.Errorf("spec.ingress[%d].ipBlock.except of Bastion %s/%s: %w", n, bastion.Namespace, bastion.Name, err)
+			}
+			rule.Except = append(rule.Except, except)
+		}
+		rules = append(rules, rule)
+	}
+	if err := rules.Check(); err != nil {
+		return nil, fmt.Errorf("spec.ingress of Bastion %s/%s: %w", bastion.Namespace, bastion.Name, err)
+	}
+	return rules, nil
+}
+
+// bastionID is the ID of a Bastion's instance. The hash tells apart what namespaces and names together do not, and what is
+// too long.
+func bastionID(bastion metav1.Object) string {
+	sum := sha256.Sum256([]byte(bastion.GetNamespace() + "/" + bastion.GetName()))
+	hash := "-" + hex.EncodeToString(sum[:5])
+	id := bastion.GetNamespace() + "-bastion-" + bastion.GetName()
+	return id[:min(len(id), cloud.MaxID-len(hash))] + hash
+}
+
+// bastionHostname is how the machine calls itself: as the instance if that is short enough.
+func bastionHostname(id, name string) string {
+	if len(id) <= maxHostname {
+		return id
+	}
+	if short := "bastion-" + name; len(short) <= maxHostname {
+		return short
+	}
+	return "bastion" + id[strings.LastIndex(id, "-"):]
+}

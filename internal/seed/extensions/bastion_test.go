@@ -1,0 +1,342 @@
+package extensions
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"github.com/go-logr/logr"
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/cloud"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+)
+
+// bastionWorld is a seed with the controller of Bastions, and a real cloud.
+type bastionWorld struct {
+	*testing.T
+	seed  client.WithWatch
+	cloud *cloud.Cloud
+	clock *clocktesting.FakeClock
+	r     *Reconciler
+	key   ssh.Signer
+}
+
+func newBastionWorld(t *testing.T) *bastionWorld {
+	t.Helper()
+	c, err := cloud.Open(cloud.Config{Dir: t.TempDir(), Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &bastionWorld{T: t, seed: newSeed(), cloud: c, clock: clocktesting.NewFakeClock(time.Now()), key: key}
+	for _, kind := range Kinds(Config{Cloud: c, Clock: w.clock, guard: &machines.Guard{}}) {
+		if kind.Name == "bastion" {
+			w.r = &Reconciler{Kind: kind, Provider: "local", Client: w.seed, Reader: w.seed, Clock: w.clock}
+		}
+	}
+	return w
+}
+
+func (w *bastionWorld) create(objects ...client.Object) {
+	w.Helper()
+	for _, obj := range objects {
+		if err := w.seed.Create(w.Context(), obj); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+func (w *bastionWorld) secret() client.Object {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "cloudprovider"}}
+}
+
+func (w *bastionWorld) cluster() client.Object {
+	w.Helper()
+	raw, err := json.Marshal(&corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{Hibernation: &corev1beta1.Hibernation{Enabled: ptr.To(true)}}})
+	if err != nil {
+		w.Fatal(err)
+	}
+	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: technicalID}}
+	cluster.Spec.Shoot.Raw = raw
+	return cluster
+}
+
+func (w *bastionWorld) network() {
+	w.Helper()
+	if err := w.cloud.EnsureNetwork(w.Context(), technicalID, netip.MustParsePrefix("10.1.0.0/16")); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *bastionWorld) bastion(name string, cidrs ...string) *extensionsv1alpha1.Bastion {
+	script := "#!/bin/bash -eu\nid gardener || useradd gardener -mU\nmkdir -p /home/gardener/.ssh\necho \"" +
+		strings.TrimSpace(string(ssh.MarshalAuthorizedKey(w.key.PublicKey()))) +
+		"\" > /home/gardener/.ssh/authorized_keys\nchown gardener:gardener /home/gardener/.ssh/authorized_keys\nsystemctl start sshd || systemctl start ssh\n"
+	return &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: name}, Spec: extensionsv1alpha1.BastionSpec{
+		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, UserData: []byte(script), Ingress: ingress(cidrs...),
+	}}
+}
+
+func ingress(cidrs ...string) (policies []extensionsv1alpha1.BastionIngressPolicy) {
+	for _, cidr := range cidrs {
+		policies = append(policies, extensionsv1alpha1.BastionIngressPolicy{IPBlock: networkingv1.IPBlock{CIDR: cidr}})
+	}
+	return policies
+}
+
+// reconcile looks at a Bastion once, and returns what became of it; nil if it is gone.
+func (w *bastionWorld) reconcile(name string) (*extensionsv1alpha1.Bastion, error) {
+	w.Helper()
+	key := client.ObjectKey{Namespace: technicalID, Name: name}
+	_, err := w.r.Reconcile(w.Context(), reconcile.Request{NamespacedName: key})
+	bastion := &extensionsv1alpha1.Bastion{}
+	if getErr := w.seed.Get(w.Context(), key, bastion); client.IgnoreNotFound(getErr) != nil {
+		w.Fatal(getErr)
+	} else if getErr != nil {
+		return nil, err
+	}
+	return bastion, err
+}
+
+func (w *bastionWorld) mustSucceed(name string, kind corev1beta1.LastOperationType) *extensionsv1alpha1.Bastion {
+	w.Helper()
+	bastion, err := w.reconcile(name)
+	if err != nil || !operation.Is(bastion.Status.LastOperation, kind, corev1beta1.LastOperationStateSucceeded) {
+		w.Fatalf("%v: %+v", err, bastion)
+	}
+	if c := bastion.Status.Conditions; len(c) != 1 || c[0].Type != "BastionReady" || c[0].Status != "True" || c[0].Reason != "SuccessfullyReconciled" {
+		w.Errorf("conditions %+v", c)
+	}
+	return bastion
+}
+
+func address(bastion *extensionsv1alpha1.Bastion) string {
+	return net.JoinHostPort(bastion.Status.Ingress.IP, bastion.Annotations["gardenlite.dev/ssh-port"])
+}
+
+func (w *bastionWorld) login(bastion *extensionsv1alpha1.Bastion) (*ssh.Client, error) {
+	return ssh.Dial("tcp", address(bastion), &ssh.ClientConfig{
+		User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(w.key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: 5 * time.Second,
+	})
+}
+
+// TestBastionMisses: what is missing stands in the status, and nothing is made before all is there.
+func TestBastionMisses(t *testing.T) {
+	w := newBastionWorld(t)
+	w.create(w.bastion("x", "127.0.0.1/32"))
+	for _, step := range []struct {
+		missing string
+		add     func()
+	}{
+		{"Secret shoot--dev--a/cloudprovider", func() { w.create(w.secret()) }},
+		{"Cluster shoot--dev--a", func() { w.create(w.cluster()) }},
+		{"network shoot--dev--a", w.network},
+	} {
+		bastion, err := w.reconcile("x")
+		if err == nil || bastion.Status.LastError == nil || !strings.Contains(bastion.Status.LastError.Description, step.missing) || bastion.Status.Ingress != nil {
+			t.Fatalf("without the %s: %v, %+v", step.missing, err, bastion.Status)
+		}
+		if c := bastion.Status.Conditions; len(c) != 1 || c[0].Type != "BastionReady" || c[0].Status != "False" || !strings.Contains(c[0].Message, step.missing) {
+			t.Errorf("without the %s: conditions %+v", step.missing, c)
+		}
+		step.add()
+	}
+	if bastion := w.mustSucceed("x", "Create"); bastion.Status.LastError != nil {
+		t.Errorf("last error %+v", bastion.Status.LastError)
+	}
+	for name, broken := range map[string]*extensionsv1alpha1.Bastion{
+		"cidr": w.bastion("cidr", "10.0.0.0/33"), "except": w.bastion("except"), "size": w.bastion("size"), "script": w.bastion("script"),
+	} {
+		switch name {
+		case "except":
+			broken.Spec.Ingress = []extensionsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"x"}}}}
+		case "size":
+			broken.Spec.UserData = make([]byte, cloud.MaxUserData+1)
+		case "script":
+			broken.Spec.UserData = []byte("#!/bin/bash\nexit 7\n")
+		}
+		w.create(broken)
+		bastion, err := w.reconcile(name)
+		if err == nil || len(bastion.Status.LastError.Codes) != 1 || bastion.Status.LastError.Codes[0] != corev1beta1.ErrorConfigurationProblem {
+			t.Errorf("%s: %v, %+v", name, err, bastion.Status.LastError)
+		}
+	}
+}
+
+// TestBastionLife: a user's way to a node, a change of who may connect, and the end.
+func TestBastionLife(t *testing.T) {
+	w := newBastionWorld(t)
+	w.network()
+	w.create(w.secret(), w.cluster(), w.bastion("x", "127.0.0.1/32"), w.bastion("y", "127.0.0.1/32"))
+	node, err := w.cloud.EnsureInstance(t.Context(), cloud.InstanceSpec{ID: "node", Network: technicalID, UserData: w.bastion("node").Spec.UserData, Tags: map[string]string{machines.TagMachine: technicalID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := w.mustSucceed("x", "Create"), w.mustSucceed("y", "Create")
+	if address(x) == address(y) {
+		t.Errorf("both are at %s", address(x))
+	}
+	clientX, errX := w.login(x)
+	clientY, errY := w.login(y)
+	if errX != nil || errY != nil {
+		t.Fatal(errX, errY)
+	}
+	defer clientY.Close()
+	if conn, err := clientX.Dial("tcp", netip.AddrPortFrom(node.Address, 22).String()); err != nil {
+		t.Errorf("to the node: %v", err)
+	} else {
+		_ = conn.Close()
+	}
+	cut := func(client *ssh.Client) {
+		t.Helper()
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = client.Wait() }()
+		select {
+		case <-ended:
+		case <-time.After(time.Second):
+			t.Error("the connection is there after a second")
+		}
+	}
+	x.Spec.Ingress = ingress("10.0.0.0/8")
+	annotate(x, func(a map[string]string) { a["gardener.cloud/operation"] = "reconcile" })
+	if err := w.seed.Update(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	if again := w.mustSucceed("x", "Reconcile"); address(again) != address(x) {
+		t.Errorf("it was at %s, is at %s", address(x), address(again))
+	}
+	cut(clientX)
+	if _, err := w.login(x); err == nil {
+		t.Error("who is not allowed can connect")
+	}
+	for _, name := range []string{"x", "y"} {
+		if err := w.seed.Delete(t.Context(), w.bastion(name)); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := w.reconcile(name); err != nil || left != nil {
+			t.Errorf("%v: left is %+v", err, left)
+		}
+	}
+	cut(clientY)
+	if _, err := net.Dial("tcp", address(y)); err == nil {
+		t.Error("somebody listens")
+	}
+	if left := w.cloud.Instances(technicalID); len(left) != 1 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// The ingress counts even if all else is wrong.
+func TestBastionIngressFirst(t *testing.T) {
+	w := newBastionWorld(t)
+	w.network()
+	secret := w.secret()
+	w.create(secret, w.cluster(), w.bastion("x", "127.0.0.1/32"))
+	x := w.mustSucceed("x", "Create")
+	x.Spec.Ingress = ingress("10.0.0.0/8")
+	annotate(x, func(a map[string]string) { a["gardener.cloud/operation"] = "reconcile" })
+	if err := w.seed.Update(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.seed.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.reconcile("x"); err == nil {
+		t.Error("it succeeds without the secret")
+	}
+	if _, err := w.login(x); err == nil {
+		t.Error("who is not allowed can connect")
+	}
+}
+
+// TestBastionForce: a deletion by force does not wait and does not fail as annotations say; without force it does.
+func TestBastionForce(t *testing.T) {
+	w := newBastionWorld(t)
+	w.network()
+	w.create(w.secret(), w.cluster(), w.bastion("x", "127.0.0.1/32"))
+	x := w.mustSucceed("x", "Create")
+	annotate(x, func(a map[string]string) { a[injection.AnnotationFail], a[injection.AnnotationDelay] = "always", "0s" })
+	if err := w.seed.Update(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.seed.Delete(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := w.reconcile("x"); err == nil || left == nil || len(w.cloud.Instances(technicalID)) != 1 {
+		t.Fatalf("it does not fail: %v, %+v", err, left)
+	}
+	before, err := w.reconcile("x")
+	if err == nil {
+		t.Fatal("it does not fail again")
+	}
+	after := before.DeepCopy()
+	annotate(after, func(a map[string]string) {
+		a["confirmation.gardener.cloud/force-deletion"], a[injection.AnnotationDelay] = "true", "1h"
+	})
+	if err := w.seed.Update(t.Context(), after); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := w.reconcile("x"); err != nil || left != nil || len(w.cloud.Instances(technicalID)) != 0 {
+		t.Errorf("by force: %v, left is %+v", err, left)
+	}
+}
+
+// TestLostBastions: they are not in the way of their network's deletion; others are.
+func TestLostBastions(t *testing.T) {
+	w := newBastionWorld(t)
+	w.network()
+	w.create(w.secret(), w.cluster(), w.bastion("x", "127.0.0.1/32"), w.bastion("lost", "127.0.0.1/32"))
+	w.mustSucceed("x", "Create")
+	lost := w.mustSucceed("lost", "Create")
+	if err := operation.RemoveFinalizers(t.Context(), w.seed, lost, w.r.Kind.Finalizer()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.seed.Delete(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	infra := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "a"}}
+	err := infrastructure{w.cloud}.delete(t.Context(), w.seed, infra)
+	if left := w.cloud.Instances(technicalID); !errors.Is(err, cloud.ErrInUse) || len(left) != 1 || left[0].ID != bastionID(w.bastion("x")) {
+		t.Errorf("%v, left are %v", err, left)
+	}
+}
+
+func TestBastionID(t *testing.T) {
+	long := strings.Repeat("n", 253)
+	var ids []string
+	for _, name := range [][2]string{{"shoot--a--b", "c"}, {"shoot--a--b-bastion-c", "d"}, {"shoot--a--b", "c-bastion-d"}, {"shoot--a--b", long}, {"shoot--a--b", long[1:]}, {"shoot--a--b", long[200:]}} {
+		obj := &metav1.ObjectMeta{Namespace: name[0], Name: name[1]}
+		id := bastionID(obj)
+		if hostname := bastionHostname(id, obj.Name); slices.Contains(ids, id) || len(id) > cloud.MaxID || !strings.HasPrefix(id, "shoot--a--b-bastion-") || len(hostname) > 63 {
+			t.Errorf("%v: %s, %s", name, id, hostname)
+		}
+		ids = append(ids, id)
+	}
+}

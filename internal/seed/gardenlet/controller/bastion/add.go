@@ -1,0 +1,117 @@
+package bastion
+
+import (
+	"context"
+	"reflect"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+)
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "bastion"
+
+// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	if r.GardenClient == nil {
+		r.GardenClient = garden.GetClient()
+	}
+	if r.GardenReader == nil {
+		r.GardenReader = garden.GetAPIReader()
+	}
+	if r.SeedClient == nil {
+		r.SeedClient = mgr.GetClient()
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return component.Controller(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: r.ConcurrentSyncs}).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &operationsv1alpha1.Bastion{},
+			&handler.EnqueueRequestForObject{}, changed())).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{},
+			handler.EnqueueRequestsFromMapFunc(r.bastionsOf), moved())).
+		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &extensionsv1alpha1.Bastion{},
+			handler.EnqueueRequestsFromMapFunc(inGarden), predicate.Or(operation.Ended(operation.OfExtension), toldOtherwise()))).
+		Complete(r)
+}
+
+// changed lets through what somebody wants of a Bastion of the garden: not its heartbeats, and not what is told of it here.
+func changed() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+		},
+	})
+}
+
+// moved lets through a Shoot that comes to the seed, leaves it, or gets its namespace there.
+func moved() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1beta1.Shoot)
+			after, okNew := e.ObjectNew.(*corev1beta1.Shoot)
+			return ok && okNew && (ptr.Deref(before.Spec.SeedName, "") != ptr.Deref(after.Spec.SeedName, "") ||
+				ptr.Deref(before.Status.SeedName, "") != ptr.Deref(after.Status.SeedName, "") ||
+				before.Status.TechnicalID != after.Status.TechnicalID)
+		},
+	}
+}
+
+// toldOtherwise lets through a Bastion of the seed that says something else outside of an operation: its address, its port,
+// its condition.
+func toldOtherwise() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*extensionsv1alpha1.Bastion)
+			after, okNew := e.ObjectNew.(*extensionsv1alpha1.Bastion)
+			return ok && okNew && (before.Annotations[AnnotationSSHPort] != after.Annotations[AnnotationSSHPort] ||
+				!equality.Semantic.DeepEqual(before.Status.Ingress, after.Status.Ingress) ||
+				!reflect.DeepEqual(before.Status.LastError, after.Status.LastError) ||
+				!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions))
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// inGarden is the Bastion of the garden that one of the seed was made for.
+func inGarden(_ context.Context, obj client.Object) []reconcile.Request {
+	namespace := obj.GetAnnotations()[AnnotationNamespace]
+	if namespace == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: obj.GetName()}}}
+}
+
+// bastionsOf are the Bastions that lead to a Shoot.
+func (r *Reconciler) bastionsOf(ctx context.Context, shoot client.Object) (requests []reconcile.Request) {
+	bastions := &operationsv1alpha1.BastionList{}
+	if err := r.GardenClient.List(ctx, bastions, client.InNamespace(shoot.GetNamespace())); err != nil {
+		logf.FromContext(ctx).Error(err, "Listing Bastions", "namespace", shoot.GetNamespace())
+		return nil
+	}
+	for i := range bastions.Items {
+		if bastions.Items[i].Spec.ShootRef.Name == shoot.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&bastions.Items[i])})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,132 @@
+package bastion
+
+import (
+	"context"
+	"fmt"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+)
+
+// delete removes what there is of a Bastion in the seed, and lets go of it when all of that is gone.
+func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
+	if !controllerutil.ContainsFinalizer(bastion, corev1beta1.GardenerName) {
+		return reconcile.Result{}, nil
+	}
+	failure, gone, err := r.clean(ctx, bastion, shoot)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !gone {
+		message := "The bastion is being deleted."
+		if failure != nil {
+			message = "The bastion is being deleted, but: " + failure.Description
+		}
+		return reconcile.Result{RequeueAfter: requeueDeletion}, r.unready(ctx, bastion, ReasonDeletionInProgress, message, failure)
+	}
+	if err := operation.RemoveFinalizers(ctx, r.GardenClient, bastion, corev1beta1.GardenerName); err != nil {
+		return reconcile.Result{}, err
+	}
+	r.gone.Mark(bastion)
+	return reconcile.Result{}, nil
+}
+
+// leave is for a Bastion whose Shoot is not here: whoever looks after Bastions in the garden deletes it.
+func (r *Reconciler) leave(ctx context.Context, bastion *operationsv1alpha1.Bastion) (reconcile.Result, error) {
+	_, gone, err := r.clean(ctx, bastion, nil)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !controllerutil.ContainsFinalizer(bastion, corev1beta1.GardenerName) {
+		return reconcile.Result{}, nil // nothing was ever told of it here
+	}
+	result := reconcile.Result{}
+	if !gone {
+		result.RequeueAfter = requeueDeletion
+	}
+	return result, r.fail(ctx, bastion, &corev1beta1.LastError{
+		Description: fmt.Sprintf("the Shoot %s is not on the seed %s", bastion.Spec.ShootRef.Name, r.SeedName)})
+}
+
+// sweep removes what is left in the seed of a Bastion that the garden does not have any more, or has for another seed.
+func (r *Reconciler) sweep(ctx context.Context, key client.ObjectKey) error {
+	extensions, err := r.madeFor(ctx, key)
+	if err != nil || len(extensions) == 0 {
+		return err
+	}
+	bastion := &operationsv1alpha1.Bastion{}
+	if err := r.GardenReader.Get(ctx, key, bastion); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the Bastion %s: %w", key, err)
+	} else if err == nil && bastion.Spec.SeedName != nil && *bastion.Spec.SeedName == r.SeedName {
+		return nil // it has just come
+	}
+	for i := range extensions {
+		if _, err := r.extensions().Delete(ctx, bastion, &extensions[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clean deletes the Bastions of the seed that were made for one of the garden, and says whether they are gone, or why not.
+func (r *Reconciler) clean(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) (failure *corev1beta1.LastError, gone bool, err error) {
+	extensions, err := r.madeFor(ctx, client.ObjectKeyFromObject(bastion))
+	if err != nil {
+		return nil, false, err
+	}
+	// One that has just been made may not be in the cache yet: whether it is there is what the seed answers.
+	if len(extensions) == 0 && shoot != nil && shoot.Status.TechnicalID != "" {
+		extensions = append(extensions, extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: bastion.Name}})
+	}
+	gone = true
+	for i := range extensions {
+		removed, err := r.remove(ctx, bastion, &extensions[i])
+		if err != nil {
+			return nil, false, err
+		}
+		gone = gone && removed
+		if last := extensions[i].Status.LastOperation; !removed && last != nil && last.Type == corev1beta1.LastOperationTypeDelete {
+			failure = backup.Failure(&extensions[i])
+		}
+	}
+	return failure, gone, nil
+}
+
+// remove deletes a Bastion of the seed and says whether it is gone. By force, if that is what was asked for in the garden.
+func (r *Reconciler) remove(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion) (bool, error) {
+	gone, err := r.extensions().Delete(ctx, bastion, extension)
+	if gone || err != nil || bastion.Annotations[constants.AnnotationConfirmationForceDeletion] != "true" {
+		return gone, err
+	}
+	err = operation.Patch(ctx, r.SeedClient, extension, func(extension *extensionsv1alpha1.Bastion) {
+		metav1.SetMetaDataAnnotation(&extension.ObjectMeta, constants.AnnotationConfirmationForceDeletion, "true")
+	})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+// madeFor are the Bastions of the seed that were made for one of the garden.
+func (r *Reconciler) madeFor(ctx context.Context, key client.ObjectKey) (found []extensionsv1alpha1.Bastion, err error) {
+	all := &extensionsv1alpha1.BastionList{}
+	if err := r.SeedClient.List(ctx, all); err != nil {
+		return nil, fmt.Errorf("listing the seed's Bastions: %w", err)
+	}
+	for i := range all.Items {
+		if b := &all.Items[i]; b.Name == key.Name && b.Annotations[AnnotationNamespace] == key.Namespace {
+			found = append(found, *b)
+		}
+	}
+	return found, nil
+}

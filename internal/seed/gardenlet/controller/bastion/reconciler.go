@@ -1,0 +1,166 @@
+package bastion
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+)
+
+const (
+	// AnnotationSSHPort is the TCP port of a bastion at its address, on the Bastion of the seed (by its provider) and on that
+	// of the garden. The APIs have no field for it; without the annotation it is 22.
+	AnnotationSSHPort = "gardenlite.dev/ssh-port"
+	// AnnotationNamespace, on the Bastion of the seed, is the namespace in the garden of the one that it was made for.
+	AnnotationNamespace = "gardenlite.dev/garden-namespace"
+
+	// requeueDeletion is after what time it is looked again whether a Bastion of the seed is gone, beside when the seed says so.
+	requeueDeletion = 5 * time.Second
+)
+
+// Reconciler looks after the Bastions of a seed.
+type Reconciler struct {
+	GardenClient, SeedClient client.Client
+	// GardenReader asks the garden itself.
+	GardenReader client.Reader
+	Clock        clock.WithTicker
+	SeedName     string
+	// ConcurrentSyncs is how many Bastions are looked after at a time.
+	ConcurrentSyncs int
+
+	gone operation.Gone
+}
+
+// Reconcile looks after one Bastion.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	bastion := &operationsv1alpha1.Bastion{}
+	err := r.GardenClient.Get(ctx, request.NamespacedName, bastion)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.gone.Forget(request.NamespacedName)
+		return reconcile.Result{}, r.sweep(ctx, request.NamespacedName)
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("reading the Bastion %s: %w", request.NamespacedName, err)
+	case r.gone.Is(bastion):
+		return reconcile.Result{}, nil
+	}
+	shoot, err := r.shoot(ctx, bastion)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	switch {
+	case bastion.DeletionTimestamp != nil:
+		return r.delete(ctx, bastion, shoot)
+	case shoot == nil:
+		return r.leave(ctx, bastion)
+	}
+	return reconcile.Result{}, r.reconcile(ctx, bastion, shoot)
+}
+
+// shoot is the Shoot that a Bastion leads to, nil if it is not on this seed, or not any more.
+func (r *Reconciler) shoot(ctx context.Context, bastion *operationsv1alpha1.Bastion) (*corev1beta1.Shoot, error) {
+	shoot := &corev1beta1.Shoot{}
+	key := client.ObjectKey{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}
+	if err := r.GardenClient.Get(ctx, key, shoot); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading the Shoot %s of the Bastion %s: %w", key, bastion.Name, err)
+	}
+	for _, seed := range []*string{shoot.Spec.SeedName, shoot.Status.SeedName} {
+		if ptr.Deref(seed, r.SeedName) != r.SeedName {
+			return nil, nil
+		}
+	}
+	return shoot, nil
+}
+
+// reconcile brings a Bastion into the seed, and what is told of it there into the garden.
+func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) error {
+	if err := operation.AddFinalizer(ctx, r.GardenClient, bastion, corev1beta1.GardenerName); apierrors.IsNotFound(err) {
+		return nil // it was deleted before anything was done for it
+	} else if err != nil {
+		return err
+	}
+	if shoot.Status.TechnicalID == "" {
+		return r.fail(ctx, bastion, &corev1beta1.LastError{Description: fmt.Sprintf("the Shoot %s is not on the seed yet", shoot.Name)})
+	}
+	wanted, err := specOf(bastion)
+	if err != nil {
+		return r.fail(ctx, bastion, &corev1beta1.LastError{Description: err.Error(), Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorConfigurationProblem}})
+	}
+	extension := &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: bastion.Name}}
+	if err := r.SeedClient.Get(ctx, client.ObjectKeyFromObject(extension), extension); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the seed's Bastion %s: %w", client.ObjectKeyFromObject(extension), err)
+	}
+	if replaced, err := r.replace(ctx, bastion, extension, wanted); replaced || err != nil {
+		return err
+	}
+	asked := operation.Of(bastion) == constants.GardenerOperationReconcile
+	ask, failure := backup.Judge(extension, backup.Same(extension.Spec, wanted), time.Time{})
+	if extension.Status.LastOperation == nil {
+		failure = nil // it has not begun: there is nothing to tell
+	}
+	if ask || asked {
+		if failure != nil {
+			if err := r.tell(ctx, bastion, extension, failure); err != nil {
+				return err
+			}
+		}
+		return r.ask(ctx, bastion, extension, wanted)
+	}
+	if err := r.extensions().PassOn(ctx, bastion, extension); err != nil {
+		return err
+	}
+	return r.tell(ctx, bastion, extension, failure)
+}
+
+// replace deletes a Bastion of the seed that lets in another key: what it was made with cannot be changed. When it is gone,
+// there will be a new one. So it is with one that somebody else deletes.
+func (r *Reconciler) replace(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion, wanted extensionsv1alpha1.BastionSpec) (bool, error) {
+	if extension.ResourceVersion == "" || extension.DeletionTimestamp == nil && string(extension.Spec.UserData) == string(wanted.UserData) {
+		return false, nil
+	}
+	if _, err := r.remove(ctx, bastion, extension); err != nil {
+		return true, err
+	}
+	return true, r.fail(ctx, bastion, &corev1beta1.LastError{Description: "the machine is being replaced"})
+}
+
+// ask makes the provider work on a Bastion.
+func (r *Reconciler) ask(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion, wanted extensionsv1alpha1.BastionSpec) error {
+	err := r.extensions().Ask(ctx, bastion, extension, constants.GardenerOperationReconcile, func() {
+		metav1.SetMetaDataAnnotation(&extension.ObjectMeta, AnnotationNamespace, bastion.Namespace)
+		extension.Spec = wanted
+	})
+	if apierrors.IsAlreadyExists(err) {
+		return err // the cache has not heard of it yet
+	}
+	if err != nil {
+		if told := r.fail(ctx, bastion, &corev1beta1.LastError{Description: err.Error()}); told != nil {
+			return fmt.Errorf("%w (and this could not be told: %w)", err, told)
+		}
+		return err
+	}
+	return operation.Patch(ctx, r.GardenClient, bastion, func(bastion *operationsv1alpha1.Bastion) {
+		if operation.Of(bastion) == constants.GardenerOperationReconcile {
+			delete(bastion.Annotations, constants.GardenerOperation)
+		}
+	})
+}
+
+func (r *Reconciler) extensions() backup.Extensions {
+	return backup.Extensions{Seed: r.SeedClient, Clock: r.Clock}
+}

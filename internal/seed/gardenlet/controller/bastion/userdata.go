@@ -1,0 +1,52 @@
+package bastion
+
+import (
+	"fmt"
+	"strings"
+
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	"golang.org/x/crypto/ssh"
+	"k8s.io/utils/ptr"
+)
+
+// specOf is what a Bastion of the garden asks for in the seed.
+func specOf(bastion *operationsv1alpha1.Bastion) (extensionsv1alpha1.BastionSpec, error) {
+	data, err := userData(bastion.Spec.SSHPublicKey)
+	if err != nil {
+		return extensionsv1alpha1.BastionSpec{}, fmt.Errorf("spec.sshPublicKey of the Bastion: %w", err)
+	}
+	spec := extensionsv1alpha1.BastionSpec{
+		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: ptr.Deref(bastion.Spec.ProviderType, "")},
+		UserData:    data, Ingress: make([]extensionsv1alpha1.BastionIngressPolicy, len(bastion.Spec.Ingress)),
+	}
+	for i, ingress := range bastion.Spec.Ingress {
+		spec.Ingress[i] = extensionsv1alpha1.BastionIngressPolicy{IPBlock: ingress.IPBlock}
+	}
+	return spec, nil
+}
+
+// userData is the script that a bastion runs when it boots for the first time: it lets in one user with one key. Of the text
+// that the user gave only the key itself is used, so that nothing else gets into the script or into the file of keys.
+func userData(publicKey string) ([]byte, error) {
+	key, _, options, rest, err := ssh.ParseAuthorizedKey([]byte(publicKey))
+	if err != nil {
+		return nil, fmt.Errorf("this is no public key as OpenSSH writes it: %w", err)
+	}
+	if len(options) > 0 || strings.TrimSpace(string(rest)) != "" {
+		return nil, fmt.Errorf("one public key is needed, without options (%d options and %d further bytes are there)", len(options), len(rest))
+	}
+	return fmt.Appendf(nil, `#!/bin/bash -eu
+
+id gardener || useradd gardener -mU
+mkdir -p /home/gardener/.ssh
+echo "%s" > /home/gardener/.ssh/authorized_keys
+chmod 700 /home/gardener/.ssh
+chmod 600 /home/gardener/.ssh/authorized_keys
+chown -R gardener:gardener /home/gardener/.ssh
+mkdir -p /etc/sudoers.d
+echo "gardener ALL=(ALL) NOPASSWD:ALL" > /etc/sudoers.d/99-gardener-user
+chmod 440 /etc/sudoers.d/99-gardener-user
+systemctl start sshd || systemctl start ssh
+`, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))), nil
+}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -30,7 +31,8 @@ func (l *life) provideMore(t *testing.T) {
 	l.put(t, "cloudprofile/local", "/spec/machineImages/0/versions/0/cri/0/containerRuntimes", `[{"type":"local"}]`)
 }
 
-// liveShoot waits until the Shoot is there, has its machine replaced by one of another type, sends it to sleep, and wakes it.
+// liveShoot waits until the Shoot is there, has its machine replaced by one of another type, opens a way to it and closes that,
+// sends it to sleep, and wakes it.
 // On the way somebody alters what there is of it in the seed, and the kind of machine changes.
 func (l *life) liveShoot(t *testing.T) {
 	t.Helper()
@@ -41,11 +43,37 @@ func (l *life) liveShoot(t *testing.T) {
 	_, err := l.seed.CoreV1().Services("shoot--lp--lp").Patch(t.Context(), "kube-apiserver", types.MergePatchType, alter, metav1.PatchOptions{})
 	must(t, err)
 	l.put(t, "cloudprofile/local", "/spec/machineTypes/1/cpu", `"16"`)
+	l.useBastion(t)
 	for _, hibernation := range []string{`{"enabled":true}`, `{"enabled":false}`} {
 		l.put(t, "shoot/lp", "/spec/hibernation", hibernation)
 		l.succeeds(t)
 	}
 }
+
+// useBastion has a Bastion come to the Shoot, be kept alive, let in others than before, and go.
+func (l *life) useBastion(t *testing.T) {
+	t.Helper()
+	const bastion = "bastion/lp"
+	resource, name := l.object(t, bastion)
+	_, err := resource.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "operations.gardener.cloud/v1alpha1", "kind": "Bastion", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"shootRef": map[string]any{"name": "lp"}, "sshPublicKey": bastionKey,
+			"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "127.0.0.0/8"}}},
+		},
+	}}, created)
+	must(t, err)
+	const ready = `{.status.conditions[?(@.type=="BastionReady")].status}, generation {.status.observedGeneration}`
+	l.await(t, bastion, ready, "True, generation 1")
+	l.annotate(t, bastion, "gardener.cloud/operation", "keepalive")
+	l.put(t, bastion, "/spec/ingress/0/ipBlock/cidr", `"127.0.0.1/32"`)
+	l.await(t, bastion, ready, "True, generation 2")
+	l.remove(t, bastion)
+	l.await(t, bastion, "", "")
+}
+
+// bastionKey is a public key whose private one nobody has.
+const bastionKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbGSz9p0pPsEoWLmKQrOqkYkzzHVWfRg/sfkoh8jy7D lp"
 
 // succeeds waits until the last operation of the Shoot has, for the spec of now.
 func (l *life) succeeds(t *testing.T) {

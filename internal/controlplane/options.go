@@ -24,8 +24,8 @@ const (
 	authorizationModes = "RBAC,Node"
 )
 
-// serviceRange is the range of the cluster's services; nothing routes to it.
-var serviceRange = netip.MustParsePrefix("10.0.0.0/24")
+// serviceRange is the range of the cluster's services; nothing routes to it. A seed has a Service for each shoot.
+var serviceRange = netip.MustParsePrefix("10.0.0.0/16")
 
 func logger(cluster string) klog.Logger {
 	return klog.Background().WithName("controlplane").WithValues("cluster", cluster)

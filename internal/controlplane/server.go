@@ -61,7 +61,7 @@ type Config struct {
 	// KubernetesVersion is the version that /version tells, with a leading v; KubernetesVersion if empty. The API is the
 	// same with each.
 	KubernetesVersion string
-	// ServiceCIDR is the range of the cluster's Services; 10.0.0.0/24 if it is not valid.
+	// ServiceCIDR is the range of the cluster's Services; 10.0.0.0/16 if it is not valid.
 	ServiceCIDR netip.Prefix
 	// Dense is for one of many control planes in a process, each with little to do: what costs memory for throughput is
 	// left out.

@@ -181,7 +181,7 @@ func (s *Scheduler) newManager() (manager.Manager, error) {
 		GracefulShutdownTimeout:       ptr.To[time.Duration](-1), // until all goroutines have ended
 	}
 	s.stop = component.Stoppable(&o)
-	mgr, err := manager.New(s.cfg.REST, o)
+	mgr, err := manager.New(component.Limited(s.cfg.REST), o)
 	if err != nil {
 		return nil, fmt.Errorf("making the scheduler: %w", err)
 	}

@@ -1,0 +1,320 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// bastion is a Bastion of a test, and the key that opens it.
+type bastion struct {
+	s       *shoot
+	name    string
+	signer  ssh.Signer
+	keyFile string
+	address string
+}
+
+// newBastion creates a Bastion for the ranges given, and waits until it is ready.
+func (s *shoot) newBastion(t *testing.T, name string, cidrs ...string) *bastion {
+	t.Helper()
+	b := &bastion{s: s, name: name, keyFile: filepath.Join(t.TempDir(), "key")}
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	b.signer, err = ssh.NewSignerFromKey(key)
+	must(t, err)
+	block, err := ssh.MarshalPrivateKey(key, "")
+	must(t, err)
+	must(t, os.WriteFile(b.keyFile, pem.EncodeToMemory(block), 0o600))
+	var ingress []any
+	for _, cidr := range cidrs {
+		ingress = append(ingress, map[string]any{"ipBlock": map[string]any{"cidr": cidr}})
+	}
+	s.l.create(t, "bastions", meta("operations.gardener.cloud/v1alpha1", "Bastion", shootNamespace, name, map[string]any{"spec": map[string]any{
+		"shootRef": map[string]any{"name": s.name}, "sshPublicKey": string(ssh.MarshalAuthorizedKey(b.signer.PublicKey())), "ingress": ingress}}))
+	eventually(t, shootTimeout, func(context.Context) error {
+		obj, err := s.l.at("bastions", shootNamespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, c := range conditionsOf(obj) {
+			if c["type"] == "BastionReady" && c["status"] == "True" {
+				ip, _, _ := unstructured.NestedString(obj.Object, "status", "ingress", "ip")
+				port := obj.GetAnnotations()["gardenlite.dev/ssh-port"]
+				if port == "" {
+					port = "22"
+				}
+				b.address = net.JoinHostPort(ip, port)
+				return nil
+			}
+		}
+		return fmt.Errorf("Bastion %s is not ready: %v", name, obj.Object["status"])
+	})
+	return b
+}
+
+// login logs in at an address, from a source address of this host ("" for any), with keys.
+func login(ctx context.Context, address, source string, methods ...ssh.AuthMethod) (*ssh.Client, error) {
+	dialer := net.Dialer{Timeout: 10 * time.Second}
+	if source != "" {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(source)}
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return handshake(conn, address, methods...)
+}
+
+func handshake(conn net.Conn, address string, methods ...ssh.AuthMethod) (*ssh.Client, error) {
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	c, channels, requests, err := ssh.NewClientConn(conn, address, &ssh.ClientConfig{User: "gardener", Auth: methods, HostKeyCallback: ssh.InsecureIgnoreHostKey()}) //nolint:gosec // the tests look at keys themselves
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return ssh.NewClient(c, channels, requests), nil
+}
+
+// nodeSigner is the key of the Shoot's nodes.
+func (s *shoot) nodeSigner(t *testing.T) ssh.Signer {
+	t.Helper()
+	signer, err := ssh.ParsePrivateKey(s.sshKey(t)["id_rsa"])
+	must(t, err)
+	return signer
+}
+
+// nodeAddress is the address of the Shoot's first node.
+func (s *shoot) nodeAddress(t *testing.T) (name, address string) {
+	t.Helper()
+	nodes, err := clientOf(t, s.admin(t)).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for _, a := range nodes.Items[0].Status.Addresses {
+		if a.Type == "InternalIP" {
+			return nodes.Items[0].Name, a.Address
+		}
+	}
+	t.Fatal("the node has no address")
+	return "", ""
+}
+
+// TestBastions opens Bastions of a Shoot, goes through them as a user may, and tries what nobody may.
+func TestBastions(t *testing.T) {
+	l := newGardenletLife(t)
+	s := l.newShoot(t, "harbour", nil)
+	s.succeeds(t)
+	node, address := s.nodeAddress(t)
+	s.healthy(t)
+
+	t.Run("a session on the node", func(t *testing.T) { s.throughBastion(t, node, address) })
+	t.Run("gardenlite ssh", func(t *testing.T) {
+		gardenlite(t, l.dir, "ssh", "dev/harbour", node, "--", "hostname").ok(t).shows(t, node)
+		if r := gardenlite(t, l.dir, "ssh", "dev/harbour", "--", "exit 7"); r.code != 7 {
+			t.Errorf("exit status %d, not 7: %s", r.code, r.stderr)
+		}
+		eventually(t, 30*time.Second, func(context.Context) error { return l.noBastions(t) })
+	})
+	t.Run("what nobody may", func(t *testing.T) { s.nobodyMay(t, address) })
+	t.Run("ingress", func(t *testing.T) { s.ingressCounts(t) })
+	t.Run("deletion cuts", func(t *testing.T) { s.deletionCuts(t) })
+	t.Run("restart", func(t *testing.T) { s.bastionRestarts(t) })
+	s.delete(t)
+	s.goes(t)
+	l.checkNothingForbidden(t)
+}
+
+func (l *gardenletLife) noBastions(t *testing.T) error {
+	left, err := l.at("bastions", shootNamespace).List(t.Context(), metav1.ListOptions{})
+	if err == nil && len(left.Items) > 0 {
+		err = fmt.Errorf("%d Bastions are left", len(left.Items))
+	}
+	return err
+}
+
+func (s *shoot) throughBastion(t *testing.T, node, address string) {
+	b := s.newBastion(t, "honest", "127.0.0.0/8")
+	client, err := login(t.Context(), b.address, "", ssh.PublicKeys(b.signer))
+	must(t, err)
+	defer client.Close()
+	conn, err := client.Dial("tcp", net.JoinHostPort(address, "22"))
+	must(t, err)
+	inner, err := handshake(conn, address, ssh.PublicKeys(s.nodeSigner(t)))
+	must(t, err)
+	defer inner.Close()
+	session, err := inner.NewSession()
+	must(t, err)
+	output, err := session.Output("hostname; id -un; sudo id -u; ls /etc/systemd/system")
+	if err != nil || !strings.HasPrefix(string(output), node+"\ngardener\n0\n") || !strings.Contains(string(output), "kubelet.service") {
+		t.Errorf("on the node: %q, %v", output, err)
+	}
+	session, err = inner.NewSession()
+	must(t, err)
+	var exit *ssh.ExitError
+	if err := session.Run("exit 3"); !errors.As(err, &exit) || exit.ExitStatus() != 3 {
+		t.Errorf("the exit status is lost: %v", err)
+	}
+	if program, err := exec.LookPath("ssh"); err == nil {
+		s.withOpenSSH(t, program, b, node, address)
+	}
+	b.delete(t)
+}
+
+// withOpenSSH does the same with the real client, by ProxyJump and ProxyCommand.
+func (s *shoot) withOpenSSH(t *testing.T, program string, b *bastion, node, address string) {
+	t.Helper()
+	nodeKey := filepath.Join(t.TempDir(), "node")
+	must(t, os.WriteFile(nodeKey, s.sshKey(t)["id_rsa"], 0o600))
+	host, port, err := net.SplitHostPort(b.address)
+	must(t, err)
+	options := []string{"-F", "none", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes"}
+	proxy := strings.Join(append(append([]string{program}, options...), "-i", b.keyFile, "-p", port, "-W", "%h:%p", "gardener@"+host), " ")
+	output, err := exec.CommandContext(t.Context(), program, append(options, "-i", nodeKey, "-o", "ProxyCommand="+proxy, "gardener@"+address, "hostname")...).CombinedOutput()
+	if err != nil || strings.TrimSpace(string(output)) != node {
+		t.Errorf("OpenSSH with ProxyCommand: %q, %v", output, err)
+	}
+}
+
+func (b *bastion) delete(t *testing.T) {
+	t.Helper()
+	must(t, b.s.l.at("bastions", shootNamespace).Delete(t.Context(), b.name, metav1.DeleteOptions{}))
+	eventually(t, shootTimeout, func(context.Context) error {
+		if _, err := b.s.l.at("bastions", shootNamespace).Get(t.Context(), b.name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("Bastion %s is there: %v", b.name, err)
+		}
+		return nil
+	})
+	if answers(b.address) {
+		t.Errorf("something listens at %s, and the Bastion has gone", b.address)
+	}
+}
+
+func (s *shoot) nobodyMay(t *testing.T, address string) {
+	b, other := s.newBastion(t, "one", "127.0.0.0/8"), s.newBastion(t, "two", "127.0.0.0/8")
+	for name, methods := range map[string][]ssh.AuthMethod{
+		"nothing": nil, "a password": {ssh.Password("gardener")}, "the key of another bastion": {ssh.PublicKeys(other.signer)}, "the key of the nodes": {ssh.PublicKeys(s.nodeSigner(t))},
+	} {
+		if client, err := login(t.Context(), b.address, "", methods...); err == nil {
+			_ = client.Close()
+			t.Errorf("the bastion lets in who has %s", name)
+		}
+	}
+	client, err := login(t.Context(), b.address, "", ssh.PublicKeys(b.signer))
+	must(t, err)
+	defer client.Close()
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(s.l.config(t).Host, "https://"))
+	must(t, err)
+	for _, target := range []string{net.JoinHostPort(address, "80"), net.JoinHostPort(host, port), "127.0.0.1:22", "localhost:22", b.address, other.address, "10.10.250.250:22", "example.com:22"} {
+		if conn, err := client.Dial("tcp", target); err == nil {
+			_ = conn.Close()
+			t.Errorf("the bastion forwards to %s", target)
+		}
+	}
+	if listener, err := client.Listen("tcp", "127.0.0.1:0"); err == nil {
+		_ = listener.Close()
+		t.Error("the bastion listens for others")
+	}
+	conn, err := client.Dial("tcp", net.JoinHostPort(address, "22"))
+	must(t, err)
+	if inner, err := handshake(conn, address, ssh.PublicKeys(b.signer)); err == nil {
+		_ = inner.Close()
+		t.Error("the node lets in who has the bastion's key")
+	}
+	b.delete(t)
+	other.delete(t)
+}
+
+// ingressCounts: only who is in a range is let in, and is cut when the range changes.
+func (s *shoot) ingressCounts(t *testing.T) {
+	b := s.newBastion(t, "narrow", "127.0.0.2/32")
+	if client, err := login(t.Context(), b.address, "127.0.0.3", ssh.PublicKeys(b.signer)); err == nil {
+		_ = client.Close()
+		t.Error("somebody from outside of the range is let in")
+	}
+	client, err := login(t.Context(), b.address, "127.0.0.2", ssh.PublicKeys(b.signer))
+	must(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- client.Wait() }()
+	_, err = s.l.at("bastions", shootNamespace).Patch(t.Context(), b.name, types.MergePatchType, []byte(`{"spec":{"ingress":[{"ipBlock":{"cidr":"127.0.0.3/32"}}]}}`), metav1.PatchOptions{})
+	must(t, err)
+	select {
+	case <-ended:
+	case <-time.After(shootTimeout):
+		t.Fatal("a session goes on from an address that is not allowed any more")
+	}
+	client, err = login(t.Context(), b.address, "127.0.0.3", ssh.PublicKeys(b.signer))
+	must(t, err)
+	_ = client.Close()
+	b.delete(t)
+}
+
+func (s *shoot) deletionCuts(t *testing.T) {
+	b := s.newBastion(t, "cut", "127.0.0.0/8")
+	client, err := login(t.Context(), b.address, "", ssh.PublicKeys(b.signer))
+	must(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- client.Wait() }()
+	b.delete(t)
+	select {
+	case err := <-ended:
+		if err != nil && !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "reset") {
+			t.Logf("cut with %v", err)
+		}
+	case <-time.After(shootTimeout):
+		t.Error("the session goes on, and the Bastion has gone")
+	}
+}
+
+// bastionRestarts: a Bastion has the address and the host key that it had.
+func (s *shoot) bastionRestarts(t *testing.T) {
+	b := s.newBastion(t, "stays", "127.0.0.0/8")
+	key := func() (found []byte) {
+		t.Helper()
+		eventually(t, shootTimeout, func(ctx context.Context) error {
+			conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", b.address)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			c, _, _, err := ssh.NewClientConn(conn, b.address, &ssh.ClientConfig{User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(b.signer)}, Timeout: 10 * time.Second,
+				HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
+					found = key.Marshal()
+					return nil
+				}})
+			if err == nil {
+				_ = c.Close()
+			}
+			return err
+		})
+		return found
+	}
+	before := key()
+	gardenlite(t, s.l.dir, "down").ok(t)
+	if answers(b.address) {
+		t.Error("the landscape is down, and the bastion listens")
+	}
+	s.l.up(t)
+	s.l.connect(t)
+	if after := key(); !bytes.Equal(before, after) {
+		t.Error("the host key has changed")
+	}
+	b.delete(t)
+}

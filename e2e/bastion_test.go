@@ -127,8 +127,8 @@ func TestBastions(t *testing.T) {
 
 	t.Run("a session on the node", func(t *testing.T) { s.throughBastion(t, node, address) })
 	t.Run("gardenlite ssh", func(t *testing.T) {
-		gardenlite(t, l.dir, "ssh", "dev/harbour", node, "--", "hostname").ok(t).shows(t, node)
-		if r := gardenlite(t, l.dir, "ssh", "dev/harbour", "--", "exit 7"); r.code != 7 {
+		command(t, "", binary, "ssh", "--data-dir", l.dir, "dev/harbour", node, "--", "hostname").ok(t).shows(t, node)
+		if r := command(t, "", binary, "ssh", "--data-dir", l.dir, "dev/harbour", "--", "exit 7"); r.code != 7 {
 			t.Errorf("exit status %d, not 7: %s", r.code, r.stderr)
 		}
 		eventually(t, 30*time.Second, func(context.Context) error { return l.noBastions(t) })
@@ -136,7 +136,7 @@ func TestBastions(t *testing.T) {
 	t.Run("what nobody may", func(t *testing.T) { s.nobodyMay(t, address) })
 	t.Run("ingress", func(t *testing.T) { s.ingressCounts(t) })
 	t.Run("deletion cuts", func(t *testing.T) { s.deletionCuts(t) })
-	t.Run("restart", func(t *testing.T) { s.bastionRestarts(t) })
+	s.bastionRestarts(t)
 	s.delete(t)
 	s.goes(t)
 	l.checkNothingForbidden(t)

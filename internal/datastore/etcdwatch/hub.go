@@ -26,6 +26,8 @@ const (
 	resubscribeAfter = 50 * time.Millisecond
 	// retryAfter is the time between two attempts to subscribe.
 	retryAfter = 200 * time.Millisecond
+	// drainTimeout is for how long the end of a subscription is waited for; it takes microseconds.
+	drainTimeout = 2 * time.Second
 )
 
 var errHistory = errors.New("the datastore does not tell what happened before; list again")
@@ -83,8 +85,7 @@ func (h *hub) subscription(parent context.Context) bool {
 	result := h.backend.Watch(ctx, "", "", from)
 	defer func() {
 		cancel()
-		for range result.Events { // the backend's goroutines end when all is read
-		}
+		drain(result.Events)
 	}()
 	if result.CompactRevision != 0 {
 		h.reset(result.CurrentRevision, result.CompactRevision)
@@ -105,6 +106,21 @@ func (h *hub) subscription(parent context.Context) bool {
 		case <-ctx.Done():
 			return false
 		}
+	}
+}
+
+// drain reads what is left, so that the backend's goroutines end. Those of a subscription that failed before it began never
+// do: kine says nothing of it, and closes nothing.
+func drain(events <-chan []*server.Event) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range events {
+		}
+	}()
+	select {
+	case <-ended:
+	case <-time.After(drainTimeout):
 	}
 }
 

@@ -105,7 +105,9 @@ func (w *accessWorld) attack(t *testing.T, attack accessAttack) {
 	w.cannot(t, attack.prize)
 }
 
-func (s attackStep) expects(a answer) bool { return a.code == s.want && strings.Contains(a.message, s.says) }
+func (s attackStep) expects(a answer) bool {
+	return a.code == s.want && strings.Contains(a.message, s.says)
+}
 
 // answeredBy is what somebody is told, once the graph has heard of what the steps before have made.
 func (s attackStep) answeredBy(t *testing.T, by *accessUser) (a answer) {

@@ -19,11 +19,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
 
 const (
 	// annotationSSHPort is the port of a bastion at its address, 22 if it is not there.
-	annotationSSHPort = "gardenlite.dev/ssh-port"
+	annotationSSHPort = operation.AnnotationSSHPort
 	// watchAgain is how long to wait before a Bastion is watched again.
 	watchAgain = 200 * time.Millisecond
 	// MaxLifetime is how long a Bastion lives at most.

@@ -3,7 +3,8 @@
 // It also writes what OpenSSH needs to go the same way. It is a client of the garden as any other: it has the rights of the
 // configuration that it is given.
 //
-// It may import API types, controller-runtime's client, internal/garden/shootclient and internal/fsutil.
+// It may import API types, controller-runtime's client, internal/garden/shootclient, internal/fsutil and the name of an
+// annotation from internal/seed/extensions/operation.
 //
 // It promises:
 //

@@ -82,7 +82,7 @@ func toldOtherwise() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*extensionsv1alpha1.Bastion)
 			after, okNew := e.ObjectNew.(*extensionsv1alpha1.Bastion)
-			return ok && okNew && (before.Annotations[AnnotationSSHPort] != after.Annotations[AnnotationSSHPort] ||
+			return ok && okNew && (before.Annotations[operation.AnnotationSSHPort] != after.Annotations[operation.AnnotationSSHPort] ||
 				!equality.Semantic.DeepEqual(before.Status.Ingress, after.Status.Ingress) ||
 				!reflect.DeepEqual(before.Status.LastError, after.Status.LastError) ||
 				!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions))

@@ -21,9 +21,6 @@ import (
 )
 
 const (
-	// AnnotationSSHPort is the TCP port of a bastion at its address, on the Bastion of the seed (by its provider) and on that
-	// of the garden. The APIs have no field for it; without the annotation it is 22.
-	AnnotationSSHPort = "gardenlite.dev/ssh-port"
 	// AnnotationNamespace, on the Bastion of the seed, is the namespace in the garden of the one that it was made for.
 	AnnotationNamespace = "gardenlite.dev/garden-namespace"
 

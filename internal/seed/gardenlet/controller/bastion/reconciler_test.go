@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
 
 const (
@@ -101,7 +103,7 @@ func (w *world) provide(change func(*extensionsv1alpha1.Bastion)) {
 	w.Helper()
 	extension := w.extension()
 	delete(extension.Annotations, "gardener.cloud/operation")
-	extension.Annotations[AnnotationSSHPort] = "2222"
+	extension.Annotations[operation.AnnotationSSHPort] = "2222"
 	extension.Finalizers = []string{"provider"}
 	w.must(w.seed.Update(w.Context(), extension))
 	extension.Status.LastOperation = &corev1beta1.LastOperation{Type: "Create", State: "Succeeded", LastUpdateTime: metav1.NewTime(w.clock.Now())}
@@ -153,7 +155,7 @@ func TestLife(t *testing.T) {
 	}
 	w.provide(nil)
 	w.reconcile()
-	if b := w.expect("True", "SuccessfullyReconciled", ""); b.Status.Ingress.IP != "127.0.0.1" || b.Annotations[AnnotationSSHPort] != "2222" {
+	if b := w.expect("True", "SuccessfullyReconciled", ""); b.Status.Ingress.IP != "127.0.0.1" || b.Annotations[operation.AnnotationSSHPort] != "2222" {
 		t.Errorf("%+v %v", b.Status, b.Annotations)
 	}
 	if requests := inGarden(t.Context(), w.extension()); len(requests) != 1 || requests[0].NamespacedName != key {

@@ -36,10 +36,10 @@ func (r *Reconciler) tell(ctx context.Context, bastion *operationsv1alpha1.Basti
 	}
 	// The port comes first: who sees that a Bastion is ready has to find it.
 	err := operation.Patch(ctx, r.GardenClient, bastion, func(bastion *operationsv1alpha1.Bastion) {
-		if port, ok := extension.Annotations[AnnotationSSHPort]; ok {
-			metav1.SetMetaDataAnnotation(&bastion.ObjectMeta, AnnotationSSHPort, port)
+		if port, ok := extension.Annotations[operation.AnnotationSSHPort]; ok {
+			metav1.SetMetaDataAnnotation(&bastion.ObjectMeta, operation.AnnotationSSHPort, port)
 		} else {
-			delete(bastion.Annotations, AnnotationSSHPort)
+			delete(bastion.Annotations, operation.AnnotationSSHPort)
 		}
 	})
 	if err != nil {

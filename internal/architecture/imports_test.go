@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"internal/authz":         {"internal/garden/scheme"},
 	"internal/cli":           {"internal/landscape", "internal/controlplane", "internal/garden/shootclient", "internal/version"},
 	"internal/component":     {},
-	"internal/controlplane":  {"internal/datastore", "internal/fsutil"},
+	"internal/controlplane":  {"internal/datastore", "internal/fsutil", "internal/garbage"},
 	"internal/datastore":     {"internal/fsutil"},
 	"internal/fsutil":        {},
 	"internal/garden":        {"internal/component", "internal/controlplane", "internal/fsutil", "internal/manifest", "internal/version", "manifests"},

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -91,14 +90,8 @@ func (g *globals) nameFlag() string {
 	return flag
 }
 
-// gcPercent keeps a landscape small: much of what it allocates while it starts is garbage at once.
-const gcPercent = 50
-
 // Main runs the command line and returns the exit code.
 func Main() int {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	ctx, stop := interruptible(context.Background())
 	defer stop()
 	return run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})

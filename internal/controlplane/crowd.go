@@ -1,0 +1,31 @@
+package controlplane
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/gardenlite/gardenlite/internal/garbage"
+)
+
+// crowd is how many requests at a time are many. A shoot that is made alone has fewer than half as many.
+const crowd = 32
+
+// answering counts the requests of all API servers of the process that are being answered, without watches.
+var answering atomic.Int64
+
+// withCrowd lets garbage lie while there are many requests.
+func withCrowd(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if info, ok := request.RequestInfoFrom(r.Context()); ok && info.Verb == "watch" {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		if answering.Add(1) >= crowd {
+			garbage.Crowd()
+		}
+		defer answering.Add(-1)
+		handler.ServeHTTP(w, r)
+	})
+}

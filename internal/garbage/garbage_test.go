@@ -1,0 +1,42 @@
+package garbage
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestCrowd lets many requests come and go.
+func TestCrowd(t *testing.T) {
+	var percents []int
+	var waiting []func()
+	c := collector{
+		set:   func(percent int) { percents = append(percents, percent) },
+		after: func(_ time.Duration, f func()) { waiting = append(waiting, f) },
+	}
+	later := func() {
+		t.Helper()
+		if len(waiting) != 1 {
+			t.Fatalf("%d timers wait, one expected", len(waiting))
+		}
+		f := waiting[0]
+		waiting = nil
+		f()
+	}
+	now := time.Unix(0, 0)
+	c.crowd(now) // no landscape yet
+	c.begin(starting)
+	c.crowd(now)
+	c.begin(resting) // the crowd is still there
+	c.crowd(now.Add(time.Millisecond))
+	later() // somebody called since
+	later()
+	if len(waiting) != 0 {
+		t.Error("a timer goes on for ever")
+	}
+	c.crowd(now.Add(time.Minute))
+	later()
+	if want := []int{starting, crowded, resting, crowded, resting}; !slices.Equal(percents, want) {
+		t.Errorf("the percentages were %v, %v expected", percents, want)
+	}
+}

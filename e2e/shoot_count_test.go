@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,7 @@ type counted struct {
 	files      map[string]bool
 	edges      int
 	goroutines int
+	stacks     map[string]int // of goroutines, by where they stand
 }
 
 // everything counts what there is now.
@@ -54,7 +56,32 @@ func (l *gardenletLife) everything(t *testing.T) counted {
 	var status struct{ Goroutines int }
 	must(t, json.Unmarshal([]byte(gardenlite(t, l.dir, "status", "-o", "json").ok(t).stdout), &status))
 	all.goroutines = status.Goroutines
+	all.stacks = l.stacks(t)
 	return all
+}
+
+// stacks counts the landscape's goroutines by the functions that they are in.
+func (l *gardenletLife) stacks(t *testing.T) map[string]int {
+	t.Helper()
+	profile, err := l.kube.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/goroutine").Param("debug", "1").DoRaw(t.Context())
+	must(t, err)
+	counts := map[string]int{}
+	for part := range strings.SplitSeq(string(profile), "\n\n") {
+		lines := strings.Split(part, "\n")
+		var count int
+		if _, err := fmt.Sscanf(lines[0], "%d @", &count); err != nil {
+			continue
+		}
+		var functions []string
+		for _, line := range lines[1:] {
+			if fields := strings.Split(line, "\t"); len(fields) > 2 {
+				name, _, _ := strings.Cut(fields[2], "+")
+				functions = append(functions, name)
+			}
+		}
+		counts[strings.Join(functions, " < ")] += count
+	}
+	return counts
 }
 
 // sameOf says what is there now and was not before. Goroutines come and go with requests: a Shoot's are hundreds.
@@ -72,13 +99,25 @@ func sameOf(before, now counted) error {
 		problems = append(problems, fmt.Sprintf("%d edges, %d before", now.edges, before.edges))
 	}
 	if now.goroutines > before.goroutines+20 {
-		problems = append(problems, fmt.Sprintf("%d goroutines, %d before", now.goroutines, before.goroutines))
+		problems = append(problems, fmt.Sprintf("%d goroutines, %d before; more of these: %s", now.goroutines, before.goroutines, moreOf(before.stacks, now.stacks)))
 	}
 	if len(problems) == 0 {
 		return nil
 	}
 	slices.Sort(problems)
 	return fmt.Errorf("%s", strings.Join(problems, "\n"))
+}
+
+// moreOf names the stacks that most goroutines have come to.
+func moreOf(before, now map[string]int) string {
+	stacks := slices.SortedFunc(maps.Keys(now), func(a, b string) int { return (now[b] - before[b]) - (now[a] - before[a]) })
+	var text strings.Builder
+	for _, stack := range stacks[:min(len(stacks), 25)] {
+		if more := now[stack] - before[stack]; more > 0 {
+			fmt.Fprintf(&text, "\n%d %s", more, stack)
+		}
+	}
+	return text.String()
 }
 
 // answers says whether somebody listens.

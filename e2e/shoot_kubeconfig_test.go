@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
 )
 
 // as is the garden as somebody else, by impersonation.
@@ -82,12 +83,17 @@ func TestShootKubeconfigs(t *testing.T) {
 // member makes a user a member of the project, and waits until that counts.
 func (l *gardenletLife) member(t *testing.T, user, role string) {
 	t.Helper()
-	project, err := l.at("projects", "").Get(t.Context(), "dev", metav1.GetOptions{})
-	must(t, err)
-	members, _ := project.Object["spec"].(map[string]any)["members"].([]any)
-	project.Object["spec"].(map[string]any)["members"] = append(members, map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user, "role": role})
-	_, err = l.at("projects", "").Update(t.Context(), project, metav1.UpdateOptions{})
-	must(t, err)
+	// The controller manager writes the Project as well.
+	must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		project, err := l.at("projects", "").Get(t.Context(), "dev", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		members, _ := project.Object["spec"].(map[string]any)["members"].([]any)
+		project.Object["spec"].(map[string]any)["members"] = append(members, map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user, "role": role})
+		_, err = l.at("projects", "").Update(t.Context(), project, metav1.UpdateOptions{})
+		return err
+	}))
 	eventually(t, 30*time.Second, func(context.Context) error {
 		return l.as(t, user).CoreV1().RESTClient().Get().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace, "shoots").Do(t.Context()).Error()
 	})

@@ -66,7 +66,8 @@ func (l *gardenletLife) stacks(t *testing.T) map[string]int {
 	profile, err := l.kube.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/goroutine").Param("debug", "1").DoRaw(t.Context())
 	must(t, err)
 	counts := map[string]int{}
-	for part := range strings.SplitSeq(string(profile), "\n\n") {
+	_, records, _ := strings.Cut(string(profile), "\n") // without the total
+	for part := range strings.SplitSeq(records, "\n\n") {
 		lines := strings.Split(part, "\n")
 		var count int
 		if _, err := fmt.Sscanf(lines[0], "%d @", &count); err != nil {

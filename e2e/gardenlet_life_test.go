@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -46,11 +48,30 @@ func newGardenletLife(t *testing.T, args ...string) *gardenletLife {
 // up starts the landscape, as up does, however long it takes: several landscapes may share the machine.
 func (l *gardenletLife) up(t *testing.T, args ...string) {
 	t.Helper()
-	t.Cleanup(func() { _ = exec.Command(binary, "down", "--data-dir", l.dir).Run() })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(crash(l.dir))
+		}
+		_ = exec.Command(binary, "down", "--data-dir", l.dir).Run()
+	})
 	args = append([]string{"up", "-d", "--port", "0", "--data-dir", l.dir, "--ready-timeout", "4m"}, args...)
 	if output, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
+}
+
+// crash is how a process ended, if it did so by itself.
+func crash(dir string) string {
+	log, err := os.ReadFile(filepath.Join(dir, "gardenlite.log"))
+	if err != nil {
+		return err.Error()
+	}
+	for _, sign := range []string{"panic: ", "fatal error: ", "PostStartHook"} {
+		if at := bytes.Index(log, []byte(sign)); at >= 0 {
+			return string(log[max(at-200, 0):min(at+4000, len(log))])
+		}
+	}
+	return "the landscape did not crash"
 }
 
 // connect makes clients; the seeds' ports change from start to start.

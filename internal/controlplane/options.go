@@ -45,6 +45,10 @@ func serverOptions(ctx context.Context, s *Server, listener net.Listener) (optio
 	}
 	opts.SecureServing.Listener = listener
 	opts.SecureServing.BindPort = s.address.Port
+	var err error
+	if opts.Authentication.ClientCert.CAContentProvider, err = newClientAuthorities(s.pki.ClientCAFile(), s.cfg.Clock); err != nil {
+		return none, fmt.Errorf("setting up the API server: %w", err)
+	}
 	completed, err := opts.Complete(ctx)
 	if err != nil {
 		return none, fmt.Errorf("setting up the API server: %w", err)
@@ -68,7 +72,6 @@ func (s *Server) args() []string {
 		"--tls-cert-file=" + p.ServingCertFile(),
 		"--tls-private-key-file=" + p.ServingKeyFile(),
 		"--client-ca-file=" + p.ClientCAFile(),
-		"--service-account-issuer=" + issuer,
 		"--service-account-key-file=" + p.ServiceAccountBundleFile(),
 		"--service-account-signing-key-file=" + p.ServiceAccountKeyFile(),
 		"--requestheader-client-ca-file=" + p.FrontProxyCAFile(),
@@ -80,6 +83,9 @@ func (s *Server) args() []string {
 		"--proxy-client-key-file=" + p.FrontProxyClientKeyFile(),
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth=true",
+	}
+	for _, issuer := range s.cfg.Issuers {
+		args = append(args, "--service-account-issuer="+issuer)
 	}
 	if s.cfg.NoWorkloads {
 		args = append(args, "--runtime-config=apps/v1=false,autoscaling/v2=false,batch/v1=false,policy/v1=false,storage.k8s.io/v1/csinodes=false")

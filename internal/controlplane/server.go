@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -63,6 +64,9 @@ type Config struct {
 	KubernetesVersion string
 	// ServiceCIDR is the range of the cluster's Services; 10.0.0.0/16 if it is not valid.
 	ServiceCIDR netip.Prefix
+	// Issuers are the issuers of service account tokens: the first is in new ones, those of all are accepted. The cluster's own
+	// name if there are none.
+	Issuers []string
 	// Dense is for one of many control planes in a process, each with little to do: what costs memory for throughput is
 	// left out.
 	Dense bool
@@ -84,6 +88,9 @@ func (c *Config) complete() {
 	}
 	if !c.ServiceCIDR.IsValid() {
 		c.ServiceCIDR = serviceRange
+	}
+	if len(c.Issuers) == 0 {
+		c.Issuers = []string{issuer}
 	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
@@ -121,6 +128,7 @@ type Server struct {
 	extraArgs []string
 
 	cancel context.CancelFunc
+	ending sync.Once
 	done   chan struct{}
 	err    error
 }
@@ -195,14 +203,14 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 
 // run serves until the context is cancelled, or for as long as it can.
 func (s *Server) run(ctx context.Context) {
-	defer close(s.done)
+	defer s.ended()
 	renewed := make(chan struct{})
 	go func() {
 		defer close(renewed)
 		s.renewCertificates(ctx)
 	}()
 	s.err = s.chain.run(ctx)
-	s.cancel()
+	s.end()
 	s.clients.cut()
 	<-renewed
 	s.connection.close()
@@ -226,7 +234,7 @@ func (s *Server) renewCertificates(ctx context.Context) {
 
 // Stop stops the server and its datastore, and returns when both have ended.
 func (s *Server) Stop() error {
-	s.cancel()
+	s.end()
 	<-s.done
 	return s.err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -15,6 +16,8 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane"
 )
 
 const (
@@ -35,6 +38,9 @@ func startLogging(cfg *Config) (io.Closer, error) {
 		// lumberjack makes new files 0600, and keeps the mode of one that is there.
 		file := &logFileWriter{file: &lumberjack.Logger{Filename: name, MaxSize: logMegabytes, MaxBackups: logBackups}}
 		out, closer = file, file
+		if err := crashInto(name); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.Verbose {
 		out = io.MultiWriter(out, os.Stderr)
@@ -54,6 +60,19 @@ func startLogging(cfg *Config) (io.Closer, error) {
 	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{})
 	logrus.AddHook(logrusHook{logger: slog.New(handler).With("logger", "kine")})
 	return closer, nil
+}
+
+// crashInto has what the process says when it crashes written into the log as well: in the background nobody sees it.
+func crashInto(name string) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the log: %w", err)
+	}
+	defer file.Close() // there is a copy of it
+	if err := debug.SetCrashOutput(file, debug.CrashOptions{}); err != nil {
+		return fmt.Errorf("having crashes logged: %w", err)
+	}
+	return nil
 }
 
 // logFileWriter drops what is logged after Close: a lumberjack file would be opened again, in a directory that may be
@@ -87,10 +106,11 @@ func (w *logFileWriter) Close() error {
 // give up, and that is all right.
 var endings atomic.Int64
 
-// exitOnFatal ends the process as Kubernetes' code wants it to when a part of an API server gives up, but not silently.
+// exitOnFatal ends the process as Kubernetes' code wants it to when a part of an API server gives up, but not silently, and
+// not if it gives up because it is being stopped.
 func exitOnFatal(logPath string) func(int) {
 	return func(int) {
-		if endings.Load() > 0 {
+		if endings.Load() > 0 || controlplane.Ending() {
 			return
 		}
 		fmt.Fprintf(os.Stderr, "Error: a part of the landscape gave up, and it cannot go on without it; the log says why: %s\n", logPath)

@@ -17,13 +17,15 @@ type Order struct {
 	Version string
 	// ServiceCIDR is the network of the shoot's Services; the default if it is not valid.
 	ServiceCIDR netip.Prefix
+	// Issuers are the issuers of service account tokens, with spaces in between; the default if empty.
+	Issuers string
 	// Files are those of the Secret, by spec's keys.
 	Files map[string][]byte
 }
 
 // sameServer says whether two orders are for the same API server.
 func (o Order) sameServer(other Order) bool {
-	return o.APIServer == other.APIServer && o.Checksum == other.Checksum && o.Version == other.Version && o.ServiceCIDR == other.ServiceCIDR
+	return o.APIServer == other.APIServer && o.Checksum == other.Checksum && o.Version == other.Version && o.ServiceCIDR == other.ServiceCIDR && o.Issuers == other.Issuers
 }
 
 func (o Order) authorities() *pki.Authorities {

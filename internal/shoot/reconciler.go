@@ -178,6 +178,7 @@ func (r *Reconciler) order(found objects) (Order, error) {
 		APIServer: replicas(deployment) > 0,
 		Checksum:  deployment.Spec.Template.Annotations[spec.AnnotationChecksum],
 		Version:   spec.Version(deployment),
+		Issuers:   deployment.Annotations[spec.AnnotationIssuers],
 	}
 	o.Controllers = o.APIServer && found.controllers != nil && found.controllers.DeletionTimestamp == nil && replicas(found.controllers) > 0
 	if cidr := deployment.Annotations[spec.AnnotationServiceCIDR]; cidr != "" {

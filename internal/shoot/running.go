@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -46,6 +47,7 @@ func (h *Host) start(ctx context.Context, id string, order Order) (*running, err
 		Name: id, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id), Datastore: h.cfg.Datastore, Prefix: h.cfg.Prefix(id),
 		BindAddress: address, Port: port, AuditLog: h.cfg.AuditLog(id), Clock: h.cfg.Clock,
 		Authorities: order.authorities(), KubernetesVersion: order.Version, ServiceCIDR: order.ServiceCIDR, Dense: true,
+		Issuers: strings.Fields(order.Issuers),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the API server: %w", err)

@@ -45,6 +45,9 @@ const (
 	// AnnotationServiceCIDR at the API server's Deployment is the network of the shoot's Services. Without it, the API
 	// server takes the default.
 	AnnotationServiceCIDR = "gardenlite.dev/service-cidr"
+	// AnnotationIssuers at the API server's Deployment are the issuers of service account tokens, with spaces in between: the
+	// first is in new tokens, those of all are accepted. Without it, there is DefaultIssuer.
+	AnnotationIssuers = "gardenlite.dev/service-account-issuers"
 	// AnnotationConfirmDeletion with the value "true" at the API server's Deployment lets the runner delete the data with it.
 	// Without it, the data stays for the seed that the shoot's control plane moves to.
 	AnnotationConfirmDeletion = "confirmation.gardener.cloud/deletion"
@@ -86,6 +89,9 @@ func Keys() []string {
 func MissingKeys(data map[string][]byte) []string {
 	return slices.DeleteFunc(Keys(), func(key string) bool { return len(data[key]) > 0 })
 }
+
+// DefaultIssuer is the issuer of service account tokens where none is ordered.
+const DefaultIssuer = "https://kubernetes.default.svc.cluster.local"
 
 // Labels returns the labels of the Deployment of that role.
 func Labels(role string) map[string]string {

@@ -1,0 +1,37 @@
+package controlplane
+
+import (
+	"crypto/x509"
+	"fmt"
+
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/utils/clock"
+)
+
+// clientAuthorities are the authorities of clients' certificates, in a file. A certificate has expired when the
+// landscape's clock says so.
+type clientAuthorities struct {
+	*dynamiccertificates.DynamicFileCAContent
+	clock clock.PassiveClock
+}
+
+var (
+	_ dynamiccertificates.CAContentProvider = clientAuthorities{}
+	_ dynamiccertificates.ControllerRunner  = clientAuthorities{}
+	_ dynamiccertificates.Notifier          = clientAuthorities{}
+)
+
+func newClientAuthorities(file string, clock clock.PassiveClock) (dynamiccertificates.CAContentProvider, error) {
+	content, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca-bundle", file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the authorities of clients: %w", err)
+	}
+	return clientAuthorities{content, clock}, nil
+}
+
+// VerifyOptions implements dynamiccertificates.CAContentProvider.
+func (a clientAuthorities) VerifyOptions() (x509.VerifyOptions, bool) {
+	options, ok := a.DynamicFileCAContent.VerifyOptions()
+	options.CurrentTime = a.clock.Now()
+	return options, ok
+}

@@ -1,0 +1,40 @@
+package controlplane
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// TestStoppedWhileItStarts stops servers at several moments of their start. What they had begun fails then, and Kubernetes'
+// code wants to end the process: whoever decides on that can tell why.
+func TestStoppedWhileItStarts(t *testing.T) {
+	exit := klog.OsExit
+	t.Cleanup(func() { klog.OsExit = exit })
+	klog.OsExit = func(int) {
+		if !Ending() {
+			t.Error("the process was to end, and nobody could know why")
+		}
+	}
+	dir := t.TempDir()
+	for _, after := range []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond} {
+		ctx, cancel := context.WithCancel(t.Context())
+		server, err := Start(ctx, Config{Name: "short", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), OnPhase: func(name string, _ time.Duration) {
+			if name == "server chain" {
+				time.AfterFunc(after, cancel)
+			}
+		}})
+		cancel()
+		if err == nil { // it was faster
+			if err := server.Stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !Ending() {
+			t.Error("nobody knows that a server was stopped")
+		}
+	}
+}

@@ -72,6 +72,8 @@ type Cloud struct {
 	group  sync.WaitGroup // of all instances; Add is under mu, before ctx has ended
 	boots  chan struct{}
 	ports  atomic.Uint32
+	// traffic is what goes through all bastions.
+	traffic *traffic
 
 	mu        sync.Mutex
 	networks  map[string]*network
@@ -131,7 +133,7 @@ func Open(cfg Config) (*Cloud, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}
 	}
-	c := &Cloud{cfg: cfg, boots: make(chan struct{}, MaxBoots), networks: map[string]*network{}, instances: map[string]*instance{}}
+	c := &Cloud{cfg: cfg, boots: make(chan struct{}, MaxBoots), traffic: newTraffic(cfg.Clock), networks: map[string]*network{}, instances: map[string]*instance{}}
 	if err := c.load(); err != nil {
 		return nil, fmt.Errorf("opening the cloud in %s: %w", cfg.Dir, err)
 	}

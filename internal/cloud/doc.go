@@ -1,5 +1,5 @@
-// Package cloud is the simulated cloud of a process: networks and the instances in them. It may import internal/machine and
-// internal/fsutil.
+// Package cloud is the simulated cloud of a process: networks and the instances in them. It may import internal/machine,
+// internal/fsutil and internal/garbage.
 //
 // It promises:
 //

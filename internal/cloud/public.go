@@ -131,12 +131,16 @@ func (c *Cloud) guard(i *instance, cfg *machine.Config) {
 		if err != nil || port != SSHPort {
 			return nil, errOnlyNodes
 		}
-		return c.dial(ctx, i.spec.Network, i.address, netip.AddrPortFrom(to, SSHPort), func(target *instance) error {
+		conn, err := c.dial(ctx, i.spec.Network, i.address, netip.AddrPortFrom(to, SSHPort), func(target *instance) error {
 			if target == nil || target.public != nil || !hasTags(target, i.public.forward) {
 				return errOnlyNodes // whether there is anything or not
 			}
 			return nil
 		})
+		if err != nil {
+			return nil, err
+		}
+		return &countedConn{Conn: conn, traffic: c.traffic}, nil
 	}
 }
 

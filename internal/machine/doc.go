@@ -1,5 +1,5 @@
 // Package machine simulates a machine of a cloud: a disk (vfs), users, cloud-init (cloudinit), units in the way of systemd,
-// an SSH server (sshd), and sessions and scripts in a sandbox (shell). It may import what is below it and internal/fsutil.
+// an SSH server (sshd), sessions and scripts in a sandbox (shell), and the transfer of files (sftp). It may import what is below it and internal/fsutil.
 //
 // It promises:
 //
@@ -9,6 +9,7 @@
 //     run its user data again; after a kill in the middle of the first boot it does.
 //   - Users are those of /etc/passwd, /etc/shadow and /etc/group, read when they are asked for: a useradd in a script counts at
 //     once.
+//   - What runs on it has MaxMemory together. A unit that was ended by a limit is not started again.
 //   - Run returns when everything that it started has ended: programs, scripts, sessions.
 //   - A machine that runs two programs and an SSH server costs about 100 KB and a goroutine for each of them.
 //

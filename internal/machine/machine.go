@@ -69,6 +69,8 @@ type Machine struct {
 	key   ssh.Signer
 	sshd  *sshd.Server
 	units *Units
+	// memory is what all that the shell runs has together.
+	memory *shell.Budget
 
 	booted chan struct{} // closed when the first boot of this process is done
 	power  chan shell.PowerAction
@@ -82,6 +84,10 @@ type Machine struct {
 	bootedAt  time.Time
 	cloudInit CloudInitStatus
 }
+
+// MaxMemory is how many bytes the sessions, the user data and the units of a machine may have together, beside what each of
+// them may: whoever asks for more is ended.
+const MaxMemory = 256 << 20
 
 const (
 	diskDir     = "disk"
@@ -108,12 +114,12 @@ func New(cfg Config) (*Machine, error) {
 	}
 	m := &Machine{
 		cfg: cfg, fs: files, key: key, hostname: cfg.Hostname,
-		booted: make(chan struct{}), power: make(chan shell.PowerAction, 1),
+		memory: shell.NewBudget(MaxMemory), booted: make(chan struct{}), power: make(chan shell.PowerAction, 1),
 	}
 	m.up, m.down = context.WithCancel(context.Background())
 	m.units = newUnits(m)
 	m.sshd = sshd.New(sshd.Config{
-		Host: sshHost{m}, HostKey: key, Forward: cfg.Forward, Admit: m.admit, Clock: cfg.Clock, Log: cfg.Log,
+		Host: sshHost{m}, HostKey: key, Forward: cfg.Forward, Admit: m.admit, Subsystems: []string{sftpSubsystem}, Clock: cfg.Clock, Log: cfg.Log,
 	})
 	return m, nil
 }

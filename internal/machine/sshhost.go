@@ -61,7 +61,8 @@ func (h sshHost) ReadFile(name string, limit int64) ([]byte, error) {
 
 func (h sshHost) Journal(line string) { h.m.units.log(sshUnit, "sshd", 0, line) }
 
-// Run runs a session: a command, a script that comes in, or an interactive shell.
+// Run runs a session: a command, a script that comes in, an interactive shell, or the transfer of files. Who may not log in
+// may do none of them.
 func (h sshHost) Run(ctx context.Context, s *sshd.Session) sshd.Exit {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -69,6 +70,9 @@ func (h sshHost) Run(ctx context.Context, s *sshd.Session) sshd.Exit {
 	if !known || noLogin(user.shell) {
 		_, _ = io.WriteString(s.Stderr, "This account is currently not available.\n")
 		return sshd.Exit{Status: 1}
+	}
+	if s.Subsystem == sftpSubsystem {
+		return h.m.runSFTP(ctx, user, s)
 	}
 	options := h.m.shellOptions(user, shell.Limits{Time: MaxCommandTime})
 	options.Env = append(s.Env, connectionEnv(s)...)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/gardenlite/gardenlite/internal/machine/shell"
 )
 
 // The states of a unit, as systemd names them.
@@ -227,6 +229,9 @@ func (u *Units) attempts(ctx context.Context, one *unit, d *definition, run *uni
 		if err != nil {
 			u.log(one.name, "systemd", 1, "Failed: "+err.Error())
 		}
+		if limit := (*shell.LimitError)(nil); errors.As(err, &limit) { // it would be so again, and cost the host as much
+			return err
+		}
 		again := d.restart == restartAlways || d.restart == restartOnFailure && err != nil || d.restart == restartOnSuccess && err == nil
 		if !again || d.kind == typeOneshot && err == nil {
 			return err
@@ -255,9 +260,12 @@ func (u *Units) mayStart(one *unit, d *definition) bool {
 	return true
 }
 
+// minRestartDelay is how long a restart waits at least, so that a unit without a limit of starts is no loop.
+const minRestartDelay = 100 * time.Millisecond
+
 // pause waits before a restart; it returns false if the unit is stopped meanwhile.
 func (u *Units) pause(ctx context.Context, one *unit, d *definition) bool {
-	timer := u.m.cfg.Clock.NewTimer(d.restartDelay)
+	timer := u.m.cfg.Clock.NewTimer(max(d.restartDelay, minRestartDelay))
 	defer timer.Stop()
 	u.mu.Lock()
 	one.pid = 0

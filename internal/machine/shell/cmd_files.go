@@ -120,6 +120,13 @@ func touchProgram(_ context.Context, p *Process) int {
 			return p.Fail(err)
 		}
 	}
+	if reference := f.value('r', ""); reference != "" {
+		info, err := p.FS.Stat(p.Path(reference))
+		if err != nil {
+			return p.Failf(1, "failed to get attributes of '%s': %v", reference, reason(err))
+		}
+		when = info.ModTime()
+	}
 	status := 0
 	for _, name := range f.args {
 		full := p.Path(name)

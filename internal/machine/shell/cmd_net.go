@@ -21,7 +21,7 @@ func noNetwork(status int, message string) Command {
 var netCommands = map[string]Command{
 	"curl": noNetwork(7, "(7) Failed to connect"), "wget": noNetwork(4, "failed: Network is unreachable"), "nc": noNetwork(1, "connect failed"), "ncat": noNetwork(1, "connect failed"),
 	"telnet": noNetwork(1, "connect failed"), "ping": noNetwork(2, "connect: Network is unreachable"), "ping6": noNetwork(2, "connect: Network is unreachable"), "ssh": noNetwork(255, "connect to host: Network is unreachable"),
-	"scp": noNetwork(255, "connect to host: Network is unreachable"), "sftp": noNetwork(255, "connect to host: Network is unreachable"), "dig": noNetwork(9, "no servers could be reached"),
+	"scp": scpProgram, "sftp": noNetwork(255, "connect to host: Network is unreachable"), "dig": noNetwork(9, "no servers could be reached"),
 	"nslookup": noNetwork(1, "no servers could be reached"), "host": noNetwork(1, "no servers could be reached"), "traceroute": noNetwork(1, "Network is unreachable"),
 	"ip": ipProgram, "ifconfig": ipProgram, "route": ipProgram, "ss": ssProgram, "netstat": ssProgram, "iptables": rootOnly(nothingProgram), "ip6tables": rootOnly(nothingProgram),
 }

@@ -9,6 +9,8 @@
 // Every run has Limits. Each statement, expansion, read and write looks at them, so that a run ends soon after its time is
 // over or its context is done; then all of its goroutines are gone, but for one that waits in the caller's own stdin.
 //
+// What is typed goes through keys.go before it comes to the line editor, which would wait for good in the middle of a key.
+//
 // Layers: run.go (limits) and stream.go (files and pipes) are below shell.go (the state of a shell), which expansions
 // (expand.go, param.go, arith.go, glob.go), statements (exec.go, call.go, redirect.go) and builtins work on. The
 // programs of the machine are in cmd_*.go, one file a family, and use nothing but Process.

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -251,54 +250,6 @@ func (sh *shell) runForked(st *syntax.Stmt) {
 	defer sh.guarded()
 	sh.stmt(st)
 	sh.flow = onward
-}
-
-// job is what runs in the background.
-type job struct {
-	id     int
-	pid    int64
-	text   string
-	cancel context.CancelFunc
-	done   chan struct{}
-	status int // valid when done is closed
-}
-
-func (sh *shell) background(st *syntax.Stmt) {
-	c := sh.fork()
-	ctx, cancel := context.WithCancel(sh.base)
-	c.ctx, c.base = ctx, ctx
-	c.replace(0, textFile(""))
-	j := &job{id: len(sh.jobs) + 1, pid: c.pid, cancel: cancel, done: make(chan struct{}), text: sh.sourceOf(st)}
-	if err := sh.r.spawn(func() {
-		defer close(j.done)
-		defer cancel()
-		c.runForked(st)
-		j.status = c.status
-		if ctx.Err() != nil {
-			j.status = 143
-		}
-	}); err != nil {
-		cancel()
-		c.end()
-		sh.status = 254
-		sh.complain(err)
-		return
-	}
-	sh.jobs = append(slices.DeleteFunc(sh.jobs, func(old *job) bool { return len(sh.jobs) > 256 && old.ended() }), j)
-	sh.lastJob = strconv.FormatInt(j.pid, 10)
-	sh.status = 0
-	if sh.interactive {
-		_, _ = fmt.Fprintf(sh.stream(2), "[%d] %d\n", j.id, j.pid)
-	}
-}
-
-func (j *job) ended() bool {
-	select {
-	case <-j.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // sourceOf is a statement as text, for lists of jobs.

@@ -24,14 +24,15 @@ type console struct {
 	running context.CancelFunc // of the command that runs, or nil
 	stdin   *file              // that command's input: whole lines
 
+	keys keys   // of pump alone, for the line editor
 	line []byte // of pump alone: what was typed for the command whose input is last
 	last *file
 	end  context.CancelFunc
 }
 
 // Interactive serves a terminal until the user leaves with exit or Ctrl-D, the terminal ends or ctx does. It returns the
-// last status. Each line has the limits anew. Ctrl-C ends the command that runs. When it has returned, the caller closes
-// the terminal, which ends the one goroutine that reads it.
+// last status. Each line has the limits anew, and so has the time of each job that it leaves in the background. Ctrl-C ends
+// the command that runs. When it has returned, the caller closes the terminal, which ends the one goroutine that reads it.
 func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -50,7 +51,7 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 		io.Reader
 		io.Writer
 	}{&pipeReader{ctx, editor}, tty}, "")
-	r := newRun(s.o.Limits)
+	r := newRun(s.o)
 	_, endAll := r.begin(ctx, nil)
 	defer endAll()
 	sh := s.newShell(r, ctx)
@@ -61,7 +62,7 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	defer func() {
 		sh.end()
 		cancel()
-		r.group.Wait()
+		r.wait()
 	}()
 	for ctx.Err() == nil && sh.flow != exiting {
 		text, err := c.read(t, sh)
@@ -242,11 +243,7 @@ func (c *console) key(ctx context.Context, b byte) bool {
 	}
 	c.mu.Unlock()
 	if running == nil {
-		keys := []byte{b}
-		if b == 3 { // Ctrl-C: to the end of the line, delete it, begin a new one
-			keys = []byte{5, 21, '\r'}
-		}
-		_, err := c.raw.writer(ctx, keys)
+		_, err := c.raw.writer(ctx, c.keys.next(b))
 		return err == nil
 	}
 	if stdin != c.last {

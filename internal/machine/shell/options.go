@@ -30,6 +30,8 @@ type Options struct {
 	Clock clock.WithTicker
 	// Limits that are zero have their defaults.
 	Limits Limits
+	// Budget is memory that this session shares with others. Nil is none but its own limit.
+	Budget *Budget
 	// System is the machine around the session. Nil is a machine without units and other processes.
 	System System
 }

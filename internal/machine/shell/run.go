@@ -47,9 +47,24 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// Budget is memory that sessions have together, beside the limit that each of them has.
+type Budget struct {
+	limit int64
+	used  atomic.Int64
+}
+
+// NewBudget makes a budget of so many bytes.
+func NewBudget(bytes int64) *Budget { return &Budget{limit: bytes} }
+
+// take takes bytes (or, if negative, gives them back), and says whether there are as many.
+func (b *Budget) take(bytes int64) bool {
+	return b == nil || b.used.Add(bytes) <= b.limit || bytes <= 0
+}
+
 // run is what all shells of one Run share: what was used of the limits, and how all of it is ended.
 type run struct {
 	limits  Limits
+	budget  *Budget // nil if there is none
 	steps   atomic.Int64
 	memory  atomic.Int64
 	output  atomic.Int64
@@ -62,10 +77,16 @@ type run struct {
 	cancel context.CancelFunc // of everything
 }
 
-func newRun(limits Limits) *run {
-	r := &run{limits: limits}
+func newRun(o Options) *run {
+	r := &run{limits: o.Limits, budget: o.Budget}
 	r.pids.Store(1000)
 	return r
+}
+
+// wait waits until nothing of the run is left, and gives its memory back.
+func (r *run) wait() {
+	r.group.Wait()
+	r.budget.take(-r.memory.Swap(0))
 }
 
 // kill ends everything that runs.
@@ -116,7 +137,8 @@ func (r *run) ended(ctx context.Context) error {
 
 // grow counts bytes that are kept (or, if negative, no longer).
 func (r *run) grow(bytes int64) error {
-	if used := r.memory.Add(bytes); bytes > 0 && used > r.limits.Memory {
+	enough := r.budget.take(bytes)
+	if used := r.memory.Add(bytes); bytes > 0 && (used > r.limits.Memory || !enough) {
 		return r.kill("memory")
 	}
 	return nil

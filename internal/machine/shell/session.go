@@ -77,7 +77,7 @@ func (s *Session) Run(ctx context.Context, script string, stdin io.Reader, stdou
 
 // RunFile is Run with $0 and the positional parameters.
 func (s *Session) RunFile(ctx context.Context, name string, args []string, script string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
-	r := newRun(s.o.Limits)
+	r := newRun(s.o)
 	ctx, end := s.begin(ctx, r)
 	defer end()
 	sh := s.newShell(r, ctx)
@@ -90,7 +90,7 @@ func (s *Session) RunFile(ctx context.Context, name string, args []string, scrip
 	sh.end()
 	err := r.ended(ctx)
 	end() // ends what is left in the background
-	r.group.Wait()
+	r.wait()
 	if err != nil {
 		if stderr != nil {
 			_, _ = fmt.Fprintf(stderr, "%s: %v\n", name, err)

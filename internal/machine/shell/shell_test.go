@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/internal/machine/shell/shelltest"
 	"github.com/gardenlite/gardenlite/internal/machine/vfs"
 )
 
@@ -245,7 +246,7 @@ func TestInteractive(t *testing.T) {
 
 // FuzzScript: no text makes a session fail otherwise than by its limits, and it always ends.
 func FuzzScript(f *testing.F) {
-	for _, script := range escapes {
+	for _, script := range shelltest.Escapes {
 		f.Add(script)
 	}
 	for _, script := range []string{"", "echo ${x", "a=(", "((", "[[ -n", "cat <<E", "${x@Z}", "$((1#2))", "${a[-1]}", "${!}", "f(){ }", "case x in", "\x00", "echo $'\\c'", "printf %", "${x:-9223372036854775808}", "x[9223372036854775807]=1", "sed 's", "grep '['", "find -name", "cut -f", "test ( (", "tr a-", "head -c -99999999", "seq 9223372036854775800 9223372036854775807", "chmod + /tmp", "date +%", "sort -k", "xargs -I", "printf '%*d' -9999999999 1", "{1..}", "declare -n r=r; r=1; echo $r", "${#@}${@:0:-1}"} {

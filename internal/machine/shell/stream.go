@@ -16,6 +16,8 @@ type file struct {
 	writer func(ctx context.Context, p []byte) (int, error) // nil: not for writing
 	closer func()
 	tty    bool
+	// bulk is writer without the limit of output, for the content of files; nil if there is no such limit.
+	bulk func(ctx context.Context, p []byte) (int, error)
 }
 
 func newFile(reader, writer func(context.Context, []byte) (int, error), closer func()) *file {
@@ -62,7 +64,7 @@ func (r *run) counted(w io.Writer) *file {
 		w = io.Discard
 	}
 	var mu sync.Mutex
-	return newFile(nil, func(_ context.Context, p []byte) (int, error) {
+	f := newFile(nil, func(_ context.Context, p []byte) (int, error) {
 		if left := r.limits.Output - r.output.Add(int64(len(p))) + int64(len(p)); left < int64(len(p)) {
 			p = p[:max(0, left)]
 			mu.Lock()
@@ -74,6 +76,12 @@ func (r *run) counted(w io.Writer) *file {
 		defer mu.Unlock()
 		return w.Write(p)
 	}, nil)
+	f.bulk = func(_ context.Context, p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return w.Write(p)
+	}
+	return f
 }
 
 // sink collects the output of a command substitution.
@@ -101,7 +109,8 @@ const pipeSize = 64 << 10
 // pipe connects two commands. Reading and writing end with the context of who does it.
 type pipe struct {
 	mu      sync.Mutex
-	data    []byte
+	data    []byte        // a part of memory
+	memory  []byte        // used again and again, from the first byte on
 	changed chan struct{} // closed when something changed
 	noRead  bool
 	noWrite bool
@@ -149,6 +158,19 @@ func (p *pipe) read(ctx context.Context, b []byte) (int, error) {
 	}
 }
 
+// put adds what there is room for. It is locked.
+func (p *pipe) put(b []byte) {
+	if cap(p.data)-len(p.data) < len(b) {
+		memory := p.memory
+		if wanted := len(p.data) + len(b); wanted > len(memory) {
+			memory = make([]byte, min(max(wanted, 2*len(memory)), pipeSize))
+		}
+		p.data = memory[:copy(memory, p.data)]
+		p.memory = memory
+	}
+	p.data = append(p.data, b...)
+}
+
 func (p *pipe) write(ctx context.Context, b []byte) (int, error) {
 	written := 0
 	for {
@@ -159,7 +181,7 @@ func (p *pipe) write(ctx context.Context, b []byte) (int, error) {
 		}
 		n := min(pipeSize-len(p.data), len(b))
 		if n > 0 {
-			p.data = append(p.data, b[:n]...)
+			p.put(b[:n])
 			b, written = b[n:], written+n
 			p.notify()
 		}
@@ -176,6 +198,9 @@ func (p *pipe) write(ctx context.Context, b []byte) (int, error) {
 	}
 }
 
+// feedSize is how much of the caller's stdin is read at once: what a packet of SSH has.
+const feedSize = 32 << 10
+
 // feed makes a file of the caller's stdin. The caller's reader cannot be interrupted, so a goroutine reads it into a pipe,
 // from the first read on; it ends when the caller's reader does, or when the run does and the reader returns.
 func feed(in io.Reader) *file {
@@ -186,7 +211,7 @@ func feed(in io.Reader) *file {
 		once.Do(func() {
 			go func() {
 				defer writer.close()
-				buf := make([]byte, 4096)
+				buf := make([]byte, feedSize)
 				for {
 					n, err := in.Read(buf)
 					if _, writeErr := writer.writer(ctx, buf[:n]); err != nil || writeErr != nil {
@@ -228,9 +253,26 @@ func (s *stream) Write(p []byte) (int, error) {
 	if s.file == nil || s.file.writer == nil {
 		return 0, errClosed
 	}
-	n, err := s.file.writer(s.sh.ctx, p)
+	return s.write(s.file.writer, p)
+}
+
+func (s *stream) write(writer func(context.Context, []byte) (int, error), p []byte) (int, error) {
+	n, err := writer(s.sh.ctx, p)
 	if errors.Is(err, syscall.EPIPE) {
 		s.broken = true
 	}
 	return n, err
+}
+
+// bulk is a Writer of the same file whose bytes do not count as output. What it is for has another end than the limit.
+type bulk struct{ *stream }
+
+func (b bulk) Write(p []byte) (int, error) {
+	if b.file == nil || b.file.bulk == nil {
+		return b.stream.Write(p)
+	}
+	if err := b.sh.step(1 + len(p)>>12); err != nil {
+		return 0, err
+	}
+	return b.write(b.file.bulk, p)
 }

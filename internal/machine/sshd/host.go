@@ -40,9 +40,11 @@ type Session struct {
 	User User
 	// Command is what is to be run by the user's shell; empty for a login shell.
 	Command string
+	// Subsystem is the one of Config.Subsystems that is to be run instead of a command or a shell; empty if none is.
+	Subsystem string
 	// Env is what the client set, as NAME=VALUE.
 	Env []string
-	// Terminal is nil for a session without one.
+	// Terminal is nil for a session without one, as those of subsystems are.
 	Terminal *Terminal
 	Stdin    io.Reader
 	// Stdout and Stderr may be written to by several at a time.

@@ -7,8 +7,10 @@ import "time"
 const (
 	// LoginGraceTime is how long a client may take to authenticate.
 	LoginGraceTime = 20 * time.Second
-	// MaxStartups is how many connections may be unauthenticated at a time; further ones are closed at once.
-	MaxStartups = 10
+	// MaxStartups is how many connections may be unauthenticated at a time; for a further one the oldest is closed.
+	MaxStartups = 100
+	// MaxLoginSize is how many bytes a client may send until it is authenticated.
+	MaxLoginSize = 64 << 10
 	// MaxAuthTries is how many attempts to authenticate fail before the connection is closed.
 	MaxAuthTries = 6
 	// MaxConnections is how many authenticated connections there may be at a time.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,33 +174,68 @@ func TestChannelLimit(t *testing.T) {
 	})
 }
 
+// Clients that connect and do not log in are limited, in number and in time, and keep nobody out.
 func TestStartupsAndGraceTime(t *testing.T) {
 	f := serve(t, nil)
+	before := f.dial(t)
 	var waiting []net.Conn
-	for range MaxStartups {
+	connect := func() {
+		t.Helper()
 		conn, err := net.Dial("tcp", f.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 		waiting = append(waiting, conn)
 		if _, err := io.ReadFull(conn, make([]byte, len(Version)+2)); err != nil {
-			t.Fatal(err)
+			t.Fatalf("connection %d: %v", len(waiting), err)
 		}
 	}
-	conn, err := net.Dial("tcp", f.addr)
-	if err != nil {
-		t.Fatal(err)
+	for range MaxStartups + 2 {
+		connect()
 	}
-	defer conn.Close()
-	if got, _ := io.ReadAll(conn); len(got) > 0 {
-		t.Errorf("one connection too many is told %q", got)
-	}
-	f.clock.Step(LoginGraceTime)
-	for _, conn := range waiting {
+	for _, conn := range waiting[:2] {
 		_, _ = io.Copy(io.Discard, conn) // ends, for the server closes it
 	}
+	f.dial(t) // takes the place of the third one
+	_, _ = io.Copy(io.Discard, waiting[2])
+	eventually(t, "who has logged in waits no more", func() bool { return f.server.startups.count() < MaxStartups })
+	connect() // takes nobody's place
+	if _, _, err := before.SendRequest("keepalive@openssh.com", true, nil); err != nil {
+		t.Errorf("who was logged in before is cut: %v", err)
+	}
+	_ = waiting[3].SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	if _, err := waiting[3].Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one that may wait: %v", err)
+	}
+	_ = waiting[3].SetReadDeadline(time.Time{})
+	f.clock.Step(LoginGraceTime)
+	for _, conn := range waiting {
+		_, _ = io.Copy(io.Discard, conn)
+	}
 	f.dial(t)
+}
+
+// A client may try some keys, and then has to go.
+func TestAuthenticationAttempts(t *testing.T) {
+	f := serve(t, nil)
+	var keys []ssh.Signer
+	for range MaxAuthTries {
+		keys = append(keys, newKey(t))
+	}
+	try := func(keys ...ssh.Signer) error {
+		client, err := ssh.Dial("tcp", f.addr, f.config("gardener", ssh.PublicKeys(keys...)))
+		if err == nil {
+			_ = client.Close()
+		}
+		return err
+	}
+	if err := try(append(keys[:MaxAuthTries-1:MaxAuthTries-1], f.key)...); err != nil {
+		t.Errorf("the right key as the last one that may be tried: %v", err)
+	}
+	if try(append(keys, f.key)...) == nil {
+		t.Errorf("a client has tried %d keys, and is let in", MaxAuthTries)
+	}
 }
 
 // watched is a client that tells when the server asks whether it is there, and answers or does not.
@@ -289,28 +326,52 @@ func TestAdmitAndDisconnect(t *testing.T) {
 	_ = client.Wait()
 }
 
-// FuzzHandshake feeds a server with what no client sends. It must not crash, and must end with the connection.
-func FuzzHandshake(f *testing.F) {
-	f.Add([]byte("SSH-2.0-x\r\n"))
-	f.Add([]byte("SSH-1.99-x\r\n\x00\x00\x00\x0c\x0a\x14"))
-	f.Add([]byte("SSH-2.0-x\r\n\x00\x00\x00\x1c\x06\x14AAAAAAAAAAAAAAAA\x00\x00\x00\x00PPPPPP"))
-	f.Add([]byte("SSH-2.0-x\r\n\xff\xff\xff\xff"))
-	fixture := newServer(f, nil)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		near, far := net.Pipe()
-		done := make(chan struct{})
-		go func() {
-			fixture.server.handle(context.Background(), far)
-			close(done)
-		}()
-		go func() { _, _ = io.Copy(io.Discard, near) }()
-		_ = near.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = near.Write(data)
-		_ = near.Close()
-		select {
-		case <-done:
-		case <-time.After(5 * time.Second):
-			t.Fatal("the server does not end with the connection")
+// The server offers no weak algorithm, and exchanges keys strictly: what is sent into an exchange that is not a part of it
+// ends the connection.
+func TestOfferAndStrictKeyExchange(t *testing.T) {
+	f := serve(t, nil)
+	start := func() *rawClient {
+		t.Helper()
+		conn, err := net.Dial("tcp", f.addr)
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		t.Cleanup(func() { _ = conn.Close() })
+		c := &rawClient{conn: conn}
+		if err := c.hello(); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := start()
+	if _, err := c.readOffer(); err != nil {
+		t.Fatal(err)
+	}
+	if found := c.offer.weakOnes(); len(found) > 0 {
+		t.Errorf("the server offers %v", found)
+	}
+	if !slices.Contains(c.offer.Kex, "kex-strict-s-v00@openssh.com") || !slices.Equal(c.offer.HostKey, []string{ssh.KeyAlgoED25519}) {
+		t.Errorf("the server offers the key exchanges %v and the host keys %v", c.offer.Kex, c.offer.HostKey)
+	}
+	const strict = "kex-strict-c-v00@openssh.com"
+	for name, sent := range map[string][][]byte{
+		"before": {{msgIgnore, 0, 0, 0, 0}, rawOffer(strict)},
+		"within": {rawOffer(strict), {msgIgnore, 0, 0, 0, 0}},
+	} {
+		c := start()
+		for _, message := range sent {
+			if err := c.send(message); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = c.conn.SetReadDeadline(time.Now().Add(time.Minute))
+		if _, err := io.Copy(io.Discard, c.r); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the connection goes on after a message %s the key exchange", name)
+		}
+	}
+	c = start()
+	if err := errors.Join(c.exchange(), c.authenticate("gardener", f.key)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the client that did all this logs in otherwise", func() bool { return f.host.journaled("Accepted publickey") })
 }

@@ -25,8 +25,10 @@ type Config struct {
 	Forward func(ctx context.Context, host string, port uint32) (net.Conn, error)
 	// Admit, if there is one, is asked about each connection before a byte is read or written; those it refuses are closed.
 	Admit func(remote net.Addr) bool
-	Clock clock.WithTicker
-	Log   logr.Logger
+	// Subsystems are those that Host runs.
+	Subsystems []string
+	Clock      clock.WithTicker
+	Log        logr.Logger
 }
 
 // Server is the SSH server of a machine. It may serve several listeners; the limits are for all of them.
@@ -34,7 +36,8 @@ type Server struct {
 	cfg Config
 	ssh *ssh.ServerConfig
 
-	startups, connections, sessions counter
+	startups              startups
+	connections, sessions counter
 
 	mu   sync.Mutex
 	open map[net.Conn]struct{}
@@ -44,7 +47,7 @@ type Server struct {
 func New(cfg Config) *Server {
 	s := &Server{
 		cfg:         cfg,
-		startups:    counter{limit: MaxStartups},
+		startups:    startups{limit: MaxStartups},
 		connections: counter{limit: MaxConnections},
 		sessions:    counter{limit: MaxSessions},
 		open:        map[net.Conn]struct{}{},
@@ -78,7 +81,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		conn, err := l.Accept()
 		switch {
 		case err == nil:
-			group.Go(func() { s.handle(ctx, conn) })
+			// In the order in which they come: who has come last has waited least.
+			if waited := s.admit(conn); waited != nil {
+				group.Go(func() { s.handle(ctx, conn, waited) })
+			}
 		case ctx.Err() != nil, errors.Is(err, net.ErrClosed):
 			return nil
 		case !temporary(err):
@@ -98,16 +104,23 @@ func temporary(err error) bool {
 	return errors.As(err, &netErr) && netErr.Temporary() //nolint:staticcheck // there is nothing else that says so
 }
 
-// handle serves one connection.
-func (s *Server) handle(ctx context.Context, raw net.Conn) {
+// admit takes a connection, or closes it and returns nil. The function returned is to be called when it is authenticated.
+func (s *Server) admit(raw net.Conn) (waited func()) {
 	s.track(raw, true)
-	defer s.track(raw, false)
-	defer raw.Close()
 	// After track, so that a Disconnect that comes now finds the connection or the answer is new already.
 	if s.cfg.Admit != nil && !s.cfg.Admit(raw.RemoteAddr()) {
-		return
+		_ = raw.Close()
+		s.track(raw, false)
+		return nil
 	}
-	conn, channels, requests, err := s.handshake(ctx, raw)
+	return s.startups.add(raw)
+}
+
+// handle serves one connection.
+func (s *Server) handle(ctx context.Context, raw net.Conn, waited func()) {
+	defer s.track(raw, false)
+	defer raw.Close()
+	conn, channels, requests, err := s.handshake(ctx, raw, waited)
 	if err != nil {
 		s.cfg.Log.V(1).Info("SSH connection ended before it was authenticated", "remote", raw.RemoteAddr().String())
 		return
@@ -145,11 +158,8 @@ func (s *Server) Disconnect(whose func(remote net.Addr) bool) {
 }
 
 // handshake authenticates a client within the grace time.
-func (s *Server) handshake(ctx context.Context, raw net.Conn) (*ssh.ServerConn, <-chan ssh.NewChannel, <-chan *ssh.Request, error) {
-	if !s.startups.acquire() {
-		return nil, nil, nil, fmt.Errorf("%d connections are unauthenticated already", MaxStartups)
-	}
-	defer s.startups.release()
+func (s *Server) handshake(ctx context.Context, raw net.Conn, waited func()) (*ssh.ServerConn, <-chan ssh.NewChannel, <-chan *ssh.Request, error) {
+	defer waited()
 	var watch sync.WaitGroup
 	done := make(chan struct{})
 	timer := s.cfg.Clock.NewTimer(LoginGraceTime)
@@ -163,7 +173,7 @@ func (s *Server) handshake(ctx context.Context, raw net.Conn) (*ssh.ServerConn, 
 			_ = raw.Close()
 		}
 	})
-	conn, channels, requests, err := ssh.NewServerConn(raw, s.ssh)
+	conn, channels, requests, err := newServerConn(raw, s.ssh)
 	close(done)
 	watch.Wait()
 	return conn, channels, requests, err

@@ -62,6 +62,12 @@ func (h *fakeHost) Journal(line string) {
 	h.journal = append(h.journal, line)
 }
 
+func (h *fakeHost) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.journal = nil
+}
+
 func (h *fakeHost) journaled(part string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -2,6 +2,7 @@ package sshd
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -49,7 +50,7 @@ func (s *session) serve(ctx context.Context, requests <-chan *ssh.Request) {
 		_ = request.Reply(ok, nil)
 		if start != nil {
 			s.started = true
-			s.group.Go(func() { s.run(ctx, *start) })
+			s.group.Go(func() { s.run(ctx, start) })
 		}
 	}
 	cancel()
@@ -57,8 +58,11 @@ func (s *session) serve(ctx context.Context, requests <-chan *ssh.Request) {
 	s.group.Wait()
 }
 
+// program is what a session is to run: one of both, or the user's shell.
+type program struct{ command, subsystem string }
+
 // request says whether a request is granted, and what is to be run if it starts the session.
-func (s *session) request(request *ssh.Request) (ok bool, start *string) {
+func (s *session) request(request *ssh.Request) (ok bool, start *program) {
 	switch request.Type {
 	case "env":
 		return s.setEnv(request.Payload), nil
@@ -72,25 +76,38 @@ func (s *session) request(request *ssh.Request) (ok bool, start *string) {
 		return s.command(nil)
 	case "exec":
 		return s.command(request.Payload)
-	default: // subsystem (sftp, too), x11-req, auth-agent-req@openssh.com, break, eow@openssh.com and what nobody knows
+	case "subsystem":
+		return s.subsystem(request.Payload)
+	default: // x11-req, auth-agent-req@openssh.com, break, eow@openssh.com and what nobody knows
 		return false, nil
 	}
 }
 
 // command checks an exec request, or a shell request if there is no payload.
-func (s *session) command(payload []byte) (bool, *string) {
+func (s *session) command(payload []byte) (bool, *program) {
 	var exec struct{ Command string }
 	if s.started || payload != nil && (ssh.Unmarshal(payload, &exec) != nil || exec.Command == "") || len(exec.Command) > MaxCommandSize {
 		return false, nil
 	}
-	return true, &exec.Command
+	return true, &program{command: exec.Command}
+}
+
+// subsystem checks a request for one of those that the machine has. A terminal that was asked for before is no use to it.
+func (s *session) subsystem(payload []byte) (bool, *program) {
+	var wanted struct{ Name string }
+	if s.started || ssh.Unmarshal(payload, &wanted) != nil || !slices.Contains(s.c.server.cfg.Subsystems, wanted.Name) {
+		return false, nil
+	}
+	s.term = nil
+	s.c.server.cfg.Host.Journal(fmt.Sprintf("subsystem request for %s by user %s", wanted.Name, s.c.grant.user.Name))
+	return true, &program{subsystem: wanted.Name}
 }
 
 // run runs the session and tells the client how it ended.
-func (s *session) run(ctx context.Context, command string) {
+func (s *session) run(ctx context.Context, start *program) {
 	stream := &activity{stream: s.channel, c: s.c}
 	what := &Session{
-		User: s.c.grant.user, Command: command, Env: s.env, Terminal: s.term,
+		User: s.c.grant.user, Command: start.command, Subsystem: start.subsystem, Env: s.env, Terminal: s.term,
 		Stdin: stream, Stdout: stream, Stderr: &activity{stream: s.channel.Stderr(), c: s.c},
 		Signals: s.signals, Remote: s.c.conn.RemoteAddr(), Local: s.c.conn.LocalAddr(), Go: s.group.Go,
 	}

@@ -23,6 +23,7 @@ const (
 // File is an open file. Its methods may be called by many at a time.
 type File struct {
 	fs   *FS
+	cred Cred // of who opened it
 	name string
 	ino  uint64
 	flag int
@@ -77,7 +78,7 @@ func (v *View) open(name string, flag int, perm fs.FileMode) (*File, func() []by
 		}
 	}
 	v.fs.opens[n.ino]++
-	file := &File{fs: v.fs, name: name, ino: n.ino, flag: flag, dev: n.dev, syn: n.proc != ""}
+	file := &File{fs: v.fs, cred: v.cred, name: name, ino: n.ino, flag: flag, dev: n.dev, syn: n.proc != ""}
 	if !file.syn {
 		return file, nil, 0
 	}

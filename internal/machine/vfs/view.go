@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // View is a file system as somebody sees it. Paths begin at the root, whether they have the slash or not. They are not
@@ -235,10 +234,17 @@ func (v *View) RemoveAll(name string) error {
 func (v *View) Rename(from, to string) error {
 	v.fs.mu.Lock()
 	defer v.fs.mu.Unlock()
-	return fail("rename", from, errno(v.rename(from, to)))
+	return fail("rename", from, errno(v.rename(from, to, true)))
 }
 
-func (v *View) rename(from, to string) syscall.Errno {
+// RenameNew is Rename to a path where nothing is yet.
+func (v *View) RenameNew(from, to string) error {
+	v.fs.mu.Lock()
+	defer v.fs.mu.Unlock()
+	return fail("rename", from, errno(v.rename(from, to, false)))
+}
+
+func (v *View) rename(from, to string, replace bool) syscall.Errno {
 	src, err := v.fs.find(v.cred, strings.TrimRight(from, "/"), false)
 	if err != 0 {
 		return err
@@ -246,6 +252,9 @@ func (v *View) rename(from, to string) syscall.Errno {
 	dst, err := v.fs.walk(v.cred, strings.TrimRight(to, "/"), false)
 	if err != 0 {
 		return err
+	}
+	if dst.node != nil && !replace {
+		return syscall.EEXIST
 	}
 	if err := v.mayDrop(src); err != 0 {
 		return err
@@ -293,77 +302,6 @@ func (v *View) mayReplace(src *node, dst place) syscall.Errno {
 		return syscall.ENOTEMPTY
 	}
 	return 0
-}
-
-// change lets fn change the node that a path leads to.
-func (v *View) change(op, name string, follow bool, fn func(n *node) syscall.Errno) error {
-	v.fs.mu.Lock()
-	defer v.fs.mu.Unlock()
-	p, err := v.fs.find(v.cred, name, follow)
-	if err != 0 {
-		return fail(op, name, err)
-	}
-	check := *p.node // fn decides before anything is copied
-	if err = fn(&check); err == 0 {
-		var n *node
-		if n, err = v.fs.own(p.node.ino); err == 0 {
-			err = fn(n)
-			n.ctime = v.fs.clock.Now()
-		}
-	}
-	return fail(op, name, errno(err))
-}
-
-// Chmod sets the permissions with setuid, setgid and the sticky bit.
-func (v *View) Chmod(name string, mode fs.FileMode) error {
-	return v.change("chmod", name, true, func(n *node) syscall.Errno {
-		if v.cred.UID != 0 && v.cred.UID != n.uid {
-			return syscall.EPERM
-		}
-		n.mode = n.mode&^modeBits | mode&modeBits
-		return 0
-	})
-}
-
-// Chown sets the owner and the group; -1 leaves one as it is.
-func (v *View) Chown(name string, uid, gid int) error { return v.chown(name, uid, gid, true) }
-
-// Lchown is Chown of a symbolic link itself.
-func (v *View) Lchown(name string, uid, gid int) error { return v.chown(name, uid, gid, false) }
-
-func (v *View) chown(name string, uid, gid int, follow bool) error {
-	return v.change("chown", name, follow, func(n *node) syscall.Errno {
-		if v.cred.UID != 0 {
-			own := v.cred.UID == n.uid && (uid < 0 || uint32(uid) == n.uid)
-			if !own || gid >= 0 && !v.cred.in(uint32(gid)) {
-				return syscall.EPERM
-			}
-		}
-		if uid >= 0 {
-			n.uid = uint32(uid)
-		}
-		if gid >= 0 {
-			n.gid = uint32(gid)
-		}
-		n.mode &^= fs.ModeSetuid | fs.ModeSetgid
-		return 0
-	})
-}
-
-// Chtimes sets the times of access and change; a zero time leaves one as it is.
-func (v *View) Chtimes(name string, atime, mtime time.Time) error {
-	return v.change("chtimes", name, true, func(n *node) syscall.Errno {
-		if v.cred.UID != 0 && v.cred.UID != n.uid && !n.may(v.cred, 2) {
-			return syscall.EPERM
-		}
-		if !atime.IsZero() {
-			n.atime = atime
-		}
-		if !mtime.IsZero() {
-			n.mtime = mtime
-		}
-		return 0
-	})
 }
 
 // Truncate makes a file shorter, or longer by zeros.

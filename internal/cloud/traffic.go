@@ -1,0 +1,70 @@
+package cloud
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/garbage"
+)
+
+const (
+	// muchTraffic is how many bytes in how short a time are much. The buffers that they pass through are garbage.
+	muchTraffic = 8 << 20
+	shortTime   = time.Second
+)
+
+// traffic lets garbage lie while much goes through the bastions.
+type traffic struct {
+	clock clock.PassiveClock
+	much  func()
+
+	mu    sync.Mutex
+	moved int
+	since time.Time
+}
+
+func newTraffic(clock clock.PassiveClock) *traffic {
+	return &traffic{clock: clock, much: garbage.Crowd, since: clock.Now()}
+}
+
+func (t *traffic) count(bytes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.moved += bytes; t.moved < muchTraffic {
+		return
+	}
+	now := t.clock.Now()
+	if now.Sub(t.since) < shortTime {
+		t.much()
+	}
+	t.moved, t.since = 0, now
+}
+
+// countedConn is a connection through a bastion.
+type countedConn struct {
+	net.Conn
+	traffic *traffic
+}
+
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.traffic.count(n)
+	return n, err
+}
+
+func (c *countedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.traffic.count(n)
+	return n, err
+}
+
+// CloseWrite closes one direction.
+func (c *countedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package sshd
+
+const raceDetector = false

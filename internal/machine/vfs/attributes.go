@@ -1,0 +1,126 @@
+package vfs
+
+import (
+	"io/fs"
+	"syscall"
+	"time"
+)
+
+// edit changes a node if it may be changed. It is called twice: first with a copy, so that nothing is kept of what is refused.
+type edit func(n *node) syscall.Errno
+
+// change changes the node that a path leads to.
+func (v *View) change(op, name string, follow bool, fn edit) error {
+	v.fs.mu.Lock()
+	defer v.fs.mu.Unlock()
+	p, err := v.fs.find(v.cred, name, follow)
+	if err == 0 {
+		err = v.fs.edit(p.node, fn)
+	}
+	return fail(op, name, errno(err))
+}
+
+// change changes the node of an open file, whatever its name leads to by now.
+func (f *File) change(op string, fn edit) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return fail(op, f.name, fs.ErrClosed)
+	}
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	n := f.fs.get(f.ino)
+	if n == nil {
+		return fail(op, f.name, syscall.ESTALE)
+	}
+	return fail(op, f.name, errno(f.fs.edit(n, fn)))
+}
+
+// edit changes a node. The lock is held.
+func (f *FS) edit(n *node, fn edit) syscall.Errno {
+	check := *n // fn decides before anything is copied
+	if err := fn(&check); err != 0 {
+		return err
+	}
+	own, err := f.own(n.ino)
+	if err == 0 {
+		err = fn(own)
+		own.ctime = f.clock.Now()
+	}
+	return err
+}
+
+// Chmod sets the permissions with setuid, setgid and the sticky bit.
+func (v *View) Chmod(name string, mode fs.FileMode) error {
+	return v.change("chmod", name, true, chmod(v.cred, mode))
+}
+
+// Chown sets the owner and the group; -1 leaves one as it is.
+func (v *View) Chown(name string, uid, gid int) error {
+	return v.change("chown", name, true, chown(v.cred, uid, gid))
+}
+
+// Lchown is Chown of a symbolic link itself.
+func (v *View) Lchown(name string, uid, gid int) error {
+	return v.change("chown", name, false, chown(v.cred, uid, gid))
+}
+
+// Chtimes sets the times of access and change; a zero time leaves one as it is.
+func (v *View) Chtimes(name string, atime, mtime time.Time) error {
+	return v.change("chtimes", name, true, chtimes(v.cred, atime, mtime))
+}
+
+// Chmod is that of a View. Who opened the file must be allowed to, as in the methods that follow.
+func (f *File) Chmod(mode fs.FileMode) error { return f.change("chmod", chmod(f.cred, mode)) }
+
+// Chown is that of a View.
+func (f *File) Chown(uid, gid int) error { return f.change("chown", chown(f.cred, uid, gid)) }
+
+// Chtimes is that of a View.
+func (f *File) Chtimes(atime, mtime time.Time) error {
+	return f.change("chtimes", chtimes(f.cred, atime, mtime))
+}
+
+func chmod(c Cred, mode fs.FileMode) edit {
+	return func(n *node) syscall.Errno {
+		if c.UID != 0 && c.UID != n.uid {
+			return syscall.EPERM
+		}
+		n.mode = n.mode&^modeBits | mode&modeBits
+		return 0
+	}
+}
+
+func chown(c Cred, uid, gid int) edit {
+	return func(n *node) syscall.Errno {
+		if c.UID != 0 {
+			own := c.UID == n.uid && (uid < 0 || uint32(uid) == n.uid)
+			if !own || gid >= 0 && !c.in(uint32(gid)) {
+				return syscall.EPERM
+			}
+		}
+		if uid >= 0 {
+			n.uid = uint32(uid)
+		}
+		if gid >= 0 {
+			n.gid = uint32(gid)
+		}
+		n.mode &^= fs.ModeSetuid | fs.ModeSetgid
+		return 0
+	}
+}
+
+func chtimes(c Cred, atime, mtime time.Time) edit {
+	return func(n *node) syscall.Errno {
+		if c.UID != 0 && c.UID != n.uid && !n.may(c, 2) {
+			return syscall.EPERM
+		}
+		if !atime.IsZero() {
+			n.atime = atime
+		}
+		if !mtime.IsZero() {
+			n.mtime = mtime
+		}
+		return 0
+	}
+}

@@ -33,7 +33,9 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, most),
 	}).For(r.Kind.object(), builder.WithPredicates(r.ofProvider(), due()))
 	if r.Kind.watch != nil {
-		r.Kind.watch(b, mgr.GetCache())
+		if err := r.Kind.watch(b, mgr); err != nil {
+			return err
+		}
 	}
 	return b.Complete(r)
 }

@@ -35,6 +35,7 @@ type bastionWorld struct {
 	*testing.T
 	seed  client.WithWatch
 	cloud *cloud.Cloud
+	dir   string // of the cloud
 	clock *clocktesting.FakeClock
 	r     *Reconciler
 	key   ssh.Signer
@@ -42,7 +43,8 @@ type bastionWorld struct {
 
 func newBastionWorld(t *testing.T) *bastionWorld {
 	t.Helper()
-	c, err := cloud.Open(cloud.Config{Dir: t.TempDir(), Log: logr.Discard()})
+	dir := t.TempDir()
+	c, err := cloud.Open(cloud.Config{Dir: dir, Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +57,7 @@ func newBastionWorld(t *testing.T) *bastionWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &bastionWorld{T: t, seed: newSeed(), cloud: c, clock: clocktesting.NewFakeClock(time.Now()), key: key}
+	w := &bastionWorld{T: t, seed: newSeed(), cloud: c, dir: dir, clock: clocktesting.NewFakeClock(time.Now()), key: key}
 	for _, kind := range Kinds(Config{Cloud: c, Clock: w.clock, guard: &machines.Guard{}}) {
 		if kind.Name == "bastion" {
 			w.r = &Reconciler{Kind: kind, Provider: "local", Client: w.seed, Reader: w.seed, Clock: w.clock}
@@ -98,7 +100,7 @@ func (w *bastionWorld) network() {
 func (w *bastionWorld) bastion(name string, cidrs ...string) *extensionsv1alpha1.Bastion {
 	script := "#!/bin/bash -eu\nid gardener || useradd gardener -mU\nmkdir -p /home/gardener/.ssh\necho \"" +
 		strings.TrimSpace(string(ssh.MarshalAuthorizedKey(w.key.PublicKey()))) +
-		"\" > /home/gardener/.ssh/authorized_keys\nchown gardener:gardener /home/gardener/.ssh/authorized_keys\nsystemctl start sshd || systemctl start ssh\n"
+		"\" > /home/gardener/.ssh/authorized_keys\nchown gardener:gardener /home/gardener/.ssh/authorized_keys\nmkdir -p /etc/sudoers.d\necho 'gardener ALL=(ALL) NOPASSWD:ALL' > /etc/sudoers.d/gardener\nsystemctl start sshd || systemctl start ssh\n"
 	return &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: name}, Spec: extensionsv1alpha1.BastionSpec{
 		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, UserData: []byte(script), Ingress: ingress(cidrs...),
 	}}
@@ -338,5 +340,125 @@ func TestBastionID(t *testing.T) {
 			t.Errorf("%v: %s, %s", name, id, hostname)
 		}
 		ids = append(ids, id)
+	}
+}
+
+// TestBastionGoesAstray: what becomes of an instance outside of an operation is noticed, and stands in the status; so does
+// that it is all right again.
+func TestBastionGoesAstray(t *testing.T) {
+	w := newBastionWorld(t)
+	w.network()
+	w.create(w.secret(), w.cluster(), w.bastion("x", "127.0.0.1/32"), w.bastion("y", "127.0.0.1/32"))
+	watch := &bastionWatch{bastions: bastions{w.cloud, w.clock}, cache: w.seed}
+	notices := func(when string, names ...string) {
+		t.Helper()
+		changed, err := watch.look(t.Context())
+		var got []string
+		for _, b := range changed {
+			got = append(got, b.Name)
+		}
+		if err != nil || !slices.Equal(got, names) {
+			t.Fatalf("%s: %v, %v, not %v", when, got, err, names)
+		}
+	}
+	says := func(name, status, message string) {
+		t.Helper()
+		bastion, err := w.reconcile(name)
+		if (err == nil) != (status == "True") || len(bastion.Status.Conditions) != 1 {
+			t.Fatalf("%s: %v, %+v", name, err, bastion.Status)
+		}
+		if c := bastion.Status.Conditions[0]; string(c.Status) != status || !strings.Contains(c.Message, message) {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+	notices("nothing was made of them yet")
+	x, y := w.mustSucceed("x", "Create"), w.mustSucceed("y", "Create")
+	notices("both run")
+
+	// The address of one is somebody else's after a restart.
+	if err := w.cloud.Close(); err != nil {
+		t.Fatal(err)
+	}
+	somebody, err := net.Listen("tcp", address(x))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer somebody.Close()
+	again, err := cloud.Open(cloud.Config{Dir: w.dir, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	cloudOf := func(c Cloud) {
+		watch.cloud = c
+		for _, kind := range Kinds(Config{Cloud: c, Clock: w.clock, guard: &machines.Guard{}}) {
+			if kind.Name == "bastion" {
+				w.r.Kind = kind
+			}
+		}
+	}
+	cloudOf(again)
+	<-again.Ready(bastionID(y))
+	w.becomes(again, x, func(i cloud.Instance) bool { return i.Message != "" })
+	notices("the address is taken", "x")
+	waits := make(chan struct{})
+	go func() { // as long as the operation waits for it
+		defer close(waits)
+		for !w.clock.HasWaiters() && t.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		w.clock.Step(bootPatience)
+	}()
+	says("x", "False", "already in use")
+	<-waits
+	notices("it is told of")
+	notices("and not again")
+	if got, err := w.reconcile("y"); err != nil || got.Status.Conditions[0].Status != "True" {
+		t.Errorf("the other one: %v, %+v", err, got.Status)
+	}
+	if err := somebody.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-again.Ready(bastionID(x))
+	notices("the address is free", "x")
+	says("x", "True", "")
+	notices("it is told of")
+
+	// One is powered off from within.
+	client, err := w.login(y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	session, err := client.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = session.Run("sudo poweroff") // which cuts the session
+	w.becomes(again, y, func(i cloud.Instance) bool { return i.State == cloud.Stopped })
+	notices("one is off", "y")
+	says("y", "False", "powered off from within")
+	notices("it is told of")
+
+	// The cloud has lost one.
+	if err := again.DeleteInstance(t.Context(), bastionID(x)); err != nil {
+		t.Fatal(err)
+	}
+	notices("one is lost", "x")
+	says("x", "True", "")
+	notices("there is another one")
+}
+
+// becomes waits until the instance of a Bastion is as wanted.
+func (w *bastionWorld) becomes(c Cloud, bastion *extensionsv1alpha1.Bastion, wanted func(cloud.Instance) bool) {
+	w.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		instance, _ := c.Instance(bastionID(bastion))
+		if wanted(instance) {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("the instance of %s is %s: %s", bastion.Name, instance.State, instance.Message)
+		}
 	}
 }

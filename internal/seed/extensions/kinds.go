@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // Kinds is the table of the extension resources that are looked after. Without a cloud, those that need one are left out.
@@ -44,11 +45,13 @@ func Kinds(cfg Config) []Kind {
 		func(w *extensionsv1alpha1.Worker) *corev1.SecretReference { return &w.Spec.SecretRef },
 		Actuator[*extensionsv1alpha1.Worker]{Reconcile: machines.reconcile, Delete: machines.delete, Migrate: machines.migrate, Restore: machines.restore})
 	worker.watch = watchMachines
-	bastion := bastions{cfg.Cloud, cfg.Clock}
+	hosts := bastions{cfg.Cloud, cfg.Clock}
+	// Its credentials are not the kind's, whose finalizer one Bastion would take from the others.
+	bastion := kindOf("bastion", "Bastion", func() *extensionsv1alpha1.Bastion { return &extensionsv1alpha1.Bastion{} }, nil,
+		Actuator[*extensionsv1alpha1.Bastion]{Reconcile: hosts.reconcile, Delete: hosts.delete})
+	bastion.watch, bastion.astray = hosts.watch, hosts.astray
 	return append(kinds,
-		// Its credentials are not the kind's, whose finalizer one Bastion would take from the others.
-		kindOf("bastion", "Bastion", func() *extensionsv1alpha1.Bastion { return &extensionsv1alpha1.Bastion{} }, nil,
-			Actuator[*extensionsv1alpha1.Bastion]{Reconcile: bastion.reconcile, Delete: bastion.delete}),
+		bastion,
 		kindOf("infrastructure", "Infrastructure", func() *extensionsv1alpha1.Infrastructure { return &extensionsv1alpha1.Infrastructure{} },
 			func(i *extensionsv1alpha1.Infrastructure) *corev1.SecretReference { return &i.Spec.SecretRef },
 			Actuator[*extensionsv1alpha1.Infrastructure]{Reconcile: network.reconcile, Delete: network.delete}),
@@ -72,8 +75,10 @@ type Kind struct {
 	object func() extensionsv1alpha1.Object
 	secret func(extensionsv1alpha1.Object) *corev1.SecretReference
 	act    map[corev1beta1.LastOperationType]action
-	// watch has operations that wait go on when something else has changed; nil for most.
-	watch func(*builder.Builder, client.Reader)
+	// watch has objects looked at again when something else has changed; nil for most.
+	watch func(*builder.Builder, manager.Manager) error
+	// astray says that an object is not any more as its last operation, which succeeded, left it; nil for most.
+	astray func(extensionsv1alpha1.Object) bool
 }
 
 type action func(ctx context.Context, seed client.Client, obj extensionsv1alpha1.Object) error

@@ -66,7 +66,8 @@ func (t *task) due() bool {
 	case t.kind == corev1beta1.LastOperationTypeDelete:
 		return controllerutil.ContainsFinalizer(t.obj, t.Kind.Finalizer())
 	}
-	return operation.Of(t.obj) != "" || last == nil || last.State != corev1beta1.LastOperationStateSucceeded
+	return operation.Of(t.obj) != "" || last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
+		t.Kind.astray != nil && t.Kind.astray(t.obj)
 }
 
 // run does the operation, as far as it goes: it says after what time it goes on.

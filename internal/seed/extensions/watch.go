@@ -9,13 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // watchMachines has a Worker that waits look again when the numbers of a MachineDeployment change, or a Machine is gone. It
 // finds Workers in the cache.
-func watchMachines(b *builder.Builder, cache client.Reader) {
+func watchMachines(b *builder.Builder, mgr manager.Manager) error {
+	cache := mgr.GetCache()
 	workers := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		list := &extensionsv1alpha1.WorkerList{}
 		if cache.List(ctx, list, client.InNamespace(obj.GetNamespace())) != nil {
@@ -34,4 +36,5 @@ func watchMachines(b *builder.Builder, cache client.Reader) {
 	}
 	b.Watches(&machinev1alpha1.MachineDeployment{}, workers)
 	b.Watches(&machinev1alpha1.Machine{}, workers, builder.WithPredicates(removed))
+	return nil
 }

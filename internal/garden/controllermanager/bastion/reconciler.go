@@ -21,7 +21,7 @@ import (
 // How long a Bastion lives at most. The default is Gardener's, which has no limits.
 const (
 	DefaultMaxLifetime = 24 * time.Hour
-	MinMaxLifetime     = time.Minute
+	MinMaxLifetime     = 10 * time.Second
 	MaxMaxLifetime     = 30 * 24 * time.Hour
 )
 

@@ -21,7 +21,7 @@ import (
 // How long a Bastion lives after its last heartbeat (GEP-15). The default is Gardener's, which has no limits.
 const (
 	DefaultTimeToLive = time.Hour
-	MinTimeToLive     = time.Minute
+	MinTimeToLive     = 10 * time.Second
 	MaxTimeToLive     = 24 * time.Hour
 )
 

@@ -2,6 +2,7 @@ package shoot
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -69,7 +70,9 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &appsv1.Deployment{},
 			handler.EnqueueRequestsFromMapFunc(r.ofPart), isPlane(), reports())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Service{},
-			handler.EnqueueRequestsFromMapFunc(r.ofPart), isPlane(), reports()))
+			handler.EnqueueRequestsFromMapFunc(r.ofPart), isPlane(), reports())).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
+			handler.EnqueueRequestsFromMapFunc(r.ofEntry), predicate.Or(operation.Ended(ofEntry), gone())))
 	for _, k := range extensionKinds {
 		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), k.object(),
 			handler.EnqueueRequestsFromMapFunc(r.ofPart), operation.Ended(operation.OfExtension)))
@@ -134,6 +137,21 @@ func said(obj client.Object) any {
 	return nil
 }
 
+// gone lets through that an object has gone.
+func gone() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+func ofEntry(obj client.Object) *corev1beta1.LastOperation {
+	if entry, ok := obj.(*corev1beta1.BackupEntry); ok {
+		return entry.Status.LastOperation
+	}
+	return nil
+}
+
 // goes lets through that the namespace of a Shoot has gone: its deletion goes on then, or it is made again.
 func goes() predicate.Predicate {
 	return predicate.Funcs{
@@ -149,6 +167,19 @@ func goes() predicate.Predicate {
 // ofPart is the Shoot in whose namespace in the seed an object is, if something is done for it: else nobody waits.
 func (r *Reconciler) ofPart(_ context.Context, obj client.Object) []reconcile.Request {
 	if key, ok := r.botanists.of(obj.GetNamespace()); ok {
+		return []reconcile.Request{{NamespacedName: key}}
+	}
+	return nil
+}
+
+// ofEntry is the Shoot whose BackupEntry this is, or whose source, if something is done for it.
+func (r *Reconciler) ofEntry(_ context.Context, entry client.Object) []reconcile.Request {
+	name := strings.TrimPrefix(entry.GetName(), sourcePrefix)
+	i := strings.LastIndex(name, entryNameSeparator)
+	if i < 0 {
+		return nil
+	}
+	if key, ok := r.botanists.of(name[:i]); ok {
 		return []reconcile.Request{{NamespacedName: key}}
 	}
 	return nil

@@ -33,6 +33,10 @@ type botanist struct {
 	authorities map[string]shootsecrets.Pair
 	signingKey  shootsecrets.Pair
 	sshKeypair  shootsecrets.Pair
+	// observability is the password for the observability components, nil if there are none.
+	observability map[string][]byte
+	// rollouts are when worker pools were last to be made new because somebody wanted that, in seconds since 1970.
+	rollouts map[string]string
 	// infrastructure is what the provider says of it.
 	infrastructure *runtime.RawExtension
 	// endpoint is the address of the API server, "" if it has none yet.
@@ -187,6 +191,11 @@ func hibernates(shoot *corev1beta1.Shoot) bool {
 func hasSSH(shoot *corev1beta1.Shoot) bool {
 	settings := shoot.Spec.Provider.WorkersSettings
 	return len(shoot.Spec.Provider.Workers) > 0 && (settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled)
+}
+
+// hasObservability says whether the Shoot has observability components. Those for tests have none, as in Gardener.
+func hasObservability(shoot *corev1beta1.Shoot) bool {
+	return ptr.Deref(shoot.Spec.Purpose, "") != corev1beta1.ShootPurposeTesting
 }
 
 // secrets keeps the Shoot's secrets.

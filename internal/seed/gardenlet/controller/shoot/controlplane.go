@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -79,6 +80,9 @@ func (b *botanist) deployPlane(ctx context.Context, name, role, checksum string)
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: name}}
 	return ensure(ctx, b.SeedClient, b.SeedReader, deployment, func(d *appsv1.Deployment) error {
 		annotate(d, spec.AnnotationVersion, version)
+		if role == spec.RoleAPIServer {
+			annotateOrNot(d, spec.AnnotationIssuers, strings.Join(issuers(b.shoot), " "))
+		}
 		if n := b.shoot.Spec.Networking; n != nil && n.Services != nil && role == spec.RoleAPIServer {
 			annotate(d, spec.AnnotationServiceCIDR, *n.Services)
 		}
@@ -129,15 +133,40 @@ func (b *botanist) readEndpoint(ctx context.Context) error {
 	return nil
 }
 
-// advertise tells users where the API server is. Addresses stay while it sleeps.
+// issuers are who issues tokens of the Shoot's service accounts: the first does, tokens of the others are accepted. There are none
+// where the Shoot says nothing of them.
+func issuers(shoot *corev1beta1.Shoot) []string {
+	server := shoot.Spec.Kubernetes.KubeAPIServer
+	if server == nil || server.ServiceAccountConfig == nil {
+		return nil
+	}
+	config := server.ServiceAccountConfig
+	if config.Issuer == nil && len(config.AcceptedIssuers) == 0 {
+		return nil
+	}
+	all := []string{ptr.Deref(config.Issuer, spec.DefaultIssuer)}
+	for _, accepted := range append(slices.Clone(config.AcceptedIssuers), spec.DefaultIssuer) {
+		if !slices.Contains(all, accepted) {
+			all = append(all, accepted)
+		}
+	}
+	return all
+}
+
+// advertise tells users where the API server is, and who issues the tokens of its service accounts if that is not the cluster
+// itself. Addresses stay while it sleeps.
 func (b *botanist) advertise(ctx context.Context) error {
 	if b.endpoint == "" {
 		return nil
 	}
 	return b.tell(ctx, func(shoot *corev1beta1.Shoot) {
-		shoot.Status.AdvertisedAddresses = []corev1beta1.ShootAdvertisedAddress{
+		addresses := []corev1beta1.ShootAdvertisedAddress{
 			{Name: constants.AdvertisedAddressExternal, URL: b.url()}, {Name: constants.AdvertisedAddressInternal, URL: b.url()},
 		}
+		if all := issuers(shoot); len(all) > 0 && all[0] != spec.DefaultIssuer {
+			addresses = append(addresses, corev1beta1.ShootAdvertisedAddress{Name: constants.AdvertisedAddressServiceAccountIssuer, URL: all[0]})
+		}
+		shoot.Status.AdvertisedAddresses = addresses
 	})
 }
 

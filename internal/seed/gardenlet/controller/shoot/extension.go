@@ -152,6 +152,17 @@ func annotate(obj metav1.Object, name, value string) {
 	obj.SetAnnotations(annotations)
 }
 
+// annotateOrNot takes an annotation away that has no value.
+func annotateOrNot(obj metav1.Object, name, value string) {
+	if value != "" {
+		annotate(obj, name, value)
+		return
+	}
+	annotations := maps.Clone(obj.GetAnnotations())
+	delete(annotations, name)
+	obj.SetAnnotations(annotations)
+}
+
 func askedAt(obj metav1.Object) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, obj.GetAnnotations()[constants.GardenerTimestamp])
 	if err != nil {
@@ -224,8 +235,11 @@ func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alp
 	if injects {
 		injection.Pass(b.shoot, obj)
 	}
-	deleting := obj.GetDeletionTimestamp() != nil
-	if !deleting || b.askedBefore(obj) {
+	deleting, force := obj.GetDeletionTimestamp() != nil, b.byForce() && !isForced(obj)
+	if force {
+		annotate(obj, constants.AnnotationConfirmationForceDeletion, "true")
+	}
+	if !deleting || force || b.askedBefore(obj) {
 		annotate(obj, constants.ConfirmationDeletion, "true")
 		annotate(obj, constants.GardenerTimestamp, b.Clock.Now().UTC().Format(time.RFC3339Nano))
 	}
@@ -233,6 +247,9 @@ func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alp
 		if err := b.SeedClient.Patch(ctx, obj, client.MergeFrom(before)); err != nil {
 			return client.IgnoreNotFound(wrapped(err, "preparing the deletion of", kind, key))
 		}
+	}
+	if deleting && b.byForce() {
+		return b.letGo(ctx, kind, obj)
 	}
 	if deleting {
 		if err := answered(kind, obj, corev1beta1.LastOperationTypeDelete); isFailure(err) {

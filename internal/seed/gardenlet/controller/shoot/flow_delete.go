@@ -14,6 +14,7 @@ import (
 
 // deleteTasks remove everything of a Shoot, in the order that things need each other. They need nothing of the garden but
 // the Shoot itself, and no API server of the shoot. The Cluster resource goes last in the seed: extensions need it until then.
+// Where the user has confirmed a deletion by force, extensions that fail keep nothing here.
 func (b *botanist) deleteTasks() []flow.Task {
 	const (
 		bastions    = "Waiting until Bastions are deleted"
@@ -26,13 +27,15 @@ func (b *botanist) deleteTasks() []flow.Task {
 		infra       = "Destroying Shoot infrastructure"
 		dns         = "Destroying DNS records"
 		project     = "Deleting credentials from the project"
+		secrets     = "Releasing Secrets in the Shoot namespace"
 		namespace   = "Deleting Shoot namespace in Seed"
 		cluster     = "Deleting Cluster resource from Seed"
 	)
 	id := metav1.ObjectMeta{Name: b.namespace()}
 	state := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: b.shoot.Namespace, Name: b.shoot.Name}}
 	return []flow.Task{
-		b.task(bastions, b.withoutBastions),
+		unless(!b.byForce(), b.task(stepForce, b.announceForce)),
+		b.task(bastions, b.withoutBastions, stepForce),
 		b.task(worker, b.destroyAll(extensionsv1alpha1.WorkerResource), bastions),
 		b.task(others, b.destroyAll(extensionsv1alpha1.OperatingSystemConfigResource, extensionsv1alpha1.ContainerRuntimeResource, extensionsv1alpha1.ExtensionResource), worker),
 		b.task(network, b.destroyAll(extensionsv1alpha1.NetworkResource), worker),
@@ -42,9 +45,10 @@ func (b *botanist) deleteTasks() []flow.Task {
 		b.task(infra, b.destroyAll(extensionsv1alpha1.InfrastructureResource), worker, plane),
 		b.task(dns, b.destroyAll(extensionsv1alpha1.DNSRecordResource), server),
 		b.task(project, b.deleteFromProject, server),
+		unless(!b.byForce(), b.task(secrets, b.releaseSecrets, infra, dns, plane, others)),
 		b.task(namespace, func(ctx context.Context) error {
 			return remove(ctx, b.SeedClient, b.SeedReader, &corev1.Namespace{ObjectMeta: id})
-		}, infra, dns, project, server, others),
+		}, infra, dns, project, server, others, secrets),
 		b.task(cluster, func(ctx context.Context) error {
 			return remove(ctx, b.SeedClient, b.SeedReader, &extensionsv1alpha1.Cluster{ObjectMeta: id})
 		}, namespace),

@@ -24,6 +24,7 @@ func (b *botanist) migrateTasks() []flow.Task {
 		migrate    = "Migrating extension resources"
 		last       = "Migrating Shoot control plane and infrastructure"
 		state      = "Persisting ShootState in garden cluster"
+		entry      = "Migrating BackupEntry to new seed"
 		controlled = "Deleting Kubernetes controller manager"
 		server     = "Deleting Kubernetes API server"
 		extensions = "Deleting extension resources from the Shoot namespace"
@@ -41,10 +42,11 @@ func (b *botanist) migrateTasks() []flow.Task {
 		b.task(state, b.persistState, last),
 		b.task(controlled, b.deletePlane(spec.ControllerManager, false), state),
 		b.task(server, b.deletePlane(spec.APIServer, false), controlled),
+		b.task(entry, b.migrateEntry, server),
 		b.task(extensions, b.destroyAll(), server),
 		b.task(namespace, func(ctx context.Context) error {
 			return remove(ctx, b.SeedClient, b.SeedReader, &corev1.Namespace{ObjectMeta: id})
-		}, extensions),
+		}, extensions, entry),
 		b.task("Deleting Cluster resource from Seed", func(ctx context.Context) error {
 			return remove(ctx, b.SeedClient, b.SeedReader, &extensionsv1alpha1.Cluster{ObjectMeta: id})
 		}, namespace),

@@ -2,6 +2,7 @@ package shoot
 
 import (
 	"context"
+	"slices"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
@@ -16,7 +17,12 @@ const (
 	stepCloudProvider  = "Deploying cloud provider account secret"
 	stepSecrets        = "Initializing secrets management"
 	stepSSHKeypair     = "Generating SSH keypair"
+	stepObservability  = "Generating observability credentials"
 	stepState          = "Persisting ShootState in garden cluster"
+	stepSourceEntry    = "Deploying source backup entry"
+	stepSourceReady    = "Waiting until the source backup entry has been reconciled"
+	stepEntry          = "Deploying backup entry"
+	stepEntryReady     = "Waiting until the backup entry has been reconciled"
 	stepInfrastructure = "Deploying Shoot infrastructure"
 	stepInfraReady     = "Waiting until Shoot infrastructure has been reconciled"
 	stepBefore         = "Deploying extension resources before kube-apiserver"
@@ -40,6 +46,7 @@ const (
 	stepRuntimes       = "Deploying container runtime resources"
 	stepWorker         = "Configuring Shoot worker pools"
 	stepWorkerReady    = "Waiting until Shoot worker nodes have been reconciled"
+	stepNodesUpdated   = "Waiting until all shoot worker nodes have updated the operating system config"
 	stepHibernate      = "Hibernating control plane"
 )
 
@@ -47,7 +54,8 @@ const (
 // there are none.
 func (b *botanist) reconcileTasks() []flow.Task {
 	noWorkers, asleep := b.workerless(), b.asleep
-	return append(b.foundationTasks(), []flow.Task{
+	return slices.Concat(b.foundationTasks(), b.backupTasks(), []flow.Task{
+		unless(noWorkers || asleep || b.hibernates(), b.task(stepNodesUpdated, b.nodesUpdated, stepWorkerReady, stepNodeAgent)),
 		b.task("Ensuring advertised addresses for the Shoot", b.advertise, stepServiceReady),
 		unless(asleep, b.task("Deploying external domain DNS record", b.deployDNSRecord, stepServiceReady)),
 		b.task(stepServerReady, b.rolledOut(spec.APIServer), stepServer),
@@ -74,8 +82,21 @@ func (b *botanist) reconcileTasks() []flow.Task {
 		unless(!b.hibernates() || asleep, b.task("Deleting nodes", b.deleteNodes, stepWorkerReady, stepConnection)),
 		unless(!b.hibernates() || asleep, b.task(stepHibernate, b.scaleDown, "Deleting nodes", "Deleting stale extension resources",
 			"Deleting stale gardener-node-agent secrets", stepControllersUp)),
-		unless(!b.restores(), b.task("Deleting extension states from ShootState", b.cleanState, stepWorkerReady, stepPlaneReady, stepNetworkReady, stepAfter, stepRuntimes, stepHibernate)),
-	}...)
+		unless(!b.restores(), b.task("Deleting extension states from ShootState", b.cleanState, stepWorkerReady, stepPlaneReady, stepNetworkReady, stepAfter, stepRuntimes, stepHibernate, stepEntryReady)),
+	})
+}
+
+// backupTasks have a place for the Shoot's backups be there, if the seed has one. One that comes from another seed can be copied
+// from while it is restored.
+func (b *botanist) backupTasks() []flow.Task {
+	none, moved := !b.backsUp(), b.backsUp() && b.restores()
+	return []flow.Task{
+		unless(!moved, b.task(stepSourceEntry, b.deploySourceEntry, stepNamespace)),
+		unless(!moved, b.task(stepSourceReady, b.entryReady(b.sourceKey), stepSourceEntry)),
+		unless(none, b.task(stepEntry, b.deployEntry, stepNamespace, stepSourceReady)),
+		unless(none, b.task(stepEntryReady, b.entryReady(b.entryKey), stepEntry)),
+		unless(!moved, b.task("Destroying source backup entry", b.destroySourceEntry, stepEntryReady)),
+	}
 }
 
 // foundationTasks are what needs no API server.
@@ -87,9 +108,11 @@ func (b *botanist) foundationTasks() []flow.Task {
 		b.task(stepCloudProvider, b.deployCloudProviderSecret, stepNamespace),
 		b.task(stepSecrets, b.initializeSecrets, stepNamespace),
 		b.task(stepSSHKeypair, b.initializeSSHKeypair, stepSecrets),
-		unless(b.restores(), b.task(stepState, b.persistSecrets, stepSSHKeypair)),
+		b.task(stepObservability, b.initializeObservability, stepSecrets),
+		unless(b.restores(), b.task(stepState, b.persistSecrets, stepSSHKeypair, stepObservability)),
 		b.task("Publishing certificate authorities in the project", b.deployAuthoritiesInProject, stepSecrets),
 		b.task("Publishing SSH keypair in the project", b.deploySSHKeypairInProject, stepSSHKeypair),
+		b.task("Publishing observability credentials in the project", b.deployObservabilityInProject, stepObservability),
 		unless(noWorkers, b.task(stepInfrastructure, b.deployOne(b.infrastructureResource), stepCluster, stepCloudProvider, stepSSHKeypair)),
 		unless(noWorkers, b.task(stepInfraReady, b.waitInfrastructure, stepInfrastructure)),
 		unless(b.asleep, b.task(stepBefore, b.reconcileExtensions(corev1beta1.BeforeKubeAPIServer), stepCluster, stepSecrets, stepCloudProvider)),

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 )
 
@@ -76,6 +77,26 @@ func (b *botanist) deleteStaleNodeSecrets(ctx context.Context) error {
 	}
 	slices.Sort(wanted)
 	return b.applyAll(ctx, node.RBAC(wanted...)...)
+}
+
+// nodesUpdated waits until each node has what its pool's Secret says, such as the keys of who may log in. Those that are to go
+// any moment need not.
+func (b *botanist) nodesUpdated(ctx context.Context) error {
+	wanted := map[string]string{}
+	for _, p := range b.pools() {
+		wanted[p.secret] = node.Checksum(b.nodeConfigs[p.original])
+	}
+	nodes := &corev1.NodeList{}
+	if err := b.shootClient.List(ctx, nodes); err != nil {
+		return fmt.Errorf("listing the Nodes of the shoot: %w", err)
+	}
+	for _, n := range nodes.Items {
+		checksum, is := wanted[n.Labels[constants.LabelWorkerPoolGardenerNodeAgentSecretName]]
+		if is && n.DeletionTimestamp == nil && n.Annotations[node.AnnotationChecksum] != checksum {
+			return flow.Pending("Node %s has not what its operating system config says yet", n.Name)
+		}
+	}
+	return nil
 }
 
 // deleteNodes removes the Nodes whose machines have gone: nobody else would while the shoot hibernates.

@@ -147,7 +147,7 @@ func TestBornAsleep(t *testing.T) {
 	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} }))
 	shoot := w.settle()
 	w.expect(shoot.Status.LastOperation, "Create", "Succeeded", 100, "")
-	if !shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 0 || len(w.secrets()) != 5 || slices.Contains(w.wrote, "create Worker") {
+	if !shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 0 || len(w.secrets()) != 6 || slices.Contains(w.wrote, "create Worker") {
 		t.Errorf("%+v, wrote %v", shoot.Status, w.wrote)
 	}
 	if shoot = w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation = nil }); shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 1 {
@@ -229,6 +229,7 @@ func TestPoolHash(t *testing.T) {
 		rolls  bool
 	}{
 		"patch": {func(p *pool, _ *corev1beta1.ShootCredentialsRotation) { p.version = "1.36.9" }, false},
+		"wish":  {func(p *pool, _ *corev1beta1.ShootCredentialsRotation) { p.rollout = "1" }, true},
 		"minor": {func(p *pool, _ *corev1beta1.ShootCredentialsRotation) { p.version = "1.37.0" }, true},
 		"type":  {func(p *pool, _ *corev1beta1.ShootCredentialsRotation) { p.Machine.Type = "other" }, true},
 		"image": {func(p *pool, _ *corev1beta1.ShootCredentialsRotation) { p.Machine.Image.Version = ptr.To("2") }, true},
@@ -305,7 +306,7 @@ func TestExtensionsAreAskedOnce(t *testing.T) {
 // TestMigration: everything leaves one seed and arrives at the other with the same secrets and states.
 func TestMigration(t *testing.T) {
 	other := aSeed()
-	other.Name = "b"
+	other.Name, other.UID = "b", "seed-b"
 	w := newWorld(t, aShoot(), aSeed(), other)
 	w.settle()
 	secrets := w.secrets()
@@ -350,7 +351,7 @@ func TestMigration(t *testing.T) {
 // TestDeletedOnTheWay: a Shoot that is deleted between two seeds is restored first, so that there is something to delete it by.
 func TestDeletedOnTheWay(t *testing.T) {
 	other := aSeed()
-	other.Name = "b"
+	other.Name, other.UID = "b", "seed-b"
 	w := newWorld(t, aShoot(), aSeed(), other)
 	w.settle()
 	w.ask("", func(s *corev1beta1.Shoot) {

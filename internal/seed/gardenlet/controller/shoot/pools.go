@@ -31,13 +31,15 @@ type pool struct {
 	// provision and original are its OperatingSystemConfigs, secret is the Secret for its nodes in the shoot.
 	provision, original, secret string
 	machineType                 *corev1beta1.MachineType
+	// rollout is when it was last to be made new because somebody wanted that, "" if never.
+	rollout string
 }
 
 // pools are the Shoot's worker pools.
 func (b *botanist) pools() []pool {
 	var all []pool
 	for _, worker := range b.shoot.Spec.Provider.Workers {
-		p := pool{Worker: worker, version: b.shoot.Spec.Kubernetes.Version}
+		p := pool{Worker: worker, version: b.shoot.Spec.Kubernetes.Version, rollout: b.rollouts[worker.Name]}
 		if own := worker.Kubernetes; own != nil && own.Version != nil {
 			p.version = *own.Version
 		}
@@ -62,7 +64,7 @@ func (b *botanist) kubelet(worker corev1beta1.Worker) *corev1beta1.KubeletConfig
 	return b.shoot.Spec.Kubernetes.Kubelet
 }
 
-// poolHash is of what a machine cannot change while it runs, and of the rotations that it has to be made new for.
+// poolHash is of what a machine cannot change while it runs, and of the rotations and wishes that it has to be made new for.
 func poolHash(p pool, kubelet *corev1beta1.KubeletConfig, rotations corev1beta1.ShootCredentialsRotation) string {
 	parts := []string{minor(p.version), p.Machine.Type}
 	if image := p.Machine.Image; image != nil {
@@ -79,6 +81,9 @@ func poolHash(p pool, kubelet *corev1beta1.KubeletConfig, rotations corev1beta1.
 	}
 	if r := rotations.ServiceAccountKey; r != nil {
 		parts = append(parts, rolledAt("key", p.Name, r.PendingWorkersRollouts, r.LastInitiationTime)...)
+	}
+	if p.rollout != "" {
+		parts = append(parts, "rollout"+p.rollout)
 	}
 	if kubelet != nil {
 		parts = append(parts, kubeletParts(kubelet)...)

@@ -3,6 +3,7 @@ package shoot
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -22,6 +23,7 @@ const (
 	suffixCACluster  = ".ca-cluster"
 	suffixCAClient   = ".ca-client"
 	suffixSSHKeypair = ".ssh-keypair"
+	suffixMonitoring = ".monitoring"
 )
 
 // deployAuthoritiesInProject tells the Shoot's users of its authority, and whoever makes certificates for them.
@@ -42,7 +44,7 @@ func (b *botanist) deployAuthoritiesInProject(ctx context.Context) error {
 	meta = b.inProject(suffixCAClient, map[string]string{constants.GardenRole: constants.GardenRoleCAClient})
 	return ensure(ctx, b.GardenClient, b.GardenReader, &corev1beta1.InternalSecret{ObjectMeta: named(meta)}, func(s *corev1beta1.InternalSecret) error {
 		s.Labels, s.OwnerReferences = meta.Labels, meta.OwnerReferences
-		s.Type, s.Data = corev1.SecretTypeOpaque, authority
+		s.Type, s.Data = corev1.SecretTypeOpaque, maps.Clone(authority)
 		return nil
 	})
 }
@@ -60,7 +62,7 @@ func (b *botanist) deploySSHKeypairInProject(ctx context.Context) error {
 		}
 		err := ensure(ctx, b.GardenClient, b.GardenReader, secret, func(s *corev1.Secret) error {
 			s.Labels, s.OwnerReferences = meta.Labels, meta.OwnerReferences
-			s.Type, s.Data = corev1.SecretTypeOpaque, data
+			s.Type, s.Data = corev1.SecretTypeOpaque, maps.Clone(data) // the answer is written into it, and others read
 			return nil
 		})
 		if err != nil {
@@ -70,6 +72,21 @@ func (b *botanist) deploySSHKeypairInProject(ctx context.Context) error {
 	return nil
 }
 
+// deployObservabilityInProject gives the Shoot's users the password for its observability components. The Secret says nothing of
+// where those are: there are none.
+func (b *botanist) deployObservabilityInProject(ctx context.Context) error {
+	meta := b.inProject(suffixMonitoring, map[string]string{constants.GardenRole: constants.GardenRoleMonitoring})
+	secret := &corev1.Secret{ObjectMeta: named(meta)}
+	if b.observability == nil {
+		return b.deleteInProject(ctx, secret)
+	}
+	return ensure(ctx, b.GardenClient, b.GardenReader, secret, func(s *corev1.Secret) error {
+		s.Labels, s.OwnerReferences = meta.Labels, meta.OwnerReferences
+		s.Type, s.Data = corev1.SecretTypeOpaque, maps.Clone(b.observability)
+		return nil
+	})
+}
+
 // deleteFromProject takes away what there is of the Shoot in its project beside itself.
 func (b *botanist) deleteFromProject(ctx context.Context) error {
 	for _, obj := range []client.Object{
@@ -77,6 +94,7 @@ func (b *botanist) deleteFromProject(ctx context.Context) error {
 		&corev1beta1.InternalSecret{ObjectMeta: named(b.inProject(suffixCAClient, nil))},
 		&corev1.Secret{ObjectMeta: named(b.inProject(suffixSSHKeypair, nil))},
 		&corev1.Secret{ObjectMeta: named(b.inProject(suffixSSHKeypair+shootsecrets.Old, nil))},
+		&corev1.Secret{ObjectMeta: named(b.inProject(suffixMonitoring, nil))},
 	} {
 		if err := b.deleteInProject(ctx, obj); err != nil {
 			return err

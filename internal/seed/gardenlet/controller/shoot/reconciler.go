@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
 const (
@@ -33,6 +35,8 @@ const (
 	// DefaultWait is after what time it is looked again at what an operation waits for, if nobody tells before that it has
 	// come: all that is in the seed tells.
 	DefaultWait = 5 * time.Second
+	// DefaultNodesWait is after what time it is looked again at the nodes of a shoot, of which nobody tells.
+	DefaultNodesWait = time.Second
 	// DefaultSeedWait is after what time it is looked again whether the seed is ready; Gardener's.
 	DefaultSeedWait = 15 * time.Second
 	// DefaultProgressReportPeriod is how much time is between two reports of how far a flow is.
@@ -58,7 +62,7 @@ type Reconciler struct {
 	// SSHKeyBits is the length of the keys to machines, that of package shootsecrets by default.
 	SSHKeyBits int
 	// These are the defaults above by default.
-	Sync, RetryDuration, Wait, SeedWait, ProgressReportPeriod time.Duration
+	Sync, RetryDuration, Wait, NodesWait, SeedWait, ProgressReportPeriod time.Duration
 
 	botanists botanists
 }
@@ -275,7 +279,13 @@ func (r *Reconciler) migrate(ctx context.Context, shoot *corev1beta1.Shoot) (tim
 
 func (r *Reconciler) sync() time.Duration { return orDefault(r.Sync, DefaultSync) }
 
-func (r *Reconciler) wait() time.Duration { return orDefault(r.Wait, DefaultWait) }
+// wait is after what time it is looked again at what a flow waits for.
+func (r *Reconciler) wait(p flow.Progress) time.Duration {
+	if slices.Contains(p.Waiting, stepNodesUpdated) {
+		return orDefault(r.NodesWait, DefaultNodesWait)
+	}
+	return orDefault(r.Wait, DefaultWait)
+}
 
 func orDefault(set, otherwise time.Duration) time.Duration {
 	if set > 0 {

@@ -74,12 +74,18 @@ func aShoot(change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 
 func aSeed() *corev1beta1.Seed {
 	return &corev1beta1.Seed{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "seed-a", Generation: 1},
 		Spec:       corev1beta1.SeedSpec{Provider: corev1beta1.SeedProvider{Type: "st", Zones: []string{"z1", "z2", "z3", "z4"}}, Backup: &corev1beta1.Backup{Provider: "b"}},
 		Status: corev1beta1.SeedStatus{Gardener: &corev1beta1.Gardener{Name: "me", Version: "v1"}, ObservedGeneration: 1, Conditions: []corev1beta1.Condition{
 			{Type: corev1beta1.GardenletReady, Status: "True"}, {Type: corev1beta1.SeedSystemComponentsHealthy, Status: "True"},
 		}},
 	}
+}
+
+func aBucket(name string) *corev1beta1.BackupBucket {
+	return &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1beta1.BackupBucketStatus{
+		LastOperation: &corev1beta1.LastOperation{Type: "Reconcile", State: "Succeeded"},
+	}}
 }
 
 // scheme knows only what is used: to make a client of all of Kubernetes takes most of a test's time.
@@ -101,9 +107,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			corev1beta1.ControllerResource{Kind: "Extension", Type: kind, AutoEnable: []corev1beta1.ClusterType{"shoot"}})
 	}
 	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), events: events.NewFakeRecorder(10000)}
-	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.Shoot{}).WithObjects(objects...).WithObjects(registration,
+	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.Shoot{}, &corev1beta1.BackupEntry{}).WithObjects(objects...).WithObjects(registration,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace, Labels: map[string]string{"project.gardener.cloud/name": "x"}}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}, Data: map[string]string{"cluster-identity": "garden"}},
+		aBucket("seed-a"), aBucket("seed-b"),
 		&corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1beta1.CloudProfileSpec{Type: "t"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "cloud"}, Data: map[string][]byte{"user": []byte("me")}},
 		&securityv1alpha1.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "c"},

@@ -22,7 +22,7 @@ func (w *world) attempt() error {
 		if err != nil {
 			return err
 		}
-		if w.shoot() == nil || after != DefaultWait && after != conflictRetry {
+		if w.shoot() == nil || !waits(after) {
 			return nil
 		}
 		w.simulate()

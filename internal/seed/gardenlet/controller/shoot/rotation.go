@@ -240,15 +240,37 @@ func rollOut(s *corev1beta1.ShootStatus, pools []string) {
 	}
 }
 
-// startManualRollout notes which pools are to roll because somebody wants them to.
+// startManualRollout notes which pools are to roll because somebody wants them to. Those that roll already are not forgotten, nor
+// rolled once more by an annotation that has been read twice.
 func startManualRollout(shoot *corev1beta1.Shoot, pools []string, now *metav1.Time) {
-	rollout := &corev1beta1.ManualWorkerPoolRollout{}
+	if shoot.Status.ManualWorkerPoolRollout == nil {
+		shoot.Status.ManualWorkerPoolRollout = &corev1beta1.ManualWorkerPoolRollout{}
+	}
+	pending := &shoot.Status.ManualWorkerPoolRollout.PendingWorkersRollouts
 	for _, pool := range shoot.Spec.Provider.Workers {
-		if slices.Contains(pools, pool.Name) || slices.Contains(pools, "*") {
-			rollout.PendingWorkersRollouts = append(rollout.PendingWorkersRollouts, corev1beta1.PendingWorkersRollout{Name: pool.Name, LastInitiationTime: now})
+		rolls := slices.ContainsFunc(*pending, func(p corev1beta1.PendingWorkersRollout) bool { return p.Name == pool.Name })
+		if !rolls && (slices.Contains(pools, pool.Name) || slices.Contains(pools, "*")) {
+			*pending = append(*pending, corev1beta1.PendingWorkersRollout{Name: pool.Name, LastInitiationTime: now})
 		}
 	}
-	shoot.Status.ManualWorkerPoolRollout = rollout
+}
+
+// askedRollouts are the pools that somebody wants to be made new now, and since when.
+func askedRollouts(shoot *corev1beta1.Shoot) map[string]metav1.Time {
+	asked := map[string]metav1.Time{}
+	if rollout := shoot.Status.ManualWorkerPoolRollout; rollout != nil {
+		for _, pool := range rollout.PendingWorkersRollouts {
+			asked[pool.Name] = ptr.Deref(pool.LastInitiationTime, metav1.Time{})
+		}
+	}
+	return asked
+}
+
+func poolNames(shoot *corev1beta1.Shoot) (names []string) {
+	for _, pool := range shoot.Spec.Provider.Workers {
+		names = append(names, pool.Name)
+	}
+	return names
 }
 
 // forgetPools forgets the pools that are not there, or have no machines, and so need not roll.
@@ -260,6 +282,9 @@ func forgetPools(shoot *corev1beta1.Shoot) {
 		if r.pending != nil {
 			r.rolls(gone)
 		}
+	}
+	if rollout := shoot.Status.ManualWorkerPoolRollout; rollout != nil {
+		rollout.PendingWorkersRollouts = slices.DeleteFunc(rollout.PendingWorkersRollouts, func(p corev1beta1.PendingWorkersRollout) bool { return gone(p.Name) })
 	}
 }
 
@@ -289,7 +314,7 @@ func endRotations(shoot *corev1beta1.Shoot, now metav1.Time) {
 	}
 }
 
-// authorityRotation, signingKeyRotation and sshRotation are what secrets have to know of rotations.
+// authorityRotation, signingKeyRotation, sshRotation and observabilityRotation are what secrets have to know of rotations.
 func authorityRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
 	r := rotationsOf(s).CertificateAuthorities
 	if r == nil {
@@ -308,6 +333,14 @@ func signingKeyRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
 
 func sshRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
 	r := rotationsOf(s).SSHKeypair
+	if r == nil {
+		return shootsecrets.Rotation{}
+	}
+	return shootsecrets.Rotation{Initiated: r.LastInitiationTime}
+}
+
+func observabilityRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
+	r := rotationsOf(s).Observability
 	if r == nil {
 		return shootsecrets.Rotation{}
 	}

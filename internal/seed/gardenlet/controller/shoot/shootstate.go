@@ -111,7 +111,8 @@ func (b *botanist) readState(ctx context.Context) (state *corev1beta1.ShootState
 	return state, true, nil
 }
 
-// initializeSecrets has the Shoot's authorities and its signing key be there: those that it had, if it comes from another seed.
+// initializeSecrets has the Shoot's authorities and its signing key be there, and what is known of its worker pools: those that it
+// had, if it comes from another seed.
 func (b *botanist) initializeSecrets(ctx context.Context) error {
 	var err error
 	if b.restores() {
@@ -129,7 +130,21 @@ func (b *botanist) initializeSecrets(ctx context.Context) error {
 	if b.authorities, err = b.secrets().Authorities(ctx, authorityRotation(&b.shoot.Status)); err != nil {
 		return err
 	}
-	b.signingKey, err = b.secrets().SigningKey(ctx, signingKeyRotation(&b.shoot.Status))
+	if b.signingKey, err = b.secrets().SigningKey(ctx, signingKeyRotation(&b.shoot.Status)); err != nil {
+		return err
+	}
+	b.rollouts, err = b.secrets().Rollouts(ctx, poolNames(b.shoot), askedRollouts(b.shoot))
+	return err
+}
+
+// initializeObservability has the password of the Shoot's observability components be there, unless it has none.
+func (b *botanist) initializeObservability(ctx context.Context) error {
+	if !hasObservability(b.shoot) {
+		b.observability = nil
+		return b.secrets().RemoveObservability(ctx)
+	}
+	var err error
+	b.observability, err = b.secrets().Observability(ctx, observabilityRotation(&b.shoot.Status))
 	return err
 }
 

@@ -105,7 +105,7 @@ func (r *Reconciler) run(ctx context.Context, b *botanist, name string, tasks []
 		r.botanists.forget(shoot)
 		return false, 0, r.fail(ctx, shoot, b.kind, err)
 	case len(progress.Waiting) > 0:
-		return false, r.wait(), r.progress(ctx, shoot, progress.Percent(), progress.String())
+		return false, r.wait(progress), r.progress(ctx, shoot, progress.Percent(), progress.String())
 	}
 	return true, 0, nil
 }

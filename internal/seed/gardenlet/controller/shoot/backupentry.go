@@ -1,0 +1,166 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
+)
+
+// sourcePrefix is before the name of the BackupEntry that the backups in the bucket of another seed are copied from.
+const sourcePrefix = constants.BackupSourcePrefix + "-"
+
+// entryNameSeparator is between the technical ID and the UID of a Shoot in the name of its BackupEntry.
+const entryNameSeparator = "--"
+
+// backsUp says whether the seed has a place for backups.
+func (b *botanist) backsUp() bool { return b.seed != nil && b.seed.Spec.Backup != nil }
+
+// entryKey is the BackupEntry of the Shoot: it goes with it from seed to seed, and has one name for all its life.
+func (b *botanist) entryKey() client.ObjectKey {
+	return client.ObjectKey{Namespace: b.shoot.Namespace, Name: b.namespace() + entryNameSeparator + string(b.shoot.Status.UID)}
+}
+
+func (b *botanist) sourceKey() client.ObjectKey {
+	key := b.entryKey()
+	key.Name = sourcePrefix + key.Name
+	return key
+}
+
+// bucket is the name of the seed's own BackupBucket.
+func (b *botanist) bucket() string { return string(b.seed.UID) }
+
+// readEntry reads a BackupEntry, nil if there is none.
+func (b *botanist) readEntry(ctx context.Context, key client.ObjectKey) (*corev1beta1.BackupEntry, error) {
+	entry := &corev1beta1.BackupEntry{}
+	if err := b.GardenReader.Get(ctx, key, entry); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading BackupEntry %s: %w", key, err)
+	}
+	return entry, nil
+}
+
+// deploySourceEntry has a second BackupEntry be there while the Shoot is restored, for what the seed that it comes from has in its
+// bucket. The garden wants it to be like the Shoot's own, before that one is given the bucket of this seed.
+func (b *botanist) deploySourceEntry(ctx context.Context) error {
+	entry, err := b.readEntry(ctx, b.entryKey())
+	if err != nil || entry == nil || entry.Spec.BucketName == b.bucket() {
+		return err
+	}
+	return b.writeEntry(ctx, b.sourceKey(), entry.Spec.BucketName, constants.GardenerOperationReconcile)
+}
+
+// deployEntry has the Shoot's BackupEntry be there, and be looked after.
+func (b *botanist) deployEntry(ctx context.Context) error {
+	bucket := &corev1beta1.BackupBucket{}
+	err := b.GardenReader.Get(ctx, client.ObjectKey{Name: b.bucket()}, bucket)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("reading BackupBucket %s of Seed %s: %w", b.bucket(), b.seed.Name, err)
+	case err != nil || bucket.Status.LastOperation == nil:
+		return flow.Pending("BackupBucket %s of Seed %s is not there yet", b.bucket(), b.seed.Name)
+	}
+	asked := constants.GardenerOperationReconcile
+	entry, err := b.readEntry(ctx, b.entryKey())
+	if err != nil {
+		return err
+	}
+	if entry != nil && b.restores() && adrift(entry) {
+		asked = constants.GardenerOperationRestore
+	}
+	return b.writeEntry(ctx, b.entryKey(), b.bucket(), asked)
+}
+
+// adrift says whether an entry has been let go of by another seed, and is not this one's yet.
+func adrift(entry *corev1beta1.BackupEntry) bool {
+	last := entry.Status.LastOperation
+	return last != nil && (last.Type == corev1beta1.LastOperationTypeMigrate ||
+		last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded)
+}
+
+// writeEntry has a BackupEntry be there, and asks for an operation on it once in an operation on the Shoot. It goes with the
+// Shoot, by garbage collection.
+func (b *botanist) writeEntry(ctx context.Context, key client.ObjectKey, bucket, asked string) error {
+	owner := metav1.NewControllerRef(b.shoot, corev1beta1.SchemeGroupVersion.WithKind("Shoot"))
+	owner.BlockOwnerDeletion = ptr.To(false)
+	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	return ensure(ctx, b.GardenClient, b.GardenReader, entry, func(entry *corev1beta1.BackupEntry) error {
+		spec := entry.Spec.DeepCopy()
+		spec.BucketName, spec.SeedName = bucket, ptr.To(b.SeedName)
+		if b.askedBefore(entry) || !equality.Semantic.DeepEqual(*spec, entry.Spec) {
+			b.ask(entry, asked)
+		}
+		if purpose := b.shoot.Spec.Purpose; purpose != nil {
+			annotate(entry, constants.ShootPurpose, string(*purpose))
+		}
+		entry.OwnerReferences = []metav1.OwnerReference{*owner}
+		entry.Spec = *spec
+		return nil
+	})
+}
+
+// entryReady waits until what was asked for last has been done for a BackupEntry.
+func (b *botanist) entryReady(key func() client.ObjectKey) func(context.Context) error {
+	return func(ctx context.Context) error {
+		entry, err := b.readEntry(ctx, key())
+		if err != nil || entry == nil { // there is no source where nothing is to be copied
+			return err
+		}
+		return entryDone(entry)
+	}
+}
+
+func entryDone(entry *corev1beta1.BackupEntry) error {
+	status, key := entry.Status, client.ObjectKeyFromObject(entry)
+	last := status.LastOperation
+	switch {
+	case last == nil || status.ObservedGeneration != entry.Generation:
+		return flow.Pending("BackupEntry %s is not up to date", key)
+	case status.LastError != nil:
+		return flow.WithCodes(fmt.Errorf("BackupEntry %s: %s", key, status.LastError.Description), status.LastError.Codes...)
+	case last.State != corev1beta1.LastOperationStateSucceeded || operation.Of(entry) != "":
+		return flow.Pending("BackupEntry %s: %s", key, last.Description)
+	}
+	return nil
+}
+
+// destroySourceEntry deletes the source, after which nothing here leads to the other seed's bucket.
+func (b *botanist) destroySourceEntry(ctx context.Context) error {
+	entry, err := b.readEntry(ctx, b.sourceKey())
+	if err != nil || entry == nil {
+		return err
+	}
+	if err := operation.Patch(ctx, b.GardenClient, entry, func(entry *corev1beta1.BackupEntry) {
+		metav1.SetMetaDataAnnotation(&entry.ObjectMeta, corev1beta1.BackupEntryForceDeletion, "true")
+	}); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return remove(ctx, b.GardenClient, b.GardenReader, entry)
+}
+
+// migrateEntry gives the Shoot's BackupEntry to the other seed, and waits until this one has let go of it.
+func (b *botanist) migrateEntry(ctx context.Context) error {
+	entry, err := b.readEntry(ctx, b.entryKey())
+	if err != nil || entry == nil || entry.DeletionTimestamp != nil {
+		return err
+	}
+	if to := b.shoot.Spec.SeedName; !ptr.Equal(entry.Spec.SeedName, to) {
+		if err := operation.Patch(ctx, b.GardenClient, entry, func(entry *corev1beta1.BackupEntry) { entry.Spec.SeedName = to }); err != nil {
+			return err
+		}
+	}
+	if entry.Status.SeedName == nil && !operation.Is(entry.Status.LastOperation, corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationStateSucceeded) {
+		return nil // it has never been on a seed
+	}
+	return entryDone(entry)
+}

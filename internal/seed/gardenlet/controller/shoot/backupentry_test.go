@@ -1,0 +1,110 @@
+package shoot
+
+import (
+	"slices"
+	"testing"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+const entryName = id + "--u"
+
+func (w *world) entry(name string) *corev1beta1.BackupEntry {
+	w.Helper()
+	return get(w, w.garden, key.Namespace, name, &corev1beta1.BackupEntry{})
+}
+
+// TestBackupEntry: a Shoot has a place in the bucket of its seed, which stays when it is deleted until garbage is collected.
+func TestBackupEntry(t *testing.T) {
+	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) { s.Spec.Purpose = ptr.To(corev1beta1.ShootPurposeProduction) }))
+	w.settle()
+	e := w.entry(entryName)
+	if e.Spec.BucketName != "seed-a" || *e.Spec.SeedName != "a" || e.Annotations["shoot.gardener.cloud/purpose"] != "production" ||
+		len(e.OwnerReferences) != 1 || e.OwnerReferences[0].Name != "y" || *e.OwnerReferences[0].BlockOwnerDeletion {
+		t.Errorf("%+v", e)
+	}
+	if err := w.garden.Delete(t.Context(), w.shoot()); err != nil {
+		t.Fatal(err)
+	}
+	if w.settle() != nil || w.entry(entryName).Name == "" {
+		t.Error("the Shoot is there, or its BackupEntry is not")
+	}
+}
+
+// TestBackupEntryFails: what is wrong with it is wrong with the Shoot; a bucket that is not there yet is waited for.
+func TestBackupEntryFails(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	if err := w.garden.Delete(t.Context(), aBucket("seed-a")); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		w.must(DefaultWait)
+		w.simulate()
+	}
+	if last := w.shoot().Status.LastOperation; last.State != "Processing" || last.Description != stepEntry {
+		t.Errorf("%+v", last)
+	}
+	if err := w.garden.Create(t.Context(), aBucket("seed-a")); err != nil {
+		t.Fatal(err)
+	}
+	w.must(DefaultWait)
+	e := w.entry(entryName)
+	e.Status = corev1beta1.BackupEntryStatus{ObservedGeneration: e.Generation, LastOperation: &corev1beta1.LastOperation{Type: "Reconcile", State: "Error"},
+		LastError: &corev1beta1.LastError{Description: "no room", Codes: []corev1beta1.ErrorCode{"ERR_INFRA_DEPENDENCIES"}}}
+	if err := w.garden.Status().Update(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	w.must(0)
+	if s := w.shoot().Status; s.LastOperation.State != "Failed" || len(s.LastErrors) != 1 || !slices.Equal(s.LastErrors[0].Codes, []corev1beta1.ErrorCode{"ERR_INFRA_DEPENDENCIES"}) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestNoBackup: where the seed has no place for backups there is none.
+func TestNoBackup(t *testing.T) {
+	seed := aSeed()
+	seed.Spec.Backup = nil
+	w := newWorld(t, aShoot(), seed)
+	if w.settle(); w.entry(entryName).Name != "" {
+		t.Error("there is a BackupEntry")
+	}
+}
+
+// TestBackupEntryMoves: it goes to the other seed's bucket, and what is in this one's can be read there meanwhile, no longer.
+func TestBackupEntryMoves(t *testing.T) {
+	other := aSeed()
+	other.Name, other.UID = "b", "seed-b"
+	w := newWorld(t, aShoot(), aSeed(), other)
+	w.settle()
+	w.ask("", func(s *corev1beta1.Shoot) {
+		s.Spec.SeedName = ptr.To("b")
+		s.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: "True"}}
+	})
+	if e := w.entry(entryName); *e.Spec.SeedName != "b" || e.Status.SeedName != nil || e.Spec.BucketName != "seed-a" || e.Status.LastOperation.Type != "Migrate" {
+		t.Errorf("after the migration: %+v", e)
+	}
+	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
+	w.restart()
+	w.reconciler.SeedName = "b"
+	var written []string
+	w.before = func(cluster, verb string, obj client.Object) error {
+		if e, is := obj.(*corev1beta1.BackupEntry); is && verb != "status" {
+			written = append(written, verb+" "+e.Name+" "+e.Spec.BucketName+" "+e.Annotations["gardener.cloud/operation"]+e.Annotations["backupentry.core.gardener.cloud/force-deletion"])
+		}
+		return nil
+	}
+	w.settle()
+	wanted := []string{
+		"create source-" + entryName + " seed-a reconcile", "patch " + entryName + " seed-b restore",
+		"patch source-" + entryName + " seed-a true", "delete source-" + entryName + " seed-a true",
+	}
+	if !slices.Equal(written, wanted) {
+		t.Errorf("wrote %q", written)
+	}
+	if e := w.entry(entryName); *e.Status.SeedName != "b" || e.Status.LastOperation.Type != "Restore" || w.entry("source-"+entryName).Name != "" {
+		t.Errorf("after the restoration: %+v", e)
+	}
+}

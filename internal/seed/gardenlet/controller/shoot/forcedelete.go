@@ -1,0 +1,127 @@
+package shoot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
+)
+
+// A deletion by force gives an extension time to let go of what it has where that really is: as long as forceGrace if it fails
+// or does not answer, as long as forceLimit if it is at work. Gardener's are 30 s and 5 min, too.
+const (
+	forceGrace = 30 * time.Second
+	forceLimit = 5 * time.Minute
+)
+
+// byForce says whether the user has confirmed that the Shoot is to go whatever becomes of what it has in its infrastructure.
+func (b *botanist) byForce() bool {
+	return b.kind == corev1beta1.LastOperationTypeDelete && isForced(b.shoot)
+}
+
+func isForced(obj metav1.Object) bool {
+	force, err := strconv.ParseBool(obj.GetAnnotations()[constants.AnnotationConfirmationForceDeletion])
+	return err == nil && force
+}
+
+// stepForce is before all other steps of a deletion by force.
+const stepForce = "Announcing deletion by force"
+
+// announceForce tells extensions in the seed, and whoever looks after the Shoot's Bastions, that they are not to be particular.
+func (b *botanist) announceForce(ctx context.Context) error {
+	cluster := &extensionsv1alpha1.Cluster{}
+	err := b.SeedReader.Get(ctx, client.ObjectKey{Name: b.namespace()}, cluster)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Cluster %s: %w", b.namespace(), err)
+	}
+	if err == nil {
+		shoot := b.shoot.DeepCopy()
+		shoot.SetManagedFields(nil)
+		shoot.SetGroupVersionKind(schema.GroupVersionKind{Group: corev1beta1.GroupName, Version: corev1beta1.SchemeGroupVersion.Version, Kind: "Shoot"})
+		raw, err := json.Marshal(shoot)
+		if err != nil {
+			return fmt.Errorf("writing the Shoot for the Cluster resource: %w", err)
+		}
+		err = operation.Patch(ctx, b.SeedClient, cluster, func(cluster *extensionsv1alpha1.Cluster) { cluster.Spec.Shoot.Raw = raw })
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	bastions := &operationsv1alpha1.BastionList{}
+	if err := b.GardenClient.List(ctx, bastions, client.InNamespace(b.shoot.Namespace)); err != nil {
+		return fmt.Errorf("listing the Bastions of namespace %s: %w", b.shoot.Namespace, err)
+	}
+	for i := range bastions.Items {
+		if bastions.Items[i].Spec.ShootRef.Name != b.shoot.Name {
+			continue
+		}
+		err := operation.Patch(ctx, b.GardenClient, &bastions.Items[i], func(bastion *operationsv1alpha1.Bastion) {
+			metav1.SetMetaDataAnnotation(&bastion.ObjectMeta, constants.AnnotationConfirmationForceDeletion, "true")
+		})
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// letGo takes the finalizers from an extension resource that is being deleted by force, after its extension has had its time.
+func (b *botanist) letGo(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
+	key, grace := client.ObjectKeyFromObject(obj), forceGrace
+	if atWork(obj) {
+		grace = forceLimit
+	}
+	if b.Clock.Since(askedAt(obj)) < grace {
+		return flow.Pending("%s %s has not gone yet", kind, key)
+	}
+	if err := operation.RemoveFinalizers(ctx, b.SeedClient, obj, obj.GetFinalizers()...); client.IgnoreNotFound(err) != nil {
+		return wrapped(err, "deleting by force", kind, key)
+	}
+	switch err := b.SeedReader.Get(ctx, key, obj); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return wrapped(err, "looking whether there still is", kind, key)
+	}
+	return flow.Pending("%s %s has not gone yet", kind, key)
+}
+
+// atWork says whether an extension deletes what it was last asked to delete.
+func atWork(obj extensionsv1alpha1.Object) bool {
+	last := obj.GetExtensionStatus().GetLastOperation()
+	return operation.Is(last, corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateProcessing) &&
+		!last.LastUpdateTime.Time.Before(askedAt(obj).Truncate(time.Second))
+}
+
+// releaseSecrets takes the finalizers from the Secrets in the Shoot's namespace, which extensions that are broken have left there:
+// the namespace would not go with them.
+func (b *botanist) releaseSecrets(ctx context.Context) error {
+	if b.namespace() == "" { // it would be those of all Shoots
+		return nil
+	}
+	secrets := &corev1.SecretList{}
+	if err := b.SeedReader.List(ctx, secrets, client.InNamespace(b.namespace())); err != nil {
+		return fmt.Errorf("listing the Secrets of namespace %s: %w", b.namespace(), err)
+	}
+	for i := range secrets.Items {
+		secret := &secrets.Items[i]
+		if err := operation.RemoveFinalizers(ctx, b.SeedClient, secret, secret.Finalizers...); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("taking the finalizers from Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+		}
+	}
+	return nil
+}

@@ -188,3 +188,71 @@ func TestGardenBastionTimes(t *testing.T) {
 		return err
 	})
 }
+
+// TestGardenBastionShoot: a Bastion leads to a Shoot of its own namespace that is on a seed, is not being deleted, and has
+// nodes that SSH is allowed for.
+func TestGardenBastionShoot(t *testing.T) {
+	_, _, b := prepareBastion(t, "bss")
+	elsewhere := prepareProject(t, "bse")
+	shoots := dyn.Resource(infoOf(t, "Shoot").gvr)
+	sample, err := shoots.Namespace(b.Namespace).Get(t.Context(), "bss", metav1.GetOptions{})
+	must(t, err)
+	object := func(name string, change func(shoot map[string]any)) {
+		t.Helper()
+		shoot := meta("core.gardener.cloud/v1beta1", "Shoot", b.Namespace, name, map[string]any{"spec": runtime.DeepCopyJSONValue(sample.Object["spec"])})
+		change(shoot)
+		_, err := shoots.Namespace(b.Namespace).Create(t.Context(), &unstructured.Unstructured{Object: shoot}, created)
+		must(t, err)
+	}
+	set := func(value any, path ...string) func(map[string]any) {
+		return func(shoot map[string]any) { must(t, unstructured.SetNestedField(shoot, value, path...)) }
+	}
+	object("homeless", func(shoot map[string]any) { unstructured.RemoveNestedField(shoot, "spec", "seedName") })
+	object("closed", set(false, "spec", "provider", "workersSettings", "sshAccess", "enabled"))
+	object("going", set([]any{"example.com/hold"}, "metadata", "finalizers"))
+	_, err = shoots.Namespace(b.Namespace).Patch(t.Context(), "going", types.MergePatchType, confirmed, metav1.PatchOptions{})
+	must(t, err)
+	must(t, shoots.Namespace(b.Namespace).Delete(t.Context(), "going", metav1.DeleteOptions{}))
+	t.Cleanup(func() {
+		_, err := shoots.Namespace(b.Namespace).Patch(context.Background(), "going", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
+	for _, test := range []struct{ what, namespace, shoot, says string }{
+		{"no seed", b.Namespace, "homeless", "has no seed"},
+		{"no SSH", b.Namespace, "closed", "SSH"},
+		{"being deleted", b.Namespace, "going", "is being deleted"},
+		{"unknown", b.Namespace, "nobody", "is not a Shoot"},
+		{"of another namespace", elsewhere, "bss", "is not a Shoot"},
+		{"fit", b.Namespace, "bss", ""},
+	} {
+		made := meta("operations.gardener.cloud/v1alpha1", "Bastion", test.namespace, "", map[string]any{"spec": map[string]any{
+			"shootRef": map[string]any{"name": test.shoot}, "sshPublicKey": b.Spec.SSHPublicKey,
+			// Ranges of both kinds; who may come is not the garden's to judge.
+			"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "2001:db8::/64"}}, map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.7/32"}}}}})
+		metadata := made["metadata"].(map[string]any)
+		delete(metadata, "name")
+		metadata["generateName"] = "cli-"
+		eventually(t, time.Minute, func(ctx context.Context) error { // admission may not know yet what was made of the Shoot
+			got, err := bastionClient(t, "alice", test.namespace).Create(ctx, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(made)}, created)
+			if test.says == "" {
+				if err == nil && !strings.HasPrefix(got.GetName(), "cli-") {
+					t.Errorf("it is called %s", got.GetName())
+				}
+				return err
+			}
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.shootRef.name") || !strings.Contains(err.Error(), test.says) {
+				return errors.New(test.what + ": " + errorText(err))
+			}
+			return nil
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return "it is made"
+	}
+	return err.Error()
+}

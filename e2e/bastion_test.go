@@ -36,6 +36,14 @@ type bastion struct {
 // newBastion creates a Bastion for the ranges given, and waits until it is ready.
 func (s *shoot) newBastion(t *testing.T, name string, cidrs ...string) *bastion {
 	t.Helper()
+	b := s.wantBastion(t, name, nil, cidrs...)
+	b.ready(t)
+	return b
+}
+
+// wantBastion creates a Bastion for the ranges given, and waits for nothing.
+func (s *shoot) wantBastion(t *testing.T, name string, annotations map[string]any, cidrs ...string) *bastion {
+	t.Helper()
 	b := &bastion{s: s, name: name, keyFile: filepath.Join(t.TempDir(), "key")}
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	must(t, err)
@@ -44,31 +52,49 @@ func (s *shoot) newBastion(t *testing.T, name string, cidrs ...string) *bastion 
 	block, err := ssh.MarshalPrivateKey(key, "")
 	must(t, err)
 	must(t, os.WriteFile(b.keyFile, pem.EncodeToMemory(block), 0o600))
+	object := meta("operations.gardener.cloud/v1alpha1", "Bastion", shootNamespace, name, map[string]any{"spec": b.spec(cidrs...)})
+	object["metadata"].(map[string]any)["annotations"] = annotations
+	s.l.create(t, "bastions", object)
+	return b
+}
+
+func (b *bastion) spec(cidrs ...string) map[string]any {
 	var ingress []any
 	for _, cidr := range cidrs {
 		ingress = append(ingress, map[string]any{"ipBlock": map[string]any{"cidr": cidr}})
 	}
-	s.l.create(t, "bastions", meta("operations.gardener.cloud/v1alpha1", "Bastion", shootNamespace, name, map[string]any{"spec": map[string]any{
-		"shootRef": map[string]any{"name": s.name}, "sshPublicKey": string(ssh.MarshalAuthorizedKey(b.signer.PublicKey())), "ingress": ingress}}))
+	return map[string]any{"shootRef": map[string]any{"name": b.s.name}, "sshPublicKey": string(ssh.MarshalAuthorizedKey(b.signer.PublicKey())), "ingress": ingress}
+}
+
+// ready waits until the Bastion is ready, and remembers its address.
+func (b *bastion) ready(t *testing.T) {
+	t.Helper()
+	b.says(t, "True", "", "")
+	obj, err := b.s.l.at("bastions", shootNamespace).Get(t.Context(), b.name, metav1.GetOptions{})
+	must(t, err)
+	ip, _, _ := unstructured.NestedString(obj.Object, "status", "ingress", "ip")
+	port := obj.GetAnnotations()["gardenlite.dev/ssh-port"]
+	if port == "" {
+		port = "22"
+	}
+	b.address = net.JoinHostPort(ip, port)
+}
+
+// says waits until the condition BastionReady has a status, a reason and, in its message or codes, a text; "" is any.
+func (b *bastion) says(t *testing.T, status, reason, text string) {
+	t.Helper()
 	eventually(t, shootTimeout, func(context.Context) error {
-		obj, err := s.l.at("bastions", shootNamespace).Get(t.Context(), name, metav1.GetOptions{})
+		obj, err := b.s.l.at("bastions", shootNamespace).Get(t.Context(), b.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		for _, c := range conditionsOf(obj) {
-			if c["type"] == "BastionReady" && c["status"] == "True" {
-				ip, _, _ := unstructured.NestedString(obj.Object, "status", "ingress", "ip")
-				port := obj.GetAnnotations()["gardenlite.dev/ssh-port"]
-				if port == "" {
-					port = "22"
-				}
-				b.address = net.JoinHostPort(ip, port)
+			if c["type"] == "BastionReady" && c["status"] == status && (reason == "" || c["reason"] == reason) && strings.Contains(fmt.Sprint(c["message"], c["codes"]), text) {
 				return nil
 			}
 		}
-		return fmt.Errorf("Bastion %s is not ready: %v", name, obj.Object["status"])
+		return fmt.Errorf("Bastion %s does not say %s, %s, %q: %v", b.name, status, reason, text, obj.Object["status"])
 	})
-	return b
 }
 
 // login logs in at an address, from a source address of this host ("" for any), with keys.
@@ -136,6 +162,7 @@ func TestBastions(t *testing.T) {
 	t.Run("what nobody may", func(t *testing.T) { s.nobodyMay(t, address) })
 	t.Run("ingress", func(t *testing.T) { s.ingressCounts(t) })
 	t.Run("deletion cuts", func(t *testing.T) { s.deletionCuts(t) })
+	t.Run("half-open connections", func(t *testing.T) { s.halfOpens(t) })
 	s.bastionRestarts(t)
 	s.delete(t)
 	s.goes(t)
@@ -306,13 +333,17 @@ func (s *shoot) bastionRestarts(t *testing.T) {
 		})
 		return found
 	}
-	before := key()
+	before, taken := key(), s.newBastion(t, "taken", "127.0.0.0/8")
 	gardenlite(t, s.l.dir, "down").ok(t)
 	if answers(b.address) {
 		t.Error("the landscape is down, and the bastion listens")
 	}
+	somebody, err := net.Listen("tcp", taken.address)
+	must(t, err)
+	defer somebody.Close()
 	s.l.up(t)
 	s.l.connect(t)
+	taken.comesBack(t, somebody)
 	if after := key(); !bytes.Equal(before, after) {
 		t.Error("the host key has changed")
 	}

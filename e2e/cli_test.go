@@ -150,7 +150,7 @@ func TestClearErrors(t *testing.T) {
 		{"datastore's form", []string{"up", "--datastore", "mongodb://x"}, 2, "--datastore"},
 		{"apply", []string{"up", "--apply", "/does/not/exist"}, 2, "--apply"},
 		{"controllers", []string{"up", "--controllers", "nonsense"}, 2, "is no controller"},
-		{"bastions too short", []string{"up", "--bastion-time-to-live", "59s"}, 2, "--bastion-time-to-live 59s: whole seconds, between 1m0s and 24h0m0s"},
+		{"bastions too short", []string{"up", "--bastion-time-to-live", "9s"}, 2, "--bastion-time-to-live 9s: whole seconds, between 10s and 24h0m0s"},
 		{"bastions too long", []string{"up", "--bastion-max-lifetime", "721h"}, 2, "--bastion-max-lifetime"},
 		{"datastore unreachable", []string{"up", "--port", "0", "--datastore", "postgres://me:pa55word@127.0.0.1:1/db"}, 1, "not reachable"},
 		{"port taken", []string{"up", "--port", taken}, 1, "another program listens"},

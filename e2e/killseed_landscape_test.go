@@ -62,9 +62,9 @@ func newVictim(t *testing.T) *victim {
 }
 
 // start starts the process, and waits for nothing.
-func (v *victim) start(t *testing.T, seeds int) {
+func (v *victim) start(t *testing.T, seeds int, args ...string) {
 	t.Helper()
-	v.cmd = exec.Command(binary, "up", "--port", "0", "--seeds", strconv.Itoa(seeds), "--data-dir", v.dir)
+	v.cmd = exec.Command(binary, append([]string{"up", "--port", "0", "--seeds", strconv.Itoa(seeds), "--data-dir", v.dir}, args...)...)
 	v.output.Reset()
 	v.cmd.Stdout, v.cmd.Stderr = &v.output, &v.output
 	must(t, v.cmd.Start())

@@ -48,6 +48,12 @@ func WithKubernetesVersion(version string) ShootOption {
 // OnSeed says which seed runs it, instead of the scheduler.
 func OnSeed(seed string) ShootOption { return func(o *shootOptions) { o.Seed = seed } }
 
+// WithChange changes the Shoot before it is created, in whatever the other options leave open: its annotations, with which
+// it fails or takes its time (docs/shoots.md), whether it is hibernated, its pools.
+func WithChange(change func(shoot *corev1beta1.Shoot)) ShootOption {
+	return func(o *shootOptions) { o.Change = change }
+}
+
 // WithoutWaiting returns as soon as the Shoot is created.
 func WithoutWaiting() ShootOption { return func(o *shootOptions) { o.dontWait = true } }
 

@@ -28,6 +28,8 @@ type Spec struct {
 	KubernetesVersion string
 	// Seed is chosen by the scheduler if empty.
 	Seed string
+	// Change, if there is one, changes the Shoot that all the rest has made.
+	Change func(*corev1beta1.Shoot)
 }
 
 // Sample is a Shoot like the sample, in a namespace.
@@ -57,6 +59,9 @@ func (s Spec) Sample(namespace string) (*corev1beta1.Shoot, error) {
 			shoot.Spec.Provider.Workers[i].Minimum, shoot.Spec.Provider.Workers[i].Maximum = 0, 0
 		}
 		shoot.Spec.Provider.Workers[0].Minimum, shoot.Spec.Provider.Workers[0].Maximum = *s.Workers, *s.Workers
+	}
+	if s.Change != nil {
+		s.Change(shoot)
 	}
 	return shoot, nil
 }

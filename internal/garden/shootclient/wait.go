@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -22,6 +23,8 @@ type Progress struct {
 	Done, Failed bool
 	// Errors are what went wrong.
 	Errors []string
+	// Codes are Gardener's, of all errors.
+	Codes []string
 }
 
 // ProgressOf is how far a Shoot is.
@@ -37,6 +40,9 @@ func ProgressOf(shoot *corev1beta1.Shoot) Progress {
 	p := Progress{Type: string(operation.Type), State: string(operation.State), Percent: operation.Progress, Description: operation.Description}
 	for _, e := range shoot.Status.LastErrors {
 		p.Errors = append(p.Errors, e.Description)
+		for _, code := range e.Codes {
+			p.Codes = append(p.Codes, string(code))
+		}
 	}
 	seen := shoot.Status.ObservedGeneration == shoot.Generation
 	p.Done = seen && operation.State == corev1beta1.LastOperationStateSucceeded && shoot.DeletionTimestamp == nil && operation.Type != corev1beta1.LastOperationTypeMigrate
@@ -68,8 +74,12 @@ func (p Progress) explain() string {
 	if p.Description != "" {
 		text += ": " + p.Description
 	}
-	if len(p.Errors) > 0 {
-		text += " (" + strings.Join(p.Errors, "; ") + ")"
+	others := slices.DeleteFunc(slices.Clone(p.Errors), func(e string) bool { return strings.Contains(p.Description, e) })
+	if len(others) > 0 {
+		text += " (" + strings.Join(others, "; ") + ")"
+	}
+	if len(p.Codes) > 0 {
+		text += " [" + strings.Join(p.Codes, ", ") + "]"
 	}
 	return text
 }

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gardenlite/gardenlite/internal/datastore/datastoretest"
+)
+
+// TestShootInSharedDatastore: where a landscape's data is in a datastore of others, a Shoot's is there too, beside the garden's
+// and those of the seeds. It survives a kill, and a Shoot that is deleted leaves nothing there.
+func TestShootInSharedDatastore(t *testing.T) {
+	endpoint := datastoretest.StartEtcd(t)
+	l := &gardenletLife{dir: t.TempDir(), names: []string{"local"}}
+	v := &victim{dir: l.dir}
+	t.Cleanup(v.kill)
+	start := func() {
+		v.start(t, 1, "--datastore", endpoint)
+		v.connect(t)
+		l.connect(t)
+	}
+	start()
+	s := l.newShoot(t, "shared", func(spec map[string]any) {
+		spec["seedName"] = "local"
+		spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)["minimum"] = 1
+	})
+	before := addresses(s.succeeds(t))
+	client := clientOf(t, s.admin(t))
+	nodes := s.nodes(t, client, 1)
+	keep(t, client)
+	token := serviceAccountToken(t, client)
+	if keys := keysOf(t, endpoint, "/shoots/"+s.id()+"/"); keys == 0 {
+		t.Error("the datastore has nothing of the Shoot")
+	}
+
+	v.kill()
+	start()
+	eventually(t, shootTimeout, func(context.Context) error {
+		_, err := client.Discovery().ServerVersion()
+		return err
+	})
+	isKept(t, client)
+	if after := addresses(s.succeeds(t)); !reflect.DeepEqual(before, after) {
+		t.Errorf("the addresses were %v and are %v", before, after)
+	}
+	if after := s.nodes(t, client, 1); !reflect.DeepEqual(nodes, after) {
+		t.Errorf("the nodes were %v and are %v", nodes, after)
+	}
+	if !tokenWorks(t, s, token) {
+		t.Error("a token of before is refused")
+	}
+
+	s.delete(t)
+	s.goes(t)
+	eventually(t, 30*time.Second, func(context.Context) error {
+		if keys := keysOf(t, endpoint, "/shoots/"+s.id()+"/"); keys > 0 {
+			return fmt.Errorf("of a Shoot that is gone the datastore has %d keys", keys)
+		}
+		return nil
+	})
+	for _, refused := range v.refusals(t) {
+		t.Error(refused)
+	}
+}
+
+// keysOf counts the keys of etcd that have a part in their name.
+func keysOf(t *testing.T, endpoint, part string) (count int) {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, DialTimeout: 10 * time.Second, Context: t.Context()})
+	must(t, err)
+	defer client.Close()
+	all, err := client.Get(t.Context(), "/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	must(t, err)
+	for _, pair := range all.Kvs {
+		if strings.Contains(string(pair.Key), part) {
+			count++
+		}
+	}
+	return count
+}

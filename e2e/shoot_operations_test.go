@@ -1,0 +1,184 @@
+package e2e
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+const ownIssuer = "https://issuer.example.com/operations"
+
+// TestShootOperations does with one Shoot what its users ask for by annotations and settings, moves it, and deletes it by force.
+func TestShootOperations(t *testing.T) {
+	l := newGardenletLife(t, "--seeds", "2")
+	s := l.newShoot(t, "operated", func(spec map[string]any) {
+		spec["seedName"], spec["purpose"] = "local", "evaluation"
+		worker := spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)
+		worker["minimum"], worker["maximum"] = int64(1), int64(1)
+		spec["kubernetes"].(map[string]any)["kubeAPIServer"] = map[string]any{"serviceAccountConfig": map[string]any{"issuer": ownIssuer}}
+	})
+	s.succeeds(t)
+	client := clientOf(t, s.admin(t))
+	_ = t.Run("issuer", func(t *testing.T) { s.issues(t, client) }) &&
+		t.Run("backup entry", func(t *testing.T) { s.backsUp(t, "local") }) &&
+		t.Run("SSH key pair", func(t *testing.T) { s.rotatesSSH(t, client) }) &&
+		t.Run("observability", s.rotatesPassword) &&
+		t.Run("rollout of workers", func(t *testing.T) { s.rollsOut(t, client) }) &&
+		t.Run("move", func(t *testing.T) {
+			nodes := s.nodes(t, client, 1)
+			s.moveTo(t, "local-2")
+			s.isOn(t, "local-2")
+			if after := s.nodes(t, client, 1); !reflect.DeepEqual(nodes, after) {
+				t.Errorf("the nodes were %v and are %v", nodes, after)
+			}
+			s.backsUp(t, "local-2")
+		}) &&
+		t.Run("deletion by force", s.goesByForce)
+	l.checkNothingForbidden(t)
+}
+
+// operate asks for an operation, and waits until it has been done.
+func (s *shoot) operate(t *testing.T, operation string) *unstructured.Unstructured {
+	t.Helper()
+	s.patch(t, fmt.Sprintf(`{"metadata":{"annotations":{"gardener.cloud/operation":%q}}}`, operation))
+	return s.succeeds(t)
+}
+
+// issues: tokens of service accounts are the issuer's of the Shoot's own choice, which its status tells.
+func (s *shoot) issues(t *testing.T, client kubernetes.Interface) {
+	told := ""
+	for _, address := range addresses(s.must(t)).([]any) {
+		if a := address.(map[string]any); a["name"] == "service-account-issuer" {
+			told = a["url"].(string)
+		}
+	}
+	token, err := client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, created)
+	must(t, err)
+	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(token.Status.Token, ".")[1])
+	must(t, err)
+	claims := struct {
+		Issuer string `json:"iss"`
+	}{}
+	must(t, json.Unmarshal(payload, &claims))
+	if told != ownIssuer || claims.Issuer != ownIssuer {
+		t.Errorf("the status tells of the issuer %q, the token of %q", told, claims.Issuer)
+	}
+	if !tokenWorks(t, s, token.Status.Token) {
+		t.Error("the token is refused")
+	}
+}
+
+// backsUp: the Shoot has its place in the bucket of a seed, and credentials for it there.
+func (s *shoot) backsUp(t *testing.T, seed string) {
+	t.Helper()
+	uid, _, _ := unstructured.NestedString(s.must(t).Object, "status", "uid")
+	name := s.id() + "--" + uid
+	bucket, err := s.l.at("seeds", "").Get(t.Context(), seed, metav1.GetOptions{})
+	must(t, err)
+	entry, err := s.l.at("backupentries", shootNamespace).Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+	in, _, _ := unstructured.NestedString(entry.Object, "spec", "bucketName")
+	on, _, _ := unstructured.NestedString(entry.Object, "status", "seedName")
+	if _, state, current := lastOperation(entry); in != string(bucket.GetUID()) || on != seed || state != "Succeeded" || !current {
+		t.Errorf("the BackupEntry is not in the bucket %s: %v, %v", bucket.GetUID(), entry.Object["spec"], entry.Object["status"])
+	}
+	if _, err := s.l.at("backupentries", shootNamespace).Get(t.Context(), "source-"+name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the source of the backups is still there: %v", err)
+	}
+	if secret, err := s.l.seeds[seed].CoreV1().Secrets(s.id()).Get(t.Context(), "etcd-backup", metav1.GetOptions{}); err != nil || string(secret.Data["bucketName"]) != in {
+		t.Errorf("the control plane has no credentials for the bucket: %v", err)
+	}
+}
+
+// rotatesSSH: when the status tells that the key pair is another one, each node knows it already.
+func (s *shoot) rotatesSSH(t *testing.T, client kubernetes.Interface) {
+	before := s.sshKey(t)
+	s.operate(t, "rotate-ssh-keypair")
+	after := s.sshKey(t)
+	if string(before["id_rsa.pub"]) == string(after["id_rsa.pub"]) {
+		t.Error("the key pair is the same")
+	}
+	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for _, node := range nodes.Items {
+		secret, err := client.CoreV1().Secrets("kube-system").Get(t.Context(), node.Labels["worker.gardener.cloud/gardener-node-agent-secret-name"], metav1.GetOptions{})
+		must(t, err)
+		said, wanted := node.Annotations["checksum/cloud-config-data"], secret.Annotations["checksum/data-script"]
+		key := base64.StdEncoding.EncodeToString(after["id_rsa.pub"])
+		if config := string(secret.Data["osc.yaml"]); said != wanted || !strings.Contains(config, strings.TrimSpace(string(after["id_rsa.pub"]))) && !strings.Contains(config, key[:200]) {
+			t.Errorf("node %s has %s, not the new key in %s", node.Name, said, wanted)
+		}
+	}
+	if len(nodes.Items) != 1 {
+		t.Errorf("%d nodes", len(nodes.Items))
+	}
+}
+
+func (s *shoot) rotatesPassword(t *testing.T) {
+	password := func() string {
+		secret, err := s.l.kube.CoreV1().Secrets(shootNamespace).Get(t.Context(), s.name+".monitoring", metav1.GetOptions{})
+		must(t, err)
+		return string(secret.Data["password"])
+	}
+	before := password()
+	s.operate(t, "rotate-observability-credentials")
+	if after := password(); before == "" || before == after {
+		t.Error("the password is the same")
+	}
+}
+
+// rollsOut: the pool that is named has another node afterwards, and has it after the next operation.
+func (s *shoot) rollsOut(t *testing.T, client kubernetes.Interface) {
+	before := s.nodes(t, client, 1)
+	obj := s.operate(t, "rollout-workers=worker")
+	after := s.nodes(t, client, 1)
+	if pending, _, _ := unstructured.NestedSlice(obj.Object, "status", "manualWorkerPoolRollout", "pendingWorkersRollouts"); before[0] == after[0] || len(pending) > 0 {
+		t.Errorf("the node was %v and is %v, pending: %v", before, after, pending)
+	}
+	s.operate(t, "reconcile")
+	if again := s.nodes(t, client, 1); again[0] != after[0] {
+		t.Errorf("the node was %v and is %v, and nobody has asked for another one", after, again)
+	}
+}
+
+// goesByForce: a Shoot whose infrastructure cannot be deleted goes once its user has confirmed that, not before.
+func (s *shoot) goesByForce(t *testing.T) {
+	const force = `{"metadata":{"annotations":{"confirmation.gardener.cloud/force-deletion":"true"}}}`
+	refused := func() {
+		t.Helper()
+		if _, err := s.l.at("shoots", shootNamespace).Patch(t.Context(), s.name, types.MergePatchType, []byte(force), metav1.PatchOptions{}); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+			t.Errorf("it may be deleted by force although it need not: %v", err)
+		}
+	}
+	refused()
+	s.patch(t, `{"metadata":{"annotations":{"gardenlite.dev/fail":"always:ERR_INFRA_DEPENDENCIES somebody else uses the network"}}}`)
+	s.delete(t)
+	if state := s.lastError(t, "ERR_INFRA_DEPENDENCIES"); state != "Failed" {
+		t.Errorf("the Shoot is %s", state)
+	}
+	s.patch(t, force)
+	s.goes(t)
+	eventually(t, shootTimeout, func(ctx context.Context) error {
+		entries, err := s.l.at("backupentries", shootNamespace).List(ctx, metav1.ListOptions{})
+		if err != nil || len(entries.Items) > 0 {
+			return fmt.Errorf("BackupEntries are left: %v: %v", entries, err)
+		}
+		for seed, client := range s.l.seeds {
+			if _, err := client.CoreV1().Namespaces().Get(ctx, s.id(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("the namespace is on seed %s: %v", seed, err)
+			}
+		}
+		return nil
+	})
+}

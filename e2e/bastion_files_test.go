@@ -37,17 +37,6 @@ type cargo struct {
 	config        string // of OpenSSH
 }
 
-// TestBastionFiles copies files to a node and back. That Shoots and Bastions go again is up to TestBastions.
-func TestBastionFiles(t *testing.T) {
-	l := newGardenletLife(t)
-	s := l.newShoot(t, "cargo", nil)
-	s.succeeds(t)
-	node, address := s.nodeAddress(t)
-	s.healthy(t)
-	s.copiesFiles(t, node, address)
-	l.checkNothingForbidden(t)
-}
-
 // copiesFiles copies a file to a node and back through Bastions, with the SSH library and with OpenSSH's programs.
 func (s *shoot) copiesFiles(t *testing.T, node, address string) {
 	c := &cargo{s: s, node: node, address: address, file: filepath.Join(t.TempDir(), "a file"), content: make([]byte, cargoSize)}

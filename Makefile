@@ -7,7 +7,7 @@ LDFLAGS := -s -w $(if $(VERSION),-X github.com/gardenlite/gardenlite/internal/ve
 SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/node/programs ./internal/seed ./internal/seed/extensions/clustertest ./internal/shoot ./pkg/...
 UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS)) github.com/gardenlite/gardenlite/e2e,$(shell $(GO) list ./...))
 
-.PHONY: all build up test test-unit test-servers e2e soak bench bench-up bench-shoot bench-scale bench-authz generate verify-generate lint clean
+.PHONY: all build up test test-unit test-servers e2e soak bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-authz generate verify-generate lint clean
 
 all: build
 
@@ -37,6 +37,8 @@ e2e: build $(BIN)/kubectl ## the suite against the real binary
 
 soak: build $(BIN)/kubectl ## the long forms: more kills, more objects, longer fuzzing
 	$(GO) test -race ./internal/authz/... ./internal/datastore/...
+	$(GO) test -run '^$$' -fuzz '^FuzzHandshake$$' -fuzztime 5m ./internal/machine/sshd
+	$(GO) test -run '^$$' -fuzz '^FuzzMessages$$' -fuzztime 5m ./internal/machine/sshd
 	GARDENLITE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 80m $(SERVER_TESTS)
 	GARDENLITE_SOAK=1 $(BIN)/gardenlite exec -- $(GO) test -count=1 -timeout 80m -skip '$(BY_HAND)' ./e2e/...
 	GARDENLITE_SOAK=1 $(BIN)/gardenlite exec --seeds 0 --controllers='*,-controller-manager,-scheduler' -- $(GO) test -count=1 -timeout 80m -run '$(BY_HAND)' ./e2e/...
@@ -49,13 +51,19 @@ $(BIN)/baseline: bench/go.mod
 	cd bench && $(GO) build -o ../$@/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 	cd bench && $(GO) build -o ../$@/etcd go.etcd.io/etcd/server/v3
 
-bench: bench-up bench-shoot bench-scale bench-authz ## every benchmark
+bench: bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-authz ## every benchmark
 
 bench-up: build $(BIN)/baseline ## cold and warm start, with a seed and without, beside a bare kube-apiserver with etcd
 	cd bench && $(GO) run ./up -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
 
 bench-shoot: build $(BIN)/baseline ## a first shoot, and what running and hibernated ones cost
 	cd bench && $(GO) run ./shoot -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
+
+bench-kubeconfig: build $(BIN)/baseline ## 500 kubeconfigs of a shoot at once, beside what a bare kube-apiserver answers
+	cd bench && $(GO) run ./kubeconfig -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
+
+bench-bastion: build ## bastions, beside ConfigMaps and plain SSH servers
+	cd bench && $(GO) run ./bastion -gardenlite $(CURDIR)/$(BIN)/gardenlite
 
 bench-scale: build ## 5,000 Shoots and 50,000 Secrets
 	cd bench && $(GO) run ./scale -gardenlite $(CURDIR)/$(BIN)/gardenlite

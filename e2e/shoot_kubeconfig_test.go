@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,11 +47,20 @@ func certificate(t *testing.T, kubeconfig []byte) *x509.Certificate {
 	return cert
 }
 
-// TestShootKubeconfigs holds the kubeconfigs of a Shoot to GEP-16.
+// TestShootKubeconfigs holds the kubeconfigs of a Shoot to GEP-16. The Shoot has no workers, so that it rotates in no time.
 func TestShootKubeconfigs(t *testing.T) {
 	audit := filepath.Join(t.TempDir(), "audit.log")
 	l := newGardenletLife(t, "--shoot-admin-kubeconfig-max-expiration", "2h", "--audit-log", audit)
-	s := l.newShoot(t, "gep16", nil)
+	asleep := l.newShoot(t, "asleep", func(spec map[string]any) { spec["hibernation"] = map[string]any{"enabled": true} })
+	homeless := l.newShoot(t, "homeless", func(spec map[string]any) {
+		spec["tolerations"] = []any{}
+		spec["seedSelector"] = map[string]any{"matchLabels": map[string]any{"no": "such"}}
+	})
+	s := l.newShoot(t, "gep16", func(spec map[string]any) {
+		delete(spec, "credentialsBindingName")
+		delete(spec["provider"].(map[string]any), "workers")
+		spec["networking"] = map[string]any{"services": "10.12.0.0/16"}
+	})
 	obj := s.succeeds(t)
 	l.member(t, "alice@example.com", "admin")
 	l.member(t, "victor", "viewer")
@@ -61,10 +68,14 @@ func TestShootKubeconfigs(t *testing.T) {
 	t.Run("names the user", func(t *testing.T) { s.namesTheUser(t, audit) })
 	t.Run("viewers read all but secrets", func(t *testing.T) { s.viewersRead(t) })
 	t.Run("expiration", func(t *testing.T) { s.expires(t) })
-	t.Run("is not stored", func(t *testing.T) { s.isNotStored(t) })
 	t.Run("one cluster and context for each address", func(t *testing.T) { s.hasAllAddresses(t, obj.Object) })
 	t.Run("who may", func(t *testing.T) { s.whoMay(t) })
+	t.Run("RBAC on the subresource alone decides", func(t *testing.T) { s.rbacDecides(t) })
+	t.Run("service accounts", func(t *testing.T) { s.serviceAccount(t) })
+	t.Run("impersonation", func(t *testing.T) { s.impersonation(t) })
 	t.Run("odd names", func(t *testing.T) { s.oddNames(t) })
+	t.Run("requests that are wrong", func(t *testing.T) { s.wrongRequests(t) })
+	t.Run("Shoots without one", func(t *testing.T) { l.cannotBe(t, asleep, homeless) })
 	t.Run("many at once", func(t *testing.T) { s.manyAtOnce(t) })
 	t.Run("verbs", func(t *testing.T) {
 		for _, verb := range []string{"GET", "PUT", "PATCH", "DELETE"} {
@@ -75,8 +86,11 @@ func TestShootKubeconfigs(t *testing.T) {
 			}
 		}
 	})
+	last := s.rotatesAuthorities(t)
+	t.Run("is nowhere else", func(t *testing.T) { s.isNowhereElse(t, audit) })
 	s.delete(t)
 	s.goes(t)
+	s.endsWithShoot(t, last)
 	l.checkNothingForbidden(t)
 }
 
@@ -157,36 +171,9 @@ func (s *shoot) expires(t *testing.T) {
 		}
 	}
 	for _, seconds := range []int{599, 0, -1} {
-		if _, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", seconds); !apierrors.IsInvalid(err) {
+		if _, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", seconds); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.expirationSeconds") || !strings.Contains(err.Error(), "600") {
 			t.Errorf("%d seconds: %v", seconds, err)
 		}
-	}
-}
-
-// isNotStored looks for a kubeconfig's key in everything that the landscape keeps.
-func (s *shoot) isNotStored(t *testing.T) {
-	data, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", 3600)
-	must(t, err)
-	config, err := clientcmd.RESTConfigFromKubeConfig(data)
-	must(t, err)
-	block, _ := pem.Decode(config.KeyData)
-	needles := [][]byte{config.KeyData, block.Bytes, []byte(base64.StdEncoding.EncodeToString(config.KeyData)), bytes.Split(config.KeyData, []byte("\n"))[1]}
-	files := 0
-	must(t, filepath.WalkDir(s.l.dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return nil
-		}
-		files++
-		content, err := os.ReadFile(path)
-		for _, needle := range needles {
-			if err == nil && bytes.Contains(content, needle) {
-				t.Errorf("the key is in %s", path)
-			}
-		}
-		return nil
-	}))
-	if files < 10 {
-		t.Errorf("only %d files were looked at", files)
 	}
 }
 
@@ -237,24 +224,6 @@ func (s *shoot) whoMay(t *testing.T) {
 	}
 }
 
-func (s *shoot) oddNames(t *testing.T) {
-	for _, name := range []string{"Жанна д'Арк", "a:b:c", "oidc:https://example.com#ü", strings.Repeat("x", 256), "with,comma=and+plus"} {
-		data, err := s.kubeconfig(t.Context(), s.l.as(t, name, "system:masters", ""), "Admin", 3600)
-		if err != nil {
-			if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
-				t.Errorf("%q: %v", name, err)
-			}
-			continue
-		}
-		config, err := clientcmd.RESTConfigFromKubeConfig(data)
-		must(t, err)
-		review, err := clientOf(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, created)
-		if err != nil || review.Status.UserInfo.Username != name {
-			t.Errorf("%q is %v: %v", name, review, err)
-		}
-	}
-}
-
 func (s *shoot) manyAtOnce(t *testing.T) {
 	var calls sync.WaitGroup
 	errs := make(chan error, 100)
@@ -281,23 +250,25 @@ func (s *shoot) manyAtOnce(t *testing.T) {
 	}
 }
 
-// TestShootKubeconfigsThatCannotBe asks for kubeconfigs of Shoots that have no address or are being deleted.
-func TestShootKubeconfigsThatCannotBe(t *testing.T) {
-	l := newGardenletLife(t)
-	asleep := l.newShoot(t, "asleep", func(spec map[string]any) { spec["hibernation"] = map[string]any{"enabled": true} })
+// cannotBe asks for kubeconfigs of Shoots that have no address, because one was never awake and the other has no seed.
+func (l *gardenletLife) cannotBe(t *testing.T, asleep, homeless *shoot) {
 	asleep.succeeds(t)
-	homeless := l.newShoot(t, "homeless", func(spec map[string]any) {
-		spec["tolerations"] = []any{}
-		spec["seedSelector"] = map[string]any{"matchLabels": map[string]any{"no": "such"}}
-	})
 	missing := &shoot{l: l, name: "missing"}
 	for _, s := range []*shoot{asleep, homeless} {
-		_, err := s.kubeconfig(t.Context(), l.kube, "Admin", 3600)
-		if err == nil || apierrors.IsInternalError(err) || !strings.Contains(err.Error(), s.name) {
-			t.Errorf("%s: %v", s.name, err)
+		for _, kind := range []string{"Admin", "Viewer"} {
+			_, err := s.kubeconfig(t.Context(), l.kube, kind, 3600)
+			if !apierrors.IsInvalid(err) {
+				t.Errorf("%s for %s: %v", kind, s.name, err)
+				continue
+			}
+			for _, says := range []string{s.name, "status.advertisedAddresses", "try again when it is ready"} {
+				if !strings.Contains(err.Error(), says) {
+					t.Errorf("%s for %s does not say %q: %v", kind, s.name, says, err)
+				}
+			}
 		}
 	}
-	if _, err := missing.kubeconfig(t.Context(), l.kube, "Admin", 3600); !apierrors.IsNotFound(err) {
+	if _, err := missing.kubeconfig(t.Context(), l.kube, "Admin", 3600); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `"missing" not found`) {
 		t.Errorf("a Shoot that is not there: %v", err)
 	}
 }

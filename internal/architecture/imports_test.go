@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"internal/garden":        {"internal/component", "internal/controlplane", "internal/fsutil", "internal/manifest", "internal/version", "manifests"},
 	"internal/garbage":       {},
 	"internal/landscape":     {"internal/garbage", "internal/cloud", "internal/node", "internal/component", "internal/garden", "internal/seed", "internal/authz", "internal/controlplane", "internal/datastore", "internal/fsutil", "internal/shoot", "internal/version", "manifests"},
-	"internal/cloud":         {"internal/fsutil", "internal/machine"},
+	"internal/cloud":         {"internal/fsutil", "internal/garbage", "internal/machine"},
 	"internal/machine":       {"internal/fsutil"},
 	"internal/manifest":      {},
 	"internal/node":          {},

@@ -322,7 +322,7 @@ func TestBastionForwards(t *testing.T) {
 		Protocol, Cookie string
 		Screen           uint32
 	}{false, "MIT-MAGIC-COOKIE-1", "00", 0})
-	for request, payload := range map[string][]byte{"auth-agent-req@openssh.com": nil, "x11-req": x11, "subsystem": ssh.Marshal(struct{ Name string }{"sftp"})} {
+	for request, payload := range map[string][]byte{"auth-agent-req@openssh.com": nil, "x11-req": x11, "subsystem": ssh.Marshal(struct{ Name string }{"netconf"})} {
 		if ok, err := session.SendRequest(request, true, payload); ok || err != nil {
 			t.Errorf("%s: %t, %v", request, ok, err)
 		}

@@ -16,19 +16,40 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // Baseline starts etcd and kube-apiserver side by side, as they come, and returns when /readyz is ok, with what kube-apiserver has resident then, in
 // bytes.
 func Baseline(ctx context.Context, folder string) (took time.Duration, resident uint64, err error) {
+	err = Bare(ctx, folder, func(s BareServer) error {
+		took, resident = s.Took, s.Resident
+		return nil
+	})
+	return took, resident, err
+}
+
+// BareServer is a kube-apiserver with etcd, as they come, that runs.
+type BareServer struct {
+	// Took is how long it was until /readyz was ok, and Resident what kube-apiserver had resident then, in bytes.
+	Took     time.Duration
+	Resident uint64
+	// PID is kube-apiserver's process, and Config a client of a user who may do everything.
+	PID    int
+	Config *rest.Config
+}
+
+// Bare starts etcd and kube-apiserver side by side, calls fn once /readyz is ok, and ends them.
+func Bare(ctx context.Context, folder string, fn func(BareServer) error) error {
 	dir, err := os.MkdirTemp("", "bench-baseline-")
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	defer os.RemoveAll(dir)
 	files, err := writeCredentials(dir) // not part of the time: gardenlite's own are
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	client, peer, secure := FreePort(), FreePort(), FreePort()
 	begin := time.Now()
@@ -38,7 +59,7 @@ func Baseline(ctx context.Context, folder string) (took time.Duration, resident 
 		"--listen-peer-urls="+httpURL(peer), "--initial-advertise-peer-urls="+httpURL(peer),
 		"--initial-cluster=default="+httpURL(peer))
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	defer etcd.End()
 	apiserver, err := Start(dir, filepath.Join(folder, "kube-apiserver"),
@@ -48,7 +69,7 @@ func Baseline(ctx context.Context, folder string) (took time.Duration, resident 
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+files.key,
 		"--service-account-signing-key-file="+files.key, "--token-auth-file="+files.tokens)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	defer apiserver.End()
 	err = Poll(ctx, time.Minute, func() (bool, error) {
@@ -57,13 +78,17 @@ func Baseline(ctx context.Context, folder string) (took time.Duration, resident 
 		}
 		return Get(files.client, fmt.Sprintf("https://127.0.0.1:%d/readyz", secure), files.token) == nil, nil
 	})
-	took = time.Since(begin)
-	return took, apiserver.Resident(), err
+	if err != nil {
+		return err
+	}
+	return fn(BareServer{Took: time.Since(begin), Resident: apiserver.Resident(), PID: apiserver.PID(), Config: &rest.Config{
+		Host: fmt.Sprintf("https://127.0.0.1:%d", secure), BearerToken: files.token, TLSClientConfig: rest.TLSClientConfig{CAData: files.ca}}})
 }
 
 // credentials are what the bare kube-apiserver is given, so that it need not make them.
 type credentials struct {
 	cert, key, tokens, token string
+	ca                       []byte
 	client                   *http.Client
 }
 
@@ -87,6 +112,7 @@ func writeCredentials(dir string) (c credentials, err error) {
 	}
 	c.cert, c.key, c.tokens, c.token = filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), filepath.Join(dir, "tokens.csv"), rand.Text()
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	c.ca = certPEM
 	for file, data := range map[string][]byte{
 		c.cert: certPEM, c.key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
 		c.tokens: []byte(c.token + ",admin,admin,system:masters\n"),

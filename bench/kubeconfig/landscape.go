@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gardenlite/gardenlite/bench/internal/harness"
+)
+
+const (
+	project   = "/apis/core.gardener.cloud/v1beta1/projects/dev"
+	shootPath = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-dev/shoots/bench"
+	// members is the group of those who ask.
+	members = "bench"
+)
+
+// landscape is one with a Shoot, and with a group whose members administrate its project.
+type landscape struct {
+	dir, binary string
+	process     *harness.Process
+}
+
+func startLandscape(ctx context.Context, binary, algorithm string) (_ *landscape, err error) {
+	dir, err := os.MkdirTemp("", "bench-kubeconfig-")
+	if err != nil {
+		return nil, err
+	}
+	l := &landscape{dir: dir, binary: binary}
+	if l.process, err = harness.Start(dir, binary, "up", "--port=0", "--name=bench", "--data-dir="+dir, "--shoot-kubeconfig-key-algorithm="+algorithm); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, l.process.Log())
+			l.stop()
+		}
+	}()
+	if err = harness.Poll(ctx, 2*time.Minute, func() (bool, error) { // it may not have written yet where it is to be found
+		_, err := l.run(ctx, "status", "--wait")
+		return err == nil, nil
+	}); err != nil {
+		return nil, fmt.Errorf("waiting for the landscape: %w", err)
+	}
+	if _, err = l.run(ctx, "shoot", "create", "bench", "--workers=0", "--wait"); err != nil {
+		return nil, err
+	}
+	return l, l.addMembers(ctx)
+}
+
+// addMembers makes the group administrate the project, and waits until that counts.
+func (l *landscape) addMembers(ctx context.Context) error {
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(l.dir, "kubeconfig"))
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	garden := client.CoreV1().RESTClient()
+	patch := fmt.Sprintf(`[{"op":"add","path":"/spec/members/-","value":{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":%q,"role":"admin","roles":["serviceaccountmanager"]}}]`, members)
+	if err := garden.Patch(types.JSONPatchType).AbsPath(project).Body([]byte(patch)).Do(ctx).Error(); err != nil {
+		return fmt.Errorf("adding a member to the project: %w", err)
+	}
+	config.Impersonate = rest.ImpersonationConfig{UserName: "user-0", Groups: []string{members, "system:authenticated"}}
+	if client, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	return harness.Poll(ctx, time.Minute, func() (bool, error) {
+		return client.CoreV1().RESTClient().Get().AbsPath(shootPath).Do(ctx).Error() == nil, nil
+	})
+}
+
+// profile begins to write a profile of the garden's process to a file, and returns what waits for its end.
+func (l *landscape) profile(ctx context.Context, file string) (wait func()) {
+	if file == "" {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(l.dir, "kubeconfig"))
+		if err == nil {
+			config.Timeout = time.Minute
+			var client *kubernetes.Clientset
+			if client, err = kubernetes.NewForConfig(config); err == nil {
+				var data []byte
+				if data, err = client.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/profile").Param("seconds", "8").DoRaw(ctx); err == nil {
+					err = os.WriteFile(file, data, 0o600)
+				}
+			}
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "Writing a profile:", err)
+		}
+	}()
+	return func() { <-done }
+}
+
+// users are connections of a user each.
+func (l *landscape) users(ctx context.Context, count int) ([]*conn, error) {
+	var conns []*conn
+	for i := range count {
+		data, err := l.run(ctx, "kubeconfig", fmt.Sprintf("--user=user-%d", i), "--group="+members)
+		if err != nil {
+			return conns, err
+		}
+		config, err := clientcmd.RESTConfigFromKubeConfig(data)
+		if err != nil {
+			return conns, err
+		}
+		c, err := dial(config)
+		if err != nil {
+			return conns, fmt.Errorf("connecting with the garden: %w", err)
+		}
+		conns = append(conns, c)
+	}
+	return conns, nil
+}
+
+func (l *landscape) stop() {
+	l.process.End()
+	_ = os.RemoveAll(l.dir)
+}
+
+func (l *landscape) run(ctx context.Context, args ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, l.binary, append(args, "--name=bench", "--data-dir="+l.dir)...)
+	command.Stderr = os.Stderr
+	if args[0] == "status" {
+		command.Stderr = nil
+	}
+	out, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("gardenlite %s: %w", args[0], err)
+	}
+	return out, nil
+}
+
+// key is the private key in the answer to a request for a kubeconfig.
+func key(answer []byte) (string, error) {
+	var request struct {
+		Status struct{ Kubeconfig []byte }
+	}
+	if err := json.Unmarshal(answer, &request); err != nil {
+		return "", err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(request.Status.Kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	return string(config.KeyData), nil
+}

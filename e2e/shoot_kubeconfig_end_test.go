@@ -1,0 +1,175 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// asks asks the Shoot's API server for something, over a connection of its own.
+func asks(t *testing.T, config *rest.Config) error {
+	t.Helper()
+	client := clientOf(t, config)
+	_, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{Limit: 1})
+	return err
+}
+
+// rotates has one step of a rotation of the Shoot's authorities done.
+func (s *shoot) rotates(t *testing.T, operation, wanted string) {
+	t.Helper()
+	s.patch(t, fmt.Sprintf(`{"metadata":{"annotations":{"gardener.cloud/operation":%q}}}`, operation))
+	eventually(t, shootTimeout, func(context.Context) error {
+		obj, err := s.get(t.Context())
+		if err != nil {
+			return err
+		}
+		if phase, _, _ := unstructured.NestedString(obj.Object, "status", "credentials", "rotation", "certificateAuthorities", "phase"); phase != wanted {
+			return fmt.Errorf("the rotation is %q, not %s: %v", phase, wanted, obj.Object["status"].(map[string]any)["lastOperation"])
+		}
+		return nil
+	})
+	s.succeeds(t)
+}
+
+// rotatesAuthorities: until the rotation is completed, kubeconfigs of before it work, and afterwards only those that were made
+// since it began. It returns one that works.
+func (s *shoot) rotatesAuthorities(t *testing.T) *rest.Config {
+	t.Helper()
+	before := s.admin(t)
+	must(t, asks(t, before))
+	s.rotates(t, "rotate-ca-start", "Prepared")
+	during := s.admin(t)
+	for when, config := range map[string]*rest.Config{"before": before, "after": during} {
+		if err := asks(t, config); err != nil {
+			t.Errorf("a rotation has begun, a kubeconfig of %s that: %v", when, err)
+		}
+	}
+	s.rotates(t, "rotate-ca-complete", "Completed")
+	after := s.admin(t)
+	for when, config := range map[string]*rest.Config{"during": during, "after": after} {
+		if err := asks(t, config); err != nil {
+			t.Errorf("the rotation is completed, a kubeconfig of %s it: %v", when, err)
+		}
+	}
+	if err := asks(t, before); err == nil || !strings.Contains(err.Error(), "x509") {
+		t.Errorf("a kubeconfig of before the rotation trusts the Shoot still: %v", err)
+	}
+	before.CAData = after.CAData // what if its user trusted the new authority?
+	if err := asks(t, before); !apierrors.IsUnauthorized(err) {
+		t.Errorf("the Shoot takes a certificate of before the rotation: %v", err)
+	}
+	return after
+}
+
+// endsWithShoot: there is no Shoot, and its kubeconfig is good for nothing.
+func (s *shoot) endsWithShoot(t *testing.T, last *rest.Config) {
+	t.Helper()
+	if err := asks(t, last); err == nil || apierrors.ReasonForError(err) == metav1.StatusReasonForbidden {
+		t.Errorf("the Shoot is no more, and its kubeconfig: %v", err)
+	}
+	if _, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", 3600); !apierrors.IsNotFound(err) {
+		t.Errorf("the Shoot is no more, and there is a kubeconfig for it: %v", err)
+	}
+}
+
+// traces are what the private key of a kubeconfig looks like: as it is, in PEM, in the kubeconfig, and in the answer that had
+// the kubeconfig. Each line of PEM counts: a datastore may part what is long.
+func traces(t *testing.T, kubeconfig []byte) (all [][]byte) {
+	t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	must(t, err)
+	block, _ := pem.Decode(config.KeyData)
+	if block == nil || !strings.Contains(block.Type, "PRIVATE KEY") {
+		t.Fatal("there is no private key in the kubeconfig")
+	}
+	all = append(all, block.Bytes[:40]) // the number that is the key is among them
+	for line := range bytes.Lines(config.KeyData) {
+		if !bytes.HasPrefix(line, []byte("-----")) {
+			all = append(all, bytes.TrimSpace(line))
+		}
+	}
+	inside := base64.StdEncoding.EncodeToString(config.KeyData)
+	at := bytes.Index(kubeconfig, []byte(inside))
+	answer := base64.StdEncoding.EncodeToString(kubeconfig)
+	for i := 64; i+64 < len(inside); i += 64 { // the first bytes are the same for all keys
+		all = append(all, []byte(inside[i:i+64]), []byte(answer[(at+i)/3*4+4:(at+i)/3*4+68]))
+	}
+	return all
+}
+
+// found are the files below folders that have one of the traces.
+func found(t *testing.T, traces [][]byte, folders ...string) (with []string, looked int) {
+	t.Helper()
+	for _, folder := range folders {
+		must(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return nil // it has just gone
+			}
+			looked++
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return nil
+			}
+			for i, trace := range traces {
+				if bytes.Contains(content, trace) {
+					with = append(with, fmt.Sprintf("%s (%d)", path, i))
+				}
+			}
+			return nil
+		}))
+	}
+	return with, looked
+}
+
+// isNowhereElse looks for the keys of kubeconfigs in everything that the landscape writes: logs, audit logs, and the datastores,
+// in which events are as well.
+func (s *shoot) isNowhereElse(t *testing.T, audit string) {
+	var keys [][]byte
+	var last []byte
+	for _, kind := range []string{"Admin", "Viewer"} {
+		data, err := s.kubeconfig(t.Context(), s.l.kube, kind, 3600)
+		must(t, err)
+		keys, last = append(keys, traces(t, data)...), data
+		if config, err := clientcmd.RESTConfigFromKubeConfig(data); err != nil || asks(t, config) != nil { // so that the Shoot can write of it
+			t.Errorf("%s: %v", kind, err)
+		}
+		bad, err := s.kubeconfig(t.Context(), s.l.kube, kind, 599) // and the garden of an error
+		if err == nil || bytes.Contains([]byte(err.Error()), []byte("PRIVATE KEY")) {
+			t.Errorf("%s: %s, %v", kind, bad, err)
+		}
+	}
+	written := 0
+	for _, log := range []string{audit, audit + "." + s.id()} {
+		content, err := os.ReadFile(log)
+		must(t, err)
+		written += bytes.Count(content, []byte("kubeconfig"))
+	}
+	if written == 0 {
+		t.Error("the garden's audit log does not tell of requests for kubeconfigs")
+	}
+	with, looked := found(t, keys, s.l.dir, filepath.Dir(audit))
+	if len(with) > 0 || looked < 10 {
+		t.Errorf("of %d files, these have the key: %v", looked, with)
+	}
+
+	proof := t.TempDir() // the traces are found where they are
+	for name, data := range map[string][]byte{"kubeconfig": last, "answer": []byte(base64.StdEncoding.EncodeToString(last))} {
+		must(t, os.WriteFile(filepath.Join(proof, name), data, 0o600))
+		if with, _ := found(t, keys, filepath.Join(proof, name)); len(with) < 2 {
+			t.Errorf("the key is not found in the %s: %v", name, with)
+		}
+	}
+}

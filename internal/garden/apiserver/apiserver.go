@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "github.com/gardener/gardener/pkg/apis/core/v1"
@@ -47,7 +48,13 @@ type Extension struct {
 	BastionTimeToLive time.Duration
 }
 
-var _ controlplane.Extension = Extension{}
+var (
+	_ controlplane.Extension = Extension{}
+	_ controlplane.Fronted   = Extension{}
+)
+
+// Front implements controlplane.Fronted.
+func (Extension) Front(next http.Handler) http.Handler { return kubeconfig.Gate(next) }
 
 // Scheme implements controlplane.Extension.
 func (Extension) Scheme() *runtime.Scheme { return scheme.Scheme }

@@ -4,7 +4,8 @@
 //
 // It promises that a certificate is for the user that the garden authenticated (the impersonated one, if there is one) and
 // for nobody else, that it is not valid longer than what was asked for, the limit and the authority, and that what it is
-// made from was read after the call came. Many calls for one Shoot at a time share what they read.
+// made from was read after the request came. Many calls for one Shoot at a time share what they read, and never a key.
+// A gate before the API server's filters has them answered one after the other, not all at the end.
 //
 // It may import the API types, the scheme and validation. Who may call is up to RBAC.
 package kubeconfig

@@ -201,9 +201,7 @@ func (r *REST) answer(request *gardenauthentication.KubeconfigRequest, key types
 	if err != nil {
 		return fmt.Errorf("answering the %s for Shoot %s: %w", r.gvk.Kind, key, err)
 	}
-	if request.Status.Kubeconfig, err = c.kubeconfig(key.Namespace+"--"+key.Name, certPEM, keyPEM); err != nil {
-		return fmt.Errorf("answering the %s for Shoot %s: %w", r.gvk.Kind, key, err)
-	}
+	request.Status.Kubeconfig = c.form.fill(certPEM, keyPEM)
 	request.Status.ExpirationTimestamp = metav1.NewTime(notAfter)
 	return nil
 }

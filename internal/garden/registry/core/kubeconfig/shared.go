@@ -4,42 +4,70 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
 )
 
-// readTimeout bounds a read, which goes on for others when the call that began it has been given up.
-const readTimeout = 10 * time.Second
+const (
+	// readTimeout bounds a read, which goes on for others when the call that began it has been given up.
+	readTimeout = 10 * time.Second
+	// keepRead is how long what was read is kept at least, for calls that had come already. One that waits longer reads again.
+	keepRead = time.Second
+)
 
 // sharedReads lets calls for the same thing share reads of it. A call never gets what was read, even in part, before it
-// came: while a read is under way, the calls that come wait for its end and then share the next one. So there are two at
-// a time at most, one that runs and one that waits.
+// came: while a read is under way that began earlier, the calls that come wait for its end and then share the next one. So
+// there are two at a time at most, one that runs and one that waits. A call that came a while ago, and waited for its turn
+// elsewhere since, shares what was read meanwhile.
 type sharedReads[K comparable, V any] struct {
+	// clock is the one by which the API server notes when a request came.
+	clock clock.PassiveClock
+
 	mu               sync.Mutex
 	running, waiting map[K]*read[V]
+	// latest are the last reads that succeeded, of the last second or so.
+	latest map[K]*read[V]
 }
 
 // read is one read, and what it found once done is closed.
 type read[V any] struct {
+	began time.Time
 	done  chan struct{}
 	value V
 	err   error
 }
 
 func newSharedReads[K comparable, V any]() *sharedReads[K, V] {
-	return &sharedReads[K, V]{running: map[K]*read[V]{}, waiting: map[K]*read[V]{}}
+	return &sharedReads[K, V]{clock: clock.RealClock{}, running: map[K]*read[V]{}, waiting: map[K]*read[V]{}, latest: map[K]*read[V]{}}
+}
+
+// came is when the request of this context came, as far as it is known.
+func (s *sharedReads[K, V]) came(ctx context.Context) time.Time {
+	if at, ok := arrived(ctx); ok {
+		return at
+	}
+	if at, ok := genericapirequest.ReceivedTimestampFrom(ctx); ok {
+		return at
+	}
+	return s.clock.Now()
 }
 
 // do returns what fn finds. The call that begins a read runs it, and waits for it even if its own context ends.
 func (s *sharedReads[K, V]) do(ctx context.Context, key K, fn func(context.Context) (V, error)) (V, error) {
+	came := s.came(ctx)
 	s.mu.Lock()
-	if r := s.waiting[key]; r != nil {
+	if r := s.latest[key]; r != nil && r.began.After(came) {
 		s.mu.Unlock()
-		select {
-		case <-r.done:
-			return r.value, r.err
-		case <-ctx.Done():
-			var none V
-			return none, ctx.Err()
-		}
+		return r.value, r.err
+	}
+	r := s.running[key]
+	if r == nil || !r.began.After(came) {
+		r = s.waiting[key]
+	}
+	if r != nil {
+		s.mu.Unlock()
+		return r.wait(ctx)
 	}
 	own := &read[V]{done: make(chan struct{})}
 	if before := s.running[key]; before != nil {
@@ -49,10 +77,21 @@ func (s *sharedReads[K, V]) do(ctx context.Context, key K, fn func(context.Conte
 		s.mu.Lock()
 		delete(s.waiting, key)
 	}
+	own.began = s.clock.Now()
 	s.running[key] = own
 	s.mu.Unlock()
 	s.run(ctx, key, own, fn)
 	return own.value, own.err
+}
+
+func (r *read[V]) wait(ctx context.Context) (V, error) {
+	select {
+	case <-r.done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none V
+		return none, ctx.Err()
+	}
 }
 
 func (s *sharedReads[K, V]) run(ctx context.Context, key K, r *read[V], fn func(context.Context) (V, error)) {
@@ -63,9 +102,23 @@ func (s *sharedReads[K, V]) run(ctx context.Context, key K, r *read[V], fn func(
 		if s.running[key] == r {
 			delete(s.running, key)
 		}
+		s.keep(key, r)
 		close(r.done)
 	}()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
 	r.value, r.err = fn(ctx)
+}
+
+// keep keeps what was found, and nothing that is old: there are as many as there were reads in the last second.
+func (s *sharedReads[K, V]) keep(key K, r *read[V]) {
+	for k, other := range s.latest {
+		if s.clock.Since(other.began) > keepRead {
+			delete(s.latest, k)
+		}
+	}
+	delete(s.latest, key)
+	if r.err == nil {
+		s.latest[key] = r
+	}
 }

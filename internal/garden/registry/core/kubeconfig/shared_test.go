@@ -7,6 +7,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
 // TestSharedReads: a call that comes while a read is under way gets what the next one finds, and shares it.
@@ -48,7 +51,7 @@ func TestSharedReads(t *testing.T) {
 		if begun.Load() != 3 {
 			t.Errorf("%d reads", begun.Load())
 		}
-		if len(reads.running)+len(reads.waiting) > 0 {
+		if len(reads.running)+len(reads.waiting)+len(reads.latest) > 1 { // the latest one is kept for a second
 			t.Error("something is left")
 		}
 	})
@@ -81,4 +84,60 @@ func TestGivenUp(t *testing.T) {
 		close(goOn)
 		all.Wait()
 	})
+}
+
+// TestCameBefore: who came before a read began gets what it found, during it and for a second afterwards; nobody else does.
+func TestCameBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads, now, begun, goOn := newSharedReads[string, int64](), atomic.Int64{}, atomic.Int64{}, make(chan struct{})
+		read := func(context.Context) (int64, error) {
+			begun.Add(1)
+			found := now.Load()
+			<-goOn
+			return found, nil
+		}
+		var all sync.WaitGroup
+		call := func(came time.Time, want int64) {
+			all.Go(func() {
+				if got, err := reads.do(genericapirequest.WithReceivedTimestamp(t.Context(), came), "x", read); got != want || err != nil {
+					t.Errorf("came %s: %d, %v; want %d", came, got, err, want)
+				}
+			})
+			synctest.Wait()
+		}
+		early := time.Now()
+		time.Sleep(time.Millisecond)
+		call(time.Now(), 0) // begins a read
+		call(early, 0)      // shares it
+		at := time.Now()    // no earlier than the read
+		now.Store(1)
+		goOn <- struct{}{}
+		all.Wait()
+		call(early, 0)
+		time.Sleep(time.Millisecond)
+		call(at, 1)
+		goOn <- struct{}{}
+		all.Wait()
+		if begun.Load() != 2 {
+			t.Errorf("%d reads", begun.Load())
+		}
+		time.Sleep(2 * keepRead)
+		all.Go(func() { _, _ = reads.do(t.Context(), "y", read) })
+		goOn <- struct{}{}
+		all.Wait()
+		if len(reads.latest) != 1 || reads.latest["y"] == nil {
+			t.Errorf("what was read of others is kept: %v", reads.latest)
+		}
+	})
+}
+
+// TestFailedReadIsNotKept: who comes after a read that failed reads again.
+func TestFailedReadIsNotKept(t *testing.T) {
+	reads, early := newSharedReads[string, int](), time.Now().Add(-time.Minute)
+	for i, want := range []error{errors.New("no"), nil} {
+		got, err := reads.do(genericapirequest.WithReceivedTimestamp(t.Context(), early), "x", func(context.Context) (int, error) { return i, want })
+		if err != want || err == nil && got != 1 {
+			t.Errorf("call %d: %d, %v", i, got, err)
+		}
+	}
 }

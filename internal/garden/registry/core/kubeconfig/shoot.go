@@ -1,9 +1,11 @@
 package kubeconfig
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -39,6 +41,8 @@ type cluster struct {
 	addresses []gardencore.ShootAdvertisedAddress
 	clientCA  *authority
 	bundle    []byte
+	// form is what kubeconfigs for the cluster have in common, if nothing is missing.
+	form *form
 	// missing is why there is no kubeconfig for the cluster.
 	missing field.ErrorList
 }
@@ -49,14 +53,24 @@ type reader struct {
 	configMaps              ConfigMaps
 }
 
-// read is what there is now. An error is not the Shoot's fault, or says that there is no Shoot.
+// read is what there is now. An error is not the Shoot's fault, or says that there is no Shoot. The three objects are read
+// at the same time: many calls wait for the last of them.
 func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, error) {
 	ctx = genericapirequest.WithNamespace(ctx, key.Namespace)
+	c := &cluster{}
+	var clientCA, bundle *field.Error
+	var errClientCA, errBundle error
+	var others sync.WaitGroup
+	others.Go(func() { clientCA, errClientCA = r.readClientCA(ctx, key, c) })
+	others.Go(func() { bundle, errBundle = r.readBundle(ctx, key, c) })
 	shoot, err := get[*gardencore.Shoot](ctx, r.shoots, key.Name)
+	others.Wait()
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{}
+	if err := cmp.Or(errClientCA, errBundle); err != nil {
+		return nil, err
+	}
 	if shoot.DeletionTimestamp != nil {
 		c.miss(field.Forbidden(field.NewPath("metadata", "deletionTimestamp"), "the Shoot is being deleted"))
 	}
@@ -66,37 +80,54 @@ func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, e
 	if len(c.addresses) == 0 {
 		c.miss(field.Required(field.NewPath("status", "advertisedAddresses"), "the Shoot has no address of an API server yet: try again when it is ready (see status.lastOperation)"))
 	}
-	if err := r.readAuthorities(ctx, key, c); err != nil {
-		return nil, err
+	c.miss(clientCA)
+	c.miss(bundle)
+	if len(c.missing) > 0 {
+		return c, nil
+	}
+	if c.form, err = c.newForm(key.Namespace + "--" + key.Name); err != nil {
+		return nil, fmt.Errorf("answering requests for Shoot %s: %w", key, err)
 	}
 	return c, nil
 }
 
-func (r reader) readAuthorities(ctx context.Context, key types.NamespacedName, c *cluster) error {
+// readClientCA fills in who signs client certificates. What it returns first is why there is none.
+func (r reader) readClientCA(ctx context.Context, key types.NamespacedName, c *cluster) (*field.Error, error) {
 	name := key.Name + clientCASuffix
 	secret, err := get[*gardencore.InternalSecret](ctx, r.internalSecrets, name)
 	if apierrors.IsNotFound(err) {
-		c.miss(field.Required(field.NewPath("status"), fmt.Sprintf("the Shoot has no client authority yet (InternalSecret %s): try again when it is ready", name)))
-	} else if err != nil {
-		return fmt.Errorf("reading the InternalSecret %s/%s: %w", key.Namespace, name, err)
-	} else if c.clientCA, err = parseAuthority(secret.Data[certKey], secret.Data[keyKey]); err != nil {
-		c.miss(field.Required(field.NewPath("status"), fmt.Sprintf("the Shoot's client authority (InternalSecret %s) is of no use: %s", name, err)))
+		return field.Required(field.NewPath("status"), fmt.Sprintf("the Shoot has no client authority yet (InternalSecret %s): try again when it is ready", name)), nil
 	}
-	name = key.Name + clusterCASuffix
+	if err != nil {
+		return nil, fmt.Errorf("reading the InternalSecret %s/%s: %w", key.Namespace, name, err)
+	}
+	if c.clientCA, err = parseAuthority(secret.Data[certKey], secret.Data[keyKey]); err != nil {
+		return field.Required(field.NewPath("status"), fmt.Sprintf("the Shoot's client authority (InternalSecret %s) is of no use: %s", name, err)), nil
+	}
+	return nil, nil
+}
+
+// readBundle fills in whom to trust. What it returns first is why nobody is.
+func (r reader) readBundle(ctx context.Context, key types.NamespacedName, c *cluster) (*field.Error, error) {
+	name := key.Name + clusterCASuffix
 	bundle, err := r.configMaps(ctx, key.Namespace, name)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading the ConfigMap %s/%s: %w", key.Namespace, name, err)
+		return nil, fmt.Errorf("reading the ConfigMap %s/%s: %w", key.Namespace, name, err)
 	}
 	if err == nil {
 		c.bundle = []byte(bundle.Data[certKey])
 	}
 	if len(c.bundle) == 0 {
-		c.miss(field.Required(field.NewPath("status"), fmt.Sprintf("the Shoot has no cluster authority yet (ConfigMap %s): try again when it is ready", name)))
+		return field.Required(field.NewPath("status"), fmt.Sprintf("the Shoot has no cluster authority yet (ConfigMap %s): try again when it is ready", name)), nil
 	}
-	return nil
+	return nil, nil
 }
 
-func (c *cluster) miss(err *field.Error) { c.missing = append(c.missing, err) }
+func (c *cluster) miss(err *field.Error) {
+	if err != nil {
+		c.missing = append(c.missing, err)
+	}
+}
 
 func get[T runtime.Object](ctx context.Context, from rest.Getter, name string) (none T, err error) {
 	obj, err := from.Get(ctx, name, &metav1.GetOptions{})

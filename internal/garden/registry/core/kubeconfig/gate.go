@@ -1,0 +1,80 @@
+package kubeconfig
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// gateWait is how long a request waits at the gate at most.
+	gateWait = time.Second
+	// gateHold is how long a request that has passed the gate is counted at most.
+	gateHold = 100 * time.Millisecond
+	// gateWidth is how many are let in at a time for each processor.
+	gateWidth = 2
+)
+
+type arrivedKey struct{}
+
+// arrived is when a request came to the gate.
+func arrived(ctx context.Context) (time.Time, bool) {
+	at, ok := ctx.Value(arrivedKey{}).(time.Time)
+	return at, ok
+}
+
+// gate lets few requests for kubeconfigs in at a time.
+type gate struct {
+	next  http.Handler
+	clock clock.WithDelayedExecution
+	slots chan struct{}
+}
+
+// Gate belongs in front of everything else that a request goes through. It lets few of many requests for kubeconfigs in at a
+// time, in the order in which they came, so that the first ones are answered while others wait; if all go in at once, all are
+// answered at the end, and what they wait for together is read when the processors have time. It is no limit: nobody waits
+// for longer than a second, and a request that takes long is not counted any more. All other requests pass.
+func Gate(next http.Handler) http.Handler {
+	return &gate{next, clock.RealClock{}, make(chan struct{}, gateWidth*runtime.GOMAXPROCS(0))}
+}
+
+// ServeHTTP implements http.Handler.
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/adminkubeconfig") && !strings.HasSuffix(r.URL.Path, "/viewerkubeconfig") {
+		g.next.ServeHTTP(w, r)
+		return
+	}
+	r = r.WithContext(context.WithValue(r.Context(), arrivedKey{}, g.clock.Now()))
+	if g.enter(r.Context()) {
+		leave := sync.OnceFunc(func() { <-g.slots })
+		timer := g.clock.AfterFunc(gateHold, leave)
+		defer func() {
+			timer.Stop()
+			leave()
+		}()
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+// enter waits for a slot, and says whether there is one.
+func (g *gate) enter(ctx context.Context) bool {
+	select {
+	case g.slots <- struct{}{}:
+		return true
+	default:
+	}
+	timer := g.clock.NewTimer(gateWait)
+	defer timer.Stop()
+	select {
+	case g.slots <- struct{}{}:
+		return true
+	case <-timer.C():
+	case <-ctx.Done(): // what comes next finds that out
+	}
+	return false
+}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -17,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
@@ -35,52 +31,35 @@ var (
 	bastions = schema.GroupVersionResource{Group: "operations.gardener.cloud", Version: "v1alpha1", Resource: "bastions"}
 )
 
-// landscape is one with a seed and a Shoot with a node, which runs until stop.
+// landscape is one with a seed and a Shoot with a node, which runs until Stop.
 type landscape struct {
-	dir, binary string
-	process     *harness.Process
-	kube        kubernetes.Interface
-	dyn         dynamic.Interface
+	*harness.Landscape
+	kube kubernetes.Interface
+	dyn  dynamic.Interface
 
 	node    string // its address
 	nodeKey ssh.Signer
 }
 
 func startLandscape(ctx context.Context, binary string, flags ...string) (*landscape, error) {
-	dir, err := os.MkdirTemp("", "bench-bastion-")
+	started, err := harness.StartLandscape(ctx, binary, flags...)
 	if err != nil {
 		return nil, err
 	}
-	l := &landscape{dir: dir, binary: binary}
-	if l.process, err = harness.Start(dir, binary, append([]string{"up", "--port=0", "--name=bench", "--data-dir=" + dir}, flags...)...); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
+	l := &landscape{Landscape: started}
 	if err := l.open(ctx); err != nil {
-		defer l.stop()
-		return nil, fmt.Errorf("starting a landscape: %w: %s", err, l.process.Log())
+		l.Stop()
+		return nil, err
 	}
 	return l, nil
 }
 
-func (l *landscape) stop() {
-	l.process.End()
-	_ = os.RemoveAll(l.dir)
-}
-
-// open waits for the landscape, and makes the Shoot.
+// open makes clients and the Shoot.
 func (l *landscape) open(ctx context.Context) error {
-	// The process may not have written yet where it is to be found.
-	if err := harness.Poll(ctx, patience, func() (bool, error) {
-		_, err := l.run(ctx, "status", "--wait")
-		return err == nil, nil
-	}); err != nil {
-		return err
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(l.dir, "kubeconfig"))
+	config, err := l.Config()
 	if err != nil {
 		return err
 	}
-	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 	if l.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
@@ -88,21 +67,6 @@ func (l *landscape) open(ctx context.Context) error {
 		return err
 	}
 	return l.openShoot(ctx)
-}
-
-func (l *landscape) run(ctx context.Context, args ...string) ([]byte, error) {
-	return exec.CommandContext(ctx, l.binary, append(args, "--name=bench", "--data-dir="+l.dir)...).Output()
-}
-
-// memory is what the process has resident, once garbage is collected.
-func (l *landscape) memory(ctx context.Context) (uint64, error) {
-	out, err := l.run(ctx, "status", "--collect-garbage", "-o=json")
-	if err != nil {
-		return 0, fmt.Errorf("asking for the status: %w", err)
-	}
-	var status harness.Status
-	err = status.Parse(out)
-	return status.Memory.Resident, err
 }
 
 const shootManifest = `
@@ -152,7 +116,7 @@ func (l *landscape) openShoot(ctx context.Context) error {
 }
 
 func (l *landscape) findNode(ctx context.Context) error {
-	data, err := l.run(ctx, "kubeconfig", "shoot", "dev/"+shootName)
+	data, err := l.Run(ctx, "kubeconfig", "shoot", "dev/"+shootName)
 	if err != nil {
 		return fmt.Errorf("asking for a kubeconfig of the shoot: %w", err)
 	}

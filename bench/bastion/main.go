@@ -60,7 +60,7 @@ func bench(ctx context.Context, c config) error {
 			return err
 		}
 		err = part.run(ctx, l, servers, c)
-		l.stop()
+		l.Stop()
 		if err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}

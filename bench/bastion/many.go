@@ -42,7 +42,7 @@ func many(ctx context.Context, l *landscape, _ *plain, c config) error {
 		return fmt.Errorf("baseline: %w", err)
 	}
 	base := time.Since(begin)
-	before, err := l.memory(ctx)
+	before, err := l.Memory(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func many(ctx context.Context, l *landscape, _ *plain, c config) error {
 		return err
 	}
 	took := time.Since(begin)
-	after, err := l.memory(ctx)
+	after, err := l.Memory(ctx)
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -25,41 +23,27 @@ const (
 )
 
 // landscape is one with a Shoot, and with a group whose members administrate its project.
-type landscape struct {
-	dir, binary string
-	process     *harness.Process
-}
+type landscape struct{ *harness.Landscape }
 
 func startLandscape(ctx context.Context, binary, algorithm string) (_ *landscape, err error) {
-	dir, err := os.MkdirTemp("", "bench-kubeconfig-")
+	started, err := harness.StartLandscape(ctx, binary, "--shoot-kubeconfig-key-algorithm="+algorithm)
 	if err != nil {
 		return nil, err
 	}
-	l := &landscape{dir: dir, binary: binary}
-	if l.process, err = harness.Start(dir, binary, "up", "--port=0", "--name=bench", "--data-dir="+dir, "--shoot-kubeconfig-key-algorithm="+algorithm); err != nil {
+	l := &landscape{started}
+	if _, err = l.Run(ctx, "shoot", "create", "bench", "--workers=0", "--wait"); err == nil {
+		err = l.addMembers(ctx)
+	}
+	if err != nil {
+		l.Stop()
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%w: %s", err, l.process.Log())
-			l.stop()
-		}
-	}()
-	if err = harness.Poll(ctx, 2*time.Minute, func() (bool, error) { // it may not have written yet where it is to be found
-		_, err := l.run(ctx, "status", "--wait")
-		return err == nil, nil
-	}); err != nil {
-		return nil, fmt.Errorf("waiting for the landscape: %w", err)
-	}
-	if _, err = l.run(ctx, "shoot", "create", "bench", "--workers=0", "--wait"); err != nil {
-		return nil, err
-	}
-	return l, l.addMembers(ctx)
+	return l, nil
 }
 
 // addMembers makes the group administrate the project, and waits until that counts.
 func (l *landscape) addMembers(ctx context.Context) error {
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(l.dir, "kubeconfig"))
+	config, err := l.Config()
 	if err != nil {
 		return err
 	}
@@ -89,7 +73,7 @@ func (l *landscape) profile(ctx context.Context, file string) (wait func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(l.dir, "kubeconfig"))
+		config, err := l.Config()
 		if err == nil {
 			config.Timeout = time.Minute
 			var client *kubernetes.Clientset
@@ -111,7 +95,7 @@ func (l *landscape) profile(ctx context.Context, file string) (wait func()) {
 func (l *landscape) users(ctx context.Context, count int) ([]*conn, error) {
 	var conns []*conn
 	for i := range count {
-		data, err := l.run(ctx, "kubeconfig", fmt.Sprintf("--user=user-%d", i), "--group="+members)
+		data, err := l.Run(ctx, "kubeconfig", fmt.Sprintf("--user=user-%d", i), "--group="+members)
 		if err != nil {
 			return conns, err
 		}
@@ -126,24 +110,6 @@ func (l *landscape) users(ctx context.Context, count int) ([]*conn, error) {
 		conns = append(conns, c)
 	}
 	return conns, nil
-}
-
-func (l *landscape) stop() {
-	l.process.End()
-	_ = os.RemoveAll(l.dir)
-}
-
-func (l *landscape) run(ctx context.Context, args ...string) ([]byte, error) {
-	command := exec.CommandContext(ctx, l.binary, append(args, "--name=bench", "--data-dir="+l.dir)...)
-	command.Stderr = os.Stderr
-	if args[0] == "status" {
-		command.Stderr = nil
-	}
-	out, err := command.Output()
-	if err != nil {
-		return nil, fmt.Errorf("gardenlite %s: %w", args[0], err)
-	}
-	return out, nil
 }
 
 // key is the private key in the answer to a request for a kubeconfig.

@@ -68,13 +68,13 @@ func bench(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	defer l.stop()
+	defer l.Stop()
 	conns, err := l.users(ctx, f.connections)
 	defer closeAll(conns)
 	if err != nil {
 		return err
 	}
-	garden := server{conns, l.process.PID(), f}
+	garden := server{conns, l.Process.PID(), f}
 	review, err := garden.measure("garden: SelfSubjectReview", selfReviewPath, selfReview, nil)
 	if err != nil {
 		return err

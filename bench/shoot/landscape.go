@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -21,64 +18,29 @@ import (
 
 const shootsPath = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-dev/shoots"
 
-// landscape is one with a seed, which runs until stop.
+// landscape is one with a seed, which runs until Stop.
 type landscape struct {
-	dir, binary string
-	process     *harness.Process
-	client      *http.Client
-	host        string
+	*harness.Landscape
+	client *http.Client
+	host   string
 }
 
 func startLandscape(ctx context.Context, binary string) (*landscape, error) {
-	dir, err := os.MkdirTemp("", "bench-shoot-")
+	started, err := harness.StartLandscape(ctx, binary)
 	if err != nil {
 		return nil, err
 	}
-	l := &landscape{dir: dir, binary: binary}
-	if l.process, err = harness.Start(dir, binary, "up", "--port=0", "--name=bench", "--data-dir="+dir); err != nil {
-		return nil, err
-	}
-	if _, err := l.run(ctx, "status", "--wait"); err != nil {
-		defer l.stop()
-		return nil, fmt.Errorf("the landscape is not ready: %w: %s", err, l.process.Log())
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
+	l := &landscape{Landscape: started}
+	config, err := l.Config()
 	if err == nil {
 		l.host = config.Host
 		l.client, err = rest.HTTPClientFor(config)
 	}
 	if err != nil {
-		l.stop()
+		l.Stop()
 		return nil, err
 	}
 	return l, nil
-}
-
-func (l *landscape) stop() {
-	l.process.End()
-	_ = os.RemoveAll(l.dir)
-}
-
-func (l *landscape) run(ctx context.Context, args ...string) ([]byte, error) {
-	// The process may not have written yet where it is to be found.
-	var out []byte
-	err := harness.Poll(ctx, 2*time.Minute, func() (bool, error) {
-		var err error
-		out, err = exec.CommandContext(ctx, l.binary, append(args, "--name=bench", "--data-dir="+l.dir)...).Output()
-		return err == nil, nil
-	})
-	return out, err
-}
-
-// memory is what the process has resident, once garbage is collected.
-func (l *landscape) memory() (uint64, error) {
-	out, err := l.run(context.Background(), "status", "--collect-garbage", "-o=json")
-	if err != nil {
-		return 0, err
-	}
-	var status harness.Status
-	err = status.Parse(out)
-	return status.Memory.Resident, err
 }
 
 func (l *landscape) create(name string, hibernated bool) error {
@@ -137,7 +99,7 @@ func (l *landscape) answers(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("shoot %s: %w", name, err)
 	}
-	data, err := exec.CommandContext(ctx, l.binary, "kubeconfig", "shoot", "dev/"+name, "--name=bench", "--data-dir="+l.dir).Output()
+	data, err := l.Run(ctx, "kubeconfig", "shoot", "dev/"+name)
 	if err != nil {
 		return fmt.Errorf("asking for a kubeconfig of shoot %s: %w", name, err)
 	}

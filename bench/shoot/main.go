@@ -61,7 +61,7 @@ func firstShoot(ctx context.Context, gardenlite string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer l.stop()
+	defer l.Stop()
 	begin := time.Now()
 	if err := l.create("first", false); err != nil {
 		return 0, err
@@ -78,8 +78,8 @@ func running(ctx context.Context, gardenlite string, bare uint64) error {
 	if err != nil {
 		return err
 	}
-	defer l.stop()
-	without, err := l.memory()
+	defer l.Stop()
+	without, err := l.Memory(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func running(ctx context.Context, gardenlite string, bare uint64) error {
 		if err := l.createMany(ctx, "running", before, count, false); err != nil {
 			return err
 		}
-		now, err := l.memory()
+		now, err := l.Memory(ctx)
 		if err != nil {
 			return err
 		}
@@ -116,8 +116,8 @@ func asleep(ctx context.Context, gardenlite string, count int) error {
 	if err != nil {
 		return err
 	}
-	defer l.stop()
-	without, err := l.memory()
+	defer l.Stop()
+	without, err := l.Memory(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func asleep(ctx context.Context, gardenlite string, count int) error {
 		return err
 	}
 	took := time.Since(begin)
-	with, err := l.memory()
+	with, err := l.Memory(ctx)
 	if err != nil {
 		return err
 	}

@@ -260,6 +260,12 @@ func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alp
 	if err := b.SeedClient.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
 		return wrapped(err, "deleting", kind, key)
 	}
+	return b.gone(ctx, kind, obj)
+}
+
+// gone looks whether there still is an object in the seed.
+func (b *botanist) gone(ctx context.Context, kind string, obj client.Object) error {
+	key := client.ObjectKeyFromObject(obj)
 	switch err := b.SeedReader.Get(ctx, key, obj); {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -12,7 +12,6 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -91,13 +90,7 @@ func (b *botanist) letGo(ctx context.Context, kind string, obj extensionsv1alpha
 	if err := operation.RemoveFinalizers(ctx, b.SeedClient, obj, obj.GetFinalizers()...); client.IgnoreNotFound(err) != nil {
 		return wrapped(err, "deleting by force", kind, key)
 	}
-	switch err := b.SeedReader.Get(ctx, key, obj); {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return wrapped(err, "looking whether there still is", kind, key)
-	}
-	return flow.Pending("%s %s has not gone yet", kind, key)
+	return b.gone(ctx, kind, obj)
 }
 
 // atWork says whether an extension deletes what it was last asked to delete.

@@ -18,42 +18,61 @@ import (
 func main() {
 	gardenlite := flag.String("gardenlite", "../bin/gardenlite", "the binary to measure")
 	baseline := flag.String("baseline", "../bin/baseline", "folder with kube-apiserver and etcd")
-	runs := flag.Int("runs", 3, "how many first shoots; the median is printed; 0 leaves them and the running ones out")
+	runs := flag.Int("runs", 3, "how many first shoots; the median is printed")
 	hibernated := flag.Int("hibernated", 1000, "how many shoots that are hibernated from birth")
+	part := flag.String("part", "", "only first, running or hibernated; all of them if empty")
 	flag.Parse()
-	if err := bench(context.Background(), *gardenlite, *baseline, *runs, *hibernated); err != nil {
+	if err := bench(context.Background(), *gardenlite, *baseline, *part, *runs, *hibernated); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(ctx context.Context, gardenlite, baseline string, runs, hibernated int) error {
-	if runs == 0 {
-		return asleep(ctx, gardenlite, hibernated)
+func bench(ctx context.Context, gardenlite, baseline, part string, runs, hibernated int) error {
+	parts := []struct {
+		name string
+		run  func() error
+	}{
+		{"first", func() error { return first(ctx, gardenlite, baseline, runs) }},
+		{"running", func() error { return running(ctx, gardenlite, baseline) }},
+		{"hibernated", func() error { return asleep(ctx, gardenlite, hibernated) }},
 	}
-	var base, first []time.Duration
-	var resident uint64
+	known := part == ""
+	for _, p := range parts {
+		if part != "" && part != p.name {
+			continue
+		}
+		known = true
+		if err := p.run(); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	if !known {
+		return fmt.Errorf("there is no part %q: say first, running or hibernated", part)
+	}
+	return nil
+}
+
+// first prints how long a first shoot takes.
+func first(ctx context.Context, gardenlite, baseline string, runs int) error {
+	var base, shoots []time.Duration
 	for i := range runs {
-		took, memory, err := harness.Baseline(ctx, baseline)
+		took, _, err := harness.Baseline(ctx, baseline)
 		if err != nil {
 			return fmt.Errorf("baseline: %w", err)
 		}
-		base, resident = append(base, took), memory
 		shoot, err := firstShoot(ctx, gardenlite)
 		if err != nil {
 			return err
 		}
-		first = append(first, shoot)
+		base, shoots = append(base, took), append(shoots, shoot)
 		fmt.Printf("run %d: kube-apiserver with etcd %s, first shoot %s\n", i+1, harness.MS(took), harness.MS(shoot))
 	}
-	b, f := harness.Median(base), harness.Median(first)
+	b, f := harness.Median(base), harness.Median(shoots)
 	fmt.Printf("\n%-60s %9s %8s\n", fmt.Sprintf("median of %d", runs), "", "ratio")
 	fmt.Printf("%-60s %9s %8s\n", "kube-apiserver with etcd, until /readyz", harness.MS(b), "1.00")
 	fmt.Printf("%-60s %9s %8.2f  (to be at most 4000 ms)\n", "first shoot, from apply to Succeeded and /readyz", harness.MS(f), float64(f)/float64(b))
-	if err := running(ctx, gardenlite, resident); err != nil {
-		return err
-	}
-	return asleep(ctx, gardenlite, hibernated)
+	return nil
 }
 
 func firstShoot(ctx context.Context, gardenlite string) (time.Duration, error) {
@@ -73,7 +92,11 @@ func firstShoot(ctx context.Context, gardenlite string) (time.Duration, error) {
 }
 
 // running prints what 1, 5 and 10 running shoots cost.
-func running(ctx context.Context, gardenlite string, bare uint64) error {
+func running(ctx context.Context, gardenlite, baseline string) error {
+	_, bare, err := harness.Baseline(ctx, baseline)
+	if err != nil {
+		return fmt.Errorf("baseline: %w", err)
+	}
 	l, err := startLandscape(ctx, gardenlite)
 	if err != nil {
 		return err

@@ -28,6 +28,10 @@ func TestEncryption(t *testing.T) {
 	secret := authorities(t)
 	w.order(t, id, secret)
 	w.waitFor(t, id, spec.APIServer, 1)
+	within(t, "an address", func() (bool, error) {
+		service, err := w.seed.CoreV1().Services(id).Get(t.Context(), spec.ServiceName, metav1.GetOptions{})
+		return err == nil && spec.Endpoint(service) != "", err
+	})
 	client, _ := w.client(t, id, secret)
 	keepSecret(t, client, "plain")
 	if !kept(t, w, "value of plain") {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 	"github.com/gardenlite/gardenlite/internal/shoot/spec"
 )
@@ -147,7 +148,7 @@ func (b *botanist) encryptAll(ctx context.Context) error {
 		return nil
 	}
 	all := sets.New(wanted...).Insert(before...).Insert(corev1.ResourceSecrets.String())
-	resources, err := b.versionsOf(all)
+	resources, err := b.versionsOf(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -169,8 +170,12 @@ func (b *botanist) encryptAll(ctx context.Context) error {
 	})
 }
 
-// versionsOf are resources as the shoot serves them. There is nothing of those that it does not serve.
-func (b *botanist) versionsOf(names sets.Set[string]) (all []schema.GroupVersionResource, err error) {
+// definitions are the custom resources of a shoot.
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// versionsOf are resources as the shoot serves them. Of those that it does not know there is nothing; one that is defined and not
+// served, maybe because the API server has just begun, is waited for.
+func (b *botanist) versionsOf(ctx context.Context, names sets.Set[string]) (all []schema.GroupVersionResource, err error) {
 	lists, err := b.shootClient.Resources()
 	if err != nil {
 		return nil, fmt.Errorf("asking the shoot for its resources: %w", err)
@@ -187,6 +192,15 @@ func (b *botanist) versionsOf(names sets.Set[string]) (all []schema.GroupVersion
 				left.Delete(name)
 				all = append(all, served)
 			}
+		}
+	}
+	for _, name := range sets.List(left) {
+		_, err := b.shootClient.Metadata.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			return nil, flow.Pending("CustomResourceDefinition %s of the shoot is not served, and its objects are to be encrypted anew", name)
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("asking the shoot for CustomResourceDefinition %s: %w", name, err)
 		}
 	}
 	return all, nil

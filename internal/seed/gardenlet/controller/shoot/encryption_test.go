@@ -202,3 +202,27 @@ func TestKeyIsKept(t *testing.T) {
 		t.Error("there was a third key")
 	}
 }
+
+// TestNotServed: custom resources that the shoot has and does not serve yet are waited for; those that it does not have are not.
+func TestNotServed(t *testing.T) {
+	w := newWorld(t, aShoot(func(s *corev1beta1.Shoot) {
+		s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"widgets.example.com"}}}
+	}), aSeed())
+	definition := &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}, ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
+	if err := w.objects.Tracker().Add(definition); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.attempt(); err == nil || w.shoot().Status.Credentials != nil {
+		t.Errorf("it does not wait: %v, %+v", err, w.shoot().Status.Credentials)
+	}
+	if got := w.rewritten(); got != nil {
+		t.Errorf("rewritten %v", got)
+	}
+	if err := w.objects.Tracker().Delete(definitions, "", definition.Name); err != nil {
+		t.Fatal(err)
+	}
+	if at := w.settle().Status.Credentials.EncryptionAtRest; !slices.Equal(at.Resources, []string{"widgets.example.com"}) {
+		t.Errorf("%+v", at)
+	}
+}

@@ -1,15 +1,20 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,6 +39,7 @@ func TestShootOperations(t *testing.T) {
 		t.Run("backup entry", func(t *testing.T) { s.backsUp(t, "local") }) &&
 		t.Run("SSH key pair", func(t *testing.T) { s.rotatesSSH(t, client) }) &&
 		t.Run("observability", s.rotatesPassword) &&
+		t.Run("encryption key", func(t *testing.T) { s.rotatesEncryption(t, client) }) &&
 		t.Run("rollout of workers", func(t *testing.T) { s.rollsOut(t, client) }) &&
 		t.Run("move", func(t *testing.T) {
 			nodes := s.nodes(t, client, 1)
@@ -43,6 +49,7 @@ func TestShootOperations(t *testing.T) {
 				t.Errorf("the nodes were %v and are %v", nodes, after)
 			}
 			s.backsUp(t, "local-2")
+			s.isConfidential(t, client)
 		}) &&
 		t.Run("deletion by force", s.goesByForce)
 	l.checkNothingForbidden(t)
@@ -122,6 +129,67 @@ func (s *shoot) rotatesSSH(t *testing.T, client kubernetes.Interface) {
 	}
 	if len(nodes.Items) != 1 {
 		t.Errorf("%d nodes", len(nodes.Items))
+	}
+}
+
+// Of confidential, the shoot keeps a Secret and, once it is told to encrypt them, a ConfigMap.
+const (
+	confidential     = "confidential"
+	confidentialText = "nobody reads this in a file"
+)
+
+// rotatesEncryption: what is confidential is encrypted at rest, and is read after a rotation of the key as before.
+func (s *shoot) rotatesEncryption(t *testing.T, client kubernetes.Interface) {
+	key := func(name string) string {
+		secret, err := s.l.seeds["local"].CoreV1().Secrets(s.id()).Get(t.Context(), name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return ""
+		}
+		must(t, err)
+		return string(secret.Data["key"])
+	}
+	_, err := client.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: confidential}, StringData: map[string]string{"text": confidentialText}}, created)
+	must(t, err)
+	s.patch(t, `{"spec":{"kubernetes":{"kubeAPIServer":{"encryptionConfig":{"resources":["configmaps"]}}}}}`)
+	if at, _, _ := unstructured.NestedMap(s.succeeds(t).Object, "status", "credentials", "encryptionAtRest"); !reflect.DeepEqual(at["resources"], []any{"configmaps"}) {
+		t.Errorf("the status tells of %v", at)
+	}
+	_, err = client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: confidential}, Data: map[string]string{"text": confidentialText}}, created)
+	must(t, err)
+	before := key("kube-apiserver-etcd-encryption-key")
+	obj := s.operate(t, "rotate-etcd-encryption-key")
+	phase, _, _ := unstructured.NestedString(obj.Object, "status", "credentials", "rotation", "etcdEncryptionKey", "phase")
+	if after, old := key("kube-apiserver-etcd-encryption-key"), key("kube-apiserver-etcd-encryption-key.old"); phase != "Completed" || before == "" || after == before || old != "" {
+		t.Errorf("the rotation is %q; the key was %q and is %q, the old one is %q", phase, before, after, old)
+	}
+	s.isConfidential(t, client)
+}
+
+// isConfidential: what is confidential is read by its users, and is not in the files of the datastore.
+func (s *shoot) isConfidential(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	secret, err := client.CoreV1().Secrets("default").Get(t.Context(), confidential, metav1.GetOptions{})
+	must(t, err)
+	configMap, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), confidential, metav1.GetOptions{})
+	must(t, err)
+	if string(secret.Data["text"]) != confidentialText || configMap.Data["text"] != confidentialText {
+		t.Errorf("what is read is %q and %q", secret.Data["text"], configMap.Data["text"])
+	}
+	found := map[string]bool{}
+	must(t, filepath.WalkDir(filepath.Join(s.l.dir, "data", "shoots", s.id()), func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		for _, text := range []string{confidentialText, "k8s:enc:aescbc:v1:"} {
+			found[text] = found[text] || bytes.Contains(data, []byte(text))
+		}
+		return err
+	}))
+	if found[confidentialText] || !found["k8s:enc:aescbc:v1:"] {
+		t.Errorf("the files of the datastore have %v", found)
 	}
 }
 

@@ -42,9 +42,17 @@ func density(b *testing.B, count int) {
 	}
 }
 
+// encryption is how Shoots are encrypted.
+const encryption = `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"EncryptionConfiguration","resources":[{"resources":["secrets"],"providers":[` +
+	`{"aescbc":{"keys":[{"name":"key","secret":"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}]}},{"identity":{}}]}]}`
+
 func startPlane(b *testing.B, dir string) (stop func()) {
+	config := filepath.Join(b.TempDir(), "encryption.json")
+	if err := os.WriteFile(config, []byte(encryption), 0o600); err != nil {
+		b.Fatal(err)
+	}
 	server, err := controlplane.Start(b.Context(), controlplane.Config{
-		Name: "shoot--bench--" + filepath.Base(dir), PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), Dense: true,
+		Name: "shoot--bench--" + filepath.Base(dir), PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), Dense: true, EncryptionConfig: config,
 	})
 	if err != nil {
 		b.Fatal(err)

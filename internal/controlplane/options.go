@@ -87,6 +87,9 @@ func (s *Server) args() []string {
 	for _, issuer := range s.cfg.Issuers {
 		args = append(args, "--service-account-issuer="+issuer)
 	}
+	if s.cfg.EncryptionConfig != "" {
+		args = append(args, "--encryption-provider-config="+s.cfg.EncryptionConfig)
+	}
 	if s.cfg.NoWorkloads {
 		args = append(args, "--runtime-config=apps/v1=false,autoscaling/v2=false,batch/v1=false,policy/v1=false,storage.k8s.io/v1/csinodes=false")
 	}

@@ -64,6 +64,8 @@ type Config struct {
 	KubernetesVersion string
 	// ServiceCIDR is the range of the cluster's Services; 10.0.0.0/16 if it is not valid.
 	ServiceCIDR netip.Prefix
+	// EncryptionConfig, if set, is the file with an EncryptionConfiguration: what is kept in the datastore is encrypted as it says.
+	EncryptionConfig string
 	// Issuers are the issuers of service account tokens: the first is in new ones, those of all are accepted. The cluster's own
 	// name if there are none.
 	Issuers []string

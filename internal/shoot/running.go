@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,6 +18,8 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
+	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/shoot/spec"
 )
 
 // The client with which a control plane gets the policy that its controllers need. It is used at once, and not kept.
@@ -39,6 +43,10 @@ func (h *Host) start(ctx context.Context, id string, order Order) (*running, err
 			return nil, fmt.Errorf("making a folder for the control plane: %w", err)
 		}
 	}
+	encryption, err := h.keepEncryption(id, order)
+	if err != nil {
+		return nil, err
+	}
 	port, err := h.ports.take(id)
 	if err != nil {
 		return nil, err
@@ -47,7 +55,7 @@ func (h *Host) start(ctx context.Context, id string, order Order) (*running, err
 		Name: id, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id), Datastore: h.cfg.Datastore, Prefix: h.cfg.Prefix(id),
 		BindAddress: address, Port: port, AuditLog: h.cfg.AuditLog(id), Clock: h.cfg.Clock,
 		Authorities: order.authorities(), KubernetesVersion: order.Version, ServiceCIDR: order.ServiceCIDR, Dense: true,
-		Issuers: strings.Fields(order.Issuers),
+		Issuers: strings.Fields(order.Issuers), EncryptionConfig: encryption,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the API server: %w", err)
@@ -56,6 +64,18 @@ func (h *Host) start(ctx context.Context, id string, order Order) (*running, err
 		return nil, errors.Join(err, server.Stop())
 	}
 	return &running{order: order, server: server}, nil
+}
+
+// keepEncryption writes how the API server is to encrypt what it keeps to a file, and returns its name; "" if it is not to.
+func (h *Host) keepEncryption(id string, order Order) (string, error) {
+	file, wanted := filepath.Join(h.pkiDir(id), spec.KeyEncryption), order.Files[spec.KeyEncryption]
+	if len(wanted) == 0 {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("removing the configuration of an encryption that was not ordered: %w", err)
+		}
+		return "", nil
+	}
+	return file, fsutil.WriteFile(file, wanted, 0o600)
 }
 
 func (r *running) ended() bool {

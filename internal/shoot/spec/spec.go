@@ -75,6 +75,9 @@ const (
 	KeyServiceAccountKey = "service-account.key"
 	// KeyServiceAccountBundle are the keys whose tokens are accepted, PEM blocks one after the other.
 	KeyServiceAccountBundle = "service-account-bundle.key"
+	// KeyEncryption is the EncryptionConfiguration of the API server, with the keys that encrypt what it keeps. A Secret may be
+	// without it: then everything is kept as it is.
+	KeyEncryption = "encryption-configuration.json"
 )
 
 // Keys returns every key that the Secret must have.

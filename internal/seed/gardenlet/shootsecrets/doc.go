@@ -1,5 +1,5 @@
 // Package shootsecrets makes, keeps and rotates what a shoot's identity is made of: its certificate authorities, the key
-// that signs the tokens of its service accounts, the key pair for its machines, the password for its observability
+// that signs the tokens of its service accounts, the one that encrypts its data, the key pair for its machines, the password for its observability
 // components; and when its worker pools were last made new because somebody wanted that. They are Secrets in the shoot's namespace
 // in the seed, with the names and labels of Gardener's secrets manager, and travel in a ShootState. It may import
 // Gardener's and Kubernetes' API types and crypto libraries, and nothing of the project.

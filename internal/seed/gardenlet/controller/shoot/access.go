@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,6 +32,8 @@ const (
 // ShootClient is a client for the API of a shoot.
 type ShootClient struct {
 	client.Client
+	// Metadata reads and patches objects of every resource, without what is in them.
+	Metadata metadata.Interface
 	// Resources are the resources that the API server has.
 	Resources func() ([]*metav1.APIResourceList, error)
 	// Close ends its connections.
@@ -108,7 +111,11 @@ func newShootClient(config *rest.Config) (*ShootClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ShootClient{Client: made, Close: transport.CloseIdleConnections, Resources: func() ([]*metav1.APIResourceList, error) {
+	objects, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &ShootClient{Client: made, Metadata: objects, Close: transport.CloseIdleConnections, Resources: func() ([]*metav1.APIResourceList, error) {
 		_, resources, err := discoverer.ServerGroupsAndResources()
 		if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // users' own groups may be down
 			return nil, err

@@ -33,6 +33,9 @@ type botanist struct {
 	authorities map[string]shootsecrets.Pair
 	signingKey  shootsecrets.Pair
 	sshKeypair  shootsecrets.Pair
+	// encryption is the key that encrypts data, and switching says that it has become that in this operation.
+	encryption shootsecrets.Encryption
+	switching  bool
 	// observability is the password for the observability components, nil if there are none.
 	observability map[string][]byte
 	// rollouts are when worker pools were last to be made new because somebody wanted that, in seconds since 1970.

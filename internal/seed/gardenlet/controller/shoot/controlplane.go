@@ -27,7 +27,11 @@ import (
 )
 
 // serverFiles are what the API server needs.
-func (b *botanist) serverFiles() map[string][]byte {
+func (b *botanist) serverFiles() (map[string][]byte, error) {
+	encryption, err := b.encryptionConfiguration()
+	if err != nil {
+		return nil, err
+	}
 	ca, clients, proxy := b.authorities[shootsecrets.CA], b.authorities[shootsecrets.CAClient], b.authorities[shootsecrets.CAFrontProxy]
 	return map[string][]byte{
 		spec.KeyCA: ca.Serving().Certificate, spec.KeyCAKey: ca.Serving().Key, spec.KeyCABundle: ca.Bundle(shootsecrets.KeyCertificate),
@@ -35,7 +39,8 @@ func (b *botanist) serverFiles() map[string][]byte {
 		spec.KeyClientCABundle: clients.Bundle(shootsecrets.KeyCertificate),
 		spec.KeyFrontProxyCA:   proxy.Authority().Certificate, spec.KeyFrontProxyCAKey: proxy.Authority().Key,
 		spec.KeyServiceAccountKey: b.signingKey.Current[shootsecrets.KeyRSA], spec.KeyServiceAccountBundle: b.signingKey.Bundle(shootsecrets.KeyRSA),
-	}
+		spec.KeyEncryption: encryption,
+	}, nil
 }
 
 // bundle is what clients of the API server trust.
@@ -54,9 +59,12 @@ func checksum(data map[string][]byte) string {
 
 // deployAPIServer orders the API server.
 func (b *botanist) deployAPIServer(ctx context.Context) error {
-	files := b.serverFiles()
+	files, err := b.serverFiles()
+	if err != nil {
+		return err
+	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: spec.SecretName}}
-	err := ensure(ctx, b.SeedClient, b.SeedReader, secret, func(secret *corev1.Secret) error {
+	err = ensure(ctx, b.SeedClient, b.SeedReader, secret, func(secret *corev1.Secret) error {
 		secret.Data = files
 		return nil
 	})
@@ -68,7 +76,11 @@ func (b *botanist) deployAPIServer(ctx context.Context) error {
 
 // deployControllerManager orders Kubernetes' controllers.
 func (b *botanist) deployControllerManager(ctx context.Context) error {
-	return b.deployPlane(ctx, spec.ControllerManager, spec.RoleControllerManager, checksum(b.serverFiles()))
+	files, err := b.serverFiles()
+	if err != nil {
+		return err
+	}
+	return b.deployPlane(ctx, spec.ControllerManager, spec.RoleControllerManager, checksum(files))
 }
 
 func (b *botanist) deployPlane(ctx context.Context, name, role, checksum string) error {

@@ -30,9 +30,11 @@ const (
 	stepServer         = "Deploying Kubernetes API server"
 	stepServiceReady   = "Waiting until Kubernetes API server service in the Seed cluster has reported readiness"
 	stepServerReady    = "Waiting until Kubernetes API server rolled out"
+	stepNewKey         = "Waiting until Kubernetes API server encrypts with the new ETCD encryption key"
 	stepConnection     = "Initializing connection to Shoot"
 	stepControllers    = "Deploying Kubernetes controller manager"
 	stepControllersUp  = "Waiting until kube-controller-manager reports readiness"
+	stepEncrypt        = "Rewriting resources to encrypt them with the ETCD encryption key"
 	stepPlane          = "Deploying Shoot control plane"
 	stepPlaneReady     = "Waiting until Shoot control plane has been reconciled"
 	stepNetwork        = "Deploying Shoot network plugin"
@@ -59,8 +61,10 @@ func (b *botanist) reconcileTasks() []flow.Task {
 		b.task("Ensuring advertised addresses for the Shoot", b.advertise, stepServiceReady),
 		unless(asleep, b.task("Deploying external domain DNS record", b.deployDNSRecord, stepServiceReady)),
 		b.task(stepServerReady, b.rolledOut(spec.APIServer), stepServer),
-		unless(asleep, b.task(stepConnection, b.connect, stepServerReady, stepServiceReady)),
-		b.task(stepControllers, b.deployControllerManager, stepSecrets, stepServerReady),
+		b.task(stepNewKey, b.encryptWithNewKey, stepServerReady),
+		unless(asleep, b.task(stepConnection, b.connect, stepNewKey, stepServiceReady)),
+		unless(asleep, b.task(stepEncrypt, b.encryptAll, stepConnection, stepControllers)),
+		b.task(stepControllers, b.deployControllerManager, stepSecrets, stepNewKey),
 		b.task(stepControllersUp, b.rolledOut(spec.ControllerManager), stepControllers),
 		unless(asleep, b.task(stepSystem, b.deployContent, stepConnection)),
 		unless(noWorkers, b.task(stepPlane, b.deployOne(b.controlPlaneResource), stepInfraReady)),
@@ -81,7 +85,7 @@ func (b *botanist) reconcileTasks() []flow.Task {
 		unless(noWorkers || asleep, b.task("Deleting stale gardener-node-agent secrets", b.deleteStaleNodeSecrets, stepWorkerReady)),
 		unless(!b.hibernates() || asleep, b.task("Deleting nodes", b.deleteNodes, stepWorkerReady, stepConnection)),
 		unless(!b.hibernates() || asleep, b.task(stepHibernate, b.scaleDown, "Deleting nodes", "Deleting stale extension resources",
-			"Deleting stale gardener-node-agent secrets", stepControllersUp)),
+			"Deleting stale gardener-node-agent secrets", stepControllersUp, stepEncrypt)),
 		unless(!b.restores(), b.task("Deleting extension states from ShootState", b.cleanState, stepWorkerReady, stepPlaneReady, stepNetworkReady, stepAfter, stepRuntimes, stepHibernate, stepEntryReady)),
 	})
 }

@@ -147,7 +147,7 @@ func TestBornAsleep(t *testing.T) {
 	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} }))
 	shoot := w.settle()
 	w.expect(shoot.Status.LastOperation, "Create", "Succeeded", 100, "")
-	if !shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 0 || len(w.secrets()) != 6 || slices.Contains(w.wrote, "create Worker") {
+	if !shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 0 || len(w.secrets()) != 7 || slices.Contains(w.wrote, "create Worker") {
 		t.Errorf("%+v, wrote %v", shoot.Status, w.wrote)
 	}
 	if shoot = w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation = nil }); shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 1 {

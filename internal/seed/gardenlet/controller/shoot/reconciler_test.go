@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -40,6 +41,8 @@ type world struct {
 	reconciler   *Reconciler
 	// inside is the shoot's own API.
 	inside client.Client
+	// objects are what is encrypted there.
+	objects *metadatafake.FakeMetadataClient
 	// before, if there is one, comes before each write of the reconciler: in which cluster, what, which object.
 	before func(cluster, verb string, obj client.Object) error
 	// simulating is while the world itself writes.
@@ -119,6 +122,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.seed = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
 	w.inside = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(w.watched("shoot")).WithObjects(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}).Build()
+	w.objects = encryptedObjects(t)
 	w.restart()
 	return w
 }

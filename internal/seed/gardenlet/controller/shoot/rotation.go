@@ -191,6 +191,7 @@ func startRotations(shoot *corev1beta1.Shoot, now metav1.Time) {
 	}
 	forgetPools(shoot)
 	completeEncryptionKey(shoot, &now)
+	changeEncryption(shoot, &now)
 }
 
 // startOneStep begins the rotation of what is rotated in one step, unless it goes on.
@@ -228,6 +229,14 @@ func completeEncryptionKey(shoot *corev1beta1.Shoot, now *metav1.Time) {
 	r := rotationsOf(&shoot.Status).ETCDEncryptionKey
 	if r != nil && (ptr.Deref(r.AutoCompleteAfterPrepared, false) || etcdKeyAtOnce(shoot)) {
 		encryptionKeySteps(&shoot.Status).complete(now)
+	}
+}
+
+// changeEncryption begins a rotation of the etcd encryption key if the Shoot wants another sort of encryption than it has.
+func changeEncryption(shoot *corev1beta1.Shoot, now *metav1.Time) {
+	has, r := encryptionAtRest(&shoot.Status), ptr.Deref(rotationsOf(&shoot.Status).ETCDEncryptionKey, corev1beta1.ETCDEncryptionKeyRotation{})
+	if has != nil && has.Provider.Type != encryptionProvider(shoot) && (r.Phase == "" || r.Phase == corev1beta1.RotationCompleted) {
+		startEncryptionKey(shoot, now, true)
 	}
 }
 
@@ -288,10 +297,12 @@ func forgetPools(shoot *corev1beta1.Shoot) {
 	}
 }
 
-// endRotations ends the steps that rotations are in.
-func endRotations(shoot *corev1beta1.Shoot, now metav1.Time) {
+// endRotations ends the steps that rotations are in. Nothing is encrypted anew while a Shoot sleeps.
+func endRotations(shoot *corev1beta1.Shoot, now metav1.Time, asleep bool) {
 	for _, r := range twoStep(&shoot.Status) {
-		r.end(&now)
+		if !asleep || r.pending != nil {
+			r.end(&now)
+		}
 	}
 	if manual := shoot.Status.ManualWorkerPoolRollout; manual != nil {
 		manual.PendingWorkersRollouts = nil
@@ -314,7 +325,7 @@ func endRotations(shoot *corev1beta1.Shoot, now metav1.Time) {
 	}
 }
 
-// authorityRotation, signingKeyRotation, sshRotation and observabilityRotation are what secrets have to know of rotations.
+// authorityRotation, signingKeyRotation, encryptionKeyRotation, sshRotation and observabilityRotation are what secrets have to know of rotations.
 func authorityRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
 	r := rotationsOf(s).CertificateAuthorities
 	if r == nil {
@@ -325,6 +336,14 @@ func authorityRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
 
 func signingKeyRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
 	r := rotationsOf(s).ServiceAccountKey
+	if r == nil {
+		return shootsecrets.Rotation{}
+	}
+	return shootsecrets.Rotation{Initiated: r.LastInitiationTime, Completing: r.Phase == corev1beta1.RotationCompleting || r.Phase == corev1beta1.RotationCompleted}
+}
+
+func encryptionKeyRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
+	r := rotationsOf(s).ETCDEncryptionKey
 	if r == nil {
 		return shootsecrets.Rotation{}
 	}

@@ -111,7 +111,7 @@ func (b *botanist) readState(ctx context.Context) (state *corev1beta1.ShootState
 	return state, true, nil
 }
 
-// initializeSecrets has the Shoot's authorities and its signing key be there, and what is known of its worker pools: those that it
+// initializeSecrets has the Shoot's authorities and its keys be there, and what is known of its worker pools: those that it
 // had, if it comes from another seed.
 func (b *botanist) initializeSecrets(ctx context.Context) error {
 	var err error
@@ -131,6 +131,9 @@ func (b *botanist) initializeSecrets(ctx context.Context) error {
 		return err
 	}
 	if b.signingKey, err = b.secrets().SigningKey(ctx, signingKeyRotation(&b.shoot.Status)); err != nil {
+		return err
+	}
+	if b.encryption, err = b.secrets().Encryption(ctx, encryptionKeyRotation(&b.shoot.Status), encryptionProvider(b.shoot)); err != nil {
 		return err
 	}
 	b.rollouts, err = b.secrets().Rollouts(ctx, poolNames(b.shoot), askedRollouts(b.shoot))

@@ -137,7 +137,7 @@ func (r *Reconciler) succeed(ctx context.Context, b *botanist) error {
 		if b.kind != corev1beta1.LastOperationTypeMigrate {
 			s.SeedName = ptr.To(r.SeedName)
 			s.IsHibernated = b.hibernates()
-			endRotations(shoot, metav1.NewTime(r.Clock.Now().UTC()))
+			endRotations(shoot, metav1.NewTime(r.Clock.Now().UTC()), b.asleep)
 		}
 		s.LastOperation = r.lastOperation(b.kind, corev1beta1.LastOperationStateSucceeded, 100, w.ended)
 	})

@@ -29,9 +29,9 @@ func (w *world) restart() {
 		GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed, Clock: w.clock, SeedName: "a",
 		Recorder: w.events, Identity: &corev1beta1.Gardener{Name: "me", Version: "v1"}, SSHKeyBits: 1024,
 		NewShootClient: func(*rest.Config) (*ShootClient, error) {
-			return &ShootClient{Client: w.inside, Close: func() {}, Resources: func() ([]*metav1.APIResourceList, error) {
+			return &ShootClient{Client: w.inside, Metadata: w.objects, Close: func() {}, Resources: func() ([]*metav1.APIResourceList, error) {
 				return []*metav1.APIResourceList{{GroupVersion: "v1", APIResources: []metav1.APIResource{
-					{Name: "pods", Verbs: []string{"get", "list"}}, {Name: "secrets", Verbs: []string{"get"}}, {Name: "bindings", Verbs: []string{"create"}},
+					{Name: "pods", Verbs: []string{"get", "list"}}, {Name: "secrets", Verbs: []string{"get"}}, {Name: "configmaps"}, {Name: "bindings", Verbs: []string{"create"}},
 				}}}, nil
 			}}, nil
 		},

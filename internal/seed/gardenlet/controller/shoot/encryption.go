@@ -1,0 +1,229 @@
+package shoot
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+)
+
+// rewriteBatch is how many objects are listed at a time to be encrypted anew.
+const rewriteBatch = 500
+
+// nothingNew is a patch that changes nothing. The API server writes the object all the same if it was not encrypted as it would be now.
+const nothingNew = "{}"
+
+// encryptionProvider is the sort of encryption that a Shoot wants; Gardener's default if it does not say.
+func encryptionProvider(shoot *corev1beta1.Shoot) corev1beta1.EncryptionProviderType {
+	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil && server.EncryptionConfig != nil {
+		return ptr.Deref(server.EncryptionConfig.Provider.Type, corev1beta1.EncryptionProviderTypeAESCBC)
+	}
+	return corev1beta1.EncryptionProviderTypeAESCBC
+}
+
+// resourcesToEncrypt are those that a Shoot wants to be encrypted beside Secrets, in a form in which each has one name.
+func resourcesToEncrypt(shoot *corev1beta1.Shoot) []string {
+	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil && server.EncryptionConfig != nil {
+		return resourceNames(server.EncryptionConfig.Resources)
+	}
+	return nil
+}
+
+func resourceNames(resources []string) (names []string) {
+	for _, resource := range resources {
+		names = append(names, schema.ParseGroupResource(resource).String())
+	}
+	return names
+}
+
+// encryptionAtRest is what a status tells of the encryption, nil if nothing.
+func encryptionAtRest(s *corev1beta1.ShootStatus) *corev1beta1.EncryptionAtRest {
+	if s.Credentials == nil {
+		return nil
+	}
+	return s.Credentials.EncryptionAtRest
+}
+
+// encryptedResources are those that may be encrypted beside Secrets.
+func encryptedResources(s *corev1beta1.ShootStatus) []string {
+	if has := encryptionAtRest(s); has != nil {
+		return resourceNames(has.Resources)
+	}
+	return nil
+}
+
+// encryptionConfiguration tells the API server what to encrypt with which key. What is not to be encrypted any more is read with
+// the keys until all of it is written anew.
+func (b *botanist) encryptionConfiguration() ([]byte, error) {
+	keys := []map[string][]byte{b.encryption.Current}
+	if old := b.encryption.Old; old != nil && string(old[shootsecrets.KeySecret]) != string(b.encryption.Current[shootsecrets.KeySecret]) {
+		keys = append(keys, old)
+		if b.encryption.Stage == shootsecrets.EncryptsNothing {
+			slices.Reverse(keys)
+		}
+	}
+	var providers []apiserverv1.ProviderConfiguration
+	for _, key := range keys {
+		provider, err := encryptionWith(key)
+		if err != nil {
+			return nil, err
+		}
+		providers = append(providers, provider)
+	}
+	plain, wanted := apiserverv1.ProviderConfiguration{Identity: &apiserverv1.IdentityConfiguration{}}, resourcesToEncrypt(b.shoot)
+	config := apiserverv1.EncryptionConfiguration{
+		TypeMeta: metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: "EncryptionConfiguration"},
+		Resources: []apiserverv1.ResourceConfiguration{
+			{Resources: append([]string{corev1.ResourceSecrets.String()}, wanted...), Providers: slices.Concat(providers, []apiserverv1.ProviderConfiguration{plain})},
+		},
+	}
+	gone := slices.DeleteFunc(encryptedResources(&b.shoot.Status), func(name string) bool { return slices.Contains(wanted, name) })
+	if len(gone) > 0 {
+		config.Resources = append(config.Resources, apiserverv1.ResourceConfiguration{Resources: gone, Providers: slices.Concat([]apiserverv1.ProviderConfiguration{plain}, providers)})
+	}
+	data, err := json.Marshal(config)
+	if err != nil {
+		return nil, fmt.Errorf("writing the encryption configuration: %w", err)
+	}
+	return data, nil
+}
+
+// encryptionWith is the encryption that a key is for.
+func encryptionWith(key map[string][]byte) (apiserverv1.ProviderConfiguration, error) {
+	keys := []apiserverv1.Key{{Name: string(key[shootsecrets.KeyName]), Secret: base64.StdEncoding.EncodeToString(key[shootsecrets.KeySecret])}}
+	switch provider := shootsecrets.Provider(key); provider {
+	case corev1beta1.EncryptionProviderTypeAESCBC:
+		return apiserverv1.ProviderConfiguration{AESCBC: &apiserverv1.AESConfiguration{Keys: keys}}, nil
+	case corev1beta1.EncryptionProviderTypeAESGCM:
+		return apiserverv1.ProviderConfiguration{AESGCM: &apiserverv1.AESConfiguration{Keys: keys}}, nil
+	case corev1beta1.EncryptionProviderTypeSecretbox:
+		return apiserverv1.ProviderConfiguration{Secretbox: &apiserverv1.SecretboxConfiguration{Keys: keys}}, nil
+	default:
+		return apiserverv1.ProviderConfiguration{}, fmt.Errorf("the encryption provider %q of the ETCD encryption key is not known", provider)
+	}
+}
+
+// encryptWithNewKey has the API server encrypt with a new key, which it has known for reading until now, and waits until it does.
+func (b *botanist) encryptWithNewKey(ctx context.Context) error {
+	if b.encryption.Stage == shootsecrets.EncryptsNothing && b.encryption.Old != nil {
+		if err := b.secrets().Reach(ctx, &b.encryption, shootsecrets.EncryptsNew); err != nil {
+			return err
+		}
+		b.switching = true
+	}
+	if !b.switching {
+		return nil
+	}
+	if err := b.deployAPIServer(ctx); err != nil {
+		return err
+	}
+	return b.rolledOut(spec.APIServer)(ctx)
+}
+
+// encryptAll has everything be encrypted as it is wanted, unless it is known to be, and tells so. Cut off anywhere it begins again:
+// what is as it should be is not written.
+func (b *botanist) encryptAll(ctx context.Context) error {
+	wanted, before, has := resourcesToEncrypt(b.shoot), encryptedResources(&b.shoot.Status), encryptionAtRest(&b.shoot.Status)
+	provider := shootsecrets.Provider(b.encryption.Current)
+	told := has != nil && sets.New(wanted...).Equal(sets.New(before...)) && has.Provider.Type == provider
+	if told && b.encryption.Stage == shootsecrets.EncryptsAll {
+		return nil
+	}
+	all := sets.New(wanted...).Insert(before...).Insert(corev1.ResourceSecrets.String())
+	resources, err := b.versionsOf(ctx, all)
+	if err != nil {
+		return err
+	}
+	for _, resource := range resources {
+		if err := rewrite(ctx, b.shootClient.Metadata.Resource(resource)); err != nil {
+			return fmt.Errorf("encrypting the %s of the shoot anew: %w", resource.GroupResource(), err)
+		}
+	}
+	if b.encryption.Stage != shootsecrets.EncryptsAll {
+		if err := b.secrets().Reach(ctx, &b.encryption, shootsecrets.EncryptsAll); err != nil {
+			return err
+		}
+	}
+	return b.tell(ctx, func(shoot *corev1beta1.Shoot) {
+		if shoot.Status.Credentials == nil {
+			shoot.Status.Credentials = &corev1beta1.ShootCredentials{}
+		}
+		shoot.Status.Credentials.EncryptionAtRest = &corev1beta1.EncryptionAtRest{Resources: wanted, Provider: corev1beta1.EncryptionProviderStatus{Type: provider}}
+	})
+}
+
+// definitions are the custom resources of a shoot.
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// versionsOf are resources as the shoot serves them. Of those that it does not know there is nothing; one that is defined and not
+// served, maybe because the API server has just begun, is waited for.
+func (b *botanist) versionsOf(ctx context.Context, names sets.Set[string]) (all []schema.GroupVersionResource, err error) {
+	lists, err := b.shootClient.Resources()
+	if err != nil {
+		return nil, fmt.Errorf("asking the shoot for its resources: %w", err)
+	}
+	left := names.Clone()
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, fmt.Errorf("asking the shoot for its resources: %w", err)
+		}
+		for _, resource := range list.APIResources {
+			served := version.WithResource(resource.Name)
+			if name := served.GroupResource().String(); left.Has(name) && !strings.Contains(resource.Name, "/") {
+				left.Delete(name)
+				all = append(all, served)
+			}
+		}
+	}
+	for _, name := range sets.List(left) {
+		_, err := b.shootClient.Metadata.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			return nil, flow.Pending("CustomResourceDefinition %s of the shoot is not served, and its objects are to be encrypted anew", name)
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("asking the shoot for CustomResourceDefinition %s: %w", name, err)
+		}
+	}
+	return all, nil
+}
+
+// rewrite has the API server look at every object of a resource, and write those that are not encrypted as they are to be.
+func rewrite(ctx context.Context, resource metadata.Getter) error {
+	for from := ""; ; {
+		list, err := resource.List(ctx, metav1.ListOptions{Limit: rewriteBatch, Continue: from})
+		if err != nil {
+			return fmt.Errorf("listing them: %w", err)
+		}
+		for _, object := range list.Items {
+			err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+				_, err := resource.Namespace(object.Namespace).Patch(ctx, object.Name, types.MergePatchType, []byte(nothingNew), metav1.PatchOptions{})
+				return err
+			})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("writing %s: %w", types.NamespacedName{Namespace: object.Namespace, Name: object.Name}, err)
+			}
+		}
+		if from = list.Continue; from == "" {
+			return nil
+		}
+	}
+}

@@ -206,18 +206,44 @@ func (s *shoot) throughBastion(t *testing.T, node, address string) {
 	b.delete(t)
 }
 
-// withOpenSSH does the same with the real client, by ProxyJump and ProxyCommand.
+// withOpenSSH does the same with the real client: a command by ProxyCommand, and a shell with a terminal by ProxyJump.
 func (s *shoot) withOpenSSH(t *testing.T, program string, b *bastion, node, address string) {
 	t.Helper()
-	nodeKey := filepath.Join(t.TempDir(), "node")
+	dir := t.TempDir()
+	nodeKey, config := filepath.Join(dir, "node"), filepath.Join(dir, "config")
 	must(t, os.WriteFile(nodeKey, s.sshKey(t)["id_rsa"], 0o600))
 	host, port, err := net.SplitHostPort(b.address)
 	must(t, err)
-	options := []string{"-F", "none", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes"}
-	proxy := strings.Join(append(append([]string{program}, options...), "-i", b.keyFile, "-p", port, "-W", "%h:%p", "gardener@"+host), " ")
-	output, err := exec.CommandContext(t.Context(), program, append(options, "-i", nodeKey, "-o", "ProxyCommand="+proxy, "gardener@"+address, "hostname")...).CombinedOutput()
+	must(t, os.WriteFile(config, []byte(fmt.Sprintf(`
+Host *
+  User gardener
+  StrictHostKeyChecking no
+  UserKnownHostsFile /dev/null
+  LogLevel ERROR
+  BatchMode yes
+  IdentitiesOnly yes
+Host bastion
+  HostName %s
+  Port %s
+  IdentityFile %s
+Host jump command
+  HostName %s
+  IdentityFile %s
+Host jump
+  ProxyJump bastion
+Host command
+  ProxyCommand %s -F %s -W %%h:%%p bastion
+`, host, port, b.keyFile, address, nodeKey, program, config)), 0o600))
+	output, err := exec.CommandContext(t.Context(), program, "-F", config, "command", "hostname").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(output)) != node {
 		t.Errorf("OpenSSH with ProxyCommand: %q, %v", output, err)
+	}
+	shell := exec.CommandContext(t.Context(), program, "-F", config, "-tt", "jump")
+	shell.Stdin = strings.NewReader("[ -t 0 ] && echo terminal-$((6*7)); hostname; exit 4\r")
+	output, err = shell.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 4 || !strings.Contains(string(output), "terminal-42\r\n"+node+"\r\n") {
+		t.Errorf("OpenSSH with ProxyJump and a terminal: %q, %v", output, err)
 	}
 }
 

@@ -1,11 +1,9 @@
 package kubeconfig
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -53,22 +51,20 @@ type reader struct {
 	configMaps              ConfigMaps
 }
 
-// read is what there is now. An error is not the Shoot's fault, or says that there is no Shoot. The three objects are read
-// at the same time: many calls wait for the last of them.
+// read is what there is now. An error is not the Shoot's fault, or says that there is no Shoot.
 func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, error) {
 	ctx = genericapirequest.WithNamespace(ctx, key.Namespace)
-	c := &cluster{}
-	var clientCA, bundle *field.Error
-	var errClientCA, errBundle error
-	var others sync.WaitGroup
-	others.Go(func() { clientCA, errClientCA = r.readClientCA(ctx, key, c) })
-	others.Go(func() { bundle, errBundle = r.readBundle(ctx, key, c) })
 	shoot, err := get[*gardencore.Shoot](ctx, r.shoots, key.Name)
-	others.Wait()
 	if err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(errClientCA, errBundle); err != nil {
+	c := &cluster{}
+	clientCA, err := r.readClientCA(ctx, key, c)
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := r.readBundle(ctx, key, c)
+	if err != nil {
 		return nil, err
 	}
 	if shoot.DeletionTimestamp != nil {

@@ -139,6 +139,7 @@ type Server struct {
 // everything that was started is stopped again.
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	cfg.complete()
+	outliveEndings()
 	s := &Server{cfg: cfg, done: make(chan struct{})}
 	started := false
 	defer func() {

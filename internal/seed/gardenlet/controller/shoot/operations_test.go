@@ -273,10 +273,14 @@ func TestExtensionFails(t *testing.T) {
 			t.Errorf("%s: %+v, %v", code, s, err)
 		}
 		w.fails = nil
-		w.clock.Step(time.Second)
 		if test.state == "Failed" {
-			w.ask("retry")
+			w.change(func(s *corev1beta1.Shoot) { // in the same second
+				s.Generation++
+				s.Annotations = map[string]string{"gardener.cloud/operation": "retry"}
+			})
+			w.settle()
 		} else { // the extension tries again by itself, and the event of that is one for the Shoot
+			w.clock.Step(time.Second)
 			w.simulate()
 			if got := w.reconciler.ofPart(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: id}}); len(got) != 1 {
 				t.Errorf("%s: nobody hears of what happens in the seed", code)

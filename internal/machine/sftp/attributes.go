@@ -26,19 +26,8 @@ func attributesOf(info fs.FileInfo) attributes {
 	return a
 }
 
-// bits are the ones of a mode beside the permissions that the protocol and Go have in different places.
-var bits = []struct {
-	mode fs.FileMode
-	bit  uint32
-}{{fs.ModeSetuid, modeSetuid}, {fs.ModeSetgid, modeSetgid}, {fs.ModeSticky, modeSticky}}
-
 func permissionsOf(mode fs.FileMode) uint32 {
-	permissions := uint32(mode.Perm())
-	for _, b := range bits {
-		if mode&b.mode != 0 {
-			permissions |= b.bit
-		}
-	}
+	permissions := vfs.UnixMode(mode)
 	switch {
 	case mode.IsRegular():
 		return permissions | modeRegular
@@ -54,15 +43,7 @@ func permissionsOf(mode fs.FileMode) uint32 {
 }
 
 // mode is what a client wants a file's mode to be; the type of a file does not change.
-func (a attributes) mode() fs.FileMode {
-	mode := fs.FileMode(a.permissions) & fs.ModePerm
-	for _, b := range bits {
-		if a.permissions&b.bit != 0 {
-			mode |= b.mode
-		}
-	}
-	return mode
-}
+func (a attributes) mode() fs.FileMode { return vfs.FileMode(a.permissions) }
 
 // modeOr is the mode of a new file: what the client says, or something else, without the umask.
 func (a attributes) modeOr(otherwise fs.FileMode) fs.FileMode {
@@ -115,36 +96,5 @@ func (s *server) longName(name string, info fs.FileInfo) string {
 	if age := s.Clock.Since(when); age > halfYear || age < -halfYear {
 		layout = "Jan _2  2006"
 	}
-	return fmt.Sprintf("%s %4d %-8s %-8s %8d %s %s", modeText(info.Mode()), nlink, owner, group, info.Size(), when.Format(layout), name)
-}
-
-// modeText is a mode as ls -l has it.
-func modeText(mode fs.FileMode) string {
-	text := []byte("-rwxrwxrwx")
-	for i := range 9 {
-		if mode&(1<<(8-i)) == 0 {
-			text[1+i] = '-'
-		}
-	}
-	switch permissionsOf(mode) &^ 0o7777 {
-	case modeDir:
-		text[0] = 'd'
-	case modeLink:
-		text[0] = 'l'
-	case modeChar:
-		text[0] = 'c'
-	case modeBlock:
-		text[0] = 'b'
-	}
-	for i, special := range []struct {
-		mode       fs.FileMode
-		set, unset byte
-	}{{fs.ModeSetuid, 's', 'S'}, {fs.ModeSetgid, 's', 'S'}, {fs.ModeSticky, 't', 'T'}} {
-		if at := 3 * (i + 1); mode&special.mode != 0 && text[at] == 'x' {
-			text[at] = special.set
-		} else if mode&special.mode != 0 {
-			text[at] = special.unset
-		}
-	}
-	return string(text)
+	return fmt.Sprintf("%s %4d %-8s %-8s %8d %s %s", vfs.ListMode(info.Mode()), nlink, owner, group, info.Size(), when.Format(layout), name)
 }

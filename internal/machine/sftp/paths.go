@@ -2,14 +2,10 @@ package sftp
 
 import (
 	"cmp"
-	"errors"
 	"io/fs"
-	"path"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/gardenlite/gardenlite/internal/machine/vfs"
 )
 
 // absolute is a path from the root for one that a client gave. It is not cleaned: the file system follows it as it is. The
@@ -113,55 +109,9 @@ func (s *server) readlink(r *request) error {
 
 // realpath is how clients ask where they are, too: by "." or by nothing.
 func (s *server) realpath(r *request) error {
-	name, err := s.resolve(cmp.Or(r.path, s.Home))
+	name, err := s.View.Resolve(cmp.Or(r.path, s.Home))
 	if err != nil {
 		return err
 	}
 	return s.name(r, name)
-}
-
-// resolve is a path without symbolic links, "." and "..". What it leads to may be missing.
-func (s *server) resolve(name string) (string, error) {
-	done, rest, links := "/", name, 0
-	for steps := 0; strings.Trim(rest, "/") != ""; steps++ {
-		if steps > vfs.MaxPath {
-			return "", syscall.ENAMETOOLONG
-		}
-		var part string
-		part, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
-		if part == "." {
-			continue
-		}
-		if part == ".." {
-			done = path.Dir(done)
-			continue
-		}
-		next := path.Join(done, part)
-		info, err := s.View.Lstat(next)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && strings.Trim(rest, "/") == "":
-			return next, nil
-		case err != nil:
-			return "", err
-		case info.Mode()&fs.ModeSymlink == 0:
-			if done = next; !info.IsDir() && strings.Trim(rest, "/") != "" {
-				return "", syscall.ENOTDIR
-			}
-			continue
-		}
-		if links++; links > vfs.MaxSymlinks {
-			return "", syscall.ELOOP
-		}
-		target, err := s.View.Readlink(next)
-		if err != nil {
-			return "", err
-		}
-		if strings.HasPrefix(target, "/") {
-			done = "/"
-		}
-		if rest = target + "/" + rest; len(rest) >= 2*vfs.MaxPath {
-			return "", syscall.ENAMETOOLONG
-		}
-	}
-	return done, nil
 }

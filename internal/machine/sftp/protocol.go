@@ -70,7 +70,4 @@ const (
 	modeLink    = 0o120000
 	modeChar    = 0o020000
 	modeBlock   = 0o060000
-	modeSetuid  = 0o4000
-	modeSetgid  = 0o2000
-	modeSticky  = 0o1000
 )

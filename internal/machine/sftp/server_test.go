@@ -18,7 +18,7 @@ const create = openWrite | openCreate | openTrunc
 func TestFiles(t *testing.T) {
 	c := connect(t, vfs.Limits{})
 	content := bytes.Repeat([]byte("0123456789abcdef"), 100_000)
-	h := c.open("./file", create|openRead, attributes{flags: hasPermissions, permissions: 0o666 | modeSetuid})
+	h := c.open("./file", create|openRead, attributes{flags: hasPermissions, permissions: 0o666 | 0o4000})
 	for at := 0; at < len(content); at += MaxTransfer {
 		c.do(typeWrite, h, uint64(at), content[at:min(at+MaxTransfer, len(content))])
 	}

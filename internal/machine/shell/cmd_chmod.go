@@ -8,14 +8,16 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+
+	"github.com/gardenlite/gardenlite/internal/machine/vfs"
 )
 
 // parseMode reads a mode, in octal or by letters, which change old.
 func parseMode(text string, old fs.FileMode) (fs.FileMode, error) {
 	if n, err := strconv.ParseUint(text, 8, 12); err == nil {
-		return fileMode(uint32(n)), nil
+		return vfs.FileMode(uint32(n)), nil
 	}
-	bits := unixMode(old)
+	bits := vfs.UnixMode(old)
 	for part := range strings.SplitSeq(text, ",") {
 		i := strings.IndexAny(part, "+-=")
 		if i < 0 {
@@ -62,7 +64,7 @@ func parseMode(text string, old fs.FileMode) (fs.FileMode, error) {
 			bits = bits&^mask | set
 		}
 	}
-	return fileMode(bits), nil
+	return vfs.FileMode(bits), nil
 }
 
 // walk calls fn for a file and, if deep, for all that is below it.

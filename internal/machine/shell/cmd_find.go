@@ -75,7 +75,7 @@ func (f *finder) option(ctx context.Context, args []string) (int, error) {
 		return test(func(name string, _ fs.FileInfo) (bool, error) { return f.p.sh.match(arg, name, false) })
 	case "-type":
 		return test(func(_ string, info fs.FileInfo) (bool, error) {
-			return arg == map[byte]string{'-': "f", 'd': "d", 'l': "l", 'c': "c", 'b': "b"}[permissions(info.Mode())[0]], nil
+			return arg == map[byte]string{'-': "f", 'd': "d", 'l': "l", 'c': "c", 'b': "b"}[vfs.ListMode(info.Mode())[0]], nil
 		})
 	case "-user":
 		id := userID(f.p.FS.FS(), arg)
@@ -89,7 +89,7 @@ func (f *finder) option(ctx context.Context, args []string) (int, error) {
 			if strings.HasPrefix(arg, "-") {
 				return info.Mode()&mode == mode, nil
 			}
-			return fileMode(unixMode(info.Mode())) == mode, nil
+			return vfs.FileMode(vfs.UnixMode(info.Mode())) == mode, nil
 		})
 	case "-empty":
 		_, err := test(func(name string, info fs.FileInfo) (bool, error) {

@@ -151,7 +151,7 @@ func (l *lister) print(infos []fs.FileInfo, dir string) {
 				name += " -> " + target
 			}
 		}
-		l.p.Printf("%s%s %2d %-8s %-8s %8s %s %s\n", l.prefix(info), permissions(info.Mode()), st.Nlink, user, group, size, info.ModTime().UTC().Format("Jan _2 15:04"), name)
+		l.p.Printf("%s%s %2d %-8s %-8s %8s %s %s\n", l.prefix(info), vfs.ListMode(info.Mode()), st.Nlink, user, group, size, info.ModTime().UTC().Format("Jan _2 15:04"), name)
 	}
 }
 
@@ -214,8 +214,8 @@ func statProgram(_ context.Context, p *Process) int {
 			kind = "regular empty file"
 		}
 		format := f.value('c', "  File: %n\n  Size: %s\tBlocks: %b\t%F\nDevice: 254,1\tInode: %i\tLinks: %h\nAccess: (%a/%A)  Uid: (%u/%U)   Gid: (%g/%G)\nModify: %y")
-		p.Printf("%s\n", strings.NewReplacer("%n", name, "%s", fmt.Sprint(info.Size()), "%a", strconv.FormatUint(uint64(unixMode(info.Mode())), 8),
-			"%A", permissions(info.Mode()), "%u", fmt.Sprint(st.UID), "%U", who.user(st.UID), "%g", fmt.Sprint(st.GID), "%G", who.group(st.GID),
+		p.Printf("%s\n", strings.NewReplacer("%n", name, "%s", fmt.Sprint(info.Size()), "%a", strconv.FormatUint(uint64(vfs.UnixMode(info.Mode())), 8),
+			"%A", vfs.ListMode(info.Mode()), "%u", fmt.Sprint(st.UID), "%U", who.user(st.UID), "%g", fmt.Sprint(st.GID), "%G", who.group(st.GID),
 			"%i", fmt.Sprint(st.Ino), "%h", fmt.Sprint(st.Nlink), "%b", fmt.Sprint(st.Blocks), "%F", kind,
 			"%Y", fmt.Sprint(info.ModTime().Unix()), "%y", info.ModTime().UTC().Format("2006-01-02 15:04:05.000000000 -0700"), "\\n", "\n", "%%", "%").Replace(format))
 	}

@@ -57,7 +57,7 @@ func (s *scp) announce(kind byte, info fs.FileInfo, size int64, full string) (bo
 			return false, err
 		}
 	}
-	if _, err := fmt.Fprintf(s.out, "%c%04o %d %s\n", kind, unixMode(info.Mode()), size, path.Base(full)); err != nil {
+	if _, err := fmt.Fprintf(s.out, "%c%04o %d %s\n", kind, vfs.UnixMode(info.Mode()), size, path.Base(full)); err != nil {
 		return false, err
 	}
 	return s.answer()

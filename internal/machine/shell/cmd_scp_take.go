@@ -112,7 +112,7 @@ func (c *coming) parse(line string) error {
 	if c.size, err = strconv.ParseInt(fields[1], 10, 64); err != nil || c.size < 0 {
 		return errProtocol
 	}
-	c.mode, c.name = fileMode(uint32(mode)), fields[2]
+	c.mode, c.name = vfs.FileMode(uint32(mode)), fields[2]
 	if c.name == "" || c.name == "." || c.name == ".." || strings.Contains(c.name, "/") {
 		return fmt.Errorf("%w: unexpected name %q", errProtocol, c.name)
 	}

@@ -1,11 +1,8 @@
 package shell
 
 import (
-	"io/fs"
-	"path"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gardenlite/gardenlite/internal/machine/vfs"
@@ -124,99 +121,12 @@ func groupIDOf(f *vfs.FS, name string) int {
 	return int(parseID(name))
 }
 
-// realPath is a path without symbolic links.
+// realPath is a path without symbolic links. What it leads to is there.
 func realPath(v *vfs.View, name string) (string, error) {
 	if _, err := v.Stat(name); err != nil {
 		return "", err
 	}
-	done, rest := "/", strings.Trim(name, "/")
-	for links := 0; rest != ""; {
-		part, after, _ := strings.Cut(rest, "/")
-		rest = strings.TrimLeft(after, "/")
-		switch part {
-		case ".", "":
-			continue
-		case "..":
-			done = path.Dir(done)
-			continue
-		}
-		next := path.Join(done, part)
-		target, err := v.Readlink(next)
-		if err != nil {
-			done = next
-			continue
-		}
-		if links++; links > vfs.MaxSymlinks {
-			return "", &fs.PathError{Op: "readlink", Path: name, Err: syscall.ELOOP}
-		}
-		if strings.HasPrefix(target, "/") {
-			done = "/"
-		}
-		rest = strings.Trim(target+"/"+rest, "/")
-	}
-	return done, nil
-}
-
-// permissions writes a mode as ls does.
-func permissions(m fs.FileMode) string {
-	b := []byte("----------")
-	switch {
-	case m.IsDir():
-		b[0] = 'd'
-	case m&fs.ModeSymlink != 0:
-		b[0] = 'l'
-	case m&fs.ModeCharDevice != 0:
-		b[0] = 'c'
-	case m&fs.ModeDevice != 0:
-		b[0] = 'b'
-	}
-	for i := range 9 {
-		if m&(1<<(8-i)) != 0 {
-			b[i+1] = "rwx"[i%3]
-		}
-	}
-	special := func(i int, on fs.FileMode, x, none byte) {
-		if m&on != 0 {
-			if b[i] == 'x' {
-				b[i] = x
-			} else {
-				b[i] = none
-			}
-		}
-	}
-	special(3, fs.ModeSetuid, 's', 'S')
-	special(6, fs.ModeSetgid, 's', 'S')
-	special(9, fs.ModeSticky, 't', 'T')
-	return string(b)
-}
-
-// unixMode is a mode as chmod and stat write it.
-func unixMode(m fs.FileMode) uint32 {
-	n := uint32(m.Perm())
-	if m&fs.ModeSetuid != 0 {
-		n |= 0o4000
-	}
-	if m&fs.ModeSetgid != 0 {
-		n |= 0o2000
-	}
-	if m&fs.ModeSticky != 0 {
-		n |= 0o1000
-	}
-	return n
-}
-
-func fileMode(n uint32) fs.FileMode {
-	m := fs.FileMode(n & 0o777)
-	if n&0o4000 != 0 {
-		m |= fs.ModeSetuid
-	}
-	if n&0o2000 != 0 {
-		m |= fs.ModeSetgid
-	}
-	if n&0o1000 != 0 {
-		m |= fs.ModeSticky
-	}
-	return m
+	return v.Resolve(name)
 }
 
 // time formats a time for printf's %(...)T.

@@ -401,6 +401,7 @@ func TestBastionGoesAstray(t *testing.T) {
 	<-again.Ready(bastionID(y))
 	w.becomes(again, x, func(i cloud.Instance) bool { return i.Message != "" })
 	notices("the address is taken", "x")
+	w.clock.Step(bootPatience) // ends what waited while they were made, so that who waits from here on is the next operation
 	waits := make(chan struct{})
 	go func() { // as long as the operation waits for it
 		defer close(waits)

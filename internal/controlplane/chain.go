@@ -106,7 +106,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	aggregator.GenericConfig.DisabledPostStartHooks = sets.NewString()
 	filters := aggregator.GenericConfig.BuildHandlerChainFunc
 	aggregator.GenericConfig.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return withFront(s.cfg.Extension, filters(withCrowd(withClientFaults(handler)), c))
+		return withCrowd(withFront(s.cfg.Extension, filters(withClientFaults(handler), c)))
 	}
 	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the aggregator and the custom resources have their own copies
 	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share, Informers: versionedInformers}

@@ -2,9 +2,8 @@ package controlplane
 
 import (
 	"net/http"
+	"strings"
 	"sync/atomic"
-
-	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/gardenlite/gardenlite/internal/garbage"
 )
@@ -13,13 +12,13 @@ import (
 // fifth more memory for good.
 const crowd = 100
 
-// answering counts the requests of all API servers of the process that are being answered, without watches.
+// answering counts the requests of all API servers of the process that have come and have no answer yet, without watches.
 var answering atomic.Int64
 
-// withCrowd lets garbage lie while there are many requests.
+// withCrowd lets garbage lie while there are many requests. It stands before everything else, where some may wait.
 func withCrowd(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if info, ok := request.RequestInfoFrom(r.Context()); ok && info.Verb == "watch" {
+		if strings.Contains(r.URL.RawQuery, "watch=") {
 			handler.ServeHTTP(w, r)
 			return
 		}

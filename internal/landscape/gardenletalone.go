@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
@@ -112,7 +113,7 @@ func RunGardenlet(ctx context.Context, c GardenletConfig) (err error) {
 	if err := l.cfg.Complete(); err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { endings.Add(1) })()
+	defer context.AfterFunc(ctx, controlplane.BeginEnding)()
 	defer func() { err = errors.Join(err, l.close()) }()
 	if err := prepareDir(l.cfg.Dir); err != nil {
 		return err

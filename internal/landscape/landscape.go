@@ -64,18 +64,18 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 		}
 	}()
 	// A start that is given up has begun to end.
-	goesOn := context.AfterFunc(startCtx, func() { endings.Add(1) })
+	goesOn := context.AfterFunc(startCtx, controlplane.BeginEnding)
 	if err := l.start(startCtx); err != nil {
 		if goesOn() {
-			endings.Add(1)
+			controlplane.BeginEnding()
 		}
-		defer endings.Add(-1)
+		defer controlplane.EndEnding()
 		l.board.update(func(s *Status) { s.State = StateFailed })
 		klog.Background().Error(err, "The landscape did not start")
 		return nil, l.explainStart(startCtx, errors.Join(err, l.close()))
 	}
 	if !goesOn() { // just when it was ready
-		defer endings.Add(-1)
+		defer controlplane.EndEnding()
 	}
 	go l.run(stopping)
 	return l, nil
@@ -271,8 +271,8 @@ func (l *Landscape) run(stopping <-chan struct{}) {
 		l.err = fmt.Errorf("the garden ended by itself: %w", l.garden.Err())
 		klog.Background().Error(l.err, "Stopping the landscape")
 	}
-	endings.Add(1)
-	defer endings.Add(-1)
+	controlplane.BeginEnding()
+	defer controlplane.EndEnding()
 	l.board.update(func(s *Status) { s.State = StateStopping })
 	if err := l.close(); err != nil && l.err == nil {
 		l.err = err

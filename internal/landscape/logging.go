@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"github.com/sirupsen/logrus"
@@ -55,7 +54,7 @@ func startLogging(cfg *Config) (io.Closer, error) {
 	slog.SetDefault(slog.New(handler))
 	controllerLog.Do(func() { ctrllog.SetLogger(klog.Background()) })
 
-	klog.OsExit = exitOnFatal(filepath.Join(cfg.Dir, logFile))
+	klog.OsExit = controlplane.UnlessEnding(exitOnFatal(filepath.Join(cfg.Dir, logFile)))
 	logrus.SetOutput(io.Discard)
 	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{})
 	logrus.AddHook(logrusHook{logger: slog.New(handler).With("logger", "kine")})
@@ -102,17 +101,9 @@ func (w *logFileWriter) Close() error {
 	return file.Close()
 }
 
-// endings counts the landscapes that are being stopped, or whose start is given up: their API servers may say that they
-// give up, and that is all right.
-var endings atomic.Int64
-
-// exitOnFatal ends the process as Kubernetes' code wants it to when a part of an API server gives up, but not silently, and
-// not if it gives up because it is being stopped.
+// exitOnFatal ends the process as Kubernetes' code wants it to when a part of an API server gives up, but not silently.
 func exitOnFatal(logPath string) func(int) {
 	return func(int) {
-		if endings.Load() > 0 || controlplane.Ending() {
-			return
-		}
 		fmt.Fprintf(os.Stderr, "Error: a part of the landscape gave up, and it cannot go on without it; the log says why: %s\n", logPath)
 		os.Exit(1)
 	}

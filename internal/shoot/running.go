@@ -1,6 +1,7 @@
 package shoot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ func (h *Host) start(ctx context.Context, id string, order Order) (*running, err
 		Name: id, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id), Datastore: h.cfg.Datastore, Prefix: h.cfg.Prefix(id),
 		BindAddress: address, Port: port, AuditLog: h.cfg.AuditLog(id), Clock: h.cfg.Clock,
 		Authorities: order.authorities(), KubernetesVersion: order.Version, ServiceCIDR: order.ServiceCIDR, Dense: true,
-		Issuers: strings.Fields(order.Issuers), EncryptionConfig: encryption,
+		Issuers: strings.Fields(cmp.Or(order.Issuers, spec.DefaultIssuer)), EncryptionConfig: encryption,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the API server: %w", err)

@@ -33,12 +33,7 @@ func (m *Manager) Observability(ctx context.Context, rotation Rotation) (map[str
 
 // RemoveObservability is for a shoot without observability components.
 func (m *Manager) RemoveObservability(ctx context.Context) error {
-	for _, name := range []string{ObservabilityUsers, ObservabilityUsers + Old} {
-		if err := m.remove(ctx, name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return m.removeBoth(ctx, ObservabilityUsers)
 }
 
 func newPassword() (map[string][]byte, error) {

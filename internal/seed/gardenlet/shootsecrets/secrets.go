@@ -94,13 +94,14 @@ func (m *Manager) SSHKeypair(ctx context.Context, rotation Rotation) (Pair, erro
 }
 
 // RemoveSSHKeypair is for a shoot whose machines nobody may log in to.
-func (m *Manager) RemoveSSHKeypair(ctx context.Context) error {
-	for _, name := range []string{SSHKeypair, SSHKeypair + Old} {
-		if err := m.remove(ctx, name); err != nil {
-			return err
-		}
+func (m *Manager) RemoveSSHKeypair(ctx context.Context) error { return m.removeBoth(ctx, SSHKeypair) }
+
+// removeBoth removes a secret, and the one before.
+func (m *Manager) removeBoth(ctx context.Context, name string) error {
+	if err := m.remove(ctx, name); err != nil {
+		return err
 	}
-	return nil
+	return m.remove(ctx, name+Old)
 }
 
 // ensure has a secret be there, made for the last rotation that was begun.

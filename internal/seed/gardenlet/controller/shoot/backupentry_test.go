@@ -79,10 +79,7 @@ func TestBackupEntryMoves(t *testing.T) {
 	other.Name, other.UID = "b", "seed-b"
 	w := newWorld(t, aShoot(), aSeed(), other)
 	w.settle()
-	w.ask("", func(s *corev1beta1.Shoot) {
-		s.Spec.SeedName = ptr.To("b")
-		s.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: "True"}}
-	})
+	w.moves("b")
 	if e := w.entry(entryName); *e.Spec.SeedName != "b" || e.Status.SeedName != nil || e.Spec.BucketName != "seed-a" || e.Status.LastOperation.Type != "Migrate" {
 		t.Errorf("after the migration: %+v", e)
 	}

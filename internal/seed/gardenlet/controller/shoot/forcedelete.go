@@ -2,7 +2,6 @@ package shoot
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -13,7 +12,6 @@ import (
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
@@ -48,12 +46,9 @@ func (b *botanist) announceForce(ctx context.Context) error {
 		return fmt.Errorf("reading Cluster %s: %w", b.namespace(), err)
 	}
 	if err == nil {
-		shoot := b.shoot.DeepCopy()
-		shoot.SetManagedFields(nil)
-		shoot.SetGroupVersionKind(schema.GroupVersionKind{Group: corev1beta1.GroupName, Version: corev1beta1.SchemeGroupVersion.Version, Kind: "Shoot"})
-		raw, err := json.Marshal(shoot)
+		raw, err := clusterPart(b.shoot.DeepCopy(), "Shoot")
 		if err != nil {
-			return fmt.Errorf("writing the Shoot for the Cluster resource: %w", err)
+			return err
 		}
 		err = operation.Patch(ctx, b.SeedClient, cluster, func(cluster *extensionsv1alpha1.Cluster) { cluster.Spec.Shoot.Raw = raw })
 		if client.IgnoreNotFound(err) != nil {

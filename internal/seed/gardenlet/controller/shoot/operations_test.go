@@ -358,10 +358,7 @@ func TestDeletedOnTheWay(t *testing.T) {
 	other.Name, other.UID = "b", "seed-b"
 	w := newWorld(t, aShoot(), aSeed(), other)
 	w.settle()
-	w.ask("", func(s *corev1beta1.Shoot) {
-		s.Spec.SeedName = ptr.To("b")
-		s.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: "True"}}
-	})
+	w.moves("b")
 	if err := w.garden.Delete(t.Context(), w.shoot()); err != nil {
 		t.Fatal(err)
 	}

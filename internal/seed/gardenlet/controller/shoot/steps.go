@@ -107,12 +107,21 @@ func clusterSpec(a *about) (*extensionsv1alpha1.ClusterSpec, error) {
 		obj  client.Object
 		raw  *runtime.RawExtension
 	}{{"CloudProfile", profile, &spec.CloudProfile}, {"Seed", seed, spec.Seed}, {"Shoot", shoot, &spec.Shoot}} {
-		part.obj.SetManagedFields(nil)
-		part.obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: corev1beta1.GroupName, Version: corev1beta1.SchemeGroupVersion.Version, Kind: part.kind})
 		var err error
-		if part.raw.Raw, err = json.Marshal(part.obj); err != nil {
-			return nil, fmt.Errorf("writing the %s for the Cluster resource: %w", part.kind, err)
+		if part.raw.Raw, err = clusterPart(part.obj, part.kind); err != nil {
+			return nil, err
 		}
 	}
 	return spec, nil
+}
+
+// clusterPart is an object as it stands in a Cluster resource. The object is changed.
+func clusterPart(obj client.Object, kind string) ([]byte, error) {
+	obj.SetManagedFields(nil)
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: corev1beta1.GroupName, Version: corev1beta1.SchemeGroupVersion.Version, Kind: kind})
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("writing the %s for the Cluster resource: %w", kind, err)
+	}
+	return raw, nil
 }

@@ -250,6 +250,15 @@ func (w *world) settle() *corev1beta1.Shoot {
 	return nil
 }
 
+// moves has the Shoot, which is ready for that, let go of its seed for another one.
+func (w *world) moves(to string) {
+	w.Helper()
+	w.ask("", func(s *corev1beta1.Shoot) {
+		s.Spec.SeedName = ptr.To(to)
+		s.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: "True"}}
+	})
+}
+
 // ask is what somebody does who annotates the Shoot, or changes it: the garden moves its generation.
 func (w *world) ask(operations string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 	w.Helper()

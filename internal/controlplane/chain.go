@@ -34,7 +34,14 @@ type Extension interface {
 	// Priorities says where discovery lists the group versions; one that is missing is not served.
 	Priorities() map[schema.GroupVersion]controlplaneapiserver.APIServicePriority
 	// New makes the server of the groups.
-	New(ExtensionInput) (*genericapiserver.GenericAPIServer, error)
+	New(ExtensionInput) (ExtensionServer, error)
+}
+
+// ExtensionServer is what an Extension makes.
+type ExtensionServer struct {
+	Server *genericapiserver.GenericAPIServer
+	// Front, if set, belongs in front of everything that requests to the API server go through, whatever they are for.
+	Front func(next http.Handler) http.Handler
 }
 
 // ExtensionInput is what an Extension makes its server of.
@@ -104,9 +111,9 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	}
 	aggregator.GenericConfig.RESTOptionsGetter = s.connection.share(aggregator.GenericConfig.RESTOptionsGetter)
 	aggregator.GenericConfig.DisabledPostStartHooks = sets.NewString()
-	filters := aggregator.GenericConfig.BuildHandlerChainFunc
+	filters, front := aggregator.GenericConfig.BuildHandlerChainFunc, func(next http.Handler) http.Handler { return next }
 	aggregator.GenericConfig.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return withCrowd(withFront(s.cfg.Extension, filters(withClientFaults(handler), c)))
+		return withCrowd(front(filters(withClientFaults(handler), c)))
 	}
 	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the aggregator and the custom resources have their own copies
 	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share, Informers: versionedInformers}
@@ -127,8 +134,13 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		in.Generic.RESTOptionsGetter = nil
 		in.Etcd.SkipHealthEndpoints = true
 		in.Delegate = delegate
-		if delegate, err = s.cfg.Extension.New(in); err != nil {
+		further, err := s.cfg.Extension.New(in)
+		if err != nil {
 			return nil, fmt.Errorf("making the API server for further groups: %w", err)
+		}
+		delegate = further.Server
+		if further.Front != nil {
+			front = further.Front
 		}
 		serveOpenAPI(delegate, generic.OpenAPIConfig, generic.OpenAPIV3Config)
 	}

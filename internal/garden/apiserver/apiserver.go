@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	corev1 "github.com/gardener/gardener/pkg/apis/core/v1"
@@ -30,6 +31,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	gardenadmission "github.com/gardenlite/gardenlite/internal/garden/admission"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/apiserver/express"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver/openapi"
 	"github.com/gardenlite/gardenlite/internal/garden/registry"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
@@ -48,13 +50,7 @@ type Extension struct {
 	BastionTimeToLive time.Duration
 }
 
-var (
-	_ controlplane.Extension = Extension{}
-	_ controlplane.Fronted   = Extension{}
-)
-
-// Front implements controlplane.Fronted.
-func (Extension) Front(next http.Handler) http.Handler { return kubeconfig.Gate(next) }
+var _ controlplane.Extension = Extension{}
 
 // Scheme implements controlplane.Extension.
 func (Extension) Scheme() *runtime.Scheme { return scheme.Scheme }
@@ -76,26 +72,25 @@ func (Extension) Priorities() map[schema.GroupVersion]controlplaneapiserver.APIS
 }
 
 // New implements controlplane.Extension.
-func (e Extension) New(in controlplane.ExtensionInput) (*genericapiserver.GenericAPIServer, error) {
-	var err error
+func (e Extension) New(in controlplane.ExtensionInput) (made controlplane.ExtensionServer, err error) {
 	if in.Etcd.StorageConfig.Codec, in.Etcd.StorageConfig.EncodeVersioner, err = storageCodec(); err != nil {
-		return nil, err
+		return made, err
 	}
 	if err := in.Etcd.ApplyTo(&in.Generic); err != nil {
-		return nil, fmt.Errorf("setting up the storage of the Gardener API: %w", err)
+		return made, fmt.Errorf("setting up the storage of the Gardener API: %w", err)
 	}
 	in.Generic.RESTOptionsGetter = in.ShareStorage(in.Generic.RESTOptionsGetter)
 	kube, err := kubernetes.NewForConfig(in.Generic.LoopbackClientConfig)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for the Kubernetes API: %w", err)
+		return made, fmt.Errorf("making a client for the Kubernetes API: %w", err)
 	}
 	address, err := addressOf(&in.Generic)
 	if err != nil {
-		return nil, err
+		return made, err
 	}
 	issuer, err := newIssuer(e.PKIDir, address, e.Clock)
 	if err != nil {
-		return nil, fmt.Errorf("setting up the issuer of WorkloadIdentity tokens: %w", err)
+		return made, fmt.Errorf("setting up the issuer of WorkloadIdentity tokens: %w", err)
 	}
 	groups, reader, err := registry.New(in.Generic.RESTOptionsGetter, registry.Config{
 		Clock: e.Clock, Kubeconfigs: e.Kubeconfigs, Issuer: issuer, BastionTimeToLive: e.BastionTimeToLive,
@@ -104,23 +99,40 @@ func (e Extension) New(in controlplane.ExtensionInput) (*genericapiserver.Generi
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making the storage of the Gardener API: %w", err)
+		return made, fmt.Errorf("making the storage of the Gardener API: %w", err)
 	}
 	if in.Generic.AdmissionControl, err = e.admissionChain(in, reader, kube); err != nil {
-		return nil, err
+		return made, err
 	}
-	server, err := in.Generic.Complete(in.Informers).New("gardener-apiserver", in.Delegate)
+	made.Server, err = in.Generic.Complete(in.Informers).New("gardener-apiserver", in.Delegate)
 	if err != nil {
-		return nil, err
+		return made, err
 	}
 	for _, group := range groups {
 		info := genericapiserver.NewDefaultAPIGroupInfo(group.Name, scheme.Scheme, scheme.ParameterCodec, scheme.Codecs)
 		info.VersionedResourcesStorageMap = group.Versions
-		if err := server.InstallAPIGroup(&info); err != nil {
-			return nil, fmt.Errorf("installing the API group %s: %w", group.Name, err)
+		if err := made.Server.InstallAPIGroup(&info); err != nil {
+			return made, fmt.Errorf("installing the API group %s: %w", group.Name, err)
 		}
 	}
-	return server, serveDiscovery(server.Handler.NonGoRestfulMux, issuer)
+	made.Front = e.front(&in.Generic, groups)
+	return made, serveDiscovery(made.Server.Handler.NonGoRestfulMux, issuer)
+}
+
+// front is the way of requests for kubeconfigs of Shoots.
+func (Extension) front(server *genericapiserver.Config, groups []registry.Group) func(http.Handler) http.Handler {
+	cfg := express.Config{
+		Server: server, Admission: server.AdmissionControl, Scheme: scheme.Scheme,
+		Resource: corev1beta1.SchemeGroupVersion.WithResource("shoots"), Subresources: map[string]express.Subresource{},
+	}
+	for _, group := range groups {
+		for path, storage := range group.Versions[cfg.Resource.Version] {
+			if subresource, ok := storage.(*kubeconfig.REST); ok {
+				cfg.Subresources[strings.TrimPrefix(path, cfg.Resource.Resource+"/")] = subresource
+			}
+		}
+	}
+	return express.New(cfg)
 }
 
 // admissionChain is Gardener's plugins, then those that Kubernetes has for every resource: webhooks, policies, quota.

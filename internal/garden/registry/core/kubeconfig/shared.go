@@ -16,6 +16,19 @@ const (
 	keepRead = time.Second
 )
 
+type arrivalKey struct{}
+
+// WithArrival notes when a request came, for one that waits before it gets here.
+func WithArrival(ctx context.Context, at time.Time) context.Context {
+	return context.WithValue(ctx, arrivalKey{}, at)
+}
+
+// Arrival is what WithArrival noted.
+func Arrival(ctx context.Context) (time.Time, bool) {
+	at, ok := ctx.Value(arrivalKey{}).(time.Time)
+	return at, ok
+}
+
 // sharedReads lets calls for the same thing share reads of it. A call never gets what was read, even in part, before it
 // came: while a read is under way that began earlier, the calls that come wait for its end and then share the next one. So
 // there are two at a time at most, one that runs and one that waits. A call that came a while ago, and waited for its turn
@@ -44,7 +57,7 @@ func newSharedReads[K comparable, V any]() *sharedReads[K, V] {
 
 // came is when the request of this context came, as far as it is known.
 func (s *sharedReads[K, V]) came(ctx context.Context) time.Time {
-	if at, ok := arrived(ctx); ok {
+	if at, ok := Arrival(ctx); ok {
 		return at
 	}
 	if at, ok := genericapirequest.ReceivedTimestampFrom(ctx); ok {

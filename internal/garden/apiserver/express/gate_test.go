@@ -1,4 +1,4 @@
-package kubeconfig
+package express
 
 import (
 	"net/http"
@@ -8,7 +8,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
 )
+
+func notShort(http.ResponseWriter, *http.Request) bool { return false }
 
 // TestGate: few are in at a time, in order; one that takes long does not keep others out, and nobody waits for ever.
 func TestGate(t *testing.T) {
@@ -30,12 +34,12 @@ func TestGate(t *testing.T) {
 				var at []time.Duration
 				var who []int
 				begin := time.Now()
-				g := Gate(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				g := newGate(notShort, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 					mu.Lock()
 					at, who = append(at, time.Since(begin)), append(who, int(r.ContentLength))
 					mu.Unlock()
 					time.Sleep(test.takes)
-				})).(*gate)
+				}))
 				g.slots = make(chan struct{}, 2)
 				var all sync.WaitGroup
 				for i := range len(test.at) {
@@ -57,7 +61,7 @@ func TestGate(t *testing.T) {
 func TestGateOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, came := time.Now(), time.Time{}
-		g := Gate(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { came, _ = arrived(r.Context()) })).(*gate)
+		g := newGate(notShort, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { came, _ = kubeconfig.Arrival(r.Context()) }))
 		g.slots = make(chan struct{}) // nobody is let in
 		time.Sleep(time.Millisecond)
 		g.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/x/adminkubeconfig", nil))

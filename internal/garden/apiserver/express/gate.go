@@ -1,4 +1,4 @@
-package kubeconfig
+package express
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
 )
 
 const (
@@ -20,27 +22,20 @@ const (
 	gateWidth = 2
 )
 
-type arrivedKey struct{}
-
-// arrived is when a request came to the gate.
-func arrived(ctx context.Context) (time.Time, bool) {
-	at, ok := ctx.Value(arrivedKey{}).(time.Time)
-	return at, ok
-}
-
-// gate lets few requests for kubeconfigs in at a time.
+// gate lets few of many requests for kubeconfigs in at a time, in the order in which they came, so that the first ones are
+// answered while others wait; if all go in at once, all are answered at the end, and what they wait for together is read when
+// the processors have time. It is no limit: nobody waits for longer than a second, and a request that takes long is not
+// counted any more. All other requests pass.
 type gate struct {
+	// short answers a request that has a slot, or says that it does not; next is the way of all others.
+	short func(http.ResponseWriter, *http.Request) bool
 	next  http.Handler
 	clock clock.WithDelayedExecution
 	slots chan struct{}
 }
 
-// Gate belongs in front of everything else that a request goes through. It lets few of many requests for kubeconfigs in at a
-// time, in the order in which they came, so that the first ones are answered while others wait; if all go in at once, all are
-// answered at the end, and what they wait for together is read when the processors have time. It is no limit: nobody waits
-// for longer than a second, and a request that takes long is not counted any more. All other requests pass.
-func Gate(next http.Handler) http.Handler {
-	return &gate{next, clock.RealClock{}, make(chan struct{}, gateWidth*runtime.GOMAXPROCS(0))}
+func newGate(short func(http.ResponseWriter, *http.Request) bool, next http.Handler) *gate {
+	return &gate{short, next, clock.RealClock{}, make(chan struct{}, gateWidth*runtime.GOMAXPROCS(0))}
 }
 
 // ServeHTTP implements http.Handler.
@@ -49,7 +44,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.next.ServeHTTP(w, r)
 		return
 	}
-	r = r.WithContext(context.WithValue(r.Context(), arrivedKey{}, g.clock.Now()))
+	r = r.WithContext(kubeconfig.WithArrival(r.Context(), g.clock.Now()))
 	if g.enter(r.Context()) {
 		leave := sync.OnceFunc(func() { <-g.slots })
 		timer := g.clock.AfterFunc(gateHold, leave)
@@ -57,6 +52,9 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			timer.Stop()
 			leave()
 		}()
+		if g.short(w, r) {
+			return
+		}
 	}
 	g.next.ServeHTTP(w, r)
 }

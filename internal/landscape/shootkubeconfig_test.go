@@ -40,9 +40,8 @@ func newConnection(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// TestShootKubeconfigExpires moves the landscape's clock: a kubeconfig for a Shoot works until it has expired by that, and a
-// fresh one works then.
-func TestShootKubeconfigExpires(t *testing.T) {
+// TestShootKubeconfigs has kubeconfigs made for a Shoot in a landscape without audit log, in which there are two ways to them.
+func TestShootKubeconfigs(t *testing.T) {
 	moved := &movedClock{}
 	l, err := Start(t.Context(), Config{Name: "expiry", Dir: t.TempDir(), Datastore: "memory", Seeds: 1, ReadyTimeout: 4 * time.Minute, Clock: moved})
 	if err != nil {
@@ -70,6 +69,12 @@ func TestShootKubeconfigExpires(t *testing.T) {
 	if _, err := garden.Wait(ctx, key, nil); err != nil {
 		t.Fatal(err)
 	}
+	t.Run("both ways answer alike", func(t *testing.T) { answerAlike(t, admin, key) })
+	t.Run("expires", func(t *testing.T) { expires(ctx, t, garden, key, moved) })
+}
+
+// expires moves the landscape's clock: a kubeconfig for a Shoot works until it has expired by that, and a fresh one works then.
+func expires(ctx context.Context, t *testing.T, garden *shootclient.Client, key shootclient.Key, moved *movedClock) {
 	ask := func() (client func() kubernetes.Interface, expires time.Time) {
 		t.Helper()
 		data, expires, err := garden.Kubeconfig(ctx, key, false, 10*time.Minute)

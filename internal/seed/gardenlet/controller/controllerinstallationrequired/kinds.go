@@ -72,7 +72,7 @@ func exist(ctx context.Context, seed client.Reader, resources []corev1beta1.Cont
 func typesOf(ctx context.Context, seed client.Reader, kind kind) (map[string]bool, error) {
 	types := map[string]bool{}
 	list := kind.list.DeepCopyObject().(client.ObjectList)
-	if err := seed.List(ctx, list); meta.IsNoMatchError(err) {
+	if err := seed.List(ctx, list, client.UnsafeDisableDeepCopy); meta.IsNoMatchError(err) {
 		return types, nil
 	} else if err != nil {
 		return nil, err

@@ -147,16 +147,18 @@ func TestWay(t *testing.T) {
 		"half a kind":                 {body(`{"kind":"AdminKubeconfigRequest"}`), ""},
 		"metadata":                    {body(`{"metadata":{"name":"y"}}`), ""},
 		"not authenticated":           {func(w *world) { w.who = nil }, ""},
-		"anonymous":                   {func(w *world) { w.who.User = &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}} }, ""},
-		"for another audience":        {func(w *world) { w.who.Audiences = authenticator.Audiences{"other"} }, ""},
-		"for this audience":           {func(w *world) { w.who.Audiences = authenticator.Audiences{"api", "other"} }, "alice garden-dev/x 3600"},
-		"denied":                      {func(w *world) { *w.allow = authorizer.DecisionDeny }, ""},
-		"nobody allows it":            {func(w *world) { *w.allow = authorizer.DecisionNoOpinion }, ""},
-		"mutation refuses":            {func(w *world) { w.plugin.mutate = nobody }, ""},
-		"validation refuses":          {func(w *world) { w.plugin.validate = nobody }, ""},
-		"a warning":                   {func(w *world) { w.plugin.warn = true }, ""},
-		"the storage refuses":         {func(w *world) { w.storage.err = nobody }, ""},
-		"audit":                       {func(w *world) { w.cfg.Server.AuditBackend = sink{} }, ""},
+		"anonymous": {func(w *world) {
+			w.who.User = &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
+		}, ""},
+		"for another audience": {func(w *world) { w.who.Audiences = authenticator.Audiences{"other"} }, ""},
+		"for this audience":    {func(w *world) { w.who.Audiences = authenticator.Audiences{"api", "other"} }, "alice garden-dev/x 3600"},
+		"denied":               {func(w *world) { *w.allow = authorizer.DecisionDeny }, ""},
+		"nobody allows it":     {func(w *world) { *w.allow = authorizer.DecisionNoOpinion }, ""},
+		"mutation refuses":     {func(w *world) { w.plugin.mutate = nobody }, ""},
+		"validation refuses":   {func(w *world) { w.plugin.validate = nobody }, ""},
+		"a warning":            {func(w *world) { w.plugin.warn = true }, ""},
+		"the storage refuses":  {func(w *world) { w.storage.err = nobody }, ""},
+		"audit":                {func(w *world) { w.cfg.Server.AuditBackend = sink{} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			allow := authorizer.DecisionAllow

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"sync"
 	"time"
 
 	certutil "k8s.io/client-go/util/cert"
@@ -55,8 +56,12 @@ func (a Algorithm) generate() (crypto.Signer, []byte, error) {
 
 // authority signs client certificates of one Shoot.
 type authority struct {
-	cert *x509.Certificate
-	key  crypto.Signer
+	cert    *x509.Certificate
+	stencil func() (*stencil, error)
+}
+
+func newAuthority(cert *x509.Certificate, key crypto.Signer) *authority {
+	return &authority{cert, sync.OnceValues(func() (*stencil, error) { return newStencil(cert, key) })}
 }
 
 // parseAuthority reads an authority. Of several certificates the one for the key counts.
@@ -79,7 +84,7 @@ func parseAuthority(certPEM, keyPEM []byte) (*authority, error) {
 	}
 	for _, cert := range certs {
 		if bytes.Equal(cert.RawSubjectPublicKeyInfo, public) {
-			return &authority{cert: cert, key: key}, nil
+			return newAuthority(cert, key), nil
 		}
 	}
 	return nil, errors.New("its certificate and its key do not belong together")
@@ -91,18 +96,13 @@ func (a *authority) issue(user, group string, public crypto.PublicKey, now, notA
 	if err != nil {
 		return nil, fmt.Errorf("making a serial number: %w", err)
 	}
-	template := &x509.Certificate{
-		SerialNumber:          serial,
-		Subject:               pkix.Name{CommonName: user, Organization: []string{group}},
-		NotBefore:             now.Add(-backdate),
-		NotAfter:              notAfter,
-		KeyUsage:              x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, public, a.key)
+	stencil, err := a.stencil()
 	if err != nil {
-		return nil, fmt.Errorf("signing a client certificate: %w", err)
+		return nil, err
+	}
+	der, err := stencil.cut(serial, pkix.Name{CommonName: user, Organization: []string{group}}, public, now.Add(-backdate).Truncate(time.Second), notAfter)
+	if err != nil {
+		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }

@@ -79,7 +79,7 @@ func (l *landscape) profile(ctx context.Context, file string) (wait func()) {
 			var client *kubernetes.Clientset
 			if client, err = kubernetes.NewForConfig(config); err == nil {
 				var data []byte
-				if data, err = client.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/profile").Param("seconds", "8").DoRaw(ctx); err == nil {
+				if data, err = client.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/profile").Param("seconds", "30").DoRaw(ctx); err == nil {
 					err = os.WriteFile(file, data, 0o600)
 				}
 			}

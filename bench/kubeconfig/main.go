@@ -179,7 +179,7 @@ func (s server) measure(name, path, body string, check func(answer []byte) error
 		if round > 0 {
 			own, server = own+ownAfter-ownBefore, server+serverAfter-serverBefore
 		}
-		time.Sleep(time.Second) // what a round leaves to be done is not the next one's
+		time.Sleep(3 * time.Second) // what a round leaves to be done, garbage above all, is not the next one's
 	}
 	slices.Sort(took)
 	r := result{name, took[len(took)/2], took[len(took)*9/10], took[len(took)-1]}

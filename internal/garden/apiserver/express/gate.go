@@ -27,14 +27,14 @@ const (
 // the processors have time. It is no limit: nobody waits for longer than a second, and a request that takes long is not
 // counted any more. All other requests pass.
 type gate struct {
-	// short answers a request that has a slot, or says that it does not; next is the way of all others.
-	short func(http.ResponseWriter, *http.Request) bool
+	// short finds an answer for a request that has a slot, and returns what sends it, or nil; next is the way of all others.
+	short func(*http.Request) (send func(http.ResponseWriter))
 	next  http.Handler
 	clock clock.WithDelayedExecution
 	slots chan struct{}
 }
 
-func newGate(short func(http.ResponseWriter, *http.Request) bool, next http.Handler) *gate {
+func newGate(short func(*http.Request) func(http.ResponseWriter), next http.Handler) *gate {
 	return &gate{short, next, clock.RealClock{}, make(chan struct{}, gateWidth*runtime.GOMAXPROCS(0))}
 }
 
@@ -52,7 +52,9 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			timer.Stop()
 			leave()
 		}()
-		if g.short(w, r) {
+		if send := g.short(r); send != nil {
+			leave() // before the client takes it
+			send(w)
 			return
 		}
 	}

@@ -75,34 +75,35 @@ func New(cfg Config) func(next http.Handler) http.Handler {
 // errOtherWay is for requests that the short way is not open to.
 var errOtherWay = errors.New("this takes the other way")
 
-// answer answers a request, or says that it did not; the request is then as before.
-func (s *way) answer(w http.ResponseWriter, r *http.Request) bool {
+// answer finds the answer for a request, and returns what sends it. If there is none, the request is as before.
+func (s *way) answer(r *http.Request) func(http.ResponseWriter) {
 	began := time.Now()
 	if !s.isPlain(r) {
-		return false
+		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil || len(body) > maxBody {
 		r.Body = readCloser{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
-		return false
+		return nil
 	}
 	r.Body = readCloser{bytes.NewReader(body), r.Body}
 	ctx, cancel := context.WithTimeout(r.Context(), s.Server.RequestTimeout)
 	defer cancel()
 	ctx, answer, err := s.create(ctx, r, body)
 	if err != nil {
-		return false
+		return nil
 	}
-	header := w.Header()
-	header.Set(auditinternal.HeaderAuditID, uuid.NewString())
-	header.Set("Cache-Control", "no-cache, private")
-	header.Set("Content-Type", runtime.ContentTypeJSON)
-	w.WriteHeader(http.StatusCreated)
-	size, _ := w.Write(answer) // who is gone gets nothing
-	info, _ := request.RequestInfoFrom(ctx)
-	metrics.MonitorRequest(r.WithContext(ctx), "POST", info.APIGroup, info.APIVersion, info.Resource, info.Subresource, metrics.CleanScope(info),
-		metrics.APIServerComponent, false, "", http.StatusCreated, size, time.Since(began))
-	return true
+	return func(w http.ResponseWriter) {
+		header := w.Header()
+		header.Set(auditinternal.HeaderAuditID, uuid.NewString())
+		header.Set("Cache-Control", "no-cache, private")
+		header.Set("Content-Type", runtime.ContentTypeJSON)
+		w.WriteHeader(http.StatusCreated)
+		size, _ := w.Write(answer) // who is gone gets nothing
+		info, _ := request.RequestInfoFrom(ctx)
+		metrics.MonitorRequest(r.WithContext(ctx), "POST", info.APIGroup, info.APIVersion, info.Resource, info.Subresource, metrics.CleanScope(info),
+			metrics.APIServerComponent, false, "", http.StatusCreated, size, time.Since(began))
+	}
 }
 
 type readCloser struct {

@@ -1,5 +1,6 @@
 // Command kubeconfig measures what many requests for kubeconfigs of a Shoot (shoots/adminkubeconfig) cost that come at
-// once, beside other requests that store nothing: to the same garden, and to a bare kube-apiserver with etcd, all in one run.
+// once, beside other requests that store nothing: to the same garden, and to a bare kube-apiserver with etcd, and beside a
+// plain server of Go's net/http, all in one run.
 //
 //	go run ./kubeconfig -gardenlite ../bin/gardenlite -baseline ../bin/baseline
 //
@@ -55,6 +56,9 @@ func main() {
 func bench(ctx context.Context, f flags) error {
 	fmt.Printf("%d calls at once over %d connections, %d rounds; keys: %s\n\n", f.calls, f.connections, f.rounds, f.algorithm)
 	fmt.Printf("%-50s %10s %10s %10s %14s %14s\n", "", "median", "p90", "max", "server's CPU", "client's CPU")
+	if err := measurePlain(f); err != nil {
+		return fmt.Errorf("plain server: %w", err)
+	}
 	var bare result
 	if f.baseline != "" {
 		if err := harness.Bare(ctx, f.baseline, func(s harness.BareServer) (err error) {

@@ -108,17 +108,20 @@ func (r *Reconciler) reconcile(ctx context.Context, installation *corev1beta1.Co
 	if valid.Status != corev1beta1.ConditionTrue {
 		return r.report(ctx, installation, valid)
 	}
+	all := []conditions.Condition{valid}
+	if conditions.Find(installation.Status.Conditions, corev1beta1.ControllerInstallationInstalled).Status == corev1beta1.ConditionUnknown {
+		// Before it is installed: the care controller says how it goes on, and may do so before install returns.
+		all = append(all, condition(corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionFalse, "InstallationPending",
+			fmt.Sprintf("The ManagedResource %s has yet to be installed.", installation.Name)))
+	}
+	if err := r.report(ctx, installation, all...); err != nil {
+		return err
+	}
 	if err := r.install(ctx, installation, registration, seed, deployment); err != nil {
 		return r.failed(ctx, installation, condition(corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionFalse,
 			"InstallationFailed", err.Error()), err)
 	}
-	all := []conditions.Condition{valid}
-	if conditions.Find(installation.Status.Conditions, corev1beta1.ControllerInstallationInstalled).Status == corev1beta1.ConditionUnknown {
-		// The care controller says how it goes on.
-		all = append(all, condition(corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionFalse, "InstallationPending",
-			fmt.Sprintf("The ManagedResource %s has yet to be installed.", installation.Name)))
-	}
-	return r.report(ctx, installation, all...)
+	return nil
 }
 
 // Deployment reads the ControllerDeployment of an installation, nil if it has none.

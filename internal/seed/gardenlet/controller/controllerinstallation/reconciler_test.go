@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
@@ -145,6 +147,26 @@ func TestInstallsAndDeletes(t *testing.T) {
 	}
 	if w.exists(w.seed, namespace) || w.exists(w.seed, resource) || w.exists(w.garden, account) {
 		t.Error("something is left behind")
+	}
+}
+
+// TestCareIsFaster: what the care controller says while it is still being installed is not overwritten. That one would look
+// again after half a minute only.
+func TestCareIsFaster(t *testing.T) {
+	w := newWorld(t, provider())
+	cared := condition(corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionTrue, "InstallationSuccessful", "It is.")
+	w.SeedClient = interceptor.NewClient(w.seed.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			err := c.Create(ctx, obj, opts...)
+			if _, ok := obj.(*resourcesv1alpha1.ManagedResource); ok && err == nil {
+				err = PatchConditions(ctx, w.garden, w.Clock, w.installation(), cared)
+			}
+			return err
+		},
+	})
+	w.run()
+	if got := conditions.Find(w.installation().Status.Conditions, corev1beta1.ControllerInstallationInstalled); got.Reason != cared.Reason {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -211,7 +211,7 @@ func TestExecKilled(t *testing.T) {
 	must(t, cmd.Start())
 	var dir string
 	var pid int
-	eventually(t, 30*time.Second, func(context.Context) error {
+	eventually(t, 2*time.Minute, func(context.Context) error {
 		data, err := os.ReadFile(out)
 		if err == nil {
 			_, err = fmt.Sscan(string(data), &dir, &pid)
@@ -236,7 +236,7 @@ func TestForegroundEndsOnInterrupt(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(binary, "up", "--port", "0", "--data-dir", dir)
 	must(t, cmd.Start())
-	eventually(t, 30*time.Second, func(context.Context) error {
+	eventually(t, 2*time.Minute, func(context.Context) error {
 		if r := gardenlite(t, dir, "status", "--wait"); r.code != 0 {
 			return fmt.Errorf("%s", r.stderr)
 		}

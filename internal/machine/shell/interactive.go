@@ -24,6 +24,8 @@ type console struct {
 	running context.CancelFunc // of the command that runs, or nil
 	stdin   *file              // that command's input: whole lines
 
+	ended bool // nothing comes from the terminal any more
+
 	keys keys   // of pump alone, for the line editor
 	line []byte // of pump alone: what was typed for the command whose input is last
 	last *file
@@ -204,7 +206,21 @@ func (c *console) begin(stop context.CancelFunc, stdin *file) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.running, c.stdin, c.editing = stop, stdin, false
+	if c.ended {
+		stdin.close()
+	}
 	c.changed.Broadcast()
+}
+
+// noMore is called when the terminal's input has ended, as that of a client does which reads a file: the command that runs
+// goes on and reads the end of its input, and so does the shell after it.
+func (c *console) noMore() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	if c.stdin != nil {
+		c.stdin.close()
+	}
 }
 
 func (c *console) finish() {
@@ -213,19 +229,24 @@ func (c *console) finish() {
 	c.running, c.stdin = nil, nil
 }
 
-// pump reads the terminal until it ends.
+// pump reads the terminal until it ends. A terminal that fails ends everything.
 func (c *console) pump(ctx context.Context) {
-	defer c.end()
 	defer c.raw.close()
 	buf := make([]byte, 1024)
 	for {
 		n, err := c.tty.Read(buf)
 		for _, b := range buf[:n] {
 			if !c.key(ctx, b) {
+				c.end()
 				return
 			}
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, io.EOF):
+			c.noMore()
+			return
+		case err != nil:
+			c.end()
 			return
 		}
 	}

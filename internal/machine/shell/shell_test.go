@@ -3,6 +3,7 @@ package shell
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/netip"
 	"strings"
@@ -242,6 +243,44 @@ func TestInteractive(t *testing.T) {
 		t.Error("exit did not end the session")
 	}
 	_ = k.in.Close()
+}
+
+// TestInteractiveInputEnds: what was typed before a terminal's input ended is run to its end; a terminal that fails ends it.
+func TestInteractiveInputEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		typed  string
+		err    error
+		status int
+		output string
+	}{
+		"a command that goes on": {"sleep 0.05; echo after; exit 5\r", io.EOF, 5, "after\r\n"},
+		"one that reads":         {"cat; echo after; exit 5\r", io.EOF, 5, "after\r\n"},
+		"the next one reads":     {"sleep 0.05; (cat); echo after; exit 5\r", io.EOF, 5, "after\r\n"},
+		"without exit":           {"sleep 0.05; echo after; false\r", io.EOF, 1, "after\r\n"},
+		"at the prompt":          {"", io.EOF, 0, "$ "},
+		"a failure":              {"while :; do :; done\r", errors.New("cut"), statusKilled, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSession(t, Options{User: User{Name: "gardener", UID: 1000, GID: 1000, Home: "/tmp"}})
+			k := newKeyboard()
+			done := make(chan int, 1)
+			go func() {
+				status, _ := s.Interactive(t.Context(), k)
+				done <- status
+			}()
+			k.answer(t, test.typed, "")
+			_ = k.in.CloseWithError(test.err)
+			select {
+			case status := <-done:
+				if status != test.status || !strings.Contains(k.out.String(), test.output) {
+					t.Errorf("it ended with %d, not %d: %q", status, test.status, k.out.String())
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("it does not end")
+			}
+		})
+	}
 }
 
 // FuzzScript: no text makes a session fail otherwise than by its limits, and it always ends.

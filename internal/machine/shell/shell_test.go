@@ -188,12 +188,14 @@ func (k *keyboard) Write(p []byte) (int, error) {
 	return k.out.Write(p)
 }
 
-// answer types keys, and waits until something is written after them.
+// answer types keys, and waits until something is written after them. Without keys, what was written already counts.
 func (k *keyboard) answer(t *testing.T, keys, want string) {
 	t.Helper()
-	k.mu.Lock()
-	k.out.Reset()
-	k.mu.Unlock()
+	if keys != "" {
+		k.mu.Lock()
+		k.out.Reset()
+		k.mu.Unlock()
+	}
 	if _, err := io.WriteString(k.in, keys); err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +260,7 @@ func TestInteractiveInputEnds(t *testing.T) {
 		"the next one reads":     {"sleep 0.05; (cat); echo after; exit 5\r", io.EOF, 5, "after\r\n"},
 		"without exit":           {"sleep 0.05; echo after; false\r", io.EOF, 1, "after\r\n"},
 		"at the prompt":          {"", io.EOF, 0, "$ "},
-		"a failure":              {"while :; do :; done\r", errors.New("cut"), statusKilled, ""},
+		"a failure":              {"echo runs; while :; do :; done\r", errors.New("cut"), statusKilled, "runs\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -269,7 +271,9 @@ func TestInteractiveInputEnds(t *testing.T) {
 				status, _ := s.Interactive(t.Context(), k)
 				done <- status
 			}()
-			k.answer(t, test.typed, "")
+			if k.answer(t, test.typed, ""); test.err != io.EOF {
+				k.answer(t, "", test.output)
+			}
 			_ = k.in.CloseWithError(test.err)
 			select {
 			case status := <-done:

@@ -73,6 +73,18 @@ func dial(config *rest.Config) (*conn, error) {
 	return c, err
 }
 
+// dialAll opens connections with the same credentials. Those that are open are returned with an error, too.
+func dialAll(config *rest.Config, count int) (conns []*conn, err error) {
+	for range count {
+		c, err := dial(config)
+		if err != nil {
+			return conns, fmt.Errorf("connecting: %w", err)
+		}
+		conns = append(conns, c)
+	}
+	return conns, nil
+}
+
 func (c *conn) close() { _ = c.tls.Close() }
 
 // post sends a request as often as there are calls, in one piece, and waits for all answers. The time of each is from the

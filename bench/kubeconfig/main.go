@@ -117,14 +117,10 @@ func bench(ctx context.Context, f flags) error {
 
 // measureBare measures a kube-apiserver as it comes. What it is compared with is the TokenRequest, which makes credentials as well.
 func measureBare(s harness.BareServer, f flags) (result, error) {
-	var conns []*conn
-	defer func() { closeAll(conns) }()
-	for range f.connections {
-		c, err := dial(s.Config)
-		if err != nil {
-			return result{}, fmt.Errorf("connecting: %w", err)
-		}
-		conns = append(conns, c)
+	conns, err := dialAll(s.Config, f.connections)
+	defer closeAll(conns)
+	if err != nil {
+		return result{}, err
 	}
 	bare := server{conns, s.PID, f}
 	if err := bare.create("/api/v1/namespaces/default/serviceaccounts", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`); err != nil {

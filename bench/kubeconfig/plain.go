@@ -73,15 +73,11 @@ func measurePlain(f flags) error {
 func measurePlainServer(s *httptest.Server, name string, f flags) error {
 	config := &rest.Config{Host: s.URL}
 	config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	var conns []*conn
-	defer func() { closeAll(conns) }()
-	for range f.connections {
-		c, err := dial(config)
-		if err != nil {
-			return err
-		}
-		conns = append(conns, c)
+	conns, err := dialAll(config, f.connections)
+	defer closeAll(conns)
+	if err != nil {
+		return err
 	}
-	_, err := server{conns, os.Getpid(), f}.measure(name, "/", kubeconfigRequest, nil)
+	_, err = server{conns, os.Getpid(), f}.measure(name, "/", kubeconfigRequest, nil)
 	return err
 }

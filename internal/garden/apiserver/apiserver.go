@@ -122,7 +122,7 @@ func (e Extension) New(in controlplane.ExtensionInput) (made controlplane.Extens
 // front is the way of requests for kubeconfigs of Shoots.
 func (Extension) front(server *genericapiserver.Config, groups []registry.Group) func(http.Handler) http.Handler {
 	cfg := express.Config{
-		Server: server, Admission: server.AdmissionControl, Scheme: scheme.Scheme,
+		Server: server, Scheme: scheme.Scheme,
 		Resource: corev1beta1.SchemeGroupVersion.WithResource("shoots"), Subresources: map[string]express.Subresource{},
 	}
 	for _, group := range groups {

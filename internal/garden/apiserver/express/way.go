@@ -52,9 +52,7 @@ type Subresource interface {
 type Config struct {
 	// Server is the configuration of the server behind the other way.
 	Server *server.Config
-	// Admission is that server's.
-	Admission admission.Interface
-	Scheme    *runtime.Scheme
+	Scheme *runtime.Scheme
 	// Resource is what the subresources are of.
 	Resource     schema.GroupVersionResource
 	Subresources map[string]Subresource
@@ -82,11 +80,10 @@ func (s *way) answer(r *http.Request) func(http.ResponseWriter) {
 		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	r.Body = readCloser{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
 	if err != nil || len(body) > maxBody {
-		r.Body = readCloser{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
 		return nil
 	}
-	r.Body = readCloser{bytes.NewReader(body), r.Body}
 	ctx, cancel := context.WithTimeout(r.Context(), s.Server.RequestTimeout)
 	defer cancel()
 	ctx, answer, err := s.create(ctx, r, body)
@@ -159,12 +156,12 @@ func (s *way) create(ctx context.Context, r *http.Request, body []byte) (context
 	ctx = warning.WithWarningRecorder(ctx, warned)
 	options := &metav1.CreateOptions{TypeMeta: metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "CreateOptions"}}
 	attributes := admission.NewAttributesRecord(obj, nil, gvk, info.Namespace, info.Name, s.Resource, info.Subresource, admission.Create, options, false, who)
-	if mutating, ok := s.Admission.(admission.MutationInterface); ok && mutating.Handles(admission.Create) {
+	if mutating, ok := s.Server.AdmissionControl.(admission.MutationInterface); ok && mutating.Handles(admission.Create) {
 		if err := mutating.Admit(ctx, attributes, s.objects); err != nil {
 			return nil, nil, err
 		}
 	}
-	created, err := subresource.Create(ctx, info.Name, obj, rest.AdmissionToValidateObjectFunc(s.Admission, attributes, s.objects), options)
+	created, err := subresource.Create(ctx, info.Name, obj, rest.AdmissionToValidateObjectFunc(s.Server.AdmissionControl, attributes, s.objects), options)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -186,7 +186,7 @@ func TestWay(t *testing.T) {
 				return allow, "", nil
 			})
 			test.change(w)
-			w.cfg.Admission, w.cfg.Subresources = *w.plugin, map[string]Subresource{"adminkubeconfig": *w.storage}
+			w.cfg.Server.AdmissionControl, w.cfg.Subresources = *w.plugin, map[string]Subresource{"adminkubeconfig": *w.storage}
 
 			before, err := io.ReadAll(w.request.Body)
 			if err != nil {

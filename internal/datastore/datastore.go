@@ -103,7 +103,7 @@ func Start(ctx context.Context, c Config) (*Datastore, error) {
 		}
 		kineEndpoint = strings.Replace(c.Endpoint, "postgresql://", "postgres://", 1)
 	}
-	return startKine(ctx, kineEndpoint, c.Dir)
+	return startKine(ctx, kineEndpoint, c.Dir, c.Shared())
 }
 
 // Stop ends what Start started and waits for it. The API server must have been stopped before.

@@ -64,8 +64,9 @@ func Ended(last func(client.Object) *corev1beta1.LastOperation) predicate.Predic
 			default:
 				return false
 			}
+			// Of a migration and a restoration the end is told twice: by the status, and then by what asked for it going.
 			now := last(e.ObjectNew)
-			return ended(now) && !reflect.DeepEqual(last(e.ObjectOld), now)
+			return ended(now) && (!reflect.DeepEqual(last(e.ObjectOld), now) || Of(e.ObjectOld) != Of(e.ObjectNew))
 		},
 		DeleteFunc:  func(event.DeleteEvent) bool { return true },
 		GenericFunc: func(event.GenericEvent) bool { return false },

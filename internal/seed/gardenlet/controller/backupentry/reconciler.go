@@ -61,44 +61,45 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case entry.Status.SeedName != nil && *entry.Status.SeedName != *entry.Spec.SeedName:
 		wait, err = r.migrate(ctx, entry)
 	default:
-		err = r.reconcile(ctx, entry)
+		wait, err = r.reconcile(ctx, entry)
 	}
 	return reconcile.Result{RequeueAfter: wait}, err
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEntry) error {
+// reconcile has an entry be looked after, as far as it goes: it says after what time it goes on.
+func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEntry) (time.Duration, error) {
 	if err := operation.AddFinalizer(ctx, r.GardenClient, entry, corev1beta1.GardenerName); err != nil {
-		return err
+		return 0, err
 	}
 	t := operation.Type(entry, entry.Status.LastOperation)
 	if err := r.start(ctx, entry, t); err != nil {
-		return err
+		return 0, err
 	}
 	bucket, since, changed, err := r.prepare(ctx, entry, t)
 	if err != nil || bucket == nil {
-		return err
+		return 0, err
 	}
 	extension := emptyExtension(entry)
 	if err := r.SeedClient.Get(ctx, client.ObjectKeyFromObject(extension), extension); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading the extension's BackupEntry %s: %w", entry.Name, err)
+		return 0, fmt.Errorf("reading the extension's BackupEntry %s: %w", entry.Name, err)
 	}
 	spec := r.wanted(entry, bucket)
 	ask, failure := backup.Judge(extension, backup.Same(extension.Spec, spec), since)
 	if failure != nil {
 		if err := r.fail(ctx, entry, t, failure); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if ask || changed || waitsForState(extension) {
-		return r.ask(ctx, entry, extension, t, spec)
+		return r.requeue(), r.ask(ctx, entry, extension, t, spec)
 	}
 	if err := r.extensions().PassOn(ctx, entry, extension); err != nil || failure != nil {
-		return err
+		return 0, err
 	}
 	if last := extension.Status.LastOperation; last.State != corev1beta1.LastOperationStateSucceeded || operation.Of(extension) != "" {
-		return nil
+		return r.requeue(), nil
 	}
-	return r.succeed(ctx, entry, t)
+	return 0, r.succeed(ctx, entry, t)
 }
 
 // prepare brings the credentials of the entry's bucket into the seed. There is no bucket if it is not ready: its next

@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -37,21 +36,30 @@ const (
 
 // generate makes a key, and returns it as PEM as well.
 func (a Algorithm) generate() (crypto.Signer, []byte, error) {
-	var key crypto.Signer
-	var err error
 	if a == RSA {
-		key, err = rsa.GenerateKey(rand.Reader, rsaBits)
-	} else {
-		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		key, err := rsa.GenerateKey(rand.Reader, rsaBits)
+		if err != nil {
+			return nil, nil, fmt.Errorf("making a key: %w", err)
+		}
+		keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+		if err != nil {
+			return nil, nil, fmt.Errorf("encoding a key: %w", err)
+		}
+		return key, keyPEM, nil
 	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a key: %w", err)
 	}
-	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	form, err := p256()
 	if err != nil {
-		return nil, nil, fmt.Errorf("encoding a key: %w", err)
+		return nil, nil, err
 	}
-	return key, keyPEM, nil
+	der, err := form.marshalPrivate(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	return key, pem.EncodeToMemory(&pem.Block{Type: keyutil.ECPrivateKeyBlockType, Bytes: der}), nil
 }
 
 // authority signs client certificates of one Shoot.
@@ -100,7 +108,7 @@ func (a *authority) issue(user, group string, public crypto.PublicKey, now, notA
 	if err != nil {
 		return nil, err
 	}
-	der, err := stencil.cut(serial, pkix.Name{CommonName: user, Organization: []string{group}}, public, now.Add(-backdate).Truncate(time.Second), notAfter)
+	der, err := stencil.cut(serial, subject{user, group}, public, now.Add(-backdate).Truncate(time.Second), notAfter)
 	if err != nil {
 		return nil, err
 	}

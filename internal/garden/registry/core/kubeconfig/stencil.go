@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/cryptobyte"
@@ -27,6 +28,9 @@ type stencil struct {
 	// algorithm, issuer and extensions are DER; the latter with their tag.
 	algorithm, issuer, extensions []byte
 }
+
+// usualSize is more than most certificates take, in bytes.
+const usualSize = 1 << 10
 
 // hashes are those of the signatures that a stencil makes.
 var hashes = map[x509.SignatureAlgorithm]crypto.Hash{
@@ -78,16 +82,12 @@ func newStencil(authority *x509.Certificate, key crypto.Signer) (*stencil, error
 }
 
 // cut makes a certificate. Its times have no fractions of seconds.
-func (s *stencil) cut(serial *big.Int, subject pkix.Name, public crypto.PublicKey, notBefore, notAfter time.Time) ([]byte, error) {
-	name, err := asn1.Marshal(subject.ToRDNSequence())
+func (s *stencil) cut(serial *big.Int, subject subject, public crypto.PublicKey, notBefore, notAfter time.Time) ([]byte, error) {
+	key, err := marshalPublic(public)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the subject: %w", err)
+		return nil, err
 	}
-	key, err := x509.MarshalPKIXPublicKey(public)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the key: %w", err)
-	}
-	var b cryptobyte.Builder
+	b := cryptobyte.NewBuilder(make([]byte, 0, usualSize))
 	b.AddASN1(cryptobyteasn1.SEQUENCE, func(b *cryptobyte.Builder) {
 		b.AddASN1(cryptobyteasn1.Tag(0).Constructed().ContextSpecific(), func(b *cryptobyte.Builder) { b.AddASN1Int64(2) }) // version 3
 		b.AddASN1BigInt(serial)
@@ -97,7 +97,10 @@ func (s *stencil) cut(serial *big.Int, subject pkix.Name, public crypto.PublicKe
 			addTime(b, notBefore.UTC())
 			addTime(b, notAfter.UTC())
 		})
-		b.AddBytes(name)
+		b.AddASN1(cryptobyteasn1.SEQUENCE, func(b *cryptobyte.Builder) {
+			addAttribute(b, organizationName, subject.group)
+			addAttribute(b, commonName, subject.user)
+		})
 		b.AddBytes(key)
 		b.AddBytes(s.extensions)
 	})
@@ -109,13 +112,45 @@ func (s *stencil) cut(serial *big.Int, subject pkix.Name, public crypto.PublicKe
 	if err != nil {
 		return nil, fmt.Errorf("signing a client certificate: %w", err)
 	}
-	var whole cryptobyte.Builder
+	whole := cryptobyte.NewBuilder(make([]byte, 0, usualSize))
 	whole.AddASN1(cryptobyteasn1.SEQUENCE, func(b *cryptobyte.Builder) {
 		b.AddBytes(tbs)
 		b.AddBytes(s.algorithm)
 		b.AddASN1BitString(signature)
 	})
 	return whole.Bytes()
+}
+
+// subject is who a certificate is for. Kubernetes takes the user from the common name, and groups from organizations.
+type subject struct{ user, group string }
+
+// The attributes of subjects, RFC 5280, appendix A.1.
+var (
+	commonName       = asn1.ObjectIdentifier{2, 5, 4, 3}
+	organizationName = asn1.ObjectIdentifier{2, 5, 4, 10}
+)
+
+// addAttribute adds one attribute of a subject, as crypto/x509 does it: none if it is empty, and a PrintableString where that
+// is possible.
+func addAttribute(b *cryptobyte.Builder, kind asn1.ObjectIdentifier, value string) {
+	if value == "" {
+		return
+	}
+	tag := cryptobyteasn1.Tag(asn1.TagPrintableString)
+	if strings.ContainsFunc(value, func(r rune) bool { return !isPrintable(r) }) {
+		tag = cryptobyteasn1.UTF8String
+	}
+	b.AddASN1(cryptobyteasn1.SET, func(b *cryptobyte.Builder) {
+		b.AddASN1(cryptobyteasn1.SEQUENCE, func(b *cryptobyte.Builder) {
+			b.AddASN1ObjectIdentifier(kind)
+			b.AddASN1(tag, func(b *cryptobyte.Builder) { b.AddBytes([]byte(value)) })
+		})
+	})
+}
+
+// isPrintable says whether a PrintableString may have a character: X.680, section 41.4.
+func isPrintable(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(" '()+,-./:=?", r)
 }
 
 // addTime adds a time as RFC 5280, section 4.1.2.5, wants it.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/util/keyutil"
 )
 
 // TestStencil: what is cut is what x509.CreateCertificate makes, for every kind of key and every kind of user.
@@ -54,15 +56,15 @@ func TestStencil(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, user := range []string{"alice", "", "Жанна д'Арк", "漢字🌱", "a\"b\\c,d=e+f", "a*b@c", strings.Repeat("x", maxUserName)} {
+			for _, user := range []string{"alice", "", "Жанна д'Арк", "漢字🌱", "a\"b\\c,d=e+f", "a*b@c", " '()+,-./:=?azAZ09", "a&b", "_", strings.Repeat("x", maxUserName)} {
 				for _, end := range []time.Time{now.Add(10 * time.Minute), now.AddDate(60, 0, 0)} {
 					for _, public := range []crypto.PublicKey{ecKey(elliptic.P256()).Public(), rsaKey.Public()} {
 						serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 						if err != nil {
 							t.Fatal(err)
 						}
-						subject := pkix.Name{CommonName: user, Organization: []string{"system:masters"}}
-						cutDER, err := s.cut(serial, subject, public, now, end)
+						name := pkix.Name{CommonName: user, Organization: []string{"system:masters"}}
+						cutDER, err := s.cut(serial, subject{user, "system:masters"}, public, now, end)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -73,7 +75,7 @@ func TestStencil(t *testing.T) {
 						if err := got.CheckSignatureFrom(authority); err != nil {
 							t.Errorf("%q: %v", user, err)
 						}
-						wantDER, err := x509.CreateCertificate(rand.Reader, clientTemplate(serial, subject, now, end), authority, public, key)
+						wantDER, err := x509.CreateCertificate(rand.Reader, clientTemplate(serial, name, now, end), authority, public, key)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -88,6 +90,27 @@ func TestStencil(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestP256Form: keys are written as x509 writes them.
+func TestP256Form(t *testing.T) {
+	for range 100 {
+		signer, got, err := ECDSA.generate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := keyutil.MarshalPrivateKeyToPEM(signer)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("a key is written as %s, x509 writes %s, %v", got, want, err)
+		}
+		gotPublic, err := marshalPublic(signer.Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wantPublic, err := x509.MarshalPKIXPublicKey(signer.Public()); err != nil || !bytes.Equal(gotPublic, wantPublic) {
+			t.Fatalf("a public key is written as %x, x509 writes %x, %v", gotPublic, wantPublic, err)
+		}
 	}
 }
 

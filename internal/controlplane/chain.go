@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	registry "k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -52,6 +53,8 @@ type ExtensionInput struct {
 	Etcd serveroptions.EtcdOptions
 	// ShareStorage has what a getter is for use the connection to the datastore that the kube-apiserver has.
 	ShareStorage func(registry.RESTOptionsGetter) registry.RESTOptionsGetter
+	// Admission is what Generic's AdmissionControl is, without its metrics.
+	Admission admission.Interface
 	// Informers are the kube-apiserver's own.
 	Informers informers.SharedInformerFactory
 	// Delegate is who answers what the groups do not.
@@ -116,7 +119,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		return withCrowd(front(filters(withClientFaults(handler), c)))
 	}
 	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the aggregator and the custom resources have their own copies
-	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share, Informers: versionedInformers}
+	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share, Admission: kube.admission, Informers: versionedInformers}
 
 	extensionsServer, err := extensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(
 		notfoundhandler.New(generic.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)))

@@ -24,6 +24,8 @@ type kubeConfig struct {
 	*controlplane.Config
 	services     aggregatorapiserver.ServiceResolver
 	initializers []admission.PluginInitializer
+	// admission are the plugins of the admission chain.
+	admission *uncounted
 }
 
 // newKubeConfig is Kubernetes' CreateKubeAPIServerConfig, but for how services are found: there is no network that routes
@@ -34,10 +36,14 @@ func newKubeConfig(opts options.CompletedOptions, g *generic, services map[strin
 	if err != nil {
 		return nil, fmt.Errorf("preparing admission: %w", err)
 	}
-	kube := &kubeConfig{}
+	kube := &kubeConfig{admission: &uncounted{}}
 	if kube.services, err = newServices(g.config, g.informers, services); err != nil {
 		return nil, err
 	}
+	generic := opts.Admission.GenericAdmission
+	decorators := generic.Decorators
+	generic.Decorators = append(admission.Decorators{kube.admission}, decorators...) // the first one gets the plugins as they are
+	defer func() { generic.Decorators = decorators }()
 	shared, initializers, err := controlplaneapiserver.CreateConfig(opts.CompletedOptions, g.config, g.informers, g.storage, kube.services, initializers)
 	if err != nil {
 		return nil, err

@@ -101,9 +101,11 @@ func (e Extension) New(in controlplane.ExtensionInput) (made controlplane.Extens
 	if err != nil {
 		return made, fmt.Errorf("making the storage of the Gardener API: %w", err)
 	}
-	if in.Generic.AdmissionControl, err = e.admissionChain(in, reader, kube); err != nil {
+	plugins, err := e.admissionPlugins(in, reader, kube)
+	if err != nil {
 		return made, err
 	}
+	in.Generic.AdmissionControl = admission.NewChainHandler(admissionmetrics.WithStepMetrics(plugins), in.Generic.AdmissionControl)
 	made.Server, err = in.Generic.Complete(in.Informers).New("gardener-apiserver", in.Delegate)
 	if err != nil {
 		return made, err
@@ -115,14 +117,14 @@ func (e Extension) New(in controlplane.ExtensionInput) (made controlplane.Extens
 			return made, fmt.Errorf("installing the API group %s: %w", group.Name, err)
 		}
 	}
-	made.Front = e.front(&in.Generic, groups)
+	made.Front = e.front(&in.Generic, admission.NewChainHandler(plugins, in.Admission), groups)
 	return made, serveDiscovery(made.Server.Handler.NonGoRestfulMux, issuer)
 }
 
 // front is the way of requests for kubeconfigs of Shoots.
-func (Extension) front(server *genericapiserver.Config, groups []registry.Group) func(http.Handler) http.Handler {
+func (Extension) front(server *genericapiserver.Config, admission express.Admission, groups []registry.Group) func(http.Handler) http.Handler {
 	cfg := express.Config{
-		Server: server, Scheme: scheme.Scheme,
+		Server: server, Admission: admission, Scheme: scheme.Scheme,
 		Resource: corev1beta1.SchemeGroupVersion.WithResource("shoots"), Subresources: map[string]express.Subresource{},
 	}
 	for _, group := range groups {
@@ -135,8 +137,8 @@ func (Extension) front(server *genericapiserver.Config, groups []registry.Group)
 	return express.New(cfg)
 }
 
-// admissionChain is Gardener's plugins, then those that Kubernetes has for every resource: webhooks, policies, quota.
-func (e Extension) admissionChain(in controlplane.ExtensionInput, reader plugin.Reader, kube kubernetes.Interface) (admission.Interface, error) {
+// admissionPlugins are Gardener's plugins. Those that Kubernetes has for every resource come after them: webhooks, policies, quota.
+func (e Extension) admissionPlugins(in controlplane.ExtensionInput, reader plugin.Reader, kube kubernetes.Interface) (admission.Interface, error) {
 	plugins, err := gardenadmission.New(plugin.Dependencies{
 		Reader:     reader,
 		Kube:       kube,
@@ -147,7 +149,7 @@ func (e Extension) admissionChain(in controlplane.ExtensionInput, reader plugin.
 	if err != nil {
 		return nil, fmt.Errorf("making the admission plugins: %w", err)
 	}
-	return admission.NewChainHandler(admissionmetrics.WithStepMetrics(plugins), in.Generic.AdmissionControl), nil
+	return plugins, nil
 }
 
 // storageCodec stores objects as protobuf, in the first version of their group in scheme.GroupVersions.

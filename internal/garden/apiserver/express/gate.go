@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/garden/sharedreads"
 )
 
 const (
@@ -72,7 +72,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.next.ServeHTTP(w, r)
 		return
 	}
-	r = r.WithContext(kubeconfig.WithArrival(r.Context(), g.clock.Now()))
+	r = r.WithContext(sharedreads.WithArrival(r.Context(), g.clock.Now()))
 	v := &visit{request: r, found: make(chan func(http.ResponseWriter), 1)}
 	g.come(v)
 	send, in := g.wait(r.Context(), v)

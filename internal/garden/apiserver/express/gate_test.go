@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/garden/sharedreads"
 )
 
 func notShort(*http.Request) func(http.ResponseWriter) { return nil }
@@ -62,7 +62,7 @@ func TestGate(t *testing.T) {
 func TestGateOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, came := time.Now(), time.Time{}
-		g := newGate(notShort, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { came, _ = kubeconfig.Arrival(r.Context()) }))
+		g := newGate(notShort, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { came, _ = sharedreads.Arrival(r.Context()) }))
 		g.width = 0 // nobody is let in
 		time.Sleep(time.Millisecond)
 		g.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/x/adminkubeconfig", nil))

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,6 +31,8 @@ import (
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/warning"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/gardenlite/gardenlite/internal/garden/sharedreads"
 )
 
 // maxBody bounds what is read of a request, in bytes. The requests have some hundred.
@@ -48,11 +52,19 @@ type Subresource interface {
 	rest.GroupVersionKindProvider
 }
 
+// Admission is a chain of admission plugins.
+type Admission interface {
+	admission.MutationInterface
+	admission.ValidationInterface
+}
+
 // Config is what the two ways of a server have in common.
 type Config struct {
 	// Server is the configuration of the server behind the other way.
 	Server *server.Config
-	Scheme *runtime.Scheme
+	// Admission is what the server's configuration has, without its metrics: they take longer than the plugins.
+	Admission Admission
+	Scheme    *runtime.Scheme
 	// Resource is what the subresources are of.
 	Resource     schema.GroupVersionResource
 	Subresources map[string]Subresource
@@ -61,12 +73,15 @@ type Config struct {
 // way is the short way.
 type way struct {
 	Config
-	objects admission.ObjectInterfaces
+	objects   admission.ObjectInterfaces
+	decisions *sharedreads.Reads[question, authorizer.Decision]
+	bodies    sync.Map // *decoded, by kind
+	date      atomic.Pointer[date]
 }
 
 // New makes what belongs in front of everything else that requests go through.
 func New(cfg Config) func(next http.Handler) http.Handler {
-	w := &way{cfg, admission.NewObjectInterfacesFromScheme(cfg.Scheme)}
+	w := &way{Config: cfg, objects: admission.NewObjectInterfacesFromScheme(cfg.Scheme), decisions: sharedreads.New[question, authorizer.Decision]()}
 	return func(next http.Handler) http.Handler { return newGate(w.answer, next) }
 }
 
@@ -95,12 +110,29 @@ func (s *way) answer(r *http.Request) func(http.ResponseWriter) {
 		header.Set(auditinternal.HeaderAuditID, uuid.NewString())
 		header.Set("Cache-Control", "no-cache, private")
 		header.Set("Content-Type", runtime.ContentTypeJSON)
+		header.Set("Date", s.today(time.Now()))
 		w.WriteHeader(http.StatusCreated)
 		size, _ := w.Write(answer) // who is gone gets nothing
 		info, _ := request.RequestInfoFrom(ctx)
 		metrics.MonitorRequest(r.WithContext(ctx), "POST", info.APIGroup, info.APIVersion, info.Resource, info.Subresource, metrics.CleanScope(info),
 			metrics.APIServerComponent, false, "", http.StatusCreated, size, time.Since(began))
 	}
+}
+
+// date is what the header Date says in a second.
+type date struct {
+	second int64
+	text   string
+}
+
+// today is the header Date.
+func (s *way) today(now time.Time) string {
+	if d := s.date.Load(); d != nil && d.second == now.Unix() {
+		return d.text
+	}
+	d := &date{now.Unix(), now.UTC().Format(http.TimeFormat)}
+	s.date.Store(d)
+	return d.text
 }
 
 type readCloser struct {
@@ -148,7 +180,7 @@ func (s *way) create(ctx context.Context, r *http.Request, body []byte) (context
 		return nil, nil, err
 	}
 	gvk := subresource.GroupVersionKind(s.Resource.GroupVersion())
-	obj, err := s.decode(body, gvk, subresource.New())
+	obj, err := s.read(body, gvk, subresource)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -156,12 +188,10 @@ func (s *way) create(ctx context.Context, r *http.Request, body []byte) (context
 	ctx = warning.WithWarningRecorder(ctx, warned)
 	options := &metav1.CreateOptions{TypeMeta: metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "CreateOptions"}}
 	attributes := admission.NewAttributesRecord(obj, nil, gvk, info.Namespace, info.Name, s.Resource, info.Subresource, admission.Create, options, false, who)
-	if mutating, ok := s.Server.AdmissionControl.(admission.MutationInterface); ok && mutating.Handles(admission.Create) {
-		if err := mutating.Admit(ctx, attributes, s.objects); err != nil {
-			return nil, nil, err
-		}
+	if err := s.Admission.Admit(ctx, attributes, s.objects); err != nil {
+		return nil, nil, err
 	}
-	created, err := subresource.Create(ctx, info.Name, obj, rest.AdmissionToValidateObjectFunc(s.Server.AdmissionControl, attributes, s.objects), options)
+	created, err := subresource.Create(ctx, info.Name, obj, rest.AdmissionToValidateObjectFunc(s.Admission, attributes, s.objects), options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -204,10 +234,32 @@ func (s *way) authorize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if decision, _, _ := s.Server.Authorization.Authorizer.Authorize(ctx, attributes); decision != authorizer.DecisionAllow {
-		return errOtherWay
+	decision, err := s.decisions.Do(ctx, questionOf(attributes), func(ctx context.Context) (authorizer.Decision, error) {
+		decision, _, _ := s.Server.Authorization.Authorizer.Authorize(ctx, attributes)
+		return decision, nil
+	})
+	if err == nil && decision != authorizer.DecisionAllow {
+		err = errOtherWay
 	}
-	return nil
+	return err
+}
+
+// decoded is what a request's body was read into.
+type decoded struct {
+	body []byte
+	obj  runtime.Object
+}
+
+// read reads a request. Many have the same body, so the last one is remembered.
+func (s *way) read(body []byte, gvk schema.GroupVersionKind, subresource Subresource) (runtime.Object, error) {
+	if last, ok := s.bodies.Load(gvk); ok && bytes.Equal(last.(*decoded).body, body) {
+		return last.(*decoded).obj.DeepCopyObject(), nil
+	}
+	obj, err := s.decode(body, gvk, subresource.New())
+	if err == nil {
+		s.bodies.Store(gvk, &decoded{body, obj.DeepCopyObject()})
+	}
+	return obj, err
 }
 
 // decode reads a request into an object, which it returns with its defaults. It takes what has a spec and no more.

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
@@ -29,6 +31,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
+	"github.com/gardenlite/gardenlite/internal/garden/sharedreads"
 )
 
 // kubeconfigs answers with the name of who asks and the seconds that are asked for.
@@ -73,6 +76,19 @@ func (p plugin) Validate(context.Context, admission.Attributes, admission.Object
 }
 
 type sink struct{ audit.Backend }
+
+func plainConfig() *Config {
+	cfg := &Config{
+		Server: &server.Config{
+			RequestTimeout:      time.Minute,
+			RequestInfoResolver: &request.RequestInfoFactory{APIPrefixes: sets.NewString("apis", "api"), GrouplessAPIPrefixes: sets.NewString("api")},
+		},
+		Admission: admission.NewChainHandler(), Scheme: scheme.Scheme, Resource: corev1beta1.SchemeGroupVersion.WithResource("shoots"),
+		Subresources: map[string]Subresource{"adminkubeconfig": kubeconfigs{}},
+	}
+	cfg.Server.Authentication.APIAudiences = authenticator.Audiences{"api"}
+	return cfg
+}
 
 // TestWay: what is plain and what everybody agrees to is answered; all else is left to the other way as it came.
 func TestWay(t *testing.T) {
@@ -167,14 +183,7 @@ func TestWay(t *testing.T) {
 				who: &authenticator.Response{User: &user.DefaultInfo{Name: "alice", Groups: []string{user.AllAuthenticated}}},
 			}
 			w.request.Header.Set("Content-Type", "application/json")
-			w.cfg = &Config{
-				Server: &server.Config{
-					RequestTimeout:      time.Minute,
-					RequestInfoResolver: &request.RequestInfoFactory{APIPrefixes: sets.NewString("apis", "api"), GrouplessAPIPrefixes: sets.NewString("api")},
-				},
-				Scheme: scheme.Scheme, Resource: corev1beta1.SchemeGroupVersion.WithResource("shoots"),
-			}
-			w.cfg.Server.Authentication.APIAudiences = authenticator.Audiences{"api"}
+			w.cfg = plainConfig()
 			w.cfg.Server.Authentication.Authenticator = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
 				r.Header.Del("Authorization") // as that for tokens does
 				return w.who, w.who != nil, nil
@@ -186,7 +195,7 @@ func TestWay(t *testing.T) {
 				return allow, "", nil
 			})
 			test.change(w)
-			w.cfg.Server.AdmissionControl, w.cfg.Subresources = *w.plugin, map[string]Subresource{"adminkubeconfig": *w.storage}
+			w.cfg.Admission, w.cfg.Subresources = *w.plugin, map[string]Subresource{"adminkubeconfig": *w.storage}
 
 			before, err := io.ReadAll(w.request.Body)
 			if err != nil {
@@ -223,4 +232,62 @@ func TestWay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWayDecides: requests share a decision only if it was made after they came, and for the same user, shoot and subresource.
+// Whoever may no more gets nothing from what was decided before.
+func TestWayDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked []string
+		allow := true
+		cfg := plainConfig()
+		cfg.Server.Authentication.Authenticator = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+			return &authenticator.Response{User: &user.DefaultInfo{Name: r.UserAgent()}}, true, nil
+		})
+		cfg.Server.Authorization.Authorizer = authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+			asked = append(asked, a.GetUser().GetName()+" "+a.GetNamespace()+"/"+a.GetName())
+			if allow {
+				return authorizer.DecisionAllow, "", nil
+			}
+			return authorizer.DecisionNoOpinion, "", nil
+		})
+		w := &way{Config: *cfg, objects: admission.NewObjectInterfacesFromScheme(cfg.Scheme), decisions: sharedreads.New[question, authorizer.Decision]()}
+		came := time.Now()
+		answer := func(who, shoot string, came time.Time) string {
+			t.Helper()
+			time.Sleep(time.Millisecond)
+			r := httptest.NewRequest(http.MethodPost, "/apis/core.gardener.cloud/v1beta1/namespaces/"+strings.ReplaceAll(shoot, "/", "/shoots/")+"/adminkubeconfig", strings.NewReader("{}"))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("User-Agent", who)
+			send := w.answer(r.WithContext(sharedreads.WithArrival(r.Context(), came)))
+			if send == nil {
+				return ""
+			}
+			recorder := httptest.NewRecorder()
+			send(recorder)
+			obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(recorder.Body.Bytes(), nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(obj.(*authenticationv1alpha1.AdminKubeconfigRequest).Status.Kubeconfig)
+		}
+		expect := func(got, want string, questions ...string) {
+			t.Helper()
+			if got != want || !slices.Equal(asked, questions) {
+				t.Errorf("%q, %q asked; want %q, %q", got, asked, want, questions)
+			}
+			asked = nil
+		}
+		expect(answer("alice", "a/x", came), "alice a/x 3600", "alice a/x")
+		expect(answer("alice", "a/x", came), "alice a/x 3600")
+		expect(answer("bob", "a/x", came), "bob a/x 3600", "bob a/x")
+		expect(answer("alice", "a/y", came), "alice a/y 3600", "alice a/y")
+		expect(answer("alice", "b/x", came), "alice b/x 3600", "alice b/x")
+		expect(answer("bob", "a/x", came), "bob a/x 3600")
+		allow = false
+		expect(answer("alice", "a/x", time.Now()), "", "alice a/x")
+		expect(answer("alice", "a/x", came), "") // the last one is the one that counts
+		allow = true
+		expect(answer("alice", "a/x", time.Now()), "alice a/x 3600", "alice a/x")
+	})
 }

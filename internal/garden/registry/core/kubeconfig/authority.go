@@ -34,32 +34,32 @@ const (
 	RSA   Algorithm = "rsa"
 )
 
-// generate makes a key, and returns it as PEM as well.
-func (a Algorithm) generate() (crypto.Signer, []byte, error) {
+// generate makes a key.
+func (a Algorithm) generate() (newKey, error) {
 	if a == RSA {
 		key, err := rsa.GenerateKey(rand.Reader, rsaBits)
 		if err != nil {
-			return nil, nil, fmt.Errorf("making a key: %w", err)
+			return newKey{}, fmt.Errorf("making a key: %w", err)
 		}
 		keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
 		if err != nil {
-			return nil, nil, fmt.Errorf("encoding a key: %w", err)
+			return newKey{}, fmt.Errorf("encoding a key: %w", err)
 		}
-		return key, keyPEM, nil
+		return newKey{key, keyPEM}, nil
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a key: %w", err)
+		return newKey{}, fmt.Errorf("making a key: %w", err)
 	}
 	form, err := p256()
 	if err != nil {
-		return nil, nil, err
+		return newKey{}, err
 	}
 	der, err := form.marshalPrivate(key)
 	if err != nil {
-		return nil, nil, err
+		return newKey{}, err
 	}
-	return key, pem.EncodeToMemory(&pem.Block{Type: keyutil.ECPrivateKeyBlockType, Bytes: der}), nil
+	return newKey{key, pem.EncodeToMemory(&pem.Block{Type: keyutil.ECPrivateKeyBlockType, Bytes: der})}, nil
 }
 
 // authority signs client certificates of one Shoot.

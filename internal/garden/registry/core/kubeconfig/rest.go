@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
+	"github.com/gardenlite/gardenlite/internal/garden/sharedreads"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/authentication"
 )
 
@@ -74,11 +75,11 @@ type Config struct {
 // REST is one of the two subresources.
 type REST struct {
 	kind
-	reader    reader
-	reads     *sharedReads[types.NamespacedName, *cluster]
-	clock     clock.PassiveClock
-	max       time.Duration
-	algorithm Algorithm
+	reader reader
+	reads  *sharedreads.Reads[types.NamespacedName, *cluster]
+	clock  clock.PassiveClock
+	max    time.Duration
+	keys   *keys
 }
 
 // kind is what the two differ in.
@@ -101,12 +102,13 @@ var (
 
 // New makes the subresources adminkubeconfig and viewerkubeconfig.
 func New(cfg Config) (admin, viewer *REST) {
-	reads := newSharedReads[types.NamespacedName, *cluster]()
+	keys := newKeys(cfg.Algorithm)
+	reads := sharedreads.New[types.NamespacedName, *cluster]()
 	make := func(kind kind, limit time.Duration) *REST {
 		if limit == 0 {
 			limit = DefaultMaxExpiration
 		}
-		return &REST{kind: kind, reader: reader{cfg.Shoots, cfg.InternalSecrets, cfg.ConfigMaps}, reads: reads, clock: cfg.Clock, max: limit, algorithm: cfg.Algorithm}
+		return &REST{kind: kind, reader: reader{cfg.Shoots, cfg.InternalSecrets, cfg.ConfigMaps}, reads: reads, clock: cfg.Clock, max: limit, keys: keys}
 	}
 	return make(admins, cfg.MaxAdmin), make(viewers, cfg.MaxViewer)
 }
@@ -115,7 +117,7 @@ func New(cfg Config) (admin, viewer *REST) {
 func (r *REST) New() runtime.Object { return r.newFn() }
 
 // Destroy implements rest.Storage.
-func (r *REST) Destroy() {}
+func (r *REST) Destroy() { r.keys.close() }
 
 // GroupVersionKind implements rest.GroupVersionKindProvider.
 func (r *REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind { return r.gvk }
@@ -139,7 +141,7 @@ func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admi
 		return nil, err
 	}
 	key := types.NamespacedName{Namespace: genericapirequest.NamespaceValue(ctx), Name: name}
-	cluster, err := r.reads.do(ctx, key, func(ctx context.Context) (*cluster, error) { return r.reader.read(ctx, key) })
+	cluster, err := r.reads.Do(ctx, key, func(ctx context.Context) (*cluster, error) { return r.reader.read(ctx, key) })
 	if err != nil {
 		return nil, err
 	}
@@ -193,15 +195,15 @@ func (r *REST) answer(request *gardenauthentication.KubeconfigRequest, key types
 		return r.invalid(key.Name, field.ErrorList{field.Forbidden(field.NewPath("status"),
 			fmt.Sprintf("the Shoot's client authority has expired at %s: rotate its certificate authorities", notAfter.Format(time.RFC3339)))})
 	}
-	private, keyPEM, err := r.algorithm.generate()
+	private, err := r.keys.take()
 	if err != nil {
 		return fmt.Errorf("answering the %s for Shoot %s: %w", r.gvk.Kind, key, err)
 	}
-	certPEM, err := c.clientCA.issue(caller, r.group, private.Public(), now, notAfter)
+	certPEM, err := c.clientCA.issue(caller, r.group, private.signer.Public(), now, notAfter)
 	if err != nil {
 		return fmt.Errorf("answering the %s for Shoot %s: %w", r.gvk.Kind, key, err)
 	}
-	request.Status.Kubeconfig = c.form.fill(certPEM, keyPEM)
+	request.Status.Kubeconfig = c.form.fill(certPEM, private.pem)
 	request.Status.ExpirationTimestamp = metav1.NewTime(notAfter)
 	return nil
 }

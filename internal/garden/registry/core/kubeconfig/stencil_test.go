@@ -96,19 +96,19 @@ func TestStencil(t *testing.T) {
 // TestP256Form: keys are written as x509 writes them.
 func TestP256Form(t *testing.T) {
 	for range 100 {
-		signer, got, err := ECDSA.generate()
+		key, err := ECDSA.generate()
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := keyutil.MarshalPrivateKeyToPEM(signer)
-		if err != nil || !bytes.Equal(got, want) {
-			t.Fatalf("a key is written as %s, x509 writes %s, %v", got, want, err)
+		want, err := keyutil.MarshalPrivateKeyToPEM(key.signer)
+		if err != nil || !bytes.Equal(key.pem, want) {
+			t.Fatalf("a key is written as %s, x509 writes %s, %v", key.pem, want, err)
 		}
-		gotPublic, err := marshalPublic(signer.Public())
+		gotPublic, err := marshalPublic(key.signer.Public())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if wantPublic, err := x509.MarshalPKIXPublicKey(signer.Public()); err != nil || !bytes.Equal(gotPublic, wantPublic) {
+		if wantPublic, err := x509.MarshalPKIXPublicKey(key.signer.Public()); err != nil || !bytes.Equal(gotPublic, wantPublic) {
 			t.Fatalf("a public key is written as %x, x509 writes %x, %v", gotPublic, wantPublic, err)
 		}
 	}

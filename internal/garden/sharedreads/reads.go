@@ -1,4 +1,4 @@
-package kubeconfig
+package sharedreads
 
 import (
 	"context"
@@ -29,11 +29,11 @@ func Arrival(ctx context.Context) (time.Time, bool) {
 	return at, ok
 }
 
-// sharedReads lets calls for the same thing share reads of it. A call never gets what was read, even in part, before it
+// Reads lets calls for the same thing share reads of it. A call never gets what was read, even in part, before it
 // came: while a read is under way that began earlier, the calls that come wait for its end and then share the next one. So
 // there are two at a time at most, one that runs and one that waits. A call that came a while ago, and waited for its turn
 // elsewhere since, shares what was read meanwhile.
-type sharedReads[K comparable, V any] struct {
+type Reads[K comparable, V any] struct {
 	// clock is the one by which the API server notes when a request came.
 	clock clock.PassiveClock
 
@@ -51,12 +51,12 @@ type read[V any] struct {
 	err   error
 }
 
-func newSharedReads[K comparable, V any]() *sharedReads[K, V] {
-	return &sharedReads[K, V]{clock: clock.RealClock{}, running: map[K]*read[V]{}, waiting: map[K]*read[V]{}, latest: map[K]*read[V]{}}
+func New[K comparable, V any]() *Reads[K, V] {
+	return &Reads[K, V]{clock: clock.RealClock{}, running: map[K]*read[V]{}, waiting: map[K]*read[V]{}, latest: map[K]*read[V]{}}
 }
 
 // came is when the request of this context came, as far as it is known.
-func (s *sharedReads[K, V]) came(ctx context.Context) time.Time {
+func (s *Reads[K, V]) came(ctx context.Context) time.Time {
 	if at, ok := Arrival(ctx); ok {
 		return at
 	}
@@ -66,8 +66,8 @@ func (s *sharedReads[K, V]) came(ctx context.Context) time.Time {
 	return s.clock.Now()
 }
 
-// do returns what fn finds. The call that begins a read runs it, and waits for it even if its own context ends.
-func (s *sharedReads[K, V]) do(ctx context.Context, key K, fn func(context.Context) (V, error)) (V, error) {
+// Do returns what fn finds. The call that begins a read runs it, and waits for it even if its own context ends.
+func (s *Reads[K, V]) Do(ctx context.Context, key K, fn func(context.Context) (V, error)) (V, error) {
 	came := s.came(ctx)
 	s.mu.Lock()
 	if r := s.latest[key]; r != nil && r.began.After(came) {
@@ -107,7 +107,7 @@ func (r *read[V]) wait(ctx context.Context) (V, error) {
 	}
 }
 
-func (s *sharedReads[K, V]) run(ctx context.Context, key K, r *read[V], fn func(context.Context) (V, error)) {
+func (s *Reads[K, V]) run(ctx context.Context, key K, r *read[V], fn func(context.Context) (V, error)) {
 	r.err = context.Canceled // unless fn returns
 	defer func() {
 		s.mu.Lock()
@@ -124,7 +124,7 @@ func (s *sharedReads[K, V]) run(ctx context.Context, key K, r *read[V], fn func(
 }
 
 // keep keeps what was found, and nothing that is old: there are as many as there were reads in the last second.
-func (s *sharedReads[K, V]) keep(key K, r *read[V]) {
+func (s *Reads[K, V]) keep(key K, r *read[V]) {
 	for k, other := range s.latest {
 		if s.clock.Since(other.began) > keepRead {
 			delete(s.latest, k)

@@ -1,4 +1,4 @@
-package kubeconfig
+package sharedreads
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // TestSharedReads: a call that comes while a read is under way gets what the next one finds, and shares it.
 func TestSharedReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reads, now, begun := newSharedReads[string, int64](), atomic.Int64{}, atomic.Int64{}
+		reads, now, begun := New[string, int64](), atomic.Int64{}, atomic.Int64{}
 		goOn := make(chan struct{})
 		read := func(context.Context) (int64, error) {
 			begun.Add(1)
@@ -26,7 +26,7 @@ func TestSharedReads(t *testing.T) {
 		var all sync.WaitGroup
 		call := func(want int64) {
 			all.Go(func() {
-				if got, err := reads.do(t.Context(), "x", read); got != want || err != nil {
+				if got, err := reads.Do(t.Context(), "x", read); got != want || err != nil {
 					t.Errorf("%d, %v; want %d", got, err, want)
 				}
 			})
@@ -60,13 +60,13 @@ func TestSharedReads(t *testing.T) {
 // TestGivenUp: who gives up does not take the read from others, and who waits for others can give up.
 func TestGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reads, goOn := newSharedReads[string, int](), make(chan struct{})
+		reads, goOn := New[string, int](), make(chan struct{})
 		read := func(ctx context.Context) (int, error) { <-goOn; return 1, ctx.Err() }
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for i := range 3 { // the first one reads, the second one leads those that wait
 			all.Go(func() {
-				_, err := reads.do(ctx, "x", read)
+				_, err := reads.Do(ctx, "x", read)
 				if gaveUp := errors.Is(err, context.Canceled); gaveUp != (i == 2) {
 					t.Errorf("call %d: %v", i, err)
 				}
@@ -74,7 +74,7 @@ func TestGivenUp(t *testing.T) {
 			synctest.Wait()
 		}
 		all.Go(func() {
-			if got, err := reads.do(t.Context(), "x", read); got != 1 || err != nil {
+			if got, err := reads.Do(t.Context(), "x", read); got != 1 || err != nil {
 				t.Errorf("%d, %v", got, err)
 			}
 		})
@@ -89,7 +89,7 @@ func TestGivenUp(t *testing.T) {
 // TestCameBefore: who came before a read began gets what it found, during it and for a second afterwards; nobody else does.
 func TestCameBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reads, now, begun, goOn := newSharedReads[string, int64](), atomic.Int64{}, atomic.Int64{}, make(chan struct{})
+		reads, now, begun, goOn := New[string, int64](), atomic.Int64{}, atomic.Int64{}, make(chan struct{})
 		read := func(context.Context) (int64, error) {
 			begun.Add(1)
 			found := now.Load()
@@ -99,7 +99,7 @@ func TestCameBefore(t *testing.T) {
 		var all sync.WaitGroup
 		call := func(came time.Time, want int64) {
 			all.Go(func() {
-				if got, err := reads.do(genericapirequest.WithReceivedTimestamp(t.Context(), came), "x", read); got != want || err != nil {
+				if got, err := reads.Do(genericapirequest.WithReceivedTimestamp(t.Context(), came), "x", read); got != want || err != nil {
 					t.Errorf("came %s: %d, %v; want %d", came, got, err, want)
 				}
 			})
@@ -122,7 +122,7 @@ func TestCameBefore(t *testing.T) {
 			t.Errorf("%d reads", begun.Load())
 		}
 		time.Sleep(2 * keepRead)
-		all.Go(func() { _, _ = reads.do(t.Context(), "y", read) })
+		all.Go(func() { _, _ = reads.Do(t.Context(), "y", read) })
 		goOn <- struct{}{}
 		all.Wait()
 		if len(reads.latest) != 1 || reads.latest["y"] == nil {
@@ -133,9 +133,9 @@ func TestCameBefore(t *testing.T) {
 
 // TestFailedReadIsNotKept: who comes after a read that failed reads again.
 func TestFailedReadIsNotKept(t *testing.T) {
-	reads, early := newSharedReads[string, int](), time.Now().Add(-time.Minute)
+	reads, early := New[string, int](), time.Now().Add(-time.Minute)
 	for i, want := range []error{errors.New("no"), nil} {
-		got, err := reads.do(genericapirequest.WithReceivedTimestamp(t.Context(), early), "x", func(context.Context) (int, error) { return i, want })
+		got, err := reads.Do(genericapirequest.WithReceivedTimestamp(t.Context(), early), "x", func(context.Context) (int, error) { return i, want })
 		if err != want || err == nil && got != 1 {
 			t.Errorf("call %d: %d, %v", i, got, err)
 		}

@@ -55,15 +55,15 @@ var (
 	// opening is held while a database is opened: each opening makes the tables that are missing, and databases do not
 	// like two that do.
 	opening sync.Mutex
-	// opened are the databases outside that are in use, by their endpoints. Guarded by opening.
-	opened = map[string]*database{}
+	// inUse are the databases outside that are open, by their endpoints. Guarded by opening.
+	inUse = map[string]*database{}
 )
 
 // use opens a database, or takes part in the one that is open if it is shared. It is given back with release.
 func use(ctx context.Context, endpoint string, shared bool) (*database, error) {
 	opening.Lock()
 	defer opening.Unlock()
-	if db := opened[endpoint]; db != nil {
+	if db := inUse[endpoint]; db != nil {
 		db.users++
 		return db, nil
 	}
@@ -79,7 +79,7 @@ func use(ctx context.Context, endpoint string, shared bool) (*database, error) {
 		return nil, err
 	}
 	if shared {
-		opened[endpoint] = db
+		inUse[endpoint] = db
 	}
 	return db, nil
 }
@@ -89,8 +89,8 @@ func (db *database) release() {
 	opening.Lock()
 	db.users--
 	last := db.users == 0
-	if last && opened[db.endpoint] == db {
-		delete(opened, db.endpoint)
+	if last && inUse[db.endpoint] == db {
+		delete(inUse, db.endpoint)
 	}
 	opening.Unlock()
 	if last {

@@ -72,8 +72,8 @@ func TestOneDatabaseForAll(t *testing.T) {
 	}
 	end(stores[1], clients[1])
 	end(stores[2], clients[2])
-	if len(opened) != 0 {
-		t.Errorf("%d databases are left open", len(opened))
+	if len(inUse) != 0 {
+		t.Errorf("%d databases are left open", len(inUse))
 	}
 
 	store, client := begin("0")

@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/gardenlite/gardenlite/internal/garden/sharedreads"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/sharedreads"
 )
 
 const (
@@ -49,10 +49,10 @@ type visit struct {
 	request *http.Request
 	// found gets what sends the answer, or nil if there is none; then the request has the place.
 	found chan func(http.ResponseWriter)
-	place *place
 
-	// Guarded by the gate's mu: it is let in, or it goes its way without.
-	in, gone bool
+	// place is set when it is let in, gone when it goes its way without. Guarded by the gate's mu.
+	place *place
+	gone  bool
 }
 
 // place is one of those that are counted.
@@ -122,7 +122,7 @@ func (g *gate) wait(ctx context.Context, v *visit) (send func(http.ResponseWrite
 func (g *gate) goes(v *visit) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	v.gone = !v.in
+	v.gone = v.place == nil
 	return v.gone
 }
 
@@ -149,7 +149,7 @@ func (g *gate) first() *visit {
 		if v.gone {
 			continue
 		}
-		v.in, v.place = true, &place{}
+		v.place = &place{}
 		v.place.timer = g.clock.AfterFunc(gateHold, func() { g.leave(v.place) })
 		return v
 	}

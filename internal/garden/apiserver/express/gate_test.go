@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gardenlite/gardenlite/internal/garden/sharedreads"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/sharedreads"
 )
 
 func notShort(*http.Request) func(http.ResponseWriter) { return nil }

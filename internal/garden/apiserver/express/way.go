@@ -32,7 +32,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/gardenlite/gardenlite/internal/garden/sharedreads"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/sharedreads"
 )
 
 // maxBody bounds what is read of a request, in bytes. The requests have some hundred.
@@ -81,8 +81,12 @@ type way struct {
 
 // New makes what belongs in front of everything else that requests go through.
 func New(cfg Config) func(next http.Handler) http.Handler {
-	w := &way{Config: cfg, objects: admission.NewObjectInterfacesFromScheme(cfg.Scheme), decisions: sharedreads.New[question, authorizer.Decision]()}
+	w := newWay(cfg)
 	return func(next http.Handler) http.Handler { return newGate(w.answer, next) }
+}
+
+func newWay(cfg Config) *way {
+	return &way{Config: cfg, objects: admission.NewObjectInterfacesFromScheme(cfg.Scheme), decisions: sharedreads.New[question, authorizer.Decision]()}
 }
 
 // errOtherWay is for requests that the short way is not open to.

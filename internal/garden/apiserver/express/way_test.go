@@ -30,8 +30,8 @@ import (
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/warning"
 
+	"github.com/gardenlite/gardenlite/internal/garden/registry/sharedreads"
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
-	"github.com/gardenlite/gardenlite/internal/garden/sharedreads"
 )
 
 // kubeconfigs answers with the name of who asks and the seconds that are asked for.
@@ -251,7 +251,7 @@ func TestWayDecides(t *testing.T) {
 			}
 			return authorizer.DecisionNoOpinion, "", nil
 		})
-		w := &way{Config: *cfg, objects: admission.NewObjectInterfacesFromScheme(cfg.Scheme), decisions: sharedreads.New[question, authorizer.Decision]()}
+		w := newWay(*cfg)
 		came := time.Now()
 		answer := func(who, shoot string, came time.Time) string {
 			t.Helper()

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// keysAhead are how many keys lie ready at most, by their algorithm. A kubeconfig with an RSA key would take half a second
+	// ecdsaAhead and rsaAhead are how many keys lie ready at most. A kubeconfig with an RSA key would take half a second
 	// else, and one with an ECDSA key a tenth more than now.
 	ecdsaAhead = 512
 	rsaAhead   = 2

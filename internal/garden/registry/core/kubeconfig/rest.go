@@ -21,8 +21,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/gardenlite/gardenlite/internal/garden/registry/sharedreads"
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
-	"github.com/gardenlite/gardenlite/internal/garden/sharedreads"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/authentication"
 )
 

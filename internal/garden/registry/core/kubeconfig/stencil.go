@@ -29,9 +29,6 @@ type stencil struct {
 	algorithm, issuer, extensions []byte
 }
 
-// usualSize is more than most certificates take, in bytes.
-const usualSize = 1 << 10
-
 // hashes are those of the signatures that a stencil makes.
 var hashes = map[x509.SignatureAlgorithm]crypto.Hash{
 	x509.ECDSAWithSHA256: crypto.SHA256, x509.ECDSAWithSHA384: crypto.SHA384, x509.ECDSAWithSHA512: crypto.SHA512,
@@ -87,7 +84,7 @@ func (s *stencil) cut(serial *big.Int, subject subject, public crypto.PublicKey,
 	if err != nil {
 		return nil, err
 	}
-	b := cryptobyte.NewBuilder(make([]byte, 0, usualSize))
+	var b cryptobyte.Builder
 	b.AddASN1(cryptobyteasn1.SEQUENCE, func(b *cryptobyte.Builder) {
 		b.AddASN1(cryptobyteasn1.Tag(0).Constructed().ContextSpecific(), func(b *cryptobyte.Builder) { b.AddASN1Int64(2) }) // version 3
 		b.AddASN1BigInt(serial)
@@ -112,7 +109,7 @@ func (s *stencil) cut(serial *big.Int, subject subject, public crypto.PublicKey,
 	if err != nil {
 		return nil, fmt.Errorf("signing a client certificate: %w", err)
 	}
-	whole := cryptobyte.NewBuilder(make([]byte, 0, usualSize))
+	var whole cryptobyte.Builder
 	whole.AddASN1(cryptobyteasn1.SEQUENCE, func(b *cryptobyte.Builder) {
 		b.AddBytes(tbs)
 		b.AddBytes(s.algorithm)

@@ -51,6 +51,7 @@ type read[V any] struct {
 	err   error
 }
 
+// New makes Reads of which nobody has read anything yet.
 func New[K comparable, V any]() *Reads[K, V] {
 	return &Reads[K, V]{clock: clock.RealClock{}, running: map[K]*read[V]{}, waiting: map[K]*read[V]{}, latest: map[K]*read[V]{}}
 }

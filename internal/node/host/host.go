@@ -19,6 +19,8 @@ type Files interface {
 	WriteFile(path string, data []byte, mode fs.FileMode) error
 	// Remove removes a file; there may be none.
 	Remove(path string) error
+	// Sync returns when all that was written is still there after the power has gone.
+	Sync() error
 }
 
 // Units are the services of a machine, in the way of systemd.

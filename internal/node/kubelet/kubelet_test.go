@@ -64,6 +64,9 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
+	if err := w.machine.Files.Sync(); err != nil {
+		t.Fatal(err)
+	}
 	w.start()
 	t.Cleanup(func() { w.stop() })
 	return w
@@ -201,6 +204,19 @@ func TestRestartsWithItsCertificate(t *testing.T) {
 	if n := w.api.Requests("POST " + requestsPath + " by bootstrap"); n != 1 {
 		t.Errorf("it has bootstrapped %d times", n)
 	}
+}
+
+// A machine that loses its power as soon as its Node is there has its certificate afterwards: the token that it asked with is
+// not good any more then.
+func TestKeepsItsCertificate(t *testing.T) {
+	w := newWorld(t)
+	w.until("a Node", func() bool { return w.node() != nil })
+	w.stop()
+	w.machine.Files.LosePower()
+	w.api.Refuse("POST "+requestsPath, http.StatusUnauthorized)
+	begin := w.clock.Now()
+	w.start()
+	w.until("a Lease again", func() bool { return w.renewed().After(begin) })
 }
 
 func TestRotates(t *testing.T) {

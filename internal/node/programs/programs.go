@@ -60,6 +60,9 @@ func (f files) WriteFile(name string, data []byte, mode fs.FileMode) error {
 	return f.fs.WriteFile(name, data, mode)
 }
 
+// Sync has the host's disk have all that was written.
+func (f files) Sync() error { return f.fs.Sync() }
+
 // Remove removes a file; there may be none.
 func (f files) Remove(name string) error {
 	if err := f.fs.As(vfs.Root).Remove(name); !errors.Is(err, fs.ErrNotExist) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -24,17 +25,32 @@ type Machine struct {
 
 // New is a machine, and how its programs see it.
 func New(name string, clk clock.WithTicker) (*Machine, host.Host) {
-	m := &Machine{&Files{files: map[string][]byte{}}, &Units{active: map[string]bool{}}}
+	m := &Machine{&Files{files: map[string][]byte{}, synced: map[string][]byte{}}, &Units{active: map[string]bool{}}}
 	return m, host.Host{
 		Hostname: name, Addresses: []netip.Addr{netip.MustParseAddr("10.250.0.7")}, Files: m.Files, Units: m.Units, Clock: clk, Log: logr.Discard(),
 		Metadata: host.Metadata{ProviderID: "local:///z1/" + name, Zone: "z1", Region: "here", InstanceType: "small"},
 	}
 }
 
-// Files is a file system.
+// Files is a file system. What is written is lost with the power unless it has been synced.
 type Files struct {
-	mu    sync.Mutex
-	files map[string][]byte
+	mu            sync.Mutex
+	files, synced map[string][]byte
+}
+
+// Sync keeps what has been written.
+func (f *Files) Sync() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.synced = maps.Clone(f.files)
+	return nil
+}
+
+// LosePower leaves what was there at the last Sync.
+func (f *Files) LosePower() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.files = maps.Clone(f.synced)
 }
 
 // ReadFile reads a file.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/sharedreads"
 )
@@ -34,7 +33,6 @@ type gate struct {
 	// short finds an answer for a request, and returns what sends it, or nil; next is the way of all others.
 	short func(*http.Request) (send func(http.ResponseWriter))
 	next  http.Handler
-	clock clock.WithDelayedExecution
 	// width is how many are counted at most.
 	width int
 
@@ -42,28 +40,31 @@ type gate struct {
 	// counted are how many places are taken.
 	counted int
 	waiting []*visit
+	// patience ends when the first of those who wait has waited for long enough, or earlier; nil if it does not run.
+	patience *time.Timer
 }
 
 // visit is a request at the gate.
 type visit struct {
 	request *http.Request
-	// found gets what sends the answer, or nil if there is none; then the request has the place.
+	came    time.Time
+	// found gets what sends the answer, or nil if there is none. Then the request has the place, if it has got one.
 	found chan func(http.ResponseWriter)
 
-	// place is set when it is let in, gone when it goes its way without. Guarded by the gate's mu.
+	// place is set when it is let in, gone when it goes its way without. Guarded by the gate's mu until found has got something.
 	place *place
 	gone  bool
 }
 
-// place is one of those that are counted.
+// place is one of those that are counted. One request after the other has it.
 type place struct {
-	timer clock.Timer
-	// over says that it is not counted any more, or is somebody else's. Guarded by the gate's mu.
+	timer *time.Timer
+	// over says that it is not counted any more. Guarded by the gate's mu.
 	over bool
 }
 
 func newGate(short func(*http.Request) func(http.ResponseWriter), next http.Handler) *gate {
-	return &gate{short: short, next: next, clock: clock.RealClock{}, width: gateWidth * runtime.GOMAXPROCS(0)}
+	return &gate{short: short, next: next, width: gateWidth * runtime.GOMAXPROCS(0)}
 }
 
 // ServeHTTP implements http.Handler.
@@ -72,8 +73,9 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.next.ServeHTTP(w, r)
 		return
 	}
-	r = r.WithContext(sharedreads.WithArrival(r.Context(), g.clock.Now()))
-	v := &visit{request: r, found: make(chan func(http.ResponseWriter), 1)}
+	now := time.Now()
+	r = r.WithContext(sharedreads.WithArrival(r.Context(), now))
+	v := &visit{request: r, came: now, found: make(chan func(http.ResponseWriter), 1)}
 	g.come(v)
 	send, in := g.wait(r.Context(), v)
 	switch {
@@ -91,6 +93,9 @@ func (g *gate) come(v *visit) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.waiting = append(g.waiting, v)
+	if g.patience == nil {
+		g.patience = time.AfterFunc(gateWait, g.dismiss)
+	}
 	g.fill()
 }
 
@@ -104,12 +109,9 @@ func (g *gate) fill() {
 
 // wait waits until an answer has been looked for, and says whether it has been.
 func (g *gate) wait(ctx context.Context, v *visit) (send func(http.ResponseWriter), in bool) {
-	timer := g.clock.NewTimer(gateWait)
-	defer timer.Stop()
 	select {
 	case send = <-v.found:
-		return send, true
-	case <-timer.C():
+		return send, v.place != nil
 	case <-ctx.Done(): // what comes next finds that out
 	}
 	if g.goes(v) {
@@ -126,55 +128,86 @@ func (g *gate) goes(v *visit) bool {
 	return v.gone
 }
 
-// answer looks for answers from one place until nobody waits, or somebody else has the place.
-func (g *gate) answer() {
-	for v := g.first(); v != nil; v = g.first() {
-		send := g.find(v.request)
-		v.found <- send
-		if send == nil || !g.keep(v.place) {
-			return
-		}
-		runtime.Gosched() // an answer that is found is sent before the next one is looked for
-	}
-}
-
-// first lets in who has waited longest. If nobody waits the place is free.
-func (g *gate) first() *visit {
+// dismiss lets those go their way who have waited for long enough.
+func (g *gate) dismiss() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(g.waiting) > 0 {
 		v := g.waiting[0]
-		g.waiting[0] = nil
-		g.waiting = g.waiting[1:]
+		if left := gateWait - time.Since(v.came); left > 0 && !v.gone {
+			g.patience.Reset(left)
+			return
+		}
+		g.shift()
+		if !v.gone {
+			v.gone = true
+			v.found <- nil
+		}
+	}
+	g.patience = nil
+}
+
+// shift takes out who has waited longest. The caller holds mu.
+func (g *gate) shift() {
+	g.waiting[0] = nil
+	if g.waiting = g.waiting[1:]; len(g.waiting) == 0 {
+		g.waiting = nil
+	}
+}
+
+// answer looks for answers from one place until nobody waits, or the place is not counted any more.
+func (g *gate) answer() {
+	p := &place{}
+	for v := g.first(p); v != nil; v = g.first(p) {
+		send := g.find(v.request)
+		v.found <- send
+		if send == nil { // the place is the request's
+			return
+		}
+	}
+}
+
+// first lets in who has waited longest. If nobody waits the place is free.
+func (g *gate) first(p *place) *visit {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p.over {
+		return nil
+	}
+	for len(g.waiting) > 0 {
+		v := g.waiting[0]
+		g.shift()
 		if v.gone {
 			continue
 		}
-		v.place = &place{}
-		v.place.timer = g.clock.AfterFunc(gateHold, func() { g.leave(v.place) })
+		v.place = p
+		if p.timer == nil {
+			p.timer = time.AfterFunc(gateHold, func() { g.leave(p) })
+		} else {
+			p.timer.Reset(gateHold)
+		}
 		return v
 	}
-	g.waiting = nil
-	g.counted--
+	g.free(p)
 	return nil
 }
 
-// keep ends the place of a request for which there is an answer, and says whether the next one may have it.
-func (g *gate) keep(p *place) bool {
+// leave frees a place, unless that has happened, and has it taken.
+func (g *gate) leave(p *place) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p.timer.Stop()
-	ours := !p.over
-	p.over = true
-	return ours
+	if !p.over {
+		g.free(p)
+		g.fill()
+	}
 }
 
-// leave frees a place, unless that has happened.
-func (g *gate) leave(p *place) {
-	if g.keep(p) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.counted--
-		g.fill()
+// free ends a place. The caller holds mu.
+func (g *gate) free(p *place) {
+	p.over = true
+	g.counted--
+	if p.timer != nil {
+		p.timer.Stop()
 	}
 }
 

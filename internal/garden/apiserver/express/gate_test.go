@@ -50,6 +50,9 @@ func TestGate(t *testing.T) {
 					synctest.Wait()
 				}
 				all.Wait()
+				synctest.Wait() // until the places are free
+				g.mu.Lock()
+				defer g.mu.Unlock()
 				if !slices.Equal(at, test.at) || !slices.IsSorted(who[:2]) || g.counted != 0 {
 					t.Errorf("in at %v, %v expected; the order was %v, %d are in", at, test.at, who, g.counted)
 				}
@@ -126,6 +129,9 @@ func TestGateAnswers(t *testing.T) {
 				t.Errorf("request %d: took the way %q and %s, expected %q and %s", i, way, took, want.way, want.took)
 			}
 		}
+		synctest.Wait() // until the places are free
+		g.mu.Lock()
+		defer g.mu.Unlock()
 		if g.counted != 0 || len(g.waiting) != 0 {
 			t.Errorf("%d are counted, %d wait", g.counted, len(g.waiting))
 		}

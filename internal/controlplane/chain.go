@@ -53,8 +53,8 @@ type ExtensionInput struct {
 	Etcd serveroptions.EtcdOptions
 	// ShareStorage has what a getter is for use the connection to the datastore that the kube-apiserver has.
 	ShareStorage func(registry.RESTOptionsGetter) registry.RESTOptionsGetter
-	// Admission is what Generic's AdmissionControl is, without its metrics.
-	Admission admission.Interface
+	// Admission are the plugins in Generic's AdmissionControl, in their order.
+	Admission []admission.Interface
 	// Informers are the kube-apiserver's own.
 	Informers informers.SharedInformerFactory
 	// Delegate is who answers what the groups do not.

@@ -64,8 +64,8 @@ func Plugins() []plugin.Factory {
 	}
 }
 
-// New makes the chain of all plugins.
-func New(deps plugin.Dependencies) (admission.Interface, error) {
+// New makes all plugins.
+func New(deps plugin.Dependencies) ([]admission.Interface, error) {
 	var chain []admission.Interface
 	for _, factory := range Plugins() {
 		p, err := factory.New(deps)
@@ -74,5 +74,5 @@ func New(deps plugin.Dependencies) (admission.Interface, error) {
 		}
 		chain = append(chain, p)
 	}
-	return admission.NewChainHandler(chain...), nil
+	return chain, nil
 }

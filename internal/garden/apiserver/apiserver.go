@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,7 +106,7 @@ func (e Extension) New(in controlplane.ExtensionInput) (made controlplane.Extens
 	if err != nil {
 		return made, err
 	}
-	in.Generic.AdmissionControl = admission.NewChainHandler(admissionmetrics.WithStepMetrics(plugins), in.Generic.AdmissionControl)
+	in.Generic.AdmissionControl = admission.NewChainHandler(admissionmetrics.WithStepMetrics(admission.NewChainHandler(plugins...)), in.Generic.AdmissionControl)
 	made.Server, err = in.Generic.Complete(in.Informers).New("gardener-apiserver", in.Delegate)
 	if err != nil {
 		return made, err
@@ -117,14 +118,14 @@ func (e Extension) New(in controlplane.ExtensionInput) (made controlplane.Extens
 			return made, fmt.Errorf("installing the API group %s: %w", group.Name, err)
 		}
 	}
-	made.Front = e.front(&in.Generic, admission.NewChainHandler(plugins, in.Admission), groups)
+	made.Front = e.front(&in.Generic, slices.Concat(plugins, in.Admission), groups)
 	return made, serveDiscovery(made.Server.Handler.NonGoRestfulMux, issuer)
 }
 
 // front is the way of requests for kubeconfigs of Shoots.
-func (Extension) front(server *genericapiserver.Config, admission express.Admission, groups []registry.Group) func(http.Handler) http.Handler {
+func (Extension) front(server *genericapiserver.Config, plugins []admission.Interface, groups []registry.Group) func(http.Handler) http.Handler {
 	cfg := express.Config{
-		Server: server, Admission: admission, Scheme: scheme.Scheme,
+		Server: server, Admission: plugins, Scheme: scheme.Scheme,
 		Resource: corev1beta1.SchemeGroupVersion.WithResource("shoots"), Subresources: map[string]express.Subresource{},
 	}
 	for _, group := range groups {
@@ -138,7 +139,7 @@ func (Extension) front(server *genericapiserver.Config, admission express.Admiss
 }
 
 // admissionPlugins are Gardener's plugins. Those that Kubernetes has for every resource come after them: webhooks, policies, quota.
-func (e Extension) admissionPlugins(in controlplane.ExtensionInput, reader plugin.Reader, kube kubernetes.Interface) (admission.Interface, error) {
+func (e Extension) admissionPlugins(in controlplane.ExtensionInput, reader plugin.Reader, kube kubernetes.Interface) ([]admission.Interface, error) {
 	plugins, err := gardenadmission.New(plugin.Dependencies{
 		Reader:     reader,
 		Kube:       kube,

@@ -52,18 +52,13 @@ type Subresource interface {
 	rest.GroupVersionKindProvider
 }
 
-// Admission is a chain of admission plugins.
-type Admission interface {
-	admission.MutationInterface
-	admission.ValidationInterface
-}
-
 // Config is what the two ways of a server have in common.
 type Config struct {
 	// Server is the configuration of the server behind the other way.
 	Server *server.Config
-	// Admission is what the server's configuration has, without its metrics: they take longer than the plugins.
-	Admission Admission
+	// Admission are the plugins that the server's configuration has, in their order, without its metrics: they take longer than
+	// the plugins.
+	Admission []admission.Interface
 	Scheme    *runtime.Scheme
 	// Resource is what the subresources are of.
 	Resource     schema.GroupVersionResource
@@ -73,6 +68,7 @@ type Config struct {
 // way is the short way.
 type way struct {
 	Config
+	plugins   plugins
 	objects   admission.ObjectInterfaces
 	decisions *sharedreads.Reads[question, authorizer.Decision]
 	bodies    sync.Map // *decoded, by kind
@@ -86,7 +82,7 @@ func New(cfg Config) func(next http.Handler) http.Handler {
 }
 
 func newWay(cfg Config) *way {
-	return &way{Config: cfg, objects: admission.NewObjectInterfacesFromScheme(cfg.Scheme), decisions: sharedreads.New[question, authorizer.Decision]()}
+	return &way{Config: cfg, plugins: forCreate(cfg.Admission), objects: admission.NewObjectInterfacesFromScheme(cfg.Scheme), decisions: sharedreads.New[question, authorizer.Decision]()}
 }
 
 // errOtherWay is for requests that the short way is not open to.
@@ -192,10 +188,10 @@ func (s *way) create(ctx context.Context, r *http.Request, body []byte) (context
 	ctx = warning.WithWarningRecorder(ctx, warned)
 	options := &metav1.CreateOptions{TypeMeta: metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "CreateOptions"}}
 	attributes := admission.NewAttributesRecord(obj, nil, gvk, info.Namespace, info.Name, s.Resource, info.Subresource, admission.Create, options, false, who)
-	if err := s.Admission.Admit(ctx, attributes, s.objects); err != nil {
+	if err := s.plugins.Admit(ctx, attributes, s.objects); err != nil {
 		return nil, nil, err
 	}
-	created, err := subresource.Create(ctx, info.Name, obj, rest.AdmissionToValidateObjectFunc(s.Admission, attributes, s.objects), options)
+	created, err := subresource.Create(ctx, info.Name, obj, rest.AdmissionToValidateObjectFunc(s.plugins, attributes, s.objects), options)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -56,14 +56,17 @@ func (k kubeconfigs) Create(ctx context.Context, name string, obj runtime.Object
 // plugin is an admission plugin.
 type plugin struct {
 	mutate, validate error
-	warn             bool
+	warn, again      bool
 }
 
-func (plugin) Handles(admission.Operation) bool { return true }
+func (plugin) Handles(operation admission.Operation) bool { return operation == admission.Create }
 
 func (p plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if p.warn {
 		warning.AddWarning(ctx, "", "careful")
+	}
+	if p.again {
+		a.GetReinvocationContext().SetShouldReinvoke()
 	}
 	if a.GetResource().Resource+"/"+a.GetSubresource() != "shoots/adminkubeconfig" || a.GetName() != "x" || a.GetNamespace() != "garden-dev" || a.GetUserInfo().GetName() != "alice" || a.GetKind().Kind != "AdminKubeconfigRequest" {
 		return fmt.Errorf("this is %+v", a)
@@ -75,6 +78,20 @@ func (p plugin) Validate(context.Context, admission.Attributes, admission.Object
 	return p.validate
 }
 
+// forUpdates is a plugin that is not to be asked.
+type forUpdates struct{ t *testing.T }
+
+func (forUpdates) Handles(operation admission.Operation) bool { return operation == admission.Update }
+
+func (f forUpdates) Admit(context.Context, admission.Attributes, admission.ObjectInterfaces) error {
+	f.t.Error("a plugin for updates is asked")
+	return nil
+}
+
+func (f forUpdates) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	return f.Admit(ctx, a, o)
+}
+
 type sink struct{ audit.Backend }
 
 func plainConfig() *Config {
@@ -83,7 +100,7 @@ func plainConfig() *Config {
 			RequestTimeout:      time.Minute,
 			RequestInfoResolver: &request.RequestInfoFactory{APIPrefixes: sets.NewString("apis", "api"), GrouplessAPIPrefixes: sets.NewString("api")},
 		},
-		Admission: admission.NewChainHandler(), Scheme: scheme.Scheme, Resource: corev1beta1.SchemeGroupVersion.WithResource("shoots"),
+		Scheme: scheme.Scheme, Resource: corev1beta1.SchemeGroupVersion.WithResource("shoots"),
 		Subresources: map[string]Subresource{"adminkubeconfig": kubeconfigs{}},
 	}
 	cfg.Server.Authentication.APIAudiences = authenticator.Audiences{"api"}
@@ -173,6 +190,7 @@ func TestWay(t *testing.T) {
 		"mutation refuses":     {func(w *world) { w.plugin.mutate = nobody }, ""},
 		"validation refuses":   {func(w *world) { w.plugin.validate = nobody }, ""},
 		"a warning":            {func(w *world) { w.plugin.warn = true }, ""},
+		"mutation once more":   {func(w *world) { w.plugin.again = true }, ""},
 		"the storage refuses":  {func(w *world) { w.storage.err = nobody }, ""},
 		"audit":                {func(w *world) { w.cfg.Server.AuditBackend = sink{} }, ""},
 	} {
@@ -195,7 +213,7 @@ func TestWay(t *testing.T) {
 				return allow, "", nil
 			})
 			test.change(w)
-			w.cfg.Admission, w.cfg.Subresources = *w.plugin, map[string]Subresource{"adminkubeconfig": *w.storage}
+			w.cfg.Admission, w.cfg.Subresources = []admission.Interface{forUpdates{t}, *w.plugin}, map[string]Subresource{"adminkubeconfig": *w.storage}
 
 			before, err := io.ReadAll(w.request.Body)
 			if err != nil {

@@ -91,14 +91,18 @@ func eventually(t *testing.T, timeout time.Duration, check func(context.Context)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
+	var last error // that is not only the end of time
 	for {
 		err := check(ctx)
 		if err == nil {
 			return
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("after %s: %v", timeout, err)
+			t.Fatalf("after %s: %v", timeout, last)
 		case <-ticker.C:
 		}
 	}

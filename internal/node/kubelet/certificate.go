@@ -140,8 +140,7 @@ func (k *Kubelet) awaitSigned(ctx context.Context, client *apiclient.Client, nam
 	return nil, fmt.Errorf("the CertificateSigningRequest %s was not signed within %s; is the shoot's kube-controller-manager there?", name, requestLife)
 }
 
-// keep writes the certificate with its key, and a kubeconfig that names the file. Once the Node is ready the token goes that a
-// certificate can be asked for with, so this one has to be on the disk before it is used.
+// keep writes the certificate with its key, and a kubeconfig that names the file.
 func (k *Kubelet) keep(config node.KubeletConfig, certificate []byte) error {
 	data, err := kubeconfig.WithFile(config.APIServer, []byte(config.CA), node.PathKubeletClient)
 	if err != nil {
@@ -152,9 +151,6 @@ func (k *Kubelet) keep(config node.KubeletConfig, certificate []byte) error {
 	}
 	if err := k.host.Files.WriteFile(node.PathKubeletClient, certificate, keyMode); err != nil {
 		return fmt.Errorf("writing the certificate of the kubelet: %w", err)
-	}
-	if err := k.host.Files.Sync(); err != nil {
-		return fmt.Errorf("keeping the certificate of the kubelet: %w", err)
 	}
 	return nil
 }

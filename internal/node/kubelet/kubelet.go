@@ -82,6 +82,10 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 		}
 		return errRenewed
 	}
+	// Once the Node is ready the token goes that a certificate can be asked for with, so this one is on the disk before it is used.
+	if err := k.host.Files.Sync(); err != nil {
+		return fmt.Errorf("keeping the certificate of the kubelet: %w", err)
+	}
 	client, err := k.pool.Get(apiclient.Credentials{Server: config.APIServer, CA: []byte(config.CA), Certificate: data})
 	if err != nil {
 		return err

@@ -219,6 +219,28 @@ func TestKeepsItsCertificate(t *testing.T) {
 	w.until("a Lease again", func() bool { return w.renewed().After(begin) })
 }
 
+func TestUsesOnlyWhatIsKept(t *testing.T) {
+	w := newWorld(t)
+	w.until("a Node", func() bool { return w.node() != nil })
+	w.stop()
+	if err := w.machine.Files.Remove(node.PathKubeletClient); err != nil {
+		t.Fatal(err)
+	}
+	w.machine.Files.Full(true)
+	begin := w.clock.Now()
+	w.start()
+	w.until("a new certificate", func() bool {
+		_, err := w.machine.Files.ReadFile(node.PathKubeletClient)
+		return err == nil
+	})
+	w.until("a minute without room", func() bool { return w.clock.Since(begin) > time.Minute })
+	if w.renewed().After(begin) {
+		t.Error("it uses a certificate that is not on the disk")
+	}
+	w.machine.Files.Full(false)
+	w.until("a Lease again", func() bool { return w.renewed().After(begin) })
+}
+
 func TestRotates(t *testing.T) {
 	w := newWorld(t)
 	w.until("a Lease", w.alive)

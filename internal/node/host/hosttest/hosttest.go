@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
@@ -36,12 +37,23 @@ func New(name string, clk clock.WithTicker) (*Machine, host.Host) {
 type Files struct {
 	mu            sync.Mutex
 	files, synced map[string][]byte
+	full          bool
+}
+
+// Full has the disk refuse to keep more, or accept it again.
+func (f *Files) Full(full bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.full = full
 }
 
 // Sync keeps what has been written.
 func (f *Files) Sync() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.full {
+		return syscall.ENOSPC
+	}
 	f.synced = maps.Clone(f.files)
 	return nil
 }

@@ -2,11 +2,8 @@ package datastore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -29,20 +26,14 @@ const (
 
 // startKine serves kine's database as etcd on a socket in the folder.
 func startKine(ctx context.Context, kineEndpoint, dir string, shared bool) (*Datastore, error) {
-	socket, removeSocket, err := fsutil.SocketPath(dir, "kine.sock")
-	if err != nil {
-		return nil, err
-	}
 	used, err := use(ctx, kineEndpoint, shared)
 	if err != nil {
-		removeSocket()
 		return nil, err
 	}
-	listener, err := listenPrivate(ctx, socket)
+	listener, err := fsutil.ListenSocket(dir, "kine.sock")
 	if err != nil {
 		used.release()
-		removeSocket()
-		return nil, err
+		return nil, fmt.Errorf("serving the datastore: %w", err)
 	}
 	etcd := newEtcd(used)
 	var serving sync.WaitGroup
@@ -51,11 +42,10 @@ func startKine(ctx context.Context, kineEndpoint, dir string, shared bool) (*Dat
 			logrus.Errorf("The datastore's server has ended: %v", err)
 		}
 	})
-	return &Datastore{Kine: true, Endpoint: "unix://" + socket, stop: func() {
+	return &Datastore{Kine: true, Endpoint: "unix://" + listener.Addr().String(), stop: func() {
 		etcd.Stop()
 		serving.Wait()
 		used.release()
-		removeSocket()
 	}}, nil
 }
 
@@ -77,19 +67,4 @@ func newEtcd(db *database) *grpc.Server {
 	alive.SetServingStatus("", grpc_health_v1.HealthCheckResponse_SERVING)
 	grpc_health_v1.RegisterHealthServer(etcd, alive)
 	return etcd
-}
-
-// listenPrivate listens on a unix socket that only this user may use.
-func listenPrivate(ctx context.Context, socket string) (net.Listener, error) {
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("removing the datastore's old socket: %w", err)
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
-	if err != nil {
-		return nil, fmt.Errorf("listening on the datastore's socket: %w", err)
-	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("keeping the datastore's socket from others: %w", err), listener.Close())
-	}
-	return listener, nil
 }

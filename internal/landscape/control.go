@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"time"
 )
 
@@ -24,19 +23,8 @@ type control struct {
 	done   chan struct{}
 }
 
-// startControl opens the socket; more adds what other parts answer there.
-func startControl(socket string, status func(collect bool) Status, stop func(), more func(*http.ServeMux)) (*control, error) {
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("removing an old control socket: %w", err)
-	}
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		return nil, fmt.Errorf("opening the control socket: %w", err)
-	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		_ = listener.Close()
-		return nil, fmt.Errorf("keeping the control socket from others: %w", err)
-	}
+// startControl answers on the socket; more adds what other parts answer there.
+func startControl(socket net.Listener, status func(collect bool) Status, stop func(), more func(*http.ServeMux)) *control {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -50,9 +38,9 @@ func startControl(socket string, status func(collect bool) Status, stop func(), 
 	c := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
-		_ = c.server.Serve(listener)
+		_ = c.server.Serve(socket)
 	}()
-	return c, nil
+	return c
 }
 
 func (c *control) stop() {

@@ -166,22 +166,19 @@ func (l *Landscape) announce() (run, previous *Run, err error) {
 		return nil, nil, fmt.Errorf("this landscape's data is in %s, not in %s: use the same --datastore, another --name, or start anew with \"gardenlite reset\"",
 			previous.Datastore, datastoreKind(l.cfg.Datastore))
 	}
-	socket, remove, err := fsutil.SocketPath(l.cfg.Dir, controlSocket)
+	socket, err := fsutil.ListenSocket(l.cfg.Dir, controlSocket)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("having a way for other commands to talk to this landscape: %w", err)
 	}
-	l.onClose(func() error { remove(); return nil })
+	l.onClose(socket.Close)
 	if err := l.listenAdmission(previous); err != nil {
 		return nil, nil, err
 	}
-	run = &Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.admission.port(), Control: socket, Datastore: datastoreKind(l.cfg.Datastore)}
+	run = &Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.admission.port(), Control: socket.Addr().String(), Datastore: datastoreKind(l.cfg.Datastore)}
 	l.board.update(func(s *Status) {
 		*s = Status{Run: *run, Dir: l.cfg.Dir, State: StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
 	})
-	server, err := startControl(socket, l.board.snapshot, l.stop, l.serveAccess)
-	if err != nil {
-		return nil, nil, err
-	}
+	server := startControl(socket, l.board.snapshot, l.stop, l.serveAccess)
 	l.onClose(func() error { server.stop(); return nil })
 	return run, previous, writeRun(l.cfg.Dir, run)
 }

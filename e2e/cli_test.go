@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -254,4 +256,25 @@ func TestForegroundEndsOnInterrupt(t *testing.T) {
 		t.Error("not ended after 30 s")
 		_ = cmd.Process.Kill()
 	}
+}
+
+// TestDownWhileStarting ends a landscape that is not ready yet.
+func TestDownWhileStarting(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(binary, "up", "--port", "0", "--data-dir", dir)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	must(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	eventually(t, 30*time.Second, func(context.Context) error {
+		_, err := os.Stat(filepath.Join(dir, "run.json"))
+		return err
+	})
+	gardenlite(t, dir, "down").ok(t).shows(t, "has stopped")
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 ||
+		!strings.Contains(said.String(), `Error: it was stopped with "gardenlite down" before it was ready`) {
+		t.Errorf("%v\n%s", err, said.String())
+	}
+	up(t, dir).ok(t)
 }

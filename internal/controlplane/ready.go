@@ -15,6 +15,9 @@ import (
 // readyPoll is how often a starting server is asked whether it is ready.
 const readyPoll = 5 * time.Millisecond
 
+// settleTimeout is how long a server may take to become ready whose start was given up.
+const settleTimeout = 5 * time.Second
+
 // HealthUser is the user that asks for readiness: it is in no group, and needs none.
 const HealthUser = "gardenlite:health"
 
@@ -44,6 +47,14 @@ func (s *Server) waitReady(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// settle gives a server whose start was given up some time to become ready all the same. One that is stopped before waits
+// longer: for its own requests, each of which waits ten seconds for what admission has to know and will not get any more.
+func (s *Server) settle(givenUp context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(givenUp), settleTimeout)
+	defer cancel()
+	_ = s.waitReady(ctx)
 }
 
 // Readyz asks an API server whether it is ready, and returns what is missing; nothing if it is ready.

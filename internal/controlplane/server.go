@@ -198,6 +198,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	started = true
 	go s.run(runCtx)
 	if err := s.waitReady(ctx); err != nil {
+		s.settle(ctx)
 		return nil, errors.Join(err, s.Stop())
 	}
 	phase.end("API server ready")

@@ -56,10 +56,12 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 
 	startCtx, cancel := context.WithTimeout(ctx, cfg.ReadyTimeout)
 	defer cancel()
+	startCtx, giveUp := context.WithCancelCause(startCtx)
+	defer giveUp(nil)
 	go func() { // a stop that is asked for during the start ends the start
 		select {
 		case <-stopping:
-			cancel()
+			giveUp(errStopped)
 		case <-startCtx.Done():
 		}
 	}()
@@ -72,7 +74,7 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 		defer controlplane.EndEnding()
 		l.board.update(func(s *Status) { s.State = StateFailed })
 		klog.Background().Error(err, "The landscape did not start")
-		return nil, l.explainStart(startCtx, errors.Join(err, l.close()))
+		return nil, errors.Join(l.explainStart(startCtx, err), l.close())
 	}
 	if !goesOn() { // just when it was ready
 		defer controlplane.EndEnding()
@@ -81,7 +83,13 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 	return l, nil
 }
 
+// errStopped says that somebody asked the landscape to stop while it started.
+var errStopped = errors.New("it was stopped with \"gardenlite down\" before it was ready")
+
 func (l *Landscape) explainStart(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errStopped) {
+		return errStopped // the log has what was going on
+	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("not ready within %s (--ready-timeout): %w; the log has more: %s", l.cfg.ReadyTimeout, err, l.logPath())
 	}

@@ -16,36 +16,20 @@ const maxSocketPath = 103
 // private folder under the system's temporary one. An old socket of that name is replaced. Closing the listener, which may be
 // done more than once, removes what was made, but not what somebody else has put in its place since.
 func ListenSocket(dir, name string) (net.Listener, error) {
-	path, folder := filepath.Join(dir, name), ""
+	path, clean := filepath.Join(dir, name), func() error { return nil }
 	if len(path) > maxSocketPath {
-		var err error
-		if folder, err = os.MkdirTemp("", "gardenlite-"); err != nil {
+		folder, err := os.MkdirTemp("", "gardenlite-")
+		if err != nil {
 			return nil, fmt.Errorf("making a folder for a socket: %w", err)
 		}
-		path = filepath.Join(folder, name)
+		path, clean = filepath.Join(folder, name), func() error { return os.RemoveAll(folder) }
 	}
-	listener, err := listenPrivate(path)
+	listener, made, err := listenPrivate(path)
 	if err != nil {
-		if folder != "" {
-			err = errors.Join(err, os.Remove(folder))
-		}
-		return nil, err
+		return nil, errors.Join(err, clean())
 	}
-	made, err := os.Lstat(path)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("looking at a new socket: %w", err), listener.Close())
-	}
-	listener.SetUnlinkOnClose(false)
 	return &socket{listener, sync.OnceValue(func() error {
-		err := listener.Close()
-		// The number of a file that is gone can be given to another one.
-		if now, gone := os.Lstat(path); gone == nil && os.SameFile(made, now) && made.ModTime().Equal(now.ModTime()) {
-			err = errors.Join(err, os.Remove(path))
-		}
-		if folder != "" {
-			err = errors.Join(err, os.RemoveAll(folder))
-		}
-		return err
+		return errors.Join(listener.Close(), removeMade(path, made), clean())
 	})}, nil
 }
 
@@ -56,16 +40,30 @@ type socket struct {
 
 func (s *socket) Close() error { return s.close() }
 
-func listenPrivate(path string) (*net.UnixListener, error) {
+// listenPrivate says what it has made as well, and leaves it to others to remove that.
+func listenPrivate(path string) (*net.UnixListener, os.FileInfo, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("removing an old socket: %w", err)
+		return nil, nil, fmt.Errorf("removing an old socket: %w", err)
 	}
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("opening a socket: %w", err)
+		return nil, nil, fmt.Errorf("opening a socket: %w", err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("keeping a socket from others: %w", err), listener.Close())
+		return nil, nil, errors.Join(fmt.Errorf("keeping a socket from others: %w", err), listener.Close())
 	}
-	return listener, nil
+	made, err := os.Lstat(path)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("looking at a new socket: %w", err), listener.Close())
+	}
+	listener.SetUnlinkOnClose(false)
+	return listener, made, nil
+}
+
+// removeMade removes a file if it is still the one that was made. The number of a file that is gone can be given to another one.
+func removeMade(path string, made os.FileInfo) error {
+	if now, err := os.Lstat(path); err != nil || !os.SameFile(made, now) || !made.ModTime().Equal(now.ModTime()) {
+		return nil
+	}
+	return os.Remove(path)
 }

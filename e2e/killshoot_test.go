@@ -45,6 +45,34 @@ func TestKilledUnderShoots(t *testing.T) {
 	}
 }
 
+// TestKilledWhileRolling kills the process while machines of a Shoot are replaced one after the other. When
+// that is over there are as many Nodes as machines, all of them ready: none stays of a machine that has gone.
+func TestKilledWhileRolling(t *testing.T) {
+	const machines = 4
+	l := &gardenletLife{dir: t.TempDir(), names: []string{"local"}}
+	k := &killedShoot{l: l, v: &victim{dir: l.dir}, random: moments(t), s: &shoot{l: l, name: "rolling"}}
+	t.Cleanup(k.v.kill)
+	k.restart = func() {
+		k.v.up(t, 1)
+		l.connect(t)
+	}
+	k.restart()
+	pool := func(machineType string) string {
+		return fmt.Sprintf(`{"spec":{"provider":{"workers":[{"name":"worker","minimum":%d,"maximum":%[1]d,"maxSurge":1,"machine":{"type":%q,"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`, machines, machineType)
+	}
+	l.newShoot(t, k.s.name, func(spec map[string]any) {
+		worker := spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)
+		worker["minimum"], worker["maximum"] = machines, machines
+	})
+	k.s.succeeds(t)
+	k.client = clientOf(t, k.s.admin(t))
+	for round := range 2 * shootKills() {
+		k.disturb(t, "a rolling update", 5*time.Second, func() { k.s.patch(t, pool([]string{"local-large", "local"}[round%2])) })
+		k.s.succeeds(t)
+		k.s.nodes(t, k.client, machines)
+	}
+}
+
 // killedShoot is a Shoot that is disturbed in everything it does.
 type killedShoot struct {
 	l       *gardenletLife

@@ -57,7 +57,10 @@ func (i *instance) status() Instance {
 	return status
 }
 
-func providerID(spec InstanceSpec) string { return "local:///" + spec.Zone + "/" + spec.ID }
+// ProviderIDPrefix is what every provider ID of this cloud begins with.
+const ProviderIDPrefix = "local:///"
+
+func providerID(spec InstanceSpec) string { return ProviderIDPrefix + spec.Zone + "/" + spec.ID }
 
 // EnsureInstance makes an instance if it is not there. It returns when the instance has an address; it boots in the
 // background. One that is there stays as it is, whatever else the spec says; only another network is an error.

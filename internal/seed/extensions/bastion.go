@@ -22,6 +22,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/cloud"
 	"github.com/gardenlite/gardenlite/internal/cloud/public"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/cluster"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
@@ -85,7 +86,7 @@ func (b bastions) ensure(ctx context.Context, seed client.Client, bastion *exten
 	if err := b.credentials(ctx, seed, bastion.Namespace); err != nil {
 		return netip.AddrPort{}, err
 	}
-	if _, err := shootOf(ctx, seed, bastion.Namespace); err != nil {
+	if _, err := cluster.Shoot(ctx, seed, bastion.Namespace); err != nil {
 		return netip.AddrPort{}, err
 	}
 	instance, err := b.cloud.EnsureInstance(ctx, cloud.InstanceSpec{

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/cloud"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/cluster"
 )
 
 const (
@@ -33,7 +34,7 @@ type networkState struct {
 }
 
 func (i infrastructure) reconcile(ctx context.Context, seed client.Client, infra *extensionsv1alpha1.Infrastructure) error {
-	shoot, err := shootOf(ctx, seed, infra.Namespace)
+	shoot, err := cluster.Shoot(ctx, seed, infra.Namespace)
 	if err != nil {
 		return err
 	}

@@ -97,6 +97,8 @@ type fakeCloud struct {
 	instances map[string]cloud.InstanceSpec
 	created   int
 	refuse    error
+	// deleted is called after an instance was.
+	deleted func()
 }
 
 func (c *fakeCloud) EnsureNetwork(_ context.Context, id string, cidr netip.Prefix) error {
@@ -126,6 +128,9 @@ func (c *fakeCloud) EnsureInstance(_ context.Context, spec cloud.InstanceSpec) (
 }
 
 func (c *fakeCloud) DeleteInstance(_ context.Context, id string) error {
+	if c.deleted != nil {
+		defer c.deleted()
+	}
 	return c.process.write(func() error { delete(c.instances, id); return nil })
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/cluster"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
@@ -55,7 +56,7 @@ func takeInventory(ctx context.Context, seed client.Client, namespace string) (*
 }
 
 func (w *workers) reconcile(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
-	shoot, err := shootOf(ctx, seed, worker.Namespace)
+	shoot, err := cluster.Shoot(ctx, seed, worker.Namespace)
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (w *workers) reconcile(ctx context.Context, seed client.Client, worker *ext
 	if err != nil {
 		return err
 	}
-	asleep := isHibernated(shoot)
+	asleep := cluster.IsHibernated(shoot)
 	if asleep {
 		if err := forceDeletion(ctx, seed, before.machines.Items); err != nil {
 			return err

@@ -199,6 +199,91 @@ func TestRolling(t *testing.T) {
 	}
 }
 
+// TestNodesGo: where a shoot's API server does not answer, a machine waits for it, so that no Node stays; unless nobody needs
+// the Node any more. One that is left then goes when the shoot is met again.
+func TestNodesGo(t *testing.T) {
+	t.Run("fewer machines", func(t *testing.T) {
+		w := newShootWorld(t, pool("one", 1), pool("two", 1))
+		w.mustSettle()
+		w.ask("reconcile", func(worker *extensionsv1alpha1.Worker) { worker.Spec.Pools = worker.Spec.Pools[:1] })
+		w.down = true
+		w.mustSettle()
+		all := w.listMachines()
+		waits := slices.IndexFunc(all, func(m machinev1alpha1.Machine) bool { return m.DeletionTimestamp != nil })
+		if waits < 0 || !strings.Contains(all[waits].Status.LastOperation.Description, "waiting for the API server") || len(w.cloud.ids()) != 2 {
+			t.Errorf("machines %+v, instances %v", all, w.cloud.ids())
+		}
+		w.down = false
+		w.mustSettle()
+		w.expectSucceeded("Reconcile", 1)
+	})
+	t.Run("after the instance", func(t *testing.T) {
+		w := newShootWorld(t, pool("one", 1), pool("two", 1))
+		w.mustSettle()
+		w.ask("reconcile", func(worker *extensionsv1alpha1.Worker) { worker.Spec.Pools = worker.Spec.Pools[:1] })
+		w.cloud.deleted = func() { w.down = true }
+		w.mustSettle()
+		if len(w.listMachines()) != 2 || len(w.cloud.ids()) != 1 {
+			t.Errorf("%d machines, instances %v", len(w.listMachines()), w.cloud.ids())
+		}
+		w.cloud.deleted, w.down = nil, false
+		w.mustSettle()
+		w.expectSucceeded("Reconcile", 1)
+	})
+	t.Run("sleep without an API server", func(t *testing.T) {
+		w := newShootWorld(t, pool("one", 2))
+		w.mustSettle()
+		w.hibernate(true)
+		w.ask("reconcile", nil)
+		w.down = true
+		w.mustSettle()
+		if left := w.listMachines(); len(left) > 0 {
+			t.Errorf("%d machines are left", len(left))
+		}
+		w.down = false
+		w.hibernate(false)
+		w.ask("reconcile", nil)
+		w.mustSettle()
+		w.expectSucceeded("Reconcile", 2)
+	})
+	t.Run("awake again before one has gone", func(t *testing.T) {
+		w := newShootWorld(t, pool("one", 2))
+		w.mustSettle()
+		w.hibernate(true)
+		w.ask("reconcile", nil)
+		w.down = true
+		_ = w.round()
+		w.hibernate(false)
+		w.ask("reconcile", nil)
+		w.mustSettle()
+		w.down = false
+		w.mustSettle()
+		w.expectSucceeded("Reconcile", 2)
+	})
+	t.Run("migration while one goes", func(t *testing.T) {
+		w := newShootWorld(t, pool("one", 1), pool("two", 1))
+		w.mustSettle()
+		w.ask("reconcile", func(worker *extensionsv1alpha1.Worker) { worker.Spec.Pools = worker.Spec.Pools[:1] })
+		w.down = true
+		w.mustSettle()
+		w.migrate()
+		w.down = false
+		w.mustSettle()
+		w.expectSucceeded("Restore", 1)
+	})
+	t.Run("of somebody else", func(t *testing.T) {
+		w := newShootWorld(t, pool("one", 1))
+		other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.NodeSpec{ProviderID: "elsewhere:///other"}}
+		if err := w.shoot.Create(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		w.mustSettle()
+		if err := w.shoot.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestMigration(t *testing.T) {
 	w := newShootWorld(t, pool("one", 3, "a", "b"))
 	w.mustSettle()
@@ -435,6 +520,9 @@ func TestKilled(t *testing.T) {
 				_ = w.settle()
 				killed := w.process.dead
 				w.start()
+				w.down = true // the shoot's API server begins later
+				_ = w.round()
+				w.down = false
 				w.mustSettle()
 				story.check(w, before)
 				w.shoots.Close()

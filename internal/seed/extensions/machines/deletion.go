@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -16,11 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/gardenlite/gardenlite/internal/cloud"
+	"github.com/gardenlite/gardenlite/internal/seed/extensions/cluster"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
 
-// terminate undoes all that there is of a machine: it drains and deletes its Node, deletes its instance, and its token. What
-// is in the shoot is left where the shoot does not answer: one that is hibernated has no API server.
+// terminate undoes all that there is of a machine: it drains and deletes its Node, deletes its instance, and its token.
 func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 	m := t.machine
 	if !controllerutil.ContainsFinalizer(m, Finalizer) {
@@ -33,18 +37,16 @@ func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	reachable := true
 	if m.Labels[LabelForceDeletion] != ForceDeletion {
 		var left int
-		err := t.inShoot(ctx, func(ctx context.Context, shoot client.Client) (err error) {
+		wait, err := t.leave(ctx, func(ctx context.Context, shoot client.Client) (err error) {
 			left, err = t.drain(ctx, shoot)
 			return err
 		})
-		if unreachable := (*unreachableError)(nil); errors.As(err, &unreachable) {
-			reachable = false
-		} else if err != nil {
-			return 0, err
-		} else if left > 0 {
+		if err != nil || wait > 0 {
+			return wait, err
+		}
+		if left > 0 {
 			return drainAgain, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDrainNode, machinev1alpha1.MachineStateProcessing,
 				fmt.Sprintf("Draining Node %s: %d pods may not be evicted yet", m.Name, left))
 		}
@@ -55,13 +57,78 @@ func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 			return 0, errors.Join(err, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDelete, machinev1alpha1.MachineStateFailed, err.Error()))
 		}
 	}
-	if reachable {
-		err := t.inShoot(ctx, t.forgetNode)
-		if unreachable := (*unreachableError)(nil); err != nil && !errors.As(err, &unreachable) {
-			return 0, err
-		}
+	wait, err := t.leave(ctx, func(ctx context.Context, shoot client.Client) error {
+		return forgetNode(ctx, shoot, m.Namespace, m.Name)
+	})
+	if err != nil || wait > 0 {
+		return wait, err
 	}
 	return 0, operation.RemoveFinalizers(ctx, t.Client, m, Finalizer)
+}
+
+// leave does something in the shoot that the machine leaves. Where that does not answer it says how long to wait, for else the
+// Node would stay for ever, unless nobody needs to: the shoot hibernates, and has no API server, or it goes.
+func (t *task) leave(ctx context.Context, do func(context.Context, client.Client) error) (wait time.Duration, err error) {
+	m := t.machine
+	err = t.inShoot(ctx, do)
+	unreachable := (*unreachableError)(nil)
+	if !errors.As(err, &unreachable) {
+		return 0, err
+	}
+	if needless, err := t.endsOrSleeps(ctx); err != nil {
+		return 0, err
+	} else if needless || errors.Is(unreachable.error, errNoAccess) {
+		t.Shoots.SetSwept(m.Namespace, false)
+		return 0, nil
+	}
+	return askAgain, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDelete, machinev1alpha1.MachineStateProcessing, unreachable.Error())
+}
+
+// endsOrSleeps says whether the shoot is to have no API server.
+func (t *task) endsOrSleeps(ctx context.Context) (bool, error) {
+	workers := &extensionsv1alpha1.WorkerList{}
+	if err := t.Client.List(ctx, workers, client.InNamespace(t.machine.Namespace)); err != nil {
+		return false, fmt.Errorf("listing the Workers in namespace %s: %w", t.machine.Namespace, err)
+	}
+	if !slices.ContainsFunc(workers.Items, func(w extensionsv1alpha1.Worker) bool { return w.DeletionTimestamp == nil }) {
+		return true, nil
+	}
+	shoot, err := cluster.Shoot(ctx, t.Client, t.machine.Namespace)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	} else if err != nil {
+		return false, err
+	}
+	return cluster.IsHibernated(shoot), nil
+}
+
+// sweep removes the Nodes whose instances have gone without anybody having told the shoot: while its API server did not answer,
+// or while it moved to this seed.
+func (t *task) sweep(ctx context.Context) error {
+	namespace := t.machine.Namespace
+	if t.Shoots.Swept(namespace) {
+		return nil
+	}
+	err := t.inShoot(ctx, func(ctx context.Context, shoot client.Client) error {
+		nodes := &corev1.NodeList{}
+		if err := shoot.List(ctx, nodes); err != nil {
+			return fmt.Errorf("listing the Nodes of the shoot: %w", err)
+		}
+		for _, node := range nodes.Items {
+			_, is := instanceOf(t.Cloud, namespace, node.Name)
+			if is || !strings.HasPrefix(node.Spec.ProviderID, cloud.ProviderIDPrefix) {
+				continue // it is there, or it is none of this cloud's
+			}
+			if err := forgetNode(ctx, shoot, namespace, node.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		t.Shoots.SetSwept(namespace, true)
+	}
+	return err
 }
 
 // drain has no further pod come to the Node and evicts those that are there. It says how many may not go yet; when the time
@@ -120,8 +187,7 @@ func evict(ctx context.Context, shoot client.Client, pod *corev1.Pod, forced boo
 }
 
 // forgetNode removes the Node of an instance that is gone, with the Pods that nobody runs any more, and the token.
-func (t *task) forgetNode(ctx context.Context, shoot client.Client) error {
-	name := t.machine.Name
+func forgetNode(ctx context.Context, shoot client.Client, namespace, name string) error {
 	pods, err := podsOf(ctx, shoot, name)
 	if err != nil {
 		return err
@@ -134,5 +200,5 @@ func (t *task) forgetNode(ctx context.Context, shoot client.Client) error {
 	if err := shoot.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting Node %s of the shoot: %w", name, err)
 	}
-	return deleteToken(ctx, shoot, t.machine.Namespace, name)
+	return deleteToken(ctx, shoot, namespace, name)
 }

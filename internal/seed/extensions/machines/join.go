@@ -109,7 +109,7 @@ func (t *task) join(ctx context.Context, instance cloud.Instance, left time.Dura
 		return 0, err
 	}
 	t.Shoots.Forget(t.machine.Namespace, t.machine.Name)
-	return lookAgain, nil
+	return lookAgain, t.sweep(ctx)
 }
 
 // check looks whether a machine that has joined is healthy.
@@ -132,7 +132,7 @@ func (t *task) check(ctx context.Context) (time.Duration, error) {
 		}
 		if isReady(node) {
 			if m.Status.CurrentStatus.Phase == machinev1alpha1.MachineRunning {
-				return lookAgain, nil
+				return lookAgain, t.sweep(ctx)
 			}
 			t.Shoots.Forget(m.Namespace, m.Name)
 			return lookAgain, t.write(ctx, machinev1alpha1.MachineRunning, look, machinev1alpha1.MachineStateSuccessful, fmt.Sprintf("Machine %s successfully re-joined the cluster", m.Name))

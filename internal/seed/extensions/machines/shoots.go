@@ -53,6 +53,8 @@ type shoot struct {
 	// awaited are the machines whose Nodes are waited for; stop ends the watch, and is nil if there is none.
 	awaited map[string]struct{}
 	stop    context.CancelFunc
+	// swept says that there is no Node of an instance that has gone.
+	swept bool
 }
 
 // Client is a client for the shoot of a namespace: errNoAccess if there is no Secret for it.
@@ -122,6 +124,23 @@ func (s *Shoots) Forget(namespace, machine string) {
 	if delete(known.awaited, machine); len(known.awaited) == 0 && known.stop != nil {
 		known.stop()
 		known.stop = nil
+	}
+}
+
+// Swept says whether the shoot of a namespace is known to have no Node whose instance has gone.
+func (s *Shoots) Swept(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.shoots[namespace]
+	return known != nil && known.swept
+}
+
+// SetSwept remembers what Swept says, until the shoot is forgotten.
+func (s *Shoots) SetSwept(namespace string, swept bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.shoots[namespace]; known != nil {
+		known.swept = swept
 	}
 }
 

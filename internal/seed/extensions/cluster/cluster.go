@@ -1,4 +1,5 @@
-package extensions
+// Package cluster reads what the Cluster in a seed says of a Shoot. It imports nothing of the project.
+package cluster
 
 import (
 	"context"
@@ -10,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// shootOf is the Shoot whose control plane is in a namespace, as its Cluster says.
-func shootOf(ctx context.Context, seed client.Reader, namespace string) (*corev1beta1.Shoot, error) {
+// Shoot is the Shoot whose control plane is in a namespace, as its Cluster says.
+func Shoot(ctx context.Context, seed client.Reader, namespace string) (*corev1beta1.Shoot, error) {
 	cluster := &extensionsv1alpha1.Cluster{}
 	if err := seed.Get(ctx, client.ObjectKey{Name: namespace}, cluster); err != nil {
 		return nil, fmt.Errorf("reading the Cluster %s: %w", namespace, err)
@@ -23,7 +24,7 @@ func shootOf(ctx context.Context, seed client.Reader, namespace string) (*corev1
 	return shoot, nil
 }
 
-// isHibernated says whether the Shoot is to have no machines now.
-func isHibernated(shoot *corev1beta1.Shoot) bool {
+// IsHibernated says whether the Shoot is to have no machines now.
+func IsHibernated(shoot *corev1beta1.Shoot) bool {
 	return shoot.Spec.Hibernation != nil && shoot.Spec.Hibernation.Enabled != nil && *shoot.Spec.Hibernation.Enabled
 }

@@ -270,6 +270,9 @@ func TestDownWhileStarting(t *testing.T) {
 		_, err := os.Stat(filepath.Join(dir, "run.json"))
 		return err
 	})
+	if r := gardenlite(t, dir, "shoot", "list"); r.code != 3 || !strings.Contains(r.stderr, "is still starting: wait with") {
+		t.Errorf("a command while it starts: %+v", r)
+	}
 	gardenlite(t, dir, "down").ok(t).shows(t, "has stopped")
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 ||

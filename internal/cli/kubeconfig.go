@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -80,9 +78,9 @@ func completeCluster(ctx context.Context, g *globals, args []string) []string {
 
 // file is the kubeconfig that the arguments mean.
 func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, error) {
-	garden := filepath.Join(dir, "kubeconfig")
-	if _, err := os.Stat(garden); errors.Is(err, os.ErrNotExist) {
-		return "", g.notRunning()
+	garden, err := g.gardenKubeconfig()
+	if err != nil {
+		return "", err
 	}
 	switch {
 	case len(args) == 0, len(args) == 1 && args[0] == "garden":

@@ -35,7 +35,7 @@ func (k *kubeconfigFlags) runShoot(ctx context.Context, g *globals, args []strin
 	if err != nil {
 		return err
 	}
-	client, err := g.shootClient()
+	client, err := g.shootClient(ctx)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -76,6 +77,26 @@ func (g *globals) connect() (*landscape.Client, string, error) {
 
 func (g *globals) notRunning() error {
 	return &exitError{exitNotRunning, fmt.Errorf("landscape %q is not running: start it with \"gardenlite up%s\"", g.name, g.nameFlag())}
+}
+
+// gardenKubeconfig is the file with the administrator's access to the garden, which is there once it has been ready.
+func (g *globals) gardenKubeconfig() (string, error) {
+	dir, err := g.dir()
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "kubeconfig")
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		return file, nil // what else is wrong is told by whoever reads it
+	}
+	if _, _, err := g.connect(); err != nil {
+		return "", err
+	}
+	return "", g.starting()
+}
+
+func (g *globals) starting() error {
+	return &exitError{exitNotRunning, fmt.Errorf("landscape %q is still starting: wait with \"gardenlite status --wait%s\"", g.name, g.nameFlag())}
 }
 
 // nameFlag is what has to be typed to mean the same landscape again.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,12 +41,21 @@ func newShoot(g *globals) *cobra.Command {
 }
 
 // gardenConfig is the administrator's access to the garden of the landscape, which has to run.
-func (g *globals) gardenConfig() (*rest.Config, error) {
-	_, dir, err := g.connect()
+func (g *globals) gardenConfig(ctx context.Context) (*rest.Config, error) {
+	running, _, err := g.connect()
 	if err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
+	if status, err := running.Status(ctx, false); err != nil {
+		return nil, err
+	} else if status.State == landscape.StateStarting {
+		return nil, g.starting()
+	}
+	file, err := g.gardenKubeconfig()
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
 		return nil, fmt.Errorf("reading the landscape's kubeconfig: %w", err)
 	}
@@ -55,8 +63,8 @@ func (g *globals) gardenConfig() (*rest.Config, error) {
 }
 
 // shootClient works with the landscape's Shoots as its administrator.
-func (g *globals) shootClient() (*shootclient.Client, error) {
-	config, err := g.gardenConfig()
+func (g *globals) shootClient(ctx context.Context) (*shootclient.Client, error) {
+	config, err := g.gardenConfig(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +84,7 @@ func shootKey(text, project string) (shootclient.Key, error) {
 func shootNames(ctx context.Context, g *globals, project string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	client, err := g.shootClient()
+	client, err := g.shootClient(ctx)
 	if err != nil {
 		return nil
 	}
@@ -124,7 +132,7 @@ func newShootList(g *globals) *cobra.Command {
   gardenlite shoot list -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := g.shootClient()
+			client, err := g.shootClient(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -220,7 +228,7 @@ func (d *shootDeleteFlags) run(ctx context.Context, g *globals, name string) err
 	if err != nil {
 		return err
 	}
-	client, err := g.shootClient()
+	client, err := g.shootClient(ctx)
 	if err != nil {
 		return err
 	}

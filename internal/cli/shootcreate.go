@@ -66,7 +66,7 @@ func (c *shootCreateFlags) run(ctx context.Context, g *globals, name string) err
 		return &landscape.UsageError{Err: fmt.Errorf("--workers %d: a number of nodes, or 0 for a shoot without workers", c.workers)}
 	}
 	c.Key = key
-	client, err := g.shootClient()
+	client, err := g.shootClient(ctx)
 	if err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ func completeSSH(ctx context.Context, g *globals, args []string) []string {
 		if err != nil {
 			return nil
 		}
-		client, err := g.sshClient()
+		client, err := g.sshClient(ctx)
 		if err != nil {
 			return nil
 		}
@@ -167,8 +167,8 @@ func completeSSH(ctx context.Context, g *globals, args []string) []string {
 }
 
 // sshClient works with the landscape's Bastions as its administrator.
-func (g *globals) sshClient() (*sshclient.Client, error) {
-	config, err := g.gardenConfig()
+func (g *globals) sshClient(ctx context.Context) (*sshclient.Client, error) {
+	config, err := g.gardenConfig(ctx)
 	if err != nil {
 		return nil, err
 	}

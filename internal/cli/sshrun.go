@@ -29,7 +29,7 @@ func (s *sshFlags) run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
-	client, err := g.sshClient()
+	client, err := g.sshClient(ctx)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func shootsOf(ctx context.Context, g *globals, s *landscape.Status) []shootclien
 	if s.State != landscape.StateReady {
 		return none
 	}
-	client, err := g.shootClient()
+	client, err := g.shootClient(ctx)
 	if err != nil {
 		return none
 	}

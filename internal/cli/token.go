@@ -2,10 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,13 +61,9 @@ func (t *tokenFlags) run(ctx context.Context, g *globals) error {
 	}
 	file := t.kubeconfig
 	if file == "" {
-		dir, err := g.dir()
-		if err != nil {
+		var err error
+		if file, err = g.gardenKubeconfig(); err != nil {
 			return err
-		}
-		file = filepath.Join(dir, "kubeconfig")
-		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
-			return g.notRunning()
 		}
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", file)

@@ -29,6 +29,8 @@ type botanist struct {
 
 	mu   sync.Mutex
 	done map[string]bool
+	// asked are the extensions that were asked for something.
+	asked map[string]bool
 
 	authorities map[string]shootsecrets.Pair
 	signingKey  shootsecrets.Pair
@@ -142,7 +144,7 @@ func (b *botanists) of(technicalID string) (types.NamespacedName, bool) {
 
 // newBotanist begins an operation. The Shoot's status says since when.
 func (r *Reconciler) newBotanist(a about, kind corev1beta1.LastOperationType) *botanist {
-	b := &botanist{Reconciler: r, about: a, kind: kind, done: map[string]bool{}}
+	b := &botanist{Reconciler: r, about: a, kind: kind, done: map[string]bool{}, asked: map[string]bool{}}
 	if start := a.shoot.Status.RetryCycleStartTime; start != nil {
 		b.since = start.Time
 	}

@@ -140,8 +140,18 @@ func same(before, after extensionsv1alpha1.Object) bool {
 // ask asks an extension for an operation.
 func (b *botanist) ask(obj metav1.Object, what string) {
 	annotate(obj, constants.GardenerOperation, what)
-	annotate(obj, constants.GardenerTimestamp, b.Clock.Now().UTC().Format(time.RFC3339Nano))
+	b.stamp(obj)
 }
+
+// stamp says on an object that it was asked now.
+func (b *botanist) stamp(obj metav1.Object) {
+	annotate(obj, constants.GardenerTimestamp, b.Clock.Now().UTC().Format(time.RFC3339Nano))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked[askedKey(obj)] = true
+}
+
+func askedKey(obj metav1.Object) string { return fmt.Sprintf("%T %s", obj, obj.GetName()) }
 
 func annotate(obj metav1.Object, name, value string) {
 	annotations := maps.Clone(obj.GetAnnotations())
@@ -171,9 +181,17 @@ func askedAt(obj metav1.Object) time.Time {
 	return at
 }
 
-// askedBefore says whether an extension was last asked before this operation began.
+// askedBefore says whether an extension was last asked before this operation began. Of that, the status has no fractions of
+// seconds: who was asked in the second in which it began was asked by this operation only if it remembers that. After a restart
+// it does not, and asks once more.
 func (b *botanist) askedBefore(obj metav1.Object) bool {
-	return askedAt(obj).Before(b.since.Truncate(time.Second))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	began := b.since.Truncate(time.Second)
+	if !b.asked[askedKey(obj)] {
+		began = began.Add(time.Second)
+	}
+	return askedAt(obj).Before(began)
 }
 
 // ready is nil when an extension has done what it was last asked for.
@@ -241,7 +259,7 @@ func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alp
 	}
 	if !deleting || force || b.askedBefore(obj) {
 		annotate(obj, constants.ConfirmationDeletion, "true")
-		annotate(obj, constants.GardenerTimestamp, b.Clock.Now().UTC().Format(time.RFC3339Nano))
+		b.stamp(obj)
 	}
 	if !maps.Equal(before.GetAnnotations(), obj.GetAnnotations()) {
 		if err := b.SeedClient.Patch(ctx, obj, client.MergeFrom(before)); err != nil {

@@ -50,7 +50,7 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 		s, now := &shoot.Status, metav1.NewTime(r.Clock.Now().UTC())
 		if s.RetryCycleStartTime == nil || s.ObservedGeneration != shoot.Generation || s.Gardener.Version != r.Identity.Version ||
 			s.LastOperation != nil && s.LastOperation.Type != t {
-			s.RetryCycleStartTime = ptr.To(laterThan(s.LastOperation, now))
+			s.RetryCycleStartTime = &now
 		}
 		if a != nil {
 			r.name(shoot, a)
@@ -68,15 +68,6 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, w.begins, w.action, "%s", w.begun)
 	}
 	return operation.Patch(ctx, r.GardenClient, shoot, takeOperations)
-}
-
-// laterThan is now, but no second in which an operation failed for good: the status has no fractions of seconds, and what that
-// one asked extensions for must not count as asked for when it is retried.
-func laterThan(last *corev1beta1.LastOperation, now metav1.Time) metav1.Time {
-	if last == nil || last.State != corev1beta1.LastOperationStateFailed || now.Unix() > last.LastUpdateTime.Unix() {
-		return now
-	}
-	return metav1.NewTime(last.LastUpdateTime.Truncate(time.Second).Add(time.Second).UTC())
 }
 
 // name says in the status what stays of a Shoot for all its life, and on which seed it is. Who finds a UID here knows that

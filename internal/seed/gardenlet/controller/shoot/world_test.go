@@ -231,8 +231,14 @@ func waits(after time.Duration) bool {
 	return after == DefaultWait || after == DefaultNodesWait || after == conflictRetry
 }
 
-// settle reconciles until there is nothing to do, with everybody else at work in between.
+// settle reconciles until there is nothing to do, with everybody else at work in between, which takes them a second.
 func (w *world) settle() *corev1beta1.Shoot {
+	w.Helper()
+	return w.settleIn(time.Second)
+}
+
+// settleIn is settle with others who take as long as said.
+func (w *world) settleIn(each time.Duration) *corev1beta1.Shoot {
 	w.Helper()
 	for range 60 {
 		after, err := w.reconcile()
@@ -244,7 +250,7 @@ func (w *world) settle() *corev1beta1.Shoot {
 			return shoot
 		}
 		w.simulate()
-		w.clock.Step(time.Second)
+		w.clock.Step(each)
 	}
 	w.Fatalf("it does not end: %+v", w.shoot().Status.LastOperation)
 	return nil

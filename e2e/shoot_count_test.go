@@ -113,6 +113,18 @@ func sameOf(before, now counted) error {
 	return fmt.Errorf("%s", strings.Join(problems, "\n"))
 }
 
+// lacks is nil if nothing has a text in its name.
+func (c counted) lacks(text string) error {
+	for _, names := range append(slices.Collect(maps.Values(c.objects)), c.files) {
+		for name := range names {
+			if strings.Contains(name, text) {
+				return fmt.Errorf("there is %s", name)
+			}
+		}
+	}
+	return nil
+}
+
 // moreOf names the stacks that most goroutines have come to.
 func moreOf(before, now map[string]int) string {
 	stacks := slices.SortedFunc(maps.Keys(now), func(a, b string) int { return (now[b] - before[b]) - (now[a] - before[a]) })

@@ -223,7 +223,11 @@ func TestShootDeletionLeavesNothing(t *testing.T) {
 		}
 	}
 	round("warm") // what is made once and kept
-	before := l.everything(t)
+	var before counted
+	eventually(t, shootTimeout, func(context.Context) error { // what is garbage goes a little after the Shoots
+		before = l.everything(t)
+		return before.lacks("shoot--dev--warm")
+	})
 	round("gone")
 	eventually(t, shootTimeout, func(context.Context) error { return sameOf(before, l.everything(t)) })
 	l.checkNothingForbidden(t)

@@ -171,6 +171,9 @@ func TestShootRestarts(t *testing.T) {
 	client := clientOf(t, config)
 	names := s.nodes(t, client, 2)
 	keep(t, client)
+	lost := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "lost"}, Spec: corev1.NodeSpec{ProviderID: "local:///local-a/lost"}}
+	_, err := client.CoreV1().Nodes().Create(t.Context(), lost, metav1.CreateOptions{}) // of an instance that has gone: it goes
+	must(t, err)
 	gardenlite(t, l.dir, "down").ok(t)
 	l.up(t)
 	l.connect(t)

@@ -125,10 +125,13 @@ func (t *task) sweep(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err == nil {
-		t.Shoots.SetSwept(namespace, true)
+	if unreachable := (*unreachableError)(nil); errors.As(err, &unreachable) {
+		return nil // the next look at a machine is soon enough
+	} else if err != nil {
+		return err
 	}
-	return err
+	t.Shoots.SetSwept(namespace, true)
+	return nil
 }
 
 // drain has no further pod come to the Node and evicts those that are there. It says how many may not go yet; when the time

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -60,12 +61,24 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	}
 	return component.Controller(mgr, ControllerName).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
-			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.concerns), backupbucket.Changed())).
+			&handler.EnqueueRequestForObject{}, r.occasions())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{},
 			handler.EnqueueRequestsFromMapFunc(r.entries(byBucket)), operation.Ended(ofBucket))).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &extensionsv1alpha1.BackupEntry{},
 			handler.EnqueueRequestsFromMapFunc(r.entries(byName)), operation.Ended(operation.OfExtension))).
 		Complete(r)
+}
+
+// occasions lets through changes of entries that there is something to do for here, and entries that get to this seed: another
+// one has let go of them, which only their status says.
+func (r *Reconciler) occasions() predicate.Predicate {
+	comes := predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return !r.concerns(e.ObjectOld) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+	return predicate.And(predicate.NewPredicateFuncs(r.concerns), predicate.Or(backupbucket.Changed(), predicate.Predicate(comes)))
 }
 
 // concerns says whether there is something to do for an entry here: one that has been migrated waits for its restoration.

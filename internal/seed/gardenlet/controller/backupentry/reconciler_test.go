@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/seed/extensions"
@@ -241,6 +242,40 @@ func TestGrace(t *testing.T) {
 		entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations, DeletionTimestamp: &metav1.Time{Time: now}}}
 		if stays := r.grace(entry) > 0; stays != test.stays {
 			t.Errorf("%s: %v", name, stays)
+		}
+	}
+}
+
+// TestOccasions: the seed that an entry gets to hears of it when the one before has let go of it, which the status tells.
+func TestOccasions(t *testing.T) {
+	entry := func(on *string, state corev1beta1.LastOperationState, asked string) *corev1beta1.BackupEntry {
+		return &corev1beta1.BackupEntry{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Annotations: map[string]string{"gardener.cloud/operation": asked}},
+			Spec:       corev1beta1.BackupEntrySpec{BucketName: "b", SeedName: ptr.To("b")},
+			Status:     corev1beta1.BackupEntryStatus{SeedName: on, LastOperation: &corev1beta1.LastOperation{Type: "Migrate", State: state}},
+		}
+	}
+	a := ptr.To("a")
+	for what, test := range map[string]struct {
+		before, after *corev1beta1.BackupEntry
+		seeds         string
+	}{
+		"asked before it comes":            {entry(a, "Processing", "restore"), entry(nil, "Succeeded", "restore"), "b"},
+		"it comes":                         {entry(a, "Processing", ""), entry(nil, "Succeeded", ""), ""},
+		"asked after it has come":          {entry(nil, "Succeeded", ""), entry(nil, "Succeeded", "restore"), "b"},
+		"asked while it is elsewhere":      {entry(a, "Processing", ""), entry(a, "Processing", "restore"), "a"},
+		"nothing but progress":             {entry(a, "Pending", ""), entry(a, "Processing", ""), ""},
+		"nothing new after it was to come": {entry(nil, "Succeeded", "restore"), entry(nil, "Succeeded", "restore"), ""},
+	} {
+		got := ""
+		for _, seed := range []string{"a", "b"} {
+			r := &Reconciler{SeedName: seed}
+			if r.occasions().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}) {
+				got += seed
+			}
+		}
+		if got != test.seeds {
+			t.Errorf("%s: %q hear of it, want %q", what, got, test.seeds)
 		}
 	}
 }

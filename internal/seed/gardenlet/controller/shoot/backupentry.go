@@ -162,5 +162,11 @@ func (b *botanist) migrateEntry(ctx context.Context) error {
 	if entry.Status.SeedName == nil && !operation.Is(entry.Status.LastOperation, corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationStateSucceeded) {
 		return nil // it has never been on a seed
 	}
-	return entryDone(entry)
+	if err := entryDone(entry); err != nil {
+		return err
+	}
+	if entry.Status.SeedName != nil { // what was done was something from before
+		return flow.Pending("BackupEntry %s has not left this seed yet", client.ObjectKeyFromObject(entry))
+	}
+	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
 const entryName = id + "--u"
@@ -103,5 +105,31 @@ func TestBackupEntryMoves(t *testing.T) {
 	}
 	if e := w.entry(entryName); *e.Status.SeedName != "b" || e.Status.LastOperation.Type != "Restore" || w.entry("source-"+entryName).Name != "" {
 		t.Errorf("after the restoration: %+v", e)
+	}
+}
+
+// TestBackupEntryIsLetGo: a Shoot that migrates waits until its BackupEntry is on no seed, also if something else that was done
+// for the entry is told of after it was given to the other seed.
+func TestBackupEntryIsLetGo(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	w.settle()
+	w.change(func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("b") })
+	b := w.reconciler.newBotanist(about{shoot: w.shoot()}, corev1beta1.LastOperationTypeMigrate)
+	tell := func(what corev1beta1.LastOperationType, on *string) {
+		e := w.entry(entryName)
+		e.Status.ObservedGeneration, e.Status.SeedName = e.Generation, on
+		e.Status.LastOperation = &corev1beta1.LastOperation{Type: what, State: "Succeeded"}
+		if err := w.garden.Status().Update(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = b.migrateEntry(t.Context())
+	tell("Reconcile", ptr.To("a"))
+	if err := b.migrateEntry(t.Context()); !flow.IsPending(err) {
+		t.Errorf("while it is on this seed: %v", err)
+	}
+	tell("Migrate", nil)
+	if err := b.migrateEntry(t.Context()); err != nil {
+		t.Errorf("after it has left: %v", err)
 	}
 }

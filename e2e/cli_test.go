@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -255,6 +256,39 @@ func TestForegroundEndsOnInterrupt(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Error("not ended after 30 s")
 		_ = cmd.Process.Kill()
+	}
+}
+
+// TestUpAtOnce starts one landscape several times at once, while its status is asked for all the time: one process has it, and
+// every command says so.
+func TestUpAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	ended := make(chan struct{})
+	var asking, starting sync.WaitGroup
+	asking.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+				if r := gardenlite(t, dir, "status"); r.code != 0 && r.code != 3 {
+					t.Errorf("status: %+v", r)
+				}
+			}
+		}
+	})
+	results := make([]result, 3)
+	for i := range results {
+		starting.Go(func() { results[i] = up(t, dir, "--seeds", "0") })
+	}
+	starting.Wait()
+	close(ended)
+	asking.Wait()
+	process := fmt.Sprintf("process %d)", statusOf(t, dir).PID)
+	for _, r := range results {
+		if r.code != 0 || !strings.Contains(r.stdout+r.stderr, process) {
+			t.Errorf("%s has it: %+v", process, r)
+		}
 	}
 }
 

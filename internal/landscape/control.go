@@ -54,16 +54,13 @@ type Client struct {
 	http *http.Client
 }
 
+// connectTimeout is how long Connect waits for a process that has taken the landscape to say how one talks to it, which is
+// the next thing that it does.
+const connectTimeout = 5 * time.Second
+
 // Connect returns a client for the process that holds the landscape, or ErrNotRunning.
 func Connect(dir string) (*Client, error) {
-	isHeld, err := held(dir)
-	if err != nil {
-		return nil, err
-	}
-	if !isHeld {
-		return nil, ErrNotRunning
-	}
-	run, err := ReadRun(dir)
+	run, err := holder(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +70,28 @@ func Connect(dir string) (*Client, error) {
 		},
 	}
 	return &Client{run: run, http: &http.Client{Transport: transport}}, nil
+}
+
+// holder is what the process that holds the landscape says of itself.
+func holder(dir string) (*Run, error) {
+	timeout := time.After(connectTimeout)
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if isHeld, err := held(dir); err != nil {
+			return nil, err
+		} else if !isHeld {
+			return nil, ErrNotRunning
+		}
+		if run, err := ReadRun(dir); !errors.Is(err, ErrNotRunning) {
+			return run, err
+		}
+		select {
+		case <-timeout:
+			return nil, fmt.Errorf("a process has taken the landscape %s ago and does not say how to talk to it", connectTimeout)
+		case <-ticker.C:
+		}
+	}
 }
 
 // Status asks for the status; with collect, after a garbage collection.

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
@@ -50,19 +48,6 @@ type Run struct {
 	Datastore string `json:"datastore"`
 }
 
-// lock takes the landscape, or returns ErrLocked.
-func lock(dir string) (*flock.Flock, error) {
-	l := flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
-	locked, err := l.TryLock()
-	if err != nil {
-		return nil, fmt.Errorf("locking the landscape: %w", err)
-	}
-	if !locked {
-		return nil, ErrLocked
-	}
-	return l, nil
-}
-
 // ReadRun reads run.json of a landscape.
 func ReadRun(dir string) (*Run, error) {
 	data, err := os.ReadFile(filepath.Join(dir, runFile))
@@ -85,21 +70,6 @@ func writeRun(dir string, run *Run) error {
 		return err
 	}
 	return fsutil.WriteFile(filepath.Join(dir, runFile), append(data, '\n'), 0o600)
-}
-
-// held says whether a process holds the landscape now.
-func held(dir string) (bool, error) {
-	if _, err := os.Stat(filepath.Join(dir, lockFile)); errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	l, err := lock(dir)
-	if errors.Is(err, ErrLocked) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return false, l.Unlock()
 }
 
 // Reset deletes a landscape's data. It is refused while a process holds the landscape, and for a directory that does

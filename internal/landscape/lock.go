@@ -1,0 +1,63 @@
+package landscape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// lockTimeout is how long lock waits for those who only look. Each takes less than a millisecond.
+const lockTimeout = 5 * time.Second
+
+// lock takes the landscape, or returns ErrLocked if somebody holds it. Those who only look whether it is held, as "status"
+// does, are waited for.
+func lock(dir string) (*flock.Flock, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
+	defer cancel()
+	l := lockOf(dir)
+	for {
+		if locked, err := l.TryLock(); err != nil {
+			return nil, fmt.Errorf("locking the landscape: %w", err)
+		} else if locked {
+			return l, nil
+		}
+		if isHeld, err := held(dir); err != nil {
+			return nil, err
+		} else if isHeld {
+			return nil, ErrLocked
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("locking the landscape: it is looked at all the time: %w", ctx.Err())
+		case <-time.After(rand.N(2 * time.Millisecond)): // two who come at once look at different moments
+		}
+	}
+}
+
+// held says whether a process holds the landscape now. It locks as those do that may be many, so that nobody else who looks
+// takes it for the one that holds the landscape.
+func held(dir string) (bool, error) {
+	if _, err := os.Stat(filepath.Join(dir, lockFile)); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	l := lockOf(dir)
+	free, err := l.TryRLock()
+	if err != nil {
+		return false, fmt.Errorf("looking whether the landscape is locked: %w", err)
+	}
+	if !free {
+		return true, nil
+	}
+	return false, l.Unlock()
+}
+
+func lockOf(dir string) *flock.Flock {
+	return flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
+}

@@ -55,15 +55,23 @@ func TestStartStopCycles(t *testing.T) {
 	cycle()
 	before := settle(t, 0)
 	stacksBefore := stacks()
-	for range cycles {
-		cycle()
+	round := func() (after usage, limit uint64) {
+		for range cycles {
+			cycle()
+		}
+		after = settle(t, before.goroutines+10)
+		t.Logf("before: %s; after %d cycles: %s", before, cycles, after)
+		if after.goroutines > before.goroutines+10 {
+			t.Errorf("%d goroutines more after %d cycles:\n%s", after.goroutines-before.goroutines, cycles, moreThan(stacksBefore, stacks()))
+		}
+		return after, before.heap + before.heap/10 + 8<<20
 	}
-	after := settle(t, before.goroutines+10)
-	t.Logf("after 2 cycles: %s; after %d more: %s", before, cycles, after)
-	if after.goroutines > before.goroutines+10 {
-		t.Errorf("%d goroutines more after %d cycles:\n%s", after.goroutines-before.goroutines, cycles, moreThan(stacksBefore, stacks()))
+	after, limit := round()
+	if after.heap > limit { // where the first cycles were slow, something that is made once came later: what leaks grows again
+		before = after
+		after, limit = round()
 	}
-	if limit := before.heap + before.heap/10 + 8<<20; after.heap > limit {
+	if after.heap > limit {
 		t.Errorf("%d MiB live heap after %d cycles, %d MiB before", after.heap>>20, cycles, before.heap>>20)
 		if name := os.Getenv("GARDENLITE_HEAP_PROFILE"); name != "" {
 			f, _ := os.Create(name)

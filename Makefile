@@ -37,8 +37,8 @@ e2e: build $(BIN)/kubectl ## the suite against the real binary
 
 soak: build $(BIN)/kubectl ## the long forms: more kills, more objects, longer fuzzing
 	$(GO) test -race ./internal/authz/... ./internal/datastore/...
-	$(GO) test -run '^$$' -fuzz '^FuzzHandshake$$' -fuzztime 5m ./internal/machine/sshd
-	$(GO) test -run '^$$' -fuzz '^FuzzMessages$$' -fuzztime 5m ./internal/machine/sshd
+	$(GO) test -run '^$$' -fuzz '^FuzzHandshake$$' -fuzztime 5m ./internal/bastionsim/machine/sshd
+	$(GO) test -run '^$$' -fuzz '^FuzzMessages$$' -fuzztime 5m ./internal/bastionsim/machine/sshd
 	GARDENLITE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 80m $(SERVER_TESTS)
 	GARDENLITE_SOAK=1 $(BIN)/gardenlite exec -- $(GO) test -count=1 -timeout 80m -skip '$(BY_HAND)' ./e2e/...
 	GARDENLITE_SOAK=1 $(BIN)/gardenlite exec --seeds 0 --controllers='*,-controller-manager,-scheduler' -- $(GO) test -count=1 -timeout 80m -run '$(BY_HAND)' ./e2e/...

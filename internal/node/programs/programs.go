@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/gardenlite/gardenlite/internal/machine"
-	"github.com/gardenlite/gardenlite/internal/machine/vfs"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/agent"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"

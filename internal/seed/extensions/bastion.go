@@ -20,8 +20,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/cloud"
-	"github.com/gardenlite/gardenlite/internal/cloud/public"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/cluster"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"

@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/gardenlite/gardenlite/internal/cloud"
-	"github.com/gardenlite/gardenlite/internal/cloud/public"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )

@@ -3,7 +3,7 @@ package machines
 import (
 	"context"
 
-	"github.com/gardenlite/gardenlite/internal/cloud"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
 )
 
 // Cloud is what is needed of a cloud to have machines there.

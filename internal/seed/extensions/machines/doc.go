@@ -2,7 +2,7 @@
 // instances of the simulated cloud. From MachineDeployments it makes MachineSets and Machines, from Machines instances;
 // it waits until their Nodes have joined the shoot, gives these the labels, annotations and taints of their pool, rolls,
 // drains and deletes machines, and replaces what is not healthy. It knows the seed and the shoots whose Secret
-// machine-controller-manager it can read, and may import of the project what is below it, internal/cloud and
+// machine-controller-manager it can read, and may import of the project what is below it, internal/bastionsim/cloud and
 // internal/component, operation and cluster.
 //
 // It promises that it can be killed at any moment and goes on from what is written in the seed and in the cloud: no instance

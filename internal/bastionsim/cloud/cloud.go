@@ -1,0 +1,172 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/cloudinit"
+)
+
+// Limits of a cloud.
+const (
+	// MaxNetworks is how many networks there may be.
+	MaxNetworks = 1000
+	// MaxInstances is how many instances there may be in all networks.
+	MaxInstances = 5000
+	// MaxUserData is how many bytes the user data of an instance may have.
+	MaxUserData = cloudinit.MaxUserData
+	// MaxBoots is how many instances boot at a time; the others wait.
+	MaxBoots = 8
+	// MaxID is how long the ID of a network or an instance may be.
+	MaxID = 128
+	// MaxTags is how many tags an instance may have, and maxTagSize how long one may be.
+	MaxTags    = 64
+	maxTagSize = 512
+	// Reserved is how many addresses at the beginning of a network no instance gets; the second one is the router's.
+	Reserved = 10
+	// SSHPort is the port that instances answer on.
+	SSHPort = 22
+)
+
+var (
+	// ErrInUse is why a network is not deleted: it has instances.
+	ErrInUse = errors.New("the network is in use")
+	// ErrNotFound is why something cannot be done: there is no such network or instance.
+	ErrNotFound = errors.New("not found")
+	// ErrExhausted is why an instance is not made: the network has no free address, or the cloud is full.
+	ErrExhausted = errors.New("exhausted")
+	// ErrDeleting is why an instance is not made again yet: the one of that ID is being deleted.
+	ErrDeleting = errors.New("it is being deleted; try again when it is gone")
+	// ErrClosed is why nothing can be done any more.
+	ErrClosed = errors.New("the cloud is closed")
+)
+
+// Config says where a cloud keeps what it has and what its instances can run.
+type Config struct {
+	// Dir is the cloud's folder, made if it is missing (0700).
+	Dir string
+	// Clock is the time of the instances; the real one if nil.
+	Clock clock.WithTicker
+	// Log is for what the operator of the landscape should know.
+	Log logr.Logger
+	// Programs are what units of instances may run as Go functions, by absolute path.
+	Programs map[string]machine.Program
+	// Public is where public addresses are from; by default, the loopback's from 127.64.0.0/10.
+	Public public.Addresses
+}
+
+// Cloud is a simulated cloud. Its methods may be called at the same time.
+type Cloud struct {
+	cfg    Config
+	ctx    context.Context // of all instances
+	cancel context.CancelFunc
+	group  sync.WaitGroup // of all instances; Add is under mu, before ctx has ended
+	boots  chan struct{}
+	ports  atomic.Uint32
+	// traffic is what goes through all bastions.
+	traffic *traffic
+
+	mu        sync.Mutex
+	networks  map[string]*network
+	instances map[string]*instance
+}
+
+// State is what an instance is doing.
+type State string
+
+const (
+	// Pending is an instance that has an address and boots, or waits for its turn to boot, or for its public address, which
+	// somebody else has; Message says so.
+	Pending State = "Pending"
+	// Running is an instance that has booted: its user data has run, its units have been started.
+	Running State = "Running"
+	// Stopped is an instance that was powered off from within. It stays so.
+	Stopped State = "Stopped"
+	// Failed is an instance that could not boot; Message says why. It is tried again by the next Open.
+	Failed State = "Failed"
+)
+
+// InstanceSpec is what an instance is asked to be.
+type InstanceSpec struct {
+	// ID is the instance's name in the whole cloud: at most 128 of a-z, 0-9, '-' and '.', a letter or digit first.
+	ID string `json:"id"`
+	// Network is the network it gets an address in.
+	Network string `json:"network"`
+	// Hostname is the machine's name; the ID if it is empty.
+	Hostname string `json:"hostname"`
+	Zone     string `json:"zone,omitempty"`
+	Type     string `json:"type,omitempty"`
+	Image    string `json:"image,omitempty"`
+	// UserData is what cloud-init runs at the first boot, at most 64 KiB.
+	UserData []byte            `json:"userData,omitempty"`
+	Tags     map[string]string `json:"tags,omitempty"`
+	// Public makes it a bastion; nil for all others, which the host cannot reach.
+	Public *PublicSpec `json:"public,omitempty"`
+}
+
+// Instance is an instance as it is.
+type Instance struct {
+	ID, Network, Hostname, Zone, Type, Image string
+	// Address is its address in the network, the same for its life.
+	Address netip.Addr
+	// PublicAddress is where a bastion is on the host, the same for its life; zero for others.
+	PublicAddress netip.AddrPort
+	State         State
+	// Message says more about the state: why the instance failed, or what went wrong with its user data.
+	Message string
+	Tags    map[string]string
+	// ProviderID is what the Node's spec.providerID is: "local:///<zone>/<ID>".
+	ProviderID string
+}
+
+// Open opens the cloud in a folder. Instances that ran are started again, in the background.
+func Open(cfg Config) (*Cloud, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.RealClock{}
+	}
+	c := &Cloud{cfg: cfg, boots: make(chan struct{}, MaxBoots), traffic: newTraffic(cfg.Clock), networks: map[string]*network{}, instances: map[string]*instance{}}
+	if err := c.load(); err != nil {
+		return nil, fmt.Errorf("opening the cloud in %s: %w", cfg.Dir, err)
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range c.instances {
+		if i.state != Stopped {
+			c.launch(i)
+		}
+	}
+	return c, nil
+}
+
+// Close stops all instances and waits until they are down. They run again after the next Open.
+func (c *Cloud) Close() error {
+	c.mu.Lock()
+	c.cancel()
+	c.mu.Unlock()
+	c.group.Wait()
+	return nil
+}
+
+// checkID says what is wrong with the ID of a network or an instance, which is also the name of a file.
+func checkID(id string) error {
+	if id == "" || len(id) > MaxID {
+		return fmt.Errorf("ID %q has not 1 to %d characters", id[:min(len(id), MaxID)], MaxID)
+	}
+	for i, r := range id {
+		alphanumeric := r >= 'a' && r <= 'z' || r >= '0' && r <= '9'
+		if !alphanumeric && (i == 0 || r != '-' && r != '.') {
+			return fmt.Errorf("ID %q may have a-z, 0-9, '-' and '.' only, a letter or digit first", id)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,362 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
+)
+
+// instance is an instance. Its fields are guarded by Cloud.mu.
+type instance struct {
+	spec     InstanceSpec // without the user data, which stays on the disk
+	address  netip.Addr
+	state    State
+	message  string
+	deleting bool
+	machine  *machine.Machine // nil if it does not run
+	public   *exposure        // nil if it is no bastion
+
+	// listener is what Dial connects to; nil if it does not run, or is a bastion.
+	listener *memnet.Listener
+	cancel   context.CancelFunc
+	// done is closed when it has ended; nil if it was never started.
+	done chan struct{}
+	// ready is closed when it runs, or has ended without; nil if it was never started.
+	ready chan struct{}
+	// removing is held by the one who removes the folder.
+	removing sync.Mutex
+}
+
+func newInstance(r record) *instance {
+	spec := r.InstanceSpec
+	spec.UserData, spec.Tags, spec.Public = nil, maps.Clone(spec.Tags), nil
+	i := &instance{spec: spec, address: r.Address, state: Pending}
+	if r.Public != nil {
+		i.public = newExposure(r.Public, r.PublicAddress)
+	}
+	return i
+}
+
+func (i *instance) status() Instance {
+	status := Instance{
+		ID: i.spec.ID, Network: i.spec.Network, Hostname: i.spec.Hostname, Zone: i.spec.Zone, Type: i.spec.Type, Image: i.spec.Image,
+		Address: i.address, State: i.state, Message: i.message, Tags: maps.Clone(i.spec.Tags), ProviderID: providerID(i.spec),
+	}
+	if i.public != nil {
+		status.PublicAddress = i.public.address
+	}
+	return status
+}
+
+// ProviderIDPrefix is what every provider ID of this cloud begins with.
+const ProviderIDPrefix = "local:///"
+
+func providerID(spec InstanceSpec) string { return ProviderIDPrefix + spec.Zone + "/" + spec.ID }
+
+// EnsureInstance makes an instance if it is not there. It returns when the instance has an address; it boots in the
+// background. One that is there stays as it is, whatever else the spec says; only another network is an error.
+func (c *Cloud) EnsureInstance(_ context.Context, spec InstanceSpec) (Instance, error) {
+	if spec.Hostname == "" {
+		spec.Hostname = spec.ID
+	}
+	if err := spec.check(); err != nil {
+		return Instance{}, fmt.Errorf("creating instance: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i, err := c.ensure(spec)
+	if err != nil {
+		return Instance{}, fmt.Errorf("creating instance %s in network %s: %w", spec.ID, spec.Network, err)
+	}
+	return i.status(), nil
+}
+
+// ensure returns the instance of a spec, and makes it if it is not there. The lock is held.
+func (c *Cloud) ensure(spec InstanceSpec) (*instance, error) {
+	i, n := c.instances[spec.ID], c.networks[spec.Network]
+	switch {
+	case c.ctx.Err() != nil:
+		return nil, ErrClosed
+	case i != nil && i.deleting:
+		return nil, ErrDeleting
+	case i != nil && i.spec.Network != spec.Network:
+		return nil, fmt.Errorf("it is in network %s", i.spec.Network)
+	case i != nil:
+		return i, nil
+	case n == nil:
+		return nil, fmt.Errorf("the network: %w", ErrNotFound)
+	case len(c.instances) >= MaxInstances:
+		return nil, fmt.Errorf("%w: there are %d instances already", ErrExhausted, MaxInstances)
+	}
+	address, err := n.free()
+	if err != nil {
+		return nil, err
+	}
+	return c.create(n, record{InstanceSpec: spec, Address: address})
+}
+
+// create makes an instance of a record, and starts it. The lock is held.
+func (c *Cloud) create(n *network, r record) (*instance, error) {
+	var listener net.Listener
+	if r.Public != nil {
+		var err error
+		if listener, err = c.expose(&r); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.saveInstance(r); err != nil {
+		if listener != nil {
+			_ = listener.Close()
+		}
+		return nil, err
+	}
+	i := newInstance(r)
+	if i.public != nil {
+		i.public.listener = listener
+	}
+	c.instances[r.ID], n.used[r.Address] = i, i
+	c.launch(i)
+	return i, nil
+}
+
+// check says what is wrong with a spec.
+func (s InstanceSpec) check() error {
+	if err := checkID(s.ID); err != nil {
+		return err
+	}
+	switch {
+	case len(s.UserData) > MaxUserData:
+		return fmt.Errorf("%s: the user data has %d bytes, more than the %d that it may have", s.ID, len(s.UserData), MaxUserData)
+	case len(s.Tags) > MaxTags:
+		return fmt.Errorf("%s: %d tags are more than the %d that it may have", s.ID, len(s.Tags), MaxTags)
+	case len(s.Hostname) > 253 || strings.Trim(s.Hostname, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "":
+		return fmt.Errorf("%s: %q is no hostname", s.ID, s.Hostname[:min(len(s.Hostname), 253)])
+	}
+	if err := s.Public.check(); err != nil {
+		return fmt.Errorf("%s: %w", s.ID, err)
+	}
+	for key, value := range s.Tags {
+		if len(key)+len(value) > maxTagSize {
+			return fmt.Errorf("%s: a tag has %d bytes, more than the %d that it may have", s.ID, len(key)+len(value), maxTagSize)
+		}
+	}
+	return nil
+}
+
+// launch starts an instance in the background. The lock is held.
+func (c *Cloud) launch(i *instance) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	i.cancel, i.done, i.ready = cancel, make(chan struct{}), make(chan struct{})
+	if i.public == nil {
+		i.listener = memnet.Listen(netip.AddrPortFrom(i.address, SSHPort))
+	}
+	listener := i.listener
+	c.group.Go(func() {
+		defer close(i.done)
+		defer cancel()
+		defer c.unbind(i)
+		if listener != nil {
+			defer listener.Close()
+		}
+		err := c.live(ctx, i, listener)
+		c.ended(ctx, i, err)
+	})
+}
+
+// live is an instance's life: it waits for its turn, boots, and runs until ctx ends or it is powered off.
+func (c *Cloud) live(ctx context.Context, i *instance, private *memnet.Listener) error {
+	select {
+	case c.boots <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	turn := sync.OnceFunc(func() { <-c.boots })
+	defer turn()
+	m, err := c.open(i)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	i.machine = m
+	c.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	bound := make(chan struct{})
+	group.Go(func() {
+		if err := c.serve(ctx, i, m, private, bound); err != nil && ctx.Err() == nil {
+			c.cfg.Log.Error(err, "the SSH server of an instance ended", "instance", i.spec.ID)
+		}
+	})
+	group.Go(func() {
+		for _, done := range []<-chan struct{}{m.Booted(), bound} {
+			select {
+			case <-done:
+				turn() // with Booted
+			case <-ctx.Done():
+				return
+			}
+		}
+		c.booted(i, m)
+	})
+	return m.Run(ctx)
+}
+
+// serve answers SSH clients, of a bastion on its public address, of others in the network. bound is closed when it listens.
+func (c *Cloud) serve(ctx context.Context, i *instance, m *machine.Machine, private *memnet.Listener, bound chan<- struct{}) error {
+	if i.public == nil {
+		close(bound)
+		return m.ServeSSH(ctx, private)
+	}
+	l, err := c.bind(ctx, i)
+	if err != nil {
+		return err
+	}
+	close(bound)
+	return m.ServeSSH(ctx, l)
+}
+
+// open makes the machine of an instance.
+func (c *Cloud) open(i *instance) (*machine.Machine, error) {
+	r, err := c.readRecord(i.spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	network := c.networks[r.Network].cidr
+	c.mu.Unlock()
+	cfg := machine.Config{
+		Dir: c.machineDir(r.ID), Hostname: r.Hostname, Addresses: []netip.Addr{r.Address}, Network: network,
+		UserData: r.UserData, Programs: c.cfg.Programs, Clock: c.cfg.Clock, Log: c.cfg.Log.WithValues("instance", r.ID),
+		Metadata: machine.Metadata{
+			InstanceID: r.ID, ProviderID: providerID(r.InstanceSpec), Zone: r.Zone, InstanceType: r.Type, Image: r.Image, Tags: i.spec.Tags,
+		},
+	}
+	if i.public != nil {
+		c.guard(i, &cfg)
+	}
+	return machine.New(cfg)
+}
+
+func (c *Cloud) booted(i *instance, m *machine.Machine) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer close(i.ready)
+	i.state, i.message = Running, ""
+	if status := m.CloudInit(); status.Error != "" {
+		i.message = status.Error
+	}
+}
+
+// ended notes why an instance has ended.
+func (c *Cloud) ended(ctx context.Context, i *instance, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer func() {
+		select {
+		case <-i.ready:
+		default:
+			close(i.ready)
+		}
+	}()
+	i.machine, i.listener = nil, nil
+	switch {
+	case ctx.Err() != nil: // it was told to
+		i.state = Pending
+	case err != nil:
+		i.state, i.message = Failed, err.Error()
+		c.cfg.Log.Error(err, "an instance failed", "instance", i.spec.ID)
+	default:
+		i.state, i.message = Stopped, "powered off from within"
+		if err := os.WriteFile(c.stoppedMark(i.spec.ID), nil, 0o600); err != nil {
+			c.cfg.Log.Error(err, "an instance that was powered off will start again", "instance", i.spec.ID)
+		}
+	}
+}
+
+// DeleteInstance shuts an instance down, waits until it is down, and removes its disk; nothing if it is not there. If ctx
+// ends before, the instance still goes down; another call removes it.
+func (c *Cloud) DeleteInstance(ctx context.Context, id string) error {
+	c.mu.Lock()
+	i := c.instances[id]
+	if i == nil {
+		c.mu.Unlock()
+		return nil
+	}
+	i.deleting = true
+	done := i.done
+	if i.cancel != nil {
+		i.cancel()
+	}
+	c.mu.Unlock()
+	if done != nil {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return fmt.Errorf("deleting instance %s: waiting until it is down: %w", id, context.Cause(ctx))
+		}
+	}
+	i.removing.Lock()
+	defer i.removing.Unlock()
+	c.mu.Lock()
+	gone := c.instances[id] != i // somebody else has removed it meanwhile
+	c.mu.Unlock()
+	if gone {
+		return nil
+	}
+	if err := c.removeInstance(id); err != nil {
+		return fmt.Errorf("deleting instance %s: %w", id, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.instances, id)
+	delete(c.networks[i.spec.Network].used, i.address)
+	return nil
+}
+
+// Instance returns an instance.
+func (c *Cloud) Instance(id string) (Instance, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.instances[id]
+	if i == nil {
+		return Instance{}, false
+	}
+	return i.status(), true
+}
+
+// Instances returns those of a network, sorted by ID.
+func (c *Cloud) Instances(network string) (all []Instance) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.networks[network]
+	if n == nil {
+		return nil
+	}
+	for _, i := range n.used {
+		all = append(all, i.status())
+	}
+	slices.SortFunc(all, func(a, b Instance) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Machine is the machine of an instance, if it runs.
+func (c *Cloud) Machine(id string) (*machine.Machine, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.instances[id]
+	if i == nil || i.machine == nil {
+		return nil, false
+	}
+	return i.machine, true
+}

@@ -1,0 +1,136 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
+)
+
+// network is a virtual network. Its fields are guarded by Cloud.mu.
+type network struct {
+	id   string
+	cidr netip.Prefix
+	// used are the addresses of its instances.
+	used map[netip.Addr]*instance
+}
+
+// EnsureNetwork makes a network if it is not there. It is an error if it is there with another CIDR.
+func (c *Cloud) EnsureNetwork(_ context.Context, id string, cidr netip.Prefix) error {
+	if err := checkID(id); err != nil {
+		return fmt.Errorf("creating a network: %w", err)
+	}
+	cidr = cidr.Masked()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.networks[id]
+	switch {
+	case c.ctx.Err() != nil:
+		return fmt.Errorf("creating network %s: %w", id, ErrClosed)
+	case n != nil && n.cidr == cidr:
+		return nil
+	case n != nil:
+		return fmt.Errorf("creating network %s with %s: it is there with %s; delete it first", id, cidr, n.cidr)
+	case len(c.networks) >= MaxNetworks:
+		return fmt.Errorf("creating network %s: %w: there are %d networks already", id, ErrExhausted, MaxNetworks)
+	}
+	n = &network{id: id, cidr: cidr, used: map[netip.Addr]*instance{}}
+	if _, err := n.free(); err != nil {
+		return fmt.Errorf("creating network %s: %s has no address to give away: the first %d are reserved: %w", id, cidr, Reserved, err)
+	}
+	if err := c.saveNetwork(n); err != nil {
+		return fmt.Errorf("creating network %s: %w", id, err)
+	}
+	c.networks[id] = n
+	return nil
+}
+
+// DeleteNetwork removes a network; ErrInUse while it has instances, nothing if it is not there.
+func (c *Cloud) DeleteNetwork(_ context.Context, id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.networks[id]
+	if n == nil {
+		return nil
+	}
+	if len(n.used) > 0 {
+		return fmt.Errorf("deleting network %s: %w: it has %d instances", id, ErrInUse, len(n.used))
+	}
+	if err := os.Remove(c.networkFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("deleting network %s: %w", id, err)
+	}
+	delete(c.networks, id)
+	return nil
+}
+
+// free is the first address that nobody has.
+func (n *network) free() (netip.Addr, error) {
+	if !n.cidr.IsValid() {
+		return netip.Addr{}, errors.New("this is no CIDR")
+	}
+	address := n.cidr.Addr()
+	for range Reserved {
+		address = address.Next()
+	}
+	for ; n.cidr.Contains(address); address = address.Next() {
+		broadcast := address.Is4() && !n.cidr.Contains(address.Next())
+		if n.used[address] == nil && !broadcast {
+			return address, nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("%w: all addresses of %s are taken", ErrExhausted, n.cidr)
+}
+
+// router is the address that those have who dial without one of their own.
+func (n *network) router() netip.Addr { return n.cidr.Addr().Next() }
+
+// Dial connects to an address of a network, as its router. Port 22 of instances answers, and nothing else.
+func (c *Cloud) Dial(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
+	return c.DialFrom(ctx, network, netip.Addr{}, to)
+}
+
+// DialFrom is Dial from an address of the network, which the instance sees.
+func (c *Cloud) DialFrom(ctx context.Context, network string, from netip.Addr, to netip.AddrPort) (net.Conn, error) {
+	return c.dial(ctx, network, from, to, func(*instance) error { return nil })
+}
+
+// dial is DialFrom to an instance that is allowed, which is nil if there is none with the address.
+func (c *Cloud) dial(ctx context.Context, network string, from netip.Addr, to netip.AddrPort, allowed func(*instance) error) (net.Conn, error) {
+	listener, from, err := c.target(network, from, to, allowed)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s in network %s: %w", to, network, err)
+	}
+	const first, count = 32768, 28232 // the ports that a system gives to those who connect
+	return listener.Dial(netip.AddrPortFrom(from, uint16(first+c.ports.Add(1)%count)))
+}
+
+func (c *Cloud) target(network string, from netip.Addr, to netip.AddrPort, allowed func(*instance) error) (*memnet.Listener, netip.Addr, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.networks[network]
+	if n == nil {
+		return nil, from, fmt.Errorf("the network: %w", ErrNotFound)
+	}
+	if !from.IsValid() {
+		from = n.router()
+	}
+	i := n.used[to.Addr()]
+	if err := allowed(i); err != nil {
+		return nil, from, err
+	}
+	switch {
+	case i == nil:
+		return nil, from, fmt.Errorf("no route to host: an instance with this address: %w", ErrNotFound)
+	case i.listener == nil, to.Port() != SSHPort:
+		return nil, from, memnet.ErrRefused
+	}
+	return i.listener, from, nil
+}

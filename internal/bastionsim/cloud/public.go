@@ -1,0 +1,212 @@
+package cloud
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"reflect"
+	"sync/atomic"
+	"time"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/sshd"
+	"github.com/gardenlite/gardenlite/internal/fsutil"
+)
+
+const (
+	// MaxPublic is how many instances with a public address there may be.
+	MaxPublic = 1000
+	// bindRetry is after what time an address is tried again that somebody else on the host has.
+	bindRetry = time.Second
+)
+
+// PublicSpec makes an instance a bastion: it gets a public address, on which its SSH server answers those that Ingress
+// allows. In its network it answers nobody, and its units can run no Programs, which are not behind its firewall.
+type PublicSpec struct {
+	// Ingress says who may connect. UpdateIngress changes it.
+	Ingress public.Ingress `json:"ingress,omitempty"`
+	// Forward are the tags of those instances of its network that its SSH server forwards to: to their addresses, port 22.
+	// Bastions are never among them. It forwards to nobody if there are no tags.
+	Forward map[string]string `json:"forward,omitempty"`
+}
+
+// check says what is wrong with a spec; nil is all right.
+func (s *PublicSpec) check() error {
+	if s == nil {
+		return nil
+	}
+	if len(s.Forward) > MaxTags {
+		return fmt.Errorf("it forwards by %d tags, more than the %d that there may be", len(s.Forward), MaxTags)
+	}
+	return s.Ingress.Check()
+}
+
+// exposure is what a bastion has beside other instances.
+type exposure struct {
+	address netip.AddrPort
+	forward map[string]string
+	ingress atomic.Pointer[public.Ingress]
+	// listener is the one that EnsureInstance made, until the instance takes it. Guarded by Cloud.mu.
+	listener net.Listener
+}
+
+func newExposure(spec *PublicSpec, address netip.AddrPort) *exposure {
+	e := &exposure{address: address, forward: spec.Forward}
+	rules := spec.Ingress.Clone()
+	e.ingress.Store(&rules)
+	return e
+}
+
+// expose finds a public address for a new instance. The lock is held.
+func (c *Cloud) expose(r *record) (net.Listener, error) {
+	given := map[netip.AddrPort]bool{}
+	addresses := map[netip.Addr]bool{}
+	for _, i := range c.instances {
+		if i.public != nil {
+			given[i.public.address] = true
+			addresses[i.public.address.Addr()] = true
+		}
+	}
+	if len(given) >= MaxPublic {
+		return nil, fmt.Errorf("%w: there are %d bastions already", ErrExhausted, MaxPublic)
+	}
+	l, address, err := c.cfg.Public.New(c.ctx, func(a netip.AddrPort) bool {
+		own := c.cfg.Public.IsOwn(a)
+		return given[a] || own && addresses[a.Addr()]
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.PublicAddress = address
+	return l, nil
+}
+
+// bind listens on an instance's public address. As long as somebody else on the host has it, it says so in the instance's
+// message and tries again: clients know the instance by this address and no other.
+func (c *Cloud) bind(ctx context.Context, i *instance) (net.Listener, error) {
+	c.mu.Lock()
+	l := i.public.listener
+	i.public.listener = nil
+	c.mu.Unlock()
+	for said := ""; l == nil; {
+		var err error
+		if l, err = c.cfg.Public.Open(ctx, i.public.address); err == nil {
+			break
+		}
+		if said != err.Error() {
+			said = err.Error()
+			c.cfg.Log.Error(err, "a bastion cannot be reached: free its public address; it is tried again all the time", "instance", i.spec.ID)
+		}
+		c.mu.Lock()
+		i.message = said
+		c.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.cfg.Clock.After(bindRetry):
+		}
+	}
+	return l, nil
+}
+
+// unbind closes a listener that the instance did not come to take.
+func (c *Cloud) unbind(i *instance) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i.public != nil && i.public.listener != nil {
+		_ = i.public.listener.Close()
+		i.public.listener = nil
+	}
+}
+
+// guard makes a machine's configuration one of a bastion.
+func (c *Cloud) guard(i *instance, cfg *machine.Config) {
+	cfg.Programs = nil
+	cfg.Admit = func(remote net.Addr) bool { return i.public.ingress.Load().Allows(remote) }
+	cfg.Forward = func(ctx context.Context, host string, port uint32) (net.Conn, error) {
+		to, err := netip.ParseAddr(host)
+		if err != nil || port != SSHPort {
+			return nil, errOnlyNodes
+		}
+		conn, err := c.dial(ctx, i.spec.Network, i.address, netip.AddrPortFrom(to, SSHPort), func(target *instance) error {
+			if target == nil || target.public != nil || !hasTags(target, i.public.forward) {
+				return errOnlyNodes // whether there is anything or not
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &countedConn{Conn: conn, traffic: c.traffic}, nil
+	}
+}
+
+var errOnlyNodes = fmt.Errorf("%w: this bastion leads to port %d of the nodes of its network and nowhere else; name the node by its address", sshd.ErrProhibited, SSHPort)
+
+func hasTags(i *instance, tags map[string]string) bool {
+	for key, value := range tags {
+		if got, ok := i.spec.Tags[key]; !ok || got != value {
+			return false
+		}
+	}
+	return len(tags) > 0
+}
+
+// UpdateIngress changes who may connect to a bastion. It takes effect at once: connections of those who are not allowed any
+// more are cut before it returns.
+func (c *Cloud) UpdateIngress(_ context.Context, id string, rules public.Ingress) error {
+	if err := rules.Check(); err != nil {
+		return fmt.Errorf("changing the ingress of instance %s: %w", id, err)
+	}
+	m, err := c.setIngress(id, rules.Clone())
+	if m != nil {
+		m.DisconnectSSH()
+	}
+	if err != nil {
+		return fmt.Errorf("changing the ingress of instance %s: %w", id, err)
+	}
+	return nil
+}
+
+// setIngress has new rules count, and keeps them. It returns the machine if it runs.
+func (c *Cloud) setIngress(id string, rules public.Ingress) (*machine.Machine, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.instances[id]
+	switch {
+	case i == nil:
+		return nil, ErrNotFound
+	case i.public == nil:
+		return nil, fmt.Errorf("it is no bastion")
+	case i.deleting:
+		return nil, ErrDeleting
+	}
+	i.public.ingress.Store(&rules)
+	r, err := c.readRecord(id)
+	if err != nil {
+		return i.machine, err
+	}
+	if reflect.DeepEqual(r.Public.Ingress, rules) {
+		return i.machine, nil
+	}
+	r.Public.Ingress = rules
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = fsutil.WriteFile(c.recordFile(id), data, 0o600)
+	}
+	return i.machine, err
+}
+
+// Ready is closed when an instance has booted, and a bastion can be reached, or when it will not any more. It is nil if there
+// is no such instance, or it was powered off before.
+func (c *Cloud) Ready(id string) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := c.instances[id]; i != nil {
+		return i.ready
+	}
+	return nil
+}

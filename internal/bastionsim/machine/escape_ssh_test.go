@@ -1,0 +1,290 @@
+package machine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell/shelltest"
+)
+
+// patience is how long something may take that takes a moment, on a machine that is busy.
+const patience = 30 * time.Second
+
+// as logs in as a user, who may be root: the key is put where his keys are.
+func (l *login) as(t testing.TB, user string) *ssh.Client {
+	t.Helper()
+	if user == "root" {
+		keys := ssh.MarshalAuthorizedKey(l.key.PublicKey())
+		if err := errors.Join(l.FS().MkdirAll("/root/.ssh", 0o700), l.FS().WriteFile("/root/.ssh/authorized_keys", keys, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, err := ssh.Dial("tcp", l.addr, &ssh.ClientConfig{
+		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(l.key)}, HostKeyCallback: ssh.FixedHostKey(l.HostKey()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// typist sits in front of a terminal, and remembers the last of what is on it.
+type typist struct {
+	session *ssh.Session
+	keys    io.Writer
+	ended   chan struct{}
+
+	mu    sync.Mutex
+	seen  []byte
+	first int // what place the first byte of seen has in all that was written
+}
+
+func (k *typist) Write(p []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.seen = append(k.seen, p...)
+	if much := len(k.seen) - 1<<20; much > 1<<20 {
+		k.seen, k.first = slices.Clone(k.seen[much:]), k.first+much
+	}
+	return len(p), nil
+}
+
+// place is where what comes next will be.
+func (k *typist) place() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.first + len(k.seen)
+}
+
+// text is what was written since a place.
+func (k *typist) text(place int) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return string(k.seen[max(place-k.first, 0):])
+}
+
+// sitDown opens an interactive shell.
+func sitDown(t testing.TB, client *ssh.Client) *typist {
+	t.Helper()
+	session, err := client.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &typist{session: session, ended: make(chan struct{})}
+	session.Stdout = k
+	if k.keys, err = session.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(session.RequestPty("xterm", 40, 1000, nil), session.Shell()); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = session.Wait()
+		close(k.ended)
+	}()
+	t.Cleanup(func() { _ = session.Close(); <-k.ended })
+	if !k.sees(0, prompt, patience) {
+		t.Fatalf("there is no prompt: %q", k.text(0))
+	}
+	return k
+}
+
+var prompt = regexp.MustCompile(`(^|\n)[^\n]*[$#>] $`)
+
+// sees waits until what was written since a place is as it is to be, or the session has ended.
+func (k *typist) sees(from int, want *regexp.Regexp, most time.Duration) bool {
+	for deadline := time.Now().Add(most); time.Now().Before(deadline); {
+		if want.MatchString(k.text(from)) {
+			return true
+		}
+		select {
+		case <-k.ended:
+			return true
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return want.MatchString(k.text(from))
+}
+
+// line types a line, and waits for the next prompt.
+func (k *typist) line(text string, most time.Duration) bool {
+	from := k.place()
+	_, _ = io.WriteString(k.keys, text+"\r")
+	return k.sees(from, regexp.MustCompile(`\n(.*\n)*[^\n]*[$#>] $`), most)
+}
+
+// TestEscapesOverSSH has every attempt of the sandbox's tests come in as a command of a user, and typed by root.
+func TestEscapesOverSSH(t *testing.T) {
+	trap := shelltest.New(t)
+	for _, name := range slices.Sorted(maps.Keys(shelltest.Escapes)) {
+		t.Run(name, func(t *testing.T) {
+			attempt := trap.Script(shelltest.Escapes[name])
+			l := withSSH(t)
+			out := &typist{} // only what it has seen counts
+			session := l.session(t)
+			session.Stdout, session.Stderr = out, out
+			err := toItsEnd(session, attempt)
+			if exit := (*ssh.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+				t.Errorf("the command ended with %v; the output was %.500q", err, out.text(0))
+			}
+			trap.Check(t, out.text(0))
+
+			k := sitDown(t, l.as(t, "root"))
+			for text := range strings.SplitSeq(attempt, "\n") {
+				for range 20 { // what reads the terminal is told that nothing comes
+					if k.line(text, 500*time.Millisecond) {
+						break
+					}
+					text = "\x04\x03"
+				}
+			}
+			if !k.line("echo still; exit", patience) {
+				t.Errorf("the terminal does not come back: %.500q", k.text(0))
+			}
+			trap.Check(t, k.text(0))
+			l.stop()
+			trap.CheckFolder(t, l.cfg.Dir)
+		})
+	}
+}
+
+// toItsEnd runs a command to its end. One that does not end is an error.
+func toItsEnd(session *ssh.Session, command string) error {
+	done := make(chan error, 1)
+	go func() { done <- session.Run(command) }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		_ = session.Close()
+		return fmt.Errorf("it does not end, also not when the client goes: %w", <-done)
+	}
+}
+
+// TestBombsOverSSH has every bomb come in as a command. It is ended by the machine's time, in turns by the client's signal,
+// and in turns by the client's going; then nothing of it is left, and the machine answers.
+func TestBombsOverSSH(t *testing.T) {
+	for i, name := range slices.Sorted(maps.Keys(shelltest.Bombs)) {
+		t.Run(name, func(t *testing.T) {
+			l := withSSH(t)
+			before := runtime.NumGoroutine()
+			client := l.as(t, "gardener")
+			session, err := client.NewSession()
+			if err != nil {
+				t.Fatal(err)
+			}
+			session.Stdout, session.Stderr = io.Discard, io.Discard
+			if err := session.Start(shelltest.Bombs[name]); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- session.Wait() }()
+			if !endBomb(t, l, client, session, ended, i%3) {
+				t.Error("it does not end")
+			}
+			_ = client.Close()
+			l.noGoroutines(t, before)
+			var out bytes.Buffer
+			alive := l.session(t)
+			alive.Stdout = &out
+			if err := toItsEnd(alive, "echo alive"); err != nil || out.String() != "alive\n" {
+				t.Errorf("after it the machine says %q, %v", out.String(), err)
+			}
+		})
+	}
+}
+
+// endBomb ends a command in one of three ways, if it has not been ended by a limit before, and says whether it has ended.
+func endBomb(t *testing.T, l *login, client *ssh.Client, session *ssh.Session, ended <-chan error, way int) bool {
+	t.Helper()
+	for range 1000 { // of 30 ms
+		select {
+		case err := <-ended:
+			var exit *ssh.ExitError
+			var missing *ssh.ExitMissingError // the client was idle for too long, or is gone
+			if way == 1 && errors.As(err, &exit) && exit.Signal() == "KILL" || errors.As(err, &missing) {
+				return true
+			}
+			if !errors.As(err, &exit) || exit.ExitStatus() != 137 {
+				t.Errorf("it ended with %v", err)
+			}
+			return true
+		case <-time.After(30 * time.Millisecond):
+		}
+		switch way {
+		case 0:
+			l.clock.Step(MaxCommandTime)
+		case 1:
+			_ = session.Signal(ssh.SIGKILL) // one that has ended meanwhile says so above
+		case 2:
+			_ = client.Close()
+		}
+	}
+	return false
+}
+
+// noGoroutines waits until no more goroutines run than before.
+func (l *login) noGoroutines(t *testing.T, before int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, before there were %d:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}
+
+// TestBombsTyped types those of the bombs that a terminal could be held up by. Ctrl-C gives it back.
+func TestBombsTyped(t *testing.T) {
+	k := sitDown(t, withSSH(t).as(t, "gardener"))
+	for _, name := range []string{"loop", "sleep", "endless output", "endless random", "endless trace", "fork bomb", "many jobs", "read from nothing", "recursion", "a huge file", "printf alone", "nested parentheses", "words of a loop", "programs that wait"} {
+		from := k.place()
+		_, _ = io.WriteString(k.keys, shelltest.Bombs[name]+"\r")
+		if !k.interrupts(from) {
+			t.Fatalf("%s: Ctrl-C does not end it: %.500q", name, k.text(max(from, k.place()-500)))
+		}
+	}
+}
+
+// interrupts presses Ctrl-C until the shell does something else. What is typed before the prompt is lost, as it is for what runs.
+func (k *typist) interrupts(from int) bool {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		_, _ = io.WriteString(k.keys, "\x03echo a''live\r")
+		if k.sees(from, regexp.MustCompile(`\nalive\r`), 200*time.Millisecond) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestJobsOfTerminalEnd: what was left in the background of a terminal ends by the time that a command may take, too.
+func TestJobsOfTerminalEnd(t *testing.T) {
+	l := withSSH(t)
+	k := sitDown(t, l.as(t, "gardener"))
+	before := runtime.NumGoroutine()
+	for _, job := range []string{"cat /dev/zero > /dev/null &", "sleep infinity &", "while :; do sleep 1; done &"} {
+		if !k.line(job, patience) {
+			t.Fatalf("%s: no prompt: %q", job, k.text(0))
+		}
+	}
+	for range 3 { // half an hour, and somebody types
+		l.clock.Step(MaxCommandTime / 2)
+		if !k.line("true", patience) {
+			t.Fatalf("no prompt: %q", k.text(0))
+		}
+	}
+	l.noGoroutines(t, before)
+}

@@ -1,0 +1,167 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell"
+)
+
+// noLimit is for what may run and write as long as the machine runs.
+const noLimit = math.MaxInt64
+
+// execute runs a command of a unit to its end.
+func (u *Units) execute(ctx context.Context, one *unit, d *definition, line execLine, pid int) error {
+	limit := time.Duration(-1)
+	if d.kind == typeOneshot && d.timeoutStart > 0 {
+		limit = d.timeoutStart
+	}
+	return u.executeAs(ctx, one, d, line, pid, limit)
+}
+
+// executeLimited runs a command that belongs to no start.
+func (u *Units) executeLimited(ctx context.Context, one *unit, d *definition, line execLine, limit time.Duration) error {
+	return u.executeAs(ctx, one, d, line, 0, limit)
+}
+
+func (u *Units) executeAs(ctx context.Context, one *unit, d *definition, line execLine, pid int, limit time.Duration) error {
+	out := &lineWriter{log: func(text string) { u.log(one.name, path.Base(line.words[0]), pid, text) }}
+	defer out.end()
+	env := u.environment(d)
+	words := make([]string, 0, len(line.words))
+	for _, word := range line.words {
+		words = append(words, u.expand(word, one.name, env))
+	}
+	var err error
+	if program := u.program(words[0]); program != nil {
+		_, err = u.m.contain(words[0], func() (int, error) {
+			return 0, program(context.WithValue(ctx, journalKey{}, out), u.m, words[1:])
+		})
+	} else {
+		err = u.shell(ctx, d, words, env, limit, out)
+	}
+	if line.mayFail && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
+// program is the Go function that is the program at a path, or nil.
+func (u *Units) program(name string) Program {
+	if program := u.m.cfg.Programs[name]; program != nil {
+		return program
+	}
+	if name == sshdProgram {
+		return runSSHD
+	}
+	return nil
+}
+
+// runSSHD stands for the SSH server, which serves for as long as this runs (see ServeSSH).
+func runSSHD(ctx context.Context, _ *Machine, _ []string) error {
+	<-ctx.Done()
+	return nil
+}
+
+// shell has the words of a command run in the sandbox.
+func (u *Units) shell(ctx context.Context, d *definition, words []string, env map[string]string, limit time.Duration, out *lineWriter) error {
+	user := account{name: "root", home: "/root"}
+	if d.user != "" {
+		var known bool
+		if user, known = lookupUser(u.m.fs, d.user, u.m.cfg.Clock.Now()); !known {
+			return fmt.Errorf("the machine has no user %q", d.user)
+		}
+	}
+	options := u.m.shellOptions(user, shell.Limits{Time: limit, Output: noLimit})
+	options.Dir = d.dir
+	if options.Dir == "" {
+		options.Dir = "/"
+	}
+	for name, value := range env {
+		options.Env = append(options.Env, name+"="+value)
+	}
+	session, err := shell.New(options)
+	if err != nil {
+		return err
+	}
+	for i, word := range words {
+		words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	status, err := u.m.contain("a command", func() (int, error) {
+		return session.Run(ctx, strings.Join(words, " "), nil, out, out)
+	})
+	if err == nil && status != 0 {
+		err = fmt.Errorf("ended with status %d", status)
+	}
+	return err
+}
+
+// environment is what Environment and EnvironmentFile of a unit say.
+func (u *Units) environment(d *definition) map[string]string {
+	env := map[string]string{}
+	for _, assignment := range d.environment {
+		if name, value, ok := strings.Cut(assignment, "="); ok {
+			env[name] = value
+		}
+	}
+	for _, file := range d.environmentFile {
+		data, _ := u.m.fs.ReadFile(strings.TrimPrefix(file, "-")) // one that is missing sets nothing
+		for line := range strings.SplitSeq(string(data), "\n") {
+			line = strings.TrimSpace(line)
+			name, value, ok := strings.Cut(line, "=")
+			if !ok || line[0] == '#' || line[0] == ';' {
+				continue
+			}
+			if words, err := splitWords(value); err == nil {
+				env[strings.TrimSpace(name)] = strings.Join(words, " ")
+			}
+		}
+	}
+	return env
+}
+
+// expand replaces specifiers (%n, %N, %H, %%) and variables ($NAME, ${NAME}) in a word; "$$" is a dollar sign.
+func (u *Units) expand(word, name string, env map[string]string) string {
+	word = strings.NewReplacer("%%", "%", "%n", name, "%N", strings.TrimSuffix(name, unitSuffix), "%H", u.m.Hostname()).Replace(word)
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(word, "$")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		variable, rest := variableName(after)
+		switch {
+		case strings.HasPrefix(after, "$"):
+			b.WriteByte('$')
+			word = after[1:]
+		case variable == "":
+			b.WriteByte('$')
+			word = after
+		default:
+			b.WriteString(env[variable])
+			word = rest
+		}
+	}
+}
+
+// variableName is the name of the variable that s begins with, and what comes after it.
+func variableName(s string) (name, rest string) {
+	if inner, ok := strings.CutPrefix(s, "{"); ok {
+		if name, rest, ok = strings.Cut(inner, "}"); ok {
+			return name, rest
+		}
+		return "", s
+	}
+	end := strings.IndexFunc(s, func(r rune) bool {
+		return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	})
+	if end < 0 {
+		end = len(s)
+	}
+	return s[:end], s[end:]
+}

@@ -1,0 +1,136 @@
+package machine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/cloudinit"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
+)
+
+const (
+	// UserDataTimeout is how long user data may run by the machine's clock.
+	UserDataTimeout = 5 * time.Minute
+	// maxUserDataOutput is how many bytes user data may write to its log.
+	maxUserDataOutput = 1 << 20
+
+	cloudInitLog    = "/var/log/cloud-init-output.log"
+	cloudInitResult = "/var/lib/cloud/data/result.json"
+	cloudInitUnit   = "cloud-init.service"
+	hostKeyPublic   = "/etc/ssh/ssh_host_ed25519_key.pub"
+)
+
+// CloudInitStatus is how the user data has run.
+type CloudInitStatus struct {
+	// Done says that it has run to its end, well or not.
+	Done bool `json:"done"`
+	// Error says what went wrong, if anything.
+	Error string `json:"error,omitempty"`
+	// Finished is when it ended.
+	Finished time.Time `json:"finished,omitzero"`
+}
+
+// CloudInit is how the user data has run.
+func (m *Machine) CloudInit() CloudInitStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cloudInit
+}
+
+// firstBoot makes a new disk what the machine is to be, and runs the user data. The result file is written last: a machine
+// that was killed before that begins again.
+func (m *Machine) firstBoot(ctx context.Context) error {
+	var status CloudInitStatus
+	data, err := m.fs.ReadFile(cloudInitResult)
+	switch {
+	case err == nil && json.Unmarshal(data, &status) == nil && status.Done:
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		if status, err = m.runUserData(ctx); err != nil {
+			return fmt.Errorf("booting machine %s for the first time: %w", m.cfg.Hostname, err)
+		}
+	default:
+		return fmt.Errorf("booting machine %s: %w", m.cfg.Hostname, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cloudInit = status
+	m.cfg.UserData = nil // it is not needed any more
+	return nil
+}
+
+func (m *Machine) runUserData(ctx context.Context) (status CloudInitStatus, err error) {
+	if err := m.prepare(); err != nil {
+		return status, err
+	}
+	out, err := m.fs.As(vfs.Root).OpenFile(cloudInitLog, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
+	if err != nil {
+		return status, err
+	}
+	defer out.Close()
+	code, err := m.contain("the user data", func() (int, error) { return m.runScript(ctx, out) })
+	if err == nil && code != 0 {
+		err = fmt.Errorf("the user data ended with status %d", code)
+	}
+	if ctx.Err() != nil {
+		return status, ctx.Err() // shut down in the middle: not done
+	}
+	status = CloudInitStatus{Done: true, Finished: m.cfg.Clock.Now().UTC()}
+	if err != nil {
+		status.Error = err.Error()
+		_, _ = fmt.Fprintln(out, "cloud-init:", err)
+		m.units.log(cloudInitUnit, "cloud-init", 0, "user data failed: "+status.Error)
+	}
+	data, err := json.Marshal(status)
+	if err != nil {
+		return status, err
+	}
+	return status, m.write(cloudInitResult, append(data, '\n'), 0o644)
+}
+
+// prepare writes what belongs to this machine alone.
+func (m *Machine) prepare() error {
+	if err := m.write(hostKeyPublic, ssh.MarshalAuthorizedKey(m.key.PublicKey()), 0o644); err != nil {
+		return err
+	}
+	if err := m.fs.MkdirAll("/var/log", 0o755); err != nil {
+		return err
+	}
+	return m.units.enable(sshUnit)
+}
+
+// write writes a file and the folders that it is in.
+func (m *Machine) write(name string, data []byte, mode fs.FileMode) error {
+	if err := m.fs.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return m.fs.WriteFile(name, data, mode)
+}
+
+func (m *Machine) runScript(ctx context.Context, out *vfs.File) (int, error) {
+	script, err := cloudinit.Script(m.cfg.UserData)
+	if err != nil || script == "" {
+		return 0, err
+	}
+	session, err := shell.New(m.shellOptions(account{name: "root", home: "/root"}, shell.Limits{Time: UserDataTimeout, Output: maxUserDataOutput}))
+	if err != nil {
+		return 0, err
+	}
+	return session.Run(ctx, script, nil, out, out)
+}
+
+// shellOptions are those of everything that runs on the machine.
+func (m *Machine) shellOptions(a account, limits shell.Limits) shell.Options {
+	return shell.Options{
+		FS: m.fs, Hostname: m.Hostname(), Clock: m.cfg.Clock, System: system{m}, Limits: limits, Budget: m.memory,
+		User: shell.User{Name: a.name, UID: a.uid, GID: a.gid, Groups: a.groups, Home: a.home},
+	}
+}

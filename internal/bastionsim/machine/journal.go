@@ -1,0 +1,102 @@
+package machine
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell"
+)
+
+// Limits of a unit's journal: beyond them, the oldest lines are forgotten, and long lines are cut.
+const (
+	MaxJournalLines = 200
+	MaxJournalBytes = 32 << 10
+	MaxJournalLine  = 2 << 10
+)
+
+// journal is the last lines of a unit.
+type journal struct {
+	entries []shell.JournalEntry
+	bytes   int
+}
+
+func (j *journal) add(entry shell.JournalEntry) {
+	entry.Message = strings.ToValidUTF8(entry.Message[:min(len(entry.Message), MaxJournalLine)], "�")
+	j.entries = append(j.entries, entry)
+	j.bytes += len(entry.Message)
+	forget := 0
+	for len(j.entries)-forget > MaxJournalLines || j.bytes > MaxJournalBytes {
+		j.bytes -= len(j.entries[forget].Message)
+		forget++
+	}
+	if forget > 0 {
+		j.entries = append([]shell.JournalEntry(nil), j.entries[forget:]...)
+	}
+}
+
+// last returns copies of the last n lines, of all if n is not positive.
+func (j *journal) last(n int) []shell.JournalEntry {
+	from := 0
+	if n > 0 {
+		from = max(0, len(j.entries)-n)
+	}
+	return append([]shell.JournalEntry(nil), j.entries[from:]...)
+}
+
+type journalKey struct{}
+
+// Journal is where a Program writes what belongs into the journal of the unit that runs it; the context is the Program's.
+func Journal(ctx context.Context) io.Writer {
+	if w, ok := ctx.Value(journalKey{}).(io.Writer); ok {
+		return w
+	}
+	return io.Discard
+}
+
+// lineWriter makes lines of the journal of what a unit writes.
+type lineWriter struct {
+	log func(line string)
+
+	mu   sync.Mutex
+	part []byte
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for rest := p; len(rest) > 0; {
+		line, after, ended := bytes.Cut(rest, []byte{'\n'})
+		w.part = append(w.part, line[:min(len(line), MaxJournalLine-min(len(w.part), MaxJournalLine))]...)
+		if ended {
+			w.flush()
+		}
+		rest = after
+	}
+	return len(p), nil
+}
+
+// end writes the last line, if it has no end.
+func (w *lineWriter) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.part) > 0 {
+		w.flush()
+	}
+}
+
+func (w *lineWriter) flush() {
+	w.log(string(bytes.TrimSuffix(w.part, []byte{'\r'})))
+	w.part = w.part[:0]
+}
+
+// Entry is a line of the journal.
+type Entry = shell.JournalEntry
+
+// formatEntry is a line as journalctl prints it.
+func formatEntry(e Entry) string {
+	return e.Time.UTC().Format(time.RFC3339) + " " + e.Identifier + ": " + e.Message
+}

@@ -1,0 +1,315 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
+)
+
+// simple is a command with its assignments.
+func (sh *shell) simple(cmd *syntax.CallExpr) {
+	sh.substited = -1
+	words := cmd.Args
+	if sh.expandAliases && len(words) > 0 {
+		words = sh.unalias(words)
+	}
+	args, err := sh.fields(words)
+	if err != nil {
+		sh.fail(err)
+		return
+	}
+	if len(args) == 0 {
+		sh.assignments(cmd.Assigns)
+		return
+	}
+	if sh.xtrace {
+		sh.trace(args)
+	}
+	if len(cmd.Assigns) > 0 {
+		sh.pushScope()
+		defer sh.popScope()
+		for _, as := range cmd.Assigns {
+			text, err := sh.assignText(as)
+			if err == nil && sh.get(as.Name.Value).readonly {
+				err = failf("%s: readonly variable", as.Name.Value)
+			}
+			if err == nil {
+				err = sh.store(sh.scopes[len(sh.scopes)-1], as.Name.Value, variable{set: true, str: text, exported: true})
+			}
+			if err != nil {
+				sh.fail(err)
+				return
+			}
+		}
+	}
+	sh.call(args)
+	sh.lastArg = args[len(args)-1]
+}
+
+// assignments are those without a command.
+func (sh *shell) assignments(list []*syntax.Assign) {
+	for _, as := range list {
+		if err := sh.assignOne(as); err != nil {
+			sh.fail(err)
+			if !sh.interactive && sh.stopErr == nil && strings.HasSuffix(err.Error(), "readonly variable") {
+				sh.flow = exiting
+			}
+			return
+		}
+		if sh.xtrace {
+			sh.trace([]string{as.Name.Value + "=" + quote(sh.value(as.Name.Value))})
+		}
+	}
+	sh.status = max(0, sh.substited)
+}
+
+// unalias replaces a first word that is an alias.
+func (sh *shell) unalias(words []*syntax.Word) []*syntax.Word {
+	seen := map[string]bool{}
+	for len(words) > 0 {
+		name := words[0].Lit()
+		text, ok := sh.aliases[name]
+		if !ok || seen[name] {
+			return words
+		}
+		seen[name] = true
+		file, release, err := sh.parse(text, "alias")
+		if err != nil {
+			return words
+		}
+		release()
+		if len(file.Stmts) != 1 || len(file.Stmts[0].Redirs) > 0 {
+			return words
+		}
+		call, ok := file.Stmts[0].Cmd.(*syntax.CallExpr)
+		if !ok || len(call.Assigns) > 0 {
+			return words
+		}
+		words = append(append([]*syntax.Word(nil), call.Args...), words[1:]...)
+	}
+	return words
+}
+
+func (sh *shell) trace(args []string) {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		quoted[i] = quote(a)
+	}
+	_, _ = io.WriteString(sh.stream(2), sh.value("PS4")+strings.Join(quoted, " ")+"\n") // nowhere else to tell
+}
+
+// call runs a function, a builtin or a program.
+func (sh *shell) call(args []string) {
+	if sh.stopped() {
+		return
+	}
+	if fn, ok := sh.funcs[args[0]]; ok {
+		sh.callFunction(args, fn)
+		return
+	}
+	if fn, ok := builtins[args[0]]; ok {
+		out := sh.stream(1)
+		b := &builtin{shell: sh, name: args[0], args: args[1:], out: out}
+		sh.status = fn(b)
+		if out.broken {
+			sh.status, sh.flow = 141, exiting
+		}
+		return
+	}
+	sh.status = sh.exec(args)
+}
+
+func (sh *shell) callFunction(args []string, fn function) {
+	leave, err := sh.deeper()
+	defer leave()
+	if err != nil {
+		return
+	}
+	params, name, loops := sh.params, sh.function, sh.loops
+	sh.params, sh.function, sh.loops = args[1:], args[0], 0
+	sh.pushScope()
+	sh.calls++
+	sh.stmt(fn.body)
+	sh.calls--
+	sh.popScope()
+	sh.params, sh.function, sh.loops = params, name, loops
+	if sh.flow == returning {
+		sh.flow = onward
+	}
+}
+
+// find is the file that a command is: by its path, or in PATH.
+func (sh *shell) find(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		return sh.abs(name), nil
+	}
+	var found error = fs.ErrNotExist
+	list, set := sh.get("PATH").first()
+	if !set {
+		list = defaultPath
+	}
+	for dir := range strings.SplitSeq(list, ":") {
+		if dir == "" {
+			dir = "."
+		}
+		file := strings.TrimSuffix(sh.abs(dir), "/") + "/" + name
+		info, err := sh.fs.Stat(file)
+		if err != nil || info.IsDir() {
+			continue
+		}
+		if sh.fs.Access(file, 1) == nil {
+			return file, nil
+		}
+		found = fs.ErrPermission
+	}
+	return "", found
+}
+
+// exec runs a program: a command of the options, one of the tables, or a script.
+func (sh *shell) exec(args []string) int {
+	name := args[0]
+	if name == "" {
+		sh.complain(errors.New(": command not found"))
+		return 127
+	}
+	file, err := sh.find(name)
+	cmd := sh.s.injected(name)
+	if err != nil && cmd == nil {
+		if errors.Is(err, fs.ErrPermission) {
+			sh.complain(fmt.Errorf("%s: Permission denied", name))
+			return 126
+		}
+		sh.complain(fmt.Errorf("%s: command not found", name))
+		return 127
+	}
+	if cmd == nil {
+		cmd = sh.s.commands[path.Clean(file)]
+	}
+	if cmd != nil {
+		return sh.runCommand(cmd, args)
+	}
+	return sh.execFile(file, args)
+}
+
+func (sh *shell) execFile(file string, args []string) int {
+	info, err := sh.fs.Stat(file)
+	switch {
+	case err != nil:
+		sh.complain(describe(args[0], err))
+		if errors.Is(err, fs.ErrNotExist) {
+			return 127
+		}
+		return 126
+	case info.IsDir():
+		sh.complain(fmt.Errorf("%s: Is a directory", args[0]))
+		return 126
+	case sh.fs.Access(file, 1) != nil:
+		sh.complain(fmt.Errorf("%s: Permission denied", args[0]))
+		return 126
+	}
+	// A program may be executed without being readable; its name is not a secret.
+	data, err := sh.fs.As(vfs.Root).ReadFile(file)
+	if err != nil {
+		sh.complain(describe(args[0], err))
+		return 126
+	}
+	if program, ok := bytes.CutPrefix(data, []byte(vfs.ProgramMagic)); ok {
+		if cmd := programs[strings.TrimSpace(string(program))]; cmd != nil {
+			return sh.runCommand(cmd, args)
+		}
+	}
+	return sh.execScript(file, data, args)
+}
+
+// execScript runs a file with an interpreter line, or without any, in a new shell.
+func (sh *shell) execScript(file string, data []byte, args []string) int {
+	line, _, _ := bytes.Cut(data[:min(len(data), 4096)], []byte("\n"))
+	if bytes.IndexByte(line, 0) >= 0 || bytes.HasPrefix(line, []byte("\x7fELF")) {
+		sh.complain(fmt.Errorf("%s: cannot execute binary file: Exec format error", args[0]))
+		return 126
+	}
+	var flags []string
+	if text, ok := strings.CutPrefix(string(line), "#!"); ok {
+		words := strings.Fields(text)
+		if len(words) > 1 && path.Base(words[0]) == "env" {
+			words = words[1:]
+		}
+		if len(words) == 0 || path.Base(words[0]) != "bash" && path.Base(words[0]) != "sh" {
+			sh.complain(fmt.Errorf("%s: %s: bad interpreter: No such file or directory", args[0], strings.TrimSpace(text)))
+			return 126
+		}
+		flags = words[1:]
+	}
+	if strings.Contains(args[0], "/") {
+		file = args[0]
+	}
+	return sh.newProgram(nil).script(string(data), file, args[1:], flags)
+}
+
+// newProgram is a shell of its own below this one, which only gets the environment (nil: this shell's).
+func (sh *shell) newProgram(env []string) *shell {
+	if env == nil {
+		env = sh.environ()
+	}
+	c := sh.fork()
+	c.scopes = []map[string]variable{{}}
+	for _, pair := range env {
+		if name, text, _ := strings.Cut(pair, "="); syntax.ValidName(name) {
+			c.scopes[0][name] = variable{set: true, str: text, exported: true}
+		}
+	}
+	c.funcs, c.aliases, c.options = map[string]function{}, map[string]string{}, options{}
+	c.mainPID, c.level, c.flow, c.loops, c.calls, c.sources, c.noExit, c.interactive = c.pid, 0, onward, 0, 0, 0, 0, false
+	c.function, c.source, c.line, c.params = "", "", 0, nil
+	return c
+}
+
+// script runs a text as the whole of a shell, which ends with it.
+func (sh *shell) script(text, name string, args, flags []string) int {
+	defer sh.end()
+	leave, err := sh.deeper()
+	defer leave()
+	if err != nil {
+		return statusKilled
+	}
+	sh.name, sh.params, sh.source = name, args, name
+	for _, f := range flags {
+		if strings.HasPrefix(f, "-") && f != "-" && f != "--" {
+			_ = sh.setFlags(f[1:], true) // unknown ones are left out
+		}
+	}
+	sh.runScript(text, name)
+	return sh.status
+}
+
+// runCommand runs a command of a table, and waits for it.
+func (sh *shell) runCommand(cmd Command, args []string) int {
+	return sh.runCommandEnv(sh.ctx, cmd, args, sh.environ())
+}
+
+func (sh *shell) runCommandEnv(ctx context.Context, cmd Command, args, env []string) int {
+	leave, err := sh.deeper()
+	defer leave()
+	if err != nil {
+		return statusKilled
+	}
+	out := sh.stream(1)
+	p := &Process{
+		Args: args, Dir: sh.dir, User: sh.user, FS: sh.fs, Env: env,
+		Stdin: sh.stream(0), Stdout: out, Stderr: sh.stream(2), sh: sh,
+	}
+	status := cmd(ctx, p)
+	if out.broken {
+		return 141
+	}
+	return status & 0xff
+}

@@ -1,0 +1,329 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
+)
+
+func nothingProgram(context.Context, *Process) int { return 0 }
+
+var systemCommands = map[string]Command{
+	"true": nothingProgram, "false": func(context.Context, *Process) int { return 1 }, "sync": nothingProgram, "clear": nothingProgram, "reset": nothingProgram,
+	"modprobe": rootOnly(nothingProgram), "ldconfig": nothingProgram, "udevadm": nothingProgram, "restorecon": nothingProgram, "stty": nothingProgram,
+	"env": envProgram, "printenv": printenvProgram, "which": whichProgram, "date": dateProgram, "sleep": sleepProgram, "timeout": timeoutProgram, "nohup": nohupProgram,
+	"uname": unameProgram, "uptime": uptimeProgram, "hostname": hostnameProgram, "hostnamectl": hostnamectlProgram, "nproc": func(_ context.Context, p *Process) int { p.Printf("2\n"); return 0 }, "arch": func(_ context.Context, p *Process) int { p.Printf("x86_64\n"); return 0 },
+	"ps": psProgram, "free": freeProgram, "mount": mountProgram, "umount": mountProgram, "lsblk": lsblkProgram, "logger": loggerProgram, "sysctl": sysctlProgram, "dmesg": nothingProgram,
+	"vi": editorProgram, "vim": editorProgram, "nano": editorProgram, "less": catProgram, "more": catProgram, "tty": ttyProgram, "test": testProgram, "[": testProgram, "echo": builtinProgram, "printf": builtinProgram, "kill": builtinProgram, "pwd": builtinProgram,
+	"bash": bashProgram, "sh": bashProgram, "reboot": powerProgram, "shutdown": powerProgram, "poweroff": powerProgram, "halt": powerProgram,
+	"chroot": refused, "mknod": refused, "mkfifo": refused, "unshare": refused, "nsenter": refused, "insmod": refused, "dd": ddProgram, "killall": refused, "pkill": refused,
+}
+
+// refused are programs that exist and may not do anything here.
+func refused(_ context.Context, p *Process) int {
+	return p.Failf(1, "Operation not permitted: this machine is simulated")
+}
+
+func rootOnly(c Command) Command {
+	return func(ctx context.Context, p *Process) int {
+		if p.User.UID != 0 {
+			return p.Failf(1, "Permission denied")
+		}
+		return c(ctx, p)
+	}
+}
+
+func dateProgram(_ context.Context, p *Process) int {
+	f, err := parseFlags(p.Args[1:], "ud:r:RI", map[string]byte{"utc": 'u', "date": 'd', "iso-8601": 'I', "reference": 'r'}, false)
+	if err != nil {
+		return p.Failf(1, "%v", err)
+	}
+	when, err := parseDate(f.value('d', "now"), p.now())
+	if err != nil {
+		return p.Fail(err)
+	}
+	format := "%a %b %e %H:%M:%S UTC %Y"
+	switch {
+	case f.has('R'):
+		format = "%a, %d %b %Y %H:%M:%S %z"
+	case f.has('I'):
+		format = "%F"
+	}
+	for _, a := range f.args {
+		if !strings.HasPrefix(a, "+") {
+			return p.Failf(1, "cannot set date: Operation not permitted")
+		}
+		format = a[1:]
+	}
+	p.Printf("%s\n", strftime(format, when.UTC()))
+	return 0
+}
+
+func unameProgram(_ context.Context, p *Process) int {
+	f, err := parseFlags(p.Args[1:], "asnrvmpio", map[string]byte{"all": 'a', "kernel-release": 'r', "machine": 'm', "nodename": 'n'}, false)
+	if err != nil {
+		return p.Failf(1, "%v", err)
+	}
+	var out []string
+	for _, part := range []struct {
+		flag byte
+		text string
+	}{{'s', "Linux"}, {'n', p.sh.s.hostname()}, {'r', vfs.KernelRelease}, {'v', "#1 SMP simulated"}, {'m', "x86_64"}, {'o', "GNU/Linux"}} {
+		if f.has(part.flag) || f.has('a') || len(f.set) == 0 && part.flag == 's' {
+			out = append(out, part.text)
+		}
+	}
+	p.Printf("%s\n", strings.Join(out, " "))
+	return 0
+}
+
+func (p *Process) booted() time.Time {
+	if s := p.sh.s.o.System; s != nil {
+		return s.Booted()
+	}
+	return p.sh.started
+}
+
+func uptimeProgram(_ context.Context, p *Process) int {
+	up := p.now().Sub(p.booted())
+	if slices.Contains(p.Args, "-s") {
+		p.Printf("%s\n", p.booted().UTC().Format("2006-01-02 15:04:05"))
+		return 0
+	}
+	if slices.Contains(p.Args, "-p") {
+		p.Printf("up %d hours, %d minutes\n", int(up.Hours()), int(up.Minutes())%60)
+		return 0
+	}
+	p.Printf(" %s up %d days, %2d:%02d,  1 user,  load average: 0.00, 0.00, 0.00\n", p.now().UTC().Format("15:04:05"), int(up.Hours())/24, int(up.Hours())%24, int(up.Minutes())%60)
+	return 0
+}
+
+func hostnameProgram(_ context.Context, p *Process) int {
+	for _, a := range p.Args[1:] {
+		switch a {
+		case "-I", "-i", "--all-ip-addresses":
+			for _, addr := range p.addresses() {
+				p.Printf("%s ", addr.Addr())
+			}
+			p.Printf("\n")
+			return 0
+		case "-f", "-s", "--fqdn", "--short":
+		default:
+			return setHostname(p, a)
+		}
+	}
+	p.Printf("%s\n", p.sh.s.hostname())
+	return 0
+}
+
+func setHostname(p *Process, name string) int {
+	if p.User.UID != 0 {
+		return p.Failf(1, "you must be root to change the host name")
+	}
+	if p.sh.s.o.System == nil {
+		return p.Failf(1, "the host name cannot be changed here")
+	}
+	if err := p.sh.s.o.System.SetHostname(name); err != nil {
+		return p.Fail(err)
+	}
+	return 0
+}
+
+func hostnamectlProgram(_ context.Context, p *Process) int {
+	if len(p.Args) == 3 && (p.Args[1] == "set-hostname" || p.Args[1] == "hostname") {
+		return setHostname(p, p.Args[2])
+	}
+	p.Printf("   Static hostname: %s\n    Virtualization: gardenlite\n  Operating System: Gardenlite OS 1.0 (simulated)\n            Kernel: Linux %s\n      Architecture: x86-64\n", p.sh.s.hostname(), vfs.KernelRelease)
+	return 0
+}
+
+func psProgram(_ context.Context, p *Process) int {
+	all := len(p.Args) > 1 && strings.ContainsAny(p.Args[1], "eaAx")
+	full := len(p.Args) > 1 && strings.ContainsAny(p.Args[1], "fu")
+	rows := []ProcessInfo{{PID: 1, User: "root", Started: p.booted(), Command: "/sbin/init"}}
+	if s := p.sh.s.o.System; s != nil {
+		if known := s.Processes(); len(known) > 0 {
+			rows = known
+		}
+	}
+	if !all {
+		rows = nil
+	}
+	rows = append(rows, ProcessInfo{PID: int(p.sh.mainPID), PPID: 1, User: p.User.Name, Started: p.sh.started, Command: "bash"},
+		ProcessInfo{PID: int(p.sh.r.pids.Add(1)), PPID: int(p.sh.mainPID), User: p.User.Name, Started: p.now(), Command: strings.Join(p.Args, " ")})
+	if full {
+		p.Printf("%-10s %7s %7s %-5s %s\n", "UID", "PID", "PPID", "STIME", "CMD")
+	} else {
+		p.Printf("%7s %-8s %8s %s\n", "PID", "TTY", "TIME", "CMD")
+	}
+	for _, r := range rows {
+		if full {
+			p.Printf("%-10s %7d %7d %-5s %s\n", r.User, r.PID, r.PPID, r.Started.UTC().Format("15:04"), r.Command)
+		} else {
+			p.Printf("%7d %-8s %8s %s\n", r.PID, "?", "00:00:00", r.Command)
+		}
+	}
+	return 0
+}
+
+func freeProgram(_ context.Context, p *Process) int {
+	p.Printf("               total        used        free      shared  buff/cache   available\nMem:         4194304      458752     3145728           0      589824     3670016\nSwap:              0           0           0\n")
+	return 0
+}
+
+func mountProgram(_ context.Context, p *Process) int {
+	if len(p.Args) == 1 && p.name() == "mount" {
+		text, err := p.readFile("/proc/mounts")
+		if err != nil {
+			return p.Fail(err)
+		}
+		for _, line := range splitLines(text) {
+			if w := strings.Fields(line); len(w) > 3 {
+				p.Printf("%s on %s type %s (%s)\n", w[0], w[1], w[2], w[3])
+			}
+		}
+		return 0
+	}
+	return p.Failf(32, "permission denied: nothing can be mounted on a simulated machine")
+}
+
+func lsblkProgram(_ context.Context, p *Process) int {
+	_, size, _, _ := p.FS.FS().Usage()
+	p.Printf("NAME   MAJ:MIN RM  SIZE RO TYPE MOUNTPOINTS\nvda    254:0    0 %5s  0 disk \n└─vda1 254:1    0 %5s  0 part /\n", human(size), human(size))
+	return 0
+}
+
+func loggerProgram(_ context.Context, p *Process) int {
+	f, err := parseFlags(p.Args[1:], "t:p:si", map[string]byte{"tag": 't', "priority": 'p'}, false)
+	if err != nil {
+		return p.Failf(1, "%v", err)
+	}
+	text := strings.Join(f.args, " ")
+	if text == "" {
+		if text, err = p.readAll(p.Stdin); err != nil {
+			return p.Fail(err)
+		}
+	}
+	// Everybody may log, but only root may write the file.
+	file, err := p.sh.s.o.FS.As(vfs.Root).OpenFile("/var/log/syslog", vfs.O_WRONLY|vfs.O_CREATE|vfs.O_APPEND, 0o640)
+	if err != nil {
+		return p.Fail(err)
+	}
+	defer file.Close()
+	for _, line := range splitLines(text) {
+		if _, err := fmt.Fprintf(file, "%s %s %s: %s\n", p.now().UTC().Format(time.Stamp), p.sh.s.hostname(), f.value('t', p.User.Name), line); err != nil {
+			return p.Fail(err)
+		}
+	}
+	return 0
+}
+
+func sysctlProgram(_ context.Context, p *Process) int {
+	status := 0
+	for _, a := range p.Args[1:] {
+		if strings.HasPrefix(a, "-") {
+			continue
+		}
+		name, value, assigns := strings.Cut(a, "=")
+		if assigns {
+			if p.User.UID != 0 {
+				return p.Failf(1, "permission denied on key '%s'", name)
+			}
+			p.Printf("%s = %s\n", name, value)
+			continue
+		}
+		text, err := p.readFile("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
+		if err != nil {
+			status = p.Failf(1, "cannot stat /proc/sys/%s: No such file or directory", strings.ReplaceAll(name, ".", "/"))
+			continue
+		}
+		p.Printf("%s = %s", name, text)
+	}
+	return status
+}
+
+func editorProgram(_ context.Context, p *Process) int {
+	return p.Failf(1, "there is no editor on this simulated machine; write files with cat, tee, sed -i or a redirection")
+}
+
+func ttyProgram(_ context.Context, p *Process) int {
+	if f := p.sh.fds[0]; f == nil || !f.tty {
+		p.Printf("not a tty\n")
+		return 1
+	}
+	p.Printf("/dev/pts/0\n")
+	return 0
+}
+
+func powerProgram(_ context.Context, p *Process) int {
+	action := PowerOff
+	if p.name() == "reboot" || slices.Contains(p.Args, "-r") {
+		action = Reboot
+	}
+	if slices.Contains(p.Args, "-c") {
+		return 0
+	}
+	return p.power(action)
+}
+
+func (p *Process) power(action PowerAction) int {
+	switch {
+	case p.User.UID != 0:
+		return p.Failf(1, "Operation not permitted: only root may do this")
+	case p.sh.s.o.System == nil:
+		return p.Failf(1, "this machine cannot be turned off from here")
+	}
+	if err := p.sh.s.o.System.Power(action); err != nil {
+		return p.Fail(err)
+	}
+	return 0
+}
+
+func ddProgram(_ context.Context, p *Process) int {
+	opts := map[string]string{"if": "-", "bs": "512"}
+	for _, a := range p.Args[1:] {
+		name, value, _ := strings.Cut(a, "=")
+		opts[name] = value
+	}
+	bs, err := parseSize(opts["bs"])
+	if err != nil || bs < 1 || bs > int64(p.sh.r.limits.String) {
+		return p.Failf(1, "invalid number: '%s'", opts["bs"])
+	}
+	count := int64(-1)
+	if c, ok := opts["count"]; ok {
+		if count, err = parseSize(c); err != nil {
+			return p.Fail(err)
+		}
+	}
+	in, done, err := p.open(opts["if"])
+	if err != nil {
+		return p.Fail(err)
+	}
+	defer done()
+	out := p.Stdout
+	if name := opts["of"]; name != "" {
+		w, doneOut, err := p.create(name, vfs.O_TRUNC)
+		if err != nil {
+			return p.Fail(err)
+		}
+		defer doneOut()
+		out = w
+	}
+	buf, total := make([]byte, bs), int64(0)
+	for n := int64(0); count < 0 || n < count; n++ {
+		got, readErr := in.Read(buf)
+		wrote, err := out.Write(buf[:got])
+		if total += int64(wrote); err != nil {
+			return p.Failf(1, "error writing: %v", reason(err))
+		}
+		if readErr != nil {
+			break
+		}
+	}
+	_, _ = fmt.Fprintf(p.Stderr, "%d bytes copied\n", total)
+	return 0
+}

@@ -1,0 +1,171 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell/shelltest"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
+)
+
+func newSession(t *testing.T, o Options) *Session {
+	t.Helper()
+	f, err := vfs.Open(vfs.Config{Clock: clock.RealClock{}, Hostname: "machine", Limits: vfs.Limits{Bytes: 16 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.FS, o.Clock = f, clock.RealClock{}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var (
+	rootUser = User{Name: "root", Home: "/root"}
+	someUser = User{Name: "gardener", UID: 1000, GID: 1000, Groups: []uint32{27}, Home: "/tmp"}
+)
+
+// noGoroutines waits until no more goroutines run than before.
+func noGoroutines(t *testing.T, before int) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, before there were %d:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+		runtime.Gosched()
+	}
+}
+
+func TestEscapes(t *testing.T) {
+	trap := shelltest.New(t)
+	for name, attempt := range shelltest.Escapes {
+		for _, user := range []User{rootUser, someUser} {
+			t.Run(name+"/"+user.Name, func(t *testing.T) {
+				s := newSession(t, Options{User: user, Limits: Limits{Time: 5 * time.Second, Output: 1 << 20}})
+				before := runtime.NumGoroutine()
+				var out bytes.Buffer
+				if _, err := s.Run(t.Context(), trap.Script(attempt), nil, &out, &out); err != nil {
+					t.Fatalf("it was ended: %v; the output was %.500q", err, out.String())
+				}
+				trap.Check(t, out.String())
+				noGoroutines(t, before)
+			})
+		}
+	}
+}
+
+func TestBombs(t *testing.T) {
+	for name, script := range shelltest.Bombs {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, Options{User: rootUser, Limits: Limits{Time: 50 * time.Millisecond, Output: 4 << 20, Memory: 32 << 20}})
+			before := runtime.NumGoroutine()
+			started := time.Now()
+			var out bytes.Buffer
+			status, err := s.Run(t.Context(), script, nil, &out, &out)
+			var limit *LimitError
+			if !errors.As(err, &limit) || status != statusKilled || limit.Limit == "an internal error" {
+				t.Errorf("it ended with status %d and %v; the output was %.300q", status, err, out.String())
+			}
+			if took := time.Since(started); took > 10*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if out.Len() > 5<<20 {
+				t.Errorf("it wrote %d bytes", out.Len())
+			}
+			noGoroutines(t, before)
+		})
+	}
+	// What all of them together made the process ask the system for. A buffer of the size that one of them names is above that.
+	var memory runtime.MemStats
+	if runtime.ReadMemStats(&memory); memory.HeapSys > 1<<30 {
+		t.Errorf("the heap has grown to %d MiB", memory.HeapSys>>20)
+	}
+}
+
+// TestContextEnds: a run ends at once with its context.
+func TestContextEnds(t *testing.T) {
+	for _, script := range []string{`while :; do :; done`, `sleep 1000`, `cat | cat`, `read x`, `wait & sleep 1000 | cat; true`} {
+		s := newSession(t, Options{User: rootUser})
+		ctx, cancel := context.WithCancel(t.Context())
+		in, feed := newTestPipe()
+		time.AfterFunc(50*time.Millisecond, cancel)
+		started := time.Now()
+		if _, err := s.Run(ctx, script, in, nil, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s ended with %v", script, err)
+		}
+		if took := time.Since(started); took > 3*time.Second {
+			t.Errorf("%s took %v to end", script, took)
+		}
+		feed()
+	}
+}
+
+// newTestPipe is an input that gives nothing until it is closed.
+func newTestPipe() (blocked, func()) {
+	c := make(chan struct{})
+	return blocked{c}, func() { close(c) }
+}
+
+type blocked struct{ c chan struct{} }
+
+func (b blocked) Read([]byte) (int, error) {
+	<-b.c
+	return 0, fs.ErrClosed
+}
+
+// TestImports: nothing that reaches the host is imported. Only the journal of a disk may use package os.
+func TestImports(t *testing.T) {
+	allowed := []string{
+		"bufio", "bytes", "cmp", "context", "encoding/base64", "encoding/binary", "encoding/gob", "encoding/hex", "errors", "fmt", "hash", "hash/crc32", "hash/fnv", "io", "io/fs", "maps", "math",
+		"crypto/md5", "crypto/sha1", "crypto/sha256", "crypto/sha512", "crypto/rand", "math/rand/v2", "net/netip", "path", "regexp", "regexp/syntax", "runtime", "slices", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf8",
+		"golang.org/x/term", "k8s.io/utils/clock", "mvdan.cc/sh/v3/syntax", "github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs",
+		"syscall", // error numbers and flags, see below
+	}
+	only := map[string][]string{"journal.go": {"os", "path/filepath"}}
+	for _, dir := range []string{".", "../vfs"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil || len(files) == 0 {
+			t.Fatal("no files", err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, imp := range tree.Imports {
+				path := strings.Trim(imp.Path.Value, `"`)
+				if !slices.Contains(allowed, path) && !slices.Contains(only[filepath.Base(file)], path) {
+					t.Errorf("%s imports %s", file, path)
+				}
+			}
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, word := range strings.FieldsFunc(string(data), func(c rune) bool { return !(c == '.' || c == '_' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z') }) {
+				if name, ok := strings.CutPrefix(word, "syscall."); ok && !strings.HasPrefix(name, "E") && !strings.HasPrefix(name, "O_") {
+					t.Errorf("%s uses %s", file, word)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
+)
+
+// Process is one execution of a Command: all that it sees of the machine.
+type Process struct {
+	// Args begins with the command's name.
+	Args []string
+	// Dir is the working directory.
+	Dir  string
+	User User
+	// Env are NAME=value pairs.
+	Env []string
+	// FS is the file system as this user sees it. It takes paths from the root: see Path.
+	FS             *vfs.View
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	sh *shell
+}
+
+// name is how the command calls itself in its messages.
+func (p *Process) name() string { return path.Base(p.Args[0]) }
+
+// Path is a path from the root, which FS takes, for one that the user gave.
+func (p *Process) Path(name string) string {
+	if name == "" || strings.HasPrefix(name, "/") {
+		return name
+	}
+	return strings.TrimSuffix(p.Dir, "/") + "/" + name
+}
+
+// Getenv is a variable of the environment, or "".
+func (p *Process) Getenv(name string) string {
+	for _, pair := range p.Env {
+		if text, ok := strings.CutPrefix(pair, name+"="); ok {
+			return text
+		}
+	}
+	return ""
+}
+
+// Printf writes to the output. Errors are left out: the next read, write or step of the session finds them.
+func (p *Process) Printf(format string, args ...any) { _, _ = fmt.Fprintf(p.Stdout, format, args...) }
+
+// Fail writes an error with the command's name before it, and returns 1, the status to end with.
+func (p *Process) Fail(err error) int {
+	_, _ = fmt.Fprintf(p.Stderr, "%s: %v\n", p.name(), err) // nowhere else to tell
+	return 1
+}
+
+// Failf is Fail of a text, with a status.
+func (p *Process) Failf(status int, format string, args ...any) int {
+	_ = p.Fail(fmt.Errorf(format, args...)) // the status is the caller's
+	return status
+}
+
+// step looks whether the session is still to go on. Commands call it in their loops.
+func (p *Process) step() error { return p.sh.step(1) }
+
+// open opens a file to read: "-" is the input, and descriptors have their names in /dev.
+func (p *Process) open(name string) (io.Reader, func(), error) {
+	if name == "-" {
+		return p.Stdin, func() {}, nil
+	}
+	f, err := p.sh.open(name, vfs.O_RDONLY)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &stream{sh: p.sh, file: f}, f.close, nil
+}
+
+// create opens a file to write.
+func (p *Process) create(name string, flag int) (io.Writer, func(), error) {
+	f, err := p.sh.open(name, vfs.O_WRONLY|vfs.O_CREATE|flag)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &stream{sh: p.sh, file: f}, f.close, nil
+}
+
+var errTooLong = errors.New("the input is longer than the limit of this machine")
+
+// readAll reads everything, as far as the limits let it. What was read counts as memory until the command ends.
+func (p *Process) readAll(in io.Reader) (string, error) {
+	limit := 8 * p.sh.r.limits.String
+	data, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
+	if err == nil && len(data) > limit {
+		err = errTooLong
+	}
+	return string(data), err
+}
+
+// readFile is readAll of a named file.
+func (p *Process) readFile(name string) (string, error) {
+	in, done, err := p.open(name)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	return p.readAll(in)
+}
+
+// inputs calls fn for every file of the list, or for the input if there is none. It returns 1 if one could not be read.
+func (p *Process) inputs(names []string, fn func(name string, in io.Reader) error) int {
+	if len(names) == 0 {
+		names = []string{"-"}
+	}
+	status := 0
+	for _, name := range names {
+		in, done, err := p.open(name)
+		if err == nil {
+			err = fn(name, in)
+			done()
+		}
+		if err != nil {
+			status = p.Fail(err)
+		}
+		if p.step() != nil {
+			return statusKilled
+		}
+	}
+	return status
+}
+
+// run executes another command with this one's files, as xargs, env and sudo do. user nil is the same user.
+func (p *Process) run(ctx context.Context, args, env []string, user *User) int {
+	sub := p.sh.newProgram(env)
+	defer sub.end()
+	sub.ctx = ctx
+	if user != nil {
+		sub.user, sub.fs = *user, p.sh.s.o.FS.As(user.Cred())
+	}
+	return sub.exec(args)
+}
+
+// sleep waits by the machine's clock.
+func (p *Process) sleep(ctx context.Context, d time.Duration) error {
+	timer := p.sh.s.o.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *Process) now() time.Time { return p.sh.s.o.Clock.Now() }
+
+// flags are the letters that a command was called with, and the values of those that take one.
+type flags struct {
+	set    map[byte]bool
+	values map[byte][]string
+	args   []string
+}
+
+func (f flags) has(c byte) bool { return f.set[c] }
+
+func (f flags) value(c byte, otherwise string) string {
+	if v := f.values[c]; len(v) > 0 {
+		return v[len(v)-1]
+	}
+	return otherwise
+}
+
+// parseFlags reads options as getopt does: spec has the letters, those with a value followed by a colon. long has the
+// letters of long options ("recursive": 'r'). Options may stand behind arguments unless stop is set.
+func parseFlags(args []string, spec string, long map[string]byte, stop bool) (flags, error) {
+	f := flags{set: map[byte]bool{}, values: map[byte][]string{}}
+	takes := func(c byte) (known, value bool) {
+		i := strings.IndexByte(spec, c)
+		return i >= 0 && c != ':', i >= 0 && i+1 < len(spec) && spec[i+1] == ':'
+	}
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			f.args = append(f.args, args[i+1:]...)
+			return f, nil
+		}
+		if len(arg) < 2 || arg[0] != '-' {
+			if stop {
+				f.args = append(f.args, args[i:]...)
+				return f, nil
+			}
+			f.args = append(f.args, arg)
+			continue
+		}
+		letters, given, hasValue := arg[1:], "", false
+		if name, ok := strings.CutPrefix(arg, "--"); ok {
+			name, given, hasValue = strings.Cut(name, "=")
+			c, known := long[name]
+			if !known {
+				return f, fmt.Errorf("unrecognized option '--%s'", name)
+			}
+			letters = string(c)
+		}
+		for j := 0; j < len(letters); j++ {
+			c := letters[j]
+			known, value := takes(c)
+			if !known {
+				return f, fmt.Errorf("invalid option -- '%c'", c)
+			}
+			f.set[c] = true
+			if !value {
+				continue
+			}
+			switch {
+			case hasValue:
+			case j+1 < len(letters):
+				given = letters[j+1:]
+			case i+1 < len(args):
+				i++
+				given = args[i]
+			default:
+				return f, fmt.Errorf("option requires an argument -- '%c'", c)
+			}
+			f.values[c] = append(f.values[c], given)
+			break
+		}
+	}
+	return f, nil
+}

@@ -1,0 +1,219 @@
+package shell
+
+import (
+	"context"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
+)
+
+// flow is what a shell does next instead of the next statement.
+type flow byte
+
+const (
+	onward flow = iota
+	breaking
+	continuing
+	returning
+	exiting
+)
+
+type function struct {
+	body *syntax.Stmt
+}
+
+type options struct {
+	errexit, nounset, xtrace, pipefail, noglob, noexec, noclobber, allexport bool
+	nullglob, dotglob, failglob, nocaseglob, nocasematch, globstar           bool
+	expandAliases, lastpipe                                                  bool
+}
+
+// shell is one shell or subshell. It is used by one goroutine at a time.
+type shell struct {
+	s    *Session
+	r    *run
+	ctx  context.Context
+	base context.Context // of jobs in the background, which an interactive line does not end
+
+	user User
+	fs   *vfs.View
+
+	scopes  []map[string]variable
+	funcs   map[string]function
+	aliases map[string]string
+	traps   map[string]string
+	options
+	name   string // $0
+	params []string
+	dir    string
+	umask  uint32
+	fds    map[int]*file
+	jobs   []*job
+
+	pid, mainPID int64
+	level        int // of subshells
+	depth        int
+	line         uint
+	function     string
+	source       string
+	started      time.Time
+	interactive  bool
+
+	status     int
+	substited  int // status of the last command substitution, -1 if there was none
+	lastArg    string
+	lastJob    string
+	pipeStatus []int
+	getopt     int // within an argument
+
+	flow      flow
+	flowCount int
+	loops     int
+	calls     int
+	sources   int
+	noExit    int // inside a condition, where errexit does not count
+	inTrap    bool
+	held      int64
+	stopErr   error
+	subs      int
+	temp      []string
+}
+
+func (s *Session) newShell(r *run, ctx context.Context) *shell {
+	o := s.o
+	sh := &shell{
+		s: s, r: r, ctx: ctx, base: ctx, user: o.User, fs: o.FS.As(o.User.Cred()),
+		funcs: map[string]function{}, aliases: map[string]string{}, traps: map[string]string{},
+		name: "bash", umask: 0o022, fds: map[int]*file{}, started: o.Clock.Now(),
+		scopes: []map[string]variable{{}}, substited: -1,
+	}
+	sh.pid = r.pids.Add(1)
+	sh.mainPID = sh.pid
+	sh.dir = s.startDir(sh.fs)
+	for _, pair := range s.environ(sh.dir) {
+		name, text, _ := strings.Cut(pair, "=")
+		if syntax.ValidName(name) {
+			sh.scopes[0][name] = variable{set: true, str: text, exported: true}
+		}
+	}
+	return sh
+}
+
+// environ is what every session begins with, with what the options add.
+func (s *Session) environ(dir string) []string {
+	u := s.o.User
+	env := []string{"HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name, "SHELL=/bin/bash", "PWD=" + dir, "LANG=C.UTF-8", "PATH=" + defaultPath}
+	return append(env, s.o.Env...)
+}
+
+const defaultPath = "/opt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+func (s *Session) startDir(view *vfs.View) string {
+	for _, dir := range []string{s.o.Dir, s.o.User.Home} {
+		if !strings.HasPrefix(dir, "/") {
+			continue
+		}
+		if info, err := view.Stat(dir); err == nil && info.IsDir() {
+			return path.Clean(dir)
+		}
+	}
+	return "/"
+}
+
+// fork is a subshell: a copy, whose changes stay in it. end must be called.
+func (sh *shell) fork() *shell {
+	c := *sh
+	c.scopes = make([]map[string]variable, len(sh.scopes))
+	for i, scope := range sh.scopes {
+		for name, v := range scope {
+			if v.owned {
+				v.owned = false
+				scope[name] = v
+			}
+		}
+		c.scopes[i] = maps.Clone(scope)
+	}
+	c.funcs, c.aliases, c.traps = maps.Clone(sh.funcs), maps.Clone(sh.aliases), map[string]string{}
+	c.params = slices.Clone(sh.params)
+	c.fds = map[int]*file{}
+	for n, f := range sh.fds {
+		c.fds[n] = f.dup()
+	}
+	c.jobs, c.held, c.temp, c.inTrap = nil, 0, nil, false
+	c.pid = sh.r.pids.Add(1)
+	c.level++
+	c.depth++
+	return &c
+}
+
+// end gives back what a subshell has.
+func (sh *shell) end() {
+	sh.runTrap("EXIT")
+	for _, f := range sh.fds {
+		f.close()
+	}
+	sh.fds = nil
+	for _, name := range sh.temp {
+		_ = sh.s.o.FS.As(vfs.Root).Remove(name) // it may be gone
+	}
+	_ = sh.r.grow(-sh.held)
+}
+
+// step counts what is done, and says whether to go on.
+func (sh *shell) step(n int) error {
+	if sh.stopErr != nil {
+		return sh.stopErr
+	}
+	select {
+	case <-sh.ctx.Done():
+		sh.stopErr = sh.ctx.Err()
+		return sh.stopErr
+	default:
+	}
+	if sh.r.steps.Add(int64(n)) > sh.r.limits.Steps {
+		sh.stopErr = sh.r.kill("steps")
+	}
+	return sh.stopErr
+}
+
+// deeper counts one more level of what calls itself.
+func (sh *shell) deeper() (func(), error) {
+	if sh.depth++; sh.depth > sh.r.limits.Depth {
+		sh.depth--
+		return func() {}, sh.r.kill("depth")
+	}
+	return func() { sh.depth-- }, nil
+}
+
+func (sh *shell) stopped() bool {
+	return sh.flow != onward || sh.step(1) != nil
+}
+
+func (sh *shell) stream(fd int) *stream { return &stream{sh: sh, file: sh.fds[fd]} }
+
+// complain writes an error as bash does.
+func (sh *shell) complain(err error) {
+	if sh.step(0) != nil {
+		return
+	}
+	text := "bash: " + err.Error() + "\n"
+	if !sh.interactive && sh.line > 0 {
+		text = sh.name + ": line " + itoa(int(sh.line)) + ": " + err.Error() + "\n"
+	}
+	_, _ = io.WriteString(sh.stream(2), text) // nowhere else to tell
+}
+
+// abs is a path from the root. It is not cleaned, as the file system follows it as it is.
+func (sh *shell) abs(name string) string {
+	if name == "" || strings.HasPrefix(name, "/") {
+		return name
+	}
+	return strings.TrimSuffix(sh.dir, "/") + "/" + name
+}

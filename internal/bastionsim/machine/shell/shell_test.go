@@ -1,0 +1,305 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell/shelltest"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
+)
+
+// TestScripts: scripts do what bash and the usual programs do.
+func TestScripts(t *testing.T) {
+	for name, c := range map[string]struct {
+		script, want string
+		status       int
+	}{
+		"parameters":  {`x=hello.tar.gz; echo ${x%.*} ${x%%.*} ${x#*.} ${x##*.} ${x/l/L} ${x//l/L} ${x^} ${x:1:3} ${#x} ${y:-d} ${x: -2}`, "hello.tar hello tar.gz gz heLlo.tar.gz heLLo.tar.gz Hello.tar.gz ell 12 d gz\n", 0},
+		"arrays":      {`a=(1 "2 3"); a[5]=x; echo "${#a[@]}" "${!a[@]}"; for i in "${a[@]}"; do echo "<$i>"; done; declare -A m=([k]=v); echo ${m[k]}`, "3 0 1 5\n<1>\n<2 3>\n<x>\nv\n", 0},
+		"functions":   {`f() { local x=$1; echo "$x $#"; return 3; }; x=o; f a b; echo $? $x`, "a 2\n3 o\n", 0},
+		"errexit":     {`set -e; false || echo a; if false; then :; fi; ! true; echo b; false; echo c`, "a\nb\n", 1},
+		"pipefail":    {`set -o pipefail; trap 'echo bye' EXIT; false | true; echo $? ${PIPESTATUS[@]}; exit 4`, "1 1 0\nbye\n", 4},
+		"documents":   {"x=1; cat <<EOF\n$x \\$x $((1+1)) `echo c`\nEOF\ncat <<'EOF'\n$x\nEOF\ncat <<-EOF\n\ta\n\tEOF\ncat <<< \"$x\"", "1 $x 2 c\n$x\na\n1\n", 0},
+		"redirection": {`exec 3>f; echo a >&3; exec 3>&-; { echo b; echo c >&2; } >> f 2>&1; cat f; echo "$(<f)" | wc -l; nosuch 2>/dev/null; echo $?`, "a\nb\nc\n3\n127\n", 0},
+		"braces":      {`echo {a,b}{1..3} {01..03} {c..a}`, "a1 a2 a3 b1 b2 b3 01 02 03 c b a\n", 0},
+		"arithmetic":  {`i=5; ((i+=2)); echo $((i++)) $i $((2**10)) $((0x1F)) $((i>6?1:0)) $((-9223372036854775807-1)); echo $((1/0))`, "7 8 1024 31 1 -9223372036854775808\n", 1},
+		"tests":       {`[[ abc =~ ^a(.)c$ && abc == a* ]] && echo ${BASH_REMATCH[1]}; [ -d /etc -a ! -e /no ] && echo d; [[ -O /etc ]] && echo o; test /etc/passwd -ef /etc/../etc/passwd && echo same`, "b\nd\no\nsame\n", 0},
+		"getopts":     {`while getopts ab:c o -a -bv -c x; do echo $o $OPTARG; done`, "a\nb v\nc\n", 0},
+		"reading":     {`printf 'a b c\nd\n' | while read x y; do echo "$y-$x"; done; mapfile -t l < <(seq 3); echo ${l[2]}; IFS=, read p q <<< m,n; echo $q`, "b c-a\n-d\n3\nn\n", 0},
+		"jobs":        {`(exit 5) & wait $!; echo $?; sleep 100 & kill $!; wait $!; echo $?`, "5\n143\n", 0},
+		"text":        {`printf 'b\na\na\n' | sort | uniq -c | tr -s ' '; seq 5 | sed -n '2,3p;$p' | tac; echo hello | sed -E 's/(l+)/[\1]/' | grep -o '\[.*\]'; echo a,b | cut -d, -f2; seq 9 | tail -n +8 | head -1; echo hi | base64; echo -n | sha256sum | cut -c1-8`, " 2 a\n 1 b\n5\n3\n2\n[ll]\nb\n8\naGkK\ne3b0c442\n", 0},
+		"files":       {`mkdir -p a/b; echo x > a/b/c; cp -r a d; mv d/b e; ln -s e l; cat l/c; find a e | sort | xargs; chmod 640 e/c; stat -c '%a %U' l/c; rm -r a d; ls; install -m 600 -o nobody e/c i; stat -c '%a %U' i; ls -l i | cut -d' ' -f1`, "x\na a/b a/b/c e e/c\n640 root\ne\nl\n600 nobody\n-rw-------\n", 0},
+		"accounts":    {`useradd -m -G sudo -s /bin/bash gard; id gard; su gard -c 'id -un; cat /etc/shadow 2>/dev/null || echo no; sudo -n id -u; echo x > /etc/x || echo ro'; ls -ld ~gard | cut -c1-10; userdel -r gard; id gard 2>/dev/null || echo gone`, "uid=1000(gard) gid=1000(gard) groups=1000(gard),27(sudo)\ngard\nno\n0\nro\ndrwxr-x---\ngone\n", 0},
+		"passwords":   {`echo root:x | chpasswd; echo $?; passwd root; echo $?; useradd -p x y; echo $?`, "1\n1\n1\n", 0},
+		"network":     {`curl -s http://x; echo $?; ssh x; echo $?; openssl version; echo $?`, "7\n255\n127\n", 0},
+		"scripts":     {`printf '#!/bin/bash\necho "$0 $1"; exit 3\n' > s; chmod +x s; ./s z; echo $?; bash -c 'echo $0 $1' n m; X=1 bash -c 'echo $X'; echo 'y=2' > i; . ./i; echo $y; env -i A=1 env; timeout 0.01 sleep 9; echo $?`, "./s z\n3\nn m\n1\n2\nA=1\n124\n", 0},
+		"syntax":      {`echo a; if`, "", 2},
+		"hostname":    {`hostname; uname -n; echo $HOSTNAME; cat /proc/sys/kernel/hostname`, "machine\nmachine\nmachine\nmachine\n", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, Options{User: rootUser, Dir: "/srv"})
+			var out, errs bytes.Buffer
+			status, err := s.Run(t.Context(), c.script, nil, &out, &errs)
+			if err != nil || status != c.status || out.String() != c.want {
+				t.Errorf("status %d (want %d), %v, output\n%s\nwant\n%s\nerrors: %s", status, c.status, err, out.String(), c.want, errs.String())
+			}
+		})
+	}
+}
+
+// TestMemoryLimits: what grows is ended by its own limit, however much time there is.
+func TestMemoryLimits(t *testing.T) {
+	for script, want := range map[string]string{
+		`x=aaaaaaaa; while :; do x=$x$x; done`:                        "string",
+		`for ((i=0;;i++)); do declare "v$i=$(printf %100000s)"; done`: "memory",
+		`set -- a b; while :; do set -- "$@" "$@"; done`:              "fields",
+		`f() { f; }; f`:             "depth",
+		`echo {1..1000000000}`:      "fields",
+		`printf '%*s' 2000000000 x`: "string",
+		`x=$(yes)`:                  "string",
+		`yes`:                       "output",
+		`while :; do :; done`:       "steps",
+		`x='('; for i in {1..18}; do x=$x$x; done; eval "$x"; f() { f; }; f`: "depth",
+	} {
+		s := newSession(t, Options{User: rootUser, Limits: Limits{Output: 1 << 20, Steps: 2_000_000, Memory: 16 << 20}})
+		_, err := s.Run(t.Context(), script, nil, nil, nil)
+		if limit, ok := err.(*LimitError); !ok || limit.Limit != want {
+			t.Errorf("%s: %v, want the limit of %s", script, err, want)
+		}
+	}
+}
+
+// TestPrograms: every program of the image is one of the tables, and the other way round.
+func TestPrograms(t *testing.T) {
+	known := map[string]bool{}
+	for _, name := range vfs.Programs {
+		known[name] = true
+		if programs[name] == nil {
+			t.Errorf("/usr/bin/%s is in the image, and there is no such program", name)
+		}
+	}
+	for name := range programs {
+		if !known[name] {
+			t.Errorf("%s is a program that the image does not have", name)
+		}
+	}
+}
+
+type fakeSystem struct {
+	mu    sync.Mutex
+	calls []string
+}
+
+func (f *fakeSystem) call(parts ...string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, strings.Join(parts, " "))
+	return nil
+}
+
+func (f *fakeSystem) Hostname() string           { return "fake" }
+func (f *fakeSystem) SetHostname(n string) error { return f.call("hostname", n) }
+func (f *fakeSystem) Addresses() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("10.1.2.3/16")}
+}
+func (f *fakeSystem) Booted() time.Time { return time.Unix(0, 0) }
+func (f *fakeSystem) Processes() []ProcessInfo {
+	return []ProcessInfo{{PID: 7, User: "root", Command: "kubelet"}}
+}
+func (f *fakeSystem) Units() Units                 { return f }
+func (f *fakeSystem) Power(a PowerAction) error    { return f.call(string(a)) }
+func (f *fakeSystem) List() []Unit                 { u, _ := f.Unit("kubelet.service"); return []Unit{u} }
+func (f *fakeSystem) Enable(n string) error        { return f.call("enable", n) }
+func (f *fakeSystem) Disable(n string) error       { return f.call("disable", n) }
+func (f *fakeSystem) Mask(n string, on bool) error { return f.call("mask", n) }
+func (f *fakeSystem) DaemonReload() error          { return f.call("reload") }
+
+func (f *fakeSystem) Unit(n string) (Unit, bool) {
+	return Unit{Name: n, Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", MainPID: 7}, n == "kubelet.service"
+}
+func (f *fakeSystem) Start(_ context.Context, n string) error   { return f.call("start", n) }
+func (f *fakeSystem) Stop(_ context.Context, n string) error    { return f.call("stop", n) }
+func (f *fakeSystem) Restart(_ context.Context, n string) error { return f.call("restart", n) }
+func (f *fakeSystem) Journal(unit string, _ int) []JournalEntry {
+	return []JournalEntry{{Unit: unit, Identifier: "kubelet", PID: 7, Message: "hello"}}
+}
+
+// TestSystem: units and power are for root, and what asks about them for everybody.
+func TestSystem(t *testing.T) {
+	script := `systemctl daemon-reload; systemctl enable --now kubelet; systemctl restart kubelet.service; systemctl is-active kubelet; systemctl is-active none; journalctl -u kubelet -o cat; ps -e | grep -c kubelet; ip addr | grep -c 10.1.2.3; hostname -I; reboot`
+	for _, c := range []struct {
+		user  User
+		calls string
+	}{{rootUser, "reload,enable kubelet.service,start kubelet.service,restart kubelet.service,reboot"}, {User{Name: "x", UID: 7, GID: 7, Groups: []uint32{102}}, ""}} {
+		f := &fakeSystem{}
+		s := newSession(t, Options{User: c.user, System: f})
+		var out bytes.Buffer
+		if _, err := s.Run(t.Context(), script, nil, &out, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(f.calls, ","); got != c.calls {
+			t.Errorf("%s called %q, want %q", c.user.Name, got, c.calls)
+		}
+		if out.String() != "active\ninactive\nhello\n1\n1\n10.1.2.3 \n" {
+			t.Errorf("%s got %q", c.user.Name, out.String())
+		}
+	}
+}
+
+// TestCommands: a command of the options wins over a built-in one, and sees its arguments and files.
+func TestCommands(t *testing.T) {
+	s := newSession(t, Options{User: rootUser, Commands: map[string]Command{"ls": func(_ context.Context, p *Process) int {
+		data, _ := io.ReadAll(p.Stdin)
+		p.Printf("%s in %s: %s", strings.Join(p.Args, " "), p.Dir, data)
+		return 9
+	}}})
+	var out bytes.Buffer
+	status, err := s.Run(t.Context(), `cd /etc; echo in | ls a b`, nil, &out, nil)
+	if err != nil || status != 9 || out.String() != "ls a b in /etc: in\n" {
+		t.Errorf("status %d, %v, output %q", status, err, out.String())
+	}
+}
+
+// keyboard is a terminal: keys go in by typed, and all that was written can be waited for.
+type keyboard struct {
+	keys *io.PipeReader
+	in   *io.PipeWriter
+	mu   sync.Mutex
+	out  bytes.Buffer
+}
+
+func newKeyboard() *keyboard {
+	r, w := io.Pipe()
+	return &keyboard{keys: r, in: w}
+}
+
+func (k *keyboard) Read(p []byte) (int, error) { return k.keys.Read(p) }
+func (k *keyboard) Size() (int, int)           { return 80, 24 }
+func (k *keyboard) Write(p []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.out.Write(p)
+}
+
+// answer types keys, and waits until something is written after them. Without keys, what was written already counts.
+func (k *keyboard) answer(t *testing.T, keys, want string) {
+	t.Helper()
+	if keys != "" {
+		k.mu.Lock()
+		k.out.Reset()
+		k.mu.Unlock()
+	}
+	if _, err := io.WriteString(k.in, keys); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		k.mu.Lock()
+		text := k.out.String()
+		k.mu.Unlock()
+		if strings.Contains(text, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %q came %q, not %q", keys, text, want)
+		}
+	}
+}
+
+func TestInteractive(t *testing.T) {
+	s := newSession(t, Options{User: User{Name: "gardener", UID: 1000, GID: 1000, Home: "/tmp"}})
+	k := newKeyboard()
+	done := make(chan int, 1)
+	go func() {
+		status, _ := s.Interactive(t.Context(), k)
+		done <- status
+	}()
+	k.answer(t, "", "gardener@machine:~$ ")
+	k.answer(t, "cd /etc\r", "gardener@machine:/etc$ ")
+	k.answer(t, "x=5; echo v$x\r", "v5\r\n")
+	k.answer(t, "echo $((x+1))\r", "6\r\n")
+	k.answer(t, "if true\r", "> ")
+	k.answer(t, "then echo multi; fi\r", "multi\r\n")
+	k.answer(t, "while :; do :; done\r", "\r\n")
+	k.answer(t, "\x03", "/etc$ ")
+	k.answer(t, "echo $?\r", "130\r\n")
+	k.answer(t, "garbage\x03", "/etc$ ")
+	k.answer(t, "read y; echo got:$y\r", "\r\n")
+	k.answer(t, "typed\r", "got:typed\r\n")
+	k.answer(t, "cat\r", "\r\n")
+	k.answer(t, "line\r", "line\r\n")
+	k.answer(t, "\x04", "/etc$ ")
+	k.answer(t, "exit 7\r", "")
+	select {
+	case status := <-done:
+		if status != 7 {
+			t.Errorf("it ended with %d", status)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("exit did not end the session")
+	}
+	_ = k.in.Close()
+}
+
+// TestInteractiveInputEnds: what was typed before a terminal's input ended is run to its end; a terminal that fails ends it.
+func TestInteractiveInputEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		typed  string
+		err    error
+		status int
+		output string
+	}{
+		"a command that goes on": {"sleep 0.05; echo after; exit 5\r", io.EOF, 5, "after\r\n"},
+		"one that reads":         {"cat; echo after; exit 5\r", io.EOF, 5, "after\r\n"},
+		"the next one reads":     {"sleep 0.05; (cat); echo after; exit 5\r", io.EOF, 5, "after\r\n"},
+		"without exit":           {"sleep 0.05; echo after; false\r", io.EOF, 1, "after\r\n"},
+		"at the prompt":          {"", io.EOF, 0, "$ "},
+		"a failure":              {"echo runs; while :; do :; done\r", errors.New("cut"), statusKilled, "runs\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSession(t, Options{User: User{Name: "gardener", UID: 1000, GID: 1000, Home: "/tmp"}})
+			k := newKeyboard()
+			done := make(chan int, 1)
+			go func() {
+				status, _ := s.Interactive(t.Context(), k)
+				done <- status
+			}()
+			if k.answer(t, test.typed, ""); test.err != io.EOF {
+				k.answer(t, "", test.output)
+			}
+			_ = k.in.CloseWithError(test.err)
+			select {
+			case status := <-done:
+				if status != test.status || !strings.Contains(k.out.String(), test.output) {
+					t.Errorf("it ended with %d, not %d: %q", status, test.status, k.out.String())
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("it does not end")
+			}
+		})
+	}
+}
+
+// FuzzScript: no text makes a session fail otherwise than by its limits, and it always ends.
+func FuzzScript(f *testing.F) {
+	for _, script := range shelltest.Escapes {
+		f.Add(script)
+	}
+	for _, script := range []string{"", "echo ${x", "a=(", "((", "[[ -n", "cat <<E", "${x@Z}", "$((1#2))", "${a[-1]}", "${!}", "f(){ }", "case x in", "\x00", "echo $'\\c'", "printf %", "${x:-9223372036854775808}", "x[9223372036854775807]=1", "sed 's", "grep '['", "find -name", "cut -f", "test ( (", "tr a-", "head -c -99999999", "seq 9223372036854775800 9223372036854775807", "chmod + /tmp", "date +%", "sort -k", "xargs -I", "printf '%*d' -9999999999 1", "{1..}", "declare -n r=r; r=1; echo $r", "${#@}${@:0:-1}"} {
+		f.Add(script)
+	}
+	f.Fuzz(func(t *testing.T, script string) {
+		s := newSession(t, Options{User: someUser, Limits: Limits{Time: 200 * time.Millisecond, Steps: 200_000, Output: 1 << 20, Memory: 8 << 20}})
+		_, err := s.Run(t.Context(), script, strings.NewReader("a b\nc\n"), nil, nil)
+		if limit, ok := err.(*LimitError); err != nil && (!ok || limit.Limit == "an internal error") {
+			t.Fatalf("%q ended with %v", script, err)
+		}
+	})
+}

@@ -1,0 +1,394 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
+)
+
+const (
+	unitDir     = "/etc/systemd/system"
+	unitSuffix  = ".service"
+	sshUnit     = "ssh.service"
+	sshdProgram = "/usr/sbin/sshd"
+	maskTarget  = "/dev/null"
+	// defaultTarget is what wants a unit that does not say by what it is wanted.
+	defaultTarget = "multi-user.target"
+)
+
+// unitPath is where unit files are looked for.
+var unitPath = []string{unitDir, "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
+
+// builtin are the units that every machine has, where it has no file of that name.
+var builtin = map[string]string{
+	sshUnit: "[Unit]\nDescription=OpenBSD Secure Shell server\n[Service]\nExecStart=" + sshdProgram + " -D\nRestart=on-failure\n" +
+		"[Install]\nWantedBy=multi-user.target\n",
+}
+
+// aliases are other names of units.
+var aliases = map[string]string{"sshd.service": sshUnit}
+
+// ErrNoUnit is why something cannot be done with a unit: there is none of that name.
+var ErrNoUnit = errors.New("there is no such unit")
+
+// Units are a machine's services, in the way of systemd: files in /etc/systemd/system of the machine's file system, with
+// drop-ins. Names may be given with or without ".service".
+type Units struct {
+	m     *Machine
+	group sync.WaitGroup // of what runs; Add is under mu, before base has ended
+
+	mu      sync.Mutex
+	loaded  map[string]*unit
+	base    context.Context // of what runs; nil while the machine does not run
+	cancel  context.CancelFunc
+	nextPID int
+}
+
+func newUnits(m *Machine) *Units {
+	return &Units{m: m, loaded: map[string]*unit{}, nextPID: 300}
+}
+
+// begin lets units be started, until ctx ends or shutdown is called.
+func (u *Units) begin(ctx context.Context) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.base, u.cancel = context.WithCancel(ctx)
+	for _, one := range u.loaded {
+		one.reset()
+	}
+}
+
+// shutdown stops all units and waits until they have ended.
+func (u *Units) shutdown() {
+	u.mu.Lock()
+	u.cancel()
+	u.base = nil
+	u.mu.Unlock()
+	u.group.Wait()
+}
+
+// fullName completes a unit's name.
+func fullName(name string) (string, error) {
+	if !strings.Contains(name, ".") {
+		name += unitSuffix
+	}
+	if alias, ok := aliases[name]; ok {
+		name = alias
+	}
+	stem, isService := strings.CutSuffix(name, unitSuffix)
+	if !isService || stem == "" || strings.ContainsAny(name, "/\x00\n") || len(name) > 255 {
+		return "", fmt.Errorf("unit %q: %w: only services are supported", name, ErrNoUnit)
+	}
+	return name, nil
+}
+
+// get returns a unit, read from its files if it has not been before. The lock is held.
+func (u *Units) get(name string) (*unit, error) {
+	name, err := fullName(name)
+	if err != nil {
+		return nil, err
+	}
+	one := u.loaded[name]
+	if one == nil {
+		if len(u.loaded) >= MaxUnits {
+			u.forget(true)
+		}
+		if len(u.loaded) >= MaxUnits {
+			return nil, fmt.Errorf("loading unit %s: the machine has %d units already", name, MaxUnits)
+		}
+		one = &unit{name: name, active: activeInactive, sub: subDead}
+	}
+	if one.definition == nil {
+		u.read(one)
+	}
+	if one.load == loadNotFound && len(one.journal.entries) == 0 {
+		return nil, fmt.Errorf("unit %s: %w; write %s/%s first", name, ErrNoUnit, unitDir, name)
+	}
+	u.loaded[name] = one
+	return one, nil
+}
+
+// read reads a unit's files.
+func (u *Units) read(one *unit) {
+	one.load, one.loadErr = loadLoaded, nil
+	text, file, err := u.text(one.name)
+	one.path = file
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		one.load, one.loadErr = loadNotFound, fmt.Errorf("unit %s: %w", one.name, ErrNoUnit)
+		return
+	case err == nil && text == maskTarget:
+		one.load, one.loadErr = loadMasked, fmt.Errorf("unit %s is masked", one.name)
+		return
+	case err == nil:
+		one.definition, err = parseUnit(text)
+	}
+	if err != nil {
+		one.load, one.loadErr = loadBad, fmt.Errorf("reading unit %s: %w", one.name, err)
+	}
+}
+
+// text is what a unit's file and its drop-ins say; maskTarget for one that is masked.
+func (u *Units) text(name string) (text, file string, err error) {
+	view := u.m.fs.As(vfs.Root)
+	err = fs.ErrNotExist
+	for _, dir := range unitPath {
+		file = path.Join(dir, name)
+		if target, linkErr := view.Readlink(file); linkErr == nil && target == maskTarget {
+			return maskTarget, file, nil
+		}
+		var data []byte
+		if data, err = u.m.fs.ReadFile(file); err == nil {
+			text = string(data)
+			break
+		}
+	}
+	if err != nil {
+		if text, file = builtin[name], ""; text == "" {
+			return "", "", err
+		}
+	}
+	dropIns, _ := view.ReadDir(path.Join(unitDir, name+".d")) // most units have none
+	for _, entry := range dropIns {
+		if !strings.HasSuffix(entry.Name(), ".conf") {
+			continue
+		}
+		data, err := u.m.fs.ReadFile(path.Join(unitDir, name+".d", entry.Name()))
+		if err != nil {
+			return "", file, err
+		}
+		if text += "\n" + string(data); len(text) > MaxUnitFile {
+			break // parseUnit refuses it
+		}
+	}
+	return text, file, nil
+}
+
+// forget drops units that have no file and do not run; those with a journal only if room is needed. The lock is held.
+func (u *Units) forget(journals bool) {
+	for name, one := range u.loaded {
+		if one.run == nil && one.load == loadNotFound && (journals || len(one.journal.entries) == 0) {
+			delete(u.loaded, name)
+		}
+	}
+}
+
+// DaemonReload reads the unit files again. Units that run go on with what they were started with.
+func (u *Units) DaemonReload(context.Context) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, one := range u.loaded {
+		one.definition = nil
+		u.read(one)
+	}
+	u.forget(false)
+	return nil
+}
+
+// Enable has a unit start at every boot.
+func (u *Units) Enable(_ context.Context, name string) error { return u.enable(name) }
+
+func (u *Units) enable(name string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	one, err := u.get(name)
+	if err == nil {
+		err = one.loadErr
+	}
+	if err != nil {
+		return fmt.Errorf("enabling: %w", err)
+	}
+	view := u.m.fs.As(vfs.Root)
+	target := one.path
+	if target == "" {
+		target = path.Join("/usr/lib/systemd/system", one.name)
+	}
+	for _, by := range one.definition.targets() {
+		dir := path.Join(unitDir, by+".wants")
+		err := view.MkdirAll(dir, 0o755)
+		if err == nil {
+			err = view.Symlink(target, path.Join(dir, one.name))
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("enabling unit %s: %w", one.name, err)
+		}
+	}
+	return nil
+}
+
+// targets are what wants the unit when it is enabled.
+func (d *definition) targets() []string {
+	wanted := slices.DeleteFunc(slices.Clone(d.wantedBy), func(by string) bool { return strings.Contains(by, "/") })
+	if len(wanted) == 0 {
+		return []string{defaultTarget}
+	}
+	return wanted
+}
+
+// Disable has a unit not start at boot any more. The unit need not be there any more.
+func (u *Units) Disable(_ context.Context, name string) error {
+	name, err := fullName(name)
+	if err != nil {
+		return fmt.Errorf("disabling: %w", err)
+	}
+	for _, link := range u.wants(name) {
+		if err := u.m.fs.As(vfs.Root).Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("disabling unit %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Mask makes a unit impossible to start, or undoes that.
+func (u *Units) Mask(name string, mask bool) error {
+	name, err := fullName(name)
+	if err != nil {
+		return fmt.Errorf("masking: %w", err)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	view, file := u.m.fs.As(vfs.Root), path.Join(unitDir, name)
+	target, linkErr := view.Readlink(file)
+	masked := linkErr == nil && target == maskTarget
+	switch {
+	case mask && !masked:
+		err = view.Symlink(maskTarget, file)
+	case !mask && masked:
+		err = view.Remove(file)
+	}
+	if err != nil {
+		return fmt.Errorf("masking unit %s: %w", name, err)
+	}
+	if one := u.loaded[name]; one != nil {
+		one.definition = nil
+		u.read(one)
+	}
+	return nil
+}
+
+// wants are the links that have a unit started at boot; of all units if name is empty.
+func (u *Units) wants(name string) (links []string) {
+	view := u.m.fs.As(vfs.Root)
+	dirs, _ := view.ReadDir(unitDir) // a machine without it has no units
+	for _, dir := range dirs {
+		if !dir.IsDir() || !strings.HasSuffix(dir.Name(), ".wants") {
+			continue
+		}
+		entries, _ := view.ReadDir(path.Join(unitDir, dir.Name()))
+		for _, entry := range entries {
+			if name == "" && strings.HasSuffix(entry.Name(), unitSuffix) || entry.Name() == name {
+				links = append(links, path.Join(unitDir, dir.Name(), entry.Name()))
+			}
+		}
+	}
+	return links
+}
+
+// IsEnabled says whether a unit starts at boot.
+func (u *Units) IsEnabled(name string) bool {
+	name, err := fullName(name)
+	return err == nil && len(u.wants(name)) > 0
+}
+
+// IsActive says whether a unit runs.
+func (u *Units) IsActive(name string) bool {
+	name, err := fullName(name)
+	if err != nil {
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	one := u.loaded[name]
+	return one != nil && one.active == activeActive
+}
+
+// startEnabled starts the enabled units, those first that others are to come after.
+func (u *Units) startEnabled(ctx context.Context) {
+	var names []string
+	for _, link := range u.wants("") {
+		names = append(names, path.Base(link))
+	}
+	slices.Sort(names)
+	for _, name := range u.ordered(slices.Compact(names)) {
+		if err := u.Start(ctx, name); err != nil && ctx.Err() == nil {
+			u.log(name, "systemd", 1, err.Error())
+		}
+	}
+}
+
+// ordered sorts units so that each comes after those in its After, where that is possible.
+func (u *Units) ordered(names []string) (sorted []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	seen := map[string]bool{}
+	var visit func(name string)
+	visit = func(name string) {
+		if seen[name] || !slices.Contains(names, name) {
+			return
+		}
+		seen[name] = true
+		if one, err := u.get(name); err == nil && one.definition != nil {
+			for _, before := range one.definition.after {
+				visit(before)
+			}
+		}
+		sorted = append(sorted, name)
+	}
+	for _, name := range names {
+		visit(name)
+	}
+	return sorted
+}
+
+// log adds a line to a unit's journal.
+func (u *Units) log(name, identifier string, pid int, message string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	one := u.loaded[name]
+	if one == nil {
+		if len(u.loaded) >= MaxUnits {
+			return
+		}
+		one = &unit{name: name, active: activeInactive, sub: subDead}
+		u.read(one)
+		u.loaded[name] = one
+	}
+	one.journal.add(shell.JournalEntry{Time: u.m.cfg.Clock.Now(), Unit: name, Identifier: identifier, PID: pid, Message: message})
+}
+
+// Journal returns the last lines of a unit's journal; all that are kept if lines is not positive.
+func (u *Units) Journal(name string, lines int) (formatted []string) {
+	for _, entry := range u.entries(name, lines) {
+		formatted = append(formatted, formatEntry(entry))
+	}
+	return formatted
+}
+
+// entries are those of a unit, or of all if name is empty, by time.
+func (u *Units) entries(name string, n int) (entries []shell.JournalEntry) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if name != "" {
+		name, err := fullName(name)
+		if one := u.loaded[name]; err == nil && one != nil {
+			return one.journal.last(n)
+		}
+		return nil
+	}
+	for _, one := range u.loaded {
+		entries = append(entries, one.journal.entries...)
+	}
+	slices.SortStableFunc(entries, func(a, b shell.JournalEntry) int { return a.Time.Compare(b.Time) })
+	if n > 0 && len(entries) > n {
+		entries = entries[len(entries)-n:]
+	}
+	return entries
+}

@@ -1,4 +1,4 @@
-package extensions
+package bastionsim
 
 import (
 	"context"
@@ -22,31 +22,39 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/cluster"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/component/cluster"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
 const (
 	// TagBastion is the tag of an instance that is a Bastion's, with the namespace of the Bastion.
 	TagBastion = "extensions.gardener.cloud/bastion-namespace"
-	// bootPatience is how long an operation waits for a bastion to boot, which takes milliseconds, before it lets others go
-	// first.
-	bootPatience = time.Second
+	// BootTimeout is how long an operation waits for a bastion to boot, which takes milliseconds, before it is requeued.
+	BootTimeout = time.Second
 	// maxHostname is how long the name of a machine may be.
 	maxHostname = 63
 )
 
-// bastions are instances with a public address in the network of the shoot, which lead to its nodes.
-type bastions struct {
-	cloud Cloud
-	clock clock.WithTicker
+// Cloud is what the provider needs of a cloud.
+type Cloud interface {
+	EnsureInstance(ctx context.Context, spec cloud.InstanceSpec) (cloud.Instance, error)
+	DeleteInstance(ctx context.Context, id string) error
+	Instance(id string) (cloud.Instance, bool)
+	Instances(network string) []cloud.Instance
+	UpdateIngress(ctx context.Context, id string, rules public.Ingress) error
+	Ready(id string) <-chan struct{}
 }
 
-// reconcile makes the instance, and says where it is when it can be reached.
-func (b bastions) reconcile(ctx context.Context, seed client.Client, bastion *extensionsv1alpha1.Bastion) error {
+// Provider runs a Bastion as an instance with a public address in the network of its shoot.
+type Provider struct {
+	Cloud Cloud
+	Clock clock.WithTicker
+}
+
+// Reconcile creates the instance, and reports its address when it can be reached.
+func (b Provider) Reconcile(ctx context.Context, seed client.Client, bastion *extensionsv1alpha1.Bastion) error {
 	address, err := b.ensure(ctx, seed, bastion)
-	if wait := (*Wait)(nil); errors.As(err, &wait) {
+	if wait := (*operation.Wait)(nil); errors.As(err, &wait) {
 		return err
 	}
 	if err != nil {
@@ -57,7 +65,7 @@ func (b bastions) reconcile(ctx context.Context, seed client.Client, bastion *ex
 	// object is not written yet.
 	port := strconv.Itoa(int(address.Port()))
 	err = operation.Patch(ctx, seed, bastion.DeepCopy(), func(bastion *extensionsv1alpha1.Bastion) {
-		annotate(bastion, func(annotations map[string]string) { annotations[operation.AnnotationSSHPort] = port })
+		metav1.SetMetaDataAnnotation(&bastion.ObjectMeta, operation.AnnotationSSHPort, port)
 	})
 	if err != nil {
 		return err
@@ -67,21 +75,21 @@ func (b bastions) reconcile(ctx context.Context, seed client.Client, bastion *ex
 	return nil
 }
 
-// ensure has the instance run as the Bastion says. The ingress comes first: whatever else is wrong, nobody stays connected
-// who is not allowed any more.
-func (b bastions) ensure(ctx context.Context, seed client.Client, bastion *extensionsv1alpha1.Bastion) (netip.AddrPort, error) {
-	id := bastionID(bastion)
+// ensure runs the instance as the Bastion specifies. The ingress comes first: whatever else is wrong, no client stays
+// connected that is not allowed any more.
+func (b Provider) ensure(ctx context.Context, seed client.Client, bastion *extensionsv1alpha1.Bastion) (netip.AddrPort, error) {
+	id := InstanceID(bastion)
 	ingress, err := ingressOf(bastion)
 	if err != nil {
-		return netip.AddrPort{}, configurationProblem(err)
+		return netip.AddrPort{}, operation.ConfigurationProblem(err)
 	}
-	if instance, ok := b.cloud.Instance(id); ok && instance.Network == bastion.Namespace {
-		if err := b.cloud.UpdateIngress(ctx, id, ingress); err != nil {
+	if instance, ok := b.Cloud.Instance(id); ok && instance.Network == bastion.Namespace {
+		if err := b.Cloud.UpdateIngress(ctx, id, ingress); err != nil {
 			return netip.AddrPort{}, fmt.Errorf("updating the firewall of Bastion %s/%s: %w", bastion.Namespace, bastion.Name, err)
 		}
 	}
 	if len(bastion.Spec.UserData) > cloud.MaxUserData {
-		return netip.AddrPort{}, configurationProblem(fmt.Errorf("spec.userData of Bastion %s/%s has %d bytes, more than %d", bastion.Namespace, bastion.Name, len(bastion.Spec.UserData), cloud.MaxUserData))
+		return netip.AddrPort{}, operation.ConfigurationProblem(fmt.Errorf("spec.userData of Bastion %s/%s has %d bytes, more than %d", bastion.Namespace, bastion.Name, len(bastion.Spec.UserData), cloud.MaxUserData))
 	}
 	if err := b.credentials(ctx, seed, bastion.Namespace); err != nil {
 		return netip.AddrPort{}, err
@@ -89,17 +97,17 @@ func (b bastions) ensure(ctx context.Context, seed client.Client, bastion *exten
 	if _, err := cluster.Shoot(ctx, seed, bastion.Namespace); err != nil {
 		return netip.AddrPort{}, err
 	}
-	instance, err := b.cloud.EnsureInstance(ctx, cloud.InstanceSpec{
+	instance, err := b.Cloud.EnsureInstance(ctx, cloud.InstanceSpec{
 		ID: id, Network: bastion.Namespace, Hostname: bastionHostname(id, bastion.Name), UserData: bastion.Spec.UserData,
 		Tags: map[string]string{TagBastion: bastion.Namespace},
 		Public: &cloud.PublicSpec{
-			Ingress: ingress, Forward: map[string]string{machines.TagMachine: bastion.Namespace},
+			Ingress: ingress, Forward: map[string]string{cloud.TagMachine: bastion.Namespace},
 		},
 	})
 	if errors.Is(err, cloud.ErrNotFound) {
-		return netip.AddrPort{}, &Error{
-			fmt.Errorf("the shoot has no network %s in the cloud; it has one when its Infrastructure is ready: %w", bastion.Namespace, err),
-			[]corev1beta1.ErrorCode{corev1beta1.ErrorRetryableInfraDependencies},
+		return netip.AddrPort{}, &operation.Error{
+			Err:   fmt.Errorf("the shoot has no network %s in the cloud; it has one when its Infrastructure is ready: %w", bastion.Namespace, err),
+			Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorRetryableInfraDependencies},
 		}
 	} else if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("creating the instance of Bastion %s/%s in the cloud: %w", bastion.Namespace, bastion.Name, err)
@@ -108,7 +116,7 @@ func (b bastions) ensure(ctx context.Context, seed client.Client, bastion *exten
 }
 
 // credentials are those of the shoot, without which no cloud would do anything.
-func (b bastions) credentials(ctx context.Context, seed client.Reader, namespace string) error {
+func (b Provider) credentials(ctx context.Context, seed client.Reader, namespace string) error {
 	key := client.ObjectKey{Namespace: namespace, Name: constants.SecretNameCloudProvider}
 	if err := seed.Get(ctx, key, &corev1.Secret{}); err != nil {
 		return fmt.Errorf("reading the credentials for the cloud in Secret %s: %w", key, err)
@@ -117,36 +125,36 @@ func (b bastions) credentials(ctx context.Context, seed client.Reader, namespace
 }
 
 // booted waits for the instance, and says where it can be reached.
-func (b bastions) booted(ctx context.Context, bastion *extensionsv1alpha1.Bastion, instance cloud.Instance) (netip.AddrPort, error) {
+func (b Provider) booted(ctx context.Context, bastion *extensionsv1alpha1.Bastion, instance cloud.Instance) (netip.AddrPort, error) {
 	if instance.State == cloud.Pending {
 		select {
-		case <-b.cloud.Ready(instance.ID):
-		case <-b.clock.After(bootPatience):
+		case <-b.Cloud.Ready(instance.ID):
+		case <-b.Clock.After(BootTimeout):
 		case <-ctx.Done():
 			return netip.AddrPort{}, context.Cause(ctx)
 		}
-		instance, _ = b.cloud.Instance(instance.ID)
+		instance, _ = b.Cloud.Instance(instance.ID)
 	}
 	switch {
 	case instance.State == cloud.Running && instance.Message == "":
 		return instance.PublicAddress, nil
 	case instance.State == cloud.Running:
-		return netip.AddrPort{}, configurationProblem(fmt.Errorf("the user data of Bastion %s/%s went wrong on the instance %s: %s", bastion.Namespace, bastion.Name, instance.ID, instance.Message))
+		return netip.AddrPort{}, operation.ConfigurationProblem(fmt.Errorf("the user data of Bastion %s/%s went wrong on the instance %s: %s", bastion.Namespace, bastion.Name, instance.ID, instance.Message))
 	case instance.State == cloud.Pending && instance.Message == "":
-		return netip.AddrPort{}, &Wait{For: "the instance " + instance.ID + " to boot", After: bootPatience, Progress: 50}
+		return netip.AddrPort{}, &operation.Wait{For: "the instance " + instance.ID + " to boot", After: BootTimeout, Progress: 50}
 	case instance.State == cloud.Stopped:
 		return netip.AddrPort{}, fmt.Errorf("the instance %s was powered off from within; delete the Bastion and make another one", instance.ID)
 	}
 	err := fmt.Errorf("the instance %s is %s: %s", instance.ID, instance.State, instance.Message)
-	if instance.State == cloud.Failed && bastion.Status.Ingress == nil { // nobody knows it yet
-		err = errors.Join(err, b.cloud.DeleteInstance(ctx, instance.ID))
+	if instance.State == cloud.Failed && bastion.Status.Ingress == nil { // no client knows its address yet
+		err = errors.Join(err, b.Cloud.DeleteInstance(ctx, instance.ID))
 	}
 	return netip.AddrPort{}, err
 }
 
 // setReady sets the condition BastionReady.
-func (b bastions) setReady(bastion *extensionsv1alpha1.Bastion, status corev1beta1.ConditionStatus, reason, message string) {
-	now := metav1.NewTime(b.clock.Now())
+func (b Provider) setReady(bastion *extensionsv1alpha1.Bastion, status corev1beta1.ConditionStatus, reason, message string) {
+	now := metav1.NewTime(b.Clock.Now())
 	condition := corev1beta1.Condition{Type: operationsv1alpha1.BastionReady, LastTransitionTime: now}
 	others := make([]corev1beta1.Condition, 0, len(bastion.Status.Conditions)+1)
 	for _, c := range bastion.Status.Conditions {
@@ -166,28 +174,28 @@ func (b bastions) setReady(bastion *extensionsv1alpha1.Bastion, status corev1bet
 	bastion.Status.Conditions = append(others, condition)
 }
 
-// delete cuts every session, and forgets the instance and its address. It needs no credentials, so that it is never in the
-// way of a shoot's deletion.
-func (b bastions) delete(ctx context.Context, _ client.Client, bastion *extensionsv1alpha1.Bastion) error {
-	id := bastionID(bastion)
-	if instance, ok := b.cloud.Instance(id); ok && instance.Network != bastion.Namespace {
-		return nil // it is somebody else's
+// Delete ends every session and deletes the instance with its address. It needs no credentials, so that it never blocks
+// the deletion of a shoot.
+func (b Provider) Delete(ctx context.Context, _ client.Client, bastion *extensionsv1alpha1.Bastion) error {
+	id := InstanceID(bastion)
+	if instance, ok := b.Cloud.Instance(id); ok && instance.Network != bastion.Namespace {
+		return nil // the instance of another namespace
 	}
-	if err := b.cloud.DeleteInstance(ctx, id); err != nil {
+	if err := b.Cloud.DeleteInstance(ctx, id); err != nil {
 		return fmt.Errorf("deleting the instance of Bastion %s/%s from the cloud: %w", bastion.Namespace, bastion.Name, err)
 	}
 	return nil
 }
 
-// deleteLostBastions removes instances whose Bastion somebody has taken away without its finalizer having been waited for.
-func deleteLostBastions(ctx context.Context, seed client.Reader, c Cloud, namespace string) error {
+// DeleteOrphans deletes the instances in a namespace whose Bastion is gone although its finalizer was not released.
+func DeleteOrphans(ctx context.Context, seed client.Reader, c Cloud, namespace string) error {
 	list := &extensionsv1alpha1.BastionList{}
 	if err := seed.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("listing the Bastions in %s: %w", namespace, err)
 	}
 	known := map[string]bool{}
 	for n := range list.Items {
-		known[bastionID(&list.Items[n])] = true
+		known[InstanceID(&list.Items[n])] = true
 	}
 	for _, instance := range c.Instances(namespace) {
 		if instance.Tags[TagBastion] != namespace || known[instance.ID] {
@@ -222,9 +230,9 @@ func ingressOf(bastion *extensionsv1alpha1.Bastion) (rules public.Ingress, err e
 	return rules, nil
 }
 
-// bastionID is the ID of a Bastion's instance. The hash tells apart what namespaces and names together do not, and what is
+// InstanceID is the ID of a Bastion's instance. The hash tells apart what namespaces and names together do not, and what is
 // too long.
-func bastionID(bastion metav1.Object) string {
+func InstanceID(bastion metav1.Object) string {
 	sum := sha256.Sum256([]byte(bastion.GetNamespace() + "/" + bastion.GetName()))
 	hash := "-" + hex.EncodeToString(sum[:5])
 	id := bastion.GetNamespace() + "-bastion-" + bastion.GetName()

@@ -1,4 +1,4 @@
-package extensions
+package bastionsim
 
 import (
 	"context"
@@ -21,34 +21,34 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
 
-// bastionLook is how often it is looked whether bastions run.
-const bastionLook = time.Second
+// watchPeriod is how often the instances of Bastions are compared with what their status says.
+const watchPeriod = time.Second
 
-// bastionWatch notices bastions that stop running, or do so again, outside of an operation: a cloud tells nobody. Their next
-// operation says it in the status.
-type bastionWatch struct {
-	bastions
-	cache  client.Reader
+// Watcher notices bastions that stop running, or run again, outside of an operation, since a cloud sends no events. Their
+// next operation reports it in the status.
+type Watcher struct {
+	Provider
+	Cache  client.Reader
 	log    logr.Logger
 	events chan event.GenericEvent
-	// seen is what each instance did, and its status said, when it was last looked at, so that one that has gone astray is
-	// told of once, and not each time: operations that fail are tried again after a time that grows.
+	// seen has what each instance did, and its status said, at the last comparison. A Bastion that is out of sync is
+	// enqueued once and not each time: operations that fail are retried with back-off.
 	seen map[types.UID]string
 }
 
-// watch adds the looking to a controller of Bastions.
-func (b bastions) watch(controller *builder.Builder, mgr manager.Manager) error {
-	w := &bastionWatch{bastions: b, cache: mgr.GetCache(), log: mgr.GetLogger().WithName("bastion-watch"), events: make(chan event.GenericEvent)}
+// Watch adds the watcher to a controller of Bastions.
+func (b Provider) Watch(controller *builder.Builder, mgr manager.Manager) error {
+	w := &Watcher{Provider: b, Cache: mgr.GetCache(), log: mgr.GetLogger().WithName("bastion-watch"), events: make(chan event.GenericEvent)}
 	controller.WatchesRawSource(source.Channel(w.events, &handler.EnqueueRequestForObject{}))
 	if err := mgr.Add(manager.RunnableFunc(w.run)); err != nil {
-		return fmt.Errorf("adding what looks after running bastions: %w", err)
+		return fmt.Errorf("adding the watcher of bastions: %w", err)
 	}
 	return nil
 }
 
-// run looks again and again, until ctx ends.
-func (w *bastionWatch) run(ctx context.Context) error {
-	ticker := w.clock.NewTicker(bastionLook)
+// run compares until ctx ends.
+func (w *Watcher) run(ctx context.Context) error {
+	ticker := w.Clock.NewTicker(watchPeriod)
 	defer ticker.Stop()
 	for {
 		select {
@@ -56,9 +56,9 @@ func (w *bastionWatch) run(ctx context.Context) error {
 			return nil
 		case <-ticker.C():
 		}
-		changed, err := w.look(ctx)
+		changed, err := w.Compare(ctx)
 		if err != nil && ctx.Err() == nil {
-			w.log.Error(err, "Looking whether bastions run failed, it is tried again")
+			w.log.Error(err, "Comparing bastions with their status failed, it is tried again")
 		}
 		for _, bastion := range changed {
 			select {
@@ -70,20 +70,20 @@ func (w *bastionWatch) run(ctx context.Context) error {
 	}
 }
 
-// look returns the Bastions that have begun, since it was last looked, to be other than their status says.
-func (w *bastionWatch) look(ctx context.Context) (changed []*extensionsv1alpha1.Bastion, err error) {
+// Compare returns the Bastions that have got out of sync with their status since the last comparison.
+func (w *Watcher) Compare(ctx context.Context) (changed []*extensionsv1alpha1.Bastion, err error) {
 	list := &extensionsv1alpha1.BastionList{}
-	if err := w.cache.List(ctx, list); err != nil {
+	if err := w.Cache.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing the seed's Bastions: %w", err)
 	}
 	seen := make(map[types.UID]string, len(list.Items))
 	for n := range list.Items {
 		bastion := &list.Items[n]
-		instance, _ := w.cloud.Instance(bastionID(bastion))
+		instance, _ := w.Cloud.Instance(InstanceID(bastion))
 		told := conditions.Find(bastion.Status.Conditions, operationsv1alpha1.BastionReady)
 		does := fmt.Sprint(told.Status, " ", instance.State, " ", instance.Message)
 		seen[bastion.UID] = does
-		if was, ok := w.seen[bastion.UID]; (!ok || was != does) && w.astray(bastion) {
+		if was, ok := w.seen[bastion.UID]; (!ok || was != does) && w.OutOfSync(bastion) {
 			changed = append(changed, bastion)
 		}
 	}
@@ -91,15 +91,15 @@ func (w *bastionWatch) look(ctx context.Context) (changed []*extensionsv1alpha1.
 	return changed, nil
 }
 
-// astray says that the instance of a Bastion runs and its status says that it does not, or the other way round. One that
-// boots is given the time for that, and one that was never told of, or is being deleted, is its operation's to look after.
-func (b bastions) astray(obj extensionsv1alpha1.Object) bool {
+// OutOfSync says that the instance of a Bastion runs and its status says that it does not, or the other way round. An
+// instance that boots is given time, and a Bastion that never had a status, or is being deleted, is left to its operation.
+func (b Provider) OutOfSync(obj extensionsv1alpha1.Object) bool {
 	bastion, ok := obj.(*extensionsv1alpha1.Bastion)
 	if !ok || bastion.DeletionTimestamp != nil {
 		return false
 	}
 	told := conditions.Get(bastion.Status.Conditions, operationsv1alpha1.BastionReady)
-	instance, found := b.cloud.Instance(bastionID(bastion))
+	instance, found := b.Cloud.Instance(InstanceID(bastion))
 	if told == nil || found && instance.State == cloud.Pending && instance.Message == "" {
 		return false
 	}

@@ -95,6 +95,9 @@ const (
 	Failed State = "Failed"
 )
 
+// TagMachine is the tag of an instance that is a Machine's, with the namespace of the Machine.
+const TagMachine = "machine.sapcloud.io/namespace"
+
 // InstanceSpec is what an instance is asked to be.
 type InstanceSpec struct {
 	// ID is the instance's name in the whole cloud: at most 128 of a-z, 0-9, '-' and '.', a letter or digit first.

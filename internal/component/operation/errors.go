@@ -1,4 +1,4 @@
-package extensions
+package operation
 
 import (
 	"errors"
@@ -30,12 +30,12 @@ type Wait struct {
 
 func (w *Wait) Error() string { return "waiting for " + w.For }
 
-// configurationProblem is an error that is gone only when somebody corrects the object.
-func configurationProblem(err error) error {
+// ConfigurationProblem is an error that is gone only when somebody corrects the object.
+func ConfigurationProblem(err error) error {
 	return &Error{err, []corev1beta1.ErrorCode{corev1beta1.ErrorConfigurationProblem}}
 }
 
-func codesOf(err error) []corev1beta1.ErrorCode {
+func CodesOf(err error) []corev1beta1.ErrorCode {
 	if coded := (*Error)(nil); errors.As(err, &coded) {
 		return coded.Codes
 	}

@@ -4,7 +4,7 @@
 // configuration that it is given.
 //
 // It may import API types, controller-runtime's client, internal/garden/shootclient, internal/fsutil and the name of an
-// annotation from internal/seed/extensions/operation.
+// annotation from internal/component/operation.
 //
 // It promises:
 //

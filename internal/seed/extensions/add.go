@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
 
 // AddToManager adds the controller of the kind, with what it misses from the manager.

@@ -24,10 +24,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/bastionsim"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
 
 // bastionWorld is a seed with the controller of Bastions, and a real cloud.
@@ -197,7 +198,7 @@ func TestBastionLife(t *testing.T) {
 	w := newBastionWorld(t)
 	w.network()
 	w.create(w.secret(), w.cluster(), w.bastion("x", "127.0.0.1/32"), w.bastion("y", "127.0.0.1/32"))
-	node, err := w.cloud.EnsureInstance(t.Context(), cloud.InstanceSpec{ID: "node", Network: technicalID, UserData: w.bastion("node").Spec.UserData, Tags: map[string]string{machines.TagMachine: technicalID}})
+	node, err := w.cloud.EnsureInstance(t.Context(), cloud.InstanceSpec{ID: "node", Network: technicalID, UserData: w.bastion("node").Spec.UserData, Tags: map[string]string{cloud.TagMachine: technicalID}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +249,7 @@ func TestBastionLife(t *testing.T) {
 	}
 	cut(clientY)
 	if _, err := net.Dial("tcp", address(y)); err == nil {
-		t.Error("somebody listens")
+		t.Error("other listens")
 	}
 	if left := w.cloud.Instances(technicalID); len(left) != 1 {
 		t.Errorf("left are %v", left)
@@ -325,34 +326,21 @@ func TestLostBastions(t *testing.T) {
 	}
 	infra := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "a"}}
 	err := infrastructure{w.cloud}.delete(t.Context(), w.seed, infra)
-	if left := w.cloud.Instances(technicalID); !errors.Is(err, cloud.ErrInUse) || len(left) != 1 || left[0].ID != bastionID(w.bastion("x")) {
+	if left := w.cloud.Instances(technicalID); !errors.Is(err, cloud.ErrInUse) || len(left) != 1 || left[0].ID != bastionsim.InstanceID(w.bastion("x")) {
 		t.Errorf("%v, left are %v", err, left)
 	}
 }
 
-func TestBastionID(t *testing.T) {
-	long := strings.Repeat("n", 253)
-	var ids []string
-	for _, name := range [][2]string{{"shoot--a--b", "c"}, {"shoot--a--b-bastion-c", "d"}, {"shoot--a--b", "c-bastion-d"}, {"shoot--a--b", long}, {"shoot--a--b", long[1:]}, {"shoot--a--b", long[200:]}} {
-		obj := &metav1.ObjectMeta{Namespace: name[0], Name: name[1]}
-		id := bastionID(obj)
-		if hostname := bastionHostname(id, obj.Name); slices.Contains(ids, id) || len(id) > cloud.MaxID || !strings.HasPrefix(id, "shoot--a--b-bastion-") || len(hostname) > 63 {
-			t.Errorf("%v: %s, %s", name, id, hostname)
-		}
-		ids = append(ids, id)
-	}
-}
-
-// TestBastionGoesAstray: what becomes of an instance outside of an operation is noticed, and stands in the status; so does
-// that it is all right again.
-func TestBastionGoesAstray(t *testing.T) {
+// TestBastionOutOfSync: a change of an instance outside of an operation is noticed and reported in the status, and so is
+// its recovery.
+func TestBastionOutOfSync(t *testing.T) {
 	w := newBastionWorld(t)
 	w.network()
 	w.create(w.secret(), w.cluster(), w.bastion("x", "127.0.0.1/32"), w.bastion("y", "127.0.0.1/32"))
-	watch := &bastionWatch{bastions: bastions{w.cloud, w.clock}, cache: w.seed}
+	watch := &bastionsim.Watcher{Provider: bastionsim.Provider{Cloud: w.cloud, Clock: w.clock}, Cache: w.seed}
 	notices := func(when string, names ...string) {
 		t.Helper()
-		changed, err := watch.look(t.Context())
+		changed, err := watch.Compare(t.Context())
 		var got []string
 		for _, b := range changed {
 			got = append(got, b.Name)
@@ -375,22 +363,22 @@ func TestBastionGoesAstray(t *testing.T) {
 	x, y := w.mustSucceed("x", "Create"), w.mustSucceed("y", "Create")
 	notices("both run")
 
-	// The address of one is somebody else's after a restart.
+	// The address of one is other else's after a restart.
 	if err := w.cloud.Close(); err != nil {
 		t.Fatal(err)
 	}
-	somebody, err := net.Listen("tcp", address(x))
+	other, err := net.Listen("tcp", address(x))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer somebody.Close()
+	defer other.Close()
 	again, err := cloud.Open(cloud.Config{Dir: w.dir, Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer again.Close()
 	cloudOf := func(c Cloud) {
-		watch.cloud = c
+		watch.Cloud = c
 		for _, kind := range Kinds(Config{Cloud: c, Clock: w.clock, guard: &machines.Guard{}}) {
 			if kind.Name == "bastion" {
 				w.r.Kind = kind
@@ -398,17 +386,17 @@ func TestBastionGoesAstray(t *testing.T) {
 		}
 	}
 	cloudOf(again)
-	<-again.Ready(bastionID(y))
+	<-again.Ready(bastionsim.InstanceID(y))
 	w.becomes(again, x, func(i cloud.Instance) bool { return i.Message != "" })
 	notices("the address is taken", "x")
-	w.clock.Step(bootPatience) // ends what waited while they were made, so that who waits from here on is the next operation
+	w.clock.Step(bastionsim.BootTimeout) // ends what waited while they were made, so that who waits from here on is the next operation
 	waits := make(chan struct{})
 	go func() { // as long as the operation waits for it
 		defer close(waits)
 		for !w.clock.HasWaiters() && t.Context().Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
-		w.clock.Step(bootPatience)
+		w.clock.Step(bastionsim.BootTimeout)
 	}()
 	says("x", "False", "already in use")
 	<-waits
@@ -417,10 +405,10 @@ func TestBastionGoesAstray(t *testing.T) {
 	if got, err := w.reconcile("y"); err != nil || got.Status.Conditions[0].Status != "True" {
 		t.Errorf("the other one: %v, %+v", err, got.Status)
 	}
-	if err := somebody.Close(); err != nil {
+	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	<-again.Ready(bastionID(x))
+	<-again.Ready(bastionsim.InstanceID(x))
 	notices("the address is free", "x")
 	says("x", "True", "")
 	notices("it is told of")
@@ -442,7 +430,7 @@ func TestBastionGoesAstray(t *testing.T) {
 	notices("it is told of")
 
 	// The cloud has lost one.
-	if err := again.DeleteInstance(t.Context(), bastionID(x)); err != nil {
+	if err := again.DeleteInstance(t.Context(), bastionsim.InstanceID(x)); err != nil {
 		t.Fatal(err)
 	}
 	notices("one is lost", "x")
@@ -454,7 +442,7 @@ func TestBastionGoesAstray(t *testing.T) {
 func (w *bastionWorld) becomes(c Cloud, bastion *extensionsv1alpha1.Bastion, wanted func(cloud.Instance) bool) {
 	w.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		instance, _ := c.Instance(bastionID(bastion))
+		instance, _ := c.Instance(bastionsim.InstanceID(bastion))
 		if wanted(instance) {
 			return
 		}

@@ -13,8 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/bastionsim"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/cluster"
+	"github.com/gardenlite/gardenlite/internal/component/cluster"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
 const (
@@ -40,7 +42,7 @@ func (i infrastructure) reconcile(ctx context.Context, seed client.Client, infra
 	}
 	cidr, err := nodesCIDR(shoot, infra)
 	if err != nil {
-		return configurationProblem(err)
+		return operation.ConfigurationProblem(err)
 	}
 	if err := i.cloud.EnsureNetwork(ctx, infra.Namespace, cidr); err != nil {
 		return fmt.Errorf("creating the network %s in the cloud: %w", infra.Namespace, err)
@@ -86,12 +88,15 @@ func nodesCIDR(shoot *corev1beta1.Shoot, infra *extensionsv1alpha1.Infrastructur
 }
 
 func (i infrastructure) delete(ctx context.Context, seed client.Client, infra *extensionsv1alpha1.Infrastructure) error {
-	if err := deleteLostBastions(ctx, seed, i.cloud, infra.Namespace); err != nil {
+	if err := bastionsim.DeleteOrphans(ctx, seed, i.cloud, infra.Namespace); err != nil {
 		return err
 	}
 	err := i.cloud.DeleteNetwork(ctx, infra.Namespace)
 	if errors.Is(err, cloud.ErrInUse) {
-		return &Error{fmt.Errorf("deleting the network %s from the cloud: %w", infra.Namespace, err), []corev1beta1.ErrorCode{corev1beta1.ErrorInfraDependencies}}
+		return &operation.Error{
+			Err:   fmt.Errorf("deleting the network %s from the cloud: %w", infra.Namespace, err),
+			Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorInfraDependencies},
+		}
 	} else if err != nil {
 		return fmt.Errorf("deleting the network %s from the cloud: %w", infra.Namespace, err)
 	}

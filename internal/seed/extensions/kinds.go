@@ -9,9 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim"
 )
 
-// Kinds is the table of the extension resources that are looked after. Without a cloud, those that need one are left out.
+// Kinds is the table of the extension resources that the simulator reconciles. Without a cloud, those that need one are left out.
 func Kinds(cfg Config) []Kind {
 	kinds := []Kind{
 		kindOf("backupbucket", "BackupBucket", func() *extensionsv1alpha1.BackupBucket { return &extensionsv1alpha1.BackupBucket{} },
@@ -45,11 +47,11 @@ func Kinds(cfg Config) []Kind {
 		func(w *extensionsv1alpha1.Worker) *corev1.SecretReference { return &w.Spec.SecretRef },
 		Actuator[*extensionsv1alpha1.Worker]{Reconcile: machines.reconcile, Delete: machines.delete, Migrate: machines.migrate, Restore: machines.restore})
 	worker.watch = watchMachines
-	hosts := bastions{cfg.Cloud, cfg.Clock}
+	bastions := bastionsim.Provider{Cloud: cfg.Cloud, Clock: cfg.Clock}
 	// Its credentials are not the kind's, whose finalizer one Bastion would take from the others.
 	bastion := kindOf("bastion", "Bastion", func() *extensionsv1alpha1.Bastion { return &extensionsv1alpha1.Bastion{} }, nil,
-		Actuator[*extensionsv1alpha1.Bastion]{Reconcile: hosts.reconcile, Delete: hosts.delete})
-	bastion.watch, bastion.astray = hosts.watch, hosts.astray
+		Actuator[*extensionsv1alpha1.Bastion]{Reconcile: bastions.Reconcile, Delete: bastions.Delete})
+	bastion.watch, bastion.outOfSync = bastions.Watch, bastions.OutOfSync
 	return append(kinds,
 		bastion,
 		kindOf("infrastructure", "Infrastructure", func() *extensionsv1alpha1.Infrastructure { return &extensionsv1alpha1.Infrastructure{} },
@@ -60,7 +62,7 @@ func Kinds(cfg Config) []Kind {
 
 // Actuator is what an extension does with an object of a kind. It works in the seed, may change the object's status (which
 // is written after it), and may be called again at any time. Nothing is done where a function is missing; for Restore,
-// what Reconcile does. An error can be an *Error, to give it Gardener's error codes, or a *Wait.
+// what Reconcile does. An error can be an *operation.Error, to give it Gardener's error codes, or an *operation.Wait.
 type Actuator[T extensionsv1alpha1.Object] struct {
 	Reconcile, Delete, Migrate, Restore func(ctx context.Context, seed client.Client, obj T) error
 }
@@ -77,8 +79,8 @@ type Kind struct {
 	act    map[corev1beta1.LastOperationType]action
 	// watch has objects looked at again when something else has changed; nil for most.
 	watch func(*builder.Builder, manager.Manager) error
-	// astray says that an object is not any more as its last operation, which succeeded, left it; nil for most.
-	astray func(extensionsv1alpha1.Object) bool
+	// outOfSync says that an object is not any more as its last operation, which succeeded, left it; nil for most.
+	outOfSync func(extensionsv1alpha1.Object) bool
 }
 
 type action func(ctx context.Context, seed client.Client, obj extensionsv1alpha1.Object) error

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
+	"github.com/gardenlite/gardenlite/internal/bastionsim"
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
 )
@@ -53,11 +53,9 @@ type Config struct {
 
 // Cloud is what is needed of a cloud.
 type Cloud interface {
-	machines.Cloud
+	bastionsim.Cloud
 	EnsureNetwork(ctx context.Context, id string, cidr netip.Prefix) error
 	DeleteNetwork(ctx context.Context, id string) error
-	UpdateIngress(ctx context.Context, id string, rules public.Ingress) error
-	Ready(id string) <-chan struct{}
 }
 
 // uncached is what is read from the seed itself: Secrets are not for a cache, Clusters are large, and who decides how many

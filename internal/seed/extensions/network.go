@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
 // reconcileNetwork says which IP families there are: pods have no network of their own here.
@@ -32,7 +34,7 @@ func reconcileControlPlane(_ context.Context, _ client.Client, plane *extensions
 func reconcileDNSRecord(_ context.Context, _ client.Client, record *extensionsv1alpha1.DNSRecord) error {
 	for _, value := range record.Spec.Values {
 		if err := checkRecord(record.Spec.RecordType, value); err != nil {
-			return configurationProblem(fmt.Errorf("DNSRecord %s/%s for %s: %w", record.Namespace, record.Name, record.Spec.Name, err))
+			return operation.ConfigurationProblem(fmt.Errorf("DNSRecord %s/%s for %s: %w", record.Namespace, record.Name, record.Spec.Name, err))
 		}
 	}
 	if record.Status.Zone = record.Spec.Zone; record.Status.Zone == nil {

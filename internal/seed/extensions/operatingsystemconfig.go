@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
 const (
@@ -107,7 +109,7 @@ func contentOf(ctx context.Context, seed client.Client, namespace string, file e
 	case inline != nil && inline.Encoding == "b64":
 		text, err := base64.StdEncoding.DecodeString(inline.Data)
 		if err != nil {
-			return "", configurationProblem(fmt.Errorf("the file %s is not in base64: %w", file.Path, err))
+			return "", operation.ConfigurationProblem(fmt.Errorf("the file %s is not in base64: %w", file.Path, err))
 		}
 		return string(text), nil
 	case inline != nil:

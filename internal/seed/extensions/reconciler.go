@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
 
 // Reconciler looks after the objects of one kind.
@@ -67,7 +67,7 @@ func (t *task) due() bool {
 		return controllerutil.ContainsFinalizer(t.obj, t.Kind.Finalizer())
 	}
 	return operation.Of(t.obj) != "" || last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
-		t.Kind.astray != nil && t.Kind.astray(t.obj)
+		t.Kind.outOfSync != nil && t.Kind.outOfSync(t.obj)
 }
 
 // run does the operation, as far as it goes: it says after what time it goes on.
@@ -77,7 +77,7 @@ func (t *task) run(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if wrong != nil {
-		return 0, t.fail(ctx, t.obj, configurationProblem(wrong))
+		return 0, t.fail(ctx, t.obj, operation.ConfigurationProblem(wrong))
 	}
 	if wait := t.remaining(injected.Delay); wait > 0 {
 		return wait, nil
@@ -90,7 +90,7 @@ func (t *task) run(ctx context.Context) (time.Duration, error) {
 	}
 	before := t.obj.DeepCopyObject().(extensionsv1alpha1.Object)
 	err := t.Kind.act[t.kind](ctx, t.Client, t.obj)
-	if wait := (*Wait)(nil); errors.As(err, &wait) {
+	if wait := (*operation.Wait)(nil); errors.As(err, &wait) {
 		return wait.After, t.goesOn(ctx, before, wait)
 	}
 	if err != nil {

@@ -29,8 +29,8 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
 
 const technicalID = "shoot--dev--a"

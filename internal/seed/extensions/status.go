@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
 
 // What a status says about operations of a type that go on, have failed, have succeeded.
@@ -44,7 +44,7 @@ func (t *task) report(ctx context.Context, before extensionsv1alpha1.Object, sta
 }
 
 // goesOn writes what the operation waits for.
-func (t *task) goesOn(ctx context.Context, before extensionsv1alpha1.Object, wait *Wait) error {
+func (t *task) goesOn(ctx context.Context, before extensionsv1alpha1.Object, wait *operation.Wait) error {
 	last := t.obj.GetExtensionStatus().GetLastOperation()
 	description := fmt.Sprintf("%s the %s: waiting for %s", doing[t.kind], t.Kind.Title, wait.For)
 	progress := min(max(wait.Progress, 1), 99)
@@ -59,14 +59,14 @@ func (t *task) fail(ctx context.Context, before extensionsv1alpha1.Object, cause
 	now := metav1.NewTime(t.Clock.Now())
 	description := fmt.Sprintf("Error %s %s: %v", failed[t.kind], t.Kind.Title, cause)
 	err := t.report(ctx, before, corev1beta1.LastOperationStateError, 50, description,
-		&corev1beta1.LastError{Description: description, Codes: codesOf(cause), LastUpdateTime: &now})
+		&corev1beta1.LastError{Description: description, Codes: operation.CodesOf(cause), LastUpdateTime: &now})
 	return errors.Join(cause, err)
 }
 
 // failAsTold fails because an annotation says so. That it has failed is noted after the status was written: if the process
 // ends in between it fails twice, and never without having been seen.
 func (t *task) failAsTold(ctx context.Context, failure *injection.Failure) error {
-	cause := &Error{Err: errors.New(failure.Text)}
+	cause := &operation.Error{Err: errors.New(failure.Text)}
 	if failure.Code != "" {
 		cause.Codes = []corev1beta1.ErrorCode{failure.Code}
 	}

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/cluster"
+	"github.com/gardenlite/gardenlite/internal/component/cluster"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
 
 const (
@@ -118,7 +118,7 @@ func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extens
 	deployment := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: d.name}}
 	deployed, err := createOrPatch(ctx, seed, deployment, func() error {
 		if deployment.DeletionTimestamp != nil {
-			return &Wait{For: "MachineDeployment " + d.name + " of before to be gone", After: lookAgain, Progress: 10}
+			return &operation.Wait{For: "MachineDeployment " + d.name + " of before to be gone", After: lookAgain, Progress: 10}
 		}
 		replicas := min(max(deployment.Spec.Replicas, d.min), d.max)
 		if asleep {
@@ -127,7 +127,7 @@ func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extens
 		d.fillDeployment(deployment, replicas)
 		return nil
 	})
-	if wait := (*Wait)(nil); err != nil && !errors.As(err, &wait) {
+	if wait := (*operation.Wait)(nil); err != nil && !errors.As(err, &wait) {
 		return false, fmt.Errorf("writing MachineDeployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
 	}
 	return changed || deployed, err
@@ -175,11 +175,11 @@ func (w *workers) tellDeployments(worker *extensionsv1alpha1.Worker, wanted []wa
 	return nil
 }
 
-// available is nil when each deployment has its machines, or a *Wait for them.
+// available is nil when each deployment has its machines, or an *operation.Wait for them.
 func available(now *inventory, wanted []wantedDeployment, asleep bool) error {
 	if asleep {
 		if left := len(now.machines.Items); left > 0 {
-			return &Wait{For: fmt.Sprintf("all machines to be hibernated (%d still awake)", left), After: lookAgain, Progress: 50}
+			return &operation.Wait{For: fmt.Sprintf("all machines to be hibernated (%d still awake)", left), After: lookAgain, Progress: 50}
 		}
 		return nil
 	}
@@ -213,9 +213,9 @@ func available(now *inventory, wanted []wantedDeployment, asleep bool) error {
 	case len(errs) > 0:
 		return errors.Join(errs...)
 	case ready >= want:
-		return &Wait{For: fmt.Sprintf("all old machines to be drained and terminated (%d left)", others+updated-want), After: lookAgain, Progress: 80}
+		return &operation.Wait{For: fmt.Sprintf("all old machines to be drained and terminated (%d left)", others+updated-want), After: lookAgain, Progress: 80}
 	}
-	return &Wait{For: fmt.Sprintf("machines to be available (%d/%d desired machine(s) available, %d/%d machine(s) updated)", ready, want, updated, want), After: lookAgain, Progress: 50}
+	return &operation.Wait{For: fmt.Sprintf("machines to be available (%d/%d desired machine(s) available, %d/%d machine(s) updated)", ready, want, updated, want), After: lookAgain, Progress: 50}
 }
 
 // tidy deletes deployments that are not wanted any more, and classes that nobody needs.
@@ -235,7 +235,7 @@ func tidy(ctx context.Context, seed client.Client, now *inventory, wanted []want
 		}
 	}
 	if len(left) > 0 {
-		return &Wait{For: "MachineDeployments to be deleted: " + strings.Join(left, ", "), After: lookAgain, Progress: 90}
+		return &operation.Wait{For: "MachineDeployments to be deleted: " + strings.Join(left, ", "), After: lookAgain, Progress: 90}
 	}
 	for i := range now.classes.Items {
 		class := &now.classes.Items[i]

@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
 )
 
 // delete deletes all machines of a Worker, and waits until they are gone. It asks neither the Shoot nor its Cluster, which
@@ -50,7 +51,7 @@ func (w *workers) delete(ctx context.Context, seed client.Client, worker *extens
 		}
 	}
 	if len(now.deployments.Items)+len(now.machines.Items) > 0 {
-		return &Wait{For: fmt.Sprintf("%d machine(s) of %d deployment(s) to be deleted", len(now.machines.Items), len(now.deployments.Items)), After: lookAgain, Progress: 50}
+		return &operation.Wait{For: fmt.Sprintf("%d machine(s) of %d deployment(s) to be deleted", len(now.machines.Items), len(now.deployments.Items)), After: lookAgain, Progress: 50}
 	}
 	for i := range now.classes.Items {
 		if err := deleteClass(ctx, seed, &now.classes.Items[i]); err != nil {
@@ -63,7 +64,7 @@ func (w *workers) delete(ctx context.Context, seed client.Client, worker *extens
 // deleteOrphans deletes instances of machines that nobody knows any more, as a restoration from an old state can leave them.
 func (w *workers) deleteOrphans(ctx context.Context, namespace string) error {
 	for _, instance := range w.cloud.Instances(namespace) {
-		if instance.Tags[machines.TagMachine] != namespace {
+		if instance.Tags[cloud.TagMachine] != namespace {
 			continue
 		}
 		if err := w.cloud.DeleteInstance(ctx, instance.ID); err != nil {

@@ -14,11 +14,7 @@ type Cloud interface {
 	Instances(network string) []cloud.Instance
 }
 
-const (
-	// TagMachine is the tag of an instance that is a Machine's, with the namespace of the Machine.
-	TagMachine = "machine.sapcloud.io/namespace"
-	tagRegion  = "region"
-)
+const tagRegion = "region"
 
 // instanceOf is the instance of a machine: its ID is the machine's name. One of that name in another network is none of ours.
 func instanceOf(c Cloud, namespace, name string) (cloud.Instance, bool) {

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/cluster"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/component/cluster"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
 // terminate undoes all that there is of a machine: it drains and deletes its Node, deletes its instance, and its token.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
 	"github.com/gardenlite/gardenlite/internal/component"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/operation"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
 // MachineReconciler looks after the life of Machines.
@@ -176,7 +176,7 @@ func (t *task) instanceSpec(ctx context.Context) (cloud.InstanceSpec, error) {
 	return cloud.InstanceSpec{
 		ID: m.Name, Network: m.Namespace, Hostname: m.Name, Zone: class.NodeTemplate.Zone, Type: class.NodeTemplate.InstanceType,
 		Image: provider.Image, UserData: secret.Data[UserDataKey],
-		Tags: map[string]string{TagMachine: m.Namespace, tagRegion: class.NodeTemplate.Region},
+		Tags: map[string]string{cloud.TagMachine: m.Namespace, tagRegion: class.NodeTemplate.Region},
 	}, nil
 }
 

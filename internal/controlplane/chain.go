@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apiserver/pkg/admission"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	registry "k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -35,14 +34,7 @@ type Extension interface {
 	// Priorities says where discovery lists the group versions; one that is missing is not served.
 	Priorities() map[schema.GroupVersion]controlplaneapiserver.APIServicePriority
 	// New makes the server of the groups.
-	New(ExtensionInput) (ExtensionServer, error)
-}
-
-// ExtensionServer is what an Extension makes.
-type ExtensionServer struct {
-	Server *genericapiserver.GenericAPIServer
-	// Front, if set, belongs in front of everything that requests to the API server go through, whatever they are for.
-	Front func(next http.Handler) http.Handler
+	New(ExtensionInput) (*genericapiserver.GenericAPIServer, error)
 }
 
 // ExtensionInput is what an Extension makes its server of.
@@ -53,8 +45,6 @@ type ExtensionInput struct {
 	Etcd serveroptions.EtcdOptions
 	// ShareStorage has what a getter is for use the connection to the datastore that the kube-apiserver has.
 	ShareStorage func(registry.RESTOptionsGetter) registry.RESTOptionsGetter
-	// Admission are the plugins in Generic's AdmissionControl, in their order.
-	Admission []admission.Interface
 	// Informers are the kube-apiserver's own.
 	Informers informers.SharedInformerFactory
 	// Delegate is who answers what the groups do not.
@@ -114,12 +104,12 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	}
 	aggregator.GenericConfig.RESTOptionsGetter = s.connection.share(aggregator.GenericConfig.RESTOptionsGetter)
 	aggregator.GenericConfig.DisabledPostStartHooks = sets.NewString()
-	filters, front := aggregator.GenericConfig.BuildHandlerChainFunc, func(next http.Handler) http.Handler { return next }
+	filters := aggregator.GenericConfig.BuildHandlerChainFunc
 	aggregator.GenericConfig.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return withCrowd(front(filters(withClientFaults(handler), c)))
+		return filters(withClientFaults(handler), c)
 	}
 	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the aggregator and the custom resources have their own copies
-	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share, Admission: kube.admission, Informers: versionedInformers}
+	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share, Informers: versionedInformers}
 
 	extensionsServer, err := extensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(
 		notfoundhandler.New(generic.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)))
@@ -137,13 +127,8 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		in.Generic.RESTOptionsGetter = nil
 		in.Etcd.SkipHealthEndpoints = true
 		in.Delegate = delegate
-		further, err := s.cfg.Extension.New(in)
-		if err != nil {
+		if delegate, err = s.cfg.Extension.New(in); err != nil {
 			return nil, fmt.Errorf("making the API server for further groups: %w", err)
-		}
-		delegate = further.Server
-		if further.Front != nil {
-			front = further.Front
 		}
 		serveOpenAPI(delegate, generic.OpenAPIConfig, generic.OpenAPIV3Config)
 	}

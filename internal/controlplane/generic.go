@@ -130,9 +130,6 @@ func addAccess(c *genericapiserver.Config, opts options.CompletedOptions, client
 	if err != nil {
 		return err
 	}
-	if authorities, ok := opts.Authentication.ClientCert.CAContentProvider.(clientAuthorities); ok {
-		c.Authentication.Authenticator = newCertMemory(c.Authentication.Authenticator, authorities.clock, authorities.CurrentCABundleContent)
-	}
 	c.Authorization.Authorizer, c.RuleResolver, _, err = controlplaneapiserver.BuildAuthorizer(ctx, opts, c.EgressSelector, c.APIServerID, shared)
 	if err != nil {
 		return err

@@ -24,17 +24,6 @@ type kubeConfig struct {
 	*controlplane.Config
 	services     aggregatorapiserver.ServiceResolver
 	initializers []admission.PluginInitializer
-	// admission are the plugins of the admission chain.
-	admission noted
-}
-
-// noted are plugins, without the metrics of each: to count costs more than most plugins do.
-type noted []admission.Interface
-
-// Decorate implements admission.Decorator: it leaves a plugin as it is, and takes note of it.
-func (n *noted) Decorate(plugin admission.Interface, _ string) admission.Interface {
-	*n = append(*n, plugin)
-	return plugin
 }
 
 // newKubeConfig is Kubernetes' CreateKubeAPIServerConfig, but for how services are found: there is no network that routes
@@ -49,10 +38,6 @@ func newKubeConfig(opts options.CompletedOptions, g *generic, services map[strin
 	if kube.services, err = newServices(g.config, g.informers, services); err != nil {
 		return nil, err
 	}
-	generic := opts.Admission.GenericAdmission
-	decorators := generic.Decorators
-	generic.Decorators = append(admission.Decorators{&kube.admission}, decorators...) // the first one gets the plugins as they are
-	defer func() { generic.Decorators = decorators }()
 	shared, initializers, err := controlplaneapiserver.CreateConfig(opts.CompletedOptions, g.config, g.informers, g.storage, kube.services, initializers)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func newConnection(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// TestShootKubeconfigs has kubeconfigs made for a Shoot in a landscape without audit log, in which there are two ways to them.
+// TestShootKubeconfigs: a kubeconfig for a Shoot expires by the landscape's clock.
 func TestShootKubeconfigs(t *testing.T) {
 	moved := &movedClock{}
 	l, err := Start(t.Context(), Config{Name: "expiry", Dir: t.TempDir(), Datastore: "memory", Seeds: 1, ReadyTimeout: 4 * time.Minute, Clock: moved})
@@ -69,7 +69,6 @@ func TestShootKubeconfigs(t *testing.T) {
 	if _, err := garden.Wait(ctx, key, nil); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("both ways answer alike", func(t *testing.T) { answerAlike(t, admin, key) })
 	t.Run("expires", func(t *testing.T) { expires(ctx, t, garden, key, moved) })
 }
 

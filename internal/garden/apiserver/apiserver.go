@@ -7,9 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	corev1 "github.com/gardener/gardener/pkg/apis/core/v1"
@@ -32,7 +29,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	gardenadmission "github.com/gardenlite/gardenlite/internal/garden/admission"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
-	"github.com/gardenlite/gardenlite/internal/garden/apiserver/express"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver/openapi"
 	"github.com/gardenlite/gardenlite/internal/garden/registry"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
@@ -73,25 +69,25 @@ func (Extension) Priorities() map[schema.GroupVersion]controlplaneapiserver.APIS
 }
 
 // New implements controlplane.Extension.
-func (e Extension) New(in controlplane.ExtensionInput) (made controlplane.ExtensionServer, err error) {
+func (e Extension) New(in controlplane.ExtensionInput) (_ *genericapiserver.GenericAPIServer, err error) {
 	if in.Etcd.StorageConfig.Codec, in.Etcd.StorageConfig.EncodeVersioner, err = storageCodec(); err != nil {
-		return made, err
+		return nil, err
 	}
 	if err := in.Etcd.ApplyTo(&in.Generic); err != nil {
-		return made, fmt.Errorf("setting up the storage of the Gardener API: %w", err)
+		return nil, fmt.Errorf("setting up the storage of the Gardener API: %w", err)
 	}
 	in.Generic.RESTOptionsGetter = in.ShareStorage(in.Generic.RESTOptionsGetter)
 	kube, err := kubernetes.NewForConfig(in.Generic.LoopbackClientConfig)
 	if err != nil {
-		return made, fmt.Errorf("making a client for the Kubernetes API: %w", err)
+		return nil, fmt.Errorf("making a client for the Kubernetes API: %w", err)
 	}
 	address, err := addressOf(&in.Generic)
 	if err != nil {
-		return made, err
+		return nil, err
 	}
 	issuer, err := newIssuer(e.PKIDir, address, e.Clock)
 	if err != nil {
-		return made, fmt.Errorf("setting up the issuer of WorkloadIdentity tokens: %w", err)
+		return nil, fmt.Errorf("setting up the issuer of WorkloadIdentity tokens: %w", err)
 	}
 	groups, reader, err := registry.New(in.Generic.RESTOptionsGetter, registry.Config{
 		Clock: e.Clock, Kubeconfigs: e.Kubeconfigs, Issuer: issuer, BastionTimeToLive: e.BastionTimeToLive,
@@ -100,42 +96,25 @@ func (e Extension) New(in controlplane.ExtensionInput) (made controlplane.Extens
 		},
 	})
 	if err != nil {
-		return made, fmt.Errorf("making the storage of the Gardener API: %w", err)
+		return nil, fmt.Errorf("making the storage of the Gardener API: %w", err)
 	}
 	plugins, err := e.admissionPlugins(in, reader, kube)
 	if err != nil {
-		return made, err
+		return nil, err
 	}
 	in.Generic.AdmissionControl = admission.NewChainHandler(admissionmetrics.WithStepMetrics(admission.NewChainHandler(plugins...)), in.Generic.AdmissionControl)
-	made.Server, err = in.Generic.Complete(in.Informers).New("gardener-apiserver", in.Delegate)
+	server, err := in.Generic.Complete(in.Informers).New("gardener-apiserver", in.Delegate)
 	if err != nil {
-		return made, err
+		return nil, err
 	}
 	for _, group := range groups {
 		info := genericapiserver.NewDefaultAPIGroupInfo(group.Name, scheme.Scheme, scheme.ParameterCodec, scheme.Codecs)
 		info.VersionedResourcesStorageMap = group.Versions
-		if err := made.Server.InstallAPIGroup(&info); err != nil {
-			return made, fmt.Errorf("installing the API group %s: %w", group.Name, err)
+		if err := server.InstallAPIGroup(&info); err != nil {
+			return nil, fmt.Errorf("installing the API group %s: %w", group.Name, err)
 		}
 	}
-	made.Front = e.front(&in.Generic, slices.Concat(plugins, in.Admission), groups)
-	return made, serveDiscovery(made.Server.Handler.NonGoRestfulMux, issuer)
-}
-
-// front is the way of requests for kubeconfigs of Shoots.
-func (Extension) front(server *genericapiserver.Config, plugins []admission.Interface, groups []registry.Group) func(http.Handler) http.Handler {
-	cfg := express.Config{
-		Server: server, Admission: plugins, Scheme: scheme.Scheme,
-		Resource: corev1beta1.SchemeGroupVersion.WithResource("shoots"), Subresources: map[string]express.Subresource{},
-	}
-	for _, group := range groups {
-		for path, storage := range group.Versions[cfg.Resource.Version] {
-			if subresource, ok := storage.(*kubeconfig.REST); ok {
-				cfg.Subresources[strings.TrimPrefix(path, cfg.Resource.Resource+"/")] = subresource
-			}
-		}
-	}
-	return express.New(cfg)
+	return server, serveDiscovery(server.Handler.NonGoRestfulMux, issuer)
 }
 
 // admissionPlugins are Gardener's plugins. Those that Kubernetes has for every resource come after them: webhooks, policies, quota.

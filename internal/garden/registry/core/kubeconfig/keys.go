@@ -1,103 +1,140 @@
 package kubeconfig
 
 import (
+	"context"
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"fmt"
 	"runtime"
-	"sync"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/keyutil"
+	"k8s.io/klog/v2"
+)
+
+// Algorithm is the algorithm of the private keys in kubeconfigs.
+type Algorithm string
+
+// The algorithms. RSA is Gardener's and the default, and the only one that gardenlogin reads. An ECDSA key takes a
+// ten-thousandth of the time to generate.
+const (
+	RSA   Algorithm = "rsa"
+	ECDSA Algorithm = "ecdsa"
 )
 
 const (
-	// ecdsaAhead and rsaAhead are how many keys lie ready at most. A kubeconfig with an RSA key would take half a second
-	// else, and one with an ECDSA key a tenth more than now.
-	ecdsaAhead = 512
-	rsaAhead   = 2
-	// keysAfter is how long after a key was taken others are made: not while many are asked for at once.
-	keysAfter = time.Second
+	// rsaBits is the size of RSA keys; Gardener's.
+	rsaBits = 3072
+	// readyKeys is how many keys are kept ready at most.
+	readyKeys = 4
+	// fillDelay is how long after the start the first keys are made ahead, so that they do not slow the start.
+	fillDelay = 10 * time.Second
+	// keyTimeout is how long a request waits for a key. It is less than the API server's timeout for requests, so that
+	// the client is told to try again.
+	keyTimeout = 30 * time.Second
+	// retryAfterSeconds is when a client is told to try again.
+	retryAfterSeconds = 1
 )
 
-// newKey is a key that nobody has yet.
-type newKey struct {
-	signer crypto.Signer
-	pem    []byte
+// privateKey is a new key, and its PEM form.
+type privateKey struct {
+	crypto.Signer
+	pem []byte
 }
 
-// keys are keys that are made ahead. They are in memory only, and each is given away once.
-type keys struct {
-	make func() (newKey, error)
-	most int
-
-	mu      sync.Mutex
-	ready   []newKey
-	filling bool
-	closed  bool
-}
-
-func newKeys(a Algorithm) *keys {
-	most := ecdsaAhead
-	if a == RSA {
-		most = rsaAhead
+// generate makes a key. An RSA key is a PKCS #1 "RSA PRIVATE KEY", as in Gardener's kubeconfigs.
+func (a Algorithm) generate() (privateKey, error) {
+	var key crypto.Signer
+	var err error
+	if a == ECDSA {
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	} else {
+		key, err = rsa.GenerateKey(rand.Reader, rsaBits)
 	}
-	return &keys{make: a.generate, most: most}
+	if err != nil {
+		return privateKey{}, fmt.Errorf("generating a private key: %w", err)
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return privateKey{}, fmt.Errorf("encoding a private key: %w", err)
+	}
+	return privateKey{key, keyPEM}, nil
 }
 
-// take returns a key, which it makes if none is ready.
-func (k *keys) take() (newKey, error) {
-	if key, ok := k.pop(); ok {
-		return key, nil
-	}
-	return k.make()
+// keyPool gives each request a private key of its own. A few are made ahead; they are in memory only.
+type keyPool struct {
+	generate func() (privateKey, error)
+	ready    chan privateKey
+	// generating limits how many requests generate a key at a time: together with the pool one for each processor.
+	generating chan struct{}
+
+	cancel  context.CancelFunc
+	stopped chan struct{}
 }
 
-func (k *keys) pop() (key newKey, ok bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.filling && !k.closed {
-		k.filling = true
-		time.AfterFunc(keysAfter, k.fill)
+// newKeyPool starts a pool, which runs until it is stopped.
+func newKeyPool(generate func() (privateKey, error)) *keyPool {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &keyPool{
+		generate:   generate,
+		ready:      make(chan privateKey, readyKeys),
+		generating: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)),
+		cancel:     cancel,
+		stopped:    make(chan struct{}),
 	}
-	last := len(k.ready) - 1
-	if last < 0 {
-		return key, false
-	}
-	key, k.ready[last] = k.ready[last], newKey{}
-	k.ready = k.ready[:last]
-	return key, true
+	go p.fill(ctx)
+	return p
 }
 
-// fill makes keys until there are enough. If one cannot be made, whoever takes the next one hears of it.
-func (k *keys) fill() {
-	for k.more() {
-		key, err := k.make()
-		if !k.add(key, err) {
+// stop ends the pool and waits for it. Requests still get keys, which are generated for them.
+func (p *keyPool) stop() {
+	p.cancel()
+	<-p.stopped
+}
+
+// fill keeps keys ready until the context ends.
+func (p *keyPool) fill(ctx context.Context) {
+	defer close(p.stopped)
+	select {
+	case <-time.After(fillDelay):
+	case <-ctx.Done():
+		return
+	}
+	for {
+		key, err := p.generate()
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "No private keys are made ahead for kubeconfigs any more")
 			return
 		}
-		runtime.Gosched() // this can wait
+		select {
+		case p.ready <- key:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
-// more says whether another key is to be made. If not, the next that is taken begins anew.
-func (k *keys) more() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.filling = len(k.ready) < k.most && !k.closed
-	return k.filling
-}
-
-func (k *keys) add(key newKey, err error) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err != nil || k.closed {
-		k.filling = false
-		return false
+// take returns a key that is ready, or the first one that can be made. Many requests at a time wait for each other in
+// the order in which they came; those that wait for too long are told to try again.
+func (p *keyPool) take(ctx context.Context) (privateKey, error) {
+	select {
+	case key := <-p.ready:
+		return key, nil
+	default:
 	}
-	k.ready = append(k.ready, key)
-	return true
-}
-
-// close forgets all keys, and makes none ahead any more.
-func (k *keys) close() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.ready, k.closed = nil, true
+	ctx, cancel := context.WithTimeout(ctx, keyTimeout)
+	defer cancel()
+	select {
+	case key := <-p.ready:
+		return key, nil
+	case p.generating <- struct{}{}:
+		defer func() { <-p.generating }()
+		return p.generate()
+	case <-ctx.Done():
+		return privateKey{}, apierrors.NewTooManyRequests("too many kubeconfigs are requested at once: no private key was ready in time", retryAfterSeconds)
+	}
 }

@@ -21,23 +21,22 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/gardenlite/gardenlite/internal/garden/registry/sharedreads"
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/authentication"
 )
 
-// DefaultMaxExpiration is the limit for both kinds of kubeconfigs; Gardener's.
+// DefaultMaxExpiration is the longest life of both kinds of kubeconfigs; Gardener's.
 const DefaultMaxExpiration = 24 * time.Hour
 
-// maxUserName bounds the user names that certificates are made for, in bytes.
+// maxUserName is the longest user name that certificates are made for, in bytes.
 const maxUserName = 4096
 
-// Options are what an operator may choose. What is zero has its default.
+// Options are an operator's settings. Zero values are replaced by defaults.
 type Options struct {
-	// MaxAdmin and MaxViewer are how long kubeconfigs for administrators and for viewers are valid at most:
-	// DefaultMaxExpiration by default.
+	// MaxAdmin and MaxViewer are the longest lives of kubeconfigs for administrators and for viewers, from an hour to
+	// 2^32 seconds; DefaultMaxExpiration by default.
 	MaxAdmin, MaxViewer time.Duration
-	// Algorithm is that of the keys, ECDSA by default.
+	// Algorithm is the algorithm of the private keys, RSA by default.
 	Algorithm Algorithm
 }
 
@@ -47,7 +46,7 @@ const (
 	maxMaxExpiration = (1 << 32) * time.Second
 )
 
-// Validate says what is wrong with the options, by the flags that they are set with.
+// Validate returns what is wrong with the options, with the names of their flags.
 func (o Options) Validate() error {
 	var errs []error
 	for _, limit := range []struct {
@@ -64,7 +63,7 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Config is what the two subresources are made of.
+// Config has what the two subresources need.
 type Config struct {
 	Options
 	Shoots, InternalSecrets rest.Getter
@@ -76,17 +75,16 @@ type Config struct {
 type REST struct {
 	kind
 	reader reader
-	reads  *sharedreads.Reads[types.NamespacedName, *cluster]
 	clock  clock.PassiveClock
 	max    time.Duration
-	keys   *keys
+	keys   *keyPool
 }
 
-// kind is what the two differ in.
+// kind is what differs between the two.
 type kind struct {
 	gvk   schema.GroupVersionKind
 	newFn func() runtime.Object
-	// group is whose rights the kubeconfig gives in the Shoot.
+	// group is the user's group in the Shoot.
 	group string
 }
 
@@ -100,29 +98,28 @@ var (
 	_ rest.GroupVersionKindProvider = &REST{}
 )
 
-// New makes the subresources adminkubeconfig and viewerkubeconfig.
+// New returns the subresources adminkubeconfig and viewerkubeconfig. Destroy one of them to stop what they share.
 func New(cfg Config) (admin, viewer *REST) {
-	keys := newKeys(cfg.Algorithm)
-	reads := sharedreads.New[types.NamespacedName, *cluster]()
-	make := func(kind kind, limit time.Duration) *REST {
+	keys := newKeyPool(cfg.Algorithm.generate)
+	subresource := func(kind kind, limit time.Duration) *REST {
 		if limit == 0 {
 			limit = DefaultMaxExpiration
 		}
-		return &REST{kind: kind, reader: reader{cfg.Shoots, cfg.InternalSecrets, cfg.ConfigMaps}, reads: reads, clock: cfg.Clock, max: limit, keys: keys}
+		return &REST{kind: kind, reader: reader{cfg.Shoots, cfg.InternalSecrets, cfg.ConfigMaps}, clock: cfg.Clock, max: limit, keys: keys}
 	}
-	return make(admins, cfg.MaxAdmin), make(viewers, cfg.MaxViewer)
+	return subresource(admins, cfg.MaxAdmin), subresource(viewers, cfg.MaxViewer)
 }
 
 // New implements rest.Storage.
 func (r *REST) New() runtime.Object { return r.newFn() }
 
 // Destroy implements rest.Storage.
-func (r *REST) Destroy() { r.keys.close() }
+func (r *REST) Destroy() { r.keys.stop() }
 
 // GroupVersionKind implements rest.GroupVersionKindProvider.
 func (r *REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind { return r.gvk }
 
-// Create implements rest.NamedCreater: it answers a request with a kubeconfig for the Shoot of this name.
+// Create implements rest.NamedCreater: it returns the request with a kubeconfig for the Shoot of this name.
 func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
 	if admit != nil {
 		if err := admit(ctx, obj.DeepCopyObject()); err != nil {
@@ -131,7 +128,7 @@ func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admi
 	}
 	request := &gardenauthentication.KubeconfigRequest{}
 	if err := scheme.Scheme.Convert(obj, request, nil); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("this is no %s: %s", r.gvk.Kind, err))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a valid %s: %s", r.gvk.Kind, err))
 	}
 	if errs := validation.ValidateKubeconfigRequest(request); len(errs) > 0 {
 		return nil, r.invalid(name, errs)
@@ -141,28 +138,28 @@ func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admi
 		return nil, err
 	}
 	key := types.NamespacedName{Namespace: genericapirequest.NamespaceValue(ctx), Name: name}
-	cluster, err := r.reads.Do(ctx, key, func(ctx context.Context) (*cluster, error) { return r.reader.read(ctx, key) })
+	cluster, err := r.reader.read(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	if len(cluster.missing) > 0 {
 		return nil, r.invalid(name, cluster.missing)
 	}
-	if err := r.answer(request, key, caller, cluster); err != nil {
+	if err := r.fillStatus(ctx, request, key, caller, cluster); err != nil {
 		return nil, err
 	}
-	answer := r.newFn()
-	if err := scheme.Scheme.Convert(request, answer, nil); err != nil {
-		return nil, fmt.Errorf("converting the answer to the %s for Shoot %s: %w", r.gvk.Kind, key, err)
+	response := r.newFn()
+	if err := scheme.Scheme.Convert(request, response, nil); err != nil {
+		return nil, fmt.Errorf("converting the %s for Shoot %s: %w", r.gvk.Kind, key, err)
 	}
-	return answer, nil
+	return response, nil
 }
 
 func (r *REST) invalid(name string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(r.gvk.GroupKind(), name, errs)
 }
 
-// caller is the name of who asks, if it can stand in a certificate.
+// caller returns the user name of the request, which must fit into a certificate.
 func (r *REST) caller(ctx context.Context) (string, error) {
 	info, ok := genericapirequest.UserFrom(ctx)
 	if !ok {
@@ -180,14 +177,18 @@ func (r *REST) caller(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-// answer puts the kubeconfig into the request's status.
-func (r *REST) answer(request *gardenauthentication.KubeconfigRequest, key types.NamespacedName, caller string, c *cluster) error {
-	now := r.clock.Now().UTC()
+// fillStatus makes the kubeconfig.
+func (r *REST) fillStatus(ctx context.Context, request *gardenauthentication.KubeconfigRequest, key types.NamespacedName, caller string, c *cluster) error {
+	private, err := r.keys.take(ctx)
+	if err != nil {
+		return err
+	}
+	now := r.clock.Now().UTC() // after the wait for the key
 	life := r.max
 	if seconds := request.Spec.ExpirationSeconds; seconds < int64(r.max/time.Second) {
 		life = time.Duration(seconds) * time.Second
 	}
-	notAfter := now.Add(life).Truncate(time.Second) // certificates know no more
+	notAfter := now.Add(life).Truncate(time.Second) // the precision of certificates
 	if end := c.clientCA.cert.NotAfter; end.Before(notAfter) {
 		notAfter = end.UTC()
 	}
@@ -195,15 +196,14 @@ func (r *REST) answer(request *gardenauthentication.KubeconfigRequest, key types
 		return r.invalid(key.Name, field.ErrorList{field.Forbidden(field.NewPath("status"),
 			fmt.Sprintf("the Shoot's client authority has expired at %s: rotate its certificate authorities", notAfter.Format(time.RFC3339)))})
 	}
-	private, err := r.keys.take()
+	certPEM, err := c.clientCA.issue(caller, r.group, private.Public(), now, notAfter)
 	if err != nil {
-		return fmt.Errorf("answering the %s for Shoot %s: %w", r.gvk.Kind, key, err)
+		return fmt.Errorf("making a kubeconfig for Shoot %s: %w", key, err)
 	}
-	certPEM, err := c.clientCA.issue(caller, r.group, private.signer.Public(), now, notAfter)
+	request.Status.Kubeconfig, err = newKubeconfig(key.Namespace+"--"+key.Name, c.addresses, c.caBundle, certPEM, private.pem)
 	if err != nil {
-		return fmt.Errorf("answering the %s for Shoot %s: %w", r.gvk.Kind, key, err)
+		return fmt.Errorf("making a kubeconfig for Shoot %s: %w", key, err)
 	}
-	request.Status.Kubeconfig = c.form.fill(certPEM, private.pem)
 	request.Status.ExpirationTimestamp = metav1.NewTime(notAfter)
 	return nil
 }

@@ -2,6 +2,7 @@ package kubeconfig
 
 import (
 	"context"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -74,16 +75,18 @@ func newWorld(t *testing.T, caLife time.Duration) *world {
 		shoot: &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x"}, Status: gardencore.ShootStatus{AdvertisedAddresses: []gardencore.ShootAdvertisedAddress{
 			{Name: "external", URL: "https://127.0.0.1:1"}, {Name: "service-account-issuer", URL: "https://issuer"}, {Name: "internal", URL: "https://127.0.0.1:2"},
 		}}},
-		secret: &gardencore.InternalSecret{Data: map[string][]byte{"ca.crt": certPEM, "ca.key": keyPEM}},
-		bundle: &corev1.ConfigMap{Data: map[string]string{"ca.crt": "the bundle"}},
-		roots:  x509.NewCertPool(),
+		secret:  &gardencore.InternalSecret{Data: map[string][]byte{"ca.crt": certPEM, "ca.key": keyPEM}},
+		bundle:  &corev1.ConfigMap{Data: map[string]string{"ca.crt": "the bundle"}},
+		roots:   x509.NewCertPool(),
+		options: Options{Algorithm: ECDSA},
 	}
 	w.roots.AppendCertsFromPEM(certPEM)
 	return w
 }
 
-func (w *world) rest() (admin, viewer *REST) {
-	return New(Config{
+func (w *world) rest(t *testing.T) (admin, viewer *REST) {
+	t.Helper()
+	admin, viewer = New(Config{
 		Options: w.options, Clock: testclock.NewFakePassiveClock(start),
 		Shoots:          getter(func(name string) (runtime.Object, bool) { return w.shoot, name == "x" && w.shoot != nil }),
 		InternalSecrets: getter(func(name string) (runtime.Object, bool) { return w.secret, name == "x.ca-client" && w.secret != nil }),
@@ -94,6 +97,8 @@ func (w *world) rest() (admin, viewer *REST) {
 			return w.bundle, nil
 		},
 	})
+	t.Cleanup(admin.Destroy)
+	return admin, viewer
 }
 
 func as(ctx context.Context, name string) context.Context {
@@ -145,7 +150,7 @@ func TestLife(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.ca)
 			w.options.MaxAdmin = test.max
-			admin, _ := w.rest()
+			admin, _ := w.rest(t)
 			obj, err := admin.Create(as(t.Context(), "alice"), "x", request(test.seconds), nil, &metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -161,7 +166,7 @@ func TestLife(t *testing.T) {
 
 func TestKubeconfig(t *testing.T) {
 	w := newWorld(t, time.Hour)
-	_, viewer := w.rest()
+	_, viewer := w.rest(t)
 	obj, err := viewer.Create(as(t.Context(), "alice"), "x", &authenticationv1alpha1.ViewerKubeconfigRequest{
 		Spec: authenticationv1alpha1.ViewerKubeconfigRequestSpec{ExpirationSeconds: ptr.To[int64](600)}}, nil, &metav1.CreateOptions{})
 	if err != nil {
@@ -182,13 +187,10 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
-// TestNames: whoever the garden knows is known to the Shoot by the same name.
+// TestNames: a user has the same name in the garden and in the Shoot.
 func TestNames(t *testing.T) {
 	w := newWorld(t, time.Hour)
-	w.options.Algorithm = RSA
-	rsaAdmin, _ := w.rest()
-	w.options.Algorithm = ""
-	admin, _ := w.rest()
+	admin, _ := w.rest(t)
 	for name, code := range map[string]int32{
 		"alice": 0, "system:serviceaccount:garden-dev:robot": 0, "Åsa Öberg 漢字 🌱": 0, strings.Repeat("a", 256): 0, "o=x,cn=root": 0, " ": 0,
 		"": http.StatusBadRequest, "\xff": http.StatusBadRequest, strings.Repeat("a", maxUserName+1): http.StatusBadRequest,
@@ -209,12 +211,42 @@ func TestNames(t *testing.T) {
 			t.Errorf("%.20q: subject %s", name, cert.Subject)
 		}
 	}
-	obj, err := rsaAdmin.Create(as(t.Context(), "alice"), "x", request(nil), nil, &metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, cert := w.certificate(t, obj.(*authenticationv1alpha1.AdminKubeconfigRequest).Status.Kubeconfig); cert.PublicKeyAlgorithm != x509.RSA || cert.PublicKey.(*rsa.PublicKey).N.BitLen() != rsaBits {
-		t.Errorf("key %s", cert.PublicKeyAlgorithm)
+}
+
+// TestKeyForms: by default, a key is what gardenlogin reads.
+func TestKeyForms(t *testing.T) {
+	for algorithm, test := range map[Algorithm]struct {
+		block string
+		parse func(der []byte) (crypto.Signer, error)
+	}{
+		"":    {"RSA PRIVATE KEY", func(der []byte) (crypto.Signer, error) { return x509.ParsePKCS1PrivateKey(der) }},
+		RSA:   {"RSA PRIVATE KEY", func(der []byte) (crypto.Signer, error) { return x509.ParsePKCS1PrivateKey(der) }},
+		ECDSA: {"EC PRIVATE KEY", func(der []byte) (crypto.Signer, error) { return x509.ParseECPrivateKey(der) }},
+	} {
+		t.Run("algorithm "+string(algorithm), func(t *testing.T) {
+			w := newWorld(t, time.Hour)
+			w.options.Algorithm = algorithm
+			admin, _ := w.rest(t)
+			obj, err := admin.Create(as(t.Context(), "alice"), "x", request(nil), nil, &metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, cert := w.certificate(t, obj.(*authenticationv1alpha1.AdminKubeconfigRequest).Status.Kubeconfig)
+			block, rest := pem.Decode(config.AuthInfos[config.CurrentContext].ClientKeyData)
+			if block == nil || block.Type != test.block || len(block.Headers) > 0 || len(rest) > 0 {
+				t.Fatalf("the key is not a single PEM block of type %q", test.block)
+			}
+			key, err := test.parse(block.Bytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !public.Equal(cert.PublicKey) {
+				t.Error("the certificate is for another key")
+			}
+			if key, ok := key.(*rsa.PrivateKey); ok && key.N.BitLen() != 3072 {
+				t.Errorf("the key has %d bits", key.N.BitLen())
+			}
+		})
 	}
 }
 
@@ -243,7 +275,7 @@ func TestRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, time.Hour)
 			test.change(w)
-			admin, _ := w.rest()
+			admin, _ := w.rest(t)
 			_, err := admin.Create(as(t.Context(), "alice"), "x", request(test.seconds), nil, &metav1.CreateOptions{})
 			if status, ok := err.(apierrors.APIStatus); !ok || status.Status().Code != test.code || !strings.Contains(err.Error(), test.says) {
 				t.Error(err)
@@ -254,10 +286,10 @@ func TestRefuses(t *testing.T) {
 
 func expired(t *testing.T) *world { return newWorld(t, -time.Minute) }
 
-// TestManyAtOnce: each caller gets a certificate for itself, and what they share is read a few times only.
+// TestManyAtOnce: each caller gets a certificate for its own name.
 func TestManyAtOnce(t *testing.T) {
 	w := newWorld(t, time.Hour)
-	admin, _ := w.rest()
+	admin, _ := w.rest(t)
 	var all sync.WaitGroup
 	for i := range 500 {
 		all.Go(func() {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// Gardener's names for what a Shoot has in the namespace of its project.
+// Suffixes and keys of a Shoot's Secrets and ConfigMaps in the namespace of its project; Gardener's.
 const (
 	clientCASuffix  = ".ca-client"
 	clusterCASuffix = ".ca-cluster"
@@ -25,33 +25,32 @@ const (
 	keyKey          = "ca.key"
 )
 
-// addressesOfAPIServers are the names of those advertised addresses at which an API server answers.
+// addressesOfAPIServers are the names of the advertised addresses of API servers.
 var addressesOfAPIServers = []string{
 	constants.AdvertisedAddressExternal, constants.AdvertisedAddressInternal, constants.AdvertisedAddressUnmanaged,
 	constants.AdvertisedAddressWildcardTLSSeedBound,
 }
 
-// ConfigMaps reads ConfigMaps as they are stored.
+// ConfigMaps reads a ConfigMap.
 type ConfigMaps func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
 
-// cluster is what is known of a Shoot's cluster.
+// cluster has what kubeconfigs for a Shoot are made of.
 type cluster struct {
 	addresses []gardencore.ShootAdvertisedAddress
 	clientCA  *authority
-	bundle    []byte
-	// form is what kubeconfigs for the cluster have in common, if nothing is missing.
-	form *form
-	// missing is why there is no kubeconfig for the cluster.
+	caBundle  []byte
+	// missing says why there is no kubeconfig for the Shoot.
 	missing field.ErrorList
 }
 
-// reader reads what kubeconfigs are made from.
+// reader reads what kubeconfigs are made of.
 type reader struct {
 	shoots, internalSecrets rest.Getter
 	configMaps              ConfigMaps
 }
 
-// read is what there is now. An error is not the Shoot's fault, or says that there is no Shoot.
+// read reads the current state of a Shoot. What the Shoot lacks is in missing; an error means that there is no such
+// Shoot, or that it cannot be read.
 func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, error) {
 	ctx = genericapirequest.WithNamespace(ctx, key.Namespace)
 	shoot, err := get[*gardencore.Shoot](ctx, r.shoots, key.Name)
@@ -63,7 +62,7 @@ func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, e
 	if err != nil {
 		return nil, err
 	}
-	bundle, err := r.readBundle(ctx, key, c)
+	bundle, err := r.readCABundle(ctx, key, c)
 	if err != nil {
 		return nil, err
 	}
@@ -78,16 +77,10 @@ func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, e
 	}
 	c.miss(clientCA)
 	c.miss(bundle)
-	if len(c.missing) > 0 {
-		return c, nil
-	}
-	if c.form, err = c.newForm(key.Namespace + "--" + key.Name); err != nil {
-		return nil, fmt.Errorf("answering requests for Shoot %s: %w", key, err)
-	}
 	return c, nil
 }
 
-// readClientCA fills in who signs client certificates. What it returns first is why there is none.
+// readClientCA reads the authority of client certificates. The first result says why the Shoot has none.
 func (r reader) readClientCA(ctx context.Context, key types.NamespacedName, c *cluster) (*field.Error, error) {
 	name := key.Name + clientCASuffix
 	secret, err := get[*gardencore.InternalSecret](ctx, r.internalSecrets, name)
@@ -103,17 +96,17 @@ func (r reader) readClientCA(ctx context.Context, key types.NamespacedName, c *c
 	return nil, nil
 }
 
-// readBundle fills in whom to trust. What it returns first is why nobody is.
-func (r reader) readBundle(ctx context.Context, key types.NamespacedName, c *cluster) (*field.Error, error) {
+// readCABundle reads the authorities of the Shoot's API server. The first result says why the Shoot has none.
+func (r reader) readCABundle(ctx context.Context, key types.NamespacedName, c *cluster) (*field.Error, error) {
 	name := key.Name + clusterCASuffix
 	bundle, err := r.configMaps(ctx, key.Namespace, name)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading the ConfigMap %s/%s: %w", key.Namespace, name, err)
 	}
 	if err == nil {
-		c.bundle = []byte(bundle.Data[certKey])
+		c.caBundle = []byte(bundle.Data[certKey])
 	}
-	if len(c.bundle) == 0 {
+	if len(c.caBundle) == 0 {
 		return field.Required(field.NewPath("status"), fmt.Sprintf("the Shoot has no cluster authority yet (ConfigMap %s): try again when it is ready", name)), nil
 	}
 	return nil, nil

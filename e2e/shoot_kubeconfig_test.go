@@ -77,6 +77,7 @@ func TestShootKubeconfigs(t *testing.T) {
 	t.Run("requests that are wrong", func(t *testing.T) { s.wrongRequests(t) })
 	t.Run("Shoots without one", func(t *testing.T) { l.cannotBe(t, asleep, homeless) })
 	t.Run("many at once", func(t *testing.T) { s.manyAtOnce(t) })
+	t.Run("bodies that do not come", func(t *testing.T) { s.announcedBodies(t) })
 	t.Run("verbs", func(t *testing.T) {
 		for _, verb := range []string{"GET", "PUT", "PATCH", "DELETE"} {
 			err := l.kube.CoreV1().RESTClient().Verb(verb).AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace, "shoots", s.name, "adminkubeconfig").

@@ -23,6 +23,8 @@ import (
 	openapicommon "k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+
+	"github.com/gardenlite/gardenlite/internal/httpserver"
 )
 
 // Extension adds further API groups to the chain, between kube-apiserver and aggregator.
@@ -106,7 +108,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	aggregator.GenericConfig.DisabledPostStartHooks = sets.NewString()
 	filters := aggregator.GenericConfig.BuildHandlerChainFunc
 	aggregator.GenericConfig.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return filters(withClientFaults(handler), c)
+		return httpserver.WithoutWaitingForBodies(filters(withClientFaults(handler), c))
 	}
 	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the aggregator and the custom resources have their own copies
 	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share, Informers: versionedInformers}

@@ -266,7 +266,7 @@ func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) 
 // run starts what does not run yet in a unit.
 func (d *deployer) run(u *unit) error {
 	if u.stops == nil {
-		for _, start := range []func(*seed.Cluster) (func(), error){d.l.startResourceManager, d.l.startProvider, d.l.startControlPlanes} {
+		for _, start := range []func(*seed.Cluster) (func(), error){d.l.startResourceManager, d.l.startProvider, d.l.startControlPlanes, d.l.startSeedLogin} {
 			stop, err := start(u.cluster)
 			if err != nil {
 				return err

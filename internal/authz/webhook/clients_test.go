@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bufio"
 	"crypto/tls"
 	"io"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
 )
@@ -247,5 +249,37 @@ func TestDebugTokenIsNotLogged(t *testing.T) {
 	}
 	if !strings.Contains(logged.String(), "panic") || strings.Contains(logged.String(), debugToken) {
 		t.Errorf("logged: %s", logged.String())
+	}
+}
+
+// TestAnnouncedBodies: a client without a certificate is refused before its body is read, which never comes.
+func TestAnnouncedBodies(t *testing.T) {
+	s := tokenServer(t, nil)
+	config := s.client.Transport.(*http.Transport).TLSClientConfig
+	for range 200 {
+		for _, path := range []string{AuthorizationPath, RestrictionPath, MetricsPath} {
+			conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil { // less than the server waits for a body
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			want := http.StatusUnauthorized
+			if path == MetricsPath {
+				want = http.StatusMethodNotAllowed
+			}
+			if response.StatusCode != want {
+				t.Fatalf("%s: %s", path, response.Status)
+			}
+		}
 	}
 }

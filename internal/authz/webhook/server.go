@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/httpserver"
 )
 
 // The paths that are served.
@@ -131,7 +132,7 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{config: config, metrics: config.Metrics, certificate: certificate, rendering: make(chan struct{}, concurrentGraphRender)}
 	s.metrics.setSynced(config.Synced)
-	s.handler = s.recovered(s.routes())
+	s.handler = httpserver.WithoutWaitingForBodies(s.recovered(s.routes()))
 	return s, nil
 }
 

@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// TestSeedLogin: the Secret that gardenctl reads for a seed has a kubeconfig for its administrator, which administrators of
+// the garden read and no one else, and goes with the Seed.
+func TestSeedLogin(t *testing.T) {
+	l := newGardenletLife(t, "--seeds", "2")
+	secrets := l.kube.CoreV1().Secrets("garden")
+	for _, seed := range l.names {
+		var secret *corev1.Secret
+		eventually(t, time.Minute, func(ctx context.Context) (err error) {
+			secret, err = secrets.Get(ctx, seed+".login", metav1.GetOptions{})
+			return err
+		})
+		config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
+		must(t, err)
+		_, err = clientOf(t, config).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "by-login"}}, created)
+		must(t, err)
+		if _, err := l.seeds[seed].CoreV1().Namespaces().Get(t.Context(), "by-login", metav1.GetOptions{}); err != nil {
+			t.Errorf("the kubeconfig is for another cluster than the seed %s: %v", seed, err)
+		}
+	}
+
+	own, _ := gardenletConfig(t, l.seeds["local"])
+	other, _ := gardenletConfig(t, l.seeds["local-2"])
+	for name, who := range map[string]kubernetes.Interface{
+		"its gardenlet":         clientOf(t, own),
+		"another gardenlet":     clientOf(t, other),
+		"an extension":          l.as(t, "system:serviceaccount:seed-local:extension-x", "system:serviceaccounts", "system:serviceaccounts:seed-local", "system:authenticated"),
+		"an authenticated user": l.as(t, "stranger", "system:authenticated"),
+	} {
+		secrets := who.CoreV1().Secrets("garden")
+		_, get := secrets.Get(t.Context(), "local.login", metav1.GetOptions{})
+		_, list := secrets.List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=local.login"})
+		_, create := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "local-3.login"}}, created)
+		_, update := secrets.Update(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "local.login"}}, metav1.UpdateOptions{})
+		remove := secrets.Delete(t.Context(), "local.login", metav1.DeleteOptions{})
+		for verb, err := range map[string]error{"get": get, "list": list, "create": create, "update": update, "delete": remove} {
+			if !apierrors.IsForbidden(err) {
+				t.Errorf("%s, %s: %v", name, verb, err)
+			}
+		}
+	}
+
+	seed, err := l.at("seeds", "").Get(t.Context(), "local-2", metav1.GetOptions{})
+	must(t, err)
+	l.delete(t, "seeds", seed)
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		_, err := secrets.Get(ctx, "local-2.login", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("the Secret of a Seed that was deleted is there still"), err)
+	})
+}

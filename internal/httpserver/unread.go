@@ -1,0 +1,82 @@
+// Package httpserver has what the HTTP servers of the process have in common. It imports nothing of the project.
+package httpserver
+
+import (
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apiserver/pkg/endpoints/responsewriter"
+)
+
+// drainTimeout is how long the rest of a request is waited for after its response was sent: a client that sends all of
+// its request before it reads the response gets the response then.
+const drainTimeout = time.Second
+
+// WithoutWaitingForBodies has a response sent at once if the handler begins it without having read of the request's
+// body, for example because the client is not authenticated, and closes the connection afterwards. Without it, a server of
+// net/http waits for the body of an HTTP/1 request first, for as long as the client announces one and does not send it.
+func WithoutWaitingForBodies(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 1 || r.ContentLength == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		body := &trackedBody{ReadCloser: r.Body}
+		tracked := &trackedWriter{ResponseWriter: w, body: body}
+		r = r.WithContext(r.Context()) // a copy
+		r.Body = body
+		next.ServeHTTP(responsewriter.WrapForHTTP1Or2(tracked), r)
+		tracked.begin()
+	})
+}
+
+// trackedBody notes whether the body was read.
+type trackedBody struct {
+	io.ReadCloser
+	read atomic.Bool
+}
+
+// Read implements io.Reader.
+func (b *trackedBody) Read(p []byte) (int, error) {
+	b.read.Store(true)
+	return b.ReadCloser.Read(p)
+}
+
+// trackedWriter looks at the body when the response begins.
+type trackedWriter struct {
+	http.ResponseWriter
+	body  *trackedBody
+	begun bool
+}
+
+// Unwrap implements responsewriter.UserProvidedDecorator.
+func (w *trackedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *trackedWriter) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		w.begin()
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *trackedWriter) Write(p []byte) (int, error) {
+	w.begin()
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *trackedWriter) begin() {
+	if w.begun {
+		return
+	}
+	w.begun = true
+	if w.body.read.Load() {
+		return
+	}
+	w.Header().Set("Connection", "close")
+	// A connection without deadlines, or one that was hijacked, is not of concern here.
+	_ = http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(drainTimeout))
+}

@@ -59,7 +59,7 @@ bench-up: build $(BIN)/baseline ## cold and warm start, with a seed and without,
 bench-shoot: build $(BIN)/baseline ## a first shoot, and what running and hibernated ones cost
 	cd bench && $(GO) run ./shoot -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
 
-bench-kubeconfig: build $(BIN)/baseline ## 500 kubeconfigs of a shoot at once, beside what a bare kube-apiserver answers
+bench-kubeconfig: build $(BIN)/baseline ## a kubeconfig of a shoot, beside what a bare kube-apiserver answers, and 500 at once
 	cd bench && $(GO) run ./kubeconfig -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
 
 bench-bastion: build ## bastions, beside ConfigMaps and plain SSH servers

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -65,51 +64,25 @@ func (l *landscape) addMembers(ctx context.Context) error {
 	})
 }
 
-// profile begins to write a profile of the garden's process to a file, and returns what waits for its end.
-func (l *landscape) profile(ctx context.Context, file string) (wait func()) {
-	if file == "" {
-		return func() {}
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		config, err := l.Config()
-		if err == nil {
-			config.Timeout = time.Minute
-			var client *kubernetes.Clientset
-			if client, err = kubernetes.NewForConfig(config); err == nil {
-				var data []byte
-				if data, err = client.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/profile").Param("seconds", "30").DoRaw(ctx); err == nil {
-					err = os.WriteFile(file, data, 0o600)
-				}
-			}
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "Writing a profile:", err)
-		}
-	}()
-	return func() { <-done }
-}
-
-// users are connections of a user each.
-func (l *landscape) users(ctx context.Context, count int) ([]*conn, error) {
-	var conns []*conn
+// users are clients of a user each.
+func (l *landscape) users(ctx context.Context, count int) ([]rest.Interface, error) {
+	var clients []rest.Interface
 	for i := range count {
 		data, err := l.Run(ctx, "kubeconfig", fmt.Sprintf("--user=user-%d", i), "--group="+members)
 		if err != nil {
-			return conns, err
+			return nil, err
 		}
 		config, err := clientcmd.RESTConfigFromKubeConfig(data)
 		if err != nil {
-			return conns, err
+			return nil, err
 		}
-		c, err := dial(config)
+		client, err := newClient(config)
 		if err != nil {
-			return conns, fmt.Errorf("connecting with the garden: %w", err)
+			return nil, err
 		}
-		conns = append(conns, c)
+		clients = append(clients, client)
 	}
-	return conns, nil
+	return clients, nil
 }
 
 // key is the private key in the answer to a request for a kubeconfig.

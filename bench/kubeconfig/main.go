@@ -1,12 +1,8 @@
-// Command kubeconfig measures what many requests for kubeconfigs of a Shoot (shoots/adminkubeconfig) cost that come at
-// once, beside other requests that store nothing: to the same garden, and to a bare kube-apiserver with etcd, and beside a
-// plain server of Go's net/http, all in one run.
+// Command kubeconfig measures requests for kubeconfigs of a Shoot (shoots/adminkubeconfig): single ones, for which a
+// private key lies ready, beside other requests that store nothing, to the same garden and to a bare kube-apiserver with
+// etcd; and many at once. It reports, and asserts only that all succeed and that no two have the same key.
 //
 //	go run ./kubeconfig -gardenlite ../bin/gardenlite -baseline ../bin/baseline
-//
-// All calls are sent at the same time, over connections that are open, and the time of each is from then until its answer
-// is complete. A server that answers one after the other, on all processors, answers the median call after half the time
-// that it takes for all.
 package main
 
 import (
@@ -16,13 +12,14 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
-
-// limit is what the median of 500 calls at once is to be at most.
-const limit = 50 * time.Millisecond
 
 const (
 	kubeconfigRequest = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"AdminKubeconfigRequest","spec":{"expirationSeconds":3600}}`
@@ -30,22 +27,24 @@ const (
 	selfReviewPath    = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 	tokenRequest      = `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":3600}}`
 	tokenPath         = "/api/v1/namespaces/%s/serviceaccounts/default/token"
+	serviceAccount    = `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`
+	// keyPause is how long after a request the next key lies ready.
+	keyPause = 2 * time.Second
 )
 
 type flags struct {
-	gardenlite, baseline, algorithm, profile string
-	calls, connections, rounds               int
+	gardenlite, baseline, algorithm string
+	calls, users, singles           int
 }
 
 func main() {
 	var f flags
 	flag.StringVar(&f.gardenlite, "gardenlite", "../bin/gardenlite", "the binary to measure")
 	flag.StringVar(&f.baseline, "baseline", "../bin/baseline", "folder with kube-apiserver and etcd; \"\" leaves them out")
-	flag.StringVar(&f.algorithm, "algorithm", "ecdsa", "of the keys: ecdsa or rsa (use fewer calls)")
-	flag.IntVar(&f.calls, "calls", 500, "how many calls at once")
-	flag.IntVar(&f.connections, "connections", 10, "how many connections they come over, each with a user of its own")
-	flag.StringVar(&f.profile, "profile", "", "file for a profile of the server's CPU while kubeconfigs are asked for")
-	flag.IntVar(&f.rounds, "rounds", 10, "how often; medians are of all rounds")
+	flag.StringVar(&f.algorithm, "algorithm", "rsa", "algorithm of the keys: rsa or ecdsa")
+	flag.IntVar(&f.calls, "calls", 500, "how many requests at once")
+	flag.IntVar(&f.users, "users", 10, "how many users make them, each with a client of its own")
+	flag.IntVar(&f.singles, "singles", 20, "how many single requests of each kind, one after another")
 	flag.Parse()
 	if err := bench(context.Background(), f); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
@@ -54,17 +53,8 @@ func main() {
 }
 
 func bench(ctx context.Context, f flags) error {
-	fmt.Printf("%d calls at once over %d connections, %d rounds; keys: %s\n\n", f.calls, f.connections, f.rounds, f.algorithm)
-	fmt.Printf("%-50s %10s %10s %10s %14s %14s\n", "", "median", "p90", "max", "server's CPU", "client's CPU")
-	if err := measurePlain(f); err != nil {
-		return fmt.Errorf("plain server: %w", err)
-	}
-	var bare result
 	if f.baseline != "" {
-		if err := harness.Bare(ctx, f.baseline, func(s harness.BareServer) (err error) {
-			bare, err = measureBare(s, f)
-			return err
-		}); err != nil {
+		if err := harness.Bare(ctx, f.baseline, func(s harness.BareServer) error { return measureBare(ctx, s, f) }); err != nil {
 			return fmt.Errorf("baseline: %w", err)
 		}
 	}
@@ -73,125 +63,104 @@ func bench(ctx context.Context, f flags) error {
 		return err
 	}
 	defer l.Stop()
-	conns, err := l.users(ctx, f.connections)
-	defer closeAll(conns)
+	users, err := l.users(ctx, f.users)
 	if err != nil {
 		return err
 	}
-	garden := server{conns, l.Process.PID(), f}
-	review, err := garden.measure("garden: SelfSubjectReview", selfReviewPath, selfReview, nil)
-	if err != nil {
-		return err
-	}
-	token, err := garden.measure("garden: TokenRequest", fmt.Sprintf(tokenPath, "garden-dev"), tokenRequest, nil)
-	if err != nil {
-		return err
-	}
-	profiled := l.profile(ctx, f.profile)
-	defer profiled()
-	keys := map[string]bool{}
-	kubeconfig, err := garden.measure("garden: AdminKubeconfigRequest", shootPath+"/adminkubeconfig", kubeconfigRequest, func(answer []byte) error {
-		k, err := key(answer)
-		if err == nil && keys[k] {
-			err = errors.New("two answers have the same key")
-		}
-		keys[k] = true
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	fmt.Println()
-	for _, other := range []result{bare, token, review} {
-		if other.name != "" {
-			fmt.Printf("median beside %-50s %.2f\n", other.name+":", float64(kubeconfig.median)/float64(other.median))
+	for _, other := range []struct{ name, path, body string }{
+		{"garden: SelfSubjectReview", selfReviewPath, selfReview},
+		{"garden: TokenRequest", fmt.Sprintf(tokenPath, "garden-dev"), tokenRequest},
+	} {
+		if err := single(ctx, users[0], f.singles, other.name, other.path, other.body, 0); err != nil {
+			return err
 		}
 	}
-	verdict := "met"
-	if kubeconfig.median > limit {
-		verdict = "NOT met"
+	time.Sleep(30 * time.Second) // the first keys are made ahead some time after the start
+	if err := single(ctx, users[0], f.singles, "garden: AdminKubeconfigRequest, a key lies ready", shootPath+"/adminkubeconfig", kubeconfigRequest, keyPause); err != nil {
+		return err
 	}
-	fmt.Printf("median of %d calls at once: %s, to be at most %s with 500: %s\n", f.calls, ms(kubeconfig.median), ms(limit), verdict)
+	return many(ctx, users, f)
+}
+
+func measureBare(ctx context.Context, s harness.BareServer, f flags) error {
+	client, err := newClient(s.Config)
+	if err != nil {
+		return err
+	}
+	if _, err := post(ctx, client, "/api/v1/namespaces/default/serviceaccounts", serviceAccount); err != nil {
+		return err
+	}
+	if err := single(ctx, client, f.singles, "kube-apiserver: SelfSubjectReview", selfReviewPath, selfReview, 0); err != nil {
+		return err
+	}
+	return single(ctx, client, f.singles, "kube-apiserver: TokenRequest", fmt.Sprintf(tokenPath, "default"), tokenRequest, 0)
+}
+
+func newClient(config *rest.Config) (rest.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return client.CoreV1().RESTClient(), nil
+}
+
+// post sends a request, again if the server says that it should be.
+func post(ctx context.Context, client rest.Interface, path, body string) ([]byte, error) {
+	data, err := client.Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body([]byte(body)).DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return data, nil
+}
+
+// single prints how long requests take that are made one after another. The first one, which opens the connection, does
+// not count.
+func single(ctx context.Context, client rest.Interface, count int, name, path, body string, pause time.Duration) error {
+	var took []time.Duration
+	for range count + 1 {
+		begin := time.Now()
+		if _, err := post(ctx, client, path, body); err != nil {
+			return err
+		}
+		took = append(took, time.Since(begin))
+		time.Sleep(pause)
+	}
+	report(name, took[1:])
 	return nil
 }
 
-// measureBare measures a kube-apiserver as it comes. What it is compared with is the TokenRequest, which makes credentials as well.
-func measureBare(s harness.BareServer, f flags) (result, error) {
-	conns, err := dialAll(s.Config, f.connections)
-	defer closeAll(conns)
-	if err != nil {
-		return result{}, err
-	}
-	bare := server{conns, s.PID, f}
-	if err := bare.create("/api/v1/namespaces/default/serviceaccounts", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`); err != nil {
-		return result{}, err
-	}
-	if _, err := bare.measure("kube-apiserver: SelfSubjectReview", selfReviewPath, selfReview, nil); err != nil {
-		return result{}, err
-	}
-	return bare.measure("kube-apiserver: TokenRequest", fmt.Sprintf(tokenPath, "default"), tokenRequest, nil)
-}
-
-// server is what is measured.
-type server struct {
-	conns []*conn
-	pid   int
-	flags
-}
-
-type result struct {
-	name             string
-	median, p90, max time.Duration
-}
-
-func (s server) create(path, body string) error {
-	calls, err := atOnce(s.conns[:1], path, []byte(body), 1)
-	if err == nil && calls[0].status != 201 {
-		err = fmt.Errorf("%s: %d: %s", path, calls[0].status, calls[0].body)
-	}
-	return err
-}
-
-// measure prints how long calls take. The first round, which makes what is made once, does not count.
-func (s server) measure(name, path, body string, check func(answer []byte) error) (result, error) {
-	var took []time.Duration
-	var own, server time.Duration
-	for round := range s.rounds + 1 {
-		ownBefore, serverBefore := ownCPU(), cpuOf(s.pid)
-		calls, err := atOnce(s.conns, path, []byte(body), s.calls)
-		if err != nil {
-			return result{}, fmt.Errorf("%s: %w", name, err)
-		}
-		ownAfter, serverAfter := ownCPU(), cpuOf(s.pid)
-		for _, c := range calls {
-			if c.status != 201 {
-				return result{}, fmt.Errorf("%s: %d: %s", name, c.status, c.body)
+// many prints how long requests for kubeconfigs take that are made at once, with the times that they are sent again.
+func many(ctx context.Context, users []rest.Interface, f flags) error {
+	took, keys, errs := make([]time.Duration, f.calls), make([]string, f.calls), make([]error, f.calls)
+	var all sync.WaitGroup
+	begin := time.Now()
+	for i := range f.calls {
+		all.Go(func() {
+			answer, err := post(ctx, users[i%len(users)], shootPath+"/adminkubeconfig", kubeconfigRequest)
+			took[i] = time.Since(begin)
+			if err == nil {
+				keys[i], err = key(answer)
 			}
-			if check != nil {
-				if err := check(c.body); err != nil {
-					return result{}, fmt.Errorf("%s: %w", name, err)
-				}
-			}
-			if round > 0 {
-				took = append(took, c.took)
-			}
-		}
-		if round > 0 {
-			own, server = own+ownAfter-ownBefore, server+serverAfter-serverBefore
-		}
-		time.Sleep(3 * time.Second) // what a round leaves to be done, garbage above all, is not the next one's
+			errs[i] = err
+		})
 	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	slices.Sort(keys)
+	if len(slices.Compact(keys)) != f.calls {
+		return errors.New("two answers have the same key")
+	}
+	report(fmt.Sprintf("garden: %d AdminKubeconfigRequests at once (%s)", f.calls, f.algorithm), took)
+	return nil
+}
+
+func report(name string, took []time.Duration) {
 	slices.Sort(took)
-	r := result{name, took[len(took)/2], took[len(took)*9/10], took[len(took)-1]}
-	count := time.Duration(len(took))
-	fmt.Printf("%-50s %10s %10s %10s %9d µs/call %8d µs/call\n", name, ms(r.median), ms(r.p90), ms(r.max), (server / count).Microseconds(), (own / count).Microseconds())
-	return r, nil
+	fmt.Printf("%-55s median %9.1f ms, max %9.1f ms\n", name, ms(took[len(took)/2]), ms(took[len(took)-1]))
 }
 
-func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond)) }
-
-func closeAll(conns []*conn) {
-	for _, c := range conns {
-		c.close()
-	}
-}
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -27,17 +27,18 @@ const (
 )
 
 const (
-	// rsaBits is the size of RSA keys; Gardener's.
-	rsaBits = 3072
+	// rsaBits is the size of RSA keys, the one of kubeadm's. Gardener's have 3072 bits, which take four times as long to
+	// generate: of many requests at once, some would not get a key within the time that clients wait.
+	rsaBits = 2048
 	// readyKeys is how many keys are kept ready at most.
 	readyKeys = 4
 	// fillDelay is how long after the start the first keys are made ahead, so that they do not slow the start.
 	fillDelay = 10 * time.Second
-	// keyTimeout is how long a request waits for a key. It is less than the API server's timeout for requests, so that
-	// the client is told to try again.
-	keyTimeout = 30 * time.Second
-	// retryAfterSeconds is when a client is told to try again.
-	retryAfterSeconds = 1
+	// keyTimeout is how long a request waits for a key. It is less than the usual timeouts of clients, so that they are
+	// told to try again.
+	keyTimeout = 10 * time.Second
+	// retryAfterSeconds is when a client is told to try again. client-go does so ten times.
+	retryAfterSeconds = 2
 )
 
 // privateKey is a new key, and its PEM form.

@@ -243,7 +243,7 @@ func TestKeyForms(t *testing.T) {
 			if public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !public.Equal(cert.PublicKey) {
 				t.Error("the certificate is for another key")
 			}
-			if key, ok := key.(*rsa.PrivateKey); ok && key.N.BitLen() != 3072 {
+			if key, ok := key.(*rsa.PrivateKey); ok && key.N.BitLen() != 2048 {
 				t.Errorf("the key has %d bits", key.N.BitLen())
 			}
 		})

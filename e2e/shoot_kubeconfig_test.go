@@ -225,13 +225,19 @@ func (s *shoot) whoMay(t *testing.T) {
 	}
 }
 
+// manyAtOnce: an ordinary user, whose requests are subject to priority and fairness, gets all kubeconfigs, each with a key
+// of its own.
 func (s *shoot) manyAtOnce(t *testing.T) {
+	config := rest.CopyConfig(s.l.config(t))
+	config.Timeout = 5 * time.Minute // for all attempts together: keys take as long as the machine needs for them
+	config.Impersonate = rest.ImpersonationConfig{UserName: "alice@example.com", Groups: []string{"system:authenticated"}}
+	garden := clientOf(t, config)
 	var calls sync.WaitGroup
 	errs := make(chan error, 100)
 	keys := sync.Map{}
 	for range 100 {
 		calls.Go(func() {
-			data, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", 3600)
+			data, err := s.kubeconfig(t.Context(), garden, "Admin", 3600)
 			if err == nil {
 				config, errConfig := clientcmd.RESTConfigFromKubeConfig(data)
 				err = errConfig

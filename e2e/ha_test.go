@@ -48,9 +48,9 @@ func startMember(t *testing.T, dir, datastore string) *member {
 			t.Logf("%s said:\n%s", dir, output)
 		}
 	})
-	eventually(t, 90*time.Second, func(context.Context) error {
-		if r := run1(t, dir, "status", "--wait"); r.code != 0 {
-			return fmt.Errorf("%s", r.stderr)
+	eventually(t, waitTimeout, func(context.Context) error {
+		if r := run1(t, dir, "status", "--wait"); r.Code != 0 {
+			return fmt.Errorf("%s", r.Stderr)
 		}
 		return nil
 	})
@@ -110,7 +110,7 @@ func noRefusals(t *testing.T, dir string) {
 			Forbidden int    `json:"forbidden"`
 		} `json:"components"`
 	}
-	must(t, json.Unmarshal([]byte(run1(t, dir, "status", "-o", "json").ok(t).stdout), &status))
+	must(t, json.Unmarshal([]byte(run1(t, dir, "status", "-o", "json").OK(t).Stdout), &status))
 	for _, c := range status.Components {
 		if c.Forbidden > 0 {
 			t.Errorf("%s: %d requests were forbidden", c.Name, c.Forbidden)
@@ -150,12 +150,12 @@ func works(t *testing.T, m *member, name string, until time.Time) {
 	project := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": map[string]any{"name": "ha-" + name[:4]}, "spec": map[string]any{},
 	}}
-	_, err := m.dyn.Resource(infoOf(t, "Project").gvr).Create(t.Context(), project, created)
+	_, err := m.dyn.Resource(projectsResource).Create(t.Context(), project, created)
 	must(t, err)
-	_, err = m.dyn.Resource(infoOf(t, "Shoot").gvr).Namespace("garden-dev").Create(t.Context(), sampleShoot(t, "ha-"+name[:4]), created)
+	_, err = m.dyn.Resource(shootsResource).Namespace("garden-dev").Create(t.Context(), sampleShoot(t, "ha-"+name[:4]), created)
 	must(t, err)
 	eventually(t, time.Until(until), func(ctx context.Context) error {
-		project, err := m.dyn.Resource(infoOf(t, "Project").gvr).Get(ctx, project.GetName(), metav1.GetOptions{})
+		project, err := m.dyn.Resource(projectsResource).Get(ctx, project.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func works(t *testing.T, m *member, name string, until time.Time) {
 		if _, err := m.kube.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 			return fmt.Errorf("kubernetes' controllers do not work: %w", err)
 		}
-		shoot, err := m.dyn.Resource(infoOf(t, "Shoot").gvr).Namespace("garden-dev").Get(ctx, "ha-"+name[:4], metav1.GetOptions{})
+		shoot, err := m.dyn.Resource(shootsResource).Namespace("garden-dev").Get(ctx, "ha-"+name[:4], metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +25,7 @@ import (
 // informer that nobody restarts sees everything.
 func TestKilledUnderWrites(t *testing.T) {
 	rounds := 3
-	if os.Getenv("GARDENLITE_SOAK") != "" {
+	if suite.Soaking() {
 		rounds = 20
 	}
 	dir := t.TempDir()
@@ -35,9 +35,9 @@ func TestKilledUnderWrites(t *testing.T) {
 	for round := range rounds {
 		process := exec.Command(binary, "up", "--port", "0", "--data-dir", dir)
 		must(t, process.Start())
-		eventually(t, 60*time.Second, func(context.Context) error {
-			if r := gardenlite(t, dir, "status", "--wait"); r.code != 0 {
-				return fmt.Errorf("%s", r.stderr)
+		eventually(t, waitTimeout, func(context.Context) error {
+			if r := gardenlite(t, dir, "status", "--wait"); r.Code != 0 {
+				return fmt.Errorf("%s", r.Stderr)
 			}
 			return nil
 		})
@@ -90,7 +90,7 @@ func writeUntilKilled(t *testing.T, client kubernetes.Interface, process *exec.C
 	}
 	select {
 	case <-enough:
-	case <-time.After(30 * time.Second):
+	case <-time.After(waitTimeout):
 		t.Error("writes are too slow")
 	}
 	must(t, process.Process.Kill())
@@ -126,7 +126,7 @@ func checkSurvivors(t *testing.T, client kubernetes.Interface, acknowledged map[
 func checkWatcher(t *testing.T, store cache.Store, acknowledged map[string]string) {
 	t.Helper()
 	// client-go's reflector backs off up to a minute after so many broken connections in a row.
-	eventually(t, 90*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		for name, uid := range acknowledged {
 			obj, found, err := store.GetByKey("default/" + name)
 			if err != nil || !found || string(obj.(*corev1.ConfigMap).UID) != uid {

@@ -26,7 +26,7 @@ const ownIssuer = "https://issuer.example.com/operations"
 
 // TestShootOperations does with one Shoot what its users ask for by annotations and settings, moves it, and deletes it by force.
 func TestShootOperations(t *testing.T) {
-	l := newGardenletLife(t, "--seeds", "2")
+	l := newLandscape(t, "--seeds", "2")
 	s := l.newShoot(t, "operated", func(spec map[string]any) {
 		spec["seedName"], spec["purpose"] = "local", "evaluation"
 		worker := spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)

@@ -1,14 +1,14 @@
-package e2e
+package garden
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -28,7 +28,7 @@ type changingEdge struct {
 // TestAccessWhileWriting has writers change the landscape, and asks all the while: what is gone is refused within a second,
 // what is a's stays allowed, and nothing of b's ever is.
 func TestAccessWhileWriting(t *testing.T) {
-	w := newAccessWorld(t, "wr", os.Getenv("GARDENLITE_DATA_DIR"), config)
+	w := newAccessWorld(t, "wr", suite.DataDir(), config)
 	w.settle(t)
 	w.createNeutralBinding(t)
 	edges := make([]changingEdge, accessWriters)
@@ -36,7 +36,7 @@ func TestAccessWhileWriting(t *testing.T) {
 		edges[i] = w.changingEdge(t, i)
 	}
 	lasts := 10 * time.Second
-	if soaking() {
+	if suite.Soaking() {
 		lasts = 2 * time.Minute
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), lasts)
@@ -129,7 +129,7 @@ func (w *accessWorld) askWhatStays(ctx context.Context, t *testing.T, first int)
 			got, why, err := who.may(t.Context(), r)
 			asked++
 			if want := documentSays(who.kind, who.seed, w, r); err != nil || got != want {
-				t.Errorf("%s %s: authorized: %t, expected %t: %s %v", who.name, r, got, want, why, err)
+				t.Errorf("%s %s: authorized: %t, expected %t: %s %v", who.Name, r, got, want, why, err)
 				return asked
 			}
 		}

@@ -1,4 +1,4 @@
-package e2e
+package garden
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 )
@@ -54,7 +55,7 @@ func TestFuzz(t *testing.T) {
 		}
 	}
 	seed, total := int64(1), fuzzRequests
-	if os.Getenv("GARDENLITE_SOAK") == "1" {
+	if suite.Soaking() {
 		seed, total = time.Now().Unix(), fuzzRequests*soakFactor
 	}
 	if text := os.Getenv("GARDENLITE_FUZZ_SEED"); text != "" {
@@ -93,7 +94,7 @@ func TestFuzz(t *testing.T) {
 	if codes.count[http.StatusCreated] == 0 || codes.count[http.StatusUnprocessableEntity] == 0 {
 		t.Error("the requests do not reach both success and validation")
 	}
-	eventually(t, 10*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		return kube.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
 }

@@ -31,6 +31,7 @@ const (
 // TestBastionRules goes through what GEP-15 says of Bastions: who may make them and for what, where they lead to, for how
 // long, and what becomes of them when something fails.
 func TestBastionRules(t *testing.T) {
+	t.Parallel()
 	l := newLandscape(t)
 	small := func(network string) func(map[string]any) {
 		return func(spec map[string]any) {

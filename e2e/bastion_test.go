@@ -145,6 +145,7 @@ func (s *shoot) nodeAddress(t *testing.T) (name, address string) {
 
 // TestBastions opens Bastions of a Shoot, goes through them as a user may, and tries what nobody may.
 func TestBastions(t *testing.T) {
+	t.Parallel()
 	l := newLandscape(t)
 	s := l.newShoot(t, "harbour", nil)
 	s.succeeds(t)

@@ -21,6 +21,7 @@ import (
 
 // TestUpDownStatusReset goes through the life of a landscape as a user does.
 func TestUpDownStatusReset(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "landscape")
 	if r := gardenlite(t, dir, "status"); r.Code != 3 || !strings.Contains(r.Stderr, "gardenlite up") {
 		t.Errorf("status of nothing: exit status %d, %s", r.Code, r.Stderr)
@@ -69,6 +70,7 @@ func TestUpDownStatusReset(t *testing.T) {
 
 // TestUpFromFile takes flags from a file, and what the command line says counts more.
 func TestUpFromFile(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(folder, "namespace.yaml"), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: from-file}\n"), 0o600))
 	file, dir := filepath.Join(folder, "landscape.yml"), filepath.Join(folder, "state")
@@ -93,6 +95,7 @@ func TestMergeKubeconfig(t *testing.T) {
 
 // TestClearErrors makes what can go wrong go wrong: exit status 2 for wrong usage, else 1, and words that say what to do.
 func TestClearErrors(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer listener.Close()
@@ -166,6 +169,7 @@ func TestVersionAndCompletion(t *testing.T) {
 }
 
 func TestExecPassesStatusAndCleansUp(t *testing.T) {
+	t.Parallel()
 	if r := command(t, "", binary, "exec", "--", "sh", "-c", "exit 7"); r.Code != 7 {
 		t.Errorf("exit status %d, expected 7: %s", r.Code, r.Stderr)
 	}
@@ -182,6 +186,7 @@ func TestExecPassesStatusAndCleansUp(t *testing.T) {
 
 // TestExecKilled kills exec itself; the command and the directory must go all the same.
 func TestExecKilled(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
 	cmd := exec.Command(binary, "exec", "--", "sh", "-c", `echo "$GARDENLITE_DATA_DIR $$" > "$0.tmp"; mv "$0.tmp" "$0"; exec sleep 600`, out)
 	must(t, cmd.Start())
@@ -209,6 +214,7 @@ func TestExecKilled(t *testing.T) {
 
 // TestForegroundEndsOnInterrupt stops a landscape in the foreground as Ctrl-C does.
 func TestForegroundEndsOnInterrupt(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd := exec.Command(binary, "up", "--port", "0", "--data-dir", dir)
 	must(t, cmd.Start())
@@ -235,6 +241,7 @@ func TestForegroundEndsOnInterrupt(t *testing.T) {
 // TestUpAtOnce starts one landscape several times at once, while its status is asked for all the time: one process has it, and
 // every command says so.
 func TestUpAtOnce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ended := make(chan struct{})
 	var asking, starting sync.WaitGroup
@@ -267,6 +274,7 @@ func TestUpAtOnce(t *testing.T) {
 
 // TestDownWhileStarting ends a landscape that is not ready yet.
 func TestDownWhileStarting(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd := exec.Command(binary, "up", "--port", "0", "--data-dir", dir)
 	var said bytes.Buffer

@@ -12,6 +12,7 @@ import (
 
 // TestDiskFull runs a landscape on a disk that is too small at first, then has room, then is full, and has room again.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skipf("no small disk can be made here: %v", err)

@@ -32,6 +32,7 @@ import (
 // TestGardenletCertificateExpiredWhileDown starts a landscape whose gardenlet has a certificate that expired in the
 // meantime: it bootstraps anew, and what it needed for that is gone afterwards.
 func TestGardenletCertificateExpiredWhileDown(t *testing.T) {
+	t.Parallel()
 	l := newLandscape(t)
 	_, first := gardenletConfig(t, l.seeds["local"])
 	l.storeExpired(t)
@@ -111,6 +112,7 @@ func (l *landscape) storeExpired(t *testing.T) {
 // TestGardenletCertificateRotatedUnderLoad has the gardenlet renew its certificate while it reconciles all the time.
 // None of its requests fails.
 func TestGardenletCertificateRotatedUnderLoad(t *testing.T) {
+	t.Parallel()
 	const rotations = 2
 	l := newLandscape(t)
 	before, from := l.startedControllers(t), l.logSize(t)

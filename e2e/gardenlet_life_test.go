@@ -112,7 +112,8 @@ func (l *landscape) checkNothingForbidden(t *testing.T) {
 // TestGardenletLifeWithoutRefusals goes through the life of a landscape of two seeds. At no time is anything forbidden that
 // one of its components asks for: they have the rights that they need, and ask for nothing else.
 func TestGardenletLifeWithoutRefusals(t *testing.T) {
-	l := newLandscape(t, "--seeds", "2")
+	t.Parallel()
+	l := sharedLandscape(t)
 	deployment := meta("core.gardener.cloud/v1", "ControllerDeployment", "", "life", map[string]any{"injectGardenKubeconfig": true})
 	deployment["metadata"].(map[string]any)["annotations"] = map[string]any{
 		"gardenlite.dev/simulated": "true", "migration.controllerdeployment.gardener.cloud/type": "gardenlite"}

@@ -106,6 +106,7 @@ func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
 
 // TestInstallations has extensions come and go with what they are registered for.
 func TestInstallations(t *testing.T) {
+	t.Parallel()
 	l := newLandscape(t)
 	t.Run("policies", l.followPolicies)
 	t.Run("in use", l.registrationInUseStays)

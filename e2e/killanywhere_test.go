@@ -17,6 +17,7 @@ import (
 // TestKilledAnywhere asks a Shoot for one thing after the other, whatever comes, and kills the process each time: often before
 // the thing before is over. When one is over, there are the machines that were asked for last, and Nodes of no others.
 func TestKilledAnywhere(t *testing.T) {
+	t.Parallel()
 	rounds := 4
 	if suite.Soaking() {
 		rounds = 100

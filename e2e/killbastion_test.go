@@ -34,6 +34,7 @@ import (
 // start it is ready, or gone, as it should be; one that somebody has seen has the address and the host key that it had; and
 // nothing listens for those that are gone.
 func TestKilledUnderBastions(t *testing.T) {
+	t.Parallel()
 	random := killMoments(t)
 	l := newLandscape(t)
 	k := &killedBastions{l: l, alive: map[string]*killedBastion{}}

@@ -38,6 +38,7 @@ func (f *fates) set(name, fate string) {
 // TestKilledUnderProjects kills the process while projects are created and deleted, ten at a time. What was acknowledged
 // happens: a project has everything that one has in a landscape that nobody disturbed, or nothing of it is left.
 func TestKilledUnderProjects(t *testing.T) {
+	t.Parallel()
 	random := killMoments(t)
 	l := stoppedLandscape(t)
 	l.up(t, "--seeds", "1")

@@ -144,6 +144,7 @@ func (l *landscape) installationsOnce(ctx context.Context) error {
 // TestKilledUnderSeeds kills the process while it registers a second seed, and again while that is removed as a user does:
 // its Seed is deleted while its gardenlet runs, and then it is not started any more. Nothing of it is left in the garden.
 func TestKilledUnderSeeds(t *testing.T) {
+	t.Parallel()
 	random := killMoments(t)
 	l := stoppedLandscape(t)
 	l.up(t, "--seeds", "1")

@@ -26,6 +26,7 @@ func shootKills() int {
 // TestKilledUnderShoots kills the process at random moments of a Shoot's operations. After the next start each of them
 // completes; addresses and certificates are as before; and in the end nothing is left.
 func TestKilledUnderShoots(t *testing.T) {
+	t.Parallel()
 	random := killMoments(t)
 	l := newLandscape(t, "--seeds", "2")
 	before := l.mustInventory(t)
@@ -40,6 +41,7 @@ func TestKilledUnderShoots(t *testing.T) {
 // TestKilledWhileRolling kills the process while machines of a Shoot are replaced one after the other. When
 // that is over there are as many Nodes as machines, all of them ready: none stays of a machine that has gone.
 func TestKilledWhileRolling(t *testing.T) {
+	t.Parallel()
 	const machines = 4
 	l := newLandscape(t)
 	k := &killedShoot{l: l, random: killMoments(t), s: &shoot{l: l, name: "rolling"}}

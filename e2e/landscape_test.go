@@ -89,8 +89,9 @@ func (l *landscape) start(t *testing.T, flags ...string) {
 		count, err := strconv.Atoi(flags[at+1])
 		must(t, err)
 		l.names = []string{"local", "local-2"}[:count]
-	} else if slices.Contains(l.names, "local-2") {
-		flags = append([]string{"--seeds", "2"}, flags...)
+	} else {
+		own := slices.DeleteFunc(slices.Clone(l.names), func(name string) bool { return !strings.HasPrefix(name, "local") })
+		flags = append([]string{"--seeds", strconv.Itoa(len(own))}, flags...)
 	}
 	flags = append([]string{"up", "--port", "0", "--data-dir", l.dir, "--ready-timeout", waitTimeout.String()}, flags...)
 	l.cmd = exec.Command(binary, flags...)

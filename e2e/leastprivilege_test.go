@@ -40,6 +40,7 @@ const recording = "../internal/landscape/leastprivilege/requests.txt"
 // forbidden anything, and that all is asked for that is recorded: package leastprivilege proves from the recording that
 // every right of their roles is needed.
 func TestLeastPrivilege(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "audit")
 	l := &life{landscape: newLandscape(t, "--audit-log", file, "--datastore", "memory")}
 	l.live(t)

@@ -30,6 +30,7 @@ const (
 // token and by a ServiceAccount. What it may do for that it may do only until they are bootstrapped, and again when
 // somebody asks for it. They come back when the process does, and go with their ManagedSeeds and without a trace.
 func TestManagedSeeds(t *testing.T) {
+	t.Parallel()
 	begin := time.Now()
 	phase := func(what string) { t.Logf("%s after %s", what, time.Since(begin).Round(100*time.Millisecond)) }
 	l := newLandscape(t)

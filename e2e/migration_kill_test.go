@@ -58,6 +58,7 @@ func migrationKills() [][]int {
 // TestKilledUnderMigration kills the process when a control plane that moves has come to certain places. After the next start
 // it arrives, with all that is the Shoot's, and nothing of it is left behind.
 func TestKilledUnderMigration(t *testing.T) {
+	t.Parallel()
 	l := newLandscape(t, "--seeds", "2")
 	k := &killedShoot{l: l}
 	k.s = l.newShoot(t, "moved", func(spec map[string]any) {

@@ -113,6 +113,7 @@ func (w *projectWorld) members(t *testing.T) []any {
 
 // TestProjectMembersComeAndGo changes the members of a Project while it runs: their rights follow, in both directions.
 func TestProjectMembersComeAndGo(t *testing.T) {
+	t.Parallel()
 	w := newProjectWorld(t, "come")
 	newcomer, owner := "stranger", w.users["owner"]
 	secrets := authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets", Namespace: w.namespace}

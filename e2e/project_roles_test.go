@@ -275,6 +275,7 @@ func (p *rolePass) request(ctx context.Context, user int, r roleResource, place 
 
 // TestProjectRoles has everybody ask for everything, each with a certificate.
 func TestProjectRoles(t *testing.T) {
+	t.Parallel()
 	w := newProjectWorld(t, "roles")
 	other := newProjectWorld(t, "other")
 	pass := &rolePass{table: readRoleTable(t), project: w.name, other: other.name}

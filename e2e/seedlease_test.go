@@ -16,6 +16,7 @@ const seedMonitorPeriod = 8 * time.Second
 // TestLeaseThatStops stops the gardenlet of a seed: once its lease is older than the monitor period, and no sooner,
 // GardenletReady is Unknown. When the gardenlet is back it is True again.
 func TestLeaseThatStops(t *testing.T) {
+	t.Parallel()
 	l := newLandscape(t, "--seed-monitor-period", seedMonitorPeriod.String())
 	l.waitGardenletReady(t, "True")
 	before := l.lease(t)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -137,7 +138,17 @@ func moreOf(before, now map[string]int) string {
 	return text.String()
 }
 
-// answers says whether somebody listens.
+// listensAt says whether the landscape's process listens at an address: another process may have the port by now.
+func (l *landscape) listensAt(t *testing.T, address string) bool {
+	t.Helper()
+	listening, known := listeners(t, l.cmd.Process.Pid)
+	if !known {
+		return answers(address)
+	}
+	return slices.ContainsFunc(listening, func(at netip.AddrPort) bool { return at.String() == address })
+}
+
+// answers says whether a process listens at an address.
 func answers(address string) bool {
 	dialer := net.Dialer{Timeout: time.Second}
 	connection, err := dialer.DialContext(context.Background(), "tcp", address)

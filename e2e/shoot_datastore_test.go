@@ -16,6 +16,7 @@ import (
 // TestShootInSharedDatastore: where a landscape's data is in a datastore of others, a Shoot's is there too, beside the garden's
 // and those of the seeds. It survives a kill, and a Shoot that is deleted leaves nothing there.
 func TestShootInSharedDatastore(t *testing.T) {
+	t.Parallel()
 	endpoint := datastoretest.StartEtcd(t)
 	l := newLandscape(t, "--datastore", endpoint)
 	s := l.newShoot(t, "shared", func(spec map[string]any) {

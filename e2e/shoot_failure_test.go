@@ -46,7 +46,8 @@ func (l *landscape) newShootWith(t *testing.T, name string, annotations map[stri
 // TestShootFails has the simulated cloud be slow, fail once, and fail for good: the Shoot says why, with Gardener's codes,
 // it is tried again, and it can be deleted at any time.
 func TestShootFails(t *testing.T) {
-	l := newLandscape(t)
+	t.Parallel()
+	l := sharedLandscape(t)
 	t.Run("slow", func(t *testing.T) {
 		s := l.newShootWith(t, "slow", map[string]string{"gardenlite.dev/delay": "3s"})
 		begin := time.Now()

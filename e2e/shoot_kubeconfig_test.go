@@ -49,6 +49,7 @@ func certificate(t *testing.T, kubeconfig []byte) *x509.Certificate {
 
 // TestShootKubeconfigs holds the kubeconfigs of a Shoot to GEP-16. The Shoot has no workers, so that it rotates in no time.
 func TestShootKubeconfigs(t *testing.T) {
+	t.Parallel()
 	audit := filepath.Join(t.TempDir(), "audit.log")
 	l := newLandscape(t, "--shoot-admin-kubeconfig-max-expiration", "2h", "--audit-log", audit)
 	asleep := l.newShoot(t, "asleep", func(spec map[string]any) { spec["hibernation"] = map[string]any{"enabled": true} })

@@ -38,7 +38,8 @@ func addresses(obj *unstructured.Unstructured) any {
 
 // TestShootHibernates sends a Shoot to sleep and wakes it: its cluster is as it was, and reached as before.
 func TestShootHibernates(t *testing.T) {
-	l := newLandscape(t)
+	t.Parallel()
+	l := sharedLandscape(t)
 	s := l.newShoot(t, "sleepy", nil)
 	before := addresses(s.succeeds(t))
 	config := s.admin(t)
@@ -97,7 +98,8 @@ func (s *shoot) machines(t *testing.T) (names []string) {
 
 // TestShootWorkersAndVersions changes how many nodes there are, of which kinds, and the version of Kubernetes.
 func TestShootWorkersAndVersions(t *testing.T) {
-	l := newLandscape(t)
+	t.Parallel()
+	l := sharedLandscape(t)
 	s := l.newShoot(t, "works", func(spec map[string]any) { spec["kubernetes"].(map[string]any)["version"] = "1.34.4" })
 	s.succeeds(t)
 	client := clientOf(t, s.admin(t))
@@ -164,6 +166,7 @@ func TestShootWorkersAndVersions(t *testing.T) {
 
 // TestShootRestarts stops and starts the landscape: Shoots are where they were, with the certificates that they had.
 func TestShootRestarts(t *testing.T) {
+	t.Parallel()
 	l := newLandscape(t)
 	s := l.newShoot(t, "again", nil)
 	before := addresses(s.succeeds(t))
@@ -192,6 +195,7 @@ func TestShootRestarts(t *testing.T) {
 
 // TestShootDeletionLeavesNothing counts what there is before and after Shoots have come and gone.
 func TestShootDeletionLeavesNothing(t *testing.T) {
+	t.Parallel()
 	l := newLandscape(t)
 	count := 3
 	if kills() > 1 { // the long form
@@ -219,8 +223,8 @@ func TestShootDeletionLeavesNothing(t *testing.T) {
 		for _, port := range ports {
 			at, err := url.Parse(port)
 			must(t, err)
-			if answers(at.Host) {
-				t.Errorf("something listens at %s", at.Host)
+			if l.listensAt(t, at.Host) {
+				t.Errorf("the landscape listens at %s", at.Host)
 			}
 		}
 	}
@@ -237,7 +241,8 @@ func TestShootDeletionLeavesNothing(t *testing.T) {
 
 // TestShootsAtOnce has ten run beside each other.
 func TestShootsAtOnce(t *testing.T) {
-	l := newLandscape(t)
+	t.Parallel()
+	l := sharedLandscape(t)
 	var shoots []*shoot
 	for i := range 10 {
 		shoots = append(shoots, l.newShoot(t, fmt.Sprintf("many%d", i), func(spec map[string]any) {

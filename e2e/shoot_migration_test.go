@@ -59,6 +59,7 @@ func (s *shoot) ca(t *testing.T) map[string]string {
 
 // TestShootMigrates moves a Shoot from seed to seed and back. Everything comes along, and nothing stays.
 func TestShootMigrates(t *testing.T) {
+	t.Parallel()
 	l := newLandscape(t, "--seeds", "2")
 	s := l.newShoot(t, "mover", func(spec map[string]any) { spec["seedName"] = "local" })
 	before := addresses(s.succeeds(t))

@@ -22,7 +22,8 @@ import (
 // TestShootUsedFirst does with a Shoot's cluster what a Kubernetes user does first. All of it is done with a kubeconfig that
 // the garden has made.
 func TestShootUsedFirst(t *testing.T) {
-	l := newLandscape(t)
+	t.Parallel()
+	l := sharedLandscape(t)
 	s := l.newShoot(t, "used", func(spec map[string]any) { spec["kubernetes"].(map[string]any)["version"] = "1.35.2" })
 	obj := s.succeeds(t)
 	config := s.admin(t)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,16 +53,10 @@ func TestFuzz(t *testing.T) {
 			t.Fatalf("no schema of %s", targets[i].kind)
 		}
 	}
-	seed, total := int64(1), fuzzRequests
+	seed, total := int64(suite.Seed(t, "GARDENLITE_FUZZ_SEED")), fuzzRequests
 	if suite.Soaking() {
-		seed, total = time.Now().Unix(), fuzzRequests*soakFactor
+		total *= soakFactor
 	}
-	if text := os.Getenv("GARDENLITE_FUZZ_SEED"); text != "" {
-		var err error
-		seed, err = strconv.ParseInt(text, 10, 64)
-		must(t, err)
-	}
-	t.Logf("%d requests with GARDENLITE_FUZZ_SEED=%d", total, seed)
 	httpClient := fuzzClient(t)
 	numbers, codes := make(chan int), fuzzCodes{count: map[int]int{}}
 	var workers sync.WaitGroup

@@ -62,6 +62,7 @@ func patchSecret(t *testing.T, namespace, name string, data map[string]string) {
 
 // TestBootstrapTokenExpires uses a token until it expires: the garden knows nobody by it then, and deletes it.
 func TestBootstrapTokenExpires(t *testing.T) {
+	t.Parallel()
 	token := newBootstrapToken(t, "boot-expires")
 	expiration := time.Now().Add(2 * time.Second).UTC().Truncate(time.Second)
 	patchSecret(t, "kube-system", token.secret, map[string]string{"expiration": expiration.Format(time.RFC3339)})

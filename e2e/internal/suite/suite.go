@@ -131,10 +131,9 @@ func Eventually(t *testing.T, timeout time.Duration, check func(context.Context)
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
 	var last error // that is not only the end of the context
-	for {
+	// The pauses grow: checks that list everything, or run a program, would take the processor from what they wait for.
+	for pause := 20 * time.Millisecond; ; pause = min(pause*5/4, 500*time.Millisecond) {
 		err := check(ctx)
 		if err == nil {
 			return
@@ -145,7 +144,7 @@ func Eventually(t *testing.T, timeout time.Duration, check func(context.Context)
 		select {
 		case <-ctx.Done():
 			t.Fatalf("after %s: %v", timeout, last)
-		case <-ticker.C:
+		case <-time.After(pause):
 		}
 	}
 }

@@ -5,7 +5,7 @@ VERSION ?=
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/gardenlite/gardenlite/internal/version.version=$(VERSION))
 # Packages whose tests start an API server each: one after another, and not with the race detector, which is for the rest.
 SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/node/programs ./internal/seed ./internal/seed/extensions/clustertest ./internal/shoot ./pkg/...
-UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS)) github.com/gardenlite/gardenlite/e2e,$(shell $(GO) list ./...))
+UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) ./e2e/...),$(shell $(GO) list ./...))
 
 .PHONY: all build up test test-unit test-servers e2e soak bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-authz generate verify-generate lint clean
 
@@ -28,20 +28,15 @@ test-unit:
 test-servers:
 	$(GO) test -p 1 -timeout 15m $(SERVER_TESTS)
 
-# Some tests make worlds by hand, which nobody else may change: theirs is a garden without Gardener's controllers.
-BY_HAND := ^(TestAccess|TestGardenBastion|TestInvalid|TestKubectlFieldSelectors|TestLifeOfEveryResource)
-
 e2e: build $(BIN)/kubectl ## the suite against the real binary
-	$(BIN)/gardenlite exec -- $(GO) test -count=1 -timeout 45m -skip '$(BY_HAND)' ./e2e/...
-	$(BIN)/gardenlite exec --seeds 0 --controllers='*,-controller-manager,-scheduler' -- $(GO) test -count=1 -timeout 15m -run '$(BY_HAND)' ./e2e/...
+	GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(GO) test -count=1 -parallel 3 -timeout 45m ./e2e/...
 
 soak: build $(BIN)/kubectl ## the long forms: more kills, more objects, longer fuzzing
 	$(GO) test -race ./internal/authz/... ./internal/datastore/...
 	$(GO) test -run '^$$' -fuzz '^FuzzHandshake$$' -fuzztime 5m ./internal/bastionsim/machine/sshd
 	$(GO) test -run '^$$' -fuzz '^FuzzMessages$$' -fuzztime 5m ./internal/bastionsim/machine/sshd
 	GARDENLITE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 80m $(SERVER_TESTS)
-	GARDENLITE_SOAK=1 $(BIN)/gardenlite exec -- $(GO) test -count=1 -timeout 80m -skip '$(BY_HAND)' ./e2e/...
-	GARDENLITE_SOAK=1 $(BIN)/gardenlite exec --seeds 0 --controllers='*,-controller-manager,-scheduler' -- $(GO) test -count=1 -timeout 80m -run '$(BY_HAND)' ./e2e/...
+	GARDENLITE_SOAK=1 GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(GO) test -count=1 -p 1 -shuffle on -timeout 160m ./e2e/...
 
 $(BIN)/kubectl: hack/kubectl/go.mod
 	cd hack/kubectl && $(GO) build -o ../../$@ k8s.io/kubernetes/cmd/kubectl

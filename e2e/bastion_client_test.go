@@ -68,10 +68,13 @@ func (c *sshProgram) ends(t *testing.T, signal syscall.Signal) int {
 // clientEnds ends clients in the ways that there are: the Bastion goes with each, but with one that is killed. Then it is
 // there until it expires, which is up to TestBastionRules.
 func (s *shoot) clientEnds(t *testing.T, address string) {
-	for signal, status := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 130, syscall.SIGHUP: 129} {
+	for _, end := range []struct {
+		signal syscall.Signal
+		status int
+	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 130}, {syscall.SIGHUP, 129}} {
 		c := s.runsSSH(t)
-		if got := c.ends(t, signal); got != status {
-			t.Errorf("after %s the client ends with %d, not %d", signal, got, status)
+		if got := c.ends(t, end.signal); got != end.status {
+			t.Errorf("after %s the client ends with %d, not %d", end.signal, got, end.status)
 		}
 		eventually(t, shootTimeout, func(context.Context) error { return s.l.noBastions(t) })
 	}

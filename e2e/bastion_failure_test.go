@@ -75,9 +75,10 @@ func (s *shoot) failureIsTold(t *testing.T) {
 	defer client.Close()
 	always.delete(t)
 
-	for name, relief := range map[string]string{
-		"repaired": `"gardenlite.dev/fail":null`, "forced": `"confirmation.gardener.cloud/force-deletion":"true"`,
+	for _, end := range []struct{ name, relief string }{
+		{"repaired", `"gardenlite.dev/fail":null`}, {"forced", `"confirmation.gardener.cloud/force-deletion":"true"`},
 	} {
+		name, relief := end.name, end.relief
 		b := s.wantBastion(t, name, map[string]any{"gardenlite.dev/fail": quota}, "127.0.0.0/8")
 		b.says(t, "False", "FailedReconciling", "no public address is left")
 		must(t, s.l.at("bastions", shootNamespace).Delete(t.Context(), name, metav1.DeleteOptions{}))

@@ -47,7 +47,7 @@ func (s *shoot) copiesFiles(t *testing.T, node, address string) {
 	if _, err := exec.LookPath("scp"); err != nil {
 		return
 	}
-	c.config = strings.TrimSpace(c.run(t, binary, "ssh", "--data-dir", s.l.dir, "dev/"+s.name, node, "--config").ok(t).stdout)
+	c.config = strings.TrimSpace(c.run(t, binary, "ssh", "--data-dir", s.l.dir, "dev/"+s.name, node, "--config").OK(t).Stdout)
 	t.Run("scp", func(t *testing.T) { c.thereAndBack(t, "new", nil) })
 	t.Run("scp -O", func(t *testing.T) { c.thereAndBack(t, "old", []string{"-O"}) })
 	t.Run("folder", c.folder)
@@ -67,7 +67,7 @@ func (c *cargo) run(t *testing.T, program string, args ...string) result {
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%s %v: %v", filepath.Base(program), args, err)
 	}
-	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+	return result{Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}
 }
 
 // is says whether a file on this host is the one that was sent, if need be with its mode and time.
@@ -91,19 +91,19 @@ func (c *cargo) thereAndBack(t *testing.T, name string, options []string) {
 		t.Helper()
 		return c.run(t, "scp", append(append([]string{"-F", c.config, "-p"}, options...), args...)...)
 	}
-	scp(c.file, c.node+":"+name).ok(t)
-	if got := c.run(t, "ssh", "-F", c.config, c.node, "stat -c '%a %U %s %Y' "+name).ok(t).stdout; got != fmt.Sprintf("%o gardener %d %d\n", cargoMode, cargoSize, cargoTime.Unix()) {
+	scp(c.file, c.node+":"+name).OK(t)
+	if got := c.run(t, "ssh", "-F", c.config, c.node, "stat -c '%a %U %s %Y' "+name).OK(t).Stdout; got != fmt.Sprintf("%o gardener %d %d\n", cargoMode, cargoSize, cargoTime.Unix()) {
 		t.Errorf("the file on the node: %q", got)
 	}
 	back := filepath.Join(t.TempDir(), "back")
-	scp(c.node+":"+name, back).ok(t)
+	scp(c.node+":"+name, back).OK(t)
 	c.is(t, back, true)
 	for _, forbidden := range []string{"/etc/passwd", "/root/" + name, "/usr/bin/" + name} {
-		if r := scp(c.file, c.node+":"+forbidden); r.code == 0 || !strings.Contains(r.stderr, "ermission denied") {
-			t.Errorf("writing %s: status %d, %s", forbidden, r.code, r.stderr)
+		if r := scp(c.file, c.node+":"+forbidden); r.Code == 0 || !strings.Contains(r.Stderr, "ermission denied") {
+			t.Errorf("writing %s: status %d, %s", forbidden, r.Code, r.Stderr)
 		}
 	}
-	if r := scp(c.node+":/etc/shadow", back); r.code == 0 {
+	if r := scp(c.node+":/etc/shadow", back); r.Code == 0 {
 		t.Error("the user gets /etc/shadow")
 	}
 }
@@ -115,10 +115,10 @@ func (c *cargo) folder(t *testing.T) {
 	for _, name := range []string{"in/side/a", "in/b", "c d"} {
 		must(t, os.WriteFile(filepath.Join(from, name), []byte(name), 0o600))
 	}
-	c.run(t, "scp", "-F", c.config, "-r", from, c.node+":one").ok(t)
-	c.run(t, "scp", "-F", c.config, "-r", "-O", c.node+":one", to).ok(t)
-	c.run(t, "scp", "-F", c.config, "-r", "-O", to, c.node+":two").ok(t)
-	c.run(t, "scp", "-F", c.config, "-r", c.node+":two", filepath.Join(to, "again")).ok(t)
+	c.run(t, "scp", "-F", c.config, "-r", from, c.node+":one").OK(t)
+	c.run(t, "scp", "-F", c.config, "-r", "-O", c.node+":one", to).OK(t)
+	c.run(t, "scp", "-F", c.config, "-r", "-O", to, c.node+":two").OK(t)
+	c.run(t, "scp", "-F", c.config, "-r", c.node+":two", filepath.Join(to, "again")).OK(t)
 	for _, dir := range []string{to, filepath.Join(to, "again")} {
 		for _, name := range []string{"in/side/a", "in/b", "c d"} {
 			if data, err := os.ReadFile(filepath.Join(dir, name)); string(data) != name {
@@ -131,14 +131,14 @@ func (c *cargo) folder(t *testing.T) {
 // byProxyCommand has scp go the way that gardenlite ssh prints for ssh.
 func (c *cargo) byProxyCommand(t *testing.T) {
 	name := filepath.Base(filepath.Dir(c.config))
-	line := strings.TrimSpace(c.run(t, binary, "ssh", "--data-dir", c.s.l.dir, "dev/"+c.s.name, c.node, "--bastion", name, "--print").ok(t).stdout)
+	line := strings.TrimSpace(c.run(t, binary, "ssh", "--data-dir", c.s.l.dir, "dev/"+c.s.name, c.node, "--bastion", name, "--print").OK(t).Stdout)
 	options, ok := strings.CutPrefix(strings.TrimSuffix(line, " "+c.address), "ssh ")
 	if !ok || !strings.Contains(options, "ProxyCommand=") {
 		t.Fatalf("this is no command line of ssh with a ProxyCommand: %s", line)
 	}
 	back := filepath.Join(t.TempDir(), "back")
 	script := fmt.Sprintf("set -e\nscp -q %[1]s '%[2]s' %[3]s:by-command\nscp -q -O %[1]s %[3]s:by-command '%[4]s'\n", options, c.file, c.address, back)
-	c.run(t, "sh", "-c", script).ok(t)
+	c.run(t, "sh", "-c", script).OK(t)
 	c.is(t, back, false)
 }
 
@@ -163,10 +163,10 @@ rm link
 rm down
 rmdir ../sub
 `)), 0o600))
-	r := c.run(t, "sftp", "-F", c.config, "-b", batch, c.node).ok(t)
-	r.shows(t, "Remote working directory: /home/gardener\n", "-rw-r-----    1 gardener gardener  5242880 Nov 14  2023 up\n", "lrwxrwxrwx    1 gardener gardener        2 ", "-rw-------    1 gardener gardener  5242880 Nov 14  2023 down\n")
-	if strings.Count(r.stderr, "Permission denied") != 1 || !strings.Contains(r.stderr, "Failure") {
-		t.Errorf("what is not possible is not said: %s", r.stderr)
+	r := c.run(t, "sftp", "-F", c.config, "-b", batch, c.node).OK(t)
+	r.Shows(t, "Remote working directory: /home/gardener\n", "-rw-r-----    1 gardener gardener  5242880 Nov 14  2023 up\n", "lrwxrwxrwx    1 gardener gardener        2 ", "-rw-------    1 gardener gardener  5242880 Nov 14  2023 down\n")
+	if strings.Count(r.Stderr, "Permission denied") != 1 || !strings.Contains(r.Stderr, "Failure") {
+		t.Errorf("what is not possible is not said: %s", r.Stderr)
 	}
 	c.is(t, filepath.Join(dir, "back"), true)
 }

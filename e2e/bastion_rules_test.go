@@ -31,7 +31,8 @@ const (
 // TestBastionRules goes through what GEP-15 says of Bastions: who may make them and for what, where they lead to, for how
 // long, and what becomes of them when something fails.
 func TestBastionRules(t *testing.T) {
-	l := newGardenletLife(t)
+	t.Parallel()
+	l := newLandscape(t)
 	small := func(network string) func(map[string]any) {
 		return func(spec map[string]any) {
 			worker := spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)
@@ -54,9 +55,8 @@ func TestBastionRules(t *testing.T) {
 	t.Run("a machine that is off", func(t *testing.T) { s.machineGoesDown(t) })
 	t.Run("a shoot that goes", func(t *testing.T) { other.goesWithBastions(t) })
 
-	gardenlite(t, l.dir, "down").ok(t)
+	l.stop(t)
 	l.up(t, "--bastion-time-to-live", shortTimeToLive.String(), "--bastion-max-lifetime", shortMaxLifetime.String())
-	l.connect(t)
 	t.Run("time", func(t *testing.T) { s.timeIsUp(t) })
 	l.checkNothingForbidden(t)
 }
@@ -232,7 +232,7 @@ func (s *shoot) otherRanges(t *testing.T) {
 }
 
 // newMember makes somebody a member of the Project, and waits until that counts.
-func (l *gardenletLife) newMember(t *testing.T, role string, names ...string) (users []*accessUser) {
+func (l *landscape) newMember(t *testing.T, role string, names ...string) (users []*accessUser) {
 	t.Helper()
 	for _, name := range names {
 		eventually(t, shootTimeout, func(ctx context.Context) error {
@@ -281,10 +281,10 @@ func (s *shoot) isTheCreators(t *testing.T) {
 	must(t, err)
 	ask := func(user *accessUser, method, path, body string, wanted int) {
 		t.Helper()
-		a, err := user.send(t.Context(), method, path, strings.NewReader(body), method == http.MethodPatch, false)
+		a, err := user.Send(t.Context(), method, path, strings.NewReader(body), method == http.MethodPatch, false)
 		must(t, err)
-		if a.code != wanted {
-			t.Errorf("%s, %s %s: %s, not %d", user.name, method, path, a, wanted)
+		if a.Code != wanted {
+			t.Errorf("%s, %s %s: %s, not %d", user.Name, method, path, a, wanted)
 		}
 	}
 	for _, user := range []*accessUser{viewer, stranger} {
@@ -335,7 +335,7 @@ type ends struct {
 }
 
 // follow notes what becomes of Bastions.
-func (l *gardenletLife) follow(t *testing.T) *ends {
+func (l *landscape) follow(t *testing.T) *ends {
 	t.Helper()
 	e := &ends{last: map[string]*unstructured.Unstructured{}}
 	bastions := l.at("bastions", shootNamespace)

@@ -145,7 +145,8 @@ func (s *shoot) nodeAddress(t *testing.T) (name, address string) {
 
 // TestBastions opens Bastions of a Shoot, goes through them as a user may, and tries what nobody may.
 func TestBastions(t *testing.T) {
-	l := newGardenletLife(t)
+	t.Parallel()
+	l := newLandscape(t)
 	s := l.newShoot(t, "harbour", nil)
 	s.succeeds(t)
 	node, address := s.nodeAddress(t)
@@ -153,11 +154,11 @@ func TestBastions(t *testing.T) {
 
 	t.Run("a session on the node", func(t *testing.T) { s.throughBastion(t, node, address) })
 	t.Run("gardenlite ssh", func(t *testing.T) {
-		command(t, "", binary, "ssh", "--data-dir", l.dir, "dev/harbour", node, "--", "hostname").ok(t).shows(t, node)
-		if r := command(t, "", binary, "ssh", "--data-dir", l.dir, "dev/harbour", "--", "exit 7"); r.code != 7 {
-			t.Errorf("exit status %d, not 7: %s", r.code, r.stderr)
+		command(t, "", binary, "ssh", "--data-dir", l.dir, "dev/harbour", node, "--", "hostname").OK(t).Shows(t, node)
+		if r := command(t, "", binary, "ssh", "--data-dir", l.dir, "dev/harbour", "--", "exit 7"); r.Code != 7 {
+			t.Errorf("exit status %d, not 7: %s", r.Code, r.Stderr)
 		}
-		eventually(t, 30*time.Second, func(context.Context) error { return l.noBastions(t) })
+		eventually(t, waitTimeout, func(context.Context) error { return l.noBastions(t) })
 	})
 	t.Run("how gardenlite ssh ends", func(t *testing.T) { s.clientEnds(t, address) })
 	t.Run("files", func(t *testing.T) { s.copiesFiles(t, node, address) })
@@ -171,7 +172,7 @@ func TestBastions(t *testing.T) {
 	l.checkNothingForbidden(t)
 }
 
-func (l *gardenletLife) noBastions(t *testing.T) error {
+func (l *landscape) noBastions(t *testing.T) error {
 	left, err := l.at("bastions", shootNamespace).List(t.Context(), metav1.ListOptions{})
 	if err == nil && len(left.Items) > 0 {
 		err = fmt.Errorf("%d Bastions are left", len(left.Items))
@@ -362,7 +363,7 @@ func (s *shoot) bastionRestarts(t *testing.T) {
 		return found
 	}
 	before, taken := key(), s.newBastion(t, "taken", "127.0.0.0/8")
-	gardenlite(t, s.l.dir, "down").ok(t)
+	s.l.stop(t)
 	if answers(b.address) {
 		t.Error("the landscape is down, and the bastion listens")
 	}
@@ -370,7 +371,6 @@ func (s *shoot) bastionRestarts(t *testing.T) {
 	must(t, err)
 	defer somebody.Close()
 	s.l.up(t)
-	s.l.connect(t)
 	taken.comesBack(t, somebody)
 	if after := key(); !bytes.Equal(before, after) {
 		t.Error("the host key has changed")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -91,7 +92,7 @@ func TestBootstrapForAnotherSeed(t *testing.T) {
 	// It is its own seed's still: being denied takes nothing away.
 	expectCertificate(t, asked(t, token.kube, seedRequest(t, "boot-a")))
 
-	gardenlet := clientOf(t, gardenletUser(t, dataDir(), "boot-a").config)
+	gardenlet := clientOf(t, gardenletUser(t, suite.DataDir(), "boot-a").Config)
 	for _, seed := range []string{"boot-b", "local", "boot-a2"} {
 		if _, err := ask(t, gardenlet, seedRequest(t, seed)); !apierrors.IsForbidden(err) {
 			t.Errorf("the gardenlet of boot-a asks for the certificate of %s: %v", seed, err)
@@ -133,8 +134,8 @@ func TestBootstrapApprovalWithoutRight(t *testing.T) {
 		APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"signers"}, Verbs: []string{"approve", "sign"}, ResourceNames: []string{"example.com/any"},
 	})
 	for who, client := range map[string]kubernetes.Interface{
-		"the author": token.kube, "a user who may not approve": writer, "another gardenlet": clientOf(t, gardenletUser(t, dataDir(), "local").config),
-		"the gardenlet itself": clientOf(t, gardenletUser(t, dataDir(), "boot-approval").config),
+		"the author": token.kube, "a user who may not approve": writer, "another gardenlet": clientOf(t, gardenletUser(t, suite.DataDir(), "local").Config),
+		"the gardenlet itself": clientOf(t, gardenletUser(t, suite.DataDir(), "boot-approval").Config),
 	} {
 		requests := client.CertificatesV1().CertificateSigningRequests()
 		csr, err := kube.CertificatesV1().CertificateSigningRequests().Get(t.Context(), name, metav1.GetOptions{})
@@ -165,7 +166,7 @@ func userWith(t *testing.T, name string, rules ...rbacv1.PolicyRule) kubernetes.
 	}, created)
 	must(t, err)
 	forget(t, func(delete deletion) error { return bindings.Delete(delete.ctx, name, delete.options) })
-	client := clientOf(t, certificateUser(t, dataDir(), name).config)
+	client := clientOf(t, certificateUser(t, suite.DataDir(), name).Config)
 	awaitRight(t, client, rules[0])
 	return client
 }

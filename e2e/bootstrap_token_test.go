@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,9 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
-
-// dataDir is the state directory of the suite's landscape.
-func dataDir() string { return os.Getenv("GARDENLITE_DATA_DIR") }
 
 // deletion is what a test has left of a context when it is over.
 type deletion struct {
@@ -46,7 +43,7 @@ func awaitRight(t *testing.T, client kubernetes.Interface, rule rbacv1.PolicyRul
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: rule.APIGroups[0], Resource: rule.Resources[0], Verb: rule.Verbs[0]},
 	}}
-	eventually(t, 10*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, created)
 		if err == nil && !answer.Status.Allowed {
 			err = errors.New("the garden does not know the role")
@@ -65,10 +62,11 @@ func patchSecret(t *testing.T, namespace, name string, data map[string]string) {
 
 // TestBootstrapTokenExpires uses a token until it expires: the garden knows nobody by it then, and deletes it.
 func TestBootstrapTokenExpires(t *testing.T) {
+	t.Parallel()
 	token := newBootstrapToken(t, "boot-expires")
 	expiration := time.Now().Add(2 * time.Second).UTC().Truncate(time.Second)
 	patchSecret(t, "kube-system", token.secret, map[string]string{"expiration": expiration.Format(time.RFC3339)})
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		if err := token.works(ctx); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("the token has expired, but: %w", cmpError(err))
 		}
@@ -80,7 +78,7 @@ func TestBootstrapTokenExpires(t *testing.T) {
 	if _, err := ask(t, token.kube, seedRequest(t, token.seed)); !apierrors.IsUnauthorized(err) {
 		t.Errorf("a request with a token that has expired: %v", err)
 	}
-	eventually(t, 20*time.Second, func(ctx context.Context) error { return gone(ctx, token.secret) })
+	eventually(t, waitTimeout, func(ctx context.Context) error { return gone(ctx, token.secret) })
 	// A new one replaces it, and works.
 	token = newBootstrapToken(t, "boot-expires")
 	expectCertificate(t, asked(t, token.kube, seedRequest(t, token.seed)))
@@ -115,7 +113,7 @@ func TestBootstrapTokenGoes(t *testing.T) {
 	if !used {
 		t.Errorf("%s has got no certificate", user)
 	}
-	eventually(t, 20*time.Second, func(ctx context.Context) error { return gone(ctx, secret) })
+	eventually(t, waitTimeout, func(ctx context.Context) error { return gone(ctx, secret) })
 }
 
 // tokenMay is all that somebody may do with a bootstrap token. The first line is its own, the others everybody's.
@@ -136,8 +134,7 @@ var tokenMay = map[string]string{
 // TestBootstrapTokenMayNothingElse asks the garden for everything that it has, in every way, with a bootstrap token.
 func TestBootstrapTokenMayNothingElse(t *testing.T) {
 	token := newBootstrapToken(t, "boot-rights")
-	user, err := newAccessUser(token.seed, token.config)
-	must(t, err)
+	user := suite.NewUser(t, token.seed, token.config)
 	_, lists, err := kube.Discovery().ServerGroupsAndResources()
 	must(t, err)
 	count, allowed := 0, map[string][]string{}
@@ -152,14 +149,14 @@ func TestBootstrapTokenMayNothingElse(t *testing.T) {
 				if !slices.Contains(resource.Verbs, verb) {
 					continue
 				}
-				a, err := user.send(t.Context(), methodOf(verb), pathOf(prefix+list.GroupVersion, resource, verb), strings.NewReader("{}"), verb == "patch", verb == "watch")
+				a, err := user.Send(t.Context(), methodOf(verb), pathOf(prefix+list.GroupVersion, resource, verb), strings.NewReader("{}"), verb == "patch", verb == "watch")
 				must(t, err)
 				name := group + "/" + resource.Name
 				count++
-				if a.code != http.StatusForbidden {
+				if a.Code != http.StatusForbidden {
 					allowed[name] = append(allowed[name], verb)
 				}
-				if may := slices.Contains(strings.Fields(tokenMay[name]), verb); may == (a.code == http.StatusForbidden) {
+				if may := slices.Contains(strings.Fields(tokenMay[name]), verb); may == (a.Code == http.StatusForbidden) {
 					t.Errorf("%s %s %s: %s", verb, list.GroupVersion, resource.Name, a)
 				}
 			}

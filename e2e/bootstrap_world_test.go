@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,13 +28,13 @@ type bootstrapToken struct {
 // newBootstrapToken makes a token in the suite's landscape. It is known there when this returns, and goes with the test.
 func newBootstrapToken(t *testing.T, seed string) *bootstrapToken {
 	t.Helper()
-	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(inLandscape(t, "token", "create", "--seed", seed).ok(t).stdout))
+	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(gardenlite(t, suite.DataDir(), "token", "create", "--seed", seed).OK(t).Stdout))
 	must(t, err)
 	token := &bootstrapToken{seed: seed, secret: bootstrapTokenOf("garden", seed), config: config, kube: clientOf(t, config)}
 	t.Cleanup(func() {
 		_ = kube.CoreV1().Secrets("kube-system").Delete(context.Background(), token.secret, metav1.DeleteOptions{})
 	})
-	eventually(t, 10*time.Second, token.works)
+	eventually(t, waitTimeout, token.works)
 	return token
 }
 
@@ -117,7 +118,7 @@ func decision(ctx context.Context, t *testing.T, name string) (certificate, deni
 // expectCertificate waits for the certificate.
 func expectCertificate(t *testing.T, name string) (certificate string) {
 	t.Helper()
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		issued, denied, approved := decision(ctx, t, name)
 		if certificate = issued; issued == "" || denied != "" {
 			return fmt.Errorf("request %s: denied %q, approved %t, no certificate", name, denied, approved)
@@ -130,7 +131,7 @@ func expectCertificate(t *testing.T, name string) (certificate string) {
 // expectDenial waits until a request is denied for a reason.
 func expectDenial(t *testing.T, name, because string) {
 	t.Helper()
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		certificate, denied, approved := decision(ctx, t, name)
 		if approved || certificate != "" {
 			t.Fatalf("request %s is approved", name)
@@ -149,17 +150,4 @@ func expectNoDecision(t *testing.T, name, what string) {
 	if certificate != "" || denied != "" || approved {
 		t.Errorf("%s: approved %t, denied %q, certificate of %d bytes", what, approved, denied, len(certificate))
 	}
-}
-
-// componentState is what the status says of a part of the process.
-type componentState struct {
-	Name, State, Message string
-	Forbidden            int
-}
-
-func componentsOf(t *testing.T, dir string) []componentState {
-	t.Helper()
-	var status struct{ Components []componentState }
-	must(t, json.Unmarshal([]byte(gardenlite(t, dir, "status", "-o", "json").ok(t).stdout), &status))
-	return status.Components
 }

@@ -15,80 +15,54 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 )
-
-// gardenlite runs the binary with a data directory of its own.
-func gardenlite(t *testing.T, dir string, args ...string) result {
-	t.Helper()
-	return command(t, "", binary, append(args, "--data-dir", dir)...)
-}
-
-// up starts a landscape in the background, which is stopped when the test ends.
-func up(t *testing.T, dir string, args ...string) result {
-	t.Helper()
-	t.Cleanup(func() {
-		// The test's context has ended by now.
-		_ = exec.Command(binary, "down", "--data-dir", dir).Run()
-	})
-	return gardenlite(t, dir, append([]string{"up", "-d", "--port", "0"}, args...)...)
-}
-
-type statusOutput struct {
-	PID        int    `json:"pid"`
-	State      string `json:"state"`
-	URL        string `json:"url"`
-	Kubeconfig string `json:"kubeconfig"`
-}
-
-func statusOf(t *testing.T, dir string) (s statusOutput) {
-	t.Helper()
-	must(t, json.Unmarshal([]byte(gardenlite(t, dir, "status", "-o", "json").ok(t).stdout), &s))
-	return s
-}
 
 // TestUpDownStatusReset goes through the life of a landscape as a user does.
 func TestUpDownStatusReset(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "landscape")
-	if r := gardenlite(t, dir, "status"); r.code != 3 || !strings.Contains(r.stderr, "gardenlite up") {
-		t.Errorf("status of nothing: exit status %d, %s", r.code, r.stderr)
+	if r := gardenlite(t, dir, "status"); r.Code != 3 || !strings.Contains(r.Stderr, "gardenlite up") {
+		t.Errorf("status of nothing: exit status %d, %s", r.Code, r.Stderr)
 	}
-	if r := gardenlite(t, dir, "kubeconfig"); r.code != 3 {
-		t.Errorf("kubeconfig of nothing: exit status %d, %s", r.code, r.stderr)
+	if r := gardenlite(t, dir, "kubeconfig"); r.Code != 3 {
+		t.Errorf("kubeconfig of nothing: exit status %d, %s", r.Code, r.Stderr)
 	}
-	gardenlite(t, dir, "down").ok(t).shows(t, "not running")
+	gardenlite(t, dir, "down").OK(t).Shows(t, "not running")
 
-	up(t, dir).ok(t).shows(t, "https://127.0.0.1:", "export KUBECONFIG=")
+	up(t, dir).OK(t).Shows(t, "https://127.0.0.1:", "export KUBECONFIG=")
 	first := statusOf(t, dir)
 	if first.State != "Ready" {
 		t.Errorf("state %s", first.State)
 	}
-	up(t, dir).ok(t).shows(t, "running already")
-	gardenlite(t, dir, "status", "-o", "wide").ok(t).shows(t, "garden", "Ready", first.URL, "goroutines")
-	if r := gardenlite(t, dir, "reset", "--yes"); r.code != 1 || !strings.Contains(r.stderr, "gardenlite down") {
-		t.Errorf("reset of a running landscape: exit status %d, %s", r.code, r.stderr)
+	up(t, dir).OK(t).Shows(t, "running already")
+	gardenlite(t, dir, "status", "-o", "wide").OK(t).Shows(t, "garden", "Ready", first.URL, "goroutines")
+	if r := gardenlite(t, dir, "reset", "--yes"); r.Code != 1 || !strings.Contains(r.Stderr, "gardenlite down") {
+		t.Errorf("reset of a running landscape: exit status %d, %s", r.Code, r.Stderr)
 	}
-	kc := command(t, "", kubectlBinary, "--kubeconfig", first.Kubeconfig, "create", "namespace", "stays").ok(t)
-	kc.shows(t, "created")
+	kc := command(t, "", kubectlBinary, "--kubeconfig", first.Kubeconfig, "create", "namespace", "stays").OK(t)
+	kc.Shows(t, "created")
 
-	gardenlite(t, dir, "down").ok(t).shows(t, "stopped")
-	up(t, dir).ok(t)
+	gardenlite(t, dir, "down").OK(t).Shows(t, "stopped")
+	up(t, dir).OK(t)
 	second := statusOf(t, dir)
 	if second.URL != first.URL {
 		t.Errorf("after a restart at %s, before at %s", second.URL, first.URL)
 	}
-	command(t, "", kubectlBinary, "--kubeconfig", first.Kubeconfig, "get", "namespace", "stays").ok(t)
+	command(t, "", kubectlBinary, "--kubeconfig", first.Kubeconfig, "get", "namespace", "stays").OK(t)
 
-	user := gardenlite(t, dir, "kubeconfig", "--user", "alice@example.com", "--group", "developers").ok(t)
+	user := gardenlite(t, dir, "kubeconfig", "--user", "alice@example.com", "--group", "developers").OK(t)
 	file := filepath.Join(t.TempDir(), "alice")
-	must(t, os.WriteFile(file, []byte(user.stdout), 0o600))
-	command(t, "", kubectlBinary, "--kubeconfig", file, "auth", "whoami").ok(t).shows(t, "alice@example.com", "developers")
-	if r := command(t, "", kubectlBinary, "--kubeconfig", file, "get", "secrets", "-A"); r.code == 0 {
+	must(t, os.WriteFile(file, []byte(user.Stdout), 0o600))
+	command(t, "", kubectlBinary, "--kubeconfig", file, "auth", "whoami").OK(t).Shows(t, "alice@example.com", "developers")
+	if r := command(t, "", kubectlBinary, "--kubeconfig", file, "get", "secrets", "-A"); r.Code == 0 {
 		t.Error("a user without rights lists secrets")
 	}
-	command(t, "", kubectlBinary, "--kubeconfig", file, "get", "cloudprofiles").ok(t)
+	command(t, "", kubectlBinary, "--kubeconfig", file, "get", "cloudprofiles").OK(t)
 
-	gardenlite(t, dir, "down").ok(t)
-	gardenlite(t, dir, "reset", "--yes").ok(t)
+	gardenlite(t, dir, "down").OK(t)
+	gardenlite(t, dir, "reset", "--yes").OK(t)
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("after reset: %v", err)
 	}
@@ -96,21 +70,22 @@ func TestUpDownStatusReset(t *testing.T) {
 
 // TestUpFromFile takes flags from a file, and what the command line says counts more.
 func TestUpFromFile(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(folder, "namespace.yaml"), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: from-file}\n"), 0o600))
 	file, dir := filepath.Join(folder, "landscape.yml"), filepath.Join(folder, "state")
 	must(t, os.WriteFile(file, []byte("name: filed\nport: 1\ndatastore: memory\ncontrollers: ['*', -token-cleaner-controller]\nready-timeout: 2m\nbastion-time-to-live: 30m\nbastion-max-lifetime: 12h\ndata-dir: state\napply: [namespace.yaml]\n"), 0o600))
-	defer func() { gardenlite(t, dir, "down").ok(t) }()
-	command(t, "", binary, "up", "-d", "-f", file, "--port", "0").ok(t)
-	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(dir, "kubeconfig"), "get", "namespace", "from-file").ok(t)
-	gardenlite(t, dir, "status", "--name", "filed").ok(t).shows(t, "filed")
+	defer func() { gardenlite(t, dir, "down").OK(t) }()
+	command(t, "", binary, "up", "-d", "-f", file, "--port", "0").OK(t)
+	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(dir, "kubeconfig"), "get", "namespace", "from-file").OK(t)
+	gardenlite(t, dir, "status", "--name", "filed").OK(t).Shows(t, "filed")
 }
 
 func TestMergeKubeconfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	t.Setenv("KUBECONFIG", file)
-	gardenlite(t, os.Getenv("GARDENLITE_DATA_DIR"), "kubeconfig", "--merge", "--name", os.Getenv("GARDENLITE_NAME")).ok(t)
-	command(t, "", kubectlBinary, "--kubeconfig", file, "config", "current-context").ok(t).shows(t, "gardenlite-")
+	gardenlite(t, suite.DataDir(), "kubeconfig", "--merge", "--name", os.Getenv("GARDENLITE_NAME")).OK(t)
+	command(t, "", kubectlBinary, "--kubeconfig", file, "config", "current-context").OK(t).Shows(t, "gardenlite-")
 	info, err := os.Stat(file)
 	must(t, err)
 	if info.Mode().Perm() != 0o600 {
@@ -120,6 +95,7 @@ func TestMergeKubeconfig(t *testing.T) {
 
 // TestClearErrors makes what can go wrong go wrong: exit status 2 for wrong usage, else 1, and words that say what to do.
 func TestClearErrors(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer listener.Close()
@@ -172,10 +148,10 @@ func TestClearErrors(t *testing.T) {
 				args = append(args, "--data-dir", t.TempDir())
 			}
 			r := command(t, "", binary, args...)
-			if r.code != test.code || !strings.Contains(r.stderr, test.says) {
-				t.Errorf("exit status %d, expected %d; %q should be in: %s%s", r.code, test.code, test.says, r.stdout, r.stderr)
+			if r.Code != test.code || !strings.Contains(r.Stderr, test.says) {
+				t.Errorf("exit status %d, expected %d; %q should be in: %s%s", r.Code, test.code, test.says, r.Stdout, r.Stderr)
 			}
-			if strings.Contains(r.stdout+r.stderr, "pa55word") {
+			if strings.Contains(r.Stdout+r.Stderr, "pa55word") {
 				t.Error("the datastore's password is printed")
 			}
 		})
@@ -183,24 +159,25 @@ func TestClearErrors(t *testing.T) {
 }
 
 func TestVersionAndCompletion(t *testing.T) {
-	command(t, "", binary, "version").ok(t).shows(t, "Gardener API v1.149.0", "Kubernetes v1.36.3")
+	command(t, "", binary, "version").OK(t).Shows(t, "Gardener API v1.149.0", "Kubernetes v1.36.3")
 	var v map[string]string
-	must(t, json.Unmarshal([]byte(command(t, "", binary, "version", "-o", "json").ok(t).stdout), &v))
+	must(t, json.Unmarshal([]byte(command(t, "", binary, "version", "-o", "json").OK(t).Stdout), &v))
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		command(t, "", binary, "completion", shell).ok(t).shows(t, "gardenlite")
+		command(t, "", binary, "completion", shell).OK(t).Shows(t, "gardenlite")
 	}
-	command(t, "", binary, "__complete", "status", "-o", "").ok(t).shows(t, "json", "wide")
+	command(t, "", binary, "__complete", "status", "-o", "").OK(t).Shows(t, "json", "wide")
 }
 
 func TestExecPassesStatusAndCleansUp(t *testing.T) {
-	if r := command(t, "", binary, "exec", "--", "sh", "-c", "exit 7"); r.code != 7 {
-		t.Errorf("exit status %d, expected 7: %s", r.code, r.stderr)
+	t.Parallel()
+	if r := command(t, "", binary, "exec", "--", "sh", "-c", "exit 7"); r.Code != 7 {
+		t.Errorf("exit status %d, expected 7: %s", r.Code, r.Stderr)
 	}
 	r := command(t, "", binary, "exec", "--", "sh", "-c", `echo "$GARDENLITE_DATA_DIR"; test -f "$KUBECONFIG" && kill -TERM $$`)
-	if r.code != 128+int(syscall.SIGTERM) {
-		t.Errorf("exit status %d of a command that a signal ended", r.code)
+	if r.Code != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit status %d of a command that a signal ended", r.Code)
 	}
-	if dir := strings.TrimSpace(r.stdout); dir == "" {
+	if dir := strings.TrimSpace(r.Stdout); dir == "" {
 		t.Error("no directory printed")
 	} else if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("%s is still there", dir)
@@ -209,12 +186,13 @@ func TestExecPassesStatusAndCleansUp(t *testing.T) {
 
 // TestExecKilled kills exec itself; the command and the directory must go all the same.
 func TestExecKilled(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
 	cmd := exec.Command(binary, "exec", "--", "sh", "-c", `echo "$GARDENLITE_DATA_DIR $$" > "$0.tmp"; mv "$0.tmp" "$0"; exec sleep 600`, out)
 	must(t, cmd.Start())
 	var dir string
 	var pid int
-	eventually(t, 2*time.Minute, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		data, err := os.ReadFile(out)
 		if err == nil {
 			_, err = fmt.Sscan(string(data), &dir, &pid)
@@ -223,7 +201,7 @@ func TestExecKilled(t *testing.T) {
 	})
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	eventually(t, 15*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {
 			return fmt.Errorf("%s is still there", dir)
 		}
@@ -236,12 +214,13 @@ func TestExecKilled(t *testing.T) {
 
 // TestForegroundEndsOnInterrupt stops a landscape in the foreground as Ctrl-C does.
 func TestForegroundEndsOnInterrupt(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd := exec.Command(binary, "up", "--port", "0", "--data-dir", dir)
 	must(t, cmd.Start())
-	eventually(t, 2*time.Minute, func(context.Context) error {
-		if r := gardenlite(t, dir, "status", "--wait"); r.code != 0 {
-			return fmt.Errorf("%s", r.stderr)
+	eventually(t, waitTimeout, func(context.Context) error {
+		if r := gardenlite(t, dir, "status", "--wait"); r.Code != 0 {
+			return fmt.Errorf("%s", r.Stderr)
 		}
 		return nil
 	})
@@ -253,8 +232,8 @@ func TestForegroundEndsOnInterrupt(t *testing.T) {
 		if err != nil {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(30 * time.Second):
-		t.Error("not ended after 30 s")
+	case <-time.After(waitTimeout):
+		t.Error("not ended")
 		_ = cmd.Process.Kill()
 	}
 }
@@ -262,6 +241,7 @@ func TestForegroundEndsOnInterrupt(t *testing.T) {
 // TestUpAtOnce starts one landscape several times at once, while its status is asked for all the time: one process has it, and
 // every command says so.
 func TestUpAtOnce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ended := make(chan struct{})
 	var asking, starting sync.WaitGroup
@@ -271,7 +251,7 @@ func TestUpAtOnce(t *testing.T) {
 			case <-ended:
 				return
 			default:
-				if r := gardenlite(t, dir, "status"); r.code != 0 && r.code != 3 {
+				if r := gardenlite(t, dir, "status"); r.Code != 0 && r.Code != 3 {
 					t.Errorf("status: %+v", r)
 				}
 			}
@@ -286,7 +266,7 @@ func TestUpAtOnce(t *testing.T) {
 	asking.Wait()
 	process := fmt.Sprintf("process %d)", statusOf(t, dir).PID)
 	for _, r := range results {
-		if r.code != 0 || !strings.Contains(r.stdout+r.stderr, process) {
+		if r.Code != 0 || !strings.Contains(r.Stdout+r.Stderr, process) {
 			t.Errorf("%s has it: %+v", process, r)
 		}
 	}
@@ -294,24 +274,25 @@ func TestUpAtOnce(t *testing.T) {
 
 // TestDownWhileStarting ends a landscape that is not ready yet.
 func TestDownWhileStarting(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd := exec.Command(binary, "up", "--port", "0", "--data-dir", dir)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	eventually(t, 30*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		_, err := os.Stat(filepath.Join(dir, "run.json"))
 		return err
 	})
-	if r := gardenlite(t, dir, "shoot", "list"); r.code != 3 || !strings.Contains(r.stderr, "is still starting: wait with") {
+	if r := gardenlite(t, dir, "shoot", "list"); r.Code != 3 || !strings.Contains(r.Stderr, "is still starting: wait with") {
 		t.Errorf("a command while it starts: %+v", r)
 	}
-	gardenlite(t, dir, "down").ok(t).shows(t, "has stopped")
+	gardenlite(t, dir, "down").OK(t).Shows(t, "has stopped")
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 ||
 		!strings.Contains(said.String(), `Error: it was stopped with "gardenlite down" before it was ready`) {
 		t.Errorf("%v\n%s", err, said.String())
 	}
-	up(t, dir).ok(t)
+	up(t, dir).OK(t)
 }

@@ -12,23 +12,24 @@ import (
 
 // TestDiskFull runs a landscape on a disk that is too small at first, then has room, then is full, and has room again.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skipf("no small disk can be made here: %v", err)
 	}
 	t.Cleanup(func() { must(t, syscall.Unmount(disk, syscall.MNT_DETACH)) })
 	dir := filepath.Join(disk, "landscape")
-	if r := up(t, dir); r.code != 1 || !strings.Contains(r.stderr, "the disk is full") {
-		t.Fatalf("on a full disk: exit status %d, %s", r.code, r.stderr)
+	if r := up(t, dir); r.Code != 1 || !strings.Contains(r.Stderr, "the disk is full") {
+		t.Fatalf("on a full disk: exit status %d, %s", r.Code, r.Stderr)
 	}
 
 	must(t, syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, "size=64m"))
-	up(t, dir).ok(t)
-	defer func() { gardenlite(t, dir, "down").ok(t) }()
+	up(t, dir).OK(t)
+	defer func() { gardenlite(t, dir, "down").OK(t) }()
 	kc := func(args ...string) result {
 		return command(t, "", kubectlBinary, append([]string{"--kubeconfig", filepath.Join(dir, "kubeconfig")}, args...)...)
 	}
-	kc("create", "configmap", "before").ok(t)
+	kc("create", "configmap", "before").OK(t)
 
 	filler := filepath.Join(disk, "filler")
 	fill(t, filler)
@@ -36,9 +37,9 @@ func TestDiskFull(t *testing.T) {
 	must(t, os.WriteFile(big, []byte(strings.Repeat("x", 500_000)), 0o600))
 	acknowledged := 0
 	for ; acknowledged < 20; acknowledged++ {
-		if r := kc("create", "configmap", fmt.Sprintf("full-%d", acknowledged), "--from-file", big); r.code != 0 {
-			if !strings.Contains(r.stderr, "disk is full") {
-				t.Errorf("a write that does not fit: %s", r.stderr)
+		if r := kc("create", "configmap", fmt.Sprintf("full-%d", acknowledged), "--from-file", big); r.Code != 0 {
+			if !strings.Contains(r.Stderr, "disk is full") {
+				t.Errorf("a write that does not fit: %s", r.Stderr)
 			}
 			break
 		}
@@ -46,13 +47,13 @@ func TestDiskFull(t *testing.T) {
 	if acknowledged == 20 {
 		t.Error("10 MB fit on a full disk")
 	}
-	kc("get", "configmap", "before").ok(t)
-	gardenlite(t, dir, "status").ok(t).shows(t, "almost full")
+	kc("get", "configmap", "before").OK(t)
+	gardenlite(t, dir, "status").OK(t).Shows(t, "almost full")
 
 	must(t, os.Remove(filler))
-	kc("create", "configmap", "after").ok(t)
+	kc("create", "configmap", "after").OK(t)
 	for i := range acknowledged {
-		kc("get", "configmap", fmt.Sprintf("full-%d", i)).ok(t)
+		kc("get", "configmap", fmt.Sprintf("full-%d", i)).OK(t)
 	}
 }
 

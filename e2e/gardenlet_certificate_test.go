@@ -32,17 +32,17 @@ import (
 // TestGardenletCertificateExpiredWhileDown starts a landscape whose gardenlet has a certificate that expired in the
 // meantime: it bootstraps anew, and what it needed for that is gone afterwards.
 func TestGardenletCertificateExpiredWhileDown(t *testing.T) {
-	l := newGardenletLife(t)
+	t.Parallel()
+	l := newLandscape(t)
 	_, first := gardenletConfig(t, l.seeds["local"])
 	l.storeExpired(t)
-	gardenlite(t, l.dir, "down").ok(t)
+	l.stop(t)
 	down := time.Now()
 	l.up(t)
-	l.connect(t)
 
 	var config *rest.Config
 	var certificate *x509.Certificate
-	eventually(t, 30*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		config, certificate = gardenletConfig(t, l.seeds["local"])
 		if !time.Now().Before(certificate.NotAfter) || certificate.SerialNumber.Cmp(first.SerialNumber) == 0 {
 			return fmt.Errorf("the gardenlet has the certificate %s until %s", certificate.SerialNumber, certificate.NotAfter)
@@ -52,7 +52,7 @@ func TestGardenletCertificateExpiredWhileDown(t *testing.T) {
 	if _, err := clientOf(t, config).CoreV1().Namespaces().Get(t.Context(), "garden", metav1.GetOptions{}); err != nil {
 		t.Errorf("with the new certificate: %v", err)
 	}
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		lease, err := l.kube.CoordinationV1().Leases("gardener-system-seed-lease").Get(ctx, "local", metav1.GetOptions{})
 		if err == nil && lease.Spec.RenewTime.Time.Before(down) {
 			err = fmt.Errorf("the Lease was renewed at %s last", lease.Spec.RenewTime)
@@ -64,7 +64,7 @@ func TestGardenletCertificateExpiredWhileDown(t *testing.T) {
 	if len(requests.Items) != 2 {
 		t.Errorf("%d requests for certificates, not one of each start", len(requests.Items))
 	}
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		_, err := l.kube.CoreV1().Secrets("kube-system").Get(ctx, bootstrapTokenOf("garden", "local"), metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the second bootstrap token is there still: %v", err)
@@ -75,7 +75,7 @@ func TestGardenletCertificateExpiredWhileDown(t *testing.T) {
 }
 
 // storeExpired puts a certificate of the garden's authority that has expired in place of the gardenlet's.
-func (l *gardenletLife) storeExpired(t *testing.T) {
+func (l *landscape) storeExpired(t *testing.T) {
 	t.Helper()
 	pki := filepath.Join(l.dir, "pki", "garden")
 	authority, err := tls.LoadX509KeyPair(filepath.Join(pki, "ca.crt"), filepath.Join(pki, "ca.key"))
@@ -112,8 +112,9 @@ func (l *gardenletLife) storeExpired(t *testing.T) {
 // TestGardenletCertificateRotatedUnderLoad has the gardenlet renew its certificate while it reconciles all the time.
 // None of its requests fails.
 func TestGardenletCertificateRotatedUnderLoad(t *testing.T) {
+	t.Parallel()
 	const rotations = 2
-	l := newGardenletLife(t)
+	l := newLandscape(t)
 	before, from := l.startedControllers(t), l.logSize(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var load sync.WaitGroup
@@ -147,12 +148,12 @@ func TestGardenletCertificateRotatedUnderLoad(t *testing.T) {
 }
 
 // renew asks for a new certificate as Gardener's operators do, and waits until the gardenlet has it and the Seed says so.
-func (l *gardenletLife) renew(t *testing.T, last *x509.Certificate) (next *x509.Certificate) {
+func (l *landscape) renew(t *testing.T, last *x509.Certificate) (next *x509.Certificate) {
 	t.Helper()
 	_, err := l.seeds["local"].CoreV1().Secrets("garden").Patch(t.Context(), "gardenlet-kubeconfig", types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"gardener.cloud/operation":"renew"}}}`), metav1.PatchOptions{})
 	must(t, err)
-	eventually(t, 60*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		if _, next = gardenletConfig(t, l.seeds["local"]); next.SerialNumber.Cmp(last.SerialNumber) == 0 {
 			return errors.New("the certificate is the old one")
 		}
@@ -167,7 +168,7 @@ func (l *gardenletLife) renew(t *testing.T, last *x509.Certificate) (next *x509.
 }
 
 // keepReconciling has a bucket and the Seed reconciled, again and again, until the context ends.
-func (l *gardenletLife) keepReconciling(ctx context.Context, t *testing.T, bucket *unstructured.Unstructured) (served int) {
+func (l *landscape) keepReconciling(ctx context.Context, t *testing.T, bucket *unstructured.Unstructured) (served int) {
 	for ; ctx.Err() == nil; served++ {
 		l.annotate(t, "backupbuckets", "", bucket.GetName())
 		l.annotate(t, "seeds", "", "local")
@@ -178,7 +179,7 @@ func (l *gardenletLife) keepReconciling(ctx context.Context, t *testing.T, bucke
 
 // failures are the lines of the log that say that a request of the gardenlet failed, but for those about two who write the
 // same object.
-func (l *gardenletLife) failures(t *testing.T, from int64) []string {
+func (l *landscape) failures(t *testing.T, from int64) []string {
 	t.Helper()
 	return slices.DeleteFunc(l.logged(t, from, "level=ERROR", "ended by itself", "forbidden something", "Unauthorized", "unable to authenticate", "tls: ", "x509: ", "EOF"),
 		func(line string) bool {
@@ -187,7 +188,7 @@ func (l *gardenletLife) failures(t *testing.T, from int64) []string {
 }
 
 // logged are the lines of the log, from a place on, with one of the words.
-func (l *gardenletLife) logged(t *testing.T, from int64, words ...string) (lines []string) {
+func (l *landscape) logged(t *testing.T, from int64, words ...string) (lines []string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(l.dir, "gardenlite.log"))
 	must(t, err)
@@ -199,7 +200,7 @@ func (l *gardenletLife) logged(t *testing.T, from int64, words ...string) (lines
 	return lines
 }
 
-func (l *gardenletLife) logSize(t *testing.T) int64 {
+func (l *landscape) logSize(t *testing.T) int64 {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(l.dir, "gardenlite.log"))
 	must(t, err)
@@ -207,7 +208,7 @@ func (l *gardenletLife) logSize(t *testing.T) int64 {
 }
 
 // startedControllers is how often the gardenlet has started a controller: no more after it has begun, if it is the same one.
-func (l *gardenletLife) startedControllers(t *testing.T) (n int) {
+func (l *landscape) startedControllers(t *testing.T) (n int) {
 	t.Helper()
 	n = len(l.logged(t, 0, `msg="Starting workers" logger="gardenlet local"`))
 	if n == 0 {
@@ -217,7 +218,7 @@ func (l *gardenletLife) startedControllers(t *testing.T) (n int) {
 }
 
 // seedIsReady says why a Seed is not ready, or does not tell until when its gardenlet's certificate is valid.
-func (l *gardenletLife) seedIsReady(ctx context.Context, name string, expires time.Time) error {
+func (l *landscape) seedIsReady(ctx context.Context, name string, expires time.Time) error {
 	seed, err := l.at("seeds", "").Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err

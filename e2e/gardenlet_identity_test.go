@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -33,7 +34,7 @@ func certificateIn(t *testing.T, text string) *x509.Certificate {
 // seedAdmin is the administrator's client for a seed of a landscape.
 func seedAdmin(t *testing.T, dir, seed string) kubernetes.Interface {
 	t.Helper()
-	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(gardenlite(t, dir, "kubeconfig", "seed", seed).ok(t).stdout))
+	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(gardenlite(t, dir, "kubeconfig", "seed", seed).OK(t).Stdout))
 	must(t, err)
 	return clientOf(t, config)
 }
@@ -51,7 +52,7 @@ func gardenletConfig(t *testing.T, seedClient kubernetes.Interface) (*rest.Confi
 // TestGardenletIdentity takes the certificate out of the seed: it is that seed's gardenlet's and nothing more, to RBAC it is
 // anybody.
 func TestGardenletIdentity(t *testing.T) {
-	config, certificate := gardenletConfig(t, seedAdmin(t, dataDir(), "local"))
+	config, certificate := gardenletConfig(t, seedAdmin(t, suite.DataDir(), "local"))
 	if certificate.Subject.CommonName != gardenletOf("local") || !slices.Equal(certificate.Subject.Organization, []string{"gardener.cloud:system:seeds"}) {
 		t.Errorf("the certificate is that of %s", certificate.Subject)
 	}

@@ -1,12 +1,9 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,80 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
-// gardenletLife is a landscape of a test's own.
-type gardenletLife struct {
-	dir   string
-	names []string
-	kube  kubernetes.Interface
-	dyn   dynamic.Interface
-	seeds map[string]kubernetes.Interface
-}
-
-// newGardenletLife starts a landscape, which ends with the test.
-func newGardenletLife(t *testing.T, args ...string) *gardenletLife {
-	t.Helper()
-	l := &gardenletLife{dir: filepath.Join(t.TempDir(), "landscape"), names: []string{"local"}}
-	if slices.Contains(args, "--seeds") {
-		l.names = append(l.names, "local-2")
-	}
-	l.up(t, args...)
-	l.connect(t)
-	return l
-}
-
-// up starts the landscape, as up does, however long it takes: several landscapes may share the machine.
-func (l *gardenletLife) up(t *testing.T, args ...string) {
-	t.Helper()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(crash(l.dir))
-		}
-		_ = exec.Command(binary, "down", "--data-dir", l.dir).Run()
-	})
-	args = append([]string{"up", "-d", "--port", "0", "--data-dir", l.dir, "--ready-timeout", "4m"}, args...)
-	if output, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
-}
-
-// crash is how a process ended, if it did so by itself.
-func crash(dir string) string {
-	log, err := os.ReadFile(filepath.Join(dir, "gardenlite.log"))
-	if err != nil {
-		return err.Error()
-	}
-	for _, sign := range []string{"panic: ", "fatal error: ", "PostStartHook"} {
-		if at := bytes.Index(log, []byte(sign)); at >= 0 {
-			return string(log[max(at-200, 0):min(at+4000, len(log))])
-		}
-	}
-	return "the landscape did not crash"
-}
-
-// connect makes clients; the seeds' ports change from start to start.
-func (l *gardenletLife) connect(t *testing.T) {
-	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(l.dir, "kubeconfig"))
-	must(t, err)
-	config.QPS, config.Timeout, config.WarningHandler = -1, 30*time.Second, rest.NoWarnings{}
-	l.kube = clientOf(t, config)
-	l.dyn, err = dynamic.NewForConfig(config)
-	must(t, err)
-	l.seeds = map[string]kubernetes.Interface{}
-	for _, name := range l.names {
-		l.seeds[name] = seedAdmin(t, l.dir, name)
-	}
-}
-
-func (l *gardenletLife) at(resource, namespace string) dynamic.ResourceInterface {
+func (l *landscape) at(resource, namespace string) dynamic.ResourceInterface {
 	in := accessResources[resource]
-	gv, _ := schema.ParseGroupVersion(strings.TrimPrefix(strings.TrimPrefix(in.path, "/apis/"), "/api/"))
-	all := l.dyn.Resource(gv.WithResource(in.resource))
+	gv, _ := schema.ParseGroupVersion(strings.TrimPrefix(strings.TrimPrefix(in.Path, "/apis/"), "/api/"))
+	all := l.dyn.Resource(gv.WithResource(in.Name))
 	if namespace == "" {
 		return all
 	}
@@ -100,11 +29,11 @@ func (l *gardenletLife) at(resource, namespace string) dynamic.ResourceInterface
 }
 
 // create makes an object as soon as admission knows what it refers to.
-func (l *gardenletLife) create(t *testing.T, resource string, object map[string]any) *unstructured.Unstructured {
+func (l *landscape) create(t *testing.T, resource string, object map[string]any) *unstructured.Unstructured {
 	t.Helper()
 	obj := &unstructured.Unstructured{Object: object}
 	var last error
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		_, err := l.at(resource, obj.GetNamespace()).Create(ctx, obj, created)
 		if err == nil || apierrors.IsAlreadyExists(err) {
 			return nil
@@ -117,7 +46,7 @@ func (l *gardenletLife) create(t *testing.T, resource string, object map[string]
 	return obj
 }
 
-func (l *gardenletLife) delete(t *testing.T, resource string, obj *unstructured.Unstructured) {
+func (l *landscape) delete(t *testing.T, resource string, obj *unstructured.Unstructured) {
 	t.Helper()
 	objects := l.at(resource, obj.GetNamespace())
 	if _, err := objects.Patch(t.Context(), obj.GetName(), types.MergePatchType,
@@ -127,7 +56,7 @@ func (l *gardenletLife) delete(t *testing.T, resource string, obj *unstructured.
 	if err := objects.Delete(t.Context(), obj.GetName(), metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
 	}
-	eventually(t, 60*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		left, err := objects.Get(ctx, obj.GetName(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -140,9 +69,9 @@ func (l *gardenletLife) delete(t *testing.T, resource string, obj *unstructured.
 }
 
 // succeeds waits until the last operation has.
-func (l *gardenletLife) succeeds(t *testing.T, resource string, obj *unstructured.Unstructured) {
+func (l *landscape) succeeds(t *testing.T, resource string, obj *unstructured.Unstructured) {
 	t.Helper()
-	eventually(t, 60*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		now, err := l.at(resource, obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -155,7 +84,7 @@ func (l *gardenletLife) succeeds(t *testing.T, resource string, obj *unstructure
 }
 
 // annotate has an object reconciled.
-func (l *gardenletLife) annotate(t *testing.T, resource, namespace, name string) {
+func (l *landscape) annotate(t *testing.T, resource, namespace, name string) {
 	t.Helper()
 	if _, err := l.at(resource, namespace).Patch(t.Context(), name, types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"gardener.cloud/operation":"reconcile"}}}`), metav1.PatchOptions{}); err != nil {
@@ -164,7 +93,7 @@ func (l *gardenletLife) annotate(t *testing.T, resource, namespace, name string)
 }
 
 // checkNothingForbidden asks the status: every component has got what it asked for, and runs.
-func (l *gardenletLife) checkNothingForbidden(t *testing.T) {
+func (l *landscape) checkNothingForbidden(t *testing.T) {
 	t.Helper()
 	components := componentsOf(t, l.dir)
 	for _, c := range components {
@@ -183,7 +112,8 @@ func (l *gardenletLife) checkNothingForbidden(t *testing.T) {
 // TestGardenletLifeWithoutRefusals goes through the life of a landscape of two seeds. At no time is anything forbidden that
 // one of its components asks for: they have the rights that they need, and ask for nothing else.
 func TestGardenletLifeWithoutRefusals(t *testing.T) {
-	l := newGardenletLife(t, "--seeds", "2")
+	t.Parallel()
+	l := sharedLandscape(t)
 	deployment := meta("core.gardener.cloud/v1", "ControllerDeployment", "", "life", map[string]any{"injectGardenKubeconfig": true})
 	deployment["metadata"].(map[string]any)["annotations"] = map[string]any{
 		"gardenlite.dev/simulated": "true", "migration.controllerdeployment.gardener.cloud/type": "gardenlite"}
@@ -212,7 +142,7 @@ func TestGardenletLifeWithoutRefusals(t *testing.T) {
 	l.delete(t, "controllerregistrations", registration)
 	l.installed(t, "life", 0)
 	l.delete(t, "controllerdeployments", extension)
-	eventually(t, 30*time.Second, func(ctx context.Context) (err error) {
+	eventually(t, waitTimeout, func(ctx context.Context) (err error) {
 		for _, seed := range l.names {
 			err = errors.Join(err, l.seedIsReady(ctx, seed, time.Time{}))
 		}
@@ -222,9 +152,9 @@ func TestGardenletLifeWithoutRefusals(t *testing.T) {
 }
 
 // reconciled waits until what annotate asked for is done.
-func (l *gardenletLife) reconciled(t *testing.T, resource string, obj *unstructured.Unstructured) {
+func (l *landscape) reconciled(t *testing.T, resource string, obj *unstructured.Unstructured) {
 	t.Helper()
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		now, err := l.at(resource, obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
 		if err == nil && now.GetAnnotations()["gardener.cloud/operation"] != "" {
 			err = fmt.Errorf("nobody has reconciled %s %s", resource, obj.GetName())
@@ -235,9 +165,9 @@ func (l *gardenletLife) reconciled(t *testing.T, resource string, obj *unstructu
 }
 
 // installed waits until an extension is installed, and healthy, in as many seeds.
-func (l *gardenletLife) installed(t *testing.T, registration string, seeds int) {
+func (l *landscape) installed(t *testing.T, registration string, seeds int) {
 	t.Helper()
-	eventually(t, 60*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		all, err := l.at("controllerinstallations", "").List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -269,10 +199,10 @@ func conditionsOf(obj *unstructured.Unstructured) (conditions []map[string]any) 
 }
 
 // scheduleShoot creates the sample and waits until it has a seed.
-func (l *gardenletLife) scheduleShoot(t *testing.T) {
+func (l *landscape) scheduleShoot(t *testing.T) {
 	t.Helper()
-	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(l.dir, "kubeconfig"), "--cache-dir", t.TempDir(), "apply", "-f", "../manifests/samples/shoot.yaml").ok(t)
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(l.dir, "kubeconfig"), "--cache-dir", t.TempDir(), "apply", "-f", "../manifests/samples/shoot.yaml").OK(t)
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		shoot, err := l.at("shoots", "garden-dev").Get(ctx, "sample", metav1.GetOptions{})
 		if err != nil {
 			return err

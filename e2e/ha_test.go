@@ -1,120 +1,74 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	"github.com/gardenlite/gardenlite/internal/datastore/datastoretest"
 )
 
-// takeover is within what time another process does what a killed one did.
+// takeover is within what time another process does what a killed one did, on a machine that does nothing else.
 const takeover = 15 * time.Second
 
-// member is one of several processes that are one landscape.
-type member struct {
-	dir     string
-	process *exec.Cmd
-	config  *rest.Config
-	kube    kubernetes.Interface
-	dyn     dynamic.Interface
-}
-
-func startMember(t *testing.T, dir, datastore string) *member {
-	t.Helper()
-	m := &member{dir: dir, process: exec.Command(binary, "up", "--port", "0", "--name", "ha", "--data-dir", dir, "--datastore", datastore)}
-	output := &bytes.Buffer{}
-	m.process.Stderr = output
-	must(t, m.process.Start())
-	t.Cleanup(func() {
-		_ = m.process.Process.Kill()
-		_ = m.process.Wait()
-		if t.Failed() {
-			t.Logf("%s said:\n%s", dir, output)
-		}
-	})
-	eventually(t, 90*time.Second, func(context.Context) error {
-		if r := run1(t, dir, "status", "--wait"); r.code != 0 {
-			return fmt.Errorf("%s", r.stderr)
-		}
-		return nil
-	})
-	var err error
-	m.config, err = clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
-	must(t, err)
-	m.config.QPS, m.config.Timeout = -1, 10*time.Second
-	m.kube, m.dyn = kubernetes.NewForConfigOrDie(m.config), dynamic.NewForConfigOrDie(m.config)
-	return m
-}
-
-func run1(t *testing.T, dir string, args ...string) result {
-	t.Helper()
-	return gardenlite(t, dir, append(args, "--name", "ha")...)
-}
-
-// kill ends the process as a power failure would.
-func (m *member) kill(t *testing.T) {
-	t.Helper()
-	must(t, m.process.Process.Kill())
-	_ = m.process.Wait()
-}
-
 // TestTwoProcesses runs one landscape by two processes on one datastore. Either may be killed: the other one goes on with
-// what only one does at a time, within 15 s.
+// what only one does at a time, as soon as the leases allow that. The soak measures how long it takes.
 func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
+	timeout := waitTimeout
+	if suite.Soaking() {
+		timeout = takeover
+	}
 	for name, start := range map[string]func(*testing.T) string{"etcd": datastoretest.StartEtcd, "PostgreSQL": datastoretest.StartPostgreSQL} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			datastore := start(t)
-			dirs := []string{t.TempDir(), t.TempDir()}
-			first := startMember(t, dirs[0], datastore)
-			second := startMember(t, dirs[1], datastore)
+			first, second := stoppedLandscape(t), stoppedLandscape(t)
+			first.up(t, "--datastore", datastore)
+			second.up(t, "--datastore", datastore)
 			oneLandscape(t, first, second)
-			works(t, second, "both", time.Now().Add(takeover))
+			works(t, second, "both", waitTimeout)
+			first.leasesAreShort(t)
 
-			begin := time.Now()
-			first.kill(t)
-			works(t, second, "first-killed", begin.Add(takeover))
-			t.Logf("%s: the second process has taken over after %s", name, time.Since(begin).Round(100*time.Millisecond))
+			first.kill()
+			works(t, second, "first-killed", timeout)
 
-			first = startMember(t, dirs[0], datastore)
-			begin = time.Now()
-			second.kill(t)
-			works(t, first, "second-killed", begin.Add(takeover))
-			t.Logf("%s: the first process has taken over after %s", name, time.Since(begin).Round(100*time.Millisecond))
-			noRefusals(t, first.dir)
+			first.up(t, "--datastore", datastore)
+			second.kill()
+			works(t, first, "second-killed", timeout)
+			first.refusesNothing(t)
 		})
 	}
 }
 
-// noRefusals: no component was forbidden anything.
-func noRefusals(t *testing.T, dir string) {
+// leasesAreShort wants that no leader is waited for longer than takeover after it was killed.
+func (l *landscape) leasesAreShort(t *testing.T) {
 	t.Helper()
-	var status struct {
-		Components []struct {
-			Name      string `json:"name"`
-			Forbidden int    `json:"forbidden"`
-		} `json:"components"`
-	}
-	must(t, json.Unmarshal([]byte(run1(t, dir, "status", "-o", "json").ok(t).stdout), &status))
-	for _, c := range status.Components {
-		if c.Forbidden > 0 {
-			t.Errorf("%s: %d requests were forbidden", c.Name, c.Forbidden)
+	leases, err := l.kube.CoordinationV1().Leases("").List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	count := 0
+	for _, lease := range leases.Items {
+		if lease.Spec.LeaseTransitions == nil { // no leader is elected by it
+			continue
 		}
+		count++
+		if seconds := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0); seconds < 1 || time.Duration(seconds)*time.Second >= takeover {
+			t.Errorf("the Lease %s/%s lasts %d s", lease.Namespace, lease.Name, seconds)
+		}
+	}
+	if count < 3 {
+		t.Errorf("leaders are elected by only %d Leases", count)
 	}
 }
 
@@ -130,10 +84,10 @@ func sampleShoot(t *testing.T, name string) *unstructured.Unstructured {
 }
 
 // oneLandscape: what is written through one is read through the other, with the clients of the one.
-func oneLandscape(t *testing.T, first, second *member) {
+func oneLandscape(t *testing.T, first, second *landscape) {
 	t.Helper()
-	crossed := rest.CopyConfig(first.config)
-	crossed.Host = second.config.Host
+	crossed := rest.CopyConfig(first.admin)
+	crossed.Host = second.admin.Host
 	info, err := kubernetes.NewForConfigOrDie(crossed).CoreV1().ConfigMaps("kube-system").Get(t.Context(), "cluster-identity", metav1.GetOptions{})
 	must(t, err)
 	own, err := first.kube.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "cluster-identity", metav1.GetOptions{})
@@ -143,19 +97,19 @@ func oneLandscape(t *testing.T, first, second *member) {
 	}
 }
 
-// works: the controller-manager, the scheduler, the gardenlet and Kubernetes' controllers each do something by then.
-func works(t *testing.T, m *member, name string, until time.Time) {
+// works waits until the controller-manager, the scheduler, the gardenlet and Kubernetes' controllers have done something.
+func works(t *testing.T, m *landscape, name string, timeout time.Duration) {
 	t.Helper()
 	before := leaseOf(t, m).Spec.RenewTime.Time
 	project := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": map[string]any{"name": "ha-" + name[:4]}, "spec": map[string]any{},
 	}}
-	_, err := m.dyn.Resource(infoOf(t, "Project").gvr).Create(t.Context(), project, created)
+	_, err := m.dyn.Resource(projectsResource).Create(t.Context(), project, created)
 	must(t, err)
-	_, err = m.dyn.Resource(infoOf(t, "Shoot").gvr).Namespace("garden-dev").Create(t.Context(), sampleShoot(t, "ha-"+name[:4]), created)
+	_, err = m.dyn.Resource(shootsResource).Namespace("garden-dev").Create(t.Context(), sampleShoot(t, "ha-"+name[:4]), created)
 	must(t, err)
-	eventually(t, time.Until(until), func(ctx context.Context) error {
-		project, err := m.dyn.Resource(infoOf(t, "Project").gvr).Get(ctx, project.GetName(), metav1.GetOptions{})
+	eventually(t, timeout, func(ctx context.Context) error {
+		project, err := m.dyn.Resource(projectsResource).Get(ctx, project.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -167,7 +121,7 @@ func works(t *testing.T, m *member, name string, until time.Time) {
 		if _, err := m.kube.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 			return fmt.Errorf("kubernetes' controllers do not work: %w", err)
 		}
-		shoot, err := m.dyn.Resource(infoOf(t, "Shoot").gvr).Namespace("garden-dev").Get(ctx, "ha-"+name[:4], metav1.GetOptions{})
+		shoot, err := m.dyn.Resource(shootsResource).Namespace("garden-dev").Get(ctx, "ha-"+name[:4], metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -181,7 +135,7 @@ func works(t *testing.T, m *member, name string, until time.Time) {
 	})
 }
 
-func leaseOf(t *testing.T, m *member) *coordinationv1.Lease {
+func leaseOf(t *testing.T, m *landscape) *coordinationv1.Lease {
 	t.Helper()
 	lease, err := m.kube.CoordinationV1().Leases("gardener-system-seed-lease").Get(t.Context(), "local", metav1.GetOptions{})
 	must(t, err)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,9 +16,9 @@ import (
 )
 
 // checkInSeed wants what belongs to an installation: the extension's namespace in the seed with its access to the garden.
-func (l *seededLandscape) checkInSeed(t *testing.T, registration, installation string) {
+func (l *landscape) checkInSeed(t *testing.T, registration, installation string) {
 	t.Helper()
-	namespace, err := l.seed.CoreV1().Namespaces().Get(t.Context(), "extension-"+installation, metav1.GetOptions{})
+	namespace, err := l.seeds["local"].CoreV1().Namespaces().Get(t.Context(), "extension-"+installation, metav1.GetOptions{})
 	must(t, err)
 	for label, want := range map[string]string{
 		"gardener.cloud/role": "extension", "controllerregistration.core.gardener.cloud/name": registration,
@@ -36,31 +37,30 @@ func (l *seededLandscape) checkInSeed(t *testing.T, registration, installation s
 }
 
 // extensionConfig is an extension's access to the garden, with the token that is in the seed.
-func (l *seededLandscape) extensionConfig(t *testing.T, installation string) *rest.Config {
+func (l *landscape) extensionConfig(t *testing.T, installation string) *rest.Config {
 	t.Helper()
 	var secret *corev1.Secret
-	eventually(t, installDelay, func(ctx context.Context) (err error) {
-		secret, err = l.seed.CoreV1().Secrets("extension-"+installation).Get(ctx, "garden-access-extension", metav1.GetOptions{})
+	eventually(t, waitTimeout, func(ctx context.Context) (err error) {
+		secret, err = l.seeds["local"].CoreV1().Secrets("extension-"+installation).Get(ctx, "garden-access-extension", metav1.GetOptions{})
 		if err == nil && len(secret.Data["token"]) == 0 {
 			err = fmt.Errorf("there is no token in it")
 		}
 		return err
 	})
-	config := rest.AnonymousClientConfig(l.config)
+	config := rest.AnonymousClientConfig(l.admin)
 	config.BearerToken = string(secret.Data["token"])
 	return config
 }
 
 // checkIdentities has an extension ask for its own things, for another's, and for those of another seed.
-func (l *seededLandscape) checkIdentities(t *testing.T, installation, another string) {
+func (l *landscape) checkIdentities(t *testing.T, installation, another string) {
 	t.Helper()
 	const other = "e2e-elsewhere"
-	_, err := l.garden.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-" + other}}, created)
+	_, err := l.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-" + other}}, created)
 	must(t, err)
-	_, err = l.garden.CoreV1().Secrets("seed-"+other).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}}, created)
+	_, err = l.kube.CoreV1().Secrets("seed-"+other).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}}, created)
 	must(t, err)
-	user, err := newAccessUser("extension-"+installation, l.extensionConfig(t, installation))
-	must(t, err)
+	user := suite.NewUser(t, "extension-"+installation, l.extensionConfig(t, installation))
 	const core = "/apis/core.gardener.cloud/v1beta1"
 	for _, test := range []struct {
 		method, path string
@@ -81,23 +81,23 @@ func (l *seededLandscape) checkIdentities(t *testing.T, installation, another st
 		{"DELETE", core + "/seeds/local?dryRun=All", false},
 		{"DELETE", core + "/controllerinstallations/" + another + "?dryRun=All", false},
 	} {
-		a, err := user.send(t.Context(), test.method, test.path, nil, false, false)
+		a, err := user.Send(t.Context(), test.method, test.path, nil, false, false)
 		must(t, err)
-		if test.allowed && !a.ok() || !test.allowed && a.code != http.StatusForbidden {
+		if test.allowed && !a.OK() || !test.allowed && a.Code != http.StatusForbidden {
 			t.Errorf("the extension: %s %s: %s, expected %t", test.method, test.path, a, test.allowed)
 		}
 	}
 }
 
 // checkGone waits until nothing is left of an installation, in the seed and in the garden.
-func (l *seededLandscape) checkGone(t *testing.T, installation string) {
+func (l *landscape) checkGone(t *testing.T, installation string) {
 	t.Helper()
-	eventually(t, installDelay, func(ctx context.Context) error {
-		_, err := l.seed.CoreV1().Namespaces().Get(ctx, "extension-"+installation, metav1.GetOptions{})
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		_, err := l.seeds["local"].CoreV1().Namespaces().Get(ctx, "extension-"+installation, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the namespace of %s in the seed is not gone: %v", installation, err)
 		}
-		_, err = l.garden.CoreV1().ServiceAccounts("seed-local").Get(ctx, "extension-"+installation, metav1.GetOptions{})
+		_, err = l.kube.CoreV1().ServiceAccounts("seed-local").Get(ctx, "extension-"+installation, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the ServiceAccount of %s in the garden is not gone: %v", installation, err)
 		}

@@ -3,11 +3,9 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,43 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
-// installDelay is how long it may take until an extension is installed or removed, with room for a busy machine. A
-// namespace that is being deleted is looked at every 5 s.
-const installDelay = 60 * time.Second
-
-// seededLandscape is a landscape of a test's own, with the seed "local".
-type seededLandscape struct {
-	dir          string
-	config       *rest.Config // the garden's administrator's
-	garden, seed kubernetes.Interface
-	dyn          dynamic.Interface
-}
-
-func newSeededLandscape(t *testing.T, args ...string) *seededLandscape {
-	t.Helper()
-	l := &seededLandscape{dir: filepath.Join(t.TempDir(), "landscape")}
-	up(t, l.dir, args...).ok(t)
-	var err error
-	l.config, err = clientcmd.BuildConfigFromFlags("", filepath.Join(l.dir, "kubeconfig"))
-	must(t, err)
-	l.config.QPS, l.config.WarningHandler = -1, rest.NoWarnings{}
-	l.garden, err = kubernetes.NewForConfig(l.config)
-	must(t, err)
-	l.dyn, err = dynamic.NewForConfig(l.config)
-	must(t, err)
-	seed, err := clientcmd.RESTConfigFromKubeConfig([]byte(gardenlite(t, l.dir, "kubeconfig", "seed", "local").ok(t).stdout))
-	must(t, err)
-	l.seed, err = kubernetes.NewForConfig(seed)
-	must(t, err)
-	return l
-}
-
-func (l *seededLandscape) core(resource, namespace string) dynamic.ResourceInterface {
+func (l *landscape) core(resource, namespace string) dynamic.ResourceInterface {
 	r := l.dyn.Resource(schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: resource})
 	if namespace != "" {
 		return r.Namespace(namespace)
@@ -60,7 +24,7 @@ func (l *seededLandscape) core(resource, namespace string) dynamic.ResourceInter
 }
 
 // register makes a ControllerRegistration of a policy for Extensions of a type, both named alike.
-func (l *seededLandscape) register(t *testing.T, name, policy string) {
+func (l *landscape) register(t *testing.T, name, policy string) {
 	t.Helper()
 	_, err := l.core("controllerdeployments", "").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment", "type": "gardenlite",
@@ -80,7 +44,7 @@ func (l *seededLandscape) register(t *testing.T, name, policy string) {
 }
 
 // installations are the names of the ControllerInstallations, by their registrations. The landscape's own is left out.
-func (l *seededLandscape) installations(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
+func (l *landscape) installations(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
 	list, err := l.core("controllerinstallations", "").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -101,11 +65,11 @@ func (l *seededLandscape) installations(ctx context.Context) (map[string]*unstru
 }
 
 // expect waits until exactly these registrations are installed, and all is well with them.
-func (l *seededLandscape) expect(t *testing.T, registrations ...string) map[string]*unstructured.Unstructured {
+func (l *landscape) expect(t *testing.T, registrations ...string) map[string]*unstructured.Unstructured {
 	t.Helper()
 	var found map[string]*unstructured.Unstructured
 	var names []string
-	eventually(t, installDelay, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		now, err := l.installations(ctx)
 		if err != nil {
 			return fmt.Errorf("installed: %v, expected %v: %w", names, registrations, err)
@@ -142,14 +106,15 @@ func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
 
 // TestInstallations has extensions come and go with what they are registered for.
 func TestInstallations(t *testing.T) {
-	l := newSeededLandscape(t)
+	t.Parallel()
+	l := newLandscape(t)
 	t.Run("policies", l.followPolicies)
 	t.Run("in use", l.registrationInUseStays)
 }
 
 // followPolicies registers an extension with each policy, and has a Shoot come and go that needs the one that is there on
 // demand.
-func (l *seededLandscape) followPolicies(t *testing.T) {
+func (l *landscape) followPolicies(t *testing.T) {
 	const always, withShoots, demanded, byDefault, unused = "e2e-a-always", "e2e-b-except-no-shoots", "e2e-c-demanded", "e2e-d-default", "e2e-e-unused"
 	for name, policy := range map[string]string{
 		always: "Always", withShoots: "AlwaysExceptNoShoots", demanded: "OnDemand", byDefault: "", unused: "OnDemand",
@@ -186,7 +151,7 @@ func (l *seededLandscape) followPolicies(t *testing.T) {
 }
 
 // registrationInUseStays deletes a registration that a Shoot needs: it goes once that does.
-func (l *seededLandscape) registrationInUseStays(t *testing.T) {
+func (l *landscape) registrationInUseStays(t *testing.T) {
 	const name = "e2e-in-use"
 	l.register(t, name, "OnDemand")
 	l.createShoot(t, "needy", name)
@@ -204,7 +169,7 @@ func (l *seededLandscape) registrationInUseStays(t *testing.T) {
 	l.deleteShoot(t, "needy")
 	l.expect(t, "e2e-later")
 	l.checkGone(t, installation.GetName())
-	eventually(t, installDelay, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		if _, err := registrations.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the registration is not gone: %v", err)
 		}
@@ -213,7 +178,7 @@ func (l *seededLandscape) registrationInUseStays(t *testing.T) {
 }
 
 // createShoot makes a Shoot in the seed, with Extensions of these types.
-func (l *seededLandscape) createShoot(t *testing.T, name string, extensions ...string) {
+func (l *landscape) createShoot(t *testing.T, name string, extensions ...string) {
 	t.Helper()
 	all := []any{}
 	for _, extension := range extensions {
@@ -234,13 +199,13 @@ func (l *seededLandscape) createShoot(t *testing.T, name string, extensions ...s
 	must(t, err)
 }
 
-func (l *seededLandscape) deleteShoot(t *testing.T, name string) {
+func (l *landscape) deleteShoot(t *testing.T, name string) {
 	t.Helper()
 	shoots := l.core("shoots", "garden-dev")
 	_, err := shoots.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), metav1.PatchOptions{})
 	must(t, err)
 	must(t, shoots.Delete(t.Context(), name, metav1.DeleteOptions{}))
-	eventually(t, installDelay, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		if _, err := shoots.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Shoot %s is not gone: %v", name, err)
 		}
@@ -249,9 +214,9 @@ func (l *seededLandscape) deleteShoot(t *testing.T, name string) {
 }
 
 // checkAllGone wants nothing left behind in seed or garden whose name begins like this, and no registration.
-func (l *seededLandscape) checkAllGone(t *testing.T, prefix string) {
+func (l *landscape) checkAllGone(t *testing.T, prefix string) {
 	t.Helper()
-	eventually(t, installDelay, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		var left []string
 		registrations, err := l.core("controllerregistrations", "").List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -260,21 +225,21 @@ func (l *seededLandscape) checkAllGone(t *testing.T, prefix string) {
 		for _, r := range registrations.Items {
 			left = append(left, "ControllerRegistration "+r.GetName())
 		}
-		namespaces, err := l.seed.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+		namespaces, err := l.seeds["local"].CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
 		for _, n := range namespaces.Items {
 			left = append(left, "seed's Namespace "+n.Name)
 		}
-		accounts, err := l.garden.CoreV1().ServiceAccounts("seed-local").List(ctx, metav1.ListOptions{})
+		accounts, err := l.kube.CoreV1().ServiceAccounts("seed-local").List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
 		for _, a := range accounts.Items {
 			left = append(left, "ServiceAccount "+a.Name)
 		}
-		bindings, err := l.garden.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+		bindings, err := l.kube.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}

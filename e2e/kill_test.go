@@ -3,62 +3,50 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // TestKilledUnderWrites kills the process with SIGKILL while clients write, and starts it again: 3 times, in the soak 20.
 // Every write that was acknowledged must be there, none twice, resource versions only grow, and an
 // informer that nobody restarts sees everything.
 func TestKilledUnderWrites(t *testing.T) {
+	t.Parallel()
 	rounds := 3
-	if os.Getenv("GARDENLITE_SOAK") != "" {
+	if suite.Soaking() {
 		rounds = 20
 	}
-	dir := t.TempDir()
+	l := stoppedLandscape(t)
+	l.names = nil                       // the garden is what is written to
 	acknowledged := map[string]string{} // name to UID
 	lastVersion := uint64(0)
 	var watched cache.Store
 	for round := range rounds {
-		process := exec.Command(binary, "up", "--port", "0", "--data-dir", dir)
-		must(t, process.Start())
-		eventually(t, 60*time.Second, func(context.Context) error {
-			if r := gardenlite(t, dir, "status", "--wait"); r.code != 0 {
-				return fmt.Errorf("%s", r.stderr)
-			}
-			return nil
-		})
-		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
-		must(t, err)
-		config.QPS, config.Timeout = -1, 10*time.Second
-		client := kubernetes.NewForConfigOrDie(config)
+		l.up(t)
 		if round > 0 {
-			lastVersion = checkSurvivors(t, client, acknowledged, lastVersion)
+			lastVersion = checkSurvivors(t, l.kube, acknowledged, lastVersion)
 			checkWatcher(t, watched, acknowledged)
 		} else { // one informer for all rounds: its watch ends with each kill, and has to go on
-			factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("default"))
+			factory := informers.NewSharedInformerFactoryWithOptions(l.kube, 0, informers.WithNamespace("default"))
 			watched = factory.Core().V1().ConfigMaps().Informer().GetStore()
 			factory.Start(t.Context().Done())
 		}
-		writeUntilKilled(t, client, process, round, acknowledged, &lastVersion)
+		writeUntilKilled(t, l, round, acknowledged, &lastVersion)
 	}
 	t.Logf("%d writes acknowledged over %d kills", len(acknowledged), rounds)
 }
 
-func writeUntilKilled(t *testing.T, client kubernetes.Interface, process *exec.Cmd, round int, acknowledged map[string]string, lastVersion *uint64) {
+func writeUntilKilled(t *testing.T, l *landscape, round int, acknowledged map[string]string, lastVersion *uint64) {
 	t.Helper()
 	var mu sync.Mutex
 	var writers sync.WaitGroup
@@ -68,7 +56,7 @@ func writeUntilKilled(t *testing.T, client kubernetes.Interface, process *exec.C
 		writers.Go(func() {
 			for i := 0; ; i++ {
 				name := fmt.Sprintf("r%d-w%d-%d", round, w, i)
-				cm, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, created)
+				cm, err := l.kube.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, created)
 				if err != nil {
 					if apierrors.IsAlreadyExists(err) {
 						t.Errorf("%s: %v", name, err)
@@ -90,11 +78,10 @@ func writeUntilKilled(t *testing.T, client kubernetes.Interface, process *exec.C
 	}
 	select {
 	case <-enough:
-	case <-time.After(30 * time.Second):
+	case <-time.After(waitTimeout):
 		t.Error("writes are too slow")
 	}
-	must(t, process.Process.Kill())
-	_ = process.Wait()
+	l.kill()
 	writers.Wait()
 }
 
@@ -126,7 +113,7 @@ func checkSurvivors(t *testing.T, client kubernetes.Interface, acknowledged map[
 func checkWatcher(t *testing.T, store cache.Store, acknowledged map[string]string) {
 	t.Helper()
 	// client-go's reflector backs off up to a minute after so many broken connections in a row.
-	eventually(t, 90*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		for name, uid := range acknowledged {
 			obj, found, err := store.GetByKey("default/" + name)
 			if err != nil || !found || string(obj.(*corev1.ConfigMap).UID) != uid {

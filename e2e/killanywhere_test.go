@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,18 +17,13 @@ import (
 // TestKilledAnywhere asks a Shoot for one thing after the other, whatever comes, and kills the process each time: often before
 // the thing before is over. When one is over, there are the machines that were asked for last, and Nodes of no others.
 func TestKilledAnywhere(t *testing.T) {
+	t.Parallel()
 	rounds := 4
-	if soaking() {
+	if suite.Soaking() {
 		rounds = 100
 	}
-	l := &gardenletLife{dir: t.TempDir(), names: []string{"local", "local-2"}}
-	k := &killedShoot{l: l, v: &victim{dir: l.dir}, random: moments(t), s: &shoot{l: l, name: "anywhere"}}
-	t.Cleanup(k.v.kill)
-	k.restart = func() {
-		k.v.up(t, 2)
-		l.connect(t)
-	}
-	k.restart()
+	l := newLandscape(t, "--seeds", "2")
+	k := &killedShoot{l: l, random: killMoments(t), s: &shoot{l: l, name: "anywhere"}}
 	w := &wishes{k: k, seed: "local", machines: 1}
 	l.newShoot(t, k.s.name, func(spec map[string]any) {
 		spec["seedName"] = w.seed

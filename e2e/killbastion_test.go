@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	"golang.org/x/crypto/ssh"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,13 +34,10 @@ import (
 // start it is ready, or gone, as it should be; one that somebody has seen has the address and the host key that it had; and
 // nothing listens for those that are gone.
 func TestKilledUnderBastions(t *testing.T) {
-	random := moments(t)
-	l := &gardenletLife{dir: t.TempDir(), names: []string{"local"}}
-	v := &victim{dir: l.dir}
-	t.Cleanup(v.kill)
-	v.up(t, 1)
-	l.connect(t)
-	k := &killedBastions{l: l, v: v, alive: map[string]*killedBastion{}}
+	t.Parallel()
+	random := killMoments(t)
+	l := newLandscape(t)
+	k := &killedBastions{l: l, alive: map[string]*killedBastion{}}
 	k.s = l.newShoot(t, "pier", func(spec map[string]any) {
 		spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)["minimum"] = 1
 	})
@@ -69,7 +67,7 @@ func TestKilledUnderBastions(t *testing.T) {
 	t.Run("8 deletion", k.whileDeleted)
 	t.Run("7 expiry", k.whileExpiring)
 	k.clear(t) // the time of others may be over as well
-	if soaking() {
+	if suite.Soaking() {
 		k.create(t, "stays").see(t)
 		for round := range 15 {
 			k.atRandom(t, round, func() time.Duration { return within(random, 400*time.Millisecond) })
@@ -77,15 +75,12 @@ func TestKilledUnderBastions(t *testing.T) {
 		k.clear(t)
 	}
 	k.nothingElseListens(t)
-	for _, refused := range v.refusals(t) {
-		t.Error(refused)
-	}
+	l.refusesNothing(t)
 }
 
 // killedBastions are the Bastions of a Shoot in a landscape whose process is killed.
 type killedBastions struct {
-	l       *gardenletLife
-	v       *victim
+	l       *landscape
 	s       *shoot
 	node    string
 	nodeKey ssh.Signer
@@ -138,7 +133,7 @@ func (k *killedBastions) inGarden(*testing.T) dynamic.ResourceInterface {
 // inSeed are the Bastions of the Shoot in its seed, whose port changes from start to start.
 func (k *killedBastions) inSeed(t *testing.T) dynamic.ResourceInterface {
 	t.Helper()
-	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(gardenlite(t, k.l.dir, "kubeconfig", "seed", "local").ok(t).stdout))
+	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(gardenlite(t, k.l.dir, "kubeconfig", "seed", "local").OK(t).Stdout))
 	must(t, err)
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 	client, err := dynamic.NewForConfig(config)
@@ -196,15 +191,13 @@ func (k *killedBastions) until(t *testing.T, name string, where func(*testing.T)
 // restart kills the process and starts it again.
 func (k *killedBastions) restart(t *testing.T, args ...string) {
 	t.Helper()
-	k.v.kill()
+	k.l.kill()
 	for _, b := range k.alive {
 		if b.address != "" && answers(b.address) {
 			t.Errorf("the process is dead, and something listens at %s", b.address)
 		}
 	}
-	k.v.start(t, 1, args...)
-	k.v.connect(t)
-	k.l.connect(t)
+	k.l.up(t, args...)
 }
 
 // look sees all Bastions that are to be there: they are as they were.
@@ -283,7 +276,7 @@ func (k *killedBastions) whileCreated(t *testing.T, delay time.Duration) {
 		_, err := k.inGarden(t).Create(t.Context(), b.object(), created)
 		answered <- err
 	}()
-	k.v.killAfter(delay)
+	k.l.killAfter(delay)
 	acknowledged := <-answered == nil
 	k.restart(t)
 	_, err := k.inGarden(t).Get(t.Context(), b.name, metav1.GetOptions{})
@@ -327,7 +320,7 @@ func (k *killedBastions) whileDeleted(t *testing.T) {
 	})
 	b := k.alive["admitted"]
 	reaches(t, inSeed, b.name, func() { k.delete(t, b) }, func(obj *unstructured.Unstructured) bool { return obj.GetDeletionTimestamp() != nil })
-	k.restart(t, "--bastion-max-lifetime", "1m")
+	k.restart(t, "--bastion-max-lifetime", "10s")
 	k.gone(t, b)
 }
 
@@ -337,11 +330,11 @@ func (k *killedBastions) whileExpiring(t *testing.T) {
 	deleted := func(ctx context.Context) error {
 		obj, err := k.inGarden(t).Get(ctx, b.name, metav1.GetOptions{})
 		if err == nil && obj.GetDeletionTimestamp() == nil {
-			err = fmt.Errorf("Bastion %s is older than a minute, and nobody deletes it: created %s", b.name, obj.GetCreationTimestamp())
+			err = fmt.Errorf("Bastion %s is older than 10 s, and is not being deleted: created %s", b.name, obj.GetCreationTimestamp())
 		}
 		return err
 	}
-	eventually(t, time.Minute+shootTimeout, deleted)
+	eventually(t, waitTimeout, deleted)
 	k.restart(t)
 	must(t, deleted(t.Context()))
 	b.annotate(t, `{"gardenlite.dev/delay":null}`)
@@ -352,11 +345,11 @@ func (k *killedBastions) whileExpiring(t *testing.T) {
 func (k *killedBastions) atRandom(t *testing.T, round int, delay func() time.Duration) {
 	t.Helper()
 	b := k.create(t, fmt.Sprintf("random%d", round))
-	k.v.killAfter(delay())
+	k.l.killAfter(delay())
 	k.restart(t)
 	k.look(t)
 	k.delete(t, b)
-	k.v.killAfter(delay())
+	k.l.killAfter(delay())
 	k.restart(t)
 	k.gone(t, b)
 }
@@ -409,7 +402,7 @@ func (k *killedBastions) gone(t *testing.T, b *killedBastion) {
 // there, which are all ready.
 func (k *killedBastions) nothingElseListens(t *testing.T) {
 	t.Helper()
-	listening, known := listeners(t, k.v.cmd.Process.Pid)
+	listening, known := listeners(t, k.l.cmd.Process.Pid)
 	if !known {
 		return
 	}

@@ -13,11 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-var projectsResource = schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "projects"}
 
 // The fate of a project, as far as the client knows that asked for it.
 const (
@@ -41,19 +38,20 @@ func (f *fates) set(name, fate string) {
 // TestKilledUnderProjects kills the process while projects are created and deleted, ten at a time. What was acknowledged
 // happens: a project has everything that one has in a landscape that nobody disturbed, or nothing of it is left.
 func TestKilledUnderProjects(t *testing.T) {
-	random := moments(t)
-	v := newVictim(t)
-	v.up(t, 1)
-	v.hasOneSeed(t)
-	before := v.mustInventory(t)
+	t.Parallel()
+	random := killMoments(t)
+	l := stoppedLandscape(t)
+	l.up(t, "--seeds", "1")
+	l.hasOneSeed(t)
+	before := l.mustInventory(t)
 	const example = "k-example"
-	must(t, v.createProject(t.Context(), example))
+	must(t, l.createProject(t.Context(), example))
 	var whole string
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
-		if err := v.projectIsReady(ctx, example); err != nil {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		if err := l.projectIsReady(ctx, example); err != nil {
 			return err
 		}
-		all, err := v.inventory(ctx) // afterwards, so that nothing is missing
+		all, err := l.inventory(ctx) // afterwards, so that nothing is missing
 		whole = partsOf(all, example)
 		for _, late := range []string{"serviceaccounts garden-PROJECT/default", "configmaps garden-PROJECT/kube-root-ca.crt"} {
 			if err == nil && !strings.Contains(whole, late) { // Kubernetes makes it for the namespace, at any time
@@ -62,36 +60,34 @@ func TestKilledUnderProjects(t *testing.T) {
 		}
 		return err
 	})
-	must(t, v.deleteProject(t.Context(), example))
-	v.becomes(t, before, "after the example")
+	must(t, l.deleteProject(t.Context(), example))
+	l.becomes(t, before, "after the example")
 
 	projects := &fates{of: map[string]string{}}
 	for round := range kills() {
 		delay := within(random, 1500*time.Millisecond)
 		t.Logf("killed %s after the work began", delay)
-		v.workUntilKilled(t, round, delay, projects)
-		v.up(t, 1)
-		v.checkProjects(t, projects, whole)
+		l.workUntilKilled(t, round, delay, projects)
+		l.up(t, "--seeds", "1")
+		l.checkProjects(t, projects, whole)
 	}
 	for name := range projects.of {
-		if err := v.deleteProject(t.Context(), name); err != nil && !apierrors.IsNotFound(err) {
+		if err := l.deleteProject(t.Context(), name); err != nil && !apierrors.IsNotFound(err) {
 			t.Error(err)
 		}
 	}
-	v.becomes(t, before, "after all projects were deleted")
-	for _, refused := range v.refusals(t) {
-		t.Error(refused)
-	}
+	l.becomes(t, before, "after all projects were deleted")
+	l.refusesNothing(t)
 }
 
 // workUntilKilled creates ten projects, deletes every other one of them as soon as it is there, and those of the round
 // before.
-func (v *victim) workUntilKilled(t *testing.T, round int, delay time.Duration, projects *fates) {
+func (l *landscape) workUntilKilled(t *testing.T, round int, delay time.Duration, projects *fates) {
 	t.Helper()
 	var workers sync.WaitGroup
 	remove := func(name string) {
 		projects.set(name, projectUnknown)
-		if v.deleteProject(t.Context(), name) == nil {
+		if l.deleteProject(t.Context(), name) == nil {
 			projects.set(name, projectGone)
 		}
 	}
@@ -108,7 +104,7 @@ func (v *victim) workUntilKilled(t *testing.T, round int, delay time.Duration, p
 		name := fmt.Sprintf("k-%02d-%d", round, i)
 		workers.Go(func() {
 			projects.set(name, projectUnknown)
-			if v.createProject(t.Context(), name) != nil {
+			if l.createProject(t.Context(), name) != nil {
 				return
 			}
 			projects.set(name, projectMade)
@@ -117,31 +113,31 @@ func (v *victim) workUntilKilled(t *testing.T, round int, delay time.Duration, p
 			}
 		})
 	}
-	v.killAfter(delay)
+	l.killAfter(delay)
 	workers.Wait()
 }
 
-func (v *victim) createProject(ctx context.Context, name string) error {
+func (l *landscape) createProject(ctx context.Context, name string) error {
 	member := func(role string) map[string]any {
 		return map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": role + "@example.com", "role": role}
 	}
-	_, err := v.dyn.Resource(projectsResource).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+	_, err := l.dyn.Resource(projectsResource).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"namespace": "garden-" + name, "members": []any{member("admin"), member("viewer"), member("uam"), member("serviceaccountmanager")}},
 	}}, created)
 	return err
 }
 
-func (v *victim) deleteProject(ctx context.Context, name string) error {
-	projects := v.dyn.Resource(projectsResource)
+func (l *landscape) deleteProject(ctx context.Context, name string) error {
+	projects := l.dyn.Resource(projectsResource)
 	if _, err := projects.Patch(ctx, name, types.MergePatchType, confirmed, metav1.PatchOptions{}); err != nil {
 		return err
 	}
 	return projects.Delete(ctx, name, metav1.DeleteOptions{})
 }
 
-func (v *victim) projectIsReady(ctx context.Context, name string) error {
-	project, err := v.dyn.Resource(projectsResource).Get(ctx, name, metav1.GetOptions{})
+func (l *landscape) projectIsReady(ctx context.Context, name string) error {
+	project, err := l.dyn.Resource(projectsResource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading Project %s: %w", name, err)
 	}
@@ -163,16 +159,16 @@ func partsOf(inventory map[string]bool, name string) string {
 }
 
 // checkProjects waits until what was acknowledged is so.
-func (v *victim) checkProjects(t *testing.T, projects *fates, whole string) {
+func (l *landscape) checkProjects(t *testing.T, projects *fates, whole string) {
 	t.Helper()
 	n := map[string]int{}
 	for _, fate := range projects.of {
 		n[fate]++
 	}
 	t.Logf("projects: %v", n)
-	eventually(t, 60*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		ctx := t.Context() // so that the last error is not that the time is up
-		all, err := v.inventory(ctx)
+		all, err := l.inventory(ctx)
 		if err != nil {
 			return err
 		}
@@ -184,7 +180,7 @@ func (v *victim) checkProjects(t *testing.T, projects *fates, whole string) {
 			case fate == projectMade && parts != whole:
 				return fmt.Errorf("Project %s was created; there are %s\nexpected %s", name, parts, whole)
 			case fate == projectMade:
-				if err := v.projectIsReady(ctx, name); err != nil {
+				if err := l.projectIsReady(ctx, name); err != nil {
 					return err
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,70 +17,68 @@ import (
 
 // kills is how often each of these tests kills the process.
 func kills() int {
-	if soaking() {
+	if suite.Soaking() {
 		return 10
 	}
 	return 1
 }
 
-var (
-	seedsResource = schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "seeds"}
-	confirmed     = []byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
-)
-
 // TestKilledWhileStarting kills the process while it starts for the first time. The next start makes of it what one does
 // that nobody disturbed.
 func TestKilledWhileStarting(t *testing.T) {
-	random := moments(t)
-	undisturbed := newVictim(t)
-	took := undisturbed.up(t, 1)
+	t.Parallel()
+	random, most := killMoments(t), 3*time.Second
+	begin := time.Now()
+	undisturbed := newLandscape(t)
+	if suite.Soaking() {
+		most = max(most, time.Since(begin))
+	}
 	undisturbed.hasOneSeed(t)
 	want := counts(undisturbed.mustInventory(t))
 	undisturbed.kill()
 	for range kills() {
-		delay := within(random, max(took, 3*time.Second))
+		delay := within(random, most)
 		t.Run(delay.String(), func(t *testing.T) {
-			v := newVictim(t)
-			v.start(t, 1)
-			v.killAfter(delay)
-			t.Logf("killed after %s; the next start took %s", delay, v.up(t, 1))
-			v.hasOneSeed(t)
-			eventually(t, 20*time.Second, func(ctx context.Context) error {
-				now, err := v.inventory(ctx)
+			l := stoppedLandscape(t)
+			l.start(t)
+			l.killAfter(delay)
+			l.up(t)
+			l.hasOneSeed(t)
+			l.listable = undisturbed.listable
+			eventually(t, shootTimeout, func(ctx context.Context) error {
+				now, err := l.inventory(ctx)
 				if err == nil && !maps.Equal(counts(now), want) {
 					err = fmt.Errorf("objects: %v, of an undisturbed landscape %v", counts(now), want)
 				}
 				return err
 			})
-			for _, refused := range v.refusals(t) {
-				t.Error(refused)
-			}
+			l.refusesNothing(t)
 		})
 	}
 }
 
 // hasOneSeed waits until the landscape is as it is to be with one seed, and nothing of the bootstrapping is left.
-func (v *victim) hasOneSeed(t *testing.T) {
+func (l *landscape) hasOneSeed(t *testing.T) {
 	t.Helper()
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
-		seeds, err := v.list(ctx, "core.gardener.cloud", "v1beta1", "seeds")
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		seeds, err := l.list(ctx, "core.gardener.cloud", "v1beta1", "seeds")
 		if err != nil {
 			return err
 		}
 		if len(seeds) != 1 || seeds[0].GetName() != "local" || !seedIsReady(seeds[0]) {
 			return fmt.Errorf("the only Seed is not local, or not ready: %v", seeds)
 		}
-		buckets, err := v.list(ctx, "core.gardener.cloud", "v1beta1", "backupbuckets")
+		buckets, err := l.list(ctx, "core.gardener.cloud", "v1beta1", "backupbuckets")
 		if err != nil {
 			return err
 		}
 		if len(buckets) != 1 || buckets[0].GetName() != string(seeds[0].GetUID()) {
 			return fmt.Errorf("the only BackupBucket is not the Seed's: %v", buckets)
 		}
-		if err := v.nothingBootstraps(ctx); err != nil {
+		if err := l.nothingBootstraps(ctx); err != nil {
 			return err
 		}
-		return v.installationsOnce(ctx)
+		return l.installationsOnce(ctx)
 	})
 }
 
@@ -96,8 +95,8 @@ func seedIsReady(seed unstructured.Unstructured) bool {
 
 // nothingBootstraps is an error while there are bootstrap tokens, or more than one request for a certificate that nobody
 // has decided on.
-func (v *victim) nothingBootstraps(ctx context.Context) error {
-	secrets, err := v.list(ctx, "", "v1", "secrets")
+func (l *landscape) nothingBootstraps(ctx context.Context) error {
+	secrets, err := l.list(ctx, "", "v1", "secrets")
 	if err != nil {
 		return err
 	}
@@ -106,7 +105,7 @@ func (v *victim) nothingBootstraps(ctx context.Context) error {
 			return fmt.Errorf("the bootstrap token %s/%s is still there", secret.GetNamespace(), secret.GetName())
 		}
 	}
-	requests, err := v.list(ctx, "certificates.k8s.io", "v1", "certificatesigningrequests")
+	requests, err := l.list(ctx, "certificates.k8s.io", "v1", "certificatesigningrequests")
 	if err != nil {
 		return err
 	}
@@ -122,8 +121,8 @@ func (v *victim) nothingBootstraps(ctx context.Context) error {
 	return nil
 }
 
-func (v *victim) installationsOnce(ctx context.Context) error {
-	installations, err := v.list(ctx, "core.gardener.cloud", "v1beta1", "controllerinstallations")
+func (l *landscape) installationsOnce(ctx context.Context) error {
+	installations, err := l.list(ctx, "core.gardener.cloud", "v1beta1", "controllerinstallations")
 	if err != nil {
 		return err
 	}
@@ -145,75 +144,74 @@ func (v *victim) installationsOnce(ctx context.Context) error {
 // TestKilledUnderSeeds kills the process while it registers a second seed, and again while that is removed as a user does:
 // its Seed is deleted while its gardenlet runs, and then it is not started any more. Nothing of it is left in the garden.
 func TestKilledUnderSeeds(t *testing.T) {
-	random := moments(t)
-	v := newVictim(t)
-	v.up(t, 1)
-	v.hasOneSeed(t)
-	before := v.mustInventory(t)
-	v.stop(t)
+	t.Parallel()
+	random := killMoments(t)
+	l := stoppedLandscape(t)
+	l.up(t, "--seeds", "1")
+	l.hasOneSeed(t)
+	before := l.mustInventory(t)
+	l.stop(t)
 	removing := 500 * time.Millisecond // how long a removal takes, roughly
 	for i := range kills() {
-		registering := i%2 == 0 || !soaking()
+		registering := i%2 == 0 || !suite.Soaking()
 		if registering {
 			delay := within(random, 3500*time.Millisecond)
 			t.Logf("killed %s after a start with a second seed", delay)
-			v.start(t, 2)
-			v.killAfter(delay)
+			l.start(t, "--seeds", "2")
+			l.killAfter(delay)
 		}
-		v.up(t, 2)
-		if i%2 == 1 || !soaking() {
+		l.up(t, "--seeds", "2")
+		if i%2 == 1 || !suite.Soaking() {
 			delay := within(random, 2*removing)
 			t.Logf("killed %s after the removal of the second Seed began", delay)
-			v.deleteSeed(t, "local-2")
-			v.killAfter(delay)
-			v.up(t, 1)
+			l.deleteSeed(t, "local-2")
+			l.killAfter(delay)
+			l.up(t, "--seeds", "1")
 		} else {
-			v.deleteSeed(t, "local-2")
+			l.deleteSeed(t, "local-2")
 			begin := time.Now()
-			v.seedGoes(t, "local-2")
+			l.seedGoes(t, "local-2")
 			removing = time.Since(begin)
 			t.Logf("the removal took %s", removing)
-			v.stop(t)
-			v.up(t, 1)
+			l.stop(t)
+			l.up(t, "--seeds", "1")
 		}
-		if v.hasSeed(t, "local-2") { // it is needed for its removal
-			v.stop(t)
-			v.start(t, 2)
-			v.seedGoes(t, "local-2")
-			v.kill()
-			v.up(t, 1)
+		if l.hasSeed(t, "local-2") { // it is needed for its removal
+			l.stop(t)
+			l.start(t, "--seeds", "2")
+			l.seedGoes(t, "local-2")
+			l.kill()
+			l.up(t, "--seeds", "1")
 		}
-		v.deleteSecretsOf(t, "local-2")
-		v.becomes(t, before, fmt.Sprintf("after round %d", i))
-		v.hasOneSeed(t)
-		for _, refused := range v.refusals(t) {
-			t.Error(refused)
-		}
-		v.stop(t)
+		l.deleteSecretsOf(t, "local-2")
+		l.becomes(t, before, fmt.Sprintf("after round %d", i))
+		l.hasOneSeed(t)
+		l.refusesNothing(t)
+		l.stop(t)
 	}
 }
 
-func (v *victim) deleteSeed(t *testing.T, name string) {
+func (l *landscape) deleteSeed(t *testing.T, name string) {
 	t.Helper()
-	seeds := v.dyn.Resource(seedsResource)
+	seeds := l.dyn.Resource(seedsResource)
 	_, err := seeds.Patch(t.Context(), name, types.MergePatchType, confirmed, metav1.PatchOptions{})
 	must(t, err)
 	must(t, seeds.Delete(t.Context(), name, metav1.DeleteOptions{}))
 }
 
-func (v *victim) hasSeed(t *testing.T, name string) bool {
+func (l *landscape) hasSeed(t *testing.T, name string) bool {
 	t.Helper()
-	_, err := v.dyn.Resource(seedsResource).Get(t.Context(), name, metav1.GetOptions{})
+	_, err := l.dyn.Resource(seedsResource).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
 	return err == nil
 }
 
-func (v *victim) seedGoes(t *testing.T, name string) {
+func (l *landscape) seedGoes(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, 60*time.Second, func(ctx context.Context) error {
-		seed, err := v.dyn.Resource(seedsResource).Get(ctx, name, metav1.GetOptions{})
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		seed, err := l.dyn.Resource(seedsResource).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -227,9 +225,9 @@ func (v *victim) seedGoes(t *testing.T, name string) {
 
 // deleteSecretsOf deletes what an operator makes for a Seed, and nobody but he takes away: the landscape's own were made by
 // "up". Nothing holds them any more.
-func (v *victim) deleteSecretsOf(t *testing.T, name string) {
+func (l *landscape) deleteSecretsOf(t *testing.T, name string) {
 	t.Helper()
-	secrets := v.dyn.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("garden")
+	secrets := l.dyn.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("garden")
 	for _, secret := range []string{"seed-" + name + "-backup", "seed-" + name + "-dns"} {
 		if err := secrets.Delete(t.Context(), secret, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			t.Error(err)

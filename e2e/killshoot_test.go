@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +17,7 @@ import (
 
 // shootKills is how often each operation is killed: 50 times in all in the long form.
 func shootKills() int {
-	if soaking() {
+	if suite.Soaking() {
 		return 10
 	}
 	return 1
@@ -25,38 +26,25 @@ func shootKills() int {
 // TestKilledUnderShoots kills the process at random moments of a Shoot's operations. After the next start each of them
 // completes; addresses and certificates are as before; and in the end nothing is left.
 func TestKilledUnderShoots(t *testing.T) {
-	random := moments(t)
-	l := &gardenletLife{dir: t.TempDir(), names: []string{"local", "local-2"}}
-	v := &victim{dir: l.dir}
-	t.Cleanup(v.kill)
-	restart := func() {
-		v.up(t, 2)
-		l.connect(t)
-	}
-	restart()
-	before := v.mustInventory(t)
+	t.Parallel()
+	random := killMoments(t)
+	l := newLandscape(t, "--seeds", "2")
+	before := l.mustInventory(t)
 	for round := range shootKills() {
-		k := &killedShoot{l: l, v: v, random: random, restart: restart}
+		k := &killedShoot{l: l, random: random}
 		k.live(t, round)
 	}
-	v.becomes(t, before, "after all Shoots were deleted")
-	for _, refused := range v.refusals(t) {
-		t.Error(refused)
-	}
+	l.becomes(t, before, "after all Shoots were deleted")
+	l.refusesNothing(t)
 }
 
 // TestKilledWhileRolling kills the process while machines of a Shoot are replaced one after the other. When
 // that is over there are as many Nodes as machines, all of them ready: none stays of a machine that has gone.
 func TestKilledWhileRolling(t *testing.T) {
+	t.Parallel()
 	const machines = 4
-	l := &gardenletLife{dir: t.TempDir(), names: []string{"local"}}
-	k := &killedShoot{l: l, v: &victim{dir: l.dir}, random: moments(t), s: &shoot{l: l, name: "rolling"}}
-	t.Cleanup(k.v.kill)
-	k.restart = func() {
-		k.v.up(t, 1)
-		l.connect(t)
-	}
-	k.restart()
+	l := newLandscape(t)
+	k := &killedShoot{l: l, random: killMoments(t), s: &shoot{l: l, name: "rolling"}}
 	pool := func(machineType string) string {
 		return fmt.Sprintf(`{"spec":{"provider":{"workers":[{"name":"worker","minimum":%d,"maximum":%[1]d,"maxSurge":1,"machine":{"type":%q,"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`, machines, machineType)
 	}
@@ -75,10 +63,8 @@ func TestKilledWhileRolling(t *testing.T) {
 
 // killedShoot is a Shoot that is disturbed in everything it does.
 type killedShoot struct {
-	l       *gardenletLife
-	v       *victim
-	random  *rand.Rand
-	restart func()
+	l      *landscape
+	random *rand.Rand
 
 	s         *shoot
 	addresses any
@@ -123,8 +109,8 @@ func (k *killedShoot) disturb(t *testing.T, what string, most time.Duration, ask
 	ask()
 	delay := within(k.random, most)
 	t.Logf("%s: killed %s after %s was asked for", k.s.name, delay.Round(time.Millisecond), what)
-	k.v.killAfter(delay)
-	k.restart()
+	k.l.killAfter(delay)
+	k.l.up(t)
 }
 
 // isAsBefore waits until an operation has completed, and looks for what must not have changed.

@@ -70,13 +70,13 @@ var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 // but that one.
 func (l *life) askWithLess(t *testing.T) {
 	t.Helper()
-	role, err := l.garden.RbacV1().ClusterRoles().Get(t.Context(), leastprivilege.ControllerManager, metav1.GetOptions{})
+	role, err := l.kube.RbacV1().ClusterRoles().Get(t.Context(), leastprivilege.ControllerManager, metav1.GetOptions{})
 	must(t, err)
 	whole := l.asker(t, "lp-whole", role.Rules)
 	for _, right := range unlogged {
 		less := l.asker(t, "lp-less-"+right.verb, without(role.Rules, right.verb, right.resource))
-		eventually(t, patience, func(ctx context.Context) error { return right.request(ctx, whole) })
-		eventually(t, patience, func(ctx context.Context) error {
+		eventually(t, waitTimeout, func(ctx context.Context) error { return right.request(ctx, whole) })
+		eventually(t, waitTimeout, func(ctx context.Context) error {
 			if err := right.request(ctx, less); err == nil || !strings.Contains(err.Error(), right.refusal) {
 				return fmt.Errorf("without the right to %s %s: %v, not %q", right.verb, right.resource, err, right.refusal)
 			}
@@ -88,14 +88,14 @@ func (l *life) askWithLess(t *testing.T) {
 // asker is a new user with rules.
 func (l *life) asker(t *testing.T, name string, rules []rbacv1.PolicyRule) *lesser {
 	t.Helper()
-	_, err := l.garden.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, created)
+	_, err := l.kube.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, created)
 	must(t, err)
-	_, err = l.garden.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	_, err = l.kube.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
 	}, created)
 	must(t, err)
-	config := rest.CopyConfig(l.config)
+	config := rest.CopyConfig(l.admin)
 	config.Impersonate.UserName = name
 	a := &lesser{}
 	a.kube, err = kubernetes.NewForConfig(config)

@@ -36,7 +36,7 @@ func (l *life) askAsGardenlet(t *testing.T) {
 	} {
 		command(t, l.resolve(t, object), kubectlBinary, "--kubeconfig", admin, "create", "--validate=false", "-f", "-", "--as=gardener.cloud:system:seed:local", "--as-group=gardener.cloud:system:seeds")
 	}
-	gardenlet := rest.CopyConfig(l.config)
+	gardenlet := rest.CopyConfig(l.admin)
 	gardenlet.Impersonate = rest.ImpersonationConfig{UserName: "gardener.cloud:system:seed:local", Groups: []string{"gardener.cloud:system:seeds"}}
 	client, err := kubernetes.NewForConfig(gardenlet)
 	must(t, err)
@@ -53,7 +53,7 @@ func (l *life) extend(t *testing.T) {
 	t.Helper()
 	l.register(t, "lpx", "Always")
 	l.expect(t, "lpx")
-	_, err := l.garden.CoreV1().ServiceAccounts("seed-local").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+	_, err := l.kube.CoreV1().ServiceAccounts("seed-local").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Name: "lp", Labels: map[string]string{"controllerregistration.core.gardener.cloud/name": "lp"},
 	}}, created)
 	must(t, err)
@@ -94,8 +94,8 @@ func (l *life) useProject(t *testing.T) {
 func (l *life) changeInSeed(t *testing.T) {
 	t.Helper()
 	tells := func(what string) {
-		eventually(t, patience, func(ctx context.Context) error {
-			clusters, err := l.seed.CoreV1().RESTClient().Get().AbsPath("/apis/extensions.gardener.cloud/v1alpha1/clusters").DoRaw(ctx)
+		eventually(t, waitTimeout, func(ctx context.Context) error {
+			clusters, err := l.seeds["local"].CoreV1().RESTClient().Get().AbsPath("/apis/extensions.gardener.cloud/v1alpha1/clusters").DoRaw(ctx)
 			if err != nil || !strings.Contains(string(clusters), what) {
 				return fmt.Errorf("no Cluster tells of %s: %v", what, err)
 			}
@@ -111,8 +111,8 @@ func (l *life) changeInSeed(t *testing.T) {
 func (l *life) changeMembers(t *testing.T) {
 	t.Helper()
 	const binding = "gardener.cloud:system:project:lp"
-	must(t, l.garden.RbacV1().ClusterRoleBindings().Delete(t.Context(), binding, metav1.DeleteOptions{}))
-	_, err := l.garden.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	must(t, l.kube.RbacV1().ClusterRoleBindings().Delete(t.Context(), binding, metav1.DeleteOptions{}))
+	_, err := l.kube.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: binding}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 	}, created)
 	must(t, err)
@@ -145,7 +145,7 @@ func (l *life) removeProject(t *testing.T) {
 	}
 	l.await(t, "backupentry/lp-control-plane--1", "", "")
 	l.remove(t, "project/lp")
-	eventuallyGone(t, l.garden, "garden-lp")
+	eventuallyGone(t, l.kube, "garden-lp")
 }
 
 // removeSeed removes the seed.
@@ -159,7 +159,7 @@ func (l *life) removeSeed(t *testing.T) {
 	}
 	before := expires(t.Context())
 	l.annotate(t, "seed/local", "gardener.cloud/operation", "renew-kubeconfig")
-	eventually(t, patience, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		if now := expires(ctx); now == before {
 			return fmt.Errorf("the certificate still expires %s", now)
 		}

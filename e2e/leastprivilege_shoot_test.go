@@ -16,7 +16,7 @@ func (l *life) put(t *testing.T, what, path, value string) {
 	t.Helper()
 	resource, name := l.object(t, what)
 	patch := fmt.Sprintf(`[{"op":"add","path":%q,"value":%s}]`, path, value)
-	eventually(t, patience, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		_, err := resource.Patch(ctx, name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 		return err
 	})
@@ -40,7 +40,7 @@ func (l *life) liveShoot(t *testing.T) {
 	l.put(t, "shoot/lp", "/spec/provider/workers/0/machine/type", `"local-large"`)
 	l.succeeds(t)
 	alter := []byte(`{"metadata":{"labels":{"role":"altered"}}}`)
-	_, err := l.seed.CoreV1().Services("shoot--lp--lp").Patch(t.Context(), "kube-apiserver", types.MergePatchType, alter, metav1.PatchOptions{})
+	_, err := l.seeds["local"].CoreV1().Services("shoot--lp--lp").Patch(t.Context(), "kube-apiserver", types.MergePatchType, alter, metav1.PatchOptions{})
 	must(t, err)
 	l.put(t, "cloudprofile/local", "/spec/machineTypes/1/cpu", `"16"`)
 	l.useBastion(t)
@@ -79,7 +79,7 @@ const bastionKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbGSz9p0pPsEoWLmKQrOqkY
 func (l *life) succeeds(t *testing.T) {
 	t.Helper()
 	shoots, name := l.object(t, "shoot/lp")
-	eventually(t, patience, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		shoot, err := shoots.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err

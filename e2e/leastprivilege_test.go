@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,12 +30,9 @@ const recordEnv = "LEASTPRIVILEGE_RECORD"
 
 // life is what goes on in a landscape.
 type life struct {
-	*seededLandscape
+	*landscape
 	mapper apimeta.RESTMapper
 }
-
-// patience is how long the life waits for each thing that happens, also where many programs run beside it.
-const patience = 2 * time.Minute
 
 const recording = "../internal/landscape/leastprivilege/requests.txt"
 
@@ -44,8 +40,9 @@ const recording = "../internal/landscape/leastprivilege/requests.txt"
 // forbidden anything, and that all is asked for that is recorded: package leastprivilege proves from the recording that
 // every right of their roles is needed.
 func TestLeastPrivilege(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "audit")
-	l := &life{seededLandscape: newSeededLandscape(t, "--audit-log", file, "--datastore", "memory")}
+	l := &life{landscape: newLandscape(t, "--audit-log", file, "--datastore", "memory")}
 	l.live(t)
 	if t.Failed() {
 		return
@@ -86,7 +83,7 @@ func (l *life) live(t *testing.T) {
 }
 
 func (l *life) begin(t *testing.T) {
-	groups, err := restmapper.GetAPIGroupResources(l.garden.Discovery())
+	groups, err := restmapper.GetAPIGroupResources(l.kube.Discovery())
 	must(t, err)
 	l.mapper = restmapper.NewDiscoveryRESTMapper(groups)
 	l.kubectl(t, l.testdata(t, "leastprivilege.yaml"), "apply", "-f", "-")
@@ -113,7 +110,7 @@ func (l *life) resolve(t *testing.T, manifest string) string {
 
 func (l *life) kubectl(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
-	return command(t, stdin, kubectlBinary, append([]string{"--kubeconfig", filepath.Join(l.dir, "kubeconfig")}, args...)...).ok(t)
+	return command(t, stdin, kubectlBinary, append([]string{"--kubeconfig", filepath.Join(l.dir, "kubeconfig")}, args...)...).OK(t)
 }
 
 // object is where an object of the garden is that is named as for kubectl, in the project's namespace if in none.
@@ -142,7 +139,7 @@ func (l *life) await(t *testing.T, what, path, contains string) {
 	resource, name := l.object(t, what)
 	say := jsonpath.New("").AllowMissingKeys(true)
 	must(t, say.Parse(path))
-	eventually(t, patience, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		obj, err := resource.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) && contains == "" {
 			return nil
@@ -181,13 +178,13 @@ func (l *life) remove(t *testing.T, what string) {
 // prepareSeed gives the backup entry a control plane's namespace.
 func (l *life) prepareSeed(t *testing.T) {
 	t.Helper()
-	_, err := l.seed.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lp-control-plane"}}, created)
+	_, err := l.seeds["local"].CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lp-control-plane"}}, created)
 	must(t, err)
 }
 
 func eventuallyGone(t *testing.T, client kubernetes.Interface, namespace string) {
 	t.Helper()
-	eventually(t, patience, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		_, err := client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil

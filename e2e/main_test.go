@@ -1,118 +1,73 @@
-// Package e2e tests the real binary, over TLS, with client-go and kubectl. The whole suite shares one landscape, which
-// "gardenlite exec" starts; every test has a namespace, or names, of its own.
+// Package e2e tests the real binary, over TLS and SSH, with client-go and kubectl. Its tests share one landscape, which
+// suite.Enter starts, and have namespaces or names of their own in it; or they start landscapes of their own.
 package e2e
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 )
+
+// waitTimeout is how long a test waits for what is to happen.
+const waitTimeout = suite.Timeout
 
 var (
 	// config is the administrator's.
-	config     *rest.Config
-	kube       kubernetes.Interface
-	dyn        dynamic.Interface
-	kubeconfig string
-	// binary and kubectlBinary are the programs under test and the tool that tests it.
-	binary, kubectlBinary string
+	config *rest.Config
+	kube   kubernetes.Interface
+	dyn    dynamic.Interface
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		return fail(err)
-	}
-	kubectlBinary = filepath.Join(root, "bin", "kubectl")
-	binary = os.Getenv("GARDENLITE_BINARY")
-	if binary == "" { // "go test ./e2e" by hand
-		return throughExec(root)
-	}
-	kubeconfig = os.Getenv("KUBECONFIG")
-	if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
-		return fail(err)
-	}
-	config.QPS = -1
-	config.WarningHandler = rest.NoWarnings{}
-	if kube, err = kubernetes.NewForConfig(config); err != nil {
-		return fail(err)
-	}
-	if dyn, err = dynamic.NewForConfig(config); err != nil {
-		return fail(err)
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	_, config = suite.Enter("--seeds=2", "--datastore=sqlite")
+	kube, dyn = kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
+	os.Exit(m.Run())
 }
 
-// throughExec builds the programs and runs this test binary again under "gardenlite exec".
-func throughExec(root string) int {
-	for _, target := range []string{"build", "bin/kubectl"} {
-		build := exec.Command("make", "-C", root, target)
-		build.Stdout, build.Stderr = os.Stderr, os.Stderr
-		if err := build.Run(); err != nil {
-			return fail(err)
-		}
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return fail(err)
-	}
-	suite := exec.Command(filepath.Join(root, "bin", "gardenlite"), append([]string{"exec", "--", self}, os.Args[1:]...)...)
-	suite.Stdin, suite.Stdout, suite.Stderr = os.Stdin, os.Stdout, os.Stderr
-	if err := suite.Run(); err != nil {
-		if suite.ProcessState != nil {
-			return suite.ProcessState.ExitCode()
-		}
-		return fail(err)
-	}
-	return 0
-}
+type (
+	accessUser = suite.User
+	answer     = suite.Answer
+	result     = suite.Result
+)
 
-func fail(err error) int {
-	fmt.Fprintln(os.Stderr, "e2e:", err)
-	return 1
-}
+var (
+	must       = suite.Must
+	eventually = suite.Eventually
+	command    = suite.Command
+	gardenlite = suite.Gardenlite
+	up         = suite.Up
+	statusOf   = suite.StatusOf
 
-// eventually polls until check returns nil, and fails the test with its last error if it does not in time.
-func eventually(t *testing.T, timeout time.Duration, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	var last error // that is not only the end of time
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		if last == nil || ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("after %s: %v", timeout, last)
-		case <-ticker.C:
-		}
-	}
-}
+	binary, kubectlBinary = suite.Binary, suite.Kubectl
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+	accessVerbs      = suite.Verbs
+	accessResources  = suite.Resources
+	resourceOf       = suite.ResourceOf
+	certificateUser  = suite.CertificateUser
+	gardenletUser    = suite.GardenletUser
+	tokenUser        = suite.TokenUser
+	meta             = suite.Meta
+	bucketObject     = suite.BucketObject
+	entryObject      = suite.EntryObject
+	tokenObject      = suite.TokenObject
+	requestObject    = suite.RequestObject
+	bootstrapTokenOf = suite.BootstrapTokenOf
 
-var created = metav1.CreateOptions{}
+	created = metav1.CreateOptions{}
+	// confirmed is the patch without which much cannot be deleted.
+	confirmed = []byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
+
+	seedsResource    = schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "seeds"}
+	projectsResource = schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "projects"}
+	shootsResource   = schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "shoots"}
+
+	// sharedSeeds are the seeds of the landscape that the tests share.
+	sharedSeeds = []string{"local", "local-2"}
+)

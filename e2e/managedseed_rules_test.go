@@ -65,13 +65,13 @@ func (m *managedSeed) attempts(t *testing.T) []attempt {
 
 // mayBootstrap is while a seed has no identity: its parent may do everything that its method needs. What that has left is
 // removed, by somebody who may.
-func (m *managedSeed) mayBootstrap(t *testing.T, l *gardenletLife, parent kubernetes.Interface) {
+func (m *managedSeed) mayBootstrap(t *testing.T, l *landscape, parent kubernetes.Interface) {
 	t.Helper()
 	for _, a := range m.attempts(t) {
 		if a.method != m.method {
 			continue
 		}
-		eventually(t, 10*time.Second, func(ctx context.Context) error { // the graph hears of the ManagedSeed in a while
+		eventually(t, waitTimeout, func(ctx context.Context) error { // the graph hears of the ManagedSeed in a while
 			if err := a.do(ctx, parent); err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("to %s of %s: %w", a.what, m.name, err)
 			}
@@ -90,7 +90,7 @@ func (m *managedSeed) mayBootstrap(t *testing.T, l *gardenletLife, parent kubern
 func (m *managedSeed) mustNotBootstrap(t *testing.T, parent kubernetes.Interface) {
 	t.Helper()
 	for _, a := range m.attempts(t) {
-		eventually(t, 10*time.Second, func(ctx context.Context) error { // the graph hears of the Seed in a while
+		eventually(t, waitTimeout, func(ctx context.Context) error { // the graph hears of the Seed in a while
 			if err := a.do(ctx, parent); !apierrors.IsForbidden(err) {
 				return fmt.Errorf("to %s of %s, which has its identity: %w", a.what, m.name, errors.Join(errors.New("not refused"), err))
 			}
@@ -100,9 +100,9 @@ func (m *managedSeed) mustNotBootstrap(t *testing.T, parent kubernetes.Interface
 }
 
 // hasNothingToBootstrap waits until there is nothing in the garden any more by which a seed could be bootstrapped.
-func (m *managedSeed) hasNothingToBootstrap(t *testing.T, l *gardenletLife) {
+func (m *managedSeed) hasNothingToBootstrap(t *testing.T, l *landscape) {
 	t.Helper()
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		for _, a := range m.attempts(t) {
 			if a.what[:3] != "get" {
 				continue
@@ -116,7 +116,7 @@ func (m *managedSeed) hasNothingToBootstrap(t *testing.T, l *gardenletLife) {
 }
 
 // deployItself makes the Gardenlet of the seed local: its configuration as it is, with a label, and quicker controllers.
-func (l *gardenletLife) deployItself(t *testing.T) {
+func (l *landscape) deployItself(t *testing.T) {
 	t.Helper()
 	seed, err := l.at("seeds", "").Get(t.Context(), "local", metav1.GetOptions{})
 	must(t, err)
@@ -133,7 +133,7 @@ func (l *gardenletLife) deployItself(t *testing.T) {
 			"seedConfig":  map[string]any{"metadata": map[string]any{"labels": map[string]any{"deployed": "anew"}}, "spec": spec},
 		}}}))
 	l.isDeployedAnew(t)
-	eventually(t, 20*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		if now := l.startedControllers(t); now < 2*started {
 			return fmt.Errorf("the gardenlet has started %d controllers, not yet as many again as %d", now, started)
 		}
@@ -142,9 +142,9 @@ func (l *gardenletLife) deployItself(t *testing.T) {
 }
 
 // isDeployedAnew waits until the gardenlet of the seed local runs as its object says.
-func (l *gardenletLife) isDeployedAnew(t *testing.T) {
+func (l *landscape) isDeployedAnew(t *testing.T) {
 	t.Helper()
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		seed, err := l.at("seeds", "").Get(ctx, "local", metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -30,16 +30,17 @@ const (
 // token and by a ServiceAccount. What it may do for that it may do only until they are bootstrapped, and again when
 // somebody asks for it. They come back when the process does, and go with their ManagedSeeds and without a trace.
 func TestManagedSeeds(t *testing.T) {
+	t.Parallel()
 	begin := time.Now()
 	phase := func(what string) { t.Logf("%s after %s", what, time.Since(begin).Round(100*time.Millisecond)) }
-	l := newGardenletLife(t)
+	l := newLandscape(t)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("from the log:\n%s", strings.Join(l.logged(t, 0, "level=ERROR", "level=WARN", "ootstrap", "forbidden"), "\n"))
 		}
 	})
 	l.deployItself(t)
-	before := l.inventory(t)
+	before := l.mustInventory(t)
 	children := []*managedSeed{newManagedSeed(t, "by-token", "BootstrapToken", "10.1"), newManagedSeed(t, "by-account", "ServiceAccount", "10.2")}
 	l.bootstrapChildren(t, children)
 	serials := l.serials(t, children)
@@ -75,14 +76,14 @@ func TestManagedSeeds(t *testing.T) {
 }
 
 // bootstrapChildren makes ManagedSeeds, whose gardenlets their parent bootstraps when their Shoots are there.
-func (l *gardenletLife) bootstrapChildren(t *testing.T, children []*managedSeed) {
+func (l *landscape) bootstrapChildren(t *testing.T, children []*managedSeed) {
 	t.Helper()
 	parent := l.parent(t)
 	for _, m := range children {
 		m.create(t, l, "Secret", "CredentialsBinding", "Shoot")
 	}
 	for _, m := range children {
-		eventually(t, 30*time.Second, func(context.Context) error {
+		eventually(t, waitTimeout, func(context.Context) error {
 			ctx := t.Context()
 			shoot, err := l.at("shoots", "garden").Get(ctx, m.name, metav1.GetOptions{})
 			if err != nil {
@@ -95,7 +96,7 @@ func (l *gardenletLife) bootstrapChildren(t *testing.T, children []*managedSeed)
 		})
 		m.create(t, l, "ManagedSeed")
 		m.mayBootstrap(t, l, parent)
-		eventually(t, 10*time.Second, func(context.Context) error {
+		eventually(t, waitTimeout, func(context.Context) error {
 			return l.conditionIs(t.Context(), "managedseeds", m.name, "ShootReconciled", "False")
 		})
 	}
@@ -111,14 +112,14 @@ func (l *gardenletLife) bootstrapChildren(t *testing.T, children []*managedSeed)
 }
 
 // parent is the gardenlet of the seed local as the garden knows it.
-func (l *gardenletLife) parent(t *testing.T) kubernetes.Interface {
+func (l *landscape) parent(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	config, _ := gardenletConfig(t, l.seeds["local"])
 	return clientOf(t, config)
 }
 
 // certificate is what the gardenlet of a child has.
-func (l *gardenletLife) certificate(t *testing.T, name string) *x509.Certificate {
+func (l *landscape) certificate(t *testing.T, name string) *x509.Certificate {
 	t.Helper()
 	_, certificate := gardenletConfig(t, l.seeds[name])
 	if certificate.Subject.CommonName != gardenletOf(name) {
@@ -127,7 +128,7 @@ func (l *gardenletLife) certificate(t *testing.T, name string) *x509.Certificate
 	return certificate
 }
 
-func (l *gardenletLife) serials(t *testing.T, children []*managedSeed) map[string]*big.Int {
+func (l *landscape) serials(t *testing.T, children []*managedSeed) map[string]*big.Int {
 	t.Helper()
 	serials := map[string]*big.Int{}
 	for _, m := range children {
@@ -137,12 +138,12 @@ func (l *gardenletLife) serials(t *testing.T, children []*managedSeed) map[strin
 }
 
 // restart stops the process and starts it again.
-func (l *gardenletLife) restart(t *testing.T, args ...string) {
+func (l *landscape) restart(t *testing.T, args ...string) {
 	t.Helper()
-	gardenlite(t, l.dir, "down").ok(t)
+	l.stop(t)
 	l.up(t, args...)
 	for _, name := range l.names { // the landscape does not wait for the children's clusters
-		eventually(t, 30*time.Second, func(context.Context) error {
+		eventually(t, waitTimeout, func(context.Context) error {
 			for _, c := range componentsOf(t, l.dir) {
 				if c.Name == "seed-"+name && c.State == "Ready" {
 					return nil
@@ -155,9 +156,9 @@ func (l *gardenletLife) restart(t *testing.T, args ...string) {
 }
 
 // renewed waits until a child has a new identity, and that nobody asks for one any more.
-func (l *gardenletLife) renewed(t *testing.T, m *managedSeed, parent kubernetes.Interface, last *big.Int) {
+func (l *landscape) renewed(t *testing.T, m *managedSeed, parent kubernetes.Interface, last *big.Int) {
 	t.Helper()
-	eventually(t, 60*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		ctx := t.Context()
 		obj, err := l.at("managedseeds", "garden").Get(ctx, m.name, metav1.GetOptions{})
 		if err != nil {
@@ -186,14 +187,14 @@ func (l *gardenletLife) renewed(t *testing.T, m *managedSeed, parent kubernetes.
 }
 
 // removeChildren deletes ManagedSeeds and waits until nothing of them is left, in the garden, the process and its directory.
-func (l *gardenletLife) removeChildren(t *testing.T, children []*managedSeed, before map[string]bool) {
+func (l *landscape) removeChildren(t *testing.T, children []*managedSeed, before map[string]bool) {
 	t.Helper()
 	for _, m := range children {
 		l.patch(t, "managedseeds", m.name, `{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
 		must(t, l.at("managedseeds", "garden").Delete(t.Context(), m.name, metav1.DeleteOptions{}))
 	}
 	for _, m := range children {
-		eventually(t, 60*time.Second, func(context.Context) error {
+		eventually(t, waitTimeout, func(context.Context) error {
 			ctx := t.Context()
 			obj, err := l.at("managedseeds", "garden").Get(ctx, m.name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
@@ -226,6 +227,5 @@ func (l *gardenletLife) removeChildren(t *testing.T, children []*managedSeed, be
 			return err
 		}))
 	}
-	after := &victim{dyn: l.dyn, listable: listableIn(t, l.config(t))}
-	after.becomes(t, before, "after the ManagedSeeds")
+	l.becomes(t, before, "after the ManagedSeeds")
 }

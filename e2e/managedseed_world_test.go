@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // managedSeed is a seed that the gardenlet of the seed local makes of a Shoot.
@@ -46,7 +44,7 @@ func newManagedSeed(t *testing.T, name, method, net string) *managedSeed {
 	}
 }
 
-func (m *managedSeed) create(t *testing.T, l *gardenletLife, kinds ...string) {
+func (m *managedSeed) create(t *testing.T, l *landscape, kinds ...string) {
 	t.Helper()
 	for _, kind := range kinds {
 		l.create(t, resourceOf(kind), m.objects[kind].Object)
@@ -66,7 +64,7 @@ func (m *managedSeed) binding() string {
 }
 
 // conditionIs says why a condition of an object has not that status.
-func (l *gardenletLife) conditionIs(ctx context.Context, resource, name, kind, status string) error {
+func (l *landscape) conditionIs(ctx context.Context, resource, name, kind, status string) error {
 	obj, err := l.at(resource, "garden").Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -79,10 +77,10 @@ func (l *gardenletLife) conditionIs(ctx context.Context, resource, name, kind, s
 	return fmt.Errorf("%s %s is not %s=%s: %v", resource, name, kind, status, obj.Object["status"])
 }
 
-func (l *gardenletLife) patch(t *testing.T, resource, name, patch string, subresources ...string) {
+func (l *landscape) patch(t *testing.T, resource, name, patch string, subresources ...string) {
 	t.Helper()
 	namespace := "garden"
-	if !accessResources[resource].namespaced {
+	if !accessResources[resource].Namespaced {
 		namespace = ""
 	}
 	_, err := l.at(resource, namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
@@ -90,7 +88,7 @@ func (l *gardenletLife) patch(t *testing.T, resource, name, patch string, subres
 }
 
 // isManaged waits until a ManagedSeed says that it has done everything.
-func (l *gardenletLife) isManaged(t *testing.T, name string) {
+func (l *landscape) isManaged(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, shootTimeout, func(context.Context) error {
 		return errors.Join(l.conditionIs(t.Context(), "managedseeds", name, "ShootReconciled", "True"),
@@ -99,16 +97,16 @@ func (l *gardenletLife) isManaged(t *testing.T, name string) {
 }
 
 // runs waits until the gardenlet of a seed and its cluster run in the process, and its Seed is ready.
-func (l *gardenletLife) runs(t *testing.T, name string) {
+func (l *landscape) runs(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, 60*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		ctx := t.Context()
 		return errors.Join(l.seedIsReady(ctx, name, time.Time{}), l.isListed(t, name))
 	})
 }
 
 // isListed says what the status does not list of a seed that runs.
-func (l *gardenletLife) isListed(t *testing.T, name string) error {
+func (l *landscape) isListed(t *testing.T, name string) error {
 	t.Helper()
 	ready := map[string]string{}
 	for _, c := range componentsOf(t, l.dir) {
@@ -123,15 +121,7 @@ func (l *gardenletLife) isListed(t *testing.T, name string) error {
 	return errors.Join(errs...)
 }
 
-func (l *gardenletLife) config(t *testing.T) *rest.Config {
+func (l *landscape) config(t *testing.T) *rest.Config {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(l.dir, "kubeconfig"))
-	must(t, err)
-	return config
-}
-
-// inventory is everything there is in the garden, but what is temporary.
-func (l *gardenletLife) inventory(t *testing.T) map[string]bool {
-	t.Helper()
-	return (&victim{dyn: l.dyn, listable: listableIn(t, l.config(t))}).mustInventory(t)
+	return rest.CopyConfig(l.admin)
 }

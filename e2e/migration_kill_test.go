@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,7 +46,7 @@ const stateWritten = -2
 
 // migrationKills are the places at which the process is killed, move for move: 4 in all, in the long form 20.
 func migrationKills() [][]int {
-	if soaking() {
+	if suite.Soaking() {
 		return [][]int{
 			{leaving}, {leaving + 20}, {stateWritten}, {leaving + 70}, {leaving + 90}, {between}, {arriving}, {arriving + 30}, {arriving + 60}, {arriving + 90}, {arrived},
 			{leaving, between}, {stateWritten, arriving}, {leaving + 40, arriving + 50}, {leaving + 60, stateWritten, arriving + 80},
@@ -58,15 +58,9 @@ func migrationKills() [][]int {
 // TestKilledUnderMigration kills the process when a control plane that moves has come to certain places. After the next start
 // it arrives, with all that is the Shoot's, and nothing of it is left behind.
 func TestKilledUnderMigration(t *testing.T) {
-	l := &gardenletLife{dir: t.TempDir(), names: []string{"local", "local-2"}}
-	v := &victim{dir: l.dir}
-	t.Cleanup(v.kill)
-	restart := func() {
-		v.up(t, 2)
-		l.connect(t)
-	}
-	restart()
-	k := &killedShoot{l: l, v: v, restart: restart}
+	t.Parallel()
+	l := newLandscape(t, "--seeds", "2")
+	k := &killedShoot{l: l}
 	k.s = l.newShoot(t, "moved", func(spec map[string]any) {
 		spec["seedName"] = "local"
 		spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)["minimum"] = 1
@@ -97,9 +91,7 @@ func TestKilledUnderMigration(t *testing.T) {
 		k.leftNothingOn(t, from, what)
 		from, to = to, from
 	}
-	for _, refused := range v.refusals(t) {
-		t.Error(refused)
-	}
+	l.refusesNothing(t)
 }
 
 // stateVersion is that of the ShootState, "" if there is none.
@@ -133,10 +125,10 @@ func (k *killedShoot) killAt(t *testing.T, place int, to, before string) {
 			continue
 		}
 		if place == stateWritten && obj.GetResourceVersion() != before || place != stateWritten && placeOf(obj, to) >= place {
-			k.v.kill()
+			k.l.kill()
 			operation, _, _ := unstructured.NestedMap(obj.Object, "status", "lastOperation")
 			t.Logf("killed at %d: %v", place, operation)
-			k.restart()
+			k.l.up(t)
 			return
 		}
 	}
@@ -151,7 +143,7 @@ func (k *killedShoot) leftNothingOn(t *testing.T, seed, after string) {
 	for _, kind := range []string{"clusters", "backupentries", "infrastructures", "controlplanes", "workers", "networks", "operatingsystemconfigs", "dnsrecords"} {
 		paths = append(paths, "/apis/extensions.gardener.cloud/v1alpha1/"+kind)
 	}
-	eventually(t, 30*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		for _, path := range paths {
 			list, err := api.Get().AbsPath(path).Do(t.Context()).Raw()
 			if err != nil {

@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,9 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// rightsDelay is how long a change of the members may take until it counts, with room for a busy machine.
-const rightsDelay = 10 * time.Second
 
 // projectWorld is a Project with a member of each role.
 type projectWorld struct {
@@ -35,7 +31,7 @@ func newProjectWorld(t *testing.T, name string) *projectWorld {
 	for role, user := range map[string]string{"admin": "admin", "viewer": "viewer", "uam": "uam", "serviceaccountmanager": "sam"} {
 		members = append(members, w.member(user, role))
 	}
-	projects := dyn.Resource(infoOf(t, "Project").gvr)
+	projects := dyn.Resource(projectsResource)
 	_, err := projects.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": map[string]any{"name": w.name},
 		"spec": map[string]any{
@@ -46,7 +42,7 @@ func newProjectWorld(t *testing.T, name string) *projectWorld {
 	must(t, err)
 	t.Cleanup(func() { removeProject(t, w.name) })
 	for _, user := range projectUsers {
-		w.users[user] = certificateUser(t, os.Getenv("GARDENLITE_DATA_DIR"), w.user(user))
+		w.users[user] = certificateUser(t, suite.DataDir(), w.user(user))
 	}
 	for user, right := range map[string]authorizationv1.ResourceAttributes{
 		"owner":  {Verb: "manage-members", Group: "core.gardener.cloud", Resource: "projects", Name: w.name},
@@ -75,7 +71,7 @@ func (w *projectWorld) member(user string, roles ...string) map[string]any {
 // waitFor waits until somebody may do something, or may do it no more.
 func (w *projectWorld) waitFor(t *testing.T, user string, right authorizationv1.ResourceAttributes, want bool) {
 	t.Helper()
-	eventually(t, rightsDelay, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		got, err := mayDo(ctx, w.users[user], right)
 		if err == nil && got != want {
 			err = fmt.Errorf("%s may %s %s/%s: %t", user, right.Verb, right.Resource, right.Subresource, got)
@@ -85,7 +81,7 @@ func (w *projectWorld) waitFor(t *testing.T, user string, right authorizationv1.
 }
 
 func removeProject(t *testing.T, name string) {
-	projects, ctx := dyn.Resource(infoOf(t, "Project").gvr), context.Background()
+	projects, ctx := dyn.Resource(projectsResource), context.Background()
 	confirm := []byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
 	if _, err := projects.Patch(ctx, name, types.MergePatchType, confirm, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		t.Error(err)
@@ -100,7 +96,7 @@ func (w *projectWorld) patch(t *testing.T, user *accessUser, change map[string]a
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"spec": change})
 	must(t, err)
-	a, err := user.send(t.Context(), http.MethodPatch, "/apis/core.gardener.cloud/v1beta1/projects/"+w.name, strings.NewReader(string(data)), true, false)
+	a, err := user.Send(t.Context(), http.MethodPatch, "/apis/core.gardener.cloud/v1beta1/projects/"+w.name, strings.NewReader(string(data)), true, false)
 	must(t, err)
 	return a
 }
@@ -108,7 +104,7 @@ func (w *projectWorld) patch(t *testing.T, user *accessUser, change map[string]a
 // members are those of the Project as it is, as the API has them.
 func (w *projectWorld) members(t *testing.T) []any {
 	t.Helper()
-	project, err := dyn.Resource(infoOf(t, "Project").gvr).Get(t.Context(), w.name, metav1.GetOptions{})
+	project, err := dyn.Resource(projectsResource).Get(t.Context(), w.name, metav1.GetOptions{})
 	must(t, err)
 	members, _, err := unstructured.NestedSlice(project.Object, "spec", "members")
 	must(t, err)
@@ -117,6 +113,7 @@ func (w *projectWorld) members(t *testing.T) []any {
 
 // TestProjectMembersComeAndGo changes the members of a Project while it runs: their rights follow, in both directions.
 func TestProjectMembersComeAndGo(t *testing.T) {
+	t.Parallel()
 	w := newProjectWorld(t, "come")
 	newcomer, owner := "stranger", w.users["owner"]
 	secrets := authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets", Namespace: w.namespace}
@@ -140,7 +137,7 @@ func TestProjectMembersComeAndGo(t *testing.T) {
 		if step.roles != nil {
 			members = append(members[:len(members):len(members)], w.member(newcomer, step.roles...))
 		}
-		if a := w.patch(t, owner, map[string]any{"members": members}); !a.ok() {
+		if a := w.patch(t, owner, map[string]any{"members": members}); !a.OK() {
 			t.Fatalf("the owner makes somebody %v: %s", step.roles, a)
 		}
 		for right, want := range step.want {
@@ -153,27 +150,27 @@ func TestProjectMembersComeAndGo(t *testing.T) {
 // groupsAndAccounts adds members that are no users: a group, and a ServiceAccount of the project.
 func (w *projectWorld) groupsAndAccounts(t *testing.T, before []any) {
 	t.Helper()
-	a, err := w.users["sam"].send(t.Context(), http.MethodPost, "/api/v1/namespaces/"+w.namespace+"/serviceaccounts",
+	a, err := w.users["sam"].Send(t.Context(), http.MethodPost, "/api/v1/namespaces/"+w.namespace+"/serviceaccounts",
 		strings.NewReader(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"robot"}}`), false, false)
 	must(t, err)
-	if !a.ok() {
+	if !a.OK() {
 		t.Fatalf("the service account manager makes a ServiceAccount: %s", a)
 	}
 	w.users["robot"] = tokenUser(t, kube, config, w.namespace, "robot")
 	group := "developers-of-" + w.name
-	w.users["developer"] = certificateUser(t, os.Getenv("GARDENLITE_DATA_DIR"), "dora@example.com", group)
+	w.users["developer"] = certificateUser(t, suite.DataDir(), "dora@example.com", group)
 	secrets := authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets", Namespace: w.namespace}
 	configMaps := authorizationv1.ResourceAttributes{Verb: "list", Resource: "configmaps", Namespace: w.namespace}
 	w.waitFor(t, "robot", configMaps, false)
 	robot := map[string]any{"kind": "ServiceAccount", "name": "robot", "namespace": w.namespace, "role": "viewer"}
 	developers := map[string]any{"apiGroup": rbacv1.GroupName, "kind": "Group", "name": group, "role": "admin"}
-	if a := w.patch(t, w.users["owner"], map[string]any{"members": append(before[:len(before):len(before)], robot, developers)}); !a.ok() {
+	if a := w.patch(t, w.users["owner"], map[string]any{"members": append(before[:len(before):len(before)], robot, developers)}); !a.OK() {
 		t.Fatalf("the owner adds a group and a ServiceAccount: %s", a)
 	}
 	w.waitFor(t, "robot", configMaps, true)
 	w.waitFor(t, "robot", secrets, false)
 	w.waitFor(t, "developer", secrets, true)
-	if a := w.patch(t, w.users["owner"], map[string]any{"members": before}); !a.ok() {
+	if a := w.patch(t, w.users["owner"], map[string]any{"members": before}); !a.OK() {
 		t.Fatalf("the owner removes them: %s", a)
 	}
 	w.waitFor(t, "robot", configMaps, false)
@@ -206,11 +203,11 @@ func TestProjectIsChangedByWhoMay(t *testing.T) {
 		for _, user := range projectUsers {
 			data, err := json.Marshal(map[string]any{"spec": change.spec})
 			must(t, err)
-			a, err := w.users[user].send(t.Context(), http.MethodPatch, "/apis/core.gardener.cloud/v1beta1/projects/"+w.name+"?dryRun=All",
+			a, err := w.users[user].Send(t.Context(), http.MethodPatch, "/apis/core.gardener.cloud/v1beta1/projects/"+w.name+"?dryRun=All",
 				strings.NewReader(string(data)), true, false)
 			must(t, err)
 			want := strings.Contains(" "+change.may+" ", " "+user+" ")
-			if a.ok() != want || !want && a.code != http.StatusForbidden {
+			if a.OK() != want || !want && a.Code != http.StatusForbidden {
 				t.Errorf("the %s %s: %s, expected %t", user, change.name, a, want)
 			}
 		}
@@ -231,10 +228,10 @@ func TestProjectMembersCannotEscalate(t *testing.T) {
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: w.user("stranger")}},
 		})
 		must(t, err)
-		a, err := w.users["admin"].send(t.Context(), http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/namespaces/"+w.namespace+"/rolebindings?dryRun=All",
+		a, err := w.users["admin"].Send(t.Context(), http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/namespaces/"+w.namespace+"/rolebindings?dryRun=All",
 			strings.NewReader(string(data)), false, false)
 		must(t, err)
-		if a.ok() != may || !may && a.code != http.StatusForbidden {
+		if a.OK() != may || !may && a.Code != http.StatusForbidden {
 			t.Errorf("an admin binds somebody to %s: %s, expected %t", role, a, may)
 		}
 	}

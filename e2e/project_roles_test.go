@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -15,7 +13,6 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -224,24 +221,10 @@ func (p *rolePass) review(ctx context.Context, user int, r roleResource, place r
 	}
 }
 
-// mayDo makes a SelfSubjectAccessReview.
+// mayDo says whether a user is authorized.
 func mayDo(ctx context.Context, user *accessUser, attributes authorizationv1.ResourceAttributes) (bool, error) {
-	review := authorizationv1.SelfSubjectAccessReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
-		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes},
-	}
-	data, err := json.Marshal(review)
-	if err != nil {
-		return false, err
-	}
-	a, err := user.send(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", bytes.NewReader(data), false, false)
-	if err == nil && !a.ok() {
-		err = fmt.Errorf("%s", a)
-	}
-	if err == nil {
-		err = json.Unmarshal(a.body, &review)
-	}
-	return review.Status.Allowed, err
+	allowed, _, err := user.May(ctx, attributes)
+	return allowed, err
 }
 
 // request makes real requests, which change nothing: of objects that are not there, or without a valid body. Whoever may
@@ -282,9 +265,9 @@ func (p *rolePass) request(ctx context.Context, user int, r roleResource, place 
 			path += "?dryRun=All"
 		}
 		p.requested.Add(1)
-		a, err := p.users[user].send(ctx, method, path, strings.NewReader("{}"), verb == "patch", verb == "watch")
+		a, err := p.users[user].Send(ctx, method, path, strings.NewReader("{}"), verb == "patch", verb == "watch")
 		want := p.table.says(place.where, r.String(), user, verb)
-		if err != nil || want == a.noOpinion() || !want && a.code != http.StatusForbidden {
+		if err != nil || want == a.NoOpinion() || !want && a.Code != http.StatusForbidden {
 			p.report("%s: %s %s in %+v, a real request: %s, expected %t (%v)", projectUsers[user], verb, r, place, a, want, err)
 		}
 	}
@@ -292,6 +275,7 @@ func (p *rolePass) request(ctx context.Context, user int, r roleResource, place 
 
 // TestProjectRoles has everybody ask for everything, each with a certificate.
 func TestProjectRoles(t *testing.T) {
+	t.Parallel()
 	w := newProjectWorld(t, "roles")
 	other := newProjectWorld(t, "other")
 	pass := &rolePass{table: readRoleTable(t), project: w.name, other: other.name}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ type counted struct {
 }
 
 // everything counts what there is now.
-func (l *gardenletLife) everything(t *testing.T) counted {
+func (l *landscape) everything(t *testing.T) counted {
 	t.Helper()
 	all := counted{objects: map[string]map[string]bool{}, files: map[string]bool{}}
 	for _, cluster := range append([]string{""}, l.names...) {
@@ -41,8 +42,8 @@ func (l *gardenletLife) everything(t *testing.T) counted {
 		config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 		dyn, err := dynamic.NewForConfig(config)
 		must(t, err)
-		v := &victim{listable: listableIn(t, config), dyn: dyn}
-		all.objects[cluster] = v.mustInventory(t)
+		all.objects[cluster], err = inventory(t.Context(), dyn, listableIn(t, config))
+		must(t, err)
 	}
 	must(t, filepath.WalkDir(l.dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && !strings.Contains(entry.Name(), ".log") {
@@ -51,7 +52,7 @@ func (l *gardenletLife) everything(t *testing.T) counted {
 		return nil // what goes while it is looked at is gone
 	}))
 	var edges struct{ Edges []any }
-	must(t, json.Unmarshal([]byte(gardenlite(t, l.dir, "graph", "-o", "json").ok(t).stdout), &edges))
+	must(t, json.Unmarshal([]byte(gardenlite(t, l.dir, "graph", "-o", "json").OK(t).Stdout), &edges))
 	all.edges = len(edges.Edges)
 	all.stacks = l.stacks(t)
 	for _, count := range all.stacks {
@@ -62,7 +63,7 @@ func (l *gardenletLife) everything(t *testing.T) counted {
 
 // stacks counts the landscape's goroutines by the functions that they are in. Left out are those that every list leaves
 // behind in an API server for three seconds: to look is to make hundreds.
-func (l *gardenletLife) stacks(t *testing.T) map[string]int {
+func (l *landscape) stacks(t *testing.T) map[string]int {
 	t.Helper()
 	profile, err := l.kube.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/goroutine").Param("debug", "1").DoRaw(t.Context())
 	must(t, err)
@@ -137,7 +138,17 @@ func moreOf(before, now map[string]int) string {
 	return text.String()
 }
 
-// answers says whether somebody listens.
+// listensAt says whether the landscape's process listens at an address: another process may have the port by now.
+func (l *landscape) listensAt(t *testing.T, address string) bool {
+	t.Helper()
+	listening, known := listeners(t, l.cmd.Process.Pid)
+	if !known {
+		return answers(address)
+	}
+	return slices.ContainsFunc(listening, func(at netip.AddrPort) bool { return at.String() == address })
+}
+
+// answers says whether a process listens at an address.
 func answers(address string) bool {
 	dialer := net.Dialer{Timeout: time.Second}
 	connection, err := dialer.DialContext(context.Background(), "tcp", address)

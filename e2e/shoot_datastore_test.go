@@ -16,16 +16,9 @@ import (
 // TestShootInSharedDatastore: where a landscape's data is in a datastore of others, a Shoot's is there too, beside the garden's
 // and those of the seeds. It survives a kill, and a Shoot that is deleted leaves nothing there.
 func TestShootInSharedDatastore(t *testing.T) {
+	t.Parallel()
 	endpoint := datastoretest.StartEtcd(t)
-	l := &gardenletLife{dir: t.TempDir(), names: []string{"local"}}
-	v := &victim{dir: l.dir}
-	t.Cleanup(v.kill)
-	start := func() {
-		v.start(t, 1, "--datastore", endpoint)
-		v.connect(t)
-		l.connect(t)
-	}
-	start()
+	l := newLandscape(t, "--datastore", endpoint)
 	s := l.newShoot(t, "shared", func(spec map[string]any) {
 		spec["seedName"] = "local"
 		spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)["minimum"] = 1
@@ -39,8 +32,8 @@ func TestShootInSharedDatastore(t *testing.T) {
 		t.Error("the datastore has nothing of the Shoot")
 	}
 
-	v.kill()
-	start()
+	l.kill()
+	l.up(t, "--datastore", endpoint)
 	eventually(t, shootTimeout, func(context.Context) error {
 		_, err := client.Discovery().ServerVersion()
 		return err
@@ -58,15 +51,13 @@ func TestShootInSharedDatastore(t *testing.T) {
 
 	s.delete(t)
 	s.goes(t)
-	eventually(t, 30*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		if keys := keysOf(t, endpoint, "/shoots/"+s.id()+"/"); keys > 0 {
 			return fmt.Errorf("of a Shoot that is gone the datastore has %d keys", keys)
 		}
 		return nil
 	})
-	for _, refused := range v.refusals(t) {
-		t.Error(refused)
-	}
+	l.refusesNothing(t)
 }
 
 // keysOf counts the keys of etcd that have a part in their name.

@@ -31,7 +31,7 @@ func (s *shoot) lastError(t *testing.T, code string) (state string) {
 }
 
 // newShootWith creates a Shoot like the sample with annotations.
-func (l *gardenletLife) newShootWith(t *testing.T, name string, annotations map[string]string) *shoot {
+func (l *landscape) newShootWith(t *testing.T, name string, annotations map[string]string) *shoot {
 	t.Helper()
 	object := sampleShoot(t, name).Object
 	all := map[string]any{}
@@ -46,7 +46,8 @@ func (l *gardenletLife) newShootWith(t *testing.T, name string, annotations map[
 // TestShootFails has the simulated cloud be slow, fail once, and fail for good: the Shoot says why, with Gardener's codes,
 // it is tried again, and it can be deleted at any time.
 func TestShootFails(t *testing.T) {
-	l := newGardenletLife(t)
+	t.Parallel()
+	l := sharedLandscape(t)
 	t.Run("slow", func(t *testing.T) {
 		s := l.newShootWith(t, "slow", map[string]string{"gardenlite.dev/delay": "3s"})
 		begin := time.Now()

@@ -34,7 +34,7 @@ func (s *shoot) knows(t *testing.T, kubeconfig []byte, name string) {
 }
 
 // may lets a subject create or do something else in the project.
-func (l *gardenletLife) may(t *testing.T, subject rbacv1.Subject, resource string, verbs ...string) {
+func (l *landscape) may(t *testing.T, subject rbacv1.Subject, resource string, verbs ...string) {
 	t.Helper()
 	name := strings.ReplaceAll(subject.Name+"-"+resource, "/", "-")
 	_, err := l.kube.RbacV1().Roles(shootNamespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -111,7 +111,7 @@ func (s *shoot) serviceAccount(t *testing.T) {
 // impersonation: the certificate is for whom the garden takes the caller, and nobody can be somebody else without the right.
 func (s *shoot) impersonation(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "alice")
-	must(t, os.WriteFile(file, []byte(gardenlite(t, s.l.dir, "kubeconfig", "--user", "alice@example.com").ok(t).stdout), 0o600))
+	must(t, os.WriteFile(file, []byte(gardenlite(t, s.l.dir, "kubeconfig", "--user", "alice@example.com").OK(t).Stdout), 0o600))
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	must(t, err)
 	s.knows(t, s.gets(t, clientOf(t, config), "Admin"), "alice@example.com")
@@ -123,7 +123,7 @@ func (s *shoot) impersonation(t *testing.T) {
 	data := s.gets(t, s.l.as(t, "carol", "system:masters"), "Admin") // the administrator as somebody else
 	s.knows(t, data, "carol")
 	must(t, os.WriteFile(file, data, 0o600))
-	command(t, "", kubectlBinary, "--kubeconfig", file, "--cache-dir", t.TempDir(), "auth", "whoami").ok(t).shows(t, "carol", "system:masters")
+	command(t, "", kubectlBinary, "--kubeconfig", file, "--cache-dir", t.TempDir(), "auth", "whoami").OK(t).Shows(t, "carol", "system:masters")
 }
 
 func (s *shoot) oddNames(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 )
 
 // as is the garden as somebody else, by impersonation.
-func (l *gardenletLife) as(t *testing.T, user string, groups ...string) kubernetes.Interface {
+func (l *landscape) as(t *testing.T, user string, groups ...string) kubernetes.Interface {
 	t.Helper()
 	config := rest.CopyConfig(l.config(t))
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
@@ -49,8 +49,9 @@ func certificate(t *testing.T, kubeconfig []byte) *x509.Certificate {
 
 // TestShootKubeconfigs holds the kubeconfigs of a Shoot to GEP-16. The Shoot has no workers, so that it rotates in no time.
 func TestShootKubeconfigs(t *testing.T) {
+	t.Parallel()
 	audit := filepath.Join(t.TempDir(), "audit.log")
-	l := newGardenletLife(t, "--shoot-admin-kubeconfig-max-expiration", "2h", "--audit-log", audit)
+	l := newLandscape(t, "--shoot-admin-kubeconfig-max-expiration", "2h", "--audit-log", audit)
 	asleep := l.newShoot(t, "asleep", func(spec map[string]any) { spec["hibernation"] = map[string]any{"enabled": true} })
 	homeless := l.newShoot(t, "homeless", func(spec map[string]any) {
 		spec["tolerations"] = []any{}
@@ -96,7 +97,7 @@ func TestShootKubeconfigs(t *testing.T) {
 }
 
 // member makes a user a member of the project, and waits until that counts.
-func (l *gardenletLife) member(t *testing.T, user, role string) {
+func (l *landscape) member(t *testing.T, user, role string) {
 	t.Helper()
 	// The controller manager writes the Project as well.
 	must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -258,7 +259,7 @@ func (s *shoot) manyAtOnce(t *testing.T) {
 }
 
 // cannotBe asks for kubeconfigs of Shoots that have no address, because one was never awake and the other has no seed.
-func (l *gardenletLife) cannotBe(t *testing.T, asleep, homeless *shoot) {
+func (l *landscape) cannotBe(t *testing.T, asleep, homeless *shoot) {
 	asleep.succeeds(t)
 	missing := &shoot{l: l, name: "missing"}
 	for _, s := range []*shoot{asleep, homeless} {

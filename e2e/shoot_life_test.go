@@ -38,7 +38,8 @@ func addresses(obj *unstructured.Unstructured) any {
 
 // TestShootHibernates sends a Shoot to sleep and wakes it: its cluster is as it was, and reached as before.
 func TestShootHibernates(t *testing.T) {
-	l := newGardenletLife(t)
+	t.Parallel()
+	l := sharedLandscape(t)
 	s := l.newShoot(t, "sleepy", nil)
 	before := addresses(s.succeeds(t))
 	config := s.admin(t)
@@ -69,7 +70,7 @@ func TestShootHibernates(t *testing.T) {
 	// Born asleep: there is no API server until somebody wakes it.
 	b := l.newShoot(t, "born", func(spec map[string]any) { spec["hibernation"] = map[string]any{"enabled": true} })
 	b.succeeds(t)
-	if status := gardenlite(t, l.dir, "status", "-o", "json").ok(t).stdout; strings.Contains(status, b.id()) && strings.Contains(status, `"kind": "shoot",`+"\n"+`      "name": "`+b.id()) {
+	if status := gardenlite(t, l.dir, "status", "-o", "json").OK(t).Stdout; strings.Contains(status, b.id()) && strings.Contains(status, `"kind": "shoot",`+"\n"+`      "name": "`+b.id()) {
 		t.Errorf("the cluster of a Shoot that was born hibernated runs: %s", status)
 	}
 	b.patch(t, `{"spec":{"hibernation":{"enabled":false}}}`)
@@ -97,7 +98,8 @@ func (s *shoot) machines(t *testing.T) (names []string) {
 
 // TestShootWorkersAndVersions changes how many nodes there are, of which kinds, and the version of Kubernetes.
 func TestShootWorkersAndVersions(t *testing.T) {
-	l := newGardenletLife(t)
+	t.Parallel()
+	l := sharedLandscape(t)
 	s := l.newShoot(t, "works", func(spec map[string]any) { spec["kubernetes"].(map[string]any)["version"] = "1.34.4" })
 	s.succeeds(t)
 	client := clientOf(t, s.admin(t))
@@ -164,7 +166,8 @@ func TestShootWorkersAndVersions(t *testing.T) {
 
 // TestShootRestarts stops and starts the landscape: Shoots are where they were, with the certificates that they had.
 func TestShootRestarts(t *testing.T) {
-	l := newGardenletLife(t)
+	t.Parallel()
+	l := newLandscape(t)
 	s := l.newShoot(t, "again", nil)
 	before := addresses(s.succeeds(t))
 	config := s.admin(t)
@@ -174,9 +177,8 @@ func TestShootRestarts(t *testing.T) {
 	lost := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "lost"}, Spec: corev1.NodeSpec{ProviderID: "local:///local-a/lost"}}
 	_, err := client.CoreV1().Nodes().Create(t.Context(), lost, metav1.CreateOptions{}) // of an instance that has gone: it goes
 	must(t, err)
-	gardenlite(t, l.dir, "down").ok(t)
+	l.stop(t)
 	l.up(t)
-	l.connect(t)
 	if after := addresses(s.must(t)); !reflect.DeepEqual(before, after) {
 		t.Errorf("the addresses were %v and are %v", before, after)
 	}
@@ -193,7 +195,8 @@ func TestShootRestarts(t *testing.T) {
 
 // TestShootDeletionLeavesNothing counts what there is before and after Shoots have come and gone.
 func TestShootDeletionLeavesNothing(t *testing.T) {
-	l := newGardenletLife(t)
+	t.Parallel()
+	l := newLandscape(t)
 	count := 3
 	if kills() > 1 { // the long form
 		count = 20
@@ -220,8 +223,8 @@ func TestShootDeletionLeavesNothing(t *testing.T) {
 		for _, port := range ports {
 			at, err := url.Parse(port)
 			must(t, err)
-			if answers(at.Host) {
-				t.Errorf("something listens at %s", at.Host)
+			if l.listensAt(t, at.Host) {
+				t.Errorf("the landscape listens at %s", at.Host)
 			}
 		}
 	}
@@ -238,7 +241,8 @@ func TestShootDeletionLeavesNothing(t *testing.T) {
 
 // TestShootsAtOnce has ten run beside each other.
 func TestShootsAtOnce(t *testing.T) {
-	l := newGardenletLife(t)
+	t.Parallel()
+	l := sharedLandscape(t)
 	var shoots []*shoot
 	for i := range 10 {
 		shoots = append(shoots, l.newShoot(t, fmt.Sprintf("many%d", i), func(spec map[string]any) {

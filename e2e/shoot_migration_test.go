@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +17,7 @@ import (
 // moveTo asks for the control plane to be moved to another seed.
 func (s *shoot) moveTo(t *testing.T, seed string) {
 	t.Helper()
-	eventually(t, 30*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		obj := s.must(t)
 		must(t, unstructured.SetNestedField(obj.Object, seed, "spec", "seedName"))
 		_, err := s.l.at("shoots", shootNamespace).Update(t.Context(), obj, metav1.UpdateOptions{}, "binding")
@@ -60,7 +59,8 @@ func (s *shoot) ca(t *testing.T) map[string]string {
 
 // TestShootMigrates moves a Shoot from seed to seed and back. Everything comes along, and nothing stays.
 func TestShootMigrates(t *testing.T) {
-	l := newGardenletLife(t, "--seeds", "2")
+	t.Parallel()
+	l := newLandscape(t, "--seeds", "2")
 	s := l.newShoot(t, "mover", func(spec map[string]any) { spec["seedName"] = "local" })
 	before := addresses(s.succeeds(t))
 	client := clientOf(t, s.admin(t)) // the kubeconfig of before works after
@@ -87,7 +87,7 @@ func TestShootMigrates(t *testing.T) {
 			t.Error("a token of before is refused")
 		}
 		s.healthy(t)
-		eventually(t, 30*time.Second, func(context.Context) error {
+		eventually(t, waitTimeout, func(context.Context) error {
 			if _, err := l.seeds[from].CoreV1().Namespaces().Get(t.Context(), s.id(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("the namespace is on seed %s: %v", from, err)
 			}
@@ -110,7 +110,7 @@ func (s *shoot) isRefusedTo(t *testing.T, seed string) {
 	const gardener, core = "/apis/core.gardener.cloud/v1beta1/namespaces/" + shootNamespace, "/api/v1/namespaces/" + shootNamespace
 	for _, path := range []string{gardener + "/shootstates/" + s.name, gardener + "/internalsecrets/" + s.name + ".ca-client",
 		core + "/secrets/" + s.name + ".ssh-keypair", core + "/configmaps/" + s.name + ".ca-cluster", core + "/secrets/sample"} {
-		eventually(t, 30*time.Second, func(context.Context) error { // the graph hears of the move a moment later
+		eventually(t, waitTimeout, func(context.Context) error { // the graph hears of the move a moment later
 			if err := gardenlet.Get().AbsPath(path).Do(t.Context()).Error(); !apierrors.IsForbidden(err) {
 				return fmt.Errorf("the gardenlet of %s asks for %s: %v", seed, path, err)
 			}
@@ -132,7 +132,7 @@ func serviceAccountToken(t *testing.T, client kubernetes.Interface) (token strin
 			corev1.ServiceAccountNameKey: "default"}}, Type: corev1.SecretTypeServiceAccountToken}, created)
 		must(t, err)
 	}
-	eventually(t, 30*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		secret, err := secrets.Get(t.Context(), "long", metav1.GetOptions{})
 		if err != nil || len(secret.Data["token"]) == 0 {
 			return fmt.Errorf("no token yet: %v", err)

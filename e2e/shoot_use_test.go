@@ -22,7 +22,8 @@ import (
 // TestShootUsedFirst does with a Shoot's cluster what a Kubernetes user does first. All of it is done with a kubeconfig that
 // the garden has made.
 func TestShootUsedFirst(t *testing.T) {
-	l := newGardenletLife(t)
+	t.Parallel()
+	l := sharedLandscape(t)
 	s := l.newShoot(t, "used", func(spec map[string]any) { spec["kubernetes"].(map[string]any)["version"] = "1.35.2" })
 	obj := s.succeeds(t)
 	config := s.admin(t)
@@ -47,7 +48,7 @@ func TestShootUsedFirst(t *testing.T) {
 	t.Run("kubectl", func(t *testing.T) { s.kubectlWorks(t) })
 	t.Run("namespace goes", func(t *testing.T) {
 		must(t, client.CoreV1().Namespaces().Delete(t.Context(), "mine", metav1.DeleteOptions{}))
-		eventually(t, time.Minute, func(context.Context) error {
+		eventually(t, waitTimeout, func(context.Context) error {
 			if _, err := client.CoreV1().Namespaces().Get(t.Context(), "mine", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("the namespace is there: %v", err)
 			}
@@ -106,7 +107,7 @@ func serviceAccountWorks(t *testing.T, config *rest.Config, client kubernetes.In
 	anonymous := rest.AnonymousClientConfig(config)
 	anonymous.BearerToken, anonymous.WarningHandler = token.Status.Token, rest.NoWarnings{}
 	reader := clientOf(t, anonymous)
-	eventually(t, 30*time.Second, func(context.Context) error { // the authorizer hears of roles a moment later
+	eventually(t, waitTimeout, func(context.Context) error { // the authorizer hears of roles a moment later
 		configMaps, err := reader.CoreV1().ConfigMaps("mine").List(ctx, metav1.ListOptions{})
 		if err == nil && len(configMaps.Items) == 0 {
 			err = fmt.Errorf("no kube-root-ca.crt in a new namespace")
@@ -126,7 +127,7 @@ func ownedGoes(t *testing.T, client kubernetes.Interface) {
 		APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}}}, created)
 	must(t, err)
 	must(t, configMaps.Delete(t.Context(), "owner", metav1.DeleteOptions{}))
-	eventually(t, time.Minute, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		if _, err := configMaps.Get(t.Context(), "owned", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("what has lost its owner is there: %v", err)
 		}
@@ -146,7 +147,7 @@ func watchSees(t *testing.T, client kubernetes.Interface) {
 		if seen, ok := event.Object.(*corev1.ConfigMap); !ok || seen.Name != "seen" {
 			t.Errorf("%+v", event)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(waitTimeout):
 		t.Error("the watch sees nothing")
 	}
 }
@@ -154,26 +155,26 @@ func watchSees(t *testing.T, client kubernetes.Interface) {
 // kubectlWorks uses kubectl as its users do, custom resources among it.
 func (s *shoot) kubectlWorks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(file, []byte(gardenlite(t, s.l.dir, "kubeconfig", "shoot", "dev/"+s.name).ok(t).stdout), 0o600))
+	must(t, os.WriteFile(file, []byte(gardenlite(t, s.l.dir, "kubeconfig", "shoot", "dev/"+s.name).OK(t).Stdout), 0o600))
 	run := func(stdin string, args ...string) result {
 		t.Helper()
 		return command(t, stdin, kubectlBinary, append([]string{"--kubeconfig", file, "--cache-dir", t.TempDir()}, args...)...)
 	}
-	run("", "get", "nodes").ok(t).shows(t, "Ready", "v1.35.2")
-	run("", "auth", "whoami").ok(t).shows(t, "gardenlite:admin", "system:masters")
-	run("", "auth", "can-i", "delete", "nodes").ok(t).shows(t, "yes")
-	run("", "explain", "pod.spec.containers").ok(t).shows(t, "image")
-	run("", "create", "namespace", "ctl").ok(t)
-	run(crontabs, "apply", "--server-side", "-f", "-").ok(t)
-	run("", "wait", "crd/crontabs.example.com", "--for=condition=Established", "--timeout=30s").ok(t)
-	eventually(t, 30*time.Second, func(context.Context) error {
-		if r := run(crontab, "apply", "--server-side", "-n", "ctl", "-f", "-"); r.code != 0 {
-			return fmt.Errorf("%s", r.stderr)
+	run("", "get", "nodes").OK(t).Shows(t, "Ready", "v1.35.2")
+	run("", "auth", "whoami").OK(t).Shows(t, "gardenlite:admin", "system:masters")
+	run("", "auth", "can-i", "delete", "nodes").OK(t).Shows(t, "yes")
+	run("", "explain", "pod.spec.containers").OK(t).Shows(t, "image")
+	run("", "create", "namespace", "ctl").OK(t)
+	run(crontabs, "apply", "--server-side", "-f", "-").OK(t)
+	run("", "wait", "crd/crontabs.example.com", "--for=condition=Established", "--timeout=30s").OK(t)
+	eventually(t, waitTimeout, func(context.Context) error {
+		if r := run(crontab, "apply", "--server-side", "-n", "ctl", "-f", "-"); r.Code != 0 {
+			return fmt.Errorf("%s", r.Stderr)
 		}
 		return nil
 	})
-	run("", "get", "crontabs", "-A").ok(t).shows(t, "ctl", "nightly")
-	run("", "delete", "namespace", "ctl", "--timeout=60s").ok(t)
+	run("", "get", "crontabs", "-A").OK(t).Shows(t, "ctl", "nightly")
+	run("", "delete", "namespace", "ctl", "--timeout=60s").OK(t)
 }
 
 const crontabs = `apiVersion: apiextensions.k8s.io/v1

@@ -20,18 +20,17 @@ import (
 
 const (
 	shootNamespace = "garden-dev"
-	// shootTimeout is long because several landscapes may share the machine.
-	shootTimeout = 2 * time.Minute
+	shootTimeout   = waitTimeout
 )
 
 // shoot is a Shoot of a test, in a landscape of its own.
 type shoot struct {
-	l    *gardenletLife
+	l    *landscape
 	name string
 }
 
 // newShoot creates a Shoot like the sample, and waits for nothing.
-func (l *gardenletLife) newShoot(t *testing.T, name string, change func(spec map[string]any)) *shoot {
+func (l *landscape) newShoot(t *testing.T, name string, change func(spec map[string]any)) *shoot {
 	t.Helper()
 	object := sampleShoot(t, name).Object
 	if change != nil {
@@ -64,7 +63,7 @@ func (s *shoot) patch(t *testing.T, patch string) {
 // hibernate sends the Shoot to sleep, as soon as its constraints allow that: they are looked at after an operation.
 func (s *shoot) hibernate(t *testing.T) {
 	t.Helper()
-	eventually(t, 30*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		_, err := s.l.at("shoots", shootNamespace).Patch(t.Context(), s.name, types.MergePatchType, []byte(`{"spec":{"hibernation":{"enabled":true}}}`), metav1.PatchOptions{})
 		return err
 	})

@@ -1,16 +1,8 @@
-package e2e
+package garden
 
 import (
-	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,8 +71,8 @@ func newAccessWorld(t *testing.T, name, dir string, admin *rest.Config) *accessW
 func (w *accessWorld) users(t *testing.T) {
 	t.Helper()
 	w.gardenletA, w.gardenletB = gardenletUser(t, w.dir, w.a.name), gardenletUser(t, w.dir, w.b.name)
-	w.extensionA = tokenUser(t, w.kube, w.config, "seed-"+w.a.name, "extension-x")
-	w.elsewhere = tokenUser(t, w.kube, w.config, "garden-"+w.name, "extension-elsewhere")
+	w.extensionA = tokenUser(t, w, "seed-"+w.a.name, "extension-x")
+	w.elsewhere = tokenUser(t, w, "garden-"+w.name, "extension-elsewhere")
 }
 
 // asker is a user with what he is to the document.
@@ -112,22 +103,11 @@ func (w *accessWorld) read(t *testing.T, file, seed string) []*unstructured.Unst
 	}
 }
 
-// resourceOf is the document's name for the resource of a kind.
-func resourceOf(kind string) string {
-	plural := strings.ToLower(kind) + "s"
-	for _, ending := range [][2]string{{"entrys", "entries"}, {"identitys", "identities"}, {"classs", "classes"}} {
-		if stem, ok := strings.CutSuffix(plural, ending[0]); ok {
-			return stem + ending[1]
-		}
-	}
-	return plural
-}
-
 // at is the administrator's client for the objects of a resource.
 func (w *accessWorld) at(resource, namespace string) dynamic.ResourceInterface {
 	in := accessResources[resource]
-	version := in.path[strings.LastIndex(in.path, "/")+1:]
-	all := w.dyn.Resource(schema.GroupVersionResource{Group: in.group, Version: version, Resource: in.resource})
+	version := in.Path[strings.LastIndex(in.Path, "/")+1:]
+	all := w.dyn.Resource(schema.GroupVersionResource{Group: in.Group, Version: version, Resource: in.Name})
 	if namespace == "" {
 		return all
 	}
@@ -139,7 +119,7 @@ func (w *accessWorld) create(t *testing.T, obj *unstructured.Unstructured, seed 
 	t.Helper()
 	resource := resourceOf(obj.GetKind())
 	var last error
-	eventually(t, 10*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		_, err := w.at(resource, obj.GetNamespace()).Create(ctx, obj, created)
 		if err == nil || apierrors.IsAlreadyExists(err) {
 			return nil
@@ -194,70 +174,6 @@ func (w *accessWorld) patchStatus(t *testing.T, resource, namespace, name, patch
 	t.Helper()
 	_, err := w.at(resource, namespace).Patch(t.Context(), name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}, "status")
 	must(t, err)
-}
-
-func meta(apiVersion, kind, namespace, name string, fields map[string]any) map[string]any {
-	metadata := map[string]any{"name": name}
-	if namespace != "" {
-		metadata["namespace"] = namespace
-	}
-	object := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}
-	for key, value := range fields {
-		object[key] = value
-	}
-	return object
-}
-
-func secretRef(name string) map[string]any {
-	return map[string]any{"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": name}
-}
-
-func bucketObject(name, seed, credentials string) map[string]any {
-	return meta("core.gardener.cloud/v1beta1", "BackupBucket", "", name, map[string]any{"spec": map[string]any{
-		"provider": map[string]any{"type": "local", "region": "local"}, "credentialsRef": secretRef(credentials), "seedName": seed}})
-}
-
-func entryObject(namespace, name, seed, bucket string) map[string]any {
-	return meta("core.gardener.cloud/v1beta1", "BackupEntry", namespace, name, map[string]any{"spec": map[string]any{"bucketName": bucket, "seedName": seed}})
-}
-
-func secretObject(namespace, name, kind string) map[string]any {
-	object := meta("v1", "Secret", namespace, name, map[string]any{"stringData": map[string]any{"key": "value"}})
-	if kind != "" {
-		object["type"] = kind
-	}
-	return object
-}
-
-func tokenObject(name, of string) map[string]any {
-	object := secretObject("kube-system", name, "bootstrap.kubernetes.io/token")
-	object["stringData"] = map[string]any{
-		"token-id": strings.TrimPrefix(name, "bootstrap-token-"), "token-secret": "0123456789abcdef",
-		"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
-		"description": "A bootstrap token for the Gardenlet for " + of + ".",
-	}
-	return object
-}
-
-// requestObject asks for a client certificate as the gardenlet of a seed.
-func requestObject(t *testing.T, name, seed string, change ...func(*x509.CertificateRequest)) map[string]any {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.CertificateRequest{Subject: pkix.Name{Organization: []string{"gardener.cloud:system:seeds"}, CommonName: "gardener.cloud:system:seed:" + seed}}
-	if seed == "somebody" {
-		template.Subject.CommonName = seed
-	}
-	for _, c := range change {
-		c(template)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
-	must(t, err)
-	var block bytes.Buffer
-	must(t, pem.Encode(&block, &pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
-	return meta("certificates.k8s.io/v1", "CertificateSigningRequest", "", name, map[string]any{"spec": map[string]any{
-		"request": base64.StdEncoding.EncodeToString(block.Bytes()), "signerName": "example.com/nobody",
-		"usages": []any{"key encipherment", "digital signature", "client auth"}}})
 }
 
 // accessPaths is the landscape as the test sees it: edges by the object that causes them.
@@ -323,7 +239,7 @@ func (p *accessPaths) point(object string, to ...string) {
 }
 
 func vertexName(resource, namespace, name string) string {
-	if accessResources[resource].namespaced {
+	if accessResources[resource].Namespaced {
 		return resource + " " + namespace + "/" + name
 	}
 	return resource + " " + name

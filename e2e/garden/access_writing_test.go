@@ -1,22 +1,20 @@
-package e2e
+package garden
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const (
 	accessWriters = 50
-	// staleAfter is how long an allow may outlive the edge that it came of.
-	staleAfter = time.Second
 )
 
 // changingEdge is an edge to seed a that a writer makes and takes away again; through it, a may do something.
@@ -25,34 +23,35 @@ type changingEdge struct {
 	prize      accessRequest
 }
 
-// TestAccessWhileWriting has writers change the landscape, and asks all the while: what is gone is refused within a second,
-// what is a's stays allowed, and nothing of b's ever is.
+// TestAccessWhileWriting has writers change the landscape, and asks all the while: what is gone becomes refused (in the soak,
+// within a second), what is a's stays allowed, and nothing of b's ever is.
 func TestAccessWhileWriting(t *testing.T) {
-	w := newAccessWorld(t, "wr", os.Getenv("GARDENLITE_DATA_DIR"), config)
+	w := newAccessWorld(t, "wr", suite.DataDir(), config)
 	w.settle(t)
 	w.createNeutralBinding(t)
 	edges := make([]changingEdge, accessWriters)
 	for i := range edges {
 		edges[i] = w.changingEdge(t, i)
 	}
-	lasts := 10 * time.Second
-	if soaking() {
-		lasts = 2 * time.Minute
+	rounds, seen := 4, &delays{staleAfter: waitTimeout}
+	if suite.Soaking() {
+		rounds, seen.staleAfter = 100, time.Second
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), lasts)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var group sync.WaitGroup
-	seen := &delays{}
+	var writers, askers sync.WaitGroup
 	for _, edge := range edges {
-		group.Go(func() { w.changeAndAsk(ctx, t, edge, seen) })
+		writers.Go(func() { w.changeAndAsk(t, edge, rounds, seen) })
 	}
 	asked := make([]int, 4)
 	for i := range asked {
-		group.Go(func() { asked[i] = w.askWhatStays(ctx, t, i) })
+		askers.Go(func() { asked[i] = w.askWhatStays(ctx, t, i) })
 	}
-	group.Wait()
+	writers.Wait()
+	cancel()
+	askers.Wait()
 	gone, come := seen.sorted()
-	if len(gone) < accessWriters {
+	if len(gone) < rounds*accessWriters {
 		t.Fatalf("only %d edges were taken away", len(gone))
 	}
 	t.Logf("%d edges made and taken by %d writers, and %v checks of what stays; refused %s after an edge had gone (median), at most %s; allowed %s after it came (median), at most %s",
@@ -61,6 +60,7 @@ func TestAccessWhileWriting(t *testing.T) {
 
 // delays are those until a change shows.
 type delays struct {
+	staleAfter time.Duration // is how long an allow may outlive the edge that it came of
 	mu         sync.Mutex
 	gone, come []time.Duration
 }
@@ -78,18 +78,18 @@ func (d *delays) sorted() (gone, come []time.Duration) {
 }
 
 // changeAndAsk makes and takes an edge again and again.
-func (w *accessWorld) changeAndAsk(ctx context.Context, t *testing.T, edge changingEdge, seen *delays) {
-	for ctx.Err() == nil {
+func (w *accessWorld) changeAndAsk(t *testing.T, edge changingEdge, rounds int, seen *delays) {
+	for range rounds {
 		if err := edge.make(t.Context()); err != nil {
 			t.Errorf("making an edge for %s: %v", edge.prize, err)
 			return
 		}
-		come, ok := w.until(t, edge.prize, true)
+		come, ok := w.until(t, edge.prize, true, waitTimeout)
 		if err := edge.take(t.Context()); err != nil {
 			t.Errorf("taking the edge for %s away: %v", edge.prize, err)
 			return
 		}
-		gone, gotten := w.until(t, edge.prize, false)
+		gone, gotten := w.until(t, edge.prize, false, seen.staleAfter)
 		if !ok || !gotten {
 			return
 		}
@@ -97,9 +97,9 @@ func (w *accessWorld) changeAndAsk(ctx context.Context, t *testing.T, edge chang
 	}
 }
 
-// until asks until the answer is as it should be, and says how long after the change the first right answer was asked for. No
-// question that is asked a second after an edge has gone may be answered with yes.
-func (w *accessWorld) until(t *testing.T, prize accessRequest, want bool) (time.Duration, bool) {
+// until asks until the answer is as it should be, and says how long after the change the first right answer was asked for.
+// It is an error if a later question has the wrong answer.
+func (w *accessWorld) until(t *testing.T, prize accessRequest, want bool, timeout time.Duration) (time.Duration, bool) {
 	begin := time.Now()
 	for {
 		asked := time.Since(begin)
@@ -110,11 +110,8 @@ func (w *accessWorld) until(t *testing.T, prize accessRequest, want bool) (time.
 			return 0, false
 		case got == want:
 			return asked, true
-		case got && asked > staleAfter:
-			t.Errorf("%s was allowed %s after the edge had gone: %s", prize, asked, why)
-			return asked, false
-		case asked > 10*time.Second:
-			t.Errorf("%s was not allowed %s after the edge came: %s", prize, asked, why)
+		case asked > timeout:
+			t.Errorf("%s: allowed: %t, %s after that has changed: %s", prize, got, asked, why)
 			return asked, false
 		}
 	}
@@ -129,7 +126,7 @@ func (w *accessWorld) askWhatStays(ctx context.Context, t *testing.T, first int)
 			got, why, err := who.may(t.Context(), r)
 			asked++
 			if want := documentSays(who.kind, who.seed, w, r); err != nil || got != want {
-				t.Errorf("%s %s: authorized: %t, expected %t: %s %v", who.name, r, got, want, why, err)
+				t.Errorf("%s %s: authorized: %t, expected %t: %s %v", who.Name, r, got, want, why, err)
 				return asked
 			}
 		}

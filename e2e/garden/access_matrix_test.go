@@ -1,10 +1,9 @@
-package e2e
+package garden
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -12,14 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // leastRequests is how many requests the matrix has to make (issue "Scoped access").
 const leastRequests = 20_000
-
-var accessVerbs = []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"}
 
 // subresourcesOf are those that are asked for: those of the document, and some that no rule names.
 func subresourcesOf(resource string) []string {
@@ -97,7 +95,7 @@ func (w *accessWorld) matrixObjects() []accessObject {
 	}
 	for resource := range accessResources {
 		all = append(all, accessObject{resource, "", "", ""})
-		if accessResources[resource].namespaced {
+		if accessResources[resource].Namespaced {
 			for _, namespace := range []string{"garden", "garden-" + w.name, "seed-" + w.a.name, "seed-" + w.b.name} {
 				all = append(all, accessObject{resource, namespace, "", ""})
 			}
@@ -114,11 +112,11 @@ func (m *matrix) review(ctx context.Context, pass string, who asker, o accessObj
 			m.requests.Add(1)
 			got, why, err := who.may(ctx, r)
 			if err != nil {
-				m.report("%s: %s: %v", pass, who.name, err)
+				m.report("%s: %s: %v", pass, who.Name, err)
 				continue
 			}
 			if want := documentSays(who.kind, who.seed, m.w, r); got != want {
-				m.report("%s: %s %s: authorized: %t, expected %t: %s", pass, who.name, r, got, want, why)
+				m.report("%s: %s %s: authorized: %t, expected %t: %s", pass, who.Name, r, got, want, why)
 			}
 		}
 	}
@@ -148,7 +146,7 @@ func (m *matrix) try(ctx context.Context, pass string, who asker, o accessObject
 		m.requests.Add(1)
 		a, err := who.do(ctx, r)
 		if err != nil {
-			m.report("%s: %s %s: %v", pass, who.name, r, err)
+			m.report("%s: %s %s: %v", pass, who.Name, r, err)
 			continue
 		}
 		m.judge(pass, who, o, r, want, a)
@@ -159,14 +157,14 @@ func (m *matrix) try(ctx context.Context, pass string, who asker, o accessObject
 func (m *matrix) judge(pass string, who asker, o accessObject, r accessRequest, want bool, a answer) {
 	reads := r.verb == "get" || r.verb == "list"
 	switch {
-	case a.noOpinion() == want:
-		m.report("%s: %s %s: %s, expected to be authorized: %t", pass, who.name, r, a, want)
-	case reads && want && !a.ok():
-		m.report("%s: %s %s: %s", pass, who.name, r, a)
-	case !reads && a.ok() && o.of != "" && o.of != who.seed && !m.w.leads(o.resource, o.namespace, o.name, who.seed) && !everybodysLease(r):
-		m.report("%s: %s %s: %s, and it is seed %s's", pass, who.name, r, a, o.of)
-	case !reads && a.ok() && !m.w.leads(o.resource, o.namespace, o.name, who.seed) && r.verb == "delete" && !besides(who.kind, who.seed, m.w, r):
-		m.report("%s: %s %s: %s, and it leads to no seed", pass, who.name, r, a)
+	case a.NoOpinion() == want:
+		m.report("%s: %s %s: %s, expected to be authorized: %t", pass, who.Name, r, a, want)
+	case reads && want && !a.OK():
+		m.report("%s: %s %s: %s", pass, who.Name, r, a)
+	case !reads && a.OK() && o.of != "" && o.of != who.seed && !m.w.leads(o.resource, o.namespace, o.name, who.seed) && !everybodysLease(r):
+		m.report("%s: %s %s: %s, and it is seed %s's", pass, who.Name, r, a, o.of)
+	case !reads && a.OK() && !m.w.leads(o.resource, o.namespace, o.name, who.seed) && r.verb == "delete" && !besides(who.kind, who.seed, m.w, r):
+		m.report("%s: %s %s: %s, and it leads to no seed", pass, who.Name, r, a)
 	}
 }
 
@@ -197,39 +195,37 @@ func fresh(object map[string]any) map[string]any {
 
 // TestAccessMatrix tries every verb on every object of two seeds as everybody, before and after the landscape changes.
 func TestAccessMatrix(t *testing.T) {
-	w := newAccessWorld(t, "mx", os.Getenv("GARDENLITE_DATA_DIR"), config)
+	w := newAccessWorld(t, "mx", suite.DataDir(), config)
 	m := &matrix{w: w}
 	w.settle(t)
 	m.check(t, "at first", true)
 
 	undo := w.move(t)
 	w.settle(t)
-	m.check(t, "shoots moved", soaking())
+	m.check(t, "shoots moved", suite.Soaking())
 	undo()
 	w.settle(t)
-	if soaking() {
+	if suite.Soaking() {
 		m.check(t, "moved back", true)
 	}
 
 	again := w.removeSome(t)
 	w.settle(t)
-	m.check(t, "deleted", soaking())
+	m.check(t, "deleted", suite.Soaking())
 	again()
 	w.settle(t)
-	m.check(t, "created again", soaking())
+	m.check(t, "created again", suite.Soaking())
 	if n := m.requests.Load(); n < leastRequests {
 		t.Errorf("%d requests, expected at least %d", n, leastRequests)
 	}
 }
-
-func soaking() bool { return os.Getenv("GARDENLITE_SOAK") == "1" }
 
 // settle waits until the graph has what the API server has: all that the document allows for reading is allowed, and
 // nothing else.
 func (w *accessWorld) settle(t *testing.T) {
 	t.Helper()
 	var last error // what is not as it should be says more than that there was no time left to ask
-	eventually(t, 10*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		for _, o := range w.objects {
 			for _, who := range w.askers()[:2] {
 				r := accessRequest{verb: "get", resource: o.resource, namespace: o.namespace, name: o.name}
@@ -238,7 +234,7 @@ func (w *accessWorld) settle(t *testing.T) {
 					return errors.Join(err, last)
 				}
 				if want := documentSays(who.kind, who.seed, w, r); got != want {
-					last = fmt.Errorf("%s %s: authorized: %t, expected %t: %s", who.name, r, got, want, why)
+					last = fmt.Errorf("%s %s: authorized: %t, expected %t: %s", who.Name, r, got, want, why)
 					return last
 				}
 			}

@@ -1,4 +1,4 @@
-package e2e
+package garden
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
@@ -25,7 +26,7 @@ func upForWorlds(t *testing.T, dir string, without ...string) {
 	for _, component := range without {
 		selection += ",-" + component
 	}
-	up(t, dir, "--seeds=0", "--controllers="+selection).ok(t)
+	up(t, dir, "--seeds=0", "--controllers="+selection).OK(t)
 }
 
 // landscapeOfItsOwn starts a landscape for one test.
@@ -43,7 +44,7 @@ func landscapeOfItsOwn(t *testing.T, world string, without ...string) (dir strin
 func TestAccessAfterRestart(t *testing.T) {
 	dir, w := landscapeOfItsOwn(t, "rs")
 	w.settle(t)
-	gardenlite(t, dir, "down").ok(t)
+	gardenlite(t, dir, "down").OK(t)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var answered atomic.Int64
@@ -53,7 +54,7 @@ func TestAccessAfterRestart(t *testing.T) {
 	if err := w.compare(t.Context()); err != nil {
 		t.Errorf("right after the start: %v", err)
 	}
-	eventually(t, 10*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		if answered.Load() < 50 {
 			return fmt.Errorf("only %d answers while it started", answered.Load())
 		}
@@ -65,10 +66,10 @@ func TestAccessAfterRestart(t *testing.T) {
 	}
 	t.Logf("%d answers while it started, none an allow", answered.Load())
 	m := &matrix{w: w}
-	m.check(t, "after a restart", soaking())
+	m.check(t, "after a restart", suite.Soaking())
 	undo := w.move(t)
 	w.settle(t)
-	gardenlite(t, dir, "down").ok(t)
+	gardenlite(t, dir, "down").OK(t)
 	upForWorlds(t, dir)
 	if err := w.compare(t.Context()); err != nil {
 		t.Errorf("right after the start with moved shoots: %v", err)
@@ -85,7 +86,7 @@ func (w *accessWorld) forbiddenFruit(ctx context.Context, answered *atomic.Int64
 			continue // nobody is there yet
 		}
 		answered.Add(1)
-		if a.ok() {
+		if a.OK() {
 			return "a reads what is b's while the landscape starts"
 		}
 	}
@@ -102,7 +103,7 @@ func (w *accessWorld) compare(ctx context.Context) error {
 				return err
 			}
 			if want := documentSays(who.kind, who.seed, w, r); got != want {
-				return fmt.Errorf("%s %s: authorized: %t, expected %t: %s", who.name, r, got, want, why)
+				return fmt.Errorf("%s %s: authorized: %t, expected %t: %s", who.Name, r, got, want, why)
 			}
 		}
 	}
@@ -123,12 +124,12 @@ func TestAdmissionControllerDown(t *testing.T) {
 		for _, who := range []*accessUser{w.gardenletA, w.extensionA} {
 			for _, r := range []accessRequest{own, foreign, {verb: "list", resource: "shoots"}} {
 				// An API server answers 500 where no authorizer allows, and one of them could not be asked.
-				if a := who.must(t, r); !a.noOpinion() && a.code != http.StatusInternalServerError {
-					t.Errorf("%s: %s %s: %s", when, who.name, r, a)
+				if a := who.must(t, r); !a.NoOpinion() && a.Code != http.StatusInternalServerError {
+					t.Errorf("%s: %s %s: %s", when, who.Name, r, a)
 				}
 			}
-			if a := who.must(t, reading("cloudprofiles", "", w.a.name)); !a.ok() {
-				t.Errorf("%s: %s may not read what everybody may: %s", when, who.name, a)
+			if a := who.must(t, reading("cloudprofiles", "", w.a.name)); !a.OK() {
+				t.Errorf("%s: %s may not read what everybody may: %s", when, who.Name, a)
 			}
 		}
 		w.othersWork(t, when)
@@ -136,8 +137,8 @@ func TestAdmissionControllerDown(t *testing.T) {
 	closed("never started")
 	controller := startAdmissionController(t, dir)
 	w.recovers(t, "started", own, foreign)
-	eventually(t, graphDelay, func(context.Context) error { // the ValidatingWebhookConfiguration is new
-		if a := w.gardenletA.must(t, restricted); !a.rejected() {
+	eventually(t, waitTimeout, func(context.Context) error { // the ValidatingWebhookConfiguration is new
+		if a := w.gardenletA.must(t, restricted); !a.Rejected() {
 			return fmt.Errorf("what RBAC allows is not restricted: %s", a)
 		}
 		return nil
@@ -146,7 +147,7 @@ func TestAdmissionControllerDown(t *testing.T) {
 
 	controller.stop(t)
 	closed("stopped")
-	if a := w.gardenletA.must(t, restricted); a.code != http.StatusInternalServerError || !bytes.Contains(a.body, []byte("failed calling webhook")) {
+	if a := w.gardenletA.must(t, restricted); a.Code != http.StatusInternalServerError || !bytes.Contains(a.Body, []byte("failed calling webhook")) {
 		t.Errorf("stopped: what RBAC allows does not fail: %s", a)
 	}
 	startAdmissionController(t, dir)
@@ -158,11 +159,11 @@ func TestAdmissionControllerDown(t *testing.T) {
 func (w *accessWorld) recovers(t *testing.T, when string, own, foreign accessRequest) {
 	t.Helper()
 	begin := time.Now()
-	eventually(t, 60*time.Second, func(context.Context) error {
-		if a := w.gardenletA.must(t, foreign); a.ok() {
+	eventually(t, waitTimeout, func(context.Context) error {
+		if a := w.gardenletA.must(t, foreign); a.OK() {
 			t.Errorf("%s: a reads what is b's", when)
 		}
-		if a := w.gardenletA.must(t, own); !a.ok() {
+		if a := w.gardenletA.must(t, own); !a.OK() {
 			return fmt.Errorf("%s: %s", own, a)
 		}
 		return nil
@@ -182,11 +183,11 @@ func (w *accessWorld) othersWork(t *testing.T, when string) {
 	if err != nil {
 		t.Errorf("%s: the administrator: %v", when, err)
 	}
-	if a := w.elsewhere.must(t, reading("cloudprofiles", "", w.a.name)); !a.ok() {
-		t.Errorf("%s: %s: %s", when, w.elsewhere.name, a)
+	if a := w.elsewhere.must(t, reading("cloudprofiles", "", w.a.name)); !a.OK() {
+		t.Errorf("%s: %s: %s", when, w.elsewhere.Name, a)
 	}
-	if a := w.elsewhere.must(t, reading("secrets", w.project(), "nobodys")); !a.noOpinion() {
-		t.Errorf("%s: %s: %s", when, w.elsewhere.name, a)
+	if a := w.elsewhere.must(t, reading("secrets", w.project(), "nobodys")); !a.NoOpinion() {
+		t.Errorf("%s: %s: %s", when, w.elsewhere.Name, a)
 	}
 }
 
@@ -244,7 +245,7 @@ func (c *aloneController) stop(t *testing.T) {
 		if err != nil {
 			t.Errorf("the admission controller ended with %v: %s", err, c.output)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(waitTimeout):
 		t.Fatal("the admission controller does not end")
 	}
 }

@@ -1,4 +1,4 @@
-package e2e
+package garden
 
 import (
 	"bufio"
@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -29,17 +30,17 @@ import (
 // inLandscape runs the binary for the suite's landscape.
 func inLandscape(t *testing.T, args ...string) result {
 	t.Helper()
-	return gardenlite(t, os.Getenv("GARDENLITE_DATA_DIR"), args...)
+	return gardenlite(t, suite.DataDir(), args...)
 }
 
 // prepareAccess makes a seed of that name, and in namespace garden-NAME a shoot on it. It returns when the graph has it.
 func prepareAccess(t *testing.T, name string) {
 	t.Helper()
 	prepareProject(t, name)
-	kubectl(t, "", "apply", "--server-side", "-f", manifestOf(t, name, "CloudProfile", "ExposureClass", "Project", "SecretBinding", "CredentialsBinding", "Seed", "Shoot")).ok(t)
-	eventually(t, 30*time.Second, func(context.Context) error {
-		if r := inLandscape(t, "graph", "shoot", "garden-"+name+"/"+name); !strings.Contains(r.stdout, "→ Seed "+name) {
-			return fmt.Errorf("the graph: %s%s", r.stdout, r.stderr)
+	kubectl(t, "", "apply", "--server-side", "-f", manifestOf(t, name, "CloudProfile", "ExposureClass", "Project", "SecretBinding", "CredentialsBinding", "Seed", "Shoot")).OK(t)
+	eventually(t, waitTimeout, func(context.Context) error {
+		if r := inLandscape(t, "graph", "shoot", "garden-"+name+"/"+name); !strings.Contains(r.Stdout, "→ Seed "+name) {
+			return fmt.Errorf("the graph: %s%s", r.Stdout, r.Stderr)
 		}
 		return nil
 	})
@@ -85,15 +86,15 @@ func TestAccessCLIExplain(t *testing.T) {
 		t.Run(strings.Join(test.user, " ")+" "+test.asks, func(t *testing.T) {
 			t.Parallel()
 			r := inLandscape(t, append(append([]string{"access", "explain"}, test.user...), strings.Fields(test.asks)...)...)
-			if r.code != test.code || r.stderr != "" {
-				t.Errorf("exit status %d, expected %d: %s%s", r.code, test.code, r.stdout, r.stderr)
+			if r.Code != test.code || r.Stderr != "" {
+				t.Errorf("exit status %d, expected %d: %s%s", r.Code, test.code, r.Stdout, r.Stderr)
 			}
-			r.shows(t, test.shows...)
-			if answer, _, _ := strings.Cut(r.stdout, ":"); (answer == "no") != (test.code == 1) {
+			r.Shows(t, test.shows...)
+			if answer, _, _ := strings.Cut(r.Stdout, ":"); (answer == "no") != (test.code == 1) {
 				t.Errorf("the answer is %q, the exit status %d", answer, test.code)
 			}
-			if strings.Contains(r.stdout, "says otherwise") {
-				t.Errorf("the API server says otherwise: %s", r.stdout)
+			if strings.Contains(r.Stdout, "says otherwise") {
+				t.Errorf("the API server says otherwise: %s", r.Stdout)
 			}
 		})
 	}
@@ -112,15 +113,15 @@ func TestAccessCLIExplainForPrograms(t *testing.T) {
 		}
 		RBAC, Garden struct{ Allowed bool }
 	}
-	must(t, json.Unmarshal([]byte(inLandscape(t, append(args, "-o", "json")...).ok(t).stdout), &e))
+	must(t, json.Unmarshal([]byte(inLandscape(t, append(args, "-o", "json")...).OK(t).Stdout), &e))
 	path := e.SeedAuthorizer.Path
 	if !e.Allowed || e.By != "SeedAuthorizer" || !e.Garden.Allowed || e.RBAC.Allowed || len(path) < 3 || path[0].Kind != "Secret" || path[len(path)-1].Kind != "Seed" {
 		t.Errorf("%+v", e)
 	}
-	inLandscape(t, append(args, "-o", "yaml")...).ok(t).shows(t, "by: SeedAuthorizer")
+	inLandscape(t, append(args, "-o", "yaml")...).OK(t).Shows(t, "by: SeedAuthorizer")
 	args[3] = "other"
-	if r := inLandscape(t, append(args, "-o", "json")...); r.code != 1 || !strings.Contains(r.stdout, `"allowed": false`) || r.stderr != "" {
-		t.Errorf("exit status %d: %s%s", r.code, r.stdout, r.stderr)
+	if r := inLandscape(t, append(args, "-o", "json")...); r.Code != 1 || !strings.Contains(r.Stdout, `"allowed": false`) || r.Stderr != "" {
+		t.Errorf("exit status %d: %s%s", r.Code, r.Stdout, r.Stderr)
 	}
 }
 
@@ -128,12 +129,12 @@ func TestAccessCLIExplainForPrograms(t *testing.T) {
 func TestAccessCLIFollowsChanges(t *testing.T) {
 	prepareAccess(t, "unbound")
 	ask := []string{"access", "explain", "--as-seed", "unbound", "get", "secret", "garden-unbound/credentials"}
-	inLandscape(t, ask...).ok(t)
-	kubectl(t, "", "-n", "garden-unbound", "annotate", "shoot", "unbound", "confirmation.gardener.cloud/deletion=true").ok(t)
-	kubectl(t, "", "-n", "garden-unbound", "delete", "shoot", "unbound", "--timeout=20s").ok(t)
-	eventually(t, 10*time.Second, func(context.Context) error {
-		if r := inLandscape(t, ask...); r.code != 1 || !strings.Contains(r.stdout, "Leads to        Secret garden-unbound/credentials") || !strings.Contains(r.stdout, "and from there to no seed") {
-			return fmt.Errorf("exit status %d: %s%s", r.code, r.stdout, r.stderr)
+	inLandscape(t, ask...).OK(t)
+	kubectl(t, "", "-n", "garden-unbound", "annotate", "shoot", "unbound", "confirmation.gardener.cloud/deletion=true").OK(t)
+	kubectl(t, "", "-n", "garden-unbound", "delete", "shoot", "unbound", "--timeout=20s").OK(t)
+	eventually(t, waitTimeout, func(context.Context) error {
+		if r := inLandscape(t, ask...); r.Code != 1 || !strings.Contains(r.Stdout, "Leads to        Secret garden-unbound/credentials") || !strings.Contains(r.Stdout, "and from there to no seed") {
+			return fmt.Errorf("exit status %d: %s%s", r.Code, r.Stdout, r.Stderr)
 		}
 		return nil
 	})
@@ -152,7 +153,7 @@ func TestAccessCLIMatrix(t *testing.T) {
 		}
 	}
 	read := func(args ...string) (m matrix) {
-		must(t, json.Unmarshal([]byte(inLandscape(t, append(append([]string{"access", "matrix"}, args...), "-o", "json")...).ok(t).stdout), &m))
+		must(t, json.Unmarshal([]byte(inLandscape(t, append(append([]string{"access", "matrix"}, args...), "-o", "json")...).OK(t).Stdout), &m))
 		if len(m.Disagreements) > 0 || m.Tried < 500 {
 			t.Errorf("%d tried; otherwise: %v", m.Tried, m.Disagreements)
 		}
@@ -196,9 +197,9 @@ func TestAccessCLIMatrix(t *testing.T) {
 			}
 		}
 	}
-	narrow := inLandscape(t, "access", "matrix", "--as-seed", "matrix").ok(t).shows(t, "DELETECOLLECTION", "OBJECTS", "requests tried")
-	wide := inLandscape(t, "access", "matrix", "--as-seed", "matrix", "-o", "wide").ok(t).shows(t, "quotas.core.gardener.cloud")
-	if len(wide.stdout) <= len(narrow.stdout) || strings.Contains(narrow.stdout, "quotas") {
+	narrow := inLandscape(t, "access", "matrix", "--as-seed", "matrix").OK(t).Shows(t, "DELETECOLLECTION", "OBJECTS", "requests tried")
+	wide := inLandscape(t, "access", "matrix", "--as-seed", "matrix", "-o", "wide").OK(t).Shows(t, "quotas.core.gardener.cloud")
+	if len(wide.Stdout) <= len(narrow.Stdout) || strings.Contains(narrow.Stdout, "quotas") {
 		t.Error("-o wide does not show more")
 	}
 }
@@ -206,10 +207,10 @@ func TestAccessCLIMatrix(t *testing.T) {
 // TestGraphCommand looks at the graph in every format, and follows a shoot to its seed.
 func TestGraphCommand(t *testing.T) {
 	prepareAccess(t, "graphed")
-	inLandscape(t, "graph", "shoot", "garden-graphed/graphed").ok(t).shows(t, "Shoot garden-graphed/graphed\n  → Seed graphed\n", "← CredentialsBinding garden-graphed/", "1 of ")
-	inLandscape(t, "graph").ok(t).shows(t, "Seed graphed", "Shoot garden-graphed/graphed\n  → Seed graphed\n")
-	inLandscape(t, "graph", "--kind", "secret", "-n", "garden-graphed", "--object", "cred*").ok(t).shows(t, "Secret garden-graphed/credentials\n", "      → Seed graphed")
-	inLandscape(t, "graph", "Seed", "graphed", "-o", "dot").ok(t).shows(t, "digraph", `"Shoot garden-graphed/graphed" -> "Seed graphed";`)
+	inLandscape(t, "graph", "shoot", "garden-graphed/graphed").OK(t).Shows(t, "Shoot garden-graphed/graphed\n  → Seed graphed\n", "← CredentialsBinding garden-graphed/", "1 of ")
+	inLandscape(t, "graph").OK(t).Shows(t, "Seed graphed", "Shoot garden-graphed/graphed\n  → Seed graphed\n")
+	inLandscape(t, "graph", "--kind", "secret", "-n", "garden-graphed", "--object", "cred*").OK(t).Shows(t, "Secret garden-graphed/credentials\n", "      → Seed graphed")
+	inLandscape(t, "graph", "Seed", "graphed", "-o", "dot").OK(t).Shows(t, "digraph", `"Shoot garden-graphed/graphed" -> "Seed graphed";`)
 
 	var part struct {
 		Vertices []struct{ Kind, Namespace, Name string }
@@ -217,7 +218,7 @@ func TestGraphCommand(t *testing.T) {
 			From, To struct{ Kind, Namespace, Name string }
 		}
 	}
-	must(t, json.Unmarshal([]byte(inLandscape(t, "graph", "shoot", "garden-graphed/graphed", "-o", "json").ok(t).stdout), &part))
+	must(t, json.Unmarshal([]byte(inLandscape(t, "graph", "shoot", "garden-graphed/graphed", "-o", "json").OK(t).Stdout), &part))
 	kinds := sets.New[string]()
 	for _, vertex := range part.Vertices {
 		kinds.Insert(vertex.Kind)
@@ -226,8 +227,8 @@ func TestGraphCommand(t *testing.T) {
 		t.Errorf("around the shoot are %v, and %d edges", kinds.UnsortedList(), len(part.Edges))
 	}
 
-	svg := inLandscape(t, "graph", "shoot", "garden-graphed/graphed", "-o", "svg").ok(t).shows(t, "<svg", "Seed graphed").stdout
-	if again := inLandscape(t, "graph", "shoot", "garden-graphed/graphed", "-o", "svg").stdout; again != svg {
+	svg := inLandscape(t, "graph", "shoot", "garden-graphed/graphed", "-o", "svg").OK(t).Shows(t, "<svg", "Seed graphed").Stdout
+	if again := inLandscape(t, "graph", "shoot", "garden-graphed/graphed", "-o", "svg").Stdout; again != svg {
 		t.Error("the same graph is drawn in two ways")
 	}
 	for decoder := xml.NewDecoder(strings.NewReader(svg)); ; {
@@ -245,9 +246,9 @@ func TestGraphOpensPage(t *testing.T) {
 	opened, script := filepath.Join(folder, "opened"), filepath.Join(folder, "browser")
 	must(t, os.WriteFile(script, []byte("#!/bin/sh\necho \"$1\" > '"+opened+".tmp' && mv '"+opened+".tmp' '"+opened+"'\n"), 0o700))
 	t.Setenv("BROWSER", script)
-	r := inLandscape(t, "graph", "seed", "--open").ok(t)
-	page := strings.TrimSpace(r.stdout)
-	eventually(t, 10*time.Second, func(context.Context) error {
+	r := inLandscape(t, "graph", "seed", "--open").OK(t)
+	page := strings.TrimSpace(r.Stdout)
+	eventually(t, waitTimeout, func(context.Context) error {
 		data, err := os.ReadFile(opened)
 		if err == nil && strings.TrimSpace(string(data)) != page {
 			err = fmt.Errorf("opened %s, printed %s", data, page)
@@ -283,7 +284,7 @@ func TestAccessCLIErrors(t *testing.T) {
 	nowhere := t.TempDir()
 	file := filepath.Join(nowhere, "kubeconfig")
 	must(t, os.WriteFile(file, []byte("apiVersion: v1\nkind: Config\nclusters: [{name: x, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: x, context: {cluster: x}}]\ncurrent-context: x\n"), 0o600))
-	landscape := os.Getenv("GARDENLITE_DATA_DIR")
+	landscape := suite.DataDir()
 	for _, test := range []struct {
 		dir, args string
 		code      int
@@ -320,8 +321,8 @@ func TestAccessCLIErrors(t *testing.T) {
 		t.Run(test.args, func(t *testing.T) {
 			t.Parallel()
 			r := gardenlite(t, test.dir, strings.Fields(test.args)...)
-			if r.code != test.code || !strings.Contains(r.stderr, test.says) || r.stdout != "" {
-				t.Errorf("exit status %d, expected %d; %q should be in: %s; standard output: %s", r.code, test.code, test.says, r.stderr, r.stdout)
+			if r.Code != test.code || !strings.Contains(r.Stderr, test.says) || r.Stdout != "" {
+				t.Errorf("exit status %d, expected %d; %q should be in: %s; standard output: %s", r.Code, test.code, test.says, r.Stderr, r.Stdout)
 			}
 		})
 	}
@@ -329,19 +330,19 @@ func TestAccessCLIErrors(t *testing.T) {
 
 func TestAccessCLICompletion(t *testing.T) {
 	prepareAccess(t, "completed")
-	dir := os.Getenv("GARDENLITE_DATA_DIR")
+	dir := suite.DataDir()
 	complete := func(args ...string) result {
 		t.Helper()
-		return command(t, "", binary, append([]string{"__complete", "--data-dir", dir}, args...)...).ok(t)
+		return command(t, "", binary, append([]string{"__complete", "--data-dir", dir}, args...)...).OK(t)
 	}
-	complete("access", "").shows(t, "explain", "matrix")
-	complete("access", "matrix", "--as-seed", "").shows(t, "completed")
-	complete("access", "explain", "--as-seed", "completed", "").shows(t, "get", "deletecollection")
-	complete("access", "explain", "--as-seed", "completed", "get", "").shows(t, "shoots.core.gardener.cloud/status", "secrets")
-	complete("graph", "--kind", "").shows(t, "CredentialsBinding")
-	complete("graph", "").shows(t, "ManagedSeed")
+	complete("access", "").Shows(t, "explain", "matrix")
+	complete("access", "matrix", "--as-seed", "").Shows(t, "completed")
+	complete("access", "explain", "--as-seed", "completed", "").Shows(t, "get", "deletecollection")
+	complete("access", "explain", "--as-seed", "completed", "get", "").Shows(t, "shoots.core.gardener.cloud/status", "secrets")
+	complete("graph", "--kind", "").Shows(t, "CredentialsBinding")
+	complete("graph", "").Shows(t, "ManagedSeed")
 	for _, args := range [][]string{{"access"}, {"access", "explain"}, {"access", "matrix"}, {"graph"}, {"admission-controller"}} {
-		command(t, "", binary, append(args, "--help")...).ok(t).shows(t, "Examples:", "gardenlite "+args[0])
+		command(t, "", binary, append(args, "--help")...).OK(t).Shows(t, "Examples:", "gardenlite "+args[0])
 	}
 }
 
@@ -377,8 +378,8 @@ func startAlone(t *testing.T, args ...string) *alone {
 	case <-ready:
 	case err := <-a.ended:
 		t.Fatalf("it ended with %v: %s", err, stderr.String())
-	case <-time.After(30 * time.Second):
-		t.Fatal("not ready after 30 s")
+	case <-time.After(waitTimeout):
+		t.Fatal("not ready")
 	}
 	return a
 }
@@ -390,8 +391,8 @@ func (a *alone) stop(t *testing.T) {
 	select {
 	case err := <-a.ended:
 		must(t, err)
-	case <-time.After(15 * time.Second):
-		t.Fatal("not ended 15 s after Ctrl-C")
+	case <-time.After(waitTimeout):
+		t.Fatal("not ended after Ctrl-C")
 	}
 }
 
@@ -432,8 +433,8 @@ func TestAdmissionControllerAlone(t *testing.T) {
 		t.Error(err)
 	}
 	second := command(t, "", binary, append([]string{"admission-controller"}, args...)...)
-	if second.code != 1 || !strings.Contains(second.stderr, "--data-dir") {
-		t.Errorf("a second one in the same folder: exit status %d: %s", second.code, second.stderr)
+	if second.Code != 1 || !strings.Contains(second.Stderr, "--data-dir") {
+		t.Errorf("a second one in the same folder: exit status %d: %s", second.Code, second.Stderr)
 	}
 	a.stop(t)
 
@@ -474,23 +475,23 @@ func reviewAt(t *testing.T, webhook *rest.Config, seed string) (bool, error) {
 // its port, it is what the garden's API server asks.
 func TestAdmissionControllerForGarden(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "landscape")
-	up(t, dir, "--datastore", "memory", "--controllers", "*,-admission-controller").ok(t)
+	up(t, dir, "--datastore", "memory", "--controllers", "*,-admission-controller").OK(t)
 	var status struct{ AdmissionPort int }
-	must(t, json.Unmarshal([]byte(gardenlite(t, dir, "status", "-o", "json").ok(t).stdout), &status))
-	if r := gardenlite(t, dir, "access", "explain", "--as-seed", "a", "get", "seeds"); r.code != 1 || !strings.Contains(r.stderr, "--controllers") {
-		t.Errorf("explain without an admission controller: exit status %d: %s", r.code, r.stderr)
+	must(t, json.Unmarshal([]byte(gardenlite(t, dir, "status", "-o", "json").OK(t).Stdout), &status))
+	if r := gardenlite(t, dir, "access", "explain", "--as-seed", "a", "get", "seeds"); r.Code != 1 || !strings.Contains(r.Stderr, "--controllers") {
+		t.Errorf("explain without an admission controller: exit status %d: %s", r.Code, r.Stderr)
 	}
 	gardenlet := filepath.Join(t.TempDir(), "gardenlet")
-	user := gardenlite(t, dir, "kubeconfig", "--user", "gardener.cloud:system:seed:a", "--group", "gardener.cloud:system:seeds").ok(t)
-	must(t, os.WriteFile(gardenlet, []byte(user.stdout), 0o600))
+	user := gardenlite(t, dir, "kubeconfig", "--user", "gardener.cloud:system:seed:a", "--group", "gardener.cloud:system:seeds").OK(t)
+	must(t, os.WriteFile(gardenlet, []byte(user.Stdout), 0o600))
 	as := func(args ...string) result {
 		return command(t, "", kubectlBinary, append([]string{"--kubeconfig", gardenlet}, args...)...)
 	}
 	allowed := func(want bool) {
 		t.Helper()
-		eventually(t, 15*time.Second, func(context.Context) error {
-			if r := as("get", "shoots", "-A"); (r.code == 0) != want {
-				return fmt.Errorf("exit status %d: %s", r.code, r.stderr)
+		eventually(t, waitTimeout, func(context.Context) error {
+			if r := as("get", "shoots", "-A"); (r.Code == 0) != want {
+				return fmt.Errorf("exit status %d: %s", r.Code, r.Stderr)
 			}
 			return nil
 		})
@@ -501,8 +502,8 @@ func TestAdmissionControllerForGarden(t *testing.T) {
 		"--port", fmt.Sprint(status.AdmissionPort), "--tls-cert-file", filepath.Join(pki, "apiserver.crt"), "--tls-private-key-file", filepath.Join(pki, "apiserver.key"),
 		"--tls-ca-file", filepath.Join(pki, "ca.crt"), "--client-ca-file", filepath.Join(pki, "ca.crt"))
 	allowed(true)
-	if r := as("-n", "garden-dev", "create", "secret", "generic", "foreign"); r.code == 0 || !strings.Contains(r.stderr, "gardener-admission-controller") && !strings.Contains(r.stderr, "seed-restriction.gardener.cloud") {
-		t.Errorf("a foreign secret: exit status %d: %s", r.code, r.stderr)
+	if r := as("-n", "garden-dev", "create", "secret", "generic", "foreign"); r.Code == 0 || !strings.Contains(r.Stderr, "gardener-admission-controller") && !strings.Contains(r.Stderr, "seed-restriction.gardener.cloud") {
+		t.Errorf("a foreign secret: exit status %d: %s", r.Code, r.Stderr)
 	}
 	a.stop(t)
 	allowed(false)

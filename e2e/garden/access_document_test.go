@@ -1,8 +1,6 @@
-package e2e
+package garden
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strings"
 )
@@ -107,12 +105,6 @@ func everybody(r accessRequest) bool {
 		r.resource == "configmaps" && r.namespace == "kube-system" && r.name == "cluster-identity")
 }
 
-// bootstrapTokenOf is the Secret with the token that a gardenlet was bootstrapped with.
-func bootstrapTokenOf(namespace, name string) string {
-	sum := sha256.Sum256([]byte(namespace + "--" + name))
-	return "bootstrap-token-" + hex.EncodeToString(sum[:])[:6]
-}
-
 // paths is what the document's rules need to know of the landscape.
 type paths interface {
 	// leads says whether there is a path from an object to a seed, known whether the graph has a vertex for it.
@@ -128,7 +120,7 @@ func documentSays(kind accessKind, seed string, landscape paths, r accessRequest
 	if kind == neither {
 		return false
 	}
-	if !accessResources[r.resource].namespaced && r.resource != "namespaces" {
+	if !accessResources[r.resource].Namespaced && r.resource != "namespaces" {
 		r.namespace = ""
 	}
 	row := rowFor(kind, r.resource)

@@ -1,4 +1,4 @@
-package e2e
+package garden
 
 import (
 	"context"
@@ -139,7 +139,7 @@ func expectEvent(t *testing.T, w watch.Interface, want watch.EventType) {
 		if event.Type != want {
 			t.Errorf("event %s, expected %s", event.Type, want)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(waitTimeout):
 		t.Errorf("no event %s", want)
 	}
 }
@@ -153,7 +153,7 @@ func remove(t *testing.T, r resourceInfo, obj *unstructured.Unstructured) {
 	_, err := c.Patch(ctx, obj.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	must(t, err)
 	must(t, c.Delete(ctx, obj.GetName(), metav1.DeleteOptions{}))
-	eventually(t, 10*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		_, err := c.Get(ctx, obj.GetName(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -1,11 +1,10 @@
-package e2e
+package garden
 
 import (
 	"context"
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +34,7 @@ func (w *accessWorld) move(t *testing.T) (undo func()) {
 	project := "garden-" + w.name
 	shootA, shootB := "shoots "+project+"/"+w.a.name, "shoots "+project+"/"+w.b.name
 	set := func(name, spec, status string) {
-		eventually(t, 10*time.Second, func(ctx context.Context) error {
+		eventually(t, waitTimeout, func(ctx context.Context) error {
 			if err := w.bind(ctx, project, name, spec); err != nil {
 				return fmt.Errorf("binding %s to %s: %w", name, spec, err)
 			}
@@ -95,7 +94,7 @@ func (w *accessWorld) remove(t *testing.T, o accessObject) (again func()) {
 	_, err = client.Patch(t.Context(), o.name, "application/merge-patch+json", patch, metav1.PatchOptions{})
 	must(t, err)
 	must(t, client.Delete(t.Context(), o.name, metav1.DeleteOptions{}))
-	eventually(t, 10*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		if _, err := client.Get(ctx, o.name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%s %s is still there: %w", o.resource, o.name, err)
 		}

@@ -1,65 +1,24 @@
-package e2e
+package garden
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
-type result struct {
-	stdout, stderr string
-	code           int
-}
-
 // kubectl runs kubectl with the administrator's kubeconfig.
 func kubectl(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
 	return command(t, stdin, kubectlBinary, append([]string{"--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}, args...)...)
-}
-
-func command(t *testing.T, stdin, program string, args ...string) result {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("%s %v: %v", filepath.Base(program), args, err)
-	}
-	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
-}
-
-func (r result) ok(t *testing.T) result {
-	t.Helper()
-	if r.code != 0 {
-		t.Fatalf("exit status %d: %s%s", r.code, r.stdout, r.stderr)
-	}
-	return r
-}
-
-func (r result) shows(t *testing.T, words ...string) result {
-	t.Helper()
-	for _, word := range words {
-		if !strings.Contains(r.stdout, word) {
-			t.Errorf("%q is not in:\n%s%s", word, r.stdout, r.stderr)
-		}
-	}
-	return r
 }
 
 // manifestOf writes some of a suffix's valid objects to a file.
@@ -81,34 +40,34 @@ func manifestOf(t *testing.T, suffix string, kinds ...string) string {
 }
 
 func TestKubectlExplain(t *testing.T) {
-	kubectl(t, "", "explain", "shoot.spec.provider", "--recursive").ok(t).shows(t, "GROUP:      core.gardener.cloud", "workers", "machine", "image", "maximum", "-required-")
-	kubectl(t, "", "explain", "seed.spec.dns").ok(t).shows(t, "provider", "<SeedDNSProvider>")
-	kubectl(t, "", "explain", "bastion.spec.ingress", "--output=plaintext-openapiv2").ok(t).shows(t, "ipBlock")
+	kubectl(t, "", "explain", "shoot.spec.provider", "--recursive").OK(t).Shows(t, "GROUP:      core.gardener.cloud", "workers", "machine", "image", "maximum", "-required-")
+	kubectl(t, "", "explain", "seed.spec.dns").OK(t).Shows(t, "provider", "<SeedDNSProvider>")
+	kubectl(t, "", "explain", "bastion.spec.ingress", "--output=plaintext-openapiv2").OK(t).Shows(t, "ipBlock")
 	for _, r := range gardenResources {
-		kubectl(t, "", "explain", r.gvr.Resource).ok(t).shows(t, "KIND:       "+r.kind, "DESCRIPTION:")
+		kubectl(t, "", "explain", r.gvr.Resource).OK(t).Shows(t, "KIND:       "+r.kind, "DESCRIPTION:")
 	}
 }
 
 func TestKubectlApplyDiffWait(t *testing.T) {
 	namespace := prepareProject(t, "kctl")
 	manifest := manifestOf(t, "kctl", "CloudProfile", "Project", "SecretBinding", "CredentialsBinding", "Shoot", "Seed")
-	kubectl(t, "", "apply", "--server-side", "-f", manifest).ok(t).shows(t, "shoot.core.gardener.cloud/kctl serverside-applied")
-	kubectl(t, "", "apply", "--server-side", "-f", manifest).ok(t)
-	if r := kubectl(t, "", "diff", "--server-side", "-f", manifest); r.code != 0 {
-		t.Errorf("a diff of what was just applied: exit status %d\n%s%s", r.code, r.stdout, r.stderr)
+	kubectl(t, "", "apply", "--server-side", "-f", manifest).OK(t).Shows(t, "shoot.core.gardener.cloud/kctl serverside-applied")
+	kubectl(t, "", "apply", "--server-side", "-f", manifest).OK(t)
+	if r := kubectl(t, "", "diff", "--server-side", "-f", manifest); r.Code != 0 {
+		t.Errorf("a diff of what was just applied: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
 	data, err := os.ReadFile(manifest)
 	must(t, err)
 	changed := strings.Replace(string(data), "maximum: 2", "maximum: 3", 1)
-	if r := kubectl(t, changed, "diff", "--server-side", "-f", "-"); r.code != 1 || !strings.Contains(r.stdout, "+      maximum: 3") {
-		t.Errorf("a diff of a change: exit status %d\n%s%s", r.code, r.stdout, r.stderr)
+	if r := kubectl(t, changed, "diff", "--server-side", "-f", "-"); r.Code != 1 || !strings.Contains(r.Stdout, "+      maximum: 3") {
+		t.Errorf("a diff of a change: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
 
-	kubectl(t, "", "get", "shoots,seeds,projects", "-A", "-o", "wide").ok(t).shows(t,
+	kubectl(t, "", "get", "shoots,seeds,projects", "-A", "-o", "wide").OK(t).Shows(t,
 		"NAMESPACE", "CLOUDPROFILE", "PROVIDER", "REGION", "SEED", "K8S VERSION", "HIBERNATION", "LAST OPERATION", "STATUS", "PURPOSE",
 		"GARDENER VERSION", "APISERVER", "CONTROL", "OBSERVABILITY", "NODES", "SYSTEM", "AGE", "OWNER", "CREATOR", "owner@example.com", "1.36.0", "<pending>")
 
-	kubectl(t, "", "-n", namespace, "get", "shoot", "kctl", "-o", "jsonpath={.spec.provider.workers[0].name} {.metadata.generation}").ok(t).shows(t, "pool 1")
+	kubectl(t, "", "-n", namespace, "get", "shoot", "kctl", "-o", "jsonpath={.spec.provider.workers[0].name} {.metadata.generation}").OK(t).Shows(t, "pool 1")
 	done := make(chan result, 1)
 	go func() {
 		done <- kubectl(t, "", "-n", namespace, "wait", "shoot/kctl", "--for=condition=EveryNodeReady", "--timeout=30s")
@@ -117,12 +76,12 @@ func TestKubectlApplyDiffWait(t *testing.T) {
 	_, err = dyn.Resource(shoot).Namespace(namespace).Patch(t.Context(), "kctl", types.MergePatchType,
 		[]byte(`{"status":{"conditions":[{"type":"EveryNodeReady","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z","lastUpdateTime":"2026-01-01T00:00:00Z"}]}}`), metav1.PatchOptions{}, "status")
 	must(t, err)
-	(<-done).ok(t).shows(t, "condition met")
+	(<-done).OK(t).Shows(t, "condition met")
 }
 
 func TestKubectlFieldSelectors(t *testing.T) {
 	namespace := prepareProject(t, "field")
-	kubectl(t, "", "apply", "-f", manifestOf(t, "field", "CloudProfile", "Project", "Seed", "CredentialsBinding", "Shoot", "NamespacedCloudProfile", "InternalSecret", "BackupBucket", "BackupEntry", "ControllerDeployment", "ControllerRegistration", "ControllerInstallation", "Bastion")).ok(t)
+	kubectl(t, "", "apply", "-f", manifestOf(t, "field", "CloudProfile", "Project", "Seed", "CredentialsBinding", "Shoot", "NamespacedCloudProfile", "InternalSecret", "BackupBucket", "BackupEntry", "ControllerDeployment", "ControllerRegistration", "ControllerInstallation", "Bastion")).OK(t)
 	for _, test := range []struct{ resource, selector, other string }{
 		{"shoots", "spec.cloudProfile.Name=field", "spec.cloudProfile.Name=other"},
 		{"shoots", "spec.cloudProfile.Kind=CloudProfile,metadata.name=field", "spec.cloudProfile.Kind=NamespacedCloudProfile"},
@@ -141,15 +100,15 @@ func TestKubectlFieldSelectors(t *testing.T) {
 		{"namespacedcloudprofiles", "spec.parent.name=field", "spec.parent.name=other"},
 	} {
 		t.Run(test.resource+" "+test.selector, func(t *testing.T) {
-			if names := kubectl(t, "", "get", test.resource, "-A", "--field-selector", test.selector, "-o", "name").ok(t).stdout; strings.Count(names, "\n") != 1 || !strings.HasSuffix(strings.TrimSpace(names), "/field") {
+			if names := kubectl(t, "", "get", test.resource, "-A", "--field-selector", test.selector, "-o", "name").OK(t).Stdout; strings.Count(names, "\n") != 1 || !strings.HasSuffix(strings.TrimSpace(names), "/field") {
 				t.Errorf("selects %q", names)
 			}
-			if names := kubectl(t, "", "get", test.resource, "-A", "--field-selector", test.other, "-o", "name").ok(t).stdout; strings.Contains(names, "/field") {
+			if names := kubectl(t, "", "get", test.resource, "-A", "--field-selector", test.other, "-o", "name").OK(t).Stdout; strings.Contains(names, "/field") {
 				t.Errorf("%s selects %q", test.other, names)
 			}
 		})
 	}
-	if r := kubectl(t, "", "get", "shoots", "-A", "--field-selector", "spec.region=x"); r.code == 0 {
+	if r := kubectl(t, "", "get", "shoots", "-A", "--field-selector", "spec.region=x"); r.Code == 0 {
 		t.Error("a field that cannot be selected is accepted")
 	}
 }
@@ -161,8 +120,8 @@ func TestKubectlWatchAndPages(t *testing.T) {
 	for i := range count {
 		fmt.Fprintf(&manifests, "---\napiVersion: core.gardener.cloud/v1beta1\nkind: InternalSecret\nmetadata:\n  name: page-%02d\n  namespace: %s\ntype: Opaque\n", i, namespace)
 	}
-	kubectl(t, manifests.String(), "create", "-f", "-").ok(t)
-	if names := kubectl(t, "", "-n", namespace, "get", "internalsecrets", "--chunk-size=4", "-o", "name").ok(t).stdout; strings.Count(names, "\n") != count {
+	kubectl(t, manifests.String(), "create", "-f", "-").OK(t)
+	if names := kubectl(t, "", "-n", namespace, "get", "internalsecrets", "--chunk-size=4", "-o", "name").OK(t).Stdout; strings.Count(names, "\n") != count {
 		t.Errorf("in pages of 4 there are %d, not %d", strings.Count(names, "\n"), count)
 	}
 
@@ -183,11 +142,11 @@ func TestKubectlWatchAndPages(t *testing.T) {
 	if got := next(); got != "ADDED " {
 		t.Errorf("first event %q", got)
 	}
-	kubectl(t, "", "-n", namespace, "label", "internalsecret", "page-00", "seen=yes").ok(t)
+	kubectl(t, "", "-n", namespace, "label", "internalsecret", "page-00", "seen=yes").OK(t)
 	if got := next(); got != "MODIFIED yes" {
 		t.Errorf("second event %q", got)
 	}
-	kubectl(t, "", "-n", namespace, "delete", "internalsecret", "page-00").ok(t)
+	kubectl(t, "", "-n", namespace, "delete", "internalsecret", "page-00").OK(t)
 	if got := next(); got != "DELETED yes" {
 		t.Errorf("third event %q", got)
 	}
@@ -195,10 +154,10 @@ func TestKubectlWatchAndPages(t *testing.T) {
 
 func TestKubectlScale(t *testing.T) {
 	prepareProject(t, "scale")
-	kubectl(t, "", "apply", "-f", manifestOf(t, "scale", "ManagedSeedSet")).ok(t)
-	kubectl(t, "", "-n", "garden", "scale", "managedseedset/scale", "--replicas=3").ok(t)
-	kubectl(t, "", "-n", "garden", "get", "managedseedset", "scale", "-o", "jsonpath={.spec.replicas}/{.metadata.generation}").ok(t).shows(t, "3/2")
-	if r := kubectl(t, "", "-n", "garden", "scale", "managedseedset/scale", "--replicas=3", "--current-replicas=5"); r.code == 0 {
+	kubectl(t, "", "apply", "-f", manifestOf(t, "scale", "ManagedSeedSet")).OK(t)
+	kubectl(t, "", "-n", "garden", "scale", "managedseedset/scale", "--replicas=3").OK(t)
+	kubectl(t, "", "-n", "garden", "get", "managedseedset", "scale", "-o", "jsonpath={.spec.replicas}/{.metadata.generation}").OK(t).Shows(t, "3/2")
+	if r := kubectl(t, "", "-n", "garden", "scale", "managedseedset/scale", "--replicas=3", "--current-replicas=5"); r.Code == 0 {
 		t.Error("a scale that expects another number is accepted")
 	}
 }

@@ -1,14 +1,13 @@
-package e2e
+package garden
 
 import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -72,7 +71,7 @@ func (s attackStep) of(who *accessUser) attackStep {
 }
 
 func TestAccessAttacks(t *testing.T) {
-	w := newAccessWorld(t, "at", os.Getenv("GARDENLITE_DATA_DIR"), config)
+	w := newAccessWorld(t, "at", suite.DataDir(), config)
 	w.settle(t)
 	attacks := append(attacksThroughReferences(w), attacksOnIdentities(w)...)
 	for _, attack := range attacks {
@@ -106,24 +105,19 @@ func (w *accessWorld) attack(t *testing.T, attack accessAttack) {
 }
 
 func (s attackStep) expects(a answer) bool {
-	return a.code == s.want && strings.Contains(a.message, s.says)
+	return a.Code == s.want && strings.Contains(a.Message, s.says)
 }
 
 // answeredBy is what somebody is told, once the graph has heard of what the steps before have made.
 func (s attackStep) answeredBy(t *testing.T, by *accessUser) (a answer) {
 	t.Helper()
-	deadline := time.Now().Add(graphDelay)
-	for {
-		a = by.must(t, s.accessRequest)
-		if s.expects(a) || !strings.Contains(a.message, "it is not in the graph") || time.Now().After(deadline) {
-			return a
+	eventually(t, waitTimeout, func(context.Context) error {
+		if a = by.must(t, s.accessRequest); !s.expects(a) && strings.Contains(a.Message, "it is not in the graph") {
+			return fmt.Errorf("%s: %s", s, a)
 		}
-		select {
-		case <-t.Context().Done():
-			return a
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+		return nil
+	})
+	return a
 }
 
 // cannot wants that neither the gardenlet nor the extension of a may do something.
@@ -136,10 +130,10 @@ func (w *accessWorld) cannot(t *testing.T, prize accessRequest) {
 		allowed, why, err := who.may(t.Context(), prize)
 		must(t, err)
 		if allowed {
-			t.Errorf("%s may %s: %s", who.name, prize, why)
+			t.Errorf("%s may %s: %s", who.Name, prize, why)
 		}
-		if a := who.must(t, prize); a.ok() {
-			t.Errorf("%s did %s: %s", who.name, prize, a)
+		if a := who.must(t, prize); a.OK() {
+			t.Errorf("%s did %s: %s", who.Name, prize, a)
 		}
 	}
 }
@@ -331,7 +325,7 @@ func attacksOnIdentities(w *accessWorld) []accessAttack {
 				grown := &unstructured.Unstructured{Object: withoutStatus(fresh(seed.Object))}
 				grown.SetName(a + "-s")
 				w.create(t, grown, a)
-				eventually(t, graphDelay, func(ctx context.Context) error {
+				eventually(t, waitTimeout, func(ctx context.Context) error {
 					return w.isAuthorized(ctx, w.gardenletA, "update", "seeds", "", a+"-s")
 				})
 			},

@@ -1,13 +1,13 @@
-package e2e
+package garden
 
 import (
 	"context"
 	"crypto/x509"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -26,7 +26,7 @@ const foreignObject = "object does not belong to seed"
 
 // TestAccessRestriction has every row of SeedRestriction, with dry runs. What may be updated is in access_attacks_test.go.
 func TestAccessRestriction(t *testing.T) {
-	w := newAccessWorld(t, "cr", os.Getenv("GARDENLITE_DATA_DIR"), config)
+	w := newAccessWorld(t, "cr", suite.DataDir(), config)
 	w.settle(t)
 	for _, rows := range []struct {
 		name string
@@ -55,19 +55,19 @@ func (w *accessWorld) tryRestriction(t *testing.T, row restrictionRow) {
 		r.name = obj.GetName()
 	}
 	a := row.who.must(t, r)
-	got := fmt.Sprint(a.code)
+	got := fmt.Sprint(a.Code)
 	switch {
-	case a.ok():
+	case a.OK():
 		got = "allow"
-	case a.noOpinion():
+	case a.NoOpinion():
 		got = "no opinion"
-	case a.code == 409:
+	case a.Code == 409:
 		got = "exists"
-	case a.rejected():
+	case a.Rejected():
 		got = "reject"
 	}
-	if got != row.outcome || !strings.Contains(a.message, row.because) {
-		t.Errorf("%s, %s: %s, expected %s because of %q: %s", row.what, row.who.name, got, row.outcome, row.because, a)
+	if got != row.outcome || !strings.Contains(a.Message, row.because) {
+		t.Errorf("%s, %s: %s, expected %s because of %q: %s", row.what, row.who.Name, got, row.outcome, row.because, a)
 	}
 }
 
@@ -362,10 +362,10 @@ func deletionRows(w *accessWorld, t *testing.T) []restrictionRow {
 	w.create(t, leaving, "")
 	w.create(t, &unstructured.Unstructured{Object: bucketObject(w.nameOfSeed(t, w.name+"-gone"), w.name+"-gone", w.a.name+"-backup")}, "")
 	gone := bucketObject(w.nameOfSeed(t, w.name+"-gone"), w.name+"-gone", "")
-	eventually(t, graphDelay, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		return w.isAuthorized(ctx, newcomer, "delete", "seeds", "", w.name+"-gone")
 	})
-	eventually(t, graphDelay, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		return w.isAuthorized(ctx, w.gardenletA, "delete", "seeds", "", managed.GetName())
 	})
 	for _, row := range []restrictionRow{

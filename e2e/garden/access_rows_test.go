@@ -1,4 +1,4 @@
-package e2e
+package garden
 
 import (
 	"context"
@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestAccessRows makes the requests of testdata/access-rows.txt: the authorizer's rules, row by row.
 func TestAccessRows(t *testing.T) {
-	w := newAccessWorld(t, "rows", os.Getenv("GARDENLITE_DATA_DIR"), config)
+	w := newAccessWorld(t, "rows", suite.DataDir(), config)
 	w.create(t, &unstructured.Unstructured{Object: meta("v1", "Event", "garden-"+w.name, "event", map[string]any{
 		"involvedObject": map[string]any{"kind": "Shoot", "namespace": "garden-" + w.name, "name": w.a.name}, "reason": "Tested", "type": "Normal"})}, "")
 	w.settle(t)
@@ -47,7 +48,7 @@ func (w *accessWorld) tryRow(t *testing.T, fields []string) {
 		for i, who := range []*accessUser{w.gardenletA, w.extensionA} {
 			want := fields[3+i]
 			if got, detail := w.outcome(t, who, r, want == "may"); got != want {
-				t.Errorf("%s: %s: %s, expected %s (%s)", who.name, r, got, want, detail)
+				t.Errorf("%s: %s: %s, expected %s (%s)", who.Name, r, got, want, detail)
 			}
 		}
 	}
@@ -109,18 +110,18 @@ func (w *accessWorld) outcome(t *testing.T, who *accessUser, r accessRequest, re
 	}
 	a := who.must(t, r)
 	switch {
-	case a.ok():
+	case a.OK():
 		return "allow", ""
-	case a.noOpinion():
+	case a.NoOpinion():
 		return "no opinion", a.String()
-	case a.code == 409:
+	case a.Code == 409:
 		return "exists", a.String()
-	case a.rejected():
+	case a.Rejected():
 		return "reject", a.String()
-	case a.code == 403:
+	case a.Code == 403:
 		return "refused", a.String()
 	}
-	return fmt.Sprint(a.code), a.message
+	return fmt.Sprint(a.Code), a.Message
 }
 
 // fillBody gives a request the body that it needs: what is there, or the least there can be.

@@ -1,4 +1,4 @@
-package e2e
+package garden
 
 import (
 	"bytes"
@@ -7,13 +7,13 @@ import (
 	"io"
 	"math/rand"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 )
@@ -53,16 +53,10 @@ func TestFuzz(t *testing.T) {
 			t.Fatalf("no schema of %s", targets[i].kind)
 		}
 	}
-	seed, total := int64(1), fuzzRequests
-	if os.Getenv("GARDENLITE_SOAK") == "1" {
-		seed, total = time.Now().Unix(), fuzzRequests*soakFactor
+	seed, total := int64(suite.Seed(t, "GARDENLITE_FUZZ_SEED")), fuzzRequests
+	if suite.Soaking() {
+		total *= soakFactor
 	}
-	if text := os.Getenv("GARDENLITE_FUZZ_SEED"); text != "" {
-		var err error
-		seed, err = strconv.ParseInt(text, 10, 64)
-		must(t, err)
-	}
-	t.Logf("%d requests with GARDENLITE_FUZZ_SEED=%d", total, seed)
 	httpClient := fuzzClient(t)
 	numbers, codes := make(chan int), fuzzCodes{count: map[int]int{}}
 	var workers sync.WaitGroup
@@ -93,7 +87,7 @@ func TestFuzz(t *testing.T) {
 	if codes.count[http.StatusCreated] == 0 || codes.count[http.StatusUnprocessableEntity] == 0 {
 		t.Error("the requests do not reach both success and validation")
 	}
-	eventually(t, 10*time.Second, func(ctx context.Context) error {
+	eventually(t, waitTimeout, func(ctx context.Context) error {
 		return kube.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
 }

@@ -72,16 +72,20 @@ func (s *Session) injected(name string) Command {
 //
 // stdin may be nil. If the script reads it, one goroutine waits in stdin.Read until that returns: close it after Run.
 func (s *Session) Run(ctx context.Context, script string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
-	return s.RunFile(ctx, "bash", nil, script, stdin, stdout, stderr)
+	return s.run(ctx, "bash", nil, script, true, stdin, stdout, stderr)
 }
 
 // RunFile is Run with $0 and the positional parameters.
 func (s *Session) RunFile(ctx context.Context, name string, args []string, script string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+	return s.run(ctx, name, args, script, false, stdin, stdout, stderr)
+}
+
+func (s *Session) run(ctx context.Context, name string, args []string, script string, commandLine bool, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	r := newRun(s.o)
 	ctx, end := s.begin(ctx, r)
 	defer end()
 	sh := s.newShell(r, ctx)
-	sh.name, sh.params = name, args
+	sh.name, sh.params, sh.commandLine = name, args, commandLine
 	sh.fds = map[int]*file{0: textFile(""), 1: r.counted(stdout), 2: r.counted(stderr)}
 	if stdin != nil {
 		sh.fds[0] = feed(stdin)

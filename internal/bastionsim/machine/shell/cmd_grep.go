@@ -150,11 +150,11 @@ func (g *grepper) compile(patterns []string) (*matcher, error) {
 	var alternatives []string
 	for _, pat := range patterns {
 		switch {
-		case g.f.has('F') || g.p.name() == "fgrep":
+		case g.f.has('F'):
 			pat = regexp.QuoteMeta(pat)
 		case g.f.has('P'):
 		default:
-			pat = goRegexp(pat, g.f.has('E') || g.p.name() == "egrep")
+			pat = goRegexp(pat, g.f.has('E'))
 		}
 		alternatives = append(alternatives, "(?:"+pat+")")
 	}

@@ -76,7 +76,7 @@ func (m *Machine) runUserData(ctx context.Context) (status CloudInitStatus, err 
 		return status, err
 	}
 	defer out.Close()
-	code, err := m.contain("the user data", func() (int, error) { return m.runScript(ctx, out) })
+	code, err := m.contain("the user data", func() (int, error) { return m.applyUserData(ctx, out) })
 	if err == nil && code != 0 {
 		err = fmt.Errorf("the user data ended with status %d", code)
 	}
@@ -115,16 +115,60 @@ func (m *Machine) write(name string, data []byte, mode fs.FileMode) error {
 	return m.fs.WriteFile(name, data, mode)
 }
 
-func (m *Machine) runScript(ctx context.Context, out *vfs.File) (int, error) {
-	script, err := cloudinit.Script(m.cfg.UserData)
-	if err != nil || script == "" {
-		return 0, err
-	}
-	session, err := shell.New(m.shellOptions(account{name: "root", home: "/root"}, shell.Limits{Time: UserDataTimeout, Output: maxUserDataOutput}))
+// applyUserData does what the user data says. What fails of cloud-config does not keep the rest from being done.
+func (m *Machine) applyUserData(ctx context.Context, out *vfs.File) (int, error) {
+	data, err := cloudinit.Parse(m.cfg.UserData)
 	if err != nil {
 		return 0, err
 	}
-	return session.Run(ctx, script, nil, out, out)
+	session, err := shell.New(m.shellOptions(account{name: "root", home: "/root"}, shell.Limits{Time: -1, Output: maxUserDataOutput}))
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := m.cfg.Clock.NewTimer(UserDataTimeout) // for all commands together
+	defer timer.Stop()
+	go func() {
+		select {
+		case <-timer.C():
+			cancel(fmt.Errorf("the user data took longer than %s", UserDataTimeout))
+		case <-ctx.Done():
+		}
+	}()
+	exec := func(args ...string) (int, error) { return session.Exec(ctx, args, out, out) }
+	for _, key := range data.Unsupported {
+		_, _ = fmt.Fprintf(out, "cloud-init: %s is not supported and left out\n", key)
+	}
+	status := 0
+	run := func(commands [][]string) error {
+		for _, args := range commands {
+			code, err := exec(args...)
+			if err != nil {
+				return err
+			}
+			status = code
+		}
+		return nil
+	}
+	problems := run(data.BootCmd)
+	for _, f := range data.Files {
+		if err := m.writeUserFile(f, exec); err != nil {
+			problems = errors.Join(problems, fmt.Errorf("writing %s of write_files: %w", f.Path, err))
+		}
+	}
+	for _, u := range data.Users {
+		if err := m.addUser(u, exec); err != nil {
+			problems = errors.Join(problems, fmt.Errorf("adding user %q of users: %w", u.Name, err))
+		}
+	}
+	if problems = errors.Join(problems, run(data.RunCmd)); data.Script != "" && problems == nil {
+		status, problems = session.Run(ctx, data.Script, nil, out, out)
+	}
+	if ctx.Err() != nil {
+		problems = context.Cause(ctx)
+	}
+	return status, problems
 }
 
 // shellOptions are those of everything that runs on the machine.

@@ -1,11 +1,13 @@
 package cloudinit
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 )
 
-func TestScript(t *testing.T) {
+func TestParse(t *testing.T) {
 	const config = `#cloud-config
 package_update: true
 users:
@@ -22,7 +24,7 @@ runcmd:
 `
 	for name, c := range map[string]struct {
 		data string
-		want []string // lines of the script, in this order
+		want []string // what it has to have, in this order
 		err  string
 	}{
 		"nothing":           {},
@@ -37,15 +39,12 @@ runcmd:
 		"user with no name": {data: "#cloud-config\nusers: [{shell: /bin/sh}]", err: "users[0]"},
 		"command is a map":  {data: "#cloud-config\nruncmd: [{a: b}]", err: "runcmd[0]"},
 		"config": {data: config, want: []string{
-			"echo 'cloud-init: package_update is not supported and left out' >&2",
-			"echo 'aGk=' | base64 -d > '/etc/a b'", "chmod '0600' '/etc/a b'", "chown 'root:root' '/etc/a b'",
-			"id -u 'gardener' >/dev/null 2>&1 || useradd -m -G 'adm,sudo' 'gardener'",
-			`printf '%s\n' 'ssh-ed25519 AAAA it'\''s' >> '/home/gardener'/.ssh/authorized_keys`,
-			"( echo $HOME", `'echo' '$HOME' 'it'\''s'`,
+			`"Unsupported":["package_update"]`, `"path":"/etc/a b","content":"hi"`, `"owner":"root:root","permissions":"0600"`, `"name":"gardener"`, `"groups":["adm","sudo"]`,
+			`"sudo":["ALL=(ALL) NOPASSWD:ALL"]`, `"ssh_authorized_keys":["ssh-ed25519 AAAA it's"]`, `["sh","-c","echo $HOME"]`, `["echo","$HOME","it's"]`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Script([]byte(c.data))
+			got, err := Parse([]byte(c.data))
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("got error %v, want one with %q", err, c.err)
@@ -55,13 +54,19 @@ runcmd:
 			if err != nil {
 				t.Fatal(err)
 			}
-			rest := "\n" + got
-			for _, line := range c.want {
-				_, after, found := strings.Cut(rest, "\n"+line+"\n")
+			var b bytes.Buffer
+			encoder := json.NewEncoder(&b)
+			encoder.SetEscapeHTML(false)
+			if err := encoder.Encode(got); err != nil {
+				t.Fatal(err)
+			}
+			rest := b.String()
+			for _, part := range c.want {
+				_, after, found := strings.Cut(rest, part)
 				if !found {
-					t.Fatalf("%q is not in its place in:\n%s", line, got)
+					t.Fatalf("%q is not in its place in:\n%s", part, b.String())
 				}
-				rest = "\n" + after
+				rest = after
 			}
 		})
 	}

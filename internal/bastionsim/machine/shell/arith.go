@@ -9,18 +9,14 @@ import (
 )
 
 // arithm evaluates an expression in 64 bits, as bash does.
-func (sh *shell) arithm(x syntax.ArithmExpr) (int64, error) {
-	leave, err := sh.deeper()
-	defer leave()
-	if err == nil {
-		err = sh.step(1)
-	}
-	if err != nil {
-		return 0, err
+func (sh *shell) arithm(x syntax.ArithmExpr) int64 {
+	defer sh.nest()()
+	if sh.step(1) != nil || !sh.ok() {
+		return 0
 	}
 	switch x := x.(type) {
 	case nil:
-		return 0, nil
+		return 0
 	case *syntax.Word:
 		return sh.arithmWord(x)
 	case *syntax.ParenArithm:
@@ -30,86 +26,77 @@ func (sh *shell) arithm(x syntax.ArithmExpr) (int64, error) {
 	case *syntax.BinaryArithm:
 		return sh.binaryArithm(x)
 	}
-	return 0, failf("%T: syntax error in expression", x)
+	sh.failf("%T: syntax error in expression", x)
+	return 0
 }
 
-func (sh *shell) arithmWord(w *syntax.Word) (int64, error) {
-	if name, index, ok := arithmName(w); ok && (index != nil || len(name) > 0 && (name[0] < '0' || name[0] > '9')) {
-		v, err := sh.lookup(name, index)
-		if err != nil {
-			return 0, err
-		}
-		if !v.set && sh.nounset {
-			return 0, &failure{msg: name + ": unbound variable", code: 1, exit: true}
-		}
-		return sh.arithmText(strings.Join(v.list, " "))
+func (sh *shell) arithmWord(w *syntax.Word) int64 {
+	name, index, ok := arithmName(w)
+	if !ok {
+		return sh.arithmText(sh.literal(w))
 	}
-	text, err := sh.literal(w)
-	if err != nil {
-		return 0, err
+	v := sh.lookup(name, index)
+	if !v.set && sh.nounset {
+		sh.fatalf("%s: unbound variable", name)
 	}
-	return sh.arithmText(text)
+	if !sh.ok() {
+		return 0
+	}
+	return sh.arithmText(strings.Join(v.list, " "))
 }
 
 // arithmName is a variable or an element without a dollar sign.
 func arithmName(w *syntax.Word) (string, syntax.ArithmExpr, bool) {
-	if len(w.Parts) != 1 {
-		return "", nil, false
-	}
-	switch part := w.Parts[0].(type) {
-	case *syntax.Lit:
-		return part.Value, nil, syntax.ValidName(part.Value)
-	case *syntax.ParamExp:
-		if part.Short && !part.Dollar.IsValid() && part.Param != nil {
-			return part.Param.Value, part.Index, true
-		}
-		if part.Short && part.Index != nil && part.Param != nil {
-			return part.Param.Value, part.Index, true
+	if len(w.Parts) == 1 {
+		switch part := w.Parts[0].(type) {
+		case *syntax.Lit:
+			return part.Value, nil, syntax.ValidName(part.Value)
+		case *syntax.ParamExp:
+			if part.Short && part.Param != nil && (!part.Dollar.IsValid() || part.Index != nil) {
+				return part.Param.Value, part.Index, true
+			}
 		}
 	}
 	return "", nil, false
 }
 
 // arithmText evaluates a text: a number, or an expression that a variable holds.
-func (sh *shell) arithmText(text string) (int64, error) {
+func (sh *shell) arithmText(text string) int64 {
 	text = strings.TrimSpace(text)
-	if text == "" {
-		return 0, nil
+	if text == "" || !sh.ok() {
+		return 0
 	}
 	if n, ok := parseNumber(text); ok {
-		return n, nil
+		return n
 	}
-	if text[0] >= '0' && text[0] <= '9' && !strings.ContainsAny(text, " +-*/%<>=&|^!~?:,()[]") {
-		return 0, failf("%s: value too great for base or not a number", text)
-	}
-	leave, err := sh.deeper()
-	defer leave()
-	if err == nil {
-		err = sh.step(1 + len(text)/16)
-	}
-	if err != nil {
-		return 0, err
+	defer sh.nest()()
+	if sh.step(1+len(text)/16) != nil || !sh.ok() {
+		return 0
 	}
 	if len(text) > 4096 {
-		return 0, failf("the expression is too long")
+		sh.discardf("the expression is too long")
+		return 0
 	}
 	x, err := parseArithm(text)
 	if err != nil {
-		return 0, failf("%v", err)
+		sh.discardf("%v", err)
+		return 0
 	}
 	if w, ok := x.(*syntax.Word); ok && w.Lit() == text && !syntax.ValidName(text) {
-		return 0, failf("%s: syntax error: operand expected", text)
+		sh.discardf("%s: syntax error: operand expected, or a number that is none", text)
+		return 0
 	}
 	return sh.arithm(x)
 }
 
+// parseNumber reads a number as bash writes them: 10, 010, 0xa, 16#a.
 func parseNumber(text string) (int64, bool) {
 	body, negative := strings.CutPrefix(text, "-")
 	body = strings.TrimPrefix(body, "+")
-	base := 10
+	base := uint64(10)
 	if head, digits, ok := strings.Cut(body, "#"); ok {
-		b, err := strconv.Atoi(head)
-		if err != nil || b < 2 || b > 36 {
+		b, err := strconv.ParseUint(head, 10, 7)
+		if err != nil || b < 2 || b > 64 {
 			return 0, false
 		}
 		base, body = b, digits
@@ -118,47 +105,43 @@ func parseNumber(text string) (int64, bool) {
 	} else if len(body) > 1 && body[0] == '0' {
 		base = 8
 	}
-	if body == "" || body[0] == '-' || body[0] == '+' {
-		return 0, false
+	if base <= 36 {
+		body = strings.ToLower(body)
 	}
-	n, err := strconv.ParseUint(body, base, 64)
-	if err != nil {
-		return 0, false
+	n := uint64(0)
+	for i := range len(body) {
+		digit := strings.IndexByte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ@_", body[i])
+		if digit < 0 || uint64(digit) >= base {
+			return 0, false
+		}
+		n = n*base + uint64(digit)
 	}
 	if negative {
-		return -int64(n), true
+		n = -n
 	}
-	return int64(n), true
+	return int64(n), body != ""
 }
 
-func (sh *shell) unary(x *syntax.UnaryArithm) (int64, error) {
-	if x.Op == syntax.Inc || x.Op == syntax.Dec {
-		old, err := sh.arithm(x.X)
-		if err != nil {
-			return 0, err
-		}
-		changed := old + 1
-		if x.Op == syntax.Dec {
-			changed = old - 1
-		}
-		if err := sh.arithmAssign(x.X, changed); err != nil {
-			return 0, err
-		}
-		if x.Post {
-			return old, nil
-		}
-		return changed, nil
-	}
-	n, err := sh.arithm(x.X)
+func (sh *shell) unary(x *syntax.UnaryArithm) int64 {
+	n := sh.arithm(x.X)
 	switch x.Op {
+	case syntax.Inc, syntax.Dec:
+		changed := n + 1
+		if x.Op == syntax.Dec {
+			changed = n - 1
+		}
+		if sh.arithmAssign(x.X, changed); x.Post {
+			return n
+		}
+		return changed
 	case syntax.Not:
-		return truth(n == 0), err
+		return truth(n == 0)
 	case syntax.BitNegation:
-		return ^n, err
+		return ^n
 	case syntax.Minus:
-		return -n, err
+		return -n
 	}
-	return n, err
+	return n
 }
 
 func truth(ok bool) int64 {
@@ -168,133 +151,115 @@ func truth(ok bool) int64 {
 	return 0
 }
 
-func (sh *shell) arithmAssign(x syntax.ArithmExpr, n int64) error {
+func (sh *shell) arithmAssign(x syntax.ArithmExpr, n int64) {
 	w, ok := x.(*syntax.Word)
 	if !ok {
-		return failf("attempted assignment to non-variable")
+		sh.discardf("attempted assignment to non-variable")
+		return
 	}
 	name, index, ok := arithmName(w)
 	if !ok {
-		text, err := sh.literal(w)
-		if err != nil {
-			return err
-		}
-		if name = text; !syntax.ValidName(name) {
-			return failf("%s: attempted assignment to non-variable", text)
+		if name = sh.literal(w); !syntax.ValidName(name) {
+			sh.discardf("%s: attempted assignment to non-variable", name)
 		}
 	}
-	return sh.assignIndex(name, index, strconv.FormatInt(n, 10))
+	sh.assignIndex(name, index, strconv.FormatInt(n, 10))
 }
 
 // assignOps are the operators behind assignments.
 var assignOps = map[syntax.BinAritOperator]syntax.BinAritOperator{
 	syntax.AddAssgn: syntax.Add, syntax.SubAssgn: syntax.Sub, syntax.MulAssgn: syntax.Mul, syntax.QuoAssgn: syntax.Quo,
 	syntax.RemAssgn: syntax.Rem, syntax.AndAssgn: syntax.And, syntax.OrAssgn: syntax.Or, syntax.XorAssgn: syntax.Xor,
-	syntax.ShlAssgn: syntax.Shl, syntax.ShrAssgn: syntax.Shr,
+	syntax.ShlAssgn: syntax.Shl, syntax.ShrAssgn: syntax.Shr, syntax.Assgn: syntax.Comma,
 }
 
-func (sh *shell) binaryArithm(x *syntax.BinaryArithm) (int64, error) {
-	if x.Op == syntax.Assgn {
-		n, err := sh.arithm(x.Y)
-		if err == nil {
-			err = sh.arithmAssign(x.X, n)
-		}
-		return n, err
-	}
-	a, err := sh.arithm(x.X)
-	if err != nil {
-		return 0, err
+func (sh *shell) binaryArithm(x *syntax.BinaryArithm) int64 {
+	a := int64(0)
+	if x.Op != syntax.Assgn {
+		a = sh.arithm(x.X)
 	}
 	switch x.Op {
 	case syntax.AndArit, syntax.OrArit:
-		if (a != 0) == (x.Op == syntax.OrArit) {
-			return truth(a != 0), nil
+		if !sh.ok() || (a != 0) == (x.Op == syntax.OrArit) {
+			return truth(a != 0)
 		}
-		b, err := sh.arithm(x.Y)
-		return truth(b != 0), err
+		return truth(sh.arithm(x.Y) != 0)
 	case syntax.TernQuest:
 		branches, ok := x.Y.(*syntax.BinaryArithm)
-		if !ok || branches.Op != syntax.TernColon {
-			return 0, failf("syntax error in expression: ':' expected")
-		}
-		if a != 0 {
+		switch {
+		case !ok || branches.Op != syntax.TernColon:
+			sh.discardf("syntax error in expression: ':' expected")
+			return 0
+		case a != 0:
 			return sh.arithm(branches.X)
 		}
 		return sh.arithm(branches.Y)
 	}
-	b, err := sh.arithm(x.Y)
-	if err != nil {
-		return 0, err
-	}
+	b := sh.arithm(x.Y)
 	if op, ok := assignOps[x.Op]; ok {
-		n, err := compute(op, a, b)
-		if err == nil {
-			err = sh.arithmAssign(x.X, n)
-		}
-		return n, err
+		n := sh.compute(op, a, b)
+		sh.arithmAssign(x.X, n)
+		return n
 	}
-	return compute(x.Op, a, b)
+	return sh.compute(x.Op, a, b)
 }
 
-func compute(op syntax.BinAritOperator, a, b int64) (int64, error) {
+func (sh *shell) compute(op syntax.BinAritOperator, a, b int64) int64 {
 	switch op {
 	case syntax.Add:
-		return a + b, nil
+		return a + b
 	case syntax.Sub:
-		return a - b, nil
+		return a - b
 	case syntax.Mul:
-		return a * b, nil
+		return a * b
 	case syntax.Quo, syntax.Rem:
-		if b == 0 {
-			return 0, failf("division by 0")
+		switch {
+		case b == 0:
+			sh.discardf("division by 0")
+			return 0
+		case a == math.MinInt64 && b == -1:
+			return a * truth(op == syntax.Quo)
+		case op == syntax.Quo:
+			return a / b
 		}
-		if a == math.MinInt64 && b == -1 {
-			return map[bool]int64{true: a, false: 0}[op == syntax.Quo], nil
-		}
-		if op == syntax.Quo {
-			return a / b, nil
-		}
-		return a % b, nil
+		return a % b
 	case syntax.Pow:
-		return power(a, b)
-	case syntax.Eql:
-		return truth(a == b), nil
-	case syntax.Neq:
-		return truth(a != b), nil
-	case syntax.Gtr:
-		return truth(a > b), nil
-	case syntax.Lss:
-		return truth(a < b), nil
-	case syntax.Leq:
-		return truth(a <= b), nil
-	case syntax.Geq:
-		return truth(a >= b), nil
-	case syntax.And:
-		return a & b, nil
-	case syntax.Or:
-		return a | b, nil
-	case syntax.Xor:
-		return a ^ b, nil
-	case syntax.Shl:
-		return a << uint(b&63), nil
-	case syntax.Shr:
-		return a >> uint(b&63), nil
-	case syntax.Comma:
-		return b, nil
-	}
-	return 0, failf("%s: operator not supported", op)
-}
-
-func power(a, b int64) (int64, error) {
-	if b < 0 {
-		return 0, failf("exponent less than 0")
-	}
-	n := int64(1)
-	for ; b > 0; b >>= 1 {
-		if b&1 != 0 {
-			n *= a
+		n := int64(1)
+		if b < 0 {
+			sh.discardf("exponent less than 0")
 		}
-		a *= a
+		for ; b > 0; b >>= 1 {
+			if b&1 != 0 {
+				n *= a
+			}
+			a *= a
+		}
+		return n
+	case syntax.Eql:
+		return truth(a == b)
+	case syntax.Neq:
+		return truth(a != b)
+	case syntax.Gtr:
+		return truth(a > b)
+	case syntax.Lss:
+		return truth(a < b)
+	case syntax.Leq:
+		return truth(a <= b)
+	case syntax.Geq:
+		return truth(a >= b)
+	case syntax.And:
+		return a & b
+	case syntax.Or:
+		return a | b
+	case syntax.Xor:
+		return a ^ b
+	case syntax.Shl:
+		return a << uint(b&63)
+	case syntax.Shr:
+		return a >> uint(b&63)
+	case syntax.Comma:
+		return b
 	}
-	return n, nil
+	sh.failf("%s: operator not supported", op)
+	return 0
 }

@@ -40,7 +40,7 @@ func init() {
 		"disown": nothing, "bg": nothing, "suspend": nothing, "caller": func(*builtin) int { return 1 }, "compgen": func(*builtin) int { return 1 },
 		"times": func(b *builtin) int { b.printf("0m0.000s 0m0.000s\n0m0.000s 0m0.000s\n"); return 0 },
 		"echo":  echoCommand, "printf": printfCommand, "read": readCommand, "mapfile": mapfileCommand, "readarray": mapfileCommand,
-		"cd": cdCommand, "pwd": pwdCommand, "pushd": pushdCommand, "popd": popdCommand, "dirs": dirsCommand,
+		"cd": cdCommand, "pwd": pwdCommand, "pushd": pushdCommand, "popd": pushdCommand, "dirs": dirsCommand,
 		"exit": exitCommand, "logout": exitCommand, "return": returnCommand, "break": loopCommand, "continue": loopCommand,
 		"shift": shiftCommand, "set": setCommand, "unset": unsetCommand, "shopt": shoptCommand,
 		"eval": evalCommand, "source": sourceCommand, ".": sourceCommand, "exec": execCommand, "command": commandCommand, "builtin": builtinCommand,
@@ -57,35 +57,19 @@ func helpCommand(b *builtin) int {
 }
 
 func declareCommand(b *builtin) int {
-	if b.name == "local" && b.calls == 0 {
-		return b.failf(1, "can only be used in a function")
-	}
-	d := newDeclaring(b.name, b.calls > 0)
 	b.status = 0
-	names := 0
+	var args []any
 	for _, arg := range b.args {
-		flag, err := d.flag(b.name, arg)
-		if err == nil && !flag && arg != "--" {
-			names++
-			err = b.declareText(d, arg)
-		}
-		if err != nil {
-			return b.failf(1, "%v", err)
-		}
+		args = append(args, arg)
 	}
-	if names == 0 {
-		b.printAll(d)
-	}
+	b.declare(b.name, args)
 	return b.status
 }
 
 func letCommand(b *builtin) int {
 	n := int64(0)
 	for _, arg := range b.args {
-		var err error
-		if n, err = b.arithmText(arg); err != nil {
-			return b.failf(1, "%v", err)
-		}
+		n = b.arithmText(arg)
 	}
 	return boolStatus(n != 0)
 }
@@ -103,6 +87,8 @@ func exitCommand(b *builtin) int {
 	n, ok := b.number()
 	if !ok {
 		n = b.failf(2, "%s: numeric argument required", b.args[0])
+	} else if len(b.args) > 1 {
+		return b.failf(1, "too many arguments")
 	}
 	b.flow = exiting
 	return n
@@ -122,13 +108,17 @@ func returnCommand(b *builtin) int {
 
 func loopCommand(b *builtin) int {
 	if b.loops == 0 {
-		return 0
+		return b.failf(0, "only meaningful in a `for', `while', or `until' loop")
 	}
 	n := 1
 	if len(b.args) > 0 {
 		var err error
-		if n, err = strconv.Atoi(b.args[0]); err != nil || n < 1 {
-			return b.failf(1, "%s: loop count out of range", b.args[0])
+		if n, err = strconv.Atoi(b.args[0]); err != nil {
+			b.flow = exiting
+			return b.failf(128, "%s: numeric argument required", b.args[0])
+		} else if n < 1 {
+			n = b.loops
+			b.failf(1, "%s: loop count out of range", b.args[0])
 		}
 	}
 	b.flowCount = min(n, b.loops)
@@ -157,70 +147,26 @@ func shiftCommand(b *builtin) int {
 func unsetCommand(b *builtin) int {
 	funcs, vars := false, false
 	for _, arg := range b.args {
-		switch arg {
-		case "-f":
+		name, sub, element := strings.Cut(arg, "[")
+		switch {
+		case arg == "-f":
 			funcs = true
-			continue
-		case "-v", "-n":
+		case arg == "-v" || arg == "-n":
 			vars = true
-			continue
-		}
-		if name, sub, ok := strings.Cut(arg, "["); ok && strings.HasSuffix(sub, "]") {
-			if err := b.unsetElem(name, strings.TrimSuffix(sub, "]")); err != nil {
-				return b.failf(1, "%v", err)
-			}
-			continue
-		}
-		_, isVar := b.scopeOf(arg)
-		if isVar && !funcs {
-			if err := b.unset(arg); err != nil {
-				return b.failf(1, "%v", err)
-			}
-		} else if !vars {
+		case element && strings.HasSuffix(sub, "]"):
+			b.unsetElem(name, strings.TrimSuffix(sub, "]"))
+		case !funcs && (b.scopeOf(arg) != nil || slices.Contains(fixedVariables, arg)):
+			b.unset(arg)
+		case !vars:
 			delete(b.funcs, arg)
 		}
 	}
 	return 0
 }
 
-func (sh *shell) scopeOf(name string) (map[string]variable, bool) {
-	for _, scope := range slices.Backward(sh.scopes) {
-		if _, ok := scope[name]; ok {
-			return scope, true
-		}
-	}
-	return nil, false
-}
-
-func (sh *shell) unsetElem(name, sub string) error {
-	v, name, err := sh.target(name)
-	if err != nil {
-		return err
-	}
-	scope, ok := sh.scopeOf(name)
-	if !ok || v.kind == scalar {
-		return nil
-	}
-	v.list, v.assoc, v.owned = maps.Clone(v.list), maps.Clone(v.assoc), true
-	if v.kind == associative {
-		delete(v.assoc, sub)
-	} else {
-		i, err := sh.arrayIndex(v, sub)
-		if err != nil {
-			return err
-		}
-		delete(v.list, i)
-	}
-	return sh.store(scope, name, v)
-}
-
 func evalCommand(b *builtin) int {
 	text := strings.Join(b.args, " ")
-	leave, err := b.deeper()
-	defer leave()
-	if err != nil {
-		return statusKilled
-	}
+	defer b.nest()()
 	file, release, err := b.parse(text, "eval")
 	if err != nil {
 		return b.failf(2, "%v", err)
@@ -235,11 +181,7 @@ func sourceCommand(b *builtin) int {
 	if len(b.args) == 0 {
 		return b.failf(2, "filename argument required")
 	}
-	leave, err := b.deeper()
-	defer leave()
-	if err != nil {
-		return statusKilled
-	}
+	defer b.nest()()
 	name := b.args[0]
 	file, err := b.open(name, vfs.O_RDONLY)
 	if err != nil && !strings.Contains(name, "/") {
@@ -420,18 +362,15 @@ func aliasCommand(b *builtin) int {
 	}
 	for _, arg := range b.args {
 		name, text, ok := strings.Cut(arg, "=")
+		old, known := b.aliases[name]
 		switch {
 		case ok && len(b.aliases) >= 1000:
 			return b.failf(1, "too many aliases")
 		case ok:
-			delta := int64(len(name) + len(text) + 64)
-			if b.r.grow(delta) != nil {
-				return statusKilled
-			}
-			b.held += delta
+			b.hold(int64(len(name) + len(text) + 64))
 			b.aliases[name] = text
-		case b.aliases[name] != "":
-			b.printf("alias %s=%s\n", name, quoteAlways(b.aliases[name]))
+		case known:
+			b.printf("alias %s=%s\n", name, quoteAlways(old))
 		default:
 			status = b.failf(1, "%s: not found", name)
 		}
@@ -467,27 +406,17 @@ func umaskCommand(b *builtin) int {
 }
 
 func ulimitCommand(b *builtin) int {
-	l := b.r.limits
-	values := []struct {
-		flag, name string
-		n          int64
-	}{{"-f", "file size (blocks)", 32768}, {"-n", "open files", maxFD}, {"-u", "max user processes", int64(l.Processes)}, {"-v", "virtual memory (kbytes)", l.Memory >> 10}}
 	for _, arg := range b.args {
-		if n, err := strconv.Atoi(arg); err == nil || arg == "unlimited" {
-			if arg == "unlimited" || n > maxFD {
-				return b.failf(1, "cannot modify limit: Operation not permitted")
-			}
+		if n, err := strconv.Atoi(arg); arg == "unlimited" || err == nil && n > maxFD {
+			return b.failf(1, "cannot modify limit: Operation not permitted")
+		} else if err == nil {
 			return 0
 		}
 	}
-	for _, v := range values {
-		if len(b.args) == 0 && v.flag == "-f" || slices.Contains(b.args, v.flag) {
-			b.printf("%d\n", v.n)
-			return 0
-		}
-		if slices.Contains(b.args, "-a") {
-			b.printf("%-30s (%s) %d\n", v.name, v.flag, v.n)
-		}
+	if slices.Contains(b.args, "-n") {
+		b.printf("%d\n", maxFD)
+	} else {
+		b.printf("unlimited\n")
 	}
 	return 0
 }

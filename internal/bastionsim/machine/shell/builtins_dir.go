@@ -25,8 +25,8 @@ func (b *builtin) changeDir(name string) int {
 	}
 	old := b.dir
 	b.dir = full
-	b.fail(b.set("OLDPWD", old))
-	b.fail(b.set("PWD", full))
+	b.set("OLDPWD", old)
+	b.set("PWD", full)
 	return 0
 }
 
@@ -59,66 +59,70 @@ func cdCommand(b *builtin) int {
 	if status == 0 && slices.Contains(b.args, "-P") {
 		if real, err := realPath(b.fs, b.dir); err == nil {
 			b.dir = real
-			b.fail(b.set("PWD", real))
+			b.set("PWD", real)
 		}
 	}
 	return status
 }
 
 func pwdCommand(b *builtin) int {
+	f, err := parseFlags(b.args, "LP", nil, true)
+	if err != nil {
+		return b.failf(2, "%v", err)
+	}
 	dir := b.dir
-	if slices.Contains(b.args, "-P") {
-		real, err := realPath(b.fs, dir)
-		if err != nil {
+	if f.has('P') {
+		if dir, err = realPath(b.fs, dir); err != nil {
 			return b.failf(1, "%v", describe(dir, err))
 		}
-		dir = real
 	}
 	b.printf("%s\n", dir)
 	return 0
 }
 
-func (sh *shell) dirStack() []string { return sh.get("DIRSTACK").values() }
-
-func (b *builtin) setStack(stack []string) {
-	list := map[int]string{}
-	for i, d := range stack {
-		list[i] = d
-	}
-	b.fail(b.assign("DIRSTACK", variable{kind: indexed, set: true, list: list}))
-}
-
+// pushdCommand is pushd and popd. With -n only the stack changes.
 func pushdCommand(b *builtin) int {
-	stack := b.dirStack()
-	if len(b.args) == 0 && len(stack) == 0 {
+	args := b.args
+	stay := len(args) > 0 && args[0] == "-n"
+	if stay {
+		args = args[1:]
+	}
+	stack := slices.Clone(b.dirs)
+	to := ""
+	switch {
+	case b.name == "popd" && len(args) > 0:
+		return b.failf(2, "%s: invalid argument", args[0])
+	case len(args) > 0 && stay:
+		stack = append([]string{args[0]}, stack...)
+	case len(args) > 0:
+		to, stack = args[0], append([]string{b.dir}, stack...)
+	case stay && b.name == "pushd":
+	case len(stack) == 0:
 		return b.failf(1, "no other directory")
-	}
-	old, to := b.dir, ""
-	if len(b.args) > 0 {
-		to = b.args[0]
-	} else {
+	case b.name == "popd":
 		to, stack = stack[0], stack[1:]
+	default:
+		to, stack[0] = stack[0], b.dir
 	}
-	if status := b.changeDir(to); status != 0 {
-		return status
+	if to != "" && !stay {
+		if status := b.changeDir(to); status != 0 {
+			return status
+		}
 	}
-	b.setStack(append([]string{old}, stack...))
-	return dirsCommand(b)
-}
-
-func popdCommand(b *builtin) int {
-	stack := b.dirStack()
-	if len(stack) == 0 {
-		return b.failf(1, "directory stack empty")
+	if len(stack) > b.r.limits.Depth {
+		return b.failf(1, "the stack is full")
 	}
-	if status := b.changeDir(stack[0]); status != 0 {
-		return status
-	}
-	b.setStack(stack[1:])
+	b.dirs = stack
 	return dirsCommand(b)
 }
 
 func dirsCommand(b *builtin) int {
-	b.printf("%s\n", strings.Join(append([]string{b.dir}, b.dirStack()...), " "))
+	all := append([]string{b.dir}, b.dirs...)
+	for i, dir := range all {
+		if home := b.value("HOME"); home != "" && (dir == home || strings.HasPrefix(dir, home+"/")) {
+			all[i] = "~" + dir[len(home):]
+		}
+	}
+	b.printf("%s\n", strings.Join(all, " "))
 	return 0
 }

@@ -50,7 +50,8 @@ func (sh *shell) readLine(in io.Reader, delim byte, raw bool, most int) (string,
 				line = append(line, c)
 			}
 			if len(line) > sh.r.limits.String {
-				return "", sh.r.kill("string")
+				sh.kill("string")
+				return "", errTooLong
 			}
 		}
 		if err != nil {
@@ -86,24 +87,27 @@ func readCommand(b *builtin) int {
 	if prompt := f.value('p', ""); prompt != "" && in.file != nil && in.file.tty {
 		_, _ = io.WriteString(b.stream(2), prompt)
 	}
-	raw := f.has('r')
+	raw, names := f.has('r'), f.args
 	line, readErr := b.readLine(in, delim, raw, most)
 	if b.step(1) != nil {
 		return statusKilled
 	}
-	names := f.args
-	if array := f.value('a', ""); array != "" {
-		err = b.readArray(array, line, raw)
-	} else if len(names) == 0 {
+	switch array := f.value('a', ""); {
+	case array != "":
+		_, array = b.target(array)
+		if fields := b.splitFields(line, 0, raw); b.ok() {
+			b.assign(array, listOf(fields))
+		}
+	case len(names) == 0:
 		if !raw {
 			line = dropBackslashes(line)
 		}
-		err = b.set("REPLY", line)
-	} else {
-		err = b.readNames(names, line, raw)
-	}
-	if err != nil {
-		return b.failf(1, "%v", err)
+		b.set("REPLY", line)
+	default:
+		fields := append(b.splitFields(line, len(names), raw), make([]string, len(names))...)
+		for i, name := range names {
+			b.set(name, fields[i])
+		}
 	}
 	return boolStatus(readErr == nil)
 }
@@ -161,39 +165,6 @@ func (sh *shell) splitFields(line string, n int, raw bool) []string {
 	return out
 }
 
-func (sh *shell) readNames(names []string, line string, raw bool) error {
-	fields := sh.splitFields(line, len(names), raw)
-	for i, name := range names {
-		text := ""
-		if i < len(fields) {
-			text = fields[i]
-		}
-		if err := sh.set(name, text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (sh *shell) readArray(name, line string, raw bool) error {
-	_, name, err := sh.target(name)
-	if err != nil {
-		return err
-	}
-	return sh.assignList(name, sh.splitFields(line, 0, raw))
-}
-
-func (sh *shell) assignList(name string, fields []string) error {
-	if len(fields) > sh.r.limits.Fields {
-		return sh.r.kill("fields")
-	}
-	list := map[int]string{}
-	for i, f := range fields {
-		list[i] = f
-	}
-	return sh.assign(name, variable{kind: indexed, set: true, owned: true, list: list})
-}
-
 func mapfileCommand(b *builtin) int {
 	f, err := parseFlags(b.args, "td:n:O:s:u:", nil, true)
 	if err != nil {
@@ -228,18 +199,15 @@ func mapfileCommand(b *builtin) int {
 			lines = append(lines, line)
 		}
 		if size += len(line); size > 4*b.r.limits.String || len(lines) > b.r.limits.Fields {
-			_ = b.r.kill("memory")
+			b.kill("memory")
 			return statusKilled
 		}
 		if err != nil {
 			break
 		}
 	}
-	if _, name, err = b.target(name); err == nil {
-		err = b.assignList(name, lines)
-	}
-	if err != nil {
-		return b.failf(1, "%v", err)
+	if _, name = b.target(name); b.ok() {
+		b.assign(name, listOf(lines))
 	}
 	return 0
 }
@@ -261,12 +229,12 @@ func getoptsCommand(b *builtin) int {
 		b.getopt = 0
 	}
 	done := func(opt, arg string, hasArg bool, status int) int {
-		b.fail(b.set("OPTIND", strconv.Itoa(index)))
-		b.fail(b.set(name, opt))
+		b.set("OPTIND", strconv.Itoa(index))
+		b.set(name, opt)
 		if hasArg {
-			b.fail(b.set("OPTARG", arg))
+			b.set("OPTARG", arg)
 		} else {
-			b.fail(b.unset("OPTARG"))
+			b.unset("OPTARG")
 		}
 		return status
 	}

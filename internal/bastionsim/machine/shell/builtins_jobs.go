@@ -77,7 +77,7 @@ func (sh *shell) runTrap(name string) {
 // findJob is a job by %number, %% or process.
 func (sh *shell) findJob(name string) *job {
 	for _, j := range slices.Backward(sh.jobs) {
-		if name == "%%" || name == "%+" || name == "%"+itoa(j.id) || name == strconv.FormatInt(j.pid, 10) {
+		if name == "%%" || name == "%+" || name == "%"+strconv.Itoa(j.id) || name == strconv.FormatInt(j.pid, 10) {
 			return j
 		}
 	}
@@ -178,5 +178,5 @@ func (sh *shell) knownProcess(pid string) bool {
 	if sh.s.o.System == nil {
 		return false
 	}
-	return slices.ContainsFunc(sh.s.o.System.Processes(), func(p ProcessInfo) bool { return itoa(p.PID) == pid })
+	return slices.ContainsFunc(sh.s.o.System.Processes(), func(p ProcessInfo) bool { return strconv.Itoa(p.PID) == pid })
 }

@@ -113,7 +113,7 @@ func printfCommand(b *builtin) int {
 		}
 	}
 	if target != "" {
-		b.fail(b.set(target, p.out.String()))
+		b.set(target, p.out.String())
 		return p.status
 	}
 	if _, err := io.WriteString(b.out, p.out.String()); err != nil && !b.out.broken {

@@ -17,39 +17,35 @@ import (
 
 // simple is a command with its assignments.
 func (sh *shell) simple(cmd *syntax.CallExpr) {
-	sh.substited = -1
+	sh.substituted = -1
 	words := cmd.Args
 	if sh.expandAliases && len(words) > 0 {
 		words = sh.unalias(words)
 	}
-	args, err := sh.fields(words)
-	if err != nil {
-		sh.fail(err)
+	args := sh.fields(words)
+	if !sh.ok() {
 		return
 	}
 	if len(args) == 0 {
 		sh.assignments(cmd.Assigns)
 		return
 	}
-	if sh.xtrace {
-		sh.trace(args)
-	}
 	if len(cmd.Assigns) > 0 {
 		sh.pushScope()
 		defer sh.popScope()
-		for _, as := range cmd.Assigns {
-			text, err := sh.assignText(as)
-			if err == nil && sh.get(as.Name.Value).readonly {
-				err = failf("%s: readonly variable", as.Name.Value)
-			}
-			if err == nil {
-				err = sh.store(sh.scopes[len(sh.scopes)-1], as.Name.Value, variable{set: true, str: text, exported: true})
-			}
-			if err != nil {
-				sh.fail(err)
-				return
-			}
+	}
+	for _, as := range cmd.Assigns {
+		text := sh.assignText(as)
+		if sh.get(as.Name.Value).readonly {
+			sh.failf("%s: readonly variable", as.Name.Value)
 		}
+		sh.store(sh.scopes[len(sh.scopes)-1], as.Name.Value, variable{set: true, str: text, exported: true})
+	}
+	if !sh.ok() {
+		return
+	}
+	if sh.xtrace {
+		sh.trace(args)
 	}
 	sh.call(args)
 	sh.lastArg = args[len(args)-1]
@@ -58,18 +54,16 @@ func (sh *shell) simple(cmd *syntax.CallExpr) {
 // assignments are those without a command.
 func (sh *shell) assignments(list []*syntax.Assign) {
 	for _, as := range list {
-		if err := sh.assignOne(as); err != nil {
-			sh.fail(err)
-			if !sh.interactive && sh.stopErr == nil && strings.HasSuffix(err.Error(), "readonly variable") {
-				sh.flow = exiting
-			}
-			return
-		}
-		if sh.xtrace {
-			sh.trace([]string{as.Name.Value + "=" + quote(sh.value(as.Name.Value))})
+		if sh.assignOne(as); sh.xtrace && as.Array != nil {
+			sh.traceText(sh.sourceOf(as))
+		} else if sh.xtrace && sh.ok() {
+			sh.traceText(as.Name.Value + "=" + quote(sh.value(as.Name.Value)))
 		}
 	}
-	sh.status = max(0, sh.substited)
+	if f, ok := sh.err.(*failure); ok && strings.HasSuffix(f.msg, "readonly variable") {
+		f.exit = true
+	}
+	sh.status = max(0, sh.substituted)
 }
 
 // unalias replaces a first word that is an alias.
@@ -104,7 +98,11 @@ func (sh *shell) trace(args []string) {
 	for i, a := range args {
 		quoted[i] = quote(a)
 	}
-	_, _ = io.WriteString(sh.stream(2), sh.value("PS4")+strings.Join(quoted, " ")+"\n") // nowhere else to tell
+	sh.traceText(strings.Join(quoted, " "))
+}
+
+func (sh *shell) traceText(text string) {
+	_, _ = io.WriteString(sh.stream(2), sh.value("PS4")+text+"\n") // nowhere else to tell
 }
 
 // call runs a function, a builtin or a program.
@@ -120,7 +118,10 @@ func (sh *shell) call(args []string) {
 		out := sh.stream(1)
 		b := &builtin{shell: sh, name: args[0], args: args[1:], out: out}
 		sh.status = fn(b)
-		if out.broken {
+		if f, ok := sh.err.(*failure); ok {
+			f.msg = b.name + ": " + f.msg
+		}
+		if sh.failed(); out.broken {
 			sh.status, sh.flow = 141, exiting
 		}
 		return
@@ -128,17 +129,13 @@ func (sh *shell) call(args []string) {
 	sh.status = sh.exec(args)
 }
 
-func (sh *shell) callFunction(args []string, fn function) {
-	leave, err := sh.deeper()
-	defer leave()
-	if err != nil {
-		return
-	}
+func (sh *shell) callFunction(args []string, body *syntax.Stmt) {
+	defer sh.nest()()
 	params, name, loops := sh.params, sh.function, sh.loops
 	sh.params, sh.function, sh.loops = args[1:], args[0], 0
 	sh.pushScope()
 	sh.calls++
-	sh.stmt(fn.body)
+	sh.stmt(body)
 	sh.calls--
 	sh.popScope()
 	sh.params, sh.function, sh.loops = params, name, loops
@@ -267,18 +264,17 @@ func (sh *shell) newProgram(env []string) *shell {
 			c.scopes[0][name] = variable{set: true, str: text, exported: true}
 		}
 	}
-	c.funcs, c.aliases, c.options = map[string]function{}, map[string]string{}, options{}
+	c.funcs, c.aliases, c.options = map[string]*syntax.Stmt{}, map[string]string{}, options{}
 	c.mainPID, c.level, c.flow, c.loops, c.calls, c.sources, c.noExit, c.interactive = c.pid, 0, onward, 0, 0, 0, 0, false
-	c.function, c.source, c.line, c.params = "", "", 0, nil
+	c.function, c.source, c.line, c.params, c.commandLine, c.dirs = "", "", 0, nil, false, nil
 	return c
 }
 
 // script runs a text as the whole of a shell, which ends with it.
 func (sh *shell) script(text, name string, args, flags []string) int {
 	defer sh.end()
-	leave, err := sh.deeper()
-	defer leave()
-	if err != nil {
+	defer sh.nest()()
+	if !sh.ok() {
 		return statusKilled
 	}
 	sh.name, sh.params, sh.source = name, args, name
@@ -297,9 +293,8 @@ func (sh *shell) runCommand(cmd Command, args []string) int {
 }
 
 func (sh *shell) runCommandEnv(ctx context.Context, cmd Command, args, env []string) int {
-	leave, err := sh.deeper()
-	defer leave()
-	if err != nil {
+	defer sh.nest()()
+	if !sh.ok() {
 		return statusKilled
 	}
 	out := sh.stream(1)
@@ -308,6 +303,9 @@ func (sh *shell) runCommandEnv(ctx context.Context, cmd Command, args, env []str
 		Stdin: sh.stream(0), Stdout: out, Stderr: sh.stream(2), sh: sh,
 	}
 	status := cmd(ctx, p)
+	if sh.err != nil { // the program has told it
+		sh.err, status = nil, max(status, 1)
+	}
 	if out.broken {
 		return 141
 	}

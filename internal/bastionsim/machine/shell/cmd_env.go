@@ -16,11 +16,9 @@ func builtinProgram(_ context.Context, p *Process) int {
 	return builtins[p.name()](&builtin{shell: sub, name: p.name(), args: p.Args[1:], out: sub.stream(1)})
 }
 
-func testProgram(ctx context.Context, p *Process) int { return builtinProgram(ctx, p) }
-
 func bashProgram(_ context.Context, p *Process) int {
 	args := p.Args[1:]
-	var flags []string
+	var flags, options []string
 	command := false
 	for len(args) > 0 && len(args[0]) > 1 && (args[0][0] == '-' || args[0][0] == '+') {
 		arg := args[0]
@@ -36,20 +34,18 @@ func bashProgram(_ context.Context, p *Process) int {
 			return 0
 		}
 		if strings.HasSuffix(arg, "o") && len(args) > 0 {
-			flags, args = append(flags, "-o="+args[0]), args[1:]
+			options, args = append(options, args[0]), args[1:]
 		}
 		command = command || strings.Contains(arg, "c")
 		flags = append(flags, strings.NewReplacer("c", "", "l", "", "s", "", "o", "").Replace(arg))
 	}
 	sub := p.sh.newProgram(p.Env)
-	for _, f := range flags {
-		if name, ok := strings.CutPrefix(f, "-o="); ok {
-			if o := sub.setOptions()[name]; o != nil {
-				*o = true
-			}
+	for _, name := range options {
+		if o := sub.setOptions()[name]; o != nil {
+			*o = true
 		}
 	}
-	flags = slices.DeleteFunc(flags, func(f string) bool { return strings.HasPrefix(f, "-o=") })
+	sub.commandLine = command
 	switch {
 	case command && len(args) == 0:
 		sub.end()
@@ -204,11 +200,4 @@ func timeoutProgram(ctx context.Context, p *Process) int {
 	default:
 		return status
 	}
-}
-
-func nohupProgram(ctx context.Context, p *Process) int {
-	if len(p.Args) < 2 {
-		return p.Failf(125, "missing operand")
-	}
-	return p.run(ctx, p.Args[1:], p.Env, nil)
 }

@@ -19,7 +19,7 @@ var fileCommands = map[string]Command{
 	"ls": lsProgram, "mkdir": mkdirProgram, "rmdir": rmdirProgram, "rm": rmProgram, "cp": cpProgram, "mv": mvProgram, "ln": lnProgram,
 	"touch": touchProgram, "readlink": readlinkProgram, "realpath": readlinkProgram, "stat": statProgram, "install": installProgram,
 	"mktemp": mktempProgram, "chmod": chmodProgram, "chown": chownProgram, "chgrp": chownProgram, "find": findProgram,
-	"du": duProgram, "df": dfProgram, "truncate": truncateProgram, "basename": basenameProgram, "dirname": basenameProgram,
+	"df": dfProgram, "truncate": truncateProgram, "basename": basenameProgram, "dirname": basenameProgram,
 }
 
 // reason is an error without its path.

@@ -276,7 +276,7 @@ func seqProgram(_ context.Context, p *Process) int {
 		if i != first {
 			_, _ = out.WriteString(sep) // the end says what is wrong
 		}
-		if _, err := out.WriteString(zeroPad(i, max(1, width))); err != nil || p.step() != nil {
+		if _, err := out.WriteString(fmt.Sprintf("%0*d", min(width, 32), i)); err != nil || p.step() != nil {
 			return 1
 		}
 		if i > 1<<61 {

@@ -69,10 +69,10 @@ func (f *finder) option(ctx context.Context, args []string) (int, error) {
 	switch args[0] {
 	case "-name", "-iname":
 		return test(func(name string, _ fs.FileInfo) (bool, error) {
-			return f.p.sh.match(arg, path.Base(name), args[0] == "-iname")
+			return f.p.sh.match(arg, path.Base(name), args[0] == "-iname"), nil
 		})
 	case "-path":
-		return test(func(name string, _ fs.FileInfo) (bool, error) { return f.p.sh.match(arg, name, false) })
+		return test(func(name string, _ fs.FileInfo) (bool, error) { return f.p.sh.match(arg, name, false), nil })
 	case "-type":
 		return test(func(_ string, info fs.FileInfo) (bool, error) {
 			return arg == map[byte]string{'-': "f", 'd': "d", 'l': "l", 'c': "c", 'b': "b"}[vfs.ListMode(info.Mode())[0]], nil

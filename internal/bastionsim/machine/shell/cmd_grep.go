@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -149,11 +150,11 @@ func (g *grepper) compile(patterns []string) (*matcher, error) {
 	var alternatives []string
 	for _, pat := range patterns {
 		switch {
-		case g.f.has('F') || g.p.name() == "fgrep":
-			pat = quoteRegexp(pat)
+		case g.f.has('F'):
+			pat = regexp.QuoteMeta(pat)
 		case g.f.has('P'):
 		default:
-			pat = goRegexp(pat, g.f.has('E') || g.p.name() == "egrep")
+			pat = goRegexp(pat, g.f.has('E'))
 		}
 		alternatives = append(alternatives, "(?:"+pat+")")
 	}
@@ -206,9 +207,9 @@ func (g *grepper) file(name string, in io.Reader) error {
 	var before []string
 	err = g.p.lines(in, func(line string) (bool, error) {
 		n++
-		found, err := g.re.find(g.p.sh, line)
-		if err != nil {
-			return false, err
+		found := g.re.find(g.p.sh, line)
+		if !g.p.sh.ok() {
+			return false, g.p.sh.err
 		}
 		if (found != nil) == g.f.has('v') {
 			if trailing > 0 {
@@ -259,9 +260,9 @@ func (g *grepper) print(prefix string, n int, line string) error {
 
 func (g *grepper) parts(prefix string, n int, line string) error {
 	for line != "" {
-		found, err := g.re.find(g.p.sh, line)
-		if err != nil || found == nil {
-			return err
+		found := g.re.find(g.p.sh, line)
+		if found == nil {
+			return g.p.sh.err
 		}
 		if found[1] > found[0] {
 			if err := g.print(prefix, n, line[found[0]:found[1]]); err != nil {

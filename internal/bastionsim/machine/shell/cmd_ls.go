@@ -222,33 +222,6 @@ func statProgram(_ context.Context, p *Process) int {
 	return status
 }
 
-func duProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "shakmcxd:", map[string]byte{"summarize": 's', "human-readable": 'h', "max-depth": 'd'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
-	}
-	args := f.args
-	if len(args) == 0 {
-		args = []string{"."}
-	}
-	status := 0
-	for _, name := range args {
-		total := int64(4)
-		if err := p.walk(name, true, func(_ string, info fs.FileInfo) error {
-			total += info.Sys().(*vfs.Stat).Blocks / 2
-			return nil
-		}); err != nil {
-			status = p.Failf(1, "cannot read '%s': %v", name, reason(err))
-		}
-		size := strconv.FormatInt(total, 10)
-		if f.has('h') {
-			size = human(total << 10)
-		}
-		p.Printf("%s\t%s\n", size, name)
-	}
-	return status
-}
-
 func dfProgram(_ context.Context, p *Process) int {
 	used, size, _, _ := p.FS.FS().Usage()
 	show := func(n int64) string { return strconv.FormatInt(n>>10, 10) }

@@ -296,8 +296,7 @@ func (s *sed) write(line string) error {
 func (s *sed) at(a sedAddress) (bool, error) {
 	switch {
 	case a.re != nil:
-		found, err := a.re.find(s.p.sh, s.line)
-		return found != nil, err
+		return a.re.find(s.p.sh, s.line) != nil, s.p.sh.err
 	case a.line == -1:
 		return s.n == len(s.rows)-1, nil
 	}
@@ -383,9 +382,9 @@ func (s *sed) substitute(c *sedCommand) error {
 	var b strings.Builder
 	rest, count, changed := s.line, 0, false
 	for {
-		found, err := c.re.find(s.p.sh, rest)
-		if err != nil {
-			return err
+		found := c.re.find(s.p.sh, rest)
+		if !s.p.sh.ok() {
+			return s.p.sh.err
 		}
 		if found == nil || b.Len() > s.p.sh.r.limits.String {
 			break

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,14 +12,14 @@ import (
 func nothingProgram(context.Context, *Process) int { return 0 }
 
 var systemCommands = map[string]Command{
-	"true": nothingProgram, "false": func(context.Context, *Process) int { return 1 }, "sync": nothingProgram, "clear": nothingProgram, "reset": nothingProgram,
-	"modprobe": rootOnly(nothingProgram), "ldconfig": nothingProgram, "udevadm": nothingProgram, "restorecon": nothingProgram, "stty": nothingProgram,
-	"env": envProgram, "printenv": printenvProgram, "which": whichProgram, "date": dateProgram, "sleep": sleepProgram, "timeout": timeoutProgram, "nohup": nohupProgram,
-	"uname": unameProgram, "uptime": uptimeProgram, "hostname": hostnameProgram, "hostnamectl": hostnamectlProgram, "nproc": func(_ context.Context, p *Process) int { p.Printf("2\n"); return 0 }, "arch": func(_ context.Context, p *Process) int { p.Printf("x86_64\n"); return 0 },
-	"ps": psProgram, "free": freeProgram, "mount": mountProgram, "umount": mountProgram, "lsblk": lsblkProgram, "logger": loggerProgram, "sysctl": sysctlProgram, "dmesg": nothingProgram,
-	"vi": editorProgram, "vim": editorProgram, "nano": editorProgram, "less": catProgram, "more": catProgram, "tty": ttyProgram, "test": testProgram, "[": testProgram, "echo": builtinProgram, "printf": builtinProgram, "kill": builtinProgram, "pwd": builtinProgram,
-	"bash": bashProgram, "sh": bashProgram, "reboot": powerProgram, "shutdown": powerProgram, "poweroff": powerProgram, "halt": powerProgram,
-	"chroot": refused, "mknod": refused, "mkfifo": refused, "unshare": refused, "nsenter": refused, "insmod": refused, "dd": ddProgram, "killall": refused, "pkill": refused,
+	"true": nothingProgram, "false": func(context.Context, *Process) int { return 1 }, "sync": nothingProgram, "clear": nothingProgram,
+	"modprobe": rootOnly(nothingProgram),
+	"env":      envProgram, "printenv": printenvProgram, "which": whichProgram, "date": dateProgram, "sleep": sleepProgram, "timeout": timeoutProgram,
+	"uname": unameProgram, "uptime": uptimeProgram, "hostname": hostnameProgram, "nproc": func(_ context.Context, p *Process) int { p.Printf("2\n"); return 0 },
+	"ps": psProgram, "mount": mountProgram, "sysctl": rootOnly(nothingProgram),
+	"less": catProgram, "test": builtinProgram, "[": builtinProgram, "echo": builtinProgram, "printf": builtinProgram, "kill": builtinProgram, "pwd": builtinProgram,
+	"bash": bashProgram, "sh": bashProgram, "reboot": powerProgram, "shutdown": powerProgram, "poweroff": powerProgram,
+	"mkfifo": refused,
 }
 
 // refused are programs that exist and may not do anything here.
@@ -133,14 +132,6 @@ func setHostname(p *Process, name string) int {
 	return 0
 }
 
-func hostnamectlProgram(_ context.Context, p *Process) int {
-	if len(p.Args) == 3 && (p.Args[1] == "set-hostname" || p.Args[1] == "hostname") {
-		return setHostname(p, p.Args[2])
-	}
-	p.Printf("   Static hostname: %s\n    Virtualization: gardenlite\n  Operating System: Gardenlite OS 1.0 (simulated)\n            Kernel: Linux %s\n      Architecture: x86-64\n", p.sh.s.hostname(), vfs.KernelRelease)
-	return 0
-}
-
 func psProgram(_ context.Context, p *Process) int {
 	all := len(p.Args) > 1 && strings.ContainsAny(p.Args[1], "eaAx")
 	full := len(p.Args) > 1 && strings.ContainsAny(p.Args[1], "fu")
@@ -170,11 +161,6 @@ func psProgram(_ context.Context, p *Process) int {
 	return 0
 }
 
-func freeProgram(_ context.Context, p *Process) int {
-	p.Printf("               total        used        free      shared  buff/cache   available\nMem:         4194304      458752     3145728           0      589824     3670016\nSwap:              0           0           0\n")
-	return 0
-}
-
 func mountProgram(_ context.Context, p *Process) int {
 	if len(p.Args) == 1 && p.name() == "mount" {
 		text, err := p.readFile("/proc/mounts")
@@ -189,74 +175,6 @@ func mountProgram(_ context.Context, p *Process) int {
 		return 0
 	}
 	return p.Failf(32, "permission denied: nothing can be mounted on a simulated machine")
-}
-
-func lsblkProgram(_ context.Context, p *Process) int {
-	_, size, _, _ := p.FS.FS().Usage()
-	p.Printf("NAME   MAJ:MIN RM  SIZE RO TYPE MOUNTPOINTS\nvda    254:0    0 %5s  0 disk \n└─vda1 254:1    0 %5s  0 part /\n", human(size), human(size))
-	return 0
-}
-
-func loggerProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "t:p:si", map[string]byte{"tag": 't', "priority": 'p'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
-	}
-	text := strings.Join(f.args, " ")
-	if text == "" {
-		if text, err = p.readAll(p.Stdin); err != nil {
-			return p.Fail(err)
-		}
-	}
-	// Everybody may log, but only root may write the file.
-	file, err := p.sh.s.o.FS.As(vfs.Root).OpenFile("/var/log/syslog", vfs.O_WRONLY|vfs.O_CREATE|vfs.O_APPEND, 0o640)
-	if err != nil {
-		return p.Fail(err)
-	}
-	defer file.Close()
-	for _, line := range splitLines(text) {
-		if _, err := fmt.Fprintf(file, "%s %s %s: %s\n", p.now().UTC().Format(time.Stamp), p.sh.s.hostname(), f.value('t', p.User.Name), line); err != nil {
-			return p.Fail(err)
-		}
-	}
-	return 0
-}
-
-func sysctlProgram(_ context.Context, p *Process) int {
-	status := 0
-	for _, a := range p.Args[1:] {
-		if strings.HasPrefix(a, "-") {
-			continue
-		}
-		name, value, assigns := strings.Cut(a, "=")
-		if assigns {
-			if p.User.UID != 0 {
-				return p.Failf(1, "permission denied on key '%s'", name)
-			}
-			p.Printf("%s = %s\n", name, value)
-			continue
-		}
-		text, err := p.readFile("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
-		if err != nil {
-			status = p.Failf(1, "cannot stat /proc/sys/%s: No such file or directory", strings.ReplaceAll(name, ".", "/"))
-			continue
-		}
-		p.Printf("%s = %s", name, text)
-	}
-	return status
-}
-
-func editorProgram(_ context.Context, p *Process) int {
-	return p.Failf(1, "there is no editor on this simulated machine; write files with cat, tee, sed -i or a redirection")
-}
-
-func ttyProgram(_ context.Context, p *Process) int {
-	if f := p.sh.fds[0]; f == nil || !f.tty {
-		p.Printf("not a tty\n")
-		return 1
-	}
-	p.Printf("/dev/pts/0\n")
-	return 0
 }
 
 func powerProgram(_ context.Context, p *Process) int {
@@ -280,50 +198,5 @@ func (p *Process) power(action PowerAction) int {
 	if err := p.sh.s.o.System.Power(action); err != nil {
 		return p.Fail(err)
 	}
-	return 0
-}
-
-func ddProgram(_ context.Context, p *Process) int {
-	opts := map[string]string{"if": "-", "bs": "512"}
-	for _, a := range p.Args[1:] {
-		name, value, _ := strings.Cut(a, "=")
-		opts[name] = value
-	}
-	bs, err := parseSize(opts["bs"])
-	if err != nil || bs < 1 || bs > int64(p.sh.r.limits.String) {
-		return p.Failf(1, "invalid number: '%s'", opts["bs"])
-	}
-	count := int64(-1)
-	if c, ok := opts["count"]; ok {
-		if count, err = parseSize(c); err != nil {
-			return p.Fail(err)
-		}
-	}
-	in, done, err := p.open(opts["if"])
-	if err != nil {
-		return p.Fail(err)
-	}
-	defer done()
-	out := p.Stdout
-	if name := opts["of"]; name != "" {
-		w, doneOut, err := p.create(name, vfs.O_TRUNC)
-		if err != nil {
-			return p.Fail(err)
-		}
-		defer doneOut()
-		out = w
-	}
-	buf, total := make([]byte, bs), int64(0)
-	for n := int64(0); count < 0 || n < count; n++ {
-		got, readErr := in.Read(buf)
-		wrote, err := out.Write(buf[:got])
-		if total += int64(wrote); err != nil {
-			return p.Failf(1, "error writing: %v", reason(err))
-		}
-		if readErr != nil {
-			break
-		}
-	}
-	_, _ = fmt.Fprintf(p.Stderr, "%d bytes copied\n", total)
 	return 0
 }

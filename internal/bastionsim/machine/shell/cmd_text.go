@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/md5"
-	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
@@ -20,10 +19,10 @@ import (
 )
 
 var textCommands = map[string]Command{
-	"cat": catProgram, "tac": tacProgram, "rev": tacProgram, "head": headProgram, "tail": headProgram, "tee": teeProgram, "wc": wcProgram, "cut": cutProgram,
+	"cat": catProgram, "tac": tacProgram, "head": headProgram, "tail": headProgram, "tee": teeProgram, "wc": wcProgram, "cut": cutProgram,
 	"sort": sortProgram, "uniq": uniqProgram, "tr": trProgram, "seq": seqProgram, "yes": yesProgram, "base64": base64Program,
-	"md5sum": sumProgram(md5.New), "sha1sum": sumProgram(sha1.New), "sha256sum": sumProgram(sha256.New), "sha512sum": sumProgram(sha512.New),
-	"xargs": xargsProgram, "grep": grepProgram, "egrep": grepProgram, "fgrep": grepProgram, "sed": sedProgram, "nl": catProgram,
+	"md5sum": sumProgram(md5.New), "sha256sum": sumProgram(sha256.New), "sha512sum": sumProgram(sha512.New),
+	"xargs": xargsProgram, "grep": grepProgram, "sed": sedProgram,
 }
 
 // lines calls fn for each line without its end, until fn says to stop.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-var unitCommands = map[string]Command{"systemctl": systemctlProgram, "journalctl": journalctlProgram, "service": serviceProgram}
+var unitCommands = map[string]Command{"systemctl": systemctlProgram, "journalctl": journalctlProgram}
 
 func unitName(name string) string {
 	for _, suffix := range []string{".service", ".target", ".socket", ".timer", ".mount", ".slice", ".path"} {
@@ -23,14 +23,6 @@ func (p *Process) units() Units {
 		return nil
 	}
 	return p.sh.s.o.System.Units()
-}
-
-func serviceProgram(ctx context.Context, p *Process) int {
-	if len(p.Args) < 3 {
-		return p.Failf(1, "usage: service NAME start|stop|restart|status")
-	}
-	p.Args = []string{"systemctl", p.Args[2], p.Args[1]}
-	return systemctlProgram(ctx, p)
 }
 
 func systemctlProgram(ctx context.Context, p *Process) int {

@@ -15,9 +15,9 @@ import (
 )
 
 var userCommands = map[string]Command{
-	"id": idProgram, "whoami": whoamiProgram, "logname": whoamiProgram, "groups": idProgram, "getent": getentProgram, "who": nothingProgram, "w": uptimeProgram, "last": nothingProgram,
-	"useradd": rootOnly(useraddProgram), "adduser": rootOnly(useraddProgram), "usermod": rootOnly(usermodProgram), "userdel": rootOnly(userdelProgram), "deluser": rootOnly(userdelProgram),
-	"groupadd": rootOnly(groupaddProgram), "groupdel": rootOnly(groupdelProgram), "gpasswd": rootOnly(gpasswdProgram), "passwd": passwdProgram, "chpasswd": chpasswdProgram,
+	"id": idProgram, "whoami": whoamiProgram, "groups": idProgram, "getent": getentProgram,
+	"useradd": rootOnly(useraddProgram), "usermod": rootOnly(usermodProgram), "userdel": rootOnly(userdelProgram),
+	"groupadd": rootOnly(groupaddProgram), "passwd": passwdProgram, "chpasswd": passwdProgram,
 	"sudo": sudoProgram, "su": suProgram,
 }
 
@@ -200,7 +200,7 @@ func useraddProgram(_ context.Context, p *Process) int {
 	if err == nil && f.has('G') {
 		err = p.addGroups(name, f.value('G', ""), true)
 	}
-	if err == nil && (f.has('m') || p.name() == "adduser" || !f.has('M') && !f.has('r')) {
+	if err == nil && (f.has('m') || !f.has('M') && !f.has('r')) {
 		err = p.makeHome(home, int(uid), int(gid))
 	}
 	if err != nil {
@@ -359,56 +359,7 @@ func groupaddProgram(_ context.Context, p *Process) int {
 	return 0
 }
 
-func groupdelProgram(_ context.Context, p *Process) int {
-	if len(p.Args) != 2 || groupIDOf(p.FS.FS(), p.Args[1]) < 0 {
-		return p.Failf(6, "the group does not exist")
-	}
-	if err := p.edit("/etc/group", func(row []string) []string {
-		if row[0] == p.Args[1] {
-			return nil
-		}
-		return row
-	}); err != nil {
-		return p.Fail(err)
-	}
-	return 0
-}
-
-func gpasswdProgram(_ context.Context, p *Process) int {
-	if len(p.Args) != 4 || p.Args[1] != "-a" {
-		return p.Failf(2, "usage: gpasswd -a USER GROUP")
-	}
-	if err := p.addGroups(p.Args[2], p.Args[3], true); err != nil {
-		return p.Fail(err)
-	}
-	return 0
-}
-
 func passwdProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "ldueS", map[string]byte{"lock": 'l', "delete": 'd', "unlock": 'u', "expire": 'e'}, false)
-	if err != nil {
-		return p.Failf(2, "%v", err)
-	}
-	if !f.has('l') && !f.has('d') && !f.has('u') && !f.has('e') {
-		return p.Failf(1, "passwords are refused on this machine: log in with a key")
-	}
-	if p.User.UID != 0 {
-		return p.Failf(1, "Permission denied")
-	}
-	name := p.User.Name
-	if len(f.args) > 0 {
-		name = f.args[0]
-	}
-	if _, ok := LookupUser(p.FS.FS(), name); !ok {
-		return p.Failf(1, "user '%s' does not exist", name)
-	}
-	if err := p.lock(name, f.has('l')); err != nil {
-		return p.Fail(err)
-	}
-	return 0
-}
-
-func chpasswdProgram(_ context.Context, p *Process) int {
 	return p.Failf(1, "passwords are refused on this machine: log in with a key")
 }
 

@@ -10,450 +10,345 @@ import (
 )
 
 // assignText is the string of a scalar assignment.
-func (sh *shell) assignText(as *syntax.Assign) (string, error) {
-	if as.Value == nil {
-		return "", nil
-	}
-	e := &expander{sh: sh}
-	if err := sh.parts(e, as.Value.Parts, false, true); err != nil {
-		return "", err
-	}
-	text := joinPieces(e.cur)
-	if as.Append {
-		v := sh.get(as.Name.Value)
-		if v.integer {
-			a, err := sh.arithmText(v.str)
-			if err != nil {
-				return "", err
-			}
-			b, err := sh.arithmText(text)
-			return fmt.Sprint(a + b), err
+func (sh *shell) assignText(as *syntax.Assign) string {
+	text := sh.literal(as.Value)
+	if as.Append && sh.ok() {
+		if v := sh.get(as.Name.Value); v.integer {
+			return fmt.Sprint(sh.arithmText(v.str) + sh.arithmText(text))
 		}
-		old, err := sh.lookup(as.Name.Value, as.Index)
-		if err != nil {
-			return "", err
-		}
-		text = strings.Join(old.list, "") + text
+		text = strings.Join(sh.lookup(as.Name.Value, as.Index).list, "") + text
 	}
 	if len(text) > sh.r.limits.String {
-		return "", sh.r.kill("string")
+		sh.kill("string")
 	}
-	return text, nil
+	return text
 }
 
-func (sh *shell) assignOne(as *syntax.Assign) error {
+func (sh *shell) assignOne(as *syntax.Assign) {
 	if as.Array != nil {
-		return sh.assignArray(as.Name.Value, as.Array, as.Append)
+		sh.assignArray(as.Name.Value, as.Array, as.Append)
+	} else {
+		sh.assignIndex(as.Name.Value, as.Index, sh.assignText(as))
 	}
-	text, err := sh.assignText(as)
-	if err != nil {
-		return err
-	}
-	return sh.assignIndex(as.Name.Value, as.Index, text)
 }
 
 // assignIndex sets a variable or, with an index, an element.
-func (sh *shell) assignIndex(name string, index syntax.ArithmExpr, text string) error {
-	if index == nil {
-		return sh.set(name, text)
+func (sh *shell) assignIndex(name string, index syntax.ArithmExpr, text string) {
+	switch {
+	case !sh.ok():
+	case index == nil:
+		sh.set(name, text)
+	case sh.get(name).kind == associative:
+		sh.setElem(name, sh.key(index), text)
+	default:
+		sh.setElem(name, fmt.Sprint(sh.arithm(index)), text)
 	}
-	if sh.get(name).kind == associative {
-		key, err := sh.key(index)
-		if err != nil {
-			return err
-		}
-		return sh.setElem(name, key, text)
-	}
-	n, err := sh.arithm(index)
-	if err != nil {
-		return err
-	}
-	return sh.setElem(name, fmt.Sprint(n), text)
 }
 
-func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, more bool) error {
-	v, target, err := sh.target(name)
-	if err != nil {
-		return err
-	}
+func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, more bool) {
+	v, target := sh.target(name)
 	fresh := variable{kind: indexed, set: true, owned: true, list: map[int]string{}, exported: v.exported, integer: v.integer}
 	if v.kind == associative {
 		fresh.kind, fresh.list, fresh.assoc = associative, nil, map[string]string{}
 	}
-	next := 0
-	if more && v.kind == associative {
-		fresh.assoc = maps.Clone(v.assoc)
-	} else if more {
-		if v.kind == indexed {
-			fresh.list = maps.Clone(v.list)
-		} else if v.set {
-			fresh.list[0] = v.str
-		}
-		if all := fresh.indexes(); len(all) > 0 {
-			next = all[len(all)-1] + 1
-		}
+	if more && (v.kind != scalar || v.set) {
+		fresh = v
+		fresh.owned = false
+		fresh.asList()
 	}
+	next := int(fresh.end())
 	for _, elem := range array.Elems {
-		if next, err = sh.arrayElem(&fresh, elem, next); err != nil {
-			return err
-		}
+		next = sh.arrayElem(&fresh, elem, next)
 		if len(fresh.list)+len(fresh.assoc) > sh.r.limits.Fields {
-			return sh.r.kill("fields")
+			sh.kill("fields")
+		}
+		if !sh.ok() {
+			return
 		}
 	}
-	return sh.assign(target, fresh)
+	sh.assign(target, fresh)
 }
 
-func (sh *shell) arrayElem(v *variable, elem *syntax.ArrayElem, next int) (int, error) {
+// arrayElem adds what an element of an array expression gives, and returns the index of the next one.
+func (sh *shell) arrayElem(v *variable, elem *syntax.ArrayElem, next int) int {
 	if elem.Index == nil {
-		words, err := sh.fields([]*syntax.Word{elem.Value})
-		for _, w := range words {
+		for _, word := range sh.fields([]*syntax.Word{elem.Value}) {
 			if v.kind == associative {
-				v.assoc[w] = ""
+				v.assoc[word] = ""
 				continue
 			}
-			if v.list[next], err = sh.convert(*v, w); err != nil {
-				return next, err
-			}
+			v.list[next] = sh.convert(*v, word)
 			next++
 		}
-		return next, err
+		return next
 	}
-	text, err := sh.literal(elem.Value)
-	if err != nil {
-		return next, err
-	}
+	text := sh.literal(elem.Value)
 	if v.kind == associative {
-		key, err := sh.key(elem.Index)
-		v.assoc[key] = text
-		return next, err
+		v.assoc[sh.key(elem.Index)] = text
+		return next
 	}
-	n, err := sh.arithm(elem.Index)
-	if err != nil {
-		return next, err
+	if next = sh.arrayIndex(*v, fmt.Sprint(sh.arithm(elem.Index))); sh.ok() {
+		v.list[next] = sh.convert(*v, text)
 	}
-	i, err := sh.arrayIndex(*v, fmt.Sprint(n))
-	if err != nil {
-		return next, err
-	}
-	v.list[i], err = sh.convert(*v, text)
-	return i + 1, err
+	return next + 1
 }
 
 // declaring is what declare and its relatives were called with.
 type declaring struct {
-	on, off         string // letters of attributes
-	global, print   bool
-	funcs, funcName bool
-	local           bool
+	name             string
+	on, off          string // letters of attributes
+	global, print    bool
+	funcs, funcNames bool
 }
 
-func newDeclaring(name string, inFunction bool) declaring {
-	d := declaring{}
+// flag takes an argument that has attributes. It is false if the argument has none.
+func (sh *shell) declareFlag(d *declaring, arg string) bool {
+	if len(arg) < 2 || arg[0] != '-' && arg[0] != '+' {
+		return arg == "-"
+	}
+	for _, c := range strings.TrimPrefix(arg[1:], "-") {
+		switch {
+		case c == 'g':
+			d.global = true
+		case c == 'p':
+			d.print = true
+		case c == 'f':
+			d.funcs = true
+		case c == 'F':
+			d.funcNames = true
+		case c == 'n' && d.name == "export":
+			d.on, d.off = "", d.off+"x"
+		case !strings.ContainsRune("aAilnruxtI", c):
+			sh.fail(&failure{msg: arg + ": invalid option", code: 2})
+		case arg[0] == '-':
+			d.on += string(c)
+		default:
+			d.off += string(c)
+		}
+	}
+	return true
+}
+
+// declare is export, readonly, local, declare and typeset. The arguments have been expanded, but for assignments whose value
+// is an array or belongs to an element.
+func (sh *shell) declare(name string, args []any) {
+	d := &declaring{name: name}
 	switch name {
 	case "export":
 		d.on = "x"
 	case "readonly":
 		d.on = "r"
-	case "nameref":
-		d.on = "n"
-	case "local", "declare", "typeset":
-		d.local = inFunction
-	}
-	return d
-}
-
-// flag takes an argument that has attributes; ok is false if it is none.
-func (d *declaring) flag(name, arg string) (ok bool, err error) {
-	if len(arg) < 2 || arg[0] != '-' && arg[0] != '+' {
-		return false, nil
-	}
-	for _, c := range arg[1:] {
-		switch c {
-		case 'g':
-			d.global = true
-		case 'p':
-			d.print = true
-		case 'f':
-			d.funcs = true
-		case 'F':
-			d.funcName = true
-		case 'n':
-			if name == "export" {
-				d.on, d.off = strings.ReplaceAll(d.on, "x", ""), d.off+"x"
-				continue
-			}
-			fallthrough
-		case 'a', 'A', 'i', 'l', 'r', 'u', 'x', 't', 'I':
-			if arg[0] == '-' {
-				d.on += string(c)
-			} else {
-				d.off += string(c)
-			}
-		default:
-			return true, &failure{msg: fmt.Sprintf("%s: %s: invalid option", name, arg), code: 2}
+	case "local":
+		if sh.calls == 0 {
+			sh.failf("can only be used in a function")
 		}
 	}
-	return true, nil
-}
-
-// declare is export, readonly, local, declare and typeset.
-func (sh *shell) declare(cmd *syntax.DeclClause) error {
-	name := cmd.Variant.Value
-	if name == "local" && sh.calls == 0 {
-		return failf("local: can only be used in a function")
-	}
-	d := newDeclaring(name, sh.calls > 0)
-	sh.status, sh.substited = 0, -1
 	names := 0
-	for _, as := range cmd.Args {
-		if as.Name != nil {
-			names++
-			if err := sh.declareAssign(d, as); err != nil {
-				return err
-			}
-			continue
+	for _, arg := range args {
+		if !sh.ok() {
+			return
 		}
-		words, err := sh.fields([]*syntax.Word{as.Value})
-		if err != nil {
-			return err
-		}
-		for _, w := range words {
-			if flag, err := d.flag(name, w); err != nil {
-				return err
-			} else if flag || w == "--" || w == "-" {
+		switch arg := arg.(type) {
+		case *syntax.Assign:
+			sh.declareName(d, arg.Name.Value, func(string) { sh.assignOne(arg) })
+		case string:
+			if sh.declareFlag(d, arg) {
 				continue
 			}
-			names++
-			if err := sh.declareText(d, w); err != nil {
-				return err
-			}
+			sh.declareText(d, arg)
 		}
+		names++
 	}
-	if names == 0 {
+	if names == 0 && sh.ok() {
 		sh.printAll(d)
 	}
-	return nil
 }
 
-func (sh *shell) declareAssign(d declaring, as *syntax.Assign) error {
-	if d.print || d.funcs || d.funcName {
-		return sh.declareText(d, as.Name.Value)
-	}
-	var text string
-	var err error
-	if !as.Naked && as.Array == nil {
-		if text, err = sh.assignText(as); err != nil { // before the new scope hides what it refers to
-			return err
-		}
-	}
-	if err := sh.declareName(d, as.Name.Value, func(name string) error {
+// declClause is declare with words that are not expanded yet.
+func (sh *shell) declClause(cmd *syntax.DeclClause) {
+	var args []any
+	sh.status, sh.substituted = 0, -1
+	for _, as := range cmd.Args {
 		switch {
+		case as.Name == nil:
+			for _, word := range sh.fields([]*syntax.Word{as.Value}) {
+				args = append(args, word)
+			}
+		case as.Array != nil || as.Index != nil:
+			args = append(args, as)
 		case as.Naked:
-			return nil
-		case as.Array != nil:
-			return sh.assignArray(name, as.Array, as.Append)
+			args = append(args, as.Name.Value)
+		default: // before a new scope hides what the value refers to
+			args = append(args, as.Name.Value+"="+sh.assignText(as))
 		}
-		return sh.assignIndex(name, as.Index, text)
-	}); err != nil {
-		return err
 	}
-	return nil
+	if sh.xtrace && sh.ok() {
+		words := []string{cmd.Variant.Value}
+		for _, arg := range args {
+			words = append(words, fmt.Sprint(arg))
+		}
+		sh.trace(words)
+	}
+	sh.declare(cmd.Variant.Value, args)
+	if f, ok := sh.err.(*failure); ok {
+		f.msg = cmd.Variant.Value + ": " + f.msg
+	}
 }
 
-func (sh *shell) declareText(d declaring, arg string) error {
+func (sh *shell) declareText(d *declaring, arg string) {
 	name, text, has := strings.Cut(arg, "=")
-	more := strings.HasSuffix(name, "+")
-	name = strings.TrimSuffix(name, "+")
-	if d.funcs || d.funcName {
-		fn, ok := sh.funcs[name]
-		if !ok {
-			sh.status = 1
-			return nil
+	name, more := strings.CutSuffix(name, "+")
+	fn, isFunc := sh.funcs[name]
+	base, _, _ := strings.Cut(name, "[")
+	switch {
+	case (d.funcs || d.funcNames) && !isFunc:
+		sh.status = 1
+	case d.funcNames:
+		sh.print(name + "\n")
+	case d.funcs:
+		sh.print(name + " () \n" + sh.sourceOf(fn) + "\n")
+	case d.print:
+		if v := sh.raw(name); v.set || v.kind != scalar {
+			sh.print(declaration(name, v))
+		} else {
+			sh.failf("%s: not found", name)
 		}
-		if d.funcName {
-			return sh.print(name + "\n")
-		}
-		return sh.print(name + " () \n" + sh.sourceOf(fn.body) + "\n")
+	default:
+		sh.declareName(d, base, func(name string) {
+			if has && more {
+				text = sh.value(name) + text
+			}
+			if has {
+				sh.set(name, text)
+			}
+		})
 	}
-	if base, _, ok := strings.Cut(name, "["); ok {
-		name = base
-	}
-	if !syntax.ValidName(name) {
-		return failf("`%s': not a valid identifier", arg)
-	}
-	if d.print {
-		v := sh.raw(name)
-		if !v.set && v.kind == scalar {
-			return failf("declare: %s: not found", name)
-		}
-		return sh.print(declaration(name, v))
-	}
-	return sh.declareName(d, name, func(name string) error {
-		if !has {
-			return nil
-		}
-		if more {
-			text = sh.value(name) + text
-		}
-		return sh.set(name, text)
-	})
 }
 
 // declareName gives a variable its scope, its value and its attributes.
-func (sh *shell) declareName(d declaring, name string, assign func(string) error) error {
+func (sh *shell) declareName(d *declaring, name string, assign func(name string)) {
 	if !syntax.ValidName(name) {
-		return failf("`%s': not a valid identifier", name)
+		sh.failf("`%s': not a valid identifier", name)
+		return
 	}
-	scope := sh.scopes[len(sh.scopes)-1]
-	if d.local && !d.global {
-		if _, ok := scope[name]; !ok {
-			if err := sh.store(scope, name, variable{}); err != nil {
-				return err
-			}
+	if d.name != "export" && d.name != "readonly" && sh.calls > 0 && !d.global {
+		if scope := sh.scopes[len(sh.scopes)-1]; !sh.local(name) {
+			sh.store(scope, name, variable{})
 		}
 	}
 	v := sh.raw(name)
-	if v.readonly && !strings.Contains(d.on, "r") {
-		return failf("%s: readonly variable", name)
-	}
-	if !v.readonly {
-		before := d.apply(v, false)
-		if before.kind != v.kind || before.integer != v.integer || before.lower != v.lower || before.upper != v.upper {
-			if err := sh.assign(name, before); err != nil {
-				return err
-			}
+	if v.readonly {
+		if assign(name); sh.ok() {
+			v.exported = v.exported || strings.Contains(d.on, "x")
+			sh.scopeOf(name)[name] = v
 		}
+		return
 	}
-	if strings.Contains(d.on, "n") {
-		return sh.declareRef(name, assign)
+	if before := d.apply(v); before.kind != v.kind || before.integer != v.integer || before.lower != v.lower || before.upper != v.upper {
+		sh.assign(name, before)
 	}
-	if err := assign(name); err != nil {
-		return err
+	if strings.Contains(d.on, "n") { // what is assigned is the name of another
+		v.kind = scalar
+		sh.assign(name, v)
+		assign(name)
+		if v = sh.raw(name); v.str == name {
+			sh.failf("%s: nameref variable self references not allowed", name)
+		}
+		v.kind = nameref
+		sh.assign(name, v)
+		return
 	}
-	v = sh.raw(name)
-	if after := d.apply(v, true); !v.readonly {
-		return sh.assign(name, after)
+	if assign(name); sh.ok() {
+		v = d.apply(sh.raw(name))
+		v.readonly = strings.Contains(d.on, "r")
+		sh.assign(name, v)
 	}
-	return nil
 }
 
-// declareRef makes a variable a reference: what is assigned to it is a name.
-func (sh *shell) declareRef(name string, assign func(string) error) error {
-	v := sh.raw(name)
-	v.kind = scalar
-	if err := sh.assign(name, v); err != nil {
-		return err
+// apply changes attributes, but for readonly, which comes last.
+func (d *declaring) apply(v variable) variable {
+	if strings.Contains(d.on, "A") && v.kind != associative {
+		v = variable{kind: associative, assoc: map[string]string{}, owned: true, exported: v.exported}
 	}
-	if err := assign(name); err != nil {
-		return err
+	if set := v.set; strings.Contains(d.on, "a") && v.kind == scalar {
+		v.asList()
+		v.set = set
 	}
-	v = sh.raw(name)
-	if v.str == name {
-		return failf("%s: nameref variable self references not allowed", name)
-	}
-	v.kind = nameref
-	return sh.assign(name, v)
-}
-
-// apply changes attributes; readonly comes last.
-func (d declaring) apply(v variable, last bool) variable {
-	for _, c := range d.on {
-		switch c {
-		case 'a':
-			if v.kind == scalar {
-				v.list, v.kind, v.owned = map[int]string{}, indexed, true
-				if v.set {
-					v.list[0] = v.str
-				}
-				v.str = ""
+	for _, change := range []struct {
+		letters string
+		to      bool
+	}{{d.off, false}, {d.on, true}} {
+		for _, c := range change.letters {
+			switch c {
+			case 'i':
+				v.integer = change.to
+			case 'l':
+				v.lower, v.upper = change.to, v.upper && !change.to
+			case 'u':
+				v.upper, v.lower = change.to, v.lower && !change.to
+			case 'x':
+				v.exported = change.to
 			}
-		case 'A':
-			if v.kind != associative {
-				v = variable{kind: associative, assoc: map[string]string{}, owned: true, exported: v.exported}
-			}
-		case 'i':
-			v.integer = true
-		case 'l':
-			v.lower, v.upper = true, false
-		case 'u':
-			v.upper, v.lower = true, false
-		case 'x':
-			v.exported = true
-		case 'r':
-			v.readonly = v.readonly || last
-		}
-	}
-	for _, c := range d.off {
-		switch c {
-		case 'i':
-			v.integer = false
-		case 'l':
-			v.lower = false
-		case 'u':
-			v.upper = false
-		case 'x':
-			v.exported = false
 		}
 	}
 	return v
 }
 
-func (sh *shell) print(text string) error {
+func (sh *shell) print(text string) {
 	_, err := sh.stream(1).Write([]byte(text))
-	return err
+	sh.fail(err)
 }
 
+// attributes are the letters of a variable's attributes.
+func attributes(v variable) string {
+	var b strings.Builder
+	for _, a := range []struct {
+		on     bool
+		letter byte
+	}{{v.kind == indexed, 'a'}, {v.kind == associative, 'A'}, {v.integer, 'i'}, {v.lower, 'l'}, {v.kind == nameref, 'n'}, {v.readonly, 'r'}, {v.upper, 'u'}, {v.exported, 'x'}} {
+		if a.on {
+			b.WriteByte(a.letter)
+		}
+	}
+	return b.String()
+}
+
+// declaration is the command that makes a variable what it is.
 func declaration(name string, v variable) string {
 	flags := attributes(v)
 	if flags == "" {
 		flags = "-"
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "declare -%s %s", flags, name)
-	switch v.kind {
-	case indexed, associative:
-		values := v.values()
-		b.WriteString("=(")
-		for i, k := range v.keys() {
-			if i > 0 {
-				b.WriteByte(' ')
-			}
-			fmt.Fprintf(&b, "[%s]=%s", k, doubleQuote(values[i]))
+	text := "declare -" + flags + " " + name
+	switch {
+	case !v.set && len(v.list)+len(v.assoc) == 0:
+	case v.kind == indexed || v.kind == associative:
+		values, elems := v.values(), v.keys()
+		for i := range elems {
+			elems[i] = "[" + elems[i] + "]=" + doubleQuote(values[i])
 		}
-		b.WriteByte(')')
+		space := map[bool]string{true: " "}[v.kind == associative && len(elems) > 0]
+		text += "=(" + strings.Join(elems, " ") + space + ")"
 	default:
-		if v.set {
-			b.WriteString("=" + doubleQuote(v.str))
-		}
+		text += "=" + doubleQuote(v.str)
 	}
-	b.WriteByte('\n')
-	return b.String()
+	return text + "\n"
 }
 
-func doubleQuote(text string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(text) + `"`
-}
+func doubleQuote(text string) string { return `"` + backslash(text, "\\\"$`") + `"` }
 
 // printAll lists variables or functions.
-func (sh *shell) printAll(d declaring) {
-	if d.funcs || d.funcName {
+func (sh *shell) printAll(d *declaring) {
+	if d.funcs || d.funcNames {
 		for _, name := range slices.Sorted(maps.Keys(sh.funcs)) {
-			if sh.print("declare -f "+name+"\n") != nil {
-				return
-			}
+			sh.print("declare -f " + name + "\n")
 		}
 		return
 	}
-	for _, name := range sh.namesWith("").list {
+	for _, name := range sh.namesWith("") {
 		v := sh.raw(name)
-		switch {
-		case strings.Contains(d.on, "x") && !v.exported, strings.Contains(d.on, "r") && !v.readonly,
-			strings.Contains(d.on, "a") && v.kind != indexed, strings.Contains(d.on, "A") && v.kind != associative:
-			continue
-		}
-		if sh.print(declaration(name, v)) != nil {
-			return
+		if strings.Trim(d.on, attributes(v)) == "" && (v.set || v.kind != scalar) {
+			sh.print(declaration(name, v))
 		}
 	}
 }

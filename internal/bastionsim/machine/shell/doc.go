@@ -6,6 +6,13 @@
 // environment that it was given and the commands of the tables in this package. There is nothing that starts a process,
 // opens a socket or reads a file of the host, and escape_test.go checks that no such package is imported.
 //
+// Of that module's other packages, braces come from expand and patterns from pattern, whose work and results can be limited
+// before or while they are made. The rest of expand cannot be limited: it multiplies strings and compiles patterns of any
+// length before its caller sees them.
+//
+// The first error of an expansion is kept in the shell, and nothing more is expanded or assigned until the command that it
+// belongs to has told it (shell.failed).
+//
 // Every run has Limits. Each statement, expansion, read and write looks at them, so that a run ends soon after its time is
 // over or its context is done; then all of its goroutines are gone, but for one that waits in the caller's own stdin.
 //

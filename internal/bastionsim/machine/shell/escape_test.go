@@ -134,7 +134,7 @@ func TestImports(t *testing.T) {
 	allowed := []string{
 		"bufio", "bytes", "cmp", "context", "encoding/base64", "encoding/binary", "encoding/gob", "encoding/hex", "errors", "fmt", "hash", "hash/crc32", "hash/fnv", "io", "io/fs", "maps", "math",
 		"crypto/md5", "crypto/sha1", "crypto/sha256", "crypto/sha512", "crypto/rand", "math/rand/v2", "net/netip", "path", "regexp", "regexp/syntax", "runtime", "slices", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf8",
-		"golang.org/x/term", "k8s.io/utils/clock", "mvdan.cc/sh/v3/syntax", "github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs",
+		"iter", "golang.org/x/term", "k8s.io/utils/clock", "mvdan.cc/sh/v3/expand", "mvdan.cc/sh/v3/pattern", "mvdan.cc/sh/v3/syntax", "github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs",
 		"syscall", // error numbers and flags, see below
 	}
 	only := map[string][]string{"journal.go": {"os", "path/filepath"}}

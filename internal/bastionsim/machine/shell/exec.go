@@ -1,17 +1,17 @@
 package shell
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 func (sh *shell) stmts(list []*syntax.Stmt) {
 	for _, st := range list {
@@ -23,9 +23,8 @@ func (sh *shell) stmts(list []*syntax.Stmt) {
 }
 
 func (sh *shell) stmt(st *syntax.Stmt) {
-	leave, err := sh.deeper()
-	defer leave()
-	if err != nil || sh.noexec {
+	defer sh.nest()()
+	if sh.failed() || sh.noexec {
 		return
 	}
 	sh.line = st.Pos().Line()
@@ -47,15 +46,9 @@ func (sh *shell) foreground(st *syntax.Stmt) {
 	if st.Negated {
 		sh.noExit++
 	}
-	if restore, ok := sh.redirects(st); ok {
-		if st.Cmd != nil {
-			sh.command(st.Cmd)
-		} else {
-			sh.status = 0
-		}
+	if restore := sh.redirects(st); !sh.failed() {
+		sh.command(st.Cmd)
 		restore()
-	} else {
-		sh.status = 1
 	}
 	if st.Negated {
 		sh.noExit--
@@ -82,10 +75,12 @@ func boolStatus(ok bool) int {
 
 func (sh *shell) command(cmd syntax.Command) {
 	switch cmd := cmd.(type) {
+	case nil:
+		sh.status = 0
 	case *syntax.CallExpr:
 		sh.simple(cmd)
 	case *syntax.DeclClause:
-		sh.fail(sh.declare(cmd))
+		sh.declClause(cmd)
 	case *syntax.BinaryCmd:
 		sh.binary(cmd)
 	case *syntax.Block:
@@ -99,55 +94,30 @@ func (sh *shell) command(cmd syntax.Command) {
 	case *syntax.ForClause:
 		sh.forClause(cmd)
 	case *syntax.CaseClause:
-		sh.fail(sh.caseClause(cmd))
+		sh.caseClause(cmd)
 	case *syntax.FuncDecl:
-		sh.declareFunc(cmd)
-	case *syntax.ArithmCmd:
-		n, err := sh.arithm(cmd.X)
-		sh.status = boolStatus(n != 0)
-		sh.fail(err)
-	case *syntax.LetClause:
-		for _, x := range cmd.Exprs {
-			n, err := sh.arithm(x)
-			sh.status = boolStatus(n != 0)
-			sh.fail(err)
+		if sh.hold(int64(cmd.End().Offset()-cmd.Pos().Offset()) * treeFactor); sh.ok() {
+			sh.funcs[cmd.Name.Value], sh.status = cmd.Body, 0
 		}
+	case *syntax.ArithmCmd:
+		sh.status = boolStatus(sh.arithm(cmd.X) != 0)
+		sh.keepLine()
+	case *syntax.LetClause:
+		if sh.xtrace {
+			sh.trace(strings.Fields(sh.sourceOf(&syntax.Stmt{Cmd: cmd})))
+		}
+		for _, x := range cmd.Exprs {
+			sh.status = boolStatus(sh.arithm(x) != 0)
+		}
+		sh.keepLine()
 	case *syntax.TestClause:
-		ok, err := sh.testExpr(cmd.X)
-		sh.status = boolStatus(ok)
-		sh.fail(err)
+		sh.status = boolStatus(sh.testExpr(cmd.X))
 	case *syntax.TimeClause:
 		sh.time(cmd)
 	default:
-		sh.status = 1
-		sh.complain(fmt.Errorf("%s is not supported on this machine", strings.TrimPrefix(fmt.Sprintf("%T", cmd), "*syntax.")))
+		sh.failf("%s is not supported on this machine", strings.TrimPrefix(fmt.Sprintf("%T", cmd), "*syntax."))
 	}
-}
-
-// fail tells an error of a command, if there is one.
-func (sh *shell) fail(err error) {
-	if err == nil {
-		return
-	}
-	sh.status = 1
-	var f *failure
-	if errors.As(err, &f) {
-		sh.status = f.code
-		if f.exit && !sh.interactive {
-			sh.flow = exiting
-		}
-	}
-	sh.complain(err)
-}
-
-func (sh *shell) declareFunc(cmd *syntax.FuncDecl) {
-	size := int64(cmd.End().Offset()-cmd.Pos().Offset()) * treeFactor
-	if sh.r.grow(size) != nil {
-		return
-	}
-	sh.held += size
-	sh.funcs[cmd.Name.Value] = function{body: cmd.Body}
-	sh.status = 0
+	sh.failed()
 }
 
 func (sh *shell) binary(cmd *syntax.BinaryCmd) {
@@ -220,15 +190,12 @@ func (sh *shell) pipeline(cmd *syntax.BinaryCmd) {
 	for range last {
 		<-done
 	}
-	sh.pipeStatus = nil
-	for _, c := range shells {
+	sh.pipeStatus, sh.status = nil, 0
+	for i, c := range shells {
 		sh.pipeStatus = append(sh.pipeStatus, c.status)
-		if c.status != 0 && sh.pipefail {
+		if i == last && !sh.pipefail || c.status != 0 && sh.pipefail {
 			sh.status = c.status
 		}
-	}
-	if status := shells[last].status; status != 0 || !sh.pipefail || !slices.ContainsFunc(sh.pipeStatus, func(s int) bool { return s != 0 }) {
-		sh.status = status
 	}
 }
 
@@ -252,13 +219,10 @@ func (sh *shell) runForked(st *syntax.Stmt) {
 	sh.flow = onward
 }
 
-// sourceOf is a statement as text, for lists of jobs.
-func (sh *shell) sourceOf(st *syntax.Stmt) string {
-	if st.End().Offset()-st.Pos().Offset() > 200 {
-		return "..."
-	}
+// sourceOf is a part of a script as text.
+func (sh *shell) sourceOf(node syntax.Node) string {
 	var b strings.Builder
-	if syntax.NewPrinter(syntax.SingleLine(true)).Print(&b, st) != nil {
+	if node.End().Offset()-node.Pos().Offset() > 200 || syntax.NewPrinter(syntax.SingleLine(true)).Print(&b, node) != nil {
 		return "..."
 	}
 	return b.String()
@@ -284,48 +248,32 @@ func (sh *shell) ifClause(cmd *syntax.IfClause) {
 	}
 }
 
-// body runs what is in a loop, and says whether the loop ends.
-func (sh *shell) body(stmts []*syntax.Stmt) bool {
+// loop runs the statements of a loop, and says whether the loop ends.
+func (sh *shell) loop(stmts []*syntax.Stmt) bool {
 	sh.loops++
 	sh.stmts(stmts)
 	sh.loops--
-	if sh.flow == breaking || sh.flow == continuing {
-		sh.flowCount--
-		if sh.flowCount > 0 {
-			return true
-		}
-		ends := sh.flow == breaking
-		sh.flow = onward
-		return ends
+	if sh.flow != breaking && sh.flow != continuing {
+		return sh.stopped()
 	}
-	return sh.stopped()
+	if sh.flowCount--; sh.flowCount > 0 {
+		return true
+	}
+	ends := sh.flow == breaking
+	sh.flow = onward
+	return ends
 }
 
 func (sh *shell) while(cmd *syntax.WhileClause) {
 	status := 0
-	for !sh.stopped() {
+	for {
 		sh.noExit++
-		sh.loops++
-		sh.stmts(cmd.Cond)
-		sh.loops--
+		ends := sh.loop(cmd.Cond)
 		sh.noExit--
-		if sh.flow == breaking || sh.flow == continuing {
-			if sh.flowCount--; sh.flowCount > 0 {
-				return
-			}
-			ends := sh.flow == breaking
-			if sh.flow = onward; ends {
-				break
-			}
-			continue
-		}
-		if sh.stopped() {
-			return
-		}
-		if (sh.status == 0) == cmd.Until {
+		if ends || (sh.status == 0) == cmd.Until {
 			break
 		}
-		ends := sh.body(cmd.Do)
+		ends = sh.loop(cmd.Do)
 		if status = sh.status; ends {
 			break
 		}
@@ -338,73 +286,48 @@ func (sh *shell) while(cmd *syntax.WhileClause) {
 func (sh *shell) forClause(cmd *syntax.ForClause) {
 	switch loop := cmd.Loop.(type) {
 	case *syntax.WordIter:
-		items := sh.params
+		items, source := sh.params, `in "$@"`
 		if loop.InPos.IsValid() {
-			var err error
-			if items, err = sh.fields(loop.Items); err != nil {
-				sh.fail(err)
-				return
+			items, source = sh.fields(loop.Items), "in"
+			for _, word := range loop.Items {
+				source += " " + sh.sourceOf(word)
 			}
 		}
-		if cmd.Select {
+		if sh.failed() {
+			return
+		}
+		if sh.status = 0; cmd.Select {
 			sh.selectLoop(loop.Name.Value, items, cmd.Do)
 			return
 		}
-		sh.status = 0
 		for _, item := range items {
-			if err := sh.set(loop.Name.Value, item); err != nil {
-				sh.fail(err)
-				return
+			if sh.xtrace {
+				sh.traceText("for " + loop.Name.Value + " " + source)
 			}
-			if sh.body(cmd.Do) {
+			if sh.set(loop.Name.Value, item); sh.failed() || sh.loop(cmd.Do) {
 				return
 			}
 		}
 	case *syntax.CStyleLoop:
-		sh.fail(sh.cLoop(loop, cmd.Do))
-	}
-}
-
-func (sh *shell) cLoop(loop *syntax.CStyleLoop, do []*syntax.Stmt) error {
-	eval := func(x syntax.ArithmExpr) (int64, error) {
-		if x == nil {
-			return 1, nil
-		}
-		return sh.arithm(x)
-	}
-	if _, err := eval(loop.Init); err != nil {
-		return err
-	}
-	sh.status = 0
-	for {
-		if n, err := eval(loop.Cond); err != nil || n == 0 {
-			return err
-		}
-		if sh.body(do) {
-			return nil
-		}
-		if _, err := eval(loop.Post); err != nil {
-			return err
+		sh.arithm(loop.Init)
+		sh.status = 0
+		for !sh.stopped() && (loop.Cond == nil || sh.arithm(loop.Cond) != 0) && sh.ok() && !sh.loop(cmd.Do) {
+			sh.arithm(loop.Post)
 		}
 	}
 }
 
 func (sh *shell) selectLoop(name string, items []string, do []*syntax.Stmt) {
-	menu := true
-	for !sh.stopped() {
+	for menu := true; !sh.stopped(); {
 		for i, item := range items {
-			if !menu {
-				break
+			if menu {
+				_, _ = fmt.Fprintf(sh.stream(2), "%d) %s\n", i+1, item)
 			}
-			_, _ = fmt.Fprintf(sh.stream(2), "%d) %s\n", i+1, item)
 		}
-		prompt := sh.value("PS3")
-		if prompt == "" {
-			prompt = "#? "
-		}
-		_, _ = io.WriteString(sh.stream(2), prompt)
+		_, _ = io.WriteString(sh.stream(2), cmp.Or(sh.value("PS3"), "#? "))
 		line, err := sh.readLine(sh.stream(0), '\n', true, 0)
 		if err != nil {
+			sh.print("\n")
 			sh.status = 1
 			return
 		}
@@ -414,51 +337,32 @@ func (sh *shell) selectLoop(name string, items []string, do []*syntax.Stmt) {
 		if n > 0 && n <= len(items) {
 			choice = items[n-1]
 		}
-		sh.fail(errors.Join(sh.set("REPLY", line), sh.set(name, choice)))
-		if !menu && sh.body(do) {
+		sh.set("REPLY", line)
+		if sh.set(name, choice); sh.failed() || !menu && sh.loop(do) {
 			return
 		}
 	}
 }
 
-func (sh *shell) caseClause(cmd *syntax.CaseClause) error {
-	text, err := sh.literal(cmd.Word)
-	if err != nil {
-		return err
+func (sh *shell) caseClause(cmd *syntax.CaseClause) {
+	text := sh.literal(cmd.Word)
+	if sh.xtrace {
+		sh.traceText("case " + sh.sourceOf(cmd.Word) + " in")
 	}
 	sh.status = 0
 	through := false
 	for _, item := range cmd.Items {
-		matched := through
-		for _, p := range item.Patterns {
-			if matched {
-				break
-			}
-			pat, err := sh.pattern(p)
-			if err != nil {
-				return err
-			}
-			if matched, err = sh.match(pat, text, sh.nocasematch); err != nil {
-				return err
-			}
-		}
-		if !matched {
+		if !through && !slices.ContainsFunc(item.Patterns, func(p *syntax.Word) bool { return sh.ok() && sh.match(sh.pattern(p), text, sh.nocasematch) }) {
 			continue
 		}
-		sh.stmts(item.Stmts)
-		switch item.Op {
-		case syntax.Fallthrough:
-			through = true
-		case syntax.Resume:
-			through = false
-		default:
-			return nil
+		if !sh.ok() {
+			return
 		}
-		if sh.stopped() {
-			return nil
+		sh.stmts(item.Stmts)
+		if through = item.Op == syntax.Fallthrough; !through && item.Op != syntax.Resume || sh.stopped() {
+			return
 		}
 	}
-	return nil
 }
 
 func (sh *shell) time(cmd *syntax.TimeClause) {
@@ -467,10 +371,9 @@ func (sh *shell) time(cmd *syntax.TimeClause) {
 		sh.stmt(cmd.Stmt)
 	}
 	took := sh.s.o.Clock.Since(start)
-	format := "\nreal\t%dm%.3fs\nuser\t0m0.000s\nsys\t0m0.000s\n"
 	if cmd.PosixFormat {
 		_, _ = fmt.Fprintf(sh.stream(2), "real %.2f\nuser 0.00\nsys 0.00\n", took.Seconds())
 		return
 	}
-	_, _ = fmt.Fprintf(sh.stream(2), format, int(took.Minutes()), took.Seconds()-60*float64(int(took.Minutes())))
+	_, _ = fmt.Fprintf(sh.stream(2), "\nreal\t%dm%.3fs\nuser\t0m0.000s\nsys\t0m0.000s\n", int(took.Minutes()), math.Mod(took.Seconds(), 60))
 }

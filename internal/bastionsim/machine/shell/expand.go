@@ -2,10 +2,13 @@ package shell
 
 import (
 	"io"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -15,7 +18,7 @@ type piece struct {
 	quoted bool
 }
 
-// expander collects the fields of words. Without split there is one field, and nothing ends it.
+// expander collects the fields of a word. Without split there is one field, which nothing ends.
 type expander struct {
 	sh     *shell
 	split  bool
@@ -25,59 +28,51 @@ type expander struct {
 	size   int
 }
 
-func (e *expander) add(text string, quoted bool) error {
+func (e *expander) add(text string, quoted bool) {
 	if e.size += len(text) + 16; e.size > 2*e.sh.r.limits.String {
-		return e.sh.r.kill("string")
-	}
-	if text != "" || quoted {
+		e.sh.kill("string")
+	} else if text != "" || quoted {
 		e.cur, e.open = append(e.cur, piece{text, quoted}), true
 	}
-	return nil
 }
 
 // next ends a field.
-func (e *expander) next() error {
+func (e *expander) next() {
 	if e.open {
-		e.fields = append(e.fields, e.cur)
-		if len(e.fields) > e.sh.r.limits.Fields {
-			return e.sh.r.kill("fields")
+		if e.fields = append(e.fields, e.cur); len(e.fields) > e.sh.r.limits.Fields {
+			e.sh.kill("fields")
 		}
 	}
 	e.cur, e.open = nil, false
-	return nil
 }
 
-// addSplit adds the result of an expansion without quotes, which separators cut into fields.
-func (e *expander) addSplit(text string) error {
-	if !e.split {
-		return e.add(text, false)
+// result adds the result of an expansion. Without quotes, separators cut it into fields.
+func (e *expander) result(text string, quoted bool) {
+	ifs := ""
+	if !quoted && e.split {
+		ifs = e.sh.value("IFS")
 	}
-	ifs := e.sh.value("IFS")
-	if ifs == "" {
-		return e.add(text, false)
-	}
-	for text != "" {
+	for e.sh.ok() {
 		i := strings.IndexAny(text, ifs)
 		if i < 0 {
-			return e.add(text, false)
+			e.add(text, quoted)
+			return
 		}
-		if err := e.add(text[:i], false); err != nil {
-			return err
-		}
-		white := strings.IndexByte(" \t\n", text[i]) >= 0
-		if !white && !e.open { // an empty field between two separators
+		e.add(text[:i], false)
+		white := isSpace(text[i])
+		if !white { // a field between two separators may be empty
 			e.open = true
 		}
-		if err := e.next(); err != nil {
-			return err
-		}
-		text = text[i+1:]
-		for white && text != "" && strings.IndexByte(" \t\n", text[0]) >= 0 && strings.IndexByte(ifs, text[0]) >= 0 {
+		e.next()
+		_, size := utf8.DecodeRuneInString(text[i:])
+		text = text[i+size:]
+		for white && text != "" && isSpace(text[0]) && strings.IndexByte(ifs, text[0]) >= 0 {
 			text = text[1:]
 		}
 	}
-	return nil
 }
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
 
 func joinPieces(field []piece) string {
 	if len(field) == 1 {
@@ -91,48 +86,37 @@ func joinPieces(field []piece) string {
 }
 
 // fields expands words as a command's arguments: braces, tildes, parameters, commands, splitting, globbing.
-func (sh *shell) fields(words []*syntax.Word) ([]string, error) {
+func (sh *shell) fields(words []*syntax.Word) []string {
 	var out []string
 	size := 0
 	for _, w := range words {
-		if err := sh.step(1); err != nil {
-			return nil, err
+		if sh.step(1) != nil || !sh.ok() {
+			return nil
 		}
 		if text, ok := plainWord(w); ok {
 			out, size = append(out, text), size+len(text)
 			continue
 		}
-		expanded, err := sh.braces(w)
-		if err != nil {
-			return nil, err
-		}
-		for _, w := range expanded {
+		for w := range sh.braces(w) {
 			e := &expander{sh: sh, split: true}
-			if err := sh.parts(e, w.Parts, false, true); err != nil {
-				return nil, err
-			}
-			if err := e.next(); err != nil {
-				return nil, err
-			}
+			sh.parts(e, w.Parts, false, true)
+			e.next()
 			for _, field := range e.fields {
-				names, err := sh.globField(field)
-				if err != nil {
-					return nil, err
-				}
-				for _, n := range names {
-					size += len(n) + 16
-				}
-				out = append(out, names...)
-				if size > 2*sh.r.limits.String {
-					return nil, sh.r.kill("string")
+				for _, name := range sh.globField(field) {
+					out, size = append(out, name), size+len(name)+16
 				}
 			}
-		}
-		if len(out) > sh.r.limits.Fields {
-			return nil, sh.r.kill("fields")
+			if size > 2*sh.r.limits.String {
+				sh.kill("string")
+			} else if len(out) > sh.r.limits.Fields {
+				sh.kill("fields")
+			}
+			if !sh.ok() {
+				return nil
+			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // plainWord is a word without anything to expand, which most are.
@@ -147,169 +131,120 @@ func plainWord(w *syntax.Word) (string, bool) {
 	return lit.Value, true
 }
 
-// literal expands a word to one string, without splitting and globbing.
-func (sh *shell) literal(w *syntax.Word) (string, error) {
+// maxBraces is how many braces a word may have: the work for each word that comes out of it grows with their square.
+const maxBraces = 64
+
+// braces does brace expansion. The words come one after the other, and package expand limits their number.
+func (sh *shell) braces(w *syntax.Word) iter.Seq[*syntax.Word] {
+	return func(yield func(*syntax.Word) bool) {
+		n := 0
+		for _, part := range w.Parts {
+			if lit, ok := part.(*syntax.Lit); ok {
+				n += strings.Count(lit.Value, "{")
+			}
+		}
+		split := &syntax.Word{Parts: slices.Clone(w.Parts)}
+		if n == 0 || !syntax.SplitBraces(split) {
+			yield(w)
+			return
+		}
+		if n > maxBraces {
+			sh.kill("fields")
+			return
+		}
+		for w, err := range expand.BracesSeq(nil, split) {
+			if err != nil {
+				sh.kill("fields")
+			}
+			if sh.step(1+n) != nil || !sh.ok() || !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// expanded is a word as one field, without splitting and globbing.
+func (sh *shell) expanded(w *syntax.Word) []piece {
 	if w == nil {
-		return "", nil
+		return nil
 	}
 	e := &expander{sh: sh}
-	if err := sh.parts(e, w.Parts, false, true); err != nil {
-		return "", err
-	}
-	return joinPieces(e.cur), nil
+	sh.parts(e, w.Parts, false, true)
+	return e.cur
 }
+
+// literal expands a word to one string.
+func (sh *shell) literal(w *syntax.Word) string { return joinPieces(sh.expanded(w)) }
 
 // pattern expands a word to a pattern, in which what was quoted stands for itself.
-func (sh *shell) pattern(w *syntax.Word) (string, error) {
-	if w == nil {
-		return "", nil
-	}
-	e := &expander{sh: sh}
-	if err := sh.parts(e, w.Parts, false, true); err != nil {
-		return "", err
-	}
-	return patternOf(e.cur), nil
-}
-
-func patternOf(field []piece) string {
-	var b strings.Builder
-	for _, p := range field {
-		if !p.quoted {
-			b.WriteString(p.text)
-			continue
-		}
-		b.WriteString(quotePattern(p.text))
-	}
-	return b.String()
-}
-
-func quotePattern(text string) string {
-	if !strings.ContainsAny(text, `\*?[]()|!+@`) {
-		return text
-	}
-	var b strings.Builder
-	for i := range len(text) {
-		if strings.IndexByte(`\*?[]()|!+@`, text[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
-}
-
-// quotedPart expands a part of a here-document, which is as if it were in double quotes.
-func (sh *shell) quotedPart(part syntax.WordPart) (string, error) {
-	e := &expander{sh: sh}
-	if err := sh.parts(e, []syntax.WordPart{part}, true, false); err != nil {
-		return "", err
-	}
-	return joinPieces(e.cur), nil
-}
+func (sh *shell) pattern(w *syntax.Word) string { return patternOf(sh.expanded(w)) }
 
 // parts expands parts of a word. first says that the first one begins the word, so that a tilde there counts.
-func (sh *shell) parts(e *expander, list []syntax.WordPart, quoted, first bool) error {
-	leave, err := sh.deeper()
-	defer leave()
-	if err != nil {
-		return err
-	}
+func (sh *shell) parts(e *expander, list []syntax.WordPart, quoted, first bool) {
+	defer sh.nest()()
 	for i, part := range list {
-		if err := sh.step(1); err != nil {
-			return err
+		if sh.step(1) != nil || !sh.ok() {
+			return
 		}
-		if err := sh.part(e, part, quoted, first && i == 0); err != nil {
-			return err
+		if lit, ok := part.(*syntax.Lit); ok && !quoted && first && i == 0 {
+			name, _, slash := strings.Cut(lit.Value, "/")
+			if home, ok := sh.tilde(name); ok && (slash || len(list) == 1) {
+				e.add(home, true)
+				part = &syntax.Lit{Value: lit.Value[len(name):]}
+			}
 		}
+		sh.part(e, part, quoted)
 	}
-	return nil
 }
 
-func (sh *shell) part(e *expander, part syntax.WordPart, quoted, first bool) error {
+func (sh *shell) part(e *expander, part syntax.WordPart, quoted bool) {
 	switch part := part.(type) {
 	case *syntax.Lit:
-		return sh.lit(e, part.Value, quoted, first)
+		if quoted {
+			e.add(unescape(part.Value, "\\$`\"\n"), true)
+		} else {
+			e.lit(part.Value)
+		}
 	case *syntax.SglQuoted:
 		text := part.Value
 		if part.Dollar {
 			text = ansi(text)
 		}
-		return e.add(text, true)
+		e.add(text, true)
 	case *syntax.DblQuoted:
-		if err := sh.parts(e, part.Parts, true, false); err != nil {
-			return err
+		if sh.parts(e, part.Parts, true, false); len(part.Parts) == 0 {
+			e.add("", true)
 		}
-		if len(part.Parts) == 0 {
-			return e.add("", true)
-		}
-		return nil
 	case *syntax.ParamExp:
-		return sh.param(e, part, quoted)
+		sh.param(e, part, quoted)
 	case *syntax.CmdSubst:
-		text, err := sh.substitute(part)
-		if err != nil {
-			return err
-		}
-		return e.result(text, quoted)
+		e.result(sh.substitute(part), quoted)
 	case *syntax.ArithmExp:
-		n, err := sh.arithm(part.X)
-		if err != nil {
-			return err
-		}
-		return e.result(strconv.FormatInt(n, 10), quoted)
+		e.result(strconv.FormatInt(sh.arithm(part.X), 10), quoted)
 	case *syntax.ProcSubst:
-		name, err := sh.processSubst(part)
-		if err != nil {
-			return err
-		}
-		return e.add(name, true)
+		e.add(sh.processSubst(part), true)
 	case *syntax.ExtGlob:
-		return e.add(part.Op.String()+part.Pattern.Value+")", quoted)
-	case *syntax.BraceExp:
-		return failf("a brace expansion cannot be used here")
+		e.add(part.Op.String()+part.Pattern.Value+")", quoted)
 	default:
-		return failf("%T cannot be expanded", part)
+		sh.failf("%T cannot be expanded", part)
 	}
 }
 
-func (e *expander) result(text string, quoted bool) error {
-	if quoted {
-		return e.add(text, true)
-	}
-	return e.addSplit(text)
-}
-
-// lit is text of the script itself, with its backslashes.
-func (sh *shell) lit(e *expander, text string, quoted, first bool) error {
-	if quoted {
-		return e.add(unescape(text, "\\$`\"\n"), true)
-	}
-	if first && strings.HasPrefix(text, "~") {
-		name, rest, _ := strings.Cut(text[1:], "/")
-		if home, ok := sh.tilde(name); ok {
-			if err := e.add(home, true); err != nil {
-				return err
-			}
-			text = strings.TrimPrefix(text[1:], name)
-			_ = rest
-		}
-	}
+// lit adds text of the script itself, in which backslashes quote.
+func (e *expander) lit(text string) {
 	for text != "" {
 		i := strings.IndexByte(text, '\\')
 		if i < 0 || i+1 == len(text) {
-			return e.add(text, false)
+			e.add(text, false)
+			return
 		}
-		if err := e.add(text[:i], false); err != nil {
-			return err
-		}
+		e.add(text[:i], false)
 		_, size := utf8.DecodeRuneInString(text[i+1:])
 		if next := text[i+1 : i+1+size]; next != "\n" {
-			if err := e.add(next, true); err != nil {
-				return err
-			}
+			e.add(next, true)
 		}
 		text = text[i+1+size:]
 	}
-	return nil
 }
 
 // unescape takes out backslashes before the characters given; a line's end goes with its backslash.
@@ -329,84 +264,74 @@ func unescape(text, special string) string {
 	return b.String()
 }
 
-// tilde is a home directory, by the machine's own /etc/passwd.
+// tilde is the home directory of ~name, by the machine's own /etc/passwd.
 func (sh *shell) tilde(name string) (string, bool) {
-	switch name {
-	case "":
+	switch name, ok := strings.CutPrefix(name, "~"); {
+	case !ok:
+		return "", false
+	case name == "":
 		if home := sh.get("HOME"); home.set {
 			return home.str, true
 		}
 		return sh.user.Home, true
-	case "+":
+	case name == "+":
 		return sh.dir, true
-	case "-":
+	case name == "-":
 		old := sh.get("OLDPWD")
 		return old.str, old.set
+	default:
+		u, ok := LookupUser(sh.s.o.FS, name)
+		return u.Home, ok
 	}
-	if u, ok := sh.s.lookupUser(name); ok {
-		return u.Home, true
+}
+
+// capture runs statements in a subshell and returns what they write.
+func (sh *shell) capture(run func(c *shell)) (string, int) {
+	out := &sink{r: sh.r}
+	c := sh.fork()
+	c.replace(1, out.file())
+	run(c)
+	c.flow = onward
+	c.end()
+	if sh.step(1) != nil {
+		return "", c.status
 	}
-	return "", false
+	return string(out.data), c.status
 }
 
 // substitute is the output of a command substitution.
-func (sh *shell) substitute(cs *syntax.CmdSubst) (string, error) {
-	out := &sink{r: sh.r}
-	c := sh.fork()
-	defer func() { sh.status = c.status }()
-	c.replace(1, out.file())
-	c.errexit = false
-	if redir := onlyInput(cs.Stmts); redir != nil {
-		c.catFile(redir)
-	} else {
+func (sh *shell) substitute(cs *syntax.CmdSubst) string {
+	text, status := sh.capture(func(c *shell) {
+		c.errexit = false
+		if len(cs.Stmts) == 1 && cs.Stmts[0].Cmd == nil && len(cs.Stmts[0].Redirs) == 1 && cs.Stmts[0].Redirs[0].Op == syntax.RdrIn {
+			if c.redirect(cs.Stmts[0].Redirs[0], func(int) {}); c.ok() {
+				_, err := io.Copy(c.stream(1), c.stream(0))
+				c.fail(err)
+			}
+			c.failed()
+			return
+		}
 		c.stmts(cs.Stmts)
-	}
-	c.flow = onward
-	c.end()
-	sh.substited = c.status
-	if err := sh.step(1); err != nil {
-		return "", err
-	}
-	text := strings.ReplaceAll(string(out.data), "\x00", "")
-	return strings.TrimRight(text, "\n"), nil
-}
-
-// onlyInput is the redirection of $(<file).
-func onlyInput(stmts []*syntax.Stmt) *syntax.Redirect {
-	if len(stmts) != 1 || stmts[0].Cmd != nil || len(stmts[0].Redirs) != 1 || stmts[0].Redirs[0].Op != syntax.RdrIn {
-		return nil
-	}
-	return stmts[0].Redirs[0]
-}
-
-func (sh *shell) catFile(rd *syntax.Redirect) {
-	if err := sh.redirect(rd, func(int) {}); err != nil {
-		sh.status = 1
-		sh.complain(err)
-		return
-	}
-	_, err := io.Copy(sh.stream(1), sh.stream(0))
-	sh.fail(err)
+	})
+	sh.status, sh.substituted = status, status
+	return strings.TrimRight(strings.ReplaceAll(text, "\x00", ""), "\n")
 }
 
 // processSubst runs the command of <(command) to its end, into a file of this session that takes the pipe's place.
-func (sh *shell) processSubst(ps *syntax.ProcSubst) (string, error) {
-	if ps.Op != syntax.CmdIn {
-		return "", failf("process substitution %s...) is not supported on this machine", ps.Op)
-	}
-	out := &sink{r: sh.r}
-	c := sh.fork()
-	c.replace(1, out.file())
-	c.stmts(ps.Stmts)
-	c.flow = onward
-	c.end()
+func (sh *shell) processSubst(ps *syntax.ProcSubst) string {
 	fd := maxFD - 1 - sh.subs
-	if fd < 10 || sh.fds[fd] != nil {
-		return "", failf("too many process substitutions at a time")
+	switch {
+	case ps.Op != syntax.CmdIn:
+		sh.failf("process substitution %s...) is not supported on this machine", ps.Op)
+		return ""
+	case fd < 10 || sh.fds[fd] != nil:
+		sh.failf("too many process substitutions at a time")
+		return ""
 	}
-	sh.fds[fd] = textFile(string(out.data))
+	text, _ := sh.capture(func(c *shell) { c.stmts(ps.Stmts) })
+	sh.fds[fd] = textFile(text)
 	sh.subs++
-	return "/dev/fd/" + itoa(fd), sh.step(1)
+	return "/dev/fd/" + strconv.Itoa(fd)
 }
 
 // closeSubsts ends the files of process substitutions that were made since there were before.

@@ -165,7 +165,7 @@ func (c *console) execute(ctx context.Context, sh *shell, text string) {
 	defer end()
 	lineCtx, stop := context.WithCancel(sh.ctx)
 	defer stop()
-	sh.ctx, sh.stopErr, sh.depth, sh.flow, sh.loops, sh.calls, sh.sources, sh.noExit = lineCtx, nil, 0, onward, 0, 0, 0, 0
+	sh.ctx, sh.stopErr, sh.err, sh.depth, sh.flow, sh.loops, sh.calls, sh.sources, sh.noExit = lineCtx, nil, nil, 0, onward, 0, 0, 0, 0
 	reader, writer := newPipe()
 	reader.tty = true
 	sh.replace(0, reader)

@@ -51,7 +51,7 @@ func (sh *shell) setFlags(letters string, on bool) error {
 
 func setCommand(b *builtin) int {
 	if len(b.args) == 0 {
-		for _, name := range b.namesWith("").list {
+		for _, name := range b.namesWith("") {
 			if v := b.raw(name); v.kind == scalar && v.set {
 				b.printf("%s=%s\n", name, quote(v.str))
 			}

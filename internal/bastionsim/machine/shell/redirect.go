@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,9 +30,9 @@ func (sh *shell) replace(fd int, f *file) {
 }
 
 // redirects does a statement's redirections, and returns what undoes them. With exec alone they stay.
-func (sh *shell) redirects(st *syntax.Stmt) (restore func(), ok bool) {
+func (sh *shell) redirects(st *syntax.Stmt) (restore func()) {
 	if len(st.Redirs) == 0 {
-		return func() {}, true
+		return func() {}
 	}
 	saved := map[int]*file{}
 	save := func(fd int) {
@@ -47,66 +48,59 @@ func (sh *shell) redirects(st *syntax.Stmt) (restore func(), ok bool) {
 		}
 	}
 	for _, rd := range st.Redirs {
-		if err := sh.redirect(rd, save); err != nil {
+		if sh.redirect(rd, save); !sh.ok() {
 			restore()
-			sh.complain(err)
-			return nil, false
+			return restore
 		}
 	}
-	if isBareExec(st.Cmd) {
+	if call, ok := st.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 1 && call.Args[0].Lit() == "exec" {
 		return func() {
 			for _, f := range saved {
 				if f != nil {
 					f.close()
 				}
 			}
-		}, true
-	}
-	return restore, true
-}
-
-func isBareExec(cmd syntax.Command) bool {
-	call, ok := cmd.(*syntax.CallExpr)
-	return ok && len(call.Args) == 1 && call.Args[0].Lit() == "exec"
-}
-
-func (sh *shell) redirect(rd *syntax.Redirect, save func(int)) error {
-	fd, err := redirectFD(rd)
-	if err != nil {
-		return err
-	}
-	if rd.Op == syntax.Hdoc || rd.Op == syntax.DashHdoc {
-		text, err := sh.hereDoc(rd)
-		if err != nil {
-			return err
 		}
-		save(fd)
-		sh.replace(fd, textFile(text))
-		return nil
 	}
-	arg, err := sh.target1(rd.Word)
-	if err != nil {
-		return err
-	}
+	return restore
+}
+
+func (sh *shell) redirect(rd *syntax.Redirect, save func(int)) {
+	fd, err := redirectFD(rd)
+	arg := ""
 	var f *file
 	switch rd.Op {
+	case syntax.Hdoc, syntax.DashHdoc:
+		f = textFile(sh.hereDoc(rd))
 	case syntax.WordHdoc:
-		f = textFile(arg + "\n")
-	case syntax.DplIn, syntax.DplOut:
-		if rd.Op == syntax.DplOut && rd.N == nil && arg != "-" && !isNumber(arg) {
-			f, err = sh.open(arg, vfs.O_WRONLY|vfs.O_CREATE|vfs.O_TRUNC)
-			break
-		}
-		save(fd)
-		return sh.duplicate(fd, arg)
+		f = textFile(sh.literal(rd.Word) + "\n")
 	default:
-		if info, statErr := sh.fs.Stat(sh.abs(arg)); statErr == nil && info.Mode().IsRegular() && sh.noclobber && rd.Op == syntax.RdrOut {
-			return fmt.Errorf("%s: cannot overwrite existing file", arg)
+		words := sh.fields([]*syntax.Word{rd.Word})
+		if len(words) != 1 {
+			sh.failf("ambiguous redirect")
+			return
 		}
-		f, err = sh.open(arg, openFlags(rd.Op))
+		arg = words[0]
 	}
-	if err != nil {
-		return err
+	if err != nil || !sh.ok() {
+		sh.fail(err)
+		return
+	}
+	switch {
+	case f != nil:
+	case rd.Op == syntax.DplIn || rd.Op == syntax.DplOut && (rd.N != nil || arg == "-" || isNumber(arg)):
+		save(fd)
+		sh.duplicate(fd, arg)
+		return
+	default:
+		if info, err := sh.fs.Stat(sh.abs(arg)); err == nil && info.Mode().IsRegular() && sh.noclobber && rd.Op == syntax.RdrOut {
+			sh.failf("%s: cannot overwrite existing file", arg)
+			return
+		}
+		if f, err = sh.open(arg, openFlags(rd.Op)); err != nil {
+			sh.fail(err)
+			return
+		}
 	}
 	save(fd)
 	sh.replace(fd, f)
@@ -114,7 +108,6 @@ func (sh *shell) redirect(rd *syntax.Redirect, save func(int)) error {
 		save(2)
 		sh.replace(2, f.dup())
 	}
-	return nil
 }
 
 func isNumber(s string) bool {
@@ -151,39 +144,23 @@ func openFlags(op syntax.RedirOperator) int {
 }
 
 // duplicate is N>&M, N<&M and N>&-.
-func (sh *shell) duplicate(fd int, arg string) error {
+func (sh *shell) duplicate(fd int, arg string) {
 	if arg == "-" {
 		sh.replace(fd, nil)
-		return nil
+		return
 	}
 	from, move := strings.CutSuffix(arg, "-")
 	n, err := strconv.Atoi(from)
 	if err != nil || sh.fds[n] == nil {
-		return fmt.Errorf("%s: bad file descriptor", arg)
+		sh.failf("%s: bad file descriptor", arg)
+		return
 	}
 	if n == fd {
-		return nil
+		return
 	}
-	sh.replace(fd, sh.fds[n].dup())
-	if move {
+	if sh.replace(fd, sh.fds[n].dup()); move {
 		sh.replace(n, nil)
 	}
-	return nil
-}
-
-// target1 is the one word that a redirection goes to.
-func (sh *shell) target1(w *syntax.Word) (string, error) {
-	if w == nil {
-		return "", errors.New("a redirection has no target")
-	}
-	words, err := sh.fields([]*syntax.Word{w})
-	if err != nil {
-		return "", err
-	}
-	if len(words) == 1 {
-		return words[0], nil
-	}
-	return sh.literal(w)
 }
 
 // describe is a file system's error as programs write it.
@@ -252,43 +229,33 @@ func (sh *shell) openTTY() (*file, error) {
 	return nil, errors.New("/dev/tty: No such device or address")
 }
 
-func (sh *shell) hereDoc(rd *syntax.Redirect) (string, error) {
+func (sh *shell) hereDoc(rd *syntax.Redirect) string {
 	if rd.Hdoc == nil {
-		return "", nil
+		return ""
 	}
-	quoted := false
-	for _, part := range rd.Word.Parts {
+	quoted := slices.ContainsFunc(rd.Word.Parts, func(part syntax.WordPart) bool {
 		lit, ok := part.(*syntax.Lit)
-		quoted = quoted || !ok || strings.Contains(lit.Value, "\\")
-	}
-	strip := rd.Op == syntax.DashHdoc
-	var b strings.Builder
+		return !ok || strings.Contains(lit.Value, "\\")
+	})
+	e := &expander{sh: sh}
 	atStart := true
 	for _, part := range rd.Hdoc.Parts {
 		lit, ok := part.(*syntax.Lit)
 		if !ok {
-			text, err := sh.quotedPart(part)
-			if err != nil {
-				return "", err
-			}
-			b.WriteString(text)
+			sh.part(e, part, true)
 			atStart = false
 			continue
 		}
 		text := lit.Value
-		if strip {
+		if rd.Op == syntax.DashHdoc {
 			text = stripTabs(text, atStart)
 		}
-		atStart = strings.HasSuffix(text, "\n")
-		if !quoted {
+		if atStart = strings.HasSuffix(text, "\n"); !quoted {
 			text = unescape(text, "\\$`\n")
 		}
-		b.WriteString(text)
-		if b.Len() > sh.r.limits.String {
-			return "", sh.r.kill("string")
-		}
+		e.add(text, true)
 	}
-	return b.String(), nil
+	return joinPieces(e.cur)
 }
 
 func stripTabs(text string, atStart bool) string {

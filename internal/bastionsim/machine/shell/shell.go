@@ -2,7 +2,8 @@ package shell
 
 import (
 	"context"
-	"io"
+	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -25,10 +26,6 @@ const (
 	exiting
 )
 
-type function struct {
-	body *syntax.Stmt
-}
-
 type options struct {
 	errexit, nounset, xtrace, pipefail, noglob, noexec, noclobber, allexport bool
 	nullglob, dotglob, failglob, nocaseglob, nocasematch, globstar           bool
@@ -46,7 +43,7 @@ type shell struct {
 	fs   *vfs.View
 
 	scopes  []map[string]variable
-	funcs   map[string]function
+	funcs   map[string]*syntax.Stmt
 	aliases map[string]string
 	traps   map[string]string
 	options
@@ -66,12 +63,15 @@ type shell struct {
 	started      time.Time
 	interactive  bool
 
-	status     int
-	substited  int // status of the last command substitution, -1 if there was none
-	lastArg    string
-	lastJob    string
-	pipeStatus []int
-	getopt     int // within an argument
+	status      int
+	err         error    // of what is expanded now: nothing more is expanded or assigned until failed has told it
+	substituted int      // status of the last command substitution, -1 if there was none
+	commandLine bool     // the shell runs the text of bash -c
+	dirs        []string // of pushd
+	lastArg     string
+	lastJob     string
+	pipeStatus  []int
+	getopt      int // within an argument
 
 	flow      flow
 	flowCount int
@@ -90,9 +90,9 @@ func (s *Session) newShell(r *run, ctx context.Context) *shell {
 	o := s.o
 	sh := &shell{
 		s: s, r: r, ctx: ctx, base: ctx, user: o.User, fs: o.FS.As(o.User.Cred()),
-		funcs: map[string]function{}, aliases: map[string]string{}, traps: map[string]string{},
+		funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, traps: map[string]string{},
 		name: "bash", umask: 0o022, fds: map[int]*file{}, started: o.Clock.Now(),
-		scopes: []map[string]variable{{}}, substited: -1,
+		scopes: []map[string]variable{{}}, substituted: -1,
 	}
 	sh.pid = r.pids.Add(1)
 	sh.mainPID = sh.pid
@@ -183,13 +183,66 @@ func (sh *shell) step(n int) error {
 	return sh.stopErr
 }
 
-// deeper counts one more level of what calls itself.
-func (sh *shell) deeper() (func(), error) {
+// nest counts one more level of what calls itself, until the function that it returns is called.
+func (sh *shell) nest() func() {
 	if sh.depth++; sh.depth > sh.r.limits.Depth {
-		sh.depth--
-		return func() {}, sh.r.kill("depth")
+		sh.kill("depth")
 	}
-	return func() { sh.depth-- }, nil
+	return func() { sh.depth-- }
+}
+
+// ok says whether what is expanded now has not failed.
+func (sh *shell) ok() bool { return sh.err == nil && sh.stopErr == nil }
+
+// fail keeps the first error of what is expanded now.
+func (sh *shell) fail(err error) {
+	if sh.err == nil {
+		sh.err = err
+	}
+}
+
+func (sh *shell) failf(format string, args ...any) { sh.fail(failf(format, args...)) }
+
+// discardf is failf of an error that ends a command line, but not a script.
+func (sh *shell) discardf(format string, args ...any) {
+	sh.fail(&failure{msg: fmt.Sprintf(format, args...), code: 1, exit: sh.commandLine})
+}
+
+// keepLine makes an error one that ends nothing but the command.
+func (sh *shell) keepLine() {
+	if f, ok := sh.err.(*failure); ok {
+		f.exit = false
+	}
+}
+
+// fatalf is failf of an error that ends the shell.
+func (sh *shell) fatalf(format string, args ...any) {
+	code := 1
+	if sh.commandLine {
+		code = 127
+	}
+	sh.fail(&failure{msg: fmt.Sprintf(format, args...), code: code, exit: true})
+}
+
+// kill ends the run for a limit.
+func (sh *shell) kill(limit string) { sh.fail(sh.r.kill(limit)) }
+
+// failed ends a command: if an expansion has failed, it tells why, and sets the status.
+func (sh *shell) failed() bool {
+	err := sh.err
+	if err == nil {
+		return sh.stopErr != nil
+	}
+	sh.err, sh.status = nil, 1
+	var f *failure
+	if errors.As(err, &f) {
+		sh.status = f.code
+		if f.exit && !sh.interactive {
+			sh.flow = exiting
+		}
+	}
+	sh.complain(err)
+	return true
 }
 
 func (sh *shell) stopped() bool {
@@ -203,11 +256,11 @@ func (sh *shell) complain(err error) {
 	if sh.step(0) != nil {
 		return
 	}
-	text := "bash: " + err.Error() + "\n"
+	where := "bash"
 	if !sh.interactive && sh.line > 0 {
-		text = sh.name + ": line " + itoa(int(sh.line)) + ": " + err.Error() + "\n"
+		where = fmt.Sprintf("%s: line %d", sh.name, sh.line)
 	}
-	_, _ = io.WriteString(sh.stream(2), text) // nowhere else to tell
+	_, _ = fmt.Fprintf(sh.stream(2), "%s: %v\n", where, err) // nowhere else to tell
 }
 
 // abs is a path from the root. It is not cleaned, as the file system follows it as it is.

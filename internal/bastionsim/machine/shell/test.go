@@ -1,7 +1,10 @@
 package shell
 
 import (
+	"cmp"
 	"io/fs"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,168 +14,119 @@ import (
 )
 
 // testExpr is [[ ... ]].
-func (sh *shell) testExpr(x syntax.TestExpr) (bool, error) {
-	leave, err := sh.deeper()
-	defer leave()
-	if err == nil {
-		err = sh.step(1)
-	}
-	if err != nil {
-		return false, err
+func (sh *shell) testExpr(x syntax.TestExpr) bool {
+	defer sh.nest()()
+	if sh.step(1) != nil || !sh.ok() {
+		return false
 	}
 	switch x := x.(type) {
 	case *syntax.Word:
-		text, err := sh.literal(x)
-		return text != "", err
+		return sh.literal(x) != ""
 	case *syntax.ParenTest:
 		return sh.testExpr(x.X)
 	case *syntax.UnaryTest:
 		if x.Op == syntax.TsNot {
-			ok, err := sh.testExpr(x.X)
-			return !ok, err
+			return !sh.testExpr(x.X)
 		}
-		w, ok := x.X.(*syntax.Word)
-		if !ok {
-			return false, failf("conditional expression: a word is expected")
+		if w, ok := x.X.(*syntax.Word); ok {
+			return sh.testUnary(x.Op.String(), sh.literal(w))
 		}
-		text, err := sh.literal(w)
-		if err != nil {
-			return false, err
-		}
-		return sh.testUnary(x.Op.String(), text)
 	case *syntax.BinaryTest:
-		return sh.testBinary(x)
+		switch x.Op {
+		case syntax.AndTest:
+			return sh.testExpr(x.X) && sh.testExpr(x.Y)
+		case syntax.OrTest:
+			return sh.testExpr(x.X) || sh.testExpr(x.Y)
+		}
+		left, ok1 := x.X.(*syntax.Word)
+		right, ok2 := x.Y.(*syntax.Word)
+		if ok1 && ok2 {
+			return sh.testBinary(x.Op, sh.literal(left), right)
+		}
 	}
-	return false, failf("conditional expression: syntax error")
+	sh.failf("conditional expression: syntax error")
+	return false
 }
 
-func (sh *shell) testBinary(x *syntax.BinaryTest) (bool, error) {
-	if x.Op == syntax.AndTest || x.Op == syntax.OrTest {
-		ok, err := sh.testExpr(x.X)
-		if err != nil || ok == (x.Op == syntax.OrTest) {
-			return ok, err
-		}
-		return sh.testExpr(x.Y)
-	}
-	left, ok1 := x.X.(*syntax.Word)
-	right, ok2 := x.Y.(*syntax.Word)
-	if !ok1 || !ok2 {
-		return false, failf("conditional expression: a word is expected")
-	}
-	a, err := sh.literal(left)
-	if err != nil {
-		return false, err
-	}
-	switch x.Op {
+func (sh *shell) testBinary(op syntax.BinTestOperator, a string, right *syntax.Word) bool {
+	switch op {
 	case syntax.TsReMatch:
 		return sh.testRegexp(a, right)
 	case syntax.TsMatchShort, syntax.TsMatch, syntax.TsNoMatch:
-		pat, err := sh.pattern(right)
-		if err != nil {
-			return false, err
-		}
-		ok, err := sh.match(pat, a, sh.nocasematch)
-		return ok == (x.Op != syntax.TsNoMatch), err
+		pat := sh.pattern(right)
+		return sh.ok() && sh.match(pat, a, sh.nocasematch) == (op != syntax.TsNoMatch)
 	}
-	b, err := sh.literal(right)
-	if err != nil {
-		return false, err
-	}
-	if op := x.Op.String(); strings.HasPrefix(op, "-") && op != "-nt" && op != "-ot" && op != "-ef" {
-		return sh.testNumbers(op, a, b, sh.arithmText)
-	}
-	return sh.testTwo(x.Op.String(), a, b)
+	return sh.testTwo(op.String(), a, sh.literal(right), sh.arithmText)
 }
 
-func (sh *shell) testRegexp(text string, w *syntax.Word) (bool, error) {
-	e := &expander{sh: sh}
-	if err := sh.parts(e, w.Parts, false, true); err != nil {
-		return false, err
-	}
-	var b strings.Builder
-	for _, p := range e.cur {
+func (sh *shell) testRegexp(text string, w *syntax.Word) bool {
+	expr := ""
+	for _, p := range sh.expanded(w) {
 		if p.quoted {
-			b.WriteString(quoteRegexp(p.text))
+			expr += regexp.QuoteMeta(p.text)
 		} else {
-			b.WriteString(p.text)
+			expr += p.text
 		}
 	}
-	expr := b.String()
 	if sh.nocasematch {
 		expr = "(?i)" + expr
 	}
 	re, err := compile(expr)
 	if err != nil {
-		return false, &failure{msg: "[[: invalid regular expression `" + expr + "': " + err.Error(), code: 2}
+		sh.fail(&failure{msg: "[[: invalid regular expression `" + expr + "': " + err.Error(), code: 2})
+		return false
 	}
-	found, err := re.find(sh, text)
-	if err != nil {
-		return false, failf("%v", err)
-	}
+	found := re.find(sh, text)
 	var groups []string
 	for i := 0; i+1 < len(found); i += 2 {
-		group := ""
+		groups = append(groups, "")
 		if found[i] >= 0 {
-			group = text[found[i]:found[i+1]]
+			groups[i/2] = text[found[i]:found[i+1]]
 		}
-		groups = append(groups, group)
 	}
-	return found != nil, sh.assignList("BASH_REMATCH", groups)
-}
-
-func quoteRegexp(text string) string {
-	var b strings.Builder
-	for i := range len(text) {
-		if strings.IndexByte(`\.+*?()|[]{}^$`, text[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(text[i])
+	if sh.ok() {
+		sh.assign("BASH_REMATCH", listOf(groups))
 	}
-	return b.String()
+	return found != nil
 }
 
 // testUnary are the operators with one operand, of test as of [[.
-func (sh *shell) testUnary(op, arg string) (bool, error) {
+func (sh *shell) testUnary(op, arg string) bool {
+	if !sh.ok() {
+		return false
+	}
 	switch op {
 	case "-z":
-		return arg == "", nil
+		return arg == ""
 	case "-n":
-		return arg != "", nil
+		return arg != ""
 	case "-v":
-		name, sub, element := strings.Cut(arg, "[")
-		if element && strings.HasSuffix(sub, "]") {
-			v, err := sh.elementByText(name, strings.TrimSuffix(sub, "]"))
-			return v.set, err
-		}
-		if n, err := strconv.Atoi(arg); err == nil {
-			return n <= len(sh.params), nil
-		}
-		v := sh.get(arg)
-		_, set := v.first()
-		return set, nil
+		name, sub, _ := strings.Cut(strings.TrimSuffix(arg, "]"), "[")
+		return sh.lookupText(name, sub).set
 	case "-R":
-		return sh.raw(arg).kind == nameref, nil
+		return sh.raw(arg).kind == nameref
 	case "-o":
 		p := sh.setOptions()[arg]
-		return p != nil && *p, nil
+		return p != nil && *p
 	case "-t":
 		fd, err := strconv.Atoi(arg)
-		return err == nil && sh.fds[fd] != nil && sh.fds[fd].tty, nil
+		return err == nil && sh.fds[fd] != nil && sh.fds[fd].tty
 	case "-r", "-w", "-x":
-		return sh.fs.Access(sh.abs(arg), map[string]fs.FileMode{"-r": 4, "-w": 2, "-x": 1}[op]) == nil, nil
+		return sh.fs.Access(sh.abs(arg), map[string]fs.FileMode{"-r": 4, "-w": 2, "-x": 1}[op]) == nil
 	case "-L", "-h":
 		info, err := sh.fs.Lstat(sh.abs(arg))
-		return err == nil && info.Mode()&fs.ModeSymlink != 0, nil
+		return err == nil && info.Mode()&fs.ModeSymlink != 0
 	}
 	check := fileTests[op]
 	if check == nil {
-		return false, failf("%s: unary operator expected", op)
+		sh.fail(&failure{msg: op + ": unary operator expected", code: 2})
+		return false
 	}
-	if arg == "/dev/stdin" || arg == "/dev/stdout" || arg == "/dev/stderr" {
-		return op == "-e" || op == "-c", nil
+	if strings.HasPrefix(arg, "/dev/fd/") || arg == "/dev/stdin" || arg == "/dev/stdout" || arg == "/dev/stderr" {
+		return op == "-e" || op == "-c"
 	}
 	info, err := sh.fs.Stat(sh.abs(arg))
-	return err == nil && check(sh, info), nil
+	return err == nil && check(sh, info)
 }
 
 func hasMode(m fs.FileMode) func(*shell, fs.FileInfo) bool {
@@ -193,63 +147,43 @@ var fileTests = map[string]func(*shell, fs.FileInfo) bool{
 	"-N": func(_ *shell, i fs.FileInfo) bool { return i.ModTime().After(i.Sys().(*vfs.Stat).Atime) },
 }
 
-func (sh *shell) testNumbers(op, a, b string, number func(string) (int64, error)) (bool, error) {
-	x, err := number(a)
-	if err != nil {
-		return false, err
-	}
-	y, err := number(b)
-	if err != nil {
-		return false, err
-	}
-	switch op {
-	case "-eq":
-		return x == y, nil
-	case "-ne":
-		return x != y, nil
-	case "-lt":
-		return x < y, nil
-	case "-le":
-		return x <= y, nil
-	case "-gt":
-		return x > y, nil
-	case "-ge":
-		return x >= y, nil
-	}
-	return false, failf("%s: binary operator expected", op)
-}
-
-func (sh *shell) testTwo(op, a, b string) (bool, error) {
+// testTwo are the operators with two operands. number reads what is compared as a number.
+func (sh *shell) testTwo(op, a, b string, number func(string) int64) bool {
 	switch op {
 	case "=", "==":
-		return a == b, nil
+		return a == b
 	case "!=":
-		return a != b, nil
+		return a != b
 	case "<":
-		return a < b, nil
+		return a < b
 	case ">":
-		return a > b, nil
+		return a > b
 	case "-nt", "-ot", "-ef":
 		x, errX := sh.fs.Stat(sh.abs(a))
 		y, errY := sh.fs.Stat(sh.abs(b))
 		switch {
 		case op == "-nt":
-			return errX == nil && (errY != nil || x.ModTime().After(y.ModTime())), nil
+			return errX == nil && (errY != nil || x.ModTime().After(y.ModTime()))
 		case op == "-ot":
-			return errY == nil && (errX != nil || x.ModTime().Before(y.ModTime())), nil
+			return errY == nil && (errX != nil || x.ModTime().Before(y.ModTime()))
 		}
-		return errX == nil && errY == nil && x.Sys().(*vfs.Stat).Ino == y.Sys().(*vfs.Stat).Ino, nil
+		return errX == nil && errY == nil && x.Sys().(*vfs.Stat).Ino == y.Sys().(*vfs.Stat).Ino
 	}
-	return sh.testNumbers(op, a, b, func(s string) (int64, error) {
-		n, ok := parseNumber(strings.TrimSpace(s))
-		if !ok || strings.ContainsAny(s, "#xX") {
-			return 0, failf("%s: integer expression expected", s)
-		}
-		return n, nil
-	})
+	compare := numberTests[op]
+	if compare == nil {
+		sh.fail(&failure{msg: op + ": binary operator expected", code: 2})
+		return false
+	}
+	x := number(a)
+	y := number(b)
+	return sh.ok() && compare(cmp.Compare(x, y))
 }
 
-var binaryTests = map[string]bool{"=": true, "==": true, "!=": true, "<": true, ">": true, "-nt": true, "-ot": true, "-ef": true, "-eq": true, "-ne": true, "-lt": true, "-le": true, "-gt": true, "-ge": true}
+var numberTests = map[string]func(int) bool{
+	"-eq": func(c int) bool { return c == 0 }, "-ne": func(c int) bool { return c != 0 },
+	"-lt": func(c int) bool { return c < 0 }, "-le": func(c int) bool { return c <= 0 },
+	"-gt": func(c int) bool { return c > 0 }, "-ge": func(c int) bool { return c >= 0 },
+}
 
 func testCommand(b *builtin) int {
 	args := b.args
@@ -259,13 +193,10 @@ func testCommand(b *builtin) int {
 		}
 		args = args[:len(args)-1]
 	}
-	p := &classic{sh: b.shell, args: args}
-	ok, err := p.or()
-	if err == nil && len(p.args) > 0 {
-		err = failf("too many arguments")
-	}
-	if err != nil {
-		return b.failf(2, "%v", err)
+	c := &classic{sh: b.shell, args: args}
+	ok := c.either("-o", func() bool { return c.either("-a", c.primary) })
+	if len(c.args) > 0 {
+		b.fail(&failure{msg: "too many arguments", code: 2})
 	}
 	return boolStatus(ok)
 }
@@ -276,62 +207,58 @@ type classic struct {
 	args []string
 }
 
-func (p *classic) or() (bool, error) {
-	ok, err := p.and()
-	for err == nil && len(p.args) > 1 && p.args[0] == "-o" {
+// either is a list of operands with -a or -o between them.
+func (p *classic) either(op string, operand func() bool) bool {
+	ok := operand()
+	for p.sh.ok() && len(p.args) > 1 && p.args[0] == op {
 		p.args = p.args[1:]
-		var other bool
-		other, err = p.and()
-		ok = ok || other
+		if other := operand(); op == "-o" {
+			ok = ok || other
+		} else {
+			ok = ok && other
+		}
 	}
-	return ok, err
+	return ok
 }
 
-func (p *classic) and() (bool, error) {
-	ok, err := p.primary()
-	for err == nil && len(p.args) > 1 && p.args[0] == "-a" {
-		p.args = p.args[1:]
-		var other bool
-		other, err = p.primary()
-		ok = ok && other
-	}
-	return ok, err
+func isBinaryTest(op string) bool {
+	return numberTests[op] != nil || slices.Contains([]string{"=", "==", "!=", "<", ">", "-nt", "-ot", "-ef"}, op)
 }
 
-func (p *classic) primary() (bool, error) {
-	leave, err := p.sh.deeper()
-	defer leave()
-	if err != nil {
-		return false, err
-	}
+func (p *classic) primary() bool {
+	defer p.sh.nest()()
 	a := p.args
 	switch {
-	case len(a) == 0:
-		return false, nil
-	case len(a) >= 3 && binaryTests[a[1]]:
+	case len(a) == 0 || !p.sh.ok():
+		return false
+	case len(a) >= 3 && isBinaryTest(a[1]):
 		p.args = a[3:]
-		return p.sh.testTwo(a[1], a[0], a[2])
+		return p.sh.testTwo(a[1], a[0], a[2], func(text string) int64 {
+			n, ok := parseNumber(strings.TrimSpace(text))
+			if !ok || strings.ContainsAny(text, "#xX") {
+				p.sh.fail(&failure{msg: text + ": integer expression expected", code: 2})
+			}
+			return n
+		})
 	case len(a) == 1:
 		p.args = nil
-		return a[0] != "", nil
+		return a[0] != ""
 	case a[0] == "!":
 		p.args = a[1:]
-		ok, err := p.primary()
-		return !ok, err
+		return !p.primary()
 	case a[0] == "(":
 		p.args = a[1:]
-		ok, err := p.or()
-		if err == nil && (len(p.args) == 0 || p.args[0] != ")") {
-			return false, failf("`)' expected")
+		ok := p.either("-o", func() bool { return p.either("-a", p.primary) })
+		if len(p.args) == 0 || p.args[0] != ")" {
+			p.sh.fail(&failure{msg: "`)' expected", code: 2})
+			return false
 		}
-		if err == nil {
-			p.args = p.args[1:]
-		}
-		return ok, err
+		p.args = p.args[1:]
+		return ok
 	case len(a[0]) == 2 && a[0][0] == '-':
 		p.args = a[2:]
 		return p.sh.testUnary(a[0], a[1])
 	}
 	p.args = a[1:]
-	return a[0] != "", nil
+	return a[0] != ""
 }

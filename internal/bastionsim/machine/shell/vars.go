@@ -48,13 +48,25 @@ func (v variable) size() int64 {
 
 func (v variable) indexes() []int { return slices.Sorted(maps.Keys(v.list)) }
 
+// end is the index behind the last element.
+func (v variable) end() int64 {
+	n := int64(0)
+	for i := range v.list {
+		n = max(n, int64(i)+1)
+	}
+	return n
+}
+
 func (v variable) keys() []string {
 	if v.kind == associative {
 		return slices.Sorted(maps.Keys(v.assoc))
 	}
-	var out []string
+	out := []string{}
 	for _, i := range v.indexes() {
 		out = append(out, strconv.Itoa(i))
+	}
+	if v.kind == scalar && v.set {
+		out = append(out, "0")
 	}
 	return out
 }
@@ -92,6 +104,29 @@ func (v variable) first() (string, bool) {
 	return v.str, v.set
 }
 
+// listOf is an array.
+func listOf(items []string) variable {
+	v := variable{kind: indexed, set: true, list: map[int]string{}}
+	for i, text := range items {
+		v.list[i] = text
+	}
+	return v
+}
+
+// asList makes an array of a scalar, and lets the caller change the elements.
+func (v *variable) asList() {
+	if v.kind == scalar || v.kind == nameref {
+		v.kind, v.list = indexed, map[int]string{}
+		if v.set {
+			v.list[0] = v.str
+		}
+		v.str = ""
+	} else if !v.owned {
+		v.list, v.assoc = maps.Clone(v.list), maps.Clone(v.assoc)
+	}
+	v.owned, v.set = true, true
+}
+
 // get is a variable, through references.
 func (sh *shell) get(name string) variable {
 	for range 10 {
@@ -104,14 +139,32 @@ func (sh *shell) get(name string) variable {
 	return variable{}
 }
 
-func (sh *shell) raw(name string) variable {
+// scopeOf is the innermost scope that has a variable, or nil.
+func (sh *shell) scopeOf(name string) map[string]variable {
 	for _, scope := range slices.Backward(sh.scopes) {
-		if v, ok := scope[name]; ok {
-			return v
+		if _, ok := scope[name]; ok {
+			return scope
 		}
+	}
+	return nil
+}
+
+func (sh *shell) raw(name string) variable {
+	if scope := sh.scopeOf(name); scope != nil {
+		return scope[name]
 	}
 	if fn := dynamic[name]; fn != nil {
 		return variable{set: true, str: fn(sh)}
+	}
+	switch name {
+	case "PIPESTATUS":
+		var list []string
+		for _, status := range sh.pipeStatus {
+			list = append(list, strconv.Itoa(status))
+		}
+		return listOf(list)
+	case "DIRSTACK":
+		return listOf(append([]string{sh.dir}, sh.dirs...))
 	}
 	return variable{}
 }
@@ -121,13 +174,14 @@ func (sh *shell) value(name string) string {
 	return s
 }
 
-// dynamic are variables that nobody has set.
+// dynamic are variables that the shell has by itself.
 var dynamic map[string]func(*shell) string
 
 func init() {
 	number := func(fn func(*shell) int64) func(*shell) string {
 		return func(sh *shell) string { return strconv.FormatInt(fn(sh), 10) }
 	}
+	text := func(s string) func(*shell) string { return func(*shell) string { return s } }
 	dynamic = map[string]func(*shell) string{
 		"RANDOM":        number(func(*shell) int64 { return rand.Int64N(32768) }),
 		"SRANDOM":       number(func(*shell) int64 { return rand.Int64N(1 << 32) }),
@@ -136,26 +190,23 @@ func init() {
 		"UID":           number(func(sh *shell) int64 { return int64(sh.user.UID) }),
 		"EUID":          number(func(sh *shell) int64 { return int64(sh.user.UID) }),
 		"GROUPS":        number(func(sh *shell) int64 { return int64(sh.user.GID) }),
-		"PPID":          number(func(*shell) int64 { return 1 }),
 		"BASHPID":       number(func(sh *shell) int64 { return sh.pid }),
 		"LINENO":        number(func(sh *shell) int64 { return int64(sh.line) }),
-		"SHLVL":         number(func(*shell) int64 { return 1 }),
 		"BASH_SUBSHELL": number(func(sh *shell) int64 { return int64(sh.level) }),
 		"HOSTNAME":      func(sh *shell) string { return sh.s.hostname() },
-		"HOSTTYPE":      func(*shell) string { return "x86_64" },
-		"OSTYPE":        func(*shell) string { return "linux-gnu" },
-		"MACHTYPE":      func(*shell) string { return "x86_64-gardenlite-linux-gnu" },
-		"BASH":          func(*shell) string { return "/usr/bin/bash" },
-		"BASH_VERSION":  func(*shell) string { return "5.2.0(1)-gardenlite" },
 		"FUNCNAME":      func(sh *shell) string { return sh.function },
 		"BASH_SOURCE":   func(sh *shell) string { return sh.source },
 		"_":             func(sh *shell) string { return sh.lastArg },
-		"IFS":           func(*shell) string { return " \t\n" },
-		"OPTIND":        func(*shell) string { return "1" },
-		"PS4":           func(*shell) string { return "+ " },
+		"PPID":          text("1"), "SHLVL": text("1"), "OPTIND": text("1"), "IFS": text(" \t\n"), "PS4": text("+ "),
+		"HOSTTYPE": text("x86_64"), "OSTYPE": text("linux-gnu"), "MACHTYPE": text("x86_64-gardenlite-linux-gnu"),
+		"BASH": text("/usr/bin/bash"), "BASH_VERSION": text("5.2.0(1)-gardenlite"),
 	}
 }
 
+// fixedVariables cannot be unset.
+var fixedVariables = []string{"UID", "EUID", "PPID"}
+
+// failure is an error of an expansion or a command.
 type failure struct {
 	msg  string
 	code int
@@ -169,173 +220,167 @@ func failf(format string, args ...any) error {
 }
 
 // assign stores a variable in the scope that has it, or in the outermost one.
-func (sh *shell) assign(name string, v variable) error {
-	scope := sh.scopes[0]
-	for _, s := range slices.Backward(sh.scopes) {
-		if _, ok := s[name]; ok {
-			scope = s
-			break
-		}
+func (sh *shell) assign(name string, v variable) {
+	scope := sh.scopeOf(name)
+	if scope == nil {
+		scope = sh.scopes[0]
 	}
-	return sh.store(scope, name, v)
+	sh.store(scope, name, v)
 }
 
-func (sh *shell) store(scope map[string]variable, name string, v variable) error {
+func (sh *shell) store(scope map[string]variable, name string, v variable) {
 	old, had := scope[name]
-	if had && old.readonly {
-		return failf("%s: readonly variable", name)
+	switch {
+	case had && old.readonly:
+		sh.failf("%s: readonly variable", name)
+	case len(v.str) > sh.r.limits.String:
+		sh.kill("string")
+	case !had && len(scope) >= sh.r.limits.Fields:
+		sh.kill("memory")
+	case len(v.list)+len(v.assoc) > sh.r.limits.Fields:
+		sh.kill("fields")
 	}
-	if len(v.str) > sh.r.limits.String {
-		return sh.r.kill("string")
+	if !sh.ok() {
+		return
 	}
 	delta := v.size()
 	if had {
 		delta -= old.size()
-	} else if len(scope) >= sh.r.limits.Fields {
-		return sh.r.kill("memory")
 	}
-	if err := sh.r.grow(delta); err != nil {
-		return err
-	}
-	sh.held += delta
+	sh.hold(delta)
 	scope[name] = v
-	return nil
+}
+
+// hold counts bytes that this shell keeps (or, if negative, no longer).
+func (sh *shell) hold(bytes int64) {
+	sh.held += bytes
+	sh.fail(sh.r.grow(bytes))
 }
 
 // set gives a variable a string, which keeps its attributes.
-func (sh *shell) set(name, text string) error {
-	v, name, err := sh.target(name)
-	if err != nil {
-		return err
+func (sh *shell) set(name, text string) {
+	v, name := sh.target(name)
+	if v.kind == indexed || v.kind == associative {
+		sh.setElem(name, "0", text)
+		return
 	}
-	switch v.kind {
-	case indexed, associative:
-		return sh.setElem(name, "0", text)
+	v.set, v.str, v.exported = true, sh.convert(v, text), v.exported || sh.allexport
+	if sh.ok() {
+		sh.assign(name, v)
 	}
-	if text, err = sh.convert(v, text); err != nil {
-		return err
-	}
-	v.set, v.str = true, text
-	if sh.allexport {
-		v.exported = true
-	}
-	return sh.assign(name, v)
 }
 
 // target is the variable that an assignment is for, through references.
-func (sh *shell) target(name string) (variable, string, error) {
-	if !syntax.ValidName(name) {
-		return variable{}, name, failf("%s: not a valid identifier", name)
-	}
+func (sh *shell) target(name string) (variable, string) {
 	for range 10 {
-		v := variable{}
-		for _, scope := range slices.Backward(sh.scopes) {
-			if found, ok := scope[name]; ok {
-				v = found
-				break
-			}
+		if !syntax.ValidName(name) {
+			sh.failf("`%s': not a valid identifier", name)
 		}
-		if v.readonly {
-			return v, name, failf("%s: readonly variable", name)
+		v := sh.scopeOf(name)[name]
+		if v.readonly || slices.Contains(fixedVariables, name) {
+			sh.failf("%s: readonly variable", name)
 		}
-		if v.kind != nameref || v.str == "" {
-			return v, name, nil
+		if v.kind != nameref || v.str == "" || !sh.ok() {
+			return v, name
 		}
 		name = v.str
 	}
-	return variable{}, name, failf("%s: circular name reference", name)
+	sh.failf("%s: circular name reference", name)
+	return variable{}, name
 }
 
-func (sh *shell) convert(v variable, text string) (string, error) {
+func (sh *shell) convert(v variable, text string) string {
 	switch {
 	case v.integer:
-		n, err := sh.arithmText(text)
-		return strconv.FormatInt(n, 10), err
+		return strconv.FormatInt(sh.arithmText(text), 10)
 	case v.lower:
-		return strings.ToLower(text), nil
+		return strings.ToLower(text)
 	case v.upper:
-		return strings.ToUpper(text), nil
+		return strings.ToUpper(text)
 	}
-	return text, nil
+	return text
 }
 
 // setElem sets an element of an array. The variable becomes an array if it is none.
-func (sh *shell) setElem(name, index, text string) error {
-	v, name, err := sh.target(name)
-	if err != nil {
-		return err
-	}
-	if text, err = sh.convert(v, text); err != nil {
-		return err
-	}
-	if v.kind == scalar {
-		v.kind, v.owned, v.list = indexed, true, map[int]string{}
-		if v.set {
-			v.list[0] = v.str
-		}
-		v.str, v.set = "", true
-		if err := sh.assign(name, v); err != nil {
-			return err
-		}
-	}
-	if !v.owned {
-		v.list, v.assoc, v.owned = maps.Clone(v.list), maps.Clone(v.assoc), true
+func (sh *shell) setElem(name, index, text string) {
+	v, name := sh.target(name)
+	text = sh.convert(v, text)
+	if !v.owned || v.kind == scalar {
+		v.asList()
+		sh.assign(name, v)
 	}
 	if len(v.list)+len(v.assoc) >= sh.r.limits.Fields {
-		return sh.r.kill("fields")
+		sh.kill("fields")
 	}
-	delta := int64(len(text) + len(index) + 64)
-	if err := sh.r.grow(delta); err != nil {
-		return err
+	i := 0
+	if v.kind == indexed {
+		i = sh.arrayIndex(v, index)
 	}
-	sh.held += delta
+	if sh.hold(int64(len(text) + len(index) + 64)); !sh.ok() {
+		return
+	}
 	if v.kind == associative {
 		v.assoc[index] = text
 	} else {
-		i, err := sh.arrayIndex(v, index)
-		if err != nil {
-			return err
-		}
 		v.list[i] = text
 	}
-	for _, scope := range slices.Backward(sh.scopes) {
-		if _, ok := scope[name]; ok {
-			scope[name] = v // the size was counted above
-			break
-		}
-	}
-	return nil
 }
 
 // arrayIndex is a subscript as a number; negative ones count from the end.
-func (sh *shell) arrayIndex(v variable, index string) (int, error) {
-	n, err := sh.arithmText(index)
-	if err != nil {
-		return 0, err
-	}
-	if n < 0 && len(v.list) > 0 {
-		all := v.indexes()
-		n += int64(all[len(all)-1]) + 1
+func (sh *shell) arrayIndex(v variable, index string) int {
+	n := sh.arithmText(index)
+	if n < 0 {
+		n += v.end()
 	}
 	if n < 0 {
-		return 0, failf("%s: bad array subscript", index)
+		sh.failf("%s: bad array subscript", index)
 	}
-	return int(n), nil
+	return int(n)
 }
 
-func (sh *shell) unset(name string) error {
-	for _, scope := range slices.Backward(sh.scopes) {
-		if v, ok := scope[name]; ok {
-			if v.readonly {
-				return failf("unset: %s: cannot unset: readonly variable", name)
-			}
-			delta := v.size()
-			sh.held -= delta
-			delete(scope, name)
-			return sh.r.grow(-delta)
-		}
+// unset removes a variable. One of the function that runs stays local to it.
+func (sh *shell) unset(name string) {
+	scope := sh.scopeOf(name)
+	v, had := scope[name]
+	switch {
+	case v.readonly || slices.Contains(fixedVariables, name):
+		sh.failf("%s: cannot unset: readonly variable", name)
+	case had && sh.local(name):
+		sh.store(scope, name, variable{})
+	case had:
+		sh.hold(-v.size())
+		delete(scope, name)
 	}
-	return nil
+}
+
+// local says whether a variable is one of the function that runs.
+func (sh *shell) local(name string) bool {
+	_, ok := sh.scopes[len(sh.scopes)-1][name]
+	return ok && len(sh.scopes) > 1
+}
+
+// unsetElem removes an element, or all.
+func (sh *shell) unsetElem(name, sub string) {
+	v, name := sh.target(name)
+	scope := sh.scopeOf(name)
+	switch {
+	case scope == nil || !sh.ok() || sub == "":
+		return
+	case sub == "@" || sub == "*":
+		v.list, v.assoc, v.owned = map[int]string{}, map[string]string{}, true
+	case v.kind == scalar && sh.arithmText(sub) == 0:
+		sh.unset(name)
+		return
+	case v.kind == scalar:
+		sh.failf("%s: not an array variable", name)
+	case v.kind == associative:
+		v.asList()
+		delete(v.assoc, sub)
+	default:
+		v.asList()
+		delete(v.list, sh.arrayIndex(v, sub))
+	}
+	sh.store(scope, name, v)
 }
 
 // environ are the exported variables.
@@ -349,7 +394,7 @@ func (sh *shell) environ() []string {
 			}
 		}
 	}
-	var out []string
+	out := []string{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		out = append(out, name+"="+all[name])
 	}
@@ -359,11 +404,9 @@ func (sh *shell) environ() []string {
 func (sh *shell) pushScope() { sh.scopes = append(sh.scopes, map[string]variable{}) }
 
 func (sh *shell) popScope() {
-	last := sh.scopes[len(sh.scopes)-1]
-	for _, v := range last {
-		delta := v.size()
-		sh.held -= delta
-		_ = sh.r.grow(-delta) // less is never too much
+	last := len(sh.scopes) - 1
+	for _, v := range sh.scopes[last] {
+		sh.hold(-v.size())
 	}
-	sh.scopes = sh.scopes[:len(sh.scopes)-1]
+	sh.scopes = sh.scopes[:last]
 }

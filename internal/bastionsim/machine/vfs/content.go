@@ -89,15 +89,12 @@ nobody:*:20454:0:99999:7:::
 
 // Programs are the files in /usr/bin. The shell has each of them built in.
 var Programs = []string{
-	"[", "adduser", "arch", "base64", "basename", "bash", "cat", "chgrp", "chmod", "chown", "chpasswd", "chroot", "clear", "cp",
-	"curl", "cut", "date", "dd", "deluser", "df", "dig", "dirname", "dmesg", "du", "echo", "egrep", "env", "false",
-	"fgrep", "find", "free", "getent", "gpasswd", "grep", "groupadd", "groupdel", "groups", "halt", "head", "host", "hostname", "hostnamectl",
-	"id", "ifconfig", "insmod", "install", "ip", "ip6tables", "iptables", "journalctl", "kill", "killall", "last", "ldconfig", "less", "ln",
-	"logger", "logname", "ls", "lsblk", "md5sum", "mkdir", "mkfifo", "mknod", "mktemp", "modprobe", "more", "mount", "mv", "nano",
-	"nc", "ncat", "netstat", "nl", "nohup", "nproc", "nsenter", "nslookup", "passwd", "ping", "ping6", "pkill", "poweroff", "printenv",
-	"printf", "ps", "pwd", "readlink", "realpath", "reboot", "reset", "restorecon", "rev", "rm", "rmdir", "route", "scp", "sed",
-	"seq", "service", "sftp", "sh", "sha1sum", "sha256sum", "sha512sum", "shutdown", "sleep", "sort", "ss", "ssh", "stat", "stty",
-	"su", "sudo", "sync", "sysctl", "systemctl", "tac", "tail", "tee", "telnet", "test", "timeout", "touch", "tr", "traceroute",
-	"true", "truncate", "tty", "udevadm", "umount", "uname", "uniq", "unshare", "uptime", "useradd", "userdel", "usermod", "vi", "vim",
-	"w", "wc", "wget", "which", "who", "whoami", "xargs", "yes",
+	"[", "base64", "basename", "bash", "cat", "chgrp", "chmod", "chown", "chpasswd", "clear", "cp", "curl", "cut",
+	"date", "df", "dirname", "echo", "env", "false", "find", "getent", "grep", "groupadd", "groups", "head",
+	"hostname", "id", "install", "ip", "iptables", "journalctl", "kill", "less", "ln", "ls", "md5sum", "mkdir",
+	"mkfifo", "mktemp", "modprobe", "mount", "mv", "nproc", "passwd", "ping", "poweroff", "printenv", "printf", "ps",
+	"pwd", "readlink", "realpath", "reboot", "rm", "rmdir", "scp", "sed", "seq", "sftp", "sh", "sha256sum",
+	"sha512sum", "shutdown", "sleep", "sort", "ssh", "stat", "su", "sudo", "sync", "sysctl", "systemctl", "tac",
+	"tail", "tee", "test", "timeout", "touch", "tr", "true", "truncate", "uname", "uniq", "uptime", "useradd", "userdel",
+	"usermod", "wc", "wget", "which", "whoami", "xargs", "yes",
 }

@@ -1,0 +1,96 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/cloudinit"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
+)
+
+const sudoersOfUsers = "/etc/sudoers.d/90-cloud-init-users"
+
+// writeUserFile writes an entry of write_files. exec runs programs of the machine.
+func (m *Machine) writeUserFile(f cloudinit.File, exec func(...string) (int, error)) error {
+	mode := uint64(0o644)
+	if f.Permissions != "" {
+		var err error
+		if mode, err = strconv.ParseUint(f.Permissions, 8, 12); err != nil {
+			return fmt.Errorf("permissions %q are not an octal mode", f.Permissions)
+		}
+	}
+	flag := os.O_TRUNC
+	if f.Append {
+		flag = os.O_APPEND
+	}
+	if err := m.writeTo(f.Path, flag, f.Content); err != nil {
+		return err
+	}
+	if err := m.fs.As(vfs.Root).Chmod(f.Path, vfs.FileMode(uint32(mode))); err != nil || f.Owner == "" {
+		return err
+	}
+	return succeed(exec, "chown", f.Owner, f.Path)
+}
+
+// writeTo writes a text to a file, and makes the folders that it is in.
+func (m *Machine) writeTo(name string, flag int, text string) error {
+	if err := m.fs.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	file, err := m.fs.As(vfs.Root).OpenFile(name, os.O_WRONLY|os.O_CREATE|flag, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write([]byte(text))
+	return errors.Join(err, file.Close())
+}
+
+// addUser makes a user of users, unless there is one of this name, and lets it in with its keys.
+func (m *Machine) addUser(u cloudinit.User, exec func(...string) (int, error)) error {
+	a, ok := lookupUser(m.fs, u.Name, m.cfg.Clock.Now())
+	if !ok {
+		args := []string{"useradd", "-m"}
+		for _, option := range [][2]string{{"-s", u.Shell}, {"-c", u.Gecos}, {"-G", strings.Join(u.Groups, ",")}} {
+			if option[1] != "" {
+				args = append(args, option[:]...)
+			}
+		}
+		if err := succeed(exec, append(args, "--", u.Name)...); err != nil {
+			return err
+		}
+		if a, ok = lookupUser(m.fs, u.Name, m.cfg.Clock.Now()); !ok {
+			return errors.New("the user was not made")
+		}
+	}
+	if len(u.SSHAuthorizedKeys) > 0 {
+		dir := path.Join(a.home, ".ssh")
+		keys := path.Join(dir, "authorized_keys")
+		root := m.fs.As(vfs.Root)
+		if err := m.writeTo(keys, os.O_APPEND, strings.Join(u.SSHAuthorizedKeys, "\n")+"\n"); err != nil {
+			return err
+		}
+		if err := errors.Join(root.Chmod(dir, 0o700), root.Chmod(keys, 0o600),
+			root.Chown(dir, int(a.uid), int(a.gid)), root.Chown(keys, int(a.uid), int(a.gid))); err != nil {
+			return err
+		}
+	}
+	for _, rule := range u.Sudo {
+		if err := m.writeTo(sudoersOfUsers, os.O_APPEND, u.Name+" "+rule+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// succeed runs a program that has to end with status 0.
+func succeed(exec func(...string) (int, error), args ...string) error {
+	status, err := exec(args...)
+	if err == nil && status != 0 {
+		err = fmt.Errorf("%s ended with status %d", args[0], status)
+	}
+	return err
+}

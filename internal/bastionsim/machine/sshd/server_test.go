@@ -168,15 +168,6 @@ func newSession(t *testing.T, client *ssh.Client) *ssh.Session {
 	return s
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
-}
-
 func TestExec(t *testing.T) {
 	f := serve(t, nil)
 	f.host.run = func(_ context.Context, s *Session) Exit {

@@ -36,7 +36,7 @@ func boot(t testing.TB, cfg Config) *running {
 	r := start(t, cfg)
 	select {
 	case <-r.Booted():
-	case <-time.After(10 * time.Second):
+	case <-time.After(testutil.Timeout):
 		t.Fatal("the machine does not boot")
 	}
 	return r
@@ -69,7 +69,7 @@ func start(t testing.TB, cfg Config) *running {
 			if err != nil {
 				t.Errorf("Run: %v", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(testutil.Timeout):
 			t.Error("Run does not return when its context ends")
 		}
 	}
@@ -110,7 +110,7 @@ func (r *runs) wait(t testing.TB) []string {
 	select {
 	case args := <-r.begun:
 		return args
-	case <-time.After(5 * time.Second):
+	case <-time.After(testutil.Timeout):
 		t.Fatal("the program does not run")
 		return nil
 	}

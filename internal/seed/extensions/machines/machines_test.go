@@ -196,7 +196,7 @@ func TestShoots(t *testing.T) {
 			if got != "Bearer "+token {
 				t.Errorf("a watch with %q, want %s", got, token)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(testutil.Timeout):
 			t.Fatal("no watch")
 		}
 		if key := <-changed; key != (client.ObjectKey{Namespace: "a", Name: "m"}) {

@@ -310,7 +310,7 @@ func watch(t *testing.T, c *http.Client, g *garden, major int) (event func(), en
 		t.Helper()
 		select {
 		case g.events <- struct{}{}:
-		case <-time.After(10 * time.Second):
+		case <-time.After(testutil.Timeout):
 			t.Error("nobody is watching any more")
 			return
 		}

@@ -2,6 +2,7 @@ package kubeconfig
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,14 +11,14 @@ import (
 // TestKeys: keys are made ahead once one was asked for, a while after that; each is given away once, and none is left at the end.
 func TestKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var made int
-		var failure error
+		var made atomic.Int32
+		var failing atomic.Bool
+		failure := errors.New("no key")
 		k := &keys{most: 3, make: func() (newKey, error) {
-			if failure != nil {
+			if failing.Load() {
 				return newKey{}, failure
 			}
-			made++
-			return newKey{pem: []byte{byte(made)}}, nil
+			return newKey{pem: []byte{byte(made.Add(1))}}, nil
 		}}
 		seen := map[byte]bool{}
 		take := func() {
@@ -28,11 +29,13 @@ func TestKeys(t *testing.T) {
 			}
 			seen[key.pem[0]] = true
 		}
-		expect := func(wantMade, wantReady int) {
+		expect := func(wantMade int32, wantReady int) {
 			t.Helper()
 			synctest.Wait()
-			if made != wantMade || len(k.ready) != wantReady {
-				t.Fatalf("%d are made and %d ready, not %d and %d", made, len(k.ready), wantMade, wantReady)
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if made.Load() != wantMade || len(k.ready) != wantReady {
+				t.Fatalf("%d are made and %d ready, not %d and %d", made.Load(), len(k.ready), wantMade, wantReady)
 			}
 		}
 		expect(0, 0)
@@ -45,13 +48,13 @@ func TestKeys(t *testing.T) {
 			take()
 		}
 		expect(6, 0)
-		failure = errors.New("no key")
+		failing.Store(true)
 		time.Sleep(keysAfter)
 		expect(6, 0)
 		if _, err := k.take(); !errors.Is(err, failure) {
 			t.Fatalf("%v", err)
 		}
-		failure = nil
+		failing.Store(false)
 		time.Sleep(keysAfter)
 		expect(9, 3)
 		take()

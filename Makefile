@@ -8,7 +8,7 @@ SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers 
 # One test of a whole landscape with the race detector.
 RACE_TEST := ./internal/landscape/racetest
 # All others, with the race detector.
-UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/...),$(shell $(GO) list ./...))
+UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/...),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 
 .PHONY: all build up test test-unit test-race test-servers e2e soak bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-authz generate verify-generate lint clean
 

@@ -120,4 +120,3 @@ func unusedPort(t *testing.T) string {
 	defer listener.Close()
 	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 }
-

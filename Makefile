@@ -3,11 +3,14 @@ GO ?= go
 BIN := bin
 VERSION ?=
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/gardenlite/gardenlite/internal/version.version=$(VERSION))
-# Packages whose tests start an API server each: one after another, and not with the race detector, which is for the rest.
-SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/node/programs ./internal/seed ./internal/seed/extensions/clustertest ./internal/shoot ./pkg/...
-UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) ./e2e/...),$(shell $(GO) list ./...))
+# Packages whose tests start an API server each: one after another, and without the race detector.
+SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/node ./internal/node/programs ./internal/seed ./internal/seed/extensions/clustertest ./internal/shoot ./pkg/...
+# One test of a whole landscape with the race detector.
+RACE_TEST := ./internal/landscape/racetest
+# All others, with the race detector.
+UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/...),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 
-.PHONY: all build up test test-unit test-servers e2e soak bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-authz generate verify-generate lint clean
+.PHONY: all build up test test-unit test-race test-servers e2e soak bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-authz generate verify-generate lint clean
 
 all: build
 
@@ -17,13 +20,15 @@ build: ## bin/gardenlite
 up: build ## starts a landscape in the foreground
 	$(BIN)/gardenlite up
 
-test: lint verify-generate test-unit test-servers e2e ## everything CI runs, but benchmarks
+test: lint verify-generate test-unit test-race test-servers e2e ## everything CI runs, but benchmarks
 
 test-unit:
-	$(GO) test $(UNIT_TESTS)
-	$(GO) test -race ./internal/authz/graph
+	$(GO) test -race $(UNIT_TESTS)
 	mkdir -p artifacts
-	$(GO) test -count=1 -run PageInBrowser -artifacts -outputdir $(CURDIR)/artifacts ./internal/authz/webhook # the screenshot
+	$(GO) test -race -count=1 -run PageInBrowser -artifacts -outputdir $(CURDIR)/artifacts ./internal/authz/webhook # the screenshot
+
+test-race: ## a landscape with a Shoot and a Bastion, from its start to its end
+	$(GO) test -race -timeout 20m $(RACE_TEST)
 
 test-servers:
 	$(GO) test -p 1 -timeout 15m $(SERVER_TESTS)
@@ -32,7 +37,7 @@ e2e: build $(BIN)/kubectl ## the suite against the real binary
 	GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(GO) test -count=1 -parallel 3 -timeout 45m ./e2e/...
 
 soak: build $(BIN)/kubectl ## the long forms: more kills, more objects, longer fuzzing
-	$(GO) test -race ./internal/authz/... ./internal/datastore/...
+	GARDENLITE_SOAK=1 $(GO) test -race -count=1 -timeout 80m $(UNIT_TESTS)
 	$(GO) test -run '^$$' -fuzz '^FuzzHandshake$$' -fuzztime 5m ./internal/bastionsim/machine/sshd
 	$(GO) test -run '^$$' -fuzz '^FuzzMessages$$' -fuzztime 5m ./internal/bastionsim/machine/sshd
 	GARDENLITE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 80m $(SERVER_TESTS)

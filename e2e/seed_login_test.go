@@ -16,7 +16,7 @@ import (
 // TestSeedLogin: the Secret that gardenctl reads for a seed has a kubeconfig for its administrator, which administrators of
 // the garden read and no one else, and goes with the Seed.
 func TestSeedLogin(t *testing.T) {
-	l := newGardenletLife(t, "--seeds", "2")
+	l := newLandscape(t, "--seeds", "2")
 	secrets := l.kube.CoreV1().Secrets("garden")
 	for _, seed := range l.names {
 		var secret *corev1.Secret

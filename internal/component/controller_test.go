@@ -17,6 +17,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // TestControllerWaitsOnTheClock: what a controller of a component wants to look at again later, it looks at when the
@@ -77,7 +79,7 @@ func TestQueueWaitsOnTheClock(t *testing.T) {
 	}
 	got := make(chan struct{})
 	go func() { queue.Get(); close(got) }()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(testutil.Timeout)
 	for {
 		clk.Step(time.Hour) // it may not have begun to wait yet
 		select {

@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -17,7 +18,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	"k8s.io/klog/v2"
@@ -31,6 +31,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host/hosttest"
 	"github.com/gardenlite/gardenlite/internal/node/kubelet"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 const patience = time.Minute
@@ -133,17 +134,12 @@ func (s *shoot) put(secret *corev1.Secret) {
 func (s *shoot) until(what string, so func(n *corev1.Node) bool) *corev1.Node {
 	s.t.Helper()
 	var last *corev1.Node
-	err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		n, err := s.client.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{})
-		if err != nil {
-			return false, nil
+	testutil.Eventually(s.t, testutil.Timeout, func(ctx context.Context) (err error) {
+		if last, err = s.client.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{}); err == nil && !so(last) {
+			err = fmt.Errorf("not yet: %s; the Node %+v", what, last)
 		}
-		last = n
-		return so(n), nil
+		return err
 	})
-	if err != nil {
-		s.t.Fatalf("it has not come to: %s; the Node %+v", what, last)
-	}
 	return last
 }
 

@@ -2,6 +2,7 @@ package shoot_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"io/fs"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // TestEncryption goes with a control plane that has not encrypted its data through that and a rotation of the key: what is written
@@ -28,9 +30,9 @@ func TestEncryption(t *testing.T) {
 	secret := authorities(t)
 	w.order(t, id, secret)
 	w.waitFor(t, id, spec.APIServer, 1)
-	within(t, "an address", func() (bool, error) {
+	testutil.EventuallyTrue(t, "the Service tells an address", func() bool {
 		service, err := w.seed.CoreV1().Services(id).Get(t.Context(), spec.ServiceName, metav1.GetOptions{})
-		return err == nil && spec.Endpoint(service) != "", err
+		return err == nil && spec.Endpoint(service) != ""
 	})
 	client, _ := w.client(t, id, secret)
 	keepSecret(t, client, "plain")
@@ -80,9 +82,12 @@ func provider(key string) string {
 func keepSecret(t *testing.T, client kubernetes.Interface, name string) {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"key": []byte("value of " + name)}}
-	within(t, "making a Secret", func() (bool, error) {
-		_, err := client.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{})
-		return err == nil || apierrors.IsAlreadyExists(err), err
+	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error {
+		_, err := client.CoreV1().Secrets("default").Create(ctx, secret, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
 	})
 }
 

@@ -1,6 +1,8 @@
 package shoot_test
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/shoot"
 	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 const id = "shoot--test--one"
@@ -94,9 +97,9 @@ func (w *world) delete(t *testing.T, confirmed string) {
 			t.Fatal(err)
 		}
 	}
-	within(t, "the Deployment to be gone", func() (bool, error) {
+	testutil.EventuallyTrue(t, "the Deployment is deleted", func() bool {
 		_, err := deployments.Get(t.Context(), spec.APIServer, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), err
+		return apierrors.IsNotFound(err)
 	})
 	if _, there := w.host.State(id); there {
 		t.Error("the host still has the control plane")
@@ -113,13 +116,13 @@ func checkCluster(t *testing.T, client kubernetes.Interface, secret map[string][
 	if version.GitVersion != "v1.34.4" || version.Minor != "34" {
 		t.Errorf("it says that it is %s, minor version %s", version, version.Minor)
 	}
-	within(t, "the root certificate", func() (bool, error) {
+	testutil.EventuallyTrue(t, "the root certificate is published", func() bool {
 		cm, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
-		return err == nil && cm.Data["ca.crt"] == string(secret[spec.KeyCABundle]), err
+		return err == nil && cm.Data["ca.crt"] == string(secret[spec.KeyCABundle])
 	})
-	within(t, "the service kubernetes", func() (bool, error) {
+	testutil.EventuallyTrue(t, "the Service kubernetes has its address", func() bool {
 		service, err := client.CoreV1().Services("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
-		return err == nil && service.Spec.ClusterIP == "100.64.0.1", err
+		return err == nil && service.Spec.ClusterIP == "100.64.0.1"
 	})
 }
 
@@ -140,9 +143,9 @@ func checkCollected(t *testing.T, client kubernetes.Interface) {
 	if err := client.CoreV1().ConfigMaps("default").Delete(t.Context(), owner.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "the owned object to be gone", func() (bool, error) {
+	testutil.EventuallyTrue(t, "the owned object is deleted", func() bool {
 		_, err := budgets.Get(t.Context(), "owned", metav1.GetOptions{})
-		return apierrors.IsNotFound(err), err
+		return apierrors.IsNotFound(err)
 	})
 }
 
@@ -219,14 +222,17 @@ func (w *world) putSecret(t *testing.T, data map[string][]byte) {
 
 func (w *world) waitCondition(t *testing.T, message string) {
 	t.Helper()
-	within(t, "a condition that says "+message, func() (bool, error) {
-		d, err := w.seed.AppsV1().Deployments(id).Get(t.Context(), spec.APIServer, metav1.GetOptions{})
+	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error {
+		d, err := w.seed.AppsV1().Deployments(id).Get(ctx, spec.APIServer, metav1.GetOptions{})
 		if err != nil {
-			return false, err
+			return err
 		}
 		told := slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
 			return c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, message)
 		})
-		return told, notYet(d.Status.String())
+		if !told {
+			return fmt.Errorf("no condition says %q: %s", message, d.Status.String())
+		}
+		return nil
 	})
 }

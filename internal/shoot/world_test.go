@@ -2,6 +2,7 @@ package shoot_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -26,11 +27,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed"
 	"github.com/gardenlite/gardenlite/internal/shoot"
 	"github.com/gardenlite/gardenlite/internal/shoot/spec"
-)
-
-const (
-	patience = 30 * time.Second
-	poll     = 10 * time.Millisecond
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 func TestMain(m *testing.M) {
@@ -138,55 +135,31 @@ func (w *world) scale(t testing.TB, id string, replicas int32) {
 
 func (w *world) change(t testing.TB, id, name string, change func(*appsv1.Deployment)) {
 	t.Helper()
-	within(t, "changing Deployment "+name, func() (bool, error) {
-		d, err := w.seed.AppsV1().Deployments(id).Get(t.Context(), name, metav1.GetOptions{})
+	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error {
+		d, err := w.seed.AppsV1().Deployments(id).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return false, err
+			return err
 		}
 		change(d)
-		_, err = w.seed.AppsV1().Deployments(id).Update(t.Context(), d, metav1.UpdateOptions{})
-		return err == nil, err
+		_, err = w.seed.AppsV1().Deployments(id).Update(ctx, d, metav1.UpdateOptions{})
+		return err
 	})
 }
 
 // waitFor waits until the status of a Deployment is of what was ordered last, and has so many replicas.
 func (w *world) waitFor(t testing.TB, id, name string, replicas int32) {
 	t.Helper()
-	var d *appsv1.Deployment
-	within(t, "Deployment "+name+" to be as it was ordered", func() (_ bool, err error) {
-		if d, err = w.seed.AppsV1().Deployments(id).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
-			return false, err
+	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error {
+		d, err := w.seed.AppsV1().Deployments(id).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
 		s := d.Status
 		if s.ObservedGeneration == d.Generation && s.Replicas == replicas && s.ReadyReplicas == replicas && s.UpdatedReplicas == replicas {
-			return true, nil
+			return nil
 		}
-		return false, notYet(s.String())
+		return fmt.Errorf("Deployment %s does not have %d replicas: %s", name, replicas, s.String())
 	})
-}
-
-type notYet string
-
-func (n notYet) Error() string { return string(n) }
-
-// within polls until something is true, and tells of the last error if it does not become so.
-func within(t testing.TB, what string, done func() (bool, error)) {
-	t.Helper()
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
-	for {
-		ok, err := done()
-		if ok {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-timeout.C:
-			t.Fatalf("waiting for %s: %v", what, err)
-		}
-	}
 }
 
 // authorities makes the data of a Secret.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // TestOverREST reads from a server that speaks the API's JSON: lists, watches, and what an older server answers to a
@@ -45,7 +46,7 @@ func TestOverREST(t *testing.T) {
 	shoot.APIVersion, shoot.Kind, shoot.ResourceVersion = "core.gardener.cloud/v1beta1", "Shoot", "2"
 	select {
 	case events <- map[string]any{"type": "MODIFIED", "object": shoot}:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testutil.Timeout):
 		t.Fatal("nobody watches shoots")
 	}
 	g.path(cloudProfile, "x", false)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // flaky is a source whose lists and watches can be made to fail.
@@ -98,7 +99,7 @@ func (g *garden) watched(resource string, source *flaky) {
 	g.Helper()
 	for _, st := range g.syncer.stores {
 		if st.resource.Resource == resource {
-			g.eventually(resource+" are watched", func() bool { return source.watched() && st.lost.Load() == nil })
+			testutil.EventuallyTrue(g, resource+" are watched", func() bool { return source.watched() && st.lost.Load() == nil })
 		}
 	}
 }
@@ -112,7 +113,7 @@ func TestStale(t *testing.T) {
 				t.Fatalf("not current at first: %s", g.syncer.Missing())
 			}
 			shoots.set(fails[0], fails[1])
-			g.eventually("watches are asked for", func() bool { return shoots.attempts() > 2 })
+			testutil.EventuallyTrue(g, "watches are asked for", func() bool { return shoots.attempts() > 2 })
 			g.clock.Step(DefaultStaleAfter)
 			if !g.syncer.Current() {
 				t.Error("not current just at the limit")
@@ -127,7 +128,7 @@ func TestStale(t *testing.T) {
 				}
 			}
 			shoots.set(false, false)
-			g.eventually("the graph is current again", g.syncer.Current)
+			testutil.EventuallyTrue(g, "the graph is current again", g.syncer.Current)
 			if missing := g.syncer.Missing(); missing != "" {
 				t.Errorf("missing: %q", missing)
 			}
@@ -177,7 +178,7 @@ func TestSeeds(t *testing.T) {
 	g := newGarden(t).synced()
 	g.sources["seeds"].Add(seedObject("a", nil))
 	g.sources["seeds"].Add(seedObject("b", nil))
-	g.eventually("both seeds are known", func() bool { return len(g.syncer.Seeds()) == 2 })
+	testutil.EventuallyTrue(g, "both seeds are known", func() bool { return len(g.syncer.Seeds()) == 2 })
 	g.sources["seeds"].Delete(seedObject("a", nil))
-	g.eventually("one seed is known", func() bool { seeds := g.syncer.Seeds(); return len(seeds) == 1 && seeds[0] == "b" })
+	testutil.EventuallyTrue(g, "one seed is known", func() bool { seeds := g.syncer.Seeds(); return len(seeds) == 1 && seeds[0] == "b" })
 }

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 const nodeTag = "node-of"
@@ -153,8 +153,8 @@ func isCut(t testing.TB, what string, client *ssh.Client) {
 	go func() { defer close(ended); _ = client.Wait() }()
 	select {
 	case <-ended:
-	case <-time.After(time.Second):
-		t.Errorf("%s: the connection is there after a second", what)
+	case <-time.After(testutil.Timeout):
+		t.Errorf("%s: the connection has not ended", what)
 	}
 }
 
@@ -351,7 +351,7 @@ func TestBastionRestart(t *testing.T) {
 	}
 	defer c.Close()
 	var i Instance
-	eventually(t, "it says that somebody else has the address", func() bool {
+	testutil.EventuallyTrue(t, "it says that somebody else has the address", func() bool {
 		i, _ = c.Instance("b")
 		return i.State == Pending && strings.Contains(i.Message, b.PublicAddress.String()) && strings.Contains(i.Message, "in use")
 	})
@@ -364,7 +364,7 @@ func TestBastionRestart(t *testing.T) {
 	default:
 	}
 	_ = other.Close()
-	eventually(t, "it has its address again", func() bool {
+	testutil.EventuallyTrue(t, "it has its address again", func() bool {
 		clk.Step(bindRetry)
 		i, _ = c.Instance("b")
 		return i.State == Running && i.Message == ""
@@ -386,7 +386,7 @@ func TestBastionDelete(t *testing.T) {
 	c := open(t, dir)
 	newNetwork(t, c, "n")
 	node := newNode(t, c, "i", "n", key)
-	before := runtime.NumGoroutine()
+	goroutinesEnded := testutil.Goroutines(t)
 	b := newBastion(t, c, "b", "n", key, "127.0.0.1/32")
 	client := mustConnect(t, c, b, "127.0.0.1", key)
 	session, err := client.NewSession()
@@ -412,7 +412,7 @@ func TestBastionDelete(t *testing.T) {
 	if conn, err := dialFrom(t, "127.0.0.1", b.PublicAddress); err == nil {
 		t.Errorf("somebody listens: %v", conn.Close())
 	}
-	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+	goroutinesEnded(testutil.Timeout)
 	if _, err := os.Stat(filepath.Join(dir, "instances", "b")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what is left on the disk: %v", err)
 	}
@@ -452,14 +452,17 @@ func TestBastionRunsNoPrograms(t *testing.T) {
 	}
 }
 
-// TestManyBastions: they cost little, and are there soon.
+// TestManyBastions has many at once, each with an address of its own, and looks at the memory that they cost.
 func TestManyBastions(t *testing.T) {
+	if !testutil.OwnProcess(t) {
+		return
+	}
 	const count = 200
 	c, key := open(t, t.TempDir()), newKey(t)
 	if err := c.EnsureNetwork(t.Context(), "n", netip.MustParsePrefix("10.250.0.0/16")); err != nil {
 		t.Fatal(err)
 	}
-	before, start := memory(), time.Now()
+	before := memory()
 	at := map[netip.AddrPort]bool{}
 	for n := range count {
 		i := ensure(t, c, InstanceSpec{ID: fmt.Sprint("b", n), Network: "n", UserData: userData(key), Public: &PublicSpec{Ingress: from("127.0.0.1/32")}})
@@ -468,9 +471,9 @@ func TestManyBastions(t *testing.T) {
 	for n := range count {
 		<-c.Ready(fmt.Sprint("b", n))
 	}
-	took, each := time.Since(start), int64(memory()-before)/count/1024
-	t.Logf("%d bastions: %s, %d KiB each", count, took, each)
-	if len(at) != count || took > 15*time.Second || each > 1024 {
-		t.Errorf("%d public addresses, ready after %s, %d KiB each", len(at), took, each)
+	each := int64(memory()-before) / count / 1024
+	t.Logf("%d bastions: %d KiB each", count, each)
+	if len(at) != count || each > 1024 {
+		t.Errorf("%d public addresses, %d KiB each", len(at), each)
 	}
 }

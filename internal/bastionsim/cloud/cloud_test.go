@@ -13,13 +13,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 var cidr = netip.MustParsePrefix("10.250.0.0/24")
@@ -50,18 +50,9 @@ func ensure(t testing.TB, c *Cloud, spec InstanceSpec) Instance {
 	return i
 }
 
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
-}
-
 func runs(t testing.TB, c *Cloud, id string) {
 	t.Helper()
-	eventually(t, id+" runs", func() bool {
+	testutil.EventuallyTrue(t, id+" runs", func() bool {
 		i, _ := c.Instance(id)
 		if i.State == Failed {
 			t.Fatalf("%s failed: %s", id, i.Message)
@@ -191,7 +182,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir)
 	newNetwork(t, c, "n")
-	before := runtime.NumGoroutine()
+	goroutinesEnded := testutil.Goroutines(t)
 	var group sync.WaitGroup
 	for i := range 20 {
 		id := fmt.Sprint("i", i)
@@ -208,7 +199,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 		}
 	}
 	group.Wait()
-	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+	goroutinesEnded(testutil.Timeout)
 	entries, err := os.ReadDir(filepath.Join(dir, "instances"))
 	if err != nil || len(entries) > 0 {
 		t.Errorf("what is left on the disk: %v, %v", entries, err)

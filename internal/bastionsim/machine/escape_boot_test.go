@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell/shelltest"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // bootEscapes are user data that reach for the host. What they make goes to the machine's own disk, or nowhere.
@@ -75,7 +76,7 @@ func TestUnitsAreNoLoops(t *testing.T) {
 	}
 	for range 20 {
 		p.wait(t)
-		eventually(t, "auto-restart", func() bool { return strings.Contains(r.status("p"), subAutoRestart) && r.clock.HasWaiters() })
+		testutil.EventuallyTrue(t, "auto-restart", func() bool { return strings.Contains(r.status("p"), subAutoRestart) && r.clock.HasWaiters() })
 		p.none(t, "before any time has passed")
 		r.clock.Step(minRestartDelay)
 	}
@@ -83,7 +84,7 @@ func TestUnitsAreNoLoops(t *testing.T) {
 	if err := r.Units().Start(t.Context(), "loop"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it fails", func() bool { return r.status("loop") == "loaded failed failed exit-code" })
+	testutil.EventuallyTrue(t, "it fails", func() bool { return r.status("loop") == "loaded failed failed exit-code" })
 	r.clock.Step(time.Hour)
 	if journal := strings.Join(r.Units().Journal("loop", 0), "\n"); strings.Count(journal, "is used up") == 0 || r.status("loop") != "loaded failed failed exit-code" {
 		t.Errorf("it is %s; journal:\n%s", r.status("loop"), journal)
@@ -99,7 +100,7 @@ func TestMemoryOfMachine(t *testing.T) {
 		if err := r.Units().Start(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, name, func() bool {
+		testutil.EventuallyTrue(t, name, func() bool {
 			journal := strings.Join(r.Units().Journal(name, 0), "\n")
 			return strings.Contains(journal, "full") || strings.Contains(journal, "limit of memory is used up")
 		})

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,10 +16,8 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell/shelltest"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
-
-// patience is how long something may take that takes a moment, on a machine that is busy.
-const patience = 30 * time.Second
 
 // as logs in as a user, who may be root: the key is put where his keys are.
 func (l *login) as(t testing.TB, user string) *ssh.Client {
@@ -96,7 +93,7 @@ func sitDown(t testing.TB, client *ssh.Client) *typist {
 		close(k.ended)
 	}()
 	t.Cleanup(func() { _ = session.Close(); <-k.ended })
-	if !k.sees(0, prompt, patience) {
+	if !k.sees(0, prompt, testutil.Timeout) {
 		t.Fatalf("there is no prompt: %q", k.text(0))
 	}
 	return k
@@ -151,7 +148,7 @@ func TestEscapesOverSSH(t *testing.T) {
 					text = "\x04\x03"
 				}
 			}
-			if !k.line("echo still; exit", patience) {
+			if !k.line("echo still; exit", testutil.Timeout) {
 				t.Errorf("the terminal does not come back: %.500q", k.text(0))
 			}
 			trap.Check(t, k.text(0))
@@ -168,7 +165,7 @@ func toItsEnd(session *ssh.Session, command string) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(patience):
+	case <-time.After(testutil.Timeout):
 		_ = session.Close()
 		return fmt.Errorf("it does not end, also not when the client goes: %w", <-done)
 	}
@@ -180,7 +177,7 @@ func TestBombsOverSSH(t *testing.T) {
 	for i, name := range slices.Sorted(maps.Keys(shelltest.Bombs)) {
 		t.Run(name, func(t *testing.T) {
 			l := withSSH(t)
-			before := runtime.NumGoroutine()
+			goroutinesEnded := testutil.Goroutines(t)
 			client := l.as(t, "gardener")
 			session, err := client.NewSession()
 			if err != nil {
@@ -196,7 +193,7 @@ func TestBombsOverSSH(t *testing.T) {
 				t.Error("it does not end")
 			}
 			_ = client.Close()
-			l.noGoroutines(t, before)
+			goroutinesEnded(testutil.Timeout)
 			var out bytes.Buffer
 			alive := l.session(t)
 			alive.Stdout = &out
@@ -236,17 +233,6 @@ func endBomb(t *testing.T, l *login, client *ssh.Client, session *ssh.Session, e
 	return false
 }
 
-// noGoroutines waits until no more goroutines run than before.
-func (l *login) noGoroutines(t *testing.T, before int) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			buf := make([]byte, 1<<16)
-			t.Fatalf("%d goroutines, before there were %d:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
-		}
-	}
-}
-
 // TestBombsTyped types those of the bombs that a terminal could be held up by. Ctrl-C gives it back.
 func TestBombsTyped(t *testing.T) {
 	k := sitDown(t, withSSH(t).as(t, "gardener"))
@@ -261,7 +247,7 @@ func TestBombsTyped(t *testing.T) {
 
 // interrupts presses Ctrl-C until the shell does something else. What is typed before the prompt is lost, as it is for what runs.
 func (k *typist) interrupts(from int) bool {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testutil.Timeout); time.Now().Before(deadline); {
 		_, _ = io.WriteString(k.keys, "\x03echo a''live\r")
 		if k.sees(from, regexp.MustCompile(`\nalive\r`), 200*time.Millisecond) {
 			return true
@@ -274,17 +260,17 @@ func (k *typist) interrupts(from int) bool {
 func TestJobsOfTerminalEnd(t *testing.T) {
 	l := withSSH(t)
 	k := sitDown(t, l.as(t, "gardener"))
-	before := runtime.NumGoroutine()
+	goroutinesEnded := testutil.Goroutines(t)
 	for _, job := range []string{"cat /dev/zero > /dev/null &", "sleep infinity &", "while :; do sleep 1; done &"} {
-		if !k.line(job, patience) {
+		if !k.line(job, testutil.Timeout) {
 			t.Fatalf("%s: no prompt: %q", job, k.text(0))
 		}
 	}
 	for range 3 { // half an hour, and somebody types
 		l.clock.Step(MaxCommandTime / 2)
-		if !k.line("true", patience) {
+		if !k.line("true", testutil.Timeout) {
 			t.Fatalf("no prompt: %q", k.text(0))
 		}
 	}
-	l.noGoroutines(t, before)
+	goroutinesEnded(testutil.Timeout)
 }

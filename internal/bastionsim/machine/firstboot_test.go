@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 func read(t testing.TB, r *running, file string) string {
@@ -60,7 +62,7 @@ func TestUserDataIsInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	cfg := Config{Dir: dir, UserData: []byte("#!/bin/sh\necho x >> /root/runs\nif [ $(wc -l < /root/runs) -lt 2 ]; then sleep 100; fi\necho end >> /root/runs\n")}
 	r := start(t, cfg)
-	eventually(t, "the user data runs", func() bool {
+	testutil.EventuallyTrue(t, "the user data runs", func() bool {
 		data, err := r.FS().ReadFile("/root/runs")
 		return err == nil && string(data) == "x\n"
 	})
@@ -96,7 +98,7 @@ func TestUserDataFails(t *testing.T) {
 // User data that does not end is ended by the machine's clock.
 func TestUserDataTimeout(t *testing.T) {
 	r := start(t, Config{UserData: []byte("#!/bin/sh\nsleep 1000000\n")})
-	eventually(t, "it has booted", func() bool {
+	testutil.EventuallyTrue(t, "it has booted", func() bool {
 		r.clock.Step(UserDataTimeout)
 		select {
 		case <-r.Booted():
@@ -141,5 +143,5 @@ func TestPower(t *testing.T) {
 	if err := (system{r.Machine}).Power("poweroff"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is down", func() bool { return r.up.Err() != nil })
+	testutil.EventuallyTrue(t, "it is down", func() bool { return r.up.Err() != nil })
 }

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/go-logr/logr"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // running is a machine that runs, by a clock that stands still until it is told.
@@ -35,7 +36,7 @@ func boot(t testing.TB, cfg Config) *running {
 	r := start(t, cfg)
 	select {
 	case <-r.Booted():
-	case <-time.After(10 * time.Second):
+	case <-time.After(testutil.Timeout):
 		t.Fatal("the machine does not boot")
 	}
 	return r
@@ -68,21 +69,12 @@ func start(t testing.TB, cfg Config) *running {
 			if err != nil {
 				t.Errorf("Run: %v", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(testutil.Timeout):
 			t.Error("Run does not return when its context ends")
 		}
 	}
 	t.Cleanup(stop)
 	return &running{Machine: m, clock: clock, stop: stop}
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
 }
 
 // unit writes a unit file and reloads.
@@ -118,7 +110,7 @@ func (r *runs) wait(t testing.TB) []string {
 	select {
 	case args := <-r.begun:
 		return args
-	case <-time.After(5 * time.Second):
+	case <-time.After(testutil.Timeout):
 		t.Fatal("the program does not run")
 		return nil
 	}
@@ -164,7 +156,7 @@ func TestRestartPolicies(t *testing.T) {
 			if got := p.wait(t); !slices.Equal(got, []string{"--a=b c", "1", "2 3", "p.service"}) {
 				t.Errorf("the arguments are %q", got)
 			}
-			eventually(t, c.status, func() bool { return r.status("p") == c.status })
+			testutil.EventuallyTrue(t, c.status, func() bool { return r.status("p") == c.status })
 			if !c.again {
 				r.clock.Step(time.Hour)
 				p.none(t, name)
@@ -174,7 +166,7 @@ func TestRestartPolicies(t *testing.T) {
 			p.none(t, "before RestartSec")
 			r.clock.Step(time.Second)
 			p.wait(t)
-			eventually(t, "active", func() bool { return r.Units().IsActive("p.service") })
+			testutil.EventuallyTrue(t, "active", func() bool { return r.Units().IsActive("p.service") })
 		})
 	}
 }
@@ -188,10 +180,10 @@ func TestStartLimit(t *testing.T) {
 	}
 	for range 5 {
 		p.wait(t)
-		eventually(t, "auto-restart", func() bool { return strings.Contains(r.status("p"), "auto-restart") && r.clock.HasWaiters() })
+		testutil.EventuallyTrue(t, "auto-restart", func() bool { return strings.Contains(r.status("p"), "auto-restart") && r.clock.HasWaiters() })
 		r.clock.Step(1500 * time.Millisecond)
 	}
-	eventually(t, "the limit", func() bool { return r.status("p") == "loaded failed failed start-limit-hit" })
+	testutil.EventuallyTrue(t, "the limit", func() bool { return r.status("p") == "loaded failed failed start-limit-hit" })
 	p.none(t, "beyond the limit")
 	if journal := strings.Join(r.Units().Journal("p", 0), "\n"); !strings.Contains(journal, "no luck") || !strings.Contains(journal, "repeated too quickly") {
 		t.Errorf("journal:\n%s", journal)
@@ -274,7 +266,7 @@ func TestUnitRestartsItself(t *testing.T) {
 	}
 	<-begun
 	<-begun
-	eventually(t, "active", func() bool { return r.Units().IsActive("agent") })
+	testutil.EventuallyTrue(t, "active", func() bool { return r.Units().IsActive("agent") })
 }
 
 func TestJournal(t *testing.T) {
@@ -343,7 +335,7 @@ func TestMachineRestarts(t *testing.T) {
 }
 
 func TestNothingIsLeftAfterRun(t *testing.T) {
-	before := runtime.NumGoroutine()
+	goroutinesEnded := testutil.Goroutines(t)
 	p := &runs{}
 	r := boot(t, Config{Programs: map[string]Program{"/opt/bin/p": p.program(forever)}})
 	r.unit(t, "p.service", service)
@@ -353,7 +345,7 @@ func TestNothingIsLeftAfterRun(t *testing.T) {
 	}
 	p.wait(t)
 	r.stop()
-	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+	goroutinesEnded(testutil.Timeout)
 	if err := r.Units().Start(t.Context(), "p"); !errors.Is(err, ErrDown) {
 		t.Errorf("starting a unit of a machine that is down: %v", err)
 	}

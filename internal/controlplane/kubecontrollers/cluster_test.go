@@ -27,7 +27,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -39,6 +38,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/datastore"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // patience is how long a controller may take.
@@ -146,9 +146,9 @@ func (c *cluster) serveWidgets(t *testing.T) {
 	if _, err := crds.Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "widgets are served", func(ctx context.Context) bool {
+	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error {
 		_, err := c.dynamic.Resource(widgets).List(ctx, metav1.ListOptions{})
-		return err == nil
+		return err
 	})
 }
 
@@ -158,10 +158,9 @@ func (c *cluster) createWidget(t *testing.T, namespace, name string, finalizers 
 	widget.SetName(name)
 	widget.SetFinalizers(finalizers)
 	var created *unstructured.Unstructured
-	eventually(t, "widget "+name+" is created", func(ctx context.Context) (done bool) {
-		var err error
+	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) (err error) {
 		created, err = c.dynamic.Resource(widgets).Namespace(namespace).Create(ctx, widget, metav1.CreateOptions{})
-		return err == nil
+		return err
 	})
 	return created
 }
@@ -172,16 +171,6 @@ func (c *cluster) createNamespace(t *testing.T, name string) {
 	if _, err := c.client.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func eventually(t *testing.T, what string, done func(context.Context) bool) {
-	t.Helper()
-	begin := time.Now()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) { return done(ctx), nil })
-	if err != nil {
-		t.Fatalf("not within %s: %s", patience, what)
-	}
-	t.Logf("%-60s %s", what, time.Since(begin).Round(time.Millisecond))
 }
 
 func TestControllers(t *testing.T) {
@@ -217,15 +206,15 @@ func testNamespaceDeletion(t *testing.T, c *cluster) {
 		t.Fatal(err)
 	}
 	inNamespace := c.dynamic.Resource(widgets).Namespace("to-be-deleted")
-	eventually(t, "the namespace has only what a finalizer holds", func(ctx context.Context) bool {
-		list, err := inNamespace.List(ctx, metav1.ListOptions{})
+	testutil.EventuallyTrue(t, "the namespace has only what a finalizer holds", func() bool {
+		list, err := inNamespace.List(t.Context(), metav1.ListOptions{})
 		return err == nil && len(list.Items) == 1 && list.Items[0].GetDeletionTimestamp() != nil
 	})
 	if _, err := inNamespace.Patch(t.Context(), "held", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the namespace is gone", func(ctx context.Context) bool {
-		_, err := c.client.CoreV1().Namespaces().Get(ctx, "to-be-deleted", metav1.GetOptions{})
+	testutil.EventuallyTrue(t, "the namespace is gone", func() bool {
+		_, err := c.client.CoreV1().Namespaces().Get(t.Context(), "to-be-deleted", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
 }
@@ -243,9 +232,9 @@ func testGarbageCollection(t *testing.T, c *cluster) {
 		if err := c.dynamic.Resource(widgets).Namespace("default").Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "owner and dependent are gone, deleted in the "+name, func(ctx context.Context) bool {
-			_, dependentErr := configMaps.Get(ctx, name, metav1.GetOptions{})
-			_, ownerErr := c.dynamic.Resource(widgets).Namespace("default").Get(ctx, name, metav1.GetOptions{})
+		testutil.EventuallyTrue(t, "owner and dependent are gone, deleted in the "+name, func() bool {
+			_, dependentErr := configMaps.Get(t.Context(), name, metav1.GetOptions{})
+			_, ownerErr := c.dynamic.Resource(widgets).Namespace("default").Get(t.Context(), name, metav1.GetOptions{})
 			return apierrors.IsNotFound(dependentErr) && apierrors.IsNotFound(ownerErr)
 		})
 	}
@@ -253,9 +242,9 @@ func testGarbageCollection(t *testing.T, c *cluster) {
 
 func testServiceAccounts(t *testing.T, c *cluster) {
 	c.createNamespace(t, "accounts")
-	eventually(t, "default service account and root CA are there", func(ctx context.Context) bool {
-		_, err := c.client.CoreV1().ServiceAccounts("accounts").Get(ctx, "default", metav1.GetOptions{})
-		ca, caErr := c.client.CoreV1().ConfigMaps("accounts").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+	testutil.EventuallyTrue(t, "default service account and root CA are there", func() bool {
+		_, err := c.client.CoreV1().ServiceAccounts("accounts").Get(t.Context(), "default", metav1.GetOptions{})
+		ca, caErr := c.client.CoreV1().ConfigMaps("accounts").Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 		return err == nil && caErr == nil && ca.Data["ca.crt"] == string(c.server.PKI().CAPEM())
 	})
 	secret := &corev1.Secret{
@@ -267,15 +256,15 @@ func testServiceAccounts(t *testing.T, c *cluster) {
 		t.Fatal(err)
 	}
 	var token string
-	eventually(t, "the token is in its Secret", func(ctx context.Context) bool {
-		secret, err := secrets.Get(ctx, "token", metav1.GetOptions{})
+	testutil.EventuallyTrue(t, "the token is in its Secret", func() bool {
+		secret, err := secrets.Get(t.Context(), "token", metav1.GetOptions{})
 		token = string(secret.Data[corev1.ServiceAccountTokenKey])
 		return err == nil && token != "" && bytes.Equal(secret.Data[corev1.ServiceAccountRootCAKey], c.server.PKI().CAPEM())
 	})
 	withToken := kubernetes.NewForConfigOrDie(&rest.Config{Host: c.server.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.server.PKI().CAPEM()}})
 	// The API server may still know the Secret as it was without a token, as Kubernetes' own does.
-	eventually(t, "the token is its service account's", func(ctx context.Context) bool {
-		_, err := withToken.CoreV1().Secrets("accounts").List(ctx, metav1.ListOptions{})
+	testutil.EventuallyTrue(t, "the token is its service account's", func() bool {
+		_, err := withToken.CoreV1().Secrets("accounts").List(t.Context(), metav1.ListOptions{})
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "system:serviceaccount:accounts:default")
 	})
 }
@@ -292,8 +281,8 @@ func testAggregation(t *testing.T, c *cluster) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "rules are aggregated", func(ctx context.Context) bool {
-		role, err := roles.Get(ctx, "sum", metav1.GetOptions{})
+	testutil.EventuallyTrue(t, "rules are aggregated", func() bool {
+		role, err := roles.Get(t.Context(), "sum", metav1.GetOptions{})
 		return err == nil && len(role.Rules) == 1
 	})
 }
@@ -329,8 +318,8 @@ func testSigning(t *testing.T, c *cluster) {
 		t.Fatal(err)
 	}
 	var signed []byte
-	eventually(t, "the request is signed", func(ctx context.Context) bool {
-		request, err := requests.Get(ctx, name, metav1.GetOptions{})
+	testutil.EventuallyTrue(t, "the request is signed", func() bool {
+		request, err := requests.Get(t.Context(), name, metav1.GetOptions{})
 		signed = request.Status.Certificate
 		return err == nil && len(signed) > 0
 	})
@@ -365,12 +354,12 @@ func testBootstrapTokens(t *testing.T, c *cluster) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "cluster-info is signed with the token that is valid", func(ctx context.Context) bool {
-		info, err := c.client.CoreV1().ConfigMaps("kube-public").Get(ctx, "cluster-info", metav1.GetOptions{})
+	testutil.EventuallyTrue(t, "cluster-info is signed with the token that is valid", func() bool {
+		info, err := c.client.CoreV1().ConfigMaps("kube-public").Get(t.Context(), "cluster-info", metav1.GetOptions{})
 		return err == nil && info.Data["jws-kubeconfig-abcdef"] != "" && info.Data["jws-kubeconfig-aaaaaa"] == ""
 	})
-	eventually(t, "the expired token is gone", func(ctx context.Context) bool {
-		_, err := secrets.Get(ctx, "bootstrap-token-aaaaaa", metav1.GetOptions{})
+	testutil.EventuallyTrue(t, "the expired token is gone", func() bool {
+		_, err := secrets.Get(t.Context(), "bootstrap-token-aaaaaa", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
 }
@@ -383,13 +372,13 @@ func testQuota(t *testing.T, c *cluster) {
 		t.Fatal(err)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
-	eventually(t, "a pod is created", func(ctx context.Context) bool {
+	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error {
 		_, err := c.client.CoreV1().Pods("quota").Create(ctx, pod, metav1.CreateOptions{})
-		return err == nil
+		return err
 	})
-	used := func(want map[corev1.ResourceName]int64) func(context.Context) bool {
-		return func(ctx context.Context) bool {
-			quota, err := c.client.CoreV1().ResourceQuotas("quota").Get(ctx, "q", metav1.GetOptions{})
+	used := func(want map[corev1.ResourceName]int64) func() bool {
+		return func() bool {
+			quota, err := c.client.CoreV1().ResourceQuotas("quota").Get(t.Context(), "q", metav1.GetOptions{})
 			for name, n := range want {
 				if have, ok := quota.Status.Used[name]; !ok || have.Value() != n {
 					return false
@@ -400,17 +389,20 @@ func testQuota(t *testing.T, c *cluster) {
 	}
 	// Until the controller has counted what the quota names, the admission refuses it.
 	c.createWidget(t, "quota", "one")
-	eventually(t, "what exists is counted", used(map[corev1.ResourceName]int64{"count/widgets.example.com": 1, corev1.ResourcePods: 1, corev1.ResourceSecrets: 0}))
+	testutil.EventuallyTrue(t, "what exists is counted", used(map[corev1.ResourceName]int64{"count/widgets.example.com": 1, corev1.ResourcePods: 1, corev1.ResourceSecrets: 0}))
 	if err := c.dynamic.Resource(widgets).Namespace("quota").Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "what is gone counts no more", used(map[corev1.ResourceName]int64{"count/widgets.example.com": 0, corev1.ResourcePods: 1}))
+	testutil.EventuallyTrue(t, "what is gone counts no more", used(map[corev1.ResourceName]int64{"count/widgets.example.com": 0, corev1.ResourcePods: 1}))
 }
 
 // TestStartStopCycles runs and stops the controllers again and again, and looks at what is left.
 func TestStartStopCycles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server")
+	}
+	if !testutil.OwnProcess(t) {
+		return
 	}
 	const cycles = 20
 	c := startCluster(t)

@@ -1,4 +1,4 @@
-// Package datastoretest starts datastores that landscapes can share, for tests. It imports nothing of the project.
+// Package datastoretest starts datastores that landscapes can share, for tests.
 package datastoretest
 
 import (
@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // patience is how long a datastore may take to start.
@@ -55,7 +57,7 @@ func StartPostgreSQL(t *testing.T) string {
 	server := exec.Command(postgres, "-D", filepath.Join(dir, "data"), "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="+dir, "-c", "fsync=off")
 	server.SysProcAttr, server.Dir = credential, dir
 	runServer(t, server, syscall.SIGINT)
-	waitFor(t, func(ctx context.Context) error { // it listens before it answers
+	testutil.Eventually(t, patience, func(ctx context.Context) error { // it listens before it answers
 		return exec.CommandContext(ctx, find("pg_isready", "/usr/lib/postgresql/*/bin"), "-h", "127.0.0.1", "-p", port).Run()
 	})
 	return fmt.Sprintf("postgres://gardenlite@127.0.0.1:%s/kine?sslmode=disable", port)
@@ -117,23 +119,4 @@ func unusedPort(t *testing.T) string {
 	}
 	defer listener.Close()
 	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-}
-
-func waitFor(t *testing.T, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("the server does not come up: %v", err)
-		case <-ticker.C:
-		}
-	}
 }

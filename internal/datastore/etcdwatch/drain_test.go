@@ -2,6 +2,7 @@ package etcdwatch
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/k3s-io/kine/pkg/server"
@@ -22,14 +23,11 @@ func TestDrain(t *testing.T) {
 	if read != 3 {
 		t.Errorf("%d of 3 were read", read)
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
 		drain(make(chan []*server.Event))
-	}()
-	select {
-	case <-ended:
-	case <-time.After(10 * drainTimeout):
-		t.Error("waits for ever")
-	}
+		if waited := time.Since(begin); waited != drainTimeout {
+			t.Errorf("it waits for %s, not %s", waited, drainTimeout)
+		}
+	})
 }

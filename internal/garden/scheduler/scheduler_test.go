@@ -5,15 +5,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr/testr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 func TestNewRefuses(t *testing.T) {
@@ -29,6 +28,7 @@ func TestNewRefuses(t *testing.T) {
 
 // Two schedulers in one process: both know the garden, both end when they are told to, and leave nothing running.
 func TestRunAndStop(t *testing.T) {
+	goroutinesEnded := testutil.Goroutines(t)
 	server := httptest.NewServer(newEmptyGarden())
 	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -44,37 +44,12 @@ func TestRunAndStop(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		eventually(t, "the scheduler knows the garden", s.HasSynced)
+		testutil.EventuallyTrue(t, "the scheduler knows the garden", s.HasSynced)
 	}
 	cancel()
 	group.Wait()
-	eventually(t, "nothing is left running", func() bool { return running() == "" })
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("it does not come to be that %s\n%s", what, running())
-		}
-	}
-}
-
-// running are the stacks of goroutines of controllers and clients.
-func running() string {
-	buffer := make([]byte, 1<<20)
-	var stacks []string
-	for stack := range strings.SplitSeq(string(buffer[:runtime.Stack(buffer, true)]), "\n\n") {
-		if strings.Contains(stack, "sigs.k8s.io/controller-runtime") || strings.Contains(stack, "k8s.io/client-go") {
-			stacks = append(stacks, stack)
-		}
-	}
-	return strings.Join(stacks, "\n\n")
+	server.Close()
+	goroutinesEnded(testutil.Timeout)
 }
 
 // newEmptyGarden answers as an API server that has the scheduler's types, no objects, and one Lease.

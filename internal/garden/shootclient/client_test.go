@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
@@ -153,17 +154,19 @@ func TestWait(t *testing.T) {
 		"not ready": {[]func(*corev1beta1.Shoot){at("Processing", 10)}, "Create Processing (10%)", "is not ready yet, it goes on: Create Processing (10%): d"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := garden(t, func(reads int, shoot *corev1beta1.Shoot) { test.states[min(reads, len(test.states))-1](shoot) })
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer cancel()
-			if _, _, err := c.Create(ctx, Spec{Key: key}); err != nil {
-				t.Fatal(err)
-			}
-			var reports []string
-			shoot, err := c.Wait(ctx, key, func(p Progress) { reports = append(reports, p.String()) })
-			if got := strings.Join(reports, ", "); got != test.reports || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || err == nil && shoot == nil {
-				t.Errorf("%s; %v", got, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				c := garden(t, func(reads int, shoot *corev1beta1.Shoot) { test.states[min(reads, len(test.states))-1](shoot) })
+				ctx, cancel := context.WithTimeout(t.Context(), 100*c.PollInterval)
+				defer cancel()
+				if _, _, err := c.Create(ctx, Spec{Key: key}); err != nil {
+					t.Fatal(err)
+				}
+				var reports []string
+				shoot, err := c.Wait(ctx, key, func(p Progress) { reports = append(reports, p.String()) })
+				if got := strings.Join(reports, ", "); got != test.reports || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || err == nil && shoot == nil {
+					t.Errorf("%s; %v", got, err)
+				}
+			})
 		})
 	}
 	if _, err := garden(t, nil).Wait(t.Context(), key, nil); !errors.Is(err, ErrNotFound) {

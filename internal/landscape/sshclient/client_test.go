@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 func sampleShoot() *corev1beta1.Shoot {
@@ -103,14 +105,16 @@ func TestWait(t *testing.T) {
 		"deleted":   {then: func(c client.WithWatch) { _ = c.Delete(context.Background(), bastion.DeepCopy()) }, says: "somebody deletes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := fakeGarden(t, clocktesting.NewFakeClock(time.Now()), test.then, bastion.DeepCopy())
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			reports := ""
-			now, err := c.Wait(ctx, bastion, func(text string) { reports += text })
-			if (now != nil) != test.ready || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || reports != test.report {
-				t.Errorf("%v, %v, reports %q", now, err, reports)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				c := fakeGarden(t, clocktesting.NewFakeClock(time.Now()), test.then, bastion.DeepCopy())
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				reports := ""
+				now, err := c.Wait(ctx, bastion, func(text string) { reports += text })
+				if (now != nil) != test.ready || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || reports != test.report {
+					t.Errorf("%v, %v, reports %q", now, err, reports)
+				}
+			})
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -157,19 +161,13 @@ func TestKeepAlive(t *testing.T) {
 		b := &operationsv1alpha1.Bastion{}
 		return c.garden.Get(t.Context(), client.ObjectKeyFromObject(bastion), b) == nil && b.Annotations["gardener.cloud/operation"] == "keepalive"
 	}
-	for deadline := time.Now().Add(5 * time.Second); !clk.HasWaiters() && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	testutil.EventuallyTrue(t, "it waits", clk.HasWaiters)
 	clk.Step(19 * time.Minute)
 	if asked() {
 		t.Error("asked too early")
 	}
 	clk.Step(time.Minute)
-	for deadline := time.Now().Add(5 * time.Second); !asked(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nobody asked for a longer life")
-		}
-	}
+	testutil.EventuallyTrue(t, "a longer life is requested", asked)
 	cancel()
 	<-ended
 }

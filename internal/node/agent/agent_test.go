@@ -22,6 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/internal/node/host/hosttest"
 	"github.com/gardenlite/gardenlite/internal/node/kubelet"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 const (
@@ -128,13 +129,13 @@ func (w *world) order(change func(*extensionsv1alpha1.OperatingSystemConfig), ke
 
 func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
+	testutil.EventuallyTrue(w.t, what, func() bool {
 		if so() {
-			return
+			return true
 		}
 		w.clock.Step(10 * time.Millisecond)
-	}
-	w.t.Fatalf("it has not come to: %s", what)
+		return false
+	})
 }
 
 // applied waits until the Node says that it has what was ordered.

@@ -20,6 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/internal/node/host/hosttest"
 	"github.com/gardenlite/gardenlite/internal/node/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 const (
@@ -90,15 +91,15 @@ func (w *world) stop() {
 // until lets time pass until something is so.
 func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
+	testutil.EventuallyTrue(w.t, what, func() bool {
 		if so() {
-			return
+			return true
 		}
 		if w.clock.HasWaiters() { // else it is at work
 			w.clock.Step(500 * time.Millisecond)
 		}
-	}
-	w.t.Fatalf("it has not come to: %s", what)
+		return false
+	})
 }
 
 func (w *world) node() *corev1.Node {

@@ -2,10 +2,10 @@ package programs
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/go-logr/logr/testr"
@@ -16,6 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient/apitest"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 const (
@@ -51,15 +52,13 @@ func TestMachineBecomesANode(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- m.Run(ctx) }()
 		defer func() { stop(); <-ended; m.Close() }()
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		testutil.Eventually(t, testutil.Timeout, func(context.Context) error {
 			n := &corev1.Node{}
 			if api.Get(t, "/api/v1/nodes/node-1", n) && so(n) {
-				break
+				return nil
 			}
-			if time.Now().After(end) {
-				t.Fatalf("it has not become what it should; cloud-init: %+v; journals %v %v", m.CloudInit(), m.Units().Journal(node.UnitNodeAgent, 20), m.Units().Journal(node.UnitKubelet, 20))
-			}
-		}
+			return fmt.Errorf("the Node is %+v; cloud-init: %+v; journals %v %v", n, m.CloudInit(), m.Units().Journal(node.UnitNodeAgent, 20), m.Units().Journal(node.UnitKubelet, 20))
+		})
 		if keys, err := m.FS().ReadFile(node.PathAuthorizedKeys); err != nil || !strings.Contains(string(keys), sshKey) {
 			t.Errorf("who may log in: %q, %v", keys, err)
 		}

@@ -1,10 +1,12 @@
 package extensions
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -29,6 +31,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // bastionWorld is a seed with the controller of Bastions, and a real cloud.
@@ -223,8 +226,8 @@ func TestBastionLife(t *testing.T) {
 		go func() { defer close(ended); _ = client.Wait() }()
 		select {
 		case <-ended:
-		case <-time.After(time.Second):
-			t.Error("the connection is there after a second")
+		case <-time.After(testutil.Timeout):
+			t.Error("the connection has not ended")
 		}
 	}
 	x.Spec.Ingress = ingress("10.0.0.0/8")
@@ -441,13 +444,11 @@ func TestBastionOutOfSync(t *testing.T) {
 // becomes waits until the instance of a Bastion is as wanted.
 func (w *bastionWorld) becomes(c Cloud, bastion *extensionsv1alpha1.Bastion, wanted func(cloud.Instance) bool) {
 	w.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	testutil.Eventually(w, testutil.Timeout, func(context.Context) error {
 		instance, _ := c.Instance(bastionsim.InstanceID(bastion))
 		if wanted(instance) {
-			return
+			return nil
 		}
-		if time.Now().After(deadline) {
-			w.Fatalf("the instance of %s is %s: %s", bastion.Name, instance.State, instance.Message)
-		}
-	}
+		return fmt.Errorf("the instance of %s is %s: %s", bastion.Name, instance.State, instance.Message)
+	})
 }

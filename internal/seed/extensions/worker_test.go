@@ -3,7 +3,6 @@ package extensions
 import (
 	"errors"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 func (w *shootWorld) mustSettle() {
@@ -504,7 +505,7 @@ func TestKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stride := max(story.stride, 1)
-			if os.Getenv("GARDENLITE_SOAK") != "" {
+			if testutil.Soaking() {
 				stride = 1
 			}
 			for n := 1; ; n += stride {

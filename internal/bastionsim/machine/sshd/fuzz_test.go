@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // against runs a client against a server, and fails if the server does not end with the connection.
@@ -27,7 +29,7 @@ func (f *fixture) against(t *testing.T, client func(conn net.Conn)) {
 	_ = near.Close()
 	select {
 	case <-ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(testutil.Timeout):
 		t.Fatal("the server does not end with the connection")
 	}
 }

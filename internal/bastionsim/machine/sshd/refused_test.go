@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 func TestRefusedGlobalRequests(t *testing.T) {
@@ -165,7 +167,7 @@ func TestChannelLimit(t *testing.T) {
 		t.Errorf("one channel too many: %v", err)
 	}
 	_ = last.Close()
-	eventually(t, "a channel is free again", func() bool {
+	testutil.EventuallyTrue(t, "a channel is free again", func() bool {
 		s, err := client.NewSession()
 		if err == nil {
 			_ = s.Close()
@@ -199,7 +201,7 @@ func TestStartupsAndGraceTime(t *testing.T) {
 	}
 	f.dial(t) // takes the place of the third one
 	_, _ = io.Copy(io.Discard, waiting[2])
-	eventually(t, "who has logged in waits no more", func() bool { return f.server.startups.count() < MaxStartups })
+	testutil.EventuallyTrue(t, "who has logged in waits no more", func() bool { return f.server.startups.count() < MaxStartups })
 	connect() // takes nobody's place
 	if _, _, err := before.SendRequest("keepalive@openssh.com", true, nil); err != nil {
 		t.Errorf("who was logged in before is cut: %v", err)
@@ -270,7 +272,7 @@ func (f *fixture) watched(t *testing.T, answer bool) (conn ssh.Conn, asked, gone
 // until has time pass until something happens.
 func (f *fixture) until(t *testing.T, what string, step time.Duration, done <-chan struct{}) {
 	t.Helper()
-	eventually(t, what, func() bool {
+	testutil.EventuallyTrue(t, what, func() bool {
 		f.clock.Step(step)
 		select {
 		case <-done:
@@ -373,5 +375,5 @@ func TestOfferAndStrictKeyExchange(t *testing.T) {
 	if err := errors.Join(c.exchange(), c.authenticate("gardener", f.key)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the client that did all this logs in otherwise", func() bool { return f.host.journaled("Accepted publickey") })
+	testutil.EventuallyTrue(t, "the client that did all this logs in otherwise", func() bool { return f.host.journaled("Accepted publickey") })
 }

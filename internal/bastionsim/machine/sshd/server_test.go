@@ -20,6 +20,8 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/crypto/ssh"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // fakeHost is a machine with some users, whose files belong to uid 1000 if nothing else is said.
@@ -138,7 +140,7 @@ func serve(t *testing.T, change func(*Config)) *fixture {
 			if err != nil {
 				t.Errorf("Serve: %v", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(testutil.Timeout):
 			t.Error("Serve does not return when its context ends")
 		}
 	})
@@ -166,15 +168,6 @@ func newSession(t *testing.T, client *ssh.Client) *ssh.Session {
 		t.Fatal(err)
 	}
 	return s
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
 }
 
 func TestExec(t *testing.T) {

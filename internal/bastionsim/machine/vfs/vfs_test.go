@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 func open(t *testing.T, cfg Config) *FS {
@@ -243,14 +245,10 @@ func TestChangesAreWrittenByThemselves(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	f := open(t, Config{Dir: dir, Clock: fake})
 	must(t, f.WriteFile("/tmp/x", []byte("written later"), 0o644))
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	testutil.EventuallyTrue(t, "the change is on the disk", func() bool {
 		fake.Step(flushDelay)
-		if data, _ := os.ReadFile(filepath.Join(dir, journalName)); bytes.Contains(data, []byte("written later")) {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the change is not on the disk")
-		}
-	}
+		data, _ := os.ReadFile(filepath.Join(dir, journalName))
+		return bytes.Contains(data, []byte("written later"))
+	})
 	must(t, f.Close())
 }

@@ -39,6 +39,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/seed"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 const id = "shoot--dev--a"
@@ -245,7 +246,7 @@ func TestSimulator(t *testing.T) {
 	if len(c.all)+len(c.networks) > 0 {
 		t.Errorf("left in the cloud: %v %v", c.all, c.networks)
 	}
-	within(t, "goroutines for the shoot to end", func() bool { return len(goroutines()) == 0 })
+	testutil.EventuallyTrue(t, "goroutines for the shoot to end", func() bool { return len(goroutines()) == 0 })
 	for _, left := range goroutines() {
 		t.Log(left)
 	}
@@ -352,7 +353,7 @@ func startSimulator(t *testing.T, cluster *seed.Cluster, c extensions.Cloud) (st
 		}
 	})
 	t.Cleanup(stop)
-	within(t, "the simulator's caches", simulator.HasSynced)
+	testutil.EventuallyTrue(t, "the simulator's caches", simulator.HasSynced)
 	return stop
 }
 
@@ -400,7 +401,7 @@ func objectMeta(obj client.Object) *metav1.ObjectMeta {
 
 func succeeded(t *testing.T, c client.Client, obj extensionsv1alpha1.Object, kind corev1beta1.LastOperationType) {
 	t.Helper()
-	within(t, fmt.Sprintf("%T: %s to have succeeded", obj, kind), func() bool {
+	testutil.EventuallyTrue(t, fmt.Sprintf("%T: %s to have succeeded", obj, kind), func() bool {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 			t.Error(err)
 			return true
@@ -415,23 +416,9 @@ func succeeded(t *testing.T, c client.Client, obj extensionsv1alpha1.Object, kin
 
 func gone(t *testing.T, c client.Client, obj client.Object) {
 	t.Helper()
-	within(t, fmt.Sprintf("%T to be gone", obj), func() bool {
+	testutil.EventuallyTrue(t, fmt.Sprintf("%T to be gone", obj), func() bool {
 		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object)))
 	})
-}
-
-func within(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline, tick := time.After(30*time.Second), time.NewTicker(10*time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Errorf("waited too long for %s", what)
-			return
-		}
-	}
 }
 
 func took(t *testing.T, what string, do func()) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 func TestPlan(t *testing.T) {
@@ -162,7 +163,7 @@ clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], us
 
 // TestShoots: one watch while a machine is awaited, new connections when the Secret changes, and nothing that is left after.
 func TestShoots(t *testing.T) {
-	before := runtime.NumGoroutine()
+	goroutinesEnded := testutil.Goroutines(t)
 	watches := make(chan string, 10)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "" {
@@ -195,7 +196,7 @@ func TestShoots(t *testing.T) {
 			if got != "Bearer "+token {
 				t.Errorf("a watch with %q, want %s", got, token)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(testutil.Timeout):
 			t.Fatal("no watch")
 		}
 		if key := <-changed; key != (client.ObjectKey{Namespace: "a", Name: "m"}) {
@@ -227,12 +228,7 @@ func TestShoots(t *testing.T) {
 	}
 	s.Close()
 	server.Close()
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			text := make([]byte, 1<<20)
-			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, text[:runtime.Stack(text, true)])
-		}
-	}
+	goroutinesEnded(testutil.Timeout)
 }
 
 func TestStateSurvives(t *testing.T) {

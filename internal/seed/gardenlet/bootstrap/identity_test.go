@@ -14,11 +14,12 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 const me = "gardener.cloud:system:seed:a"
@@ -68,13 +69,6 @@ func run(t *testing.T, i *Identity) (stop func()) {
 	stop = func() { cancel(); <-done }
 	t.Cleanup(stop)
 	return stop
-}
-
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	if wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) { return condition(), nil }) != nil {
-		t.Fatalf("it never came to that: %s", what)
-	}
 }
 
 func secretOf(t *testing.T, c client.Client, key client.ObjectKey) *corev1.Secret {
@@ -129,7 +123,7 @@ func TestBootstrap(t *testing.T) {
 				}
 			}
 			run(t, identity)
-			eventually(t, "clean", func() bool { return isClean(t, seed) })
+			testutil.EventuallyTrue(t, "clean", func() bool { return isClean(t, seed) })
 			if secretOf(t, seed, BootstrapKubeconfigSecret) != nil {
 				t.Error("the bootstrap kubeconfig is still in the seed")
 			}
@@ -312,7 +306,7 @@ func TestKilled(t *testing.T) {
 		}
 		identity := obtain(t, config(t, g, seed))
 		stop := run(t, identity)
-		eventually(t, fmt.Sprintf("clean after being killed at %d", n), func() bool { return isClean(t, seed) })
+		testutil.EventuallyTrue(t, fmt.Sprintf("clean after being killed at %d", n), func() bool { return isClean(t, seed) })
 		stop()
 		if len(g.requests) != 1 {
 			t.Errorf("killed at %d: %d requests", n, len(g.requests))
@@ -374,7 +368,7 @@ func killedAt(t *testing.T, g *garden, seed client.WithWatch, n int32) bool {
 	defer identity.Close()
 	done := make(chan struct{})
 	go func() { defer close(done); identity.Run(ctx) }()
-	eventually(t, "killed or clean", func() bool { return ctx.Err() != nil || isClean(t, seed) })
+	testutil.EventuallyTrue(t, "killed or clean", func() bool { return ctx.Err() != nil || isClean(t, seed) })
 	killed := ctx.Err() != nil
 	kill()
 	<-done

@@ -16,12 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // advance steps the clock once somebody waits for it, so that no step is lost.
 func advance(t *testing.T, g *garden, d time.Duration) {
 	t.Helper()
-	eventually(t, "waiting", g.clock.HasWaiters)
+	testutil.EventuallyTrue(t, "waiting", g.clock.HasWaiters)
 	g.clock.Step(d)
 }
 
@@ -118,11 +120,11 @@ func TestRenewal(t *testing.T) {
 			seed := seedWith(inSeed(KubeconfigSecret, g.kubeconfig(t, me, start)))
 			identity := obtain(t, config(t, g, seed))
 			run(t, identity)
-			eventually(t, "waiting", g.clock.HasWaiters)
+			testutil.EventuallyTrue(t, "waiting", g.clock.HasWaiters)
 			change(t, g, seed)
 			g.clock.Step(10 * time.Second)
-			eventually(t, "new certificate", func() bool { return identity.Expiration().Equal(start.Add(life + 10*time.Second)) })
-			eventually(t, "waiting", g.clock.HasWaiters)
+			testutil.EventuallyTrue(t, "new certificate", func() bool { return identity.Expiration().Equal(start.Add(life + 10*time.Second)) })
+			testutil.EventuallyTrue(t, "waiting", g.clock.HasWaiters)
 			if secret := secretOf(t, seed, KubeconfigSecret); secret.Annotations["gardener.cloud/operation"] != "" {
 				t.Error("the annotation is still there")
 			}
@@ -149,8 +151,8 @@ func TestExpiresWhileRunning(t *testing.T) {
 	if err := seed.Create(t.Context(), inSeed(BootstrapKubeconfigSecret, g.withToken(t, ownToken))); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "bootstrapped again", func() bool { return identity.Expiration().Equal(start.Add(2 * life)) })
-	eventually(t, "clean", func() bool { return isClean(t, seed) })
+	testutil.EventuallyTrue(t, "bootstrapped again", func() bool { return identity.Expiration().Equal(start.Add(2 * life)) })
+	testutil.EventuallyTrue(t, "clean", func() bool { return isClean(t, seed) })
 	if got := g.deletions(); len(got) != 1 {
 		t.Errorf("deleted %q", got)
 	}
@@ -221,11 +223,11 @@ func rotatesUnderLoad(t *testing.T, major int) {
 	for range rotations {
 		before := identity.Expiration()
 		advance(t, g, 85*time.Hour)
-		eventually(t, "rotated", func() bool { return identity.Expiration().After(before) })
+		testutil.EventuallyTrue(t, "rotated", func() bool { return identity.Expiration().After(before) })
 		// Before the clock jumps, nobody is still using the certificate that will have expired then.
 		for i := range sent {
 			since := sent[i].Load()
-			eventually(t, "requests since", func() bool { return sent[i].Load() >= since+5 || t.Failed() })
+			testutil.EventuallyTrue(t, "requests since", func() bool { return sent[i].Load() >= since+5 || t.Failed() })
 		}
 	}
 	event()
@@ -233,11 +235,11 @@ func rotatesUnderLoad(t *testing.T, major int) {
 	group.Wait()
 	open := func() (n int) { g.look(func() { n = len(g.conns) }); return n }
 	// Of all the old connections only the watch's is left.
-	eventually(t, "the old connections are closed but the watch's", func() bool { return major == 1 || open() == 2 })
+	testutil.EventuallyTrue(t, "the old connections are closed but the watch's", func() bool { return major == 1 || open() == 2 })
 	if err := endWatch(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the old connections are closed", func() bool {
+	testutil.EventuallyTrue(t, "the old connections are closed", func() bool {
 		generations, conns := inUse(identity.transport)
 		return generations == 1 && open() == conns && (major == 1 || conns == 1)
 	})
@@ -245,7 +247,7 @@ func rotatesUnderLoad(t *testing.T, major int) {
 		t.Errorf("the certificate is number %d", serial)
 	}
 	identity.Close()
-	eventually(t, "all connections are closed", func() bool { return open() == 0 })
+	testutil.EventuallyTrue(t, "all connections are closed", func() bool { return open() == 0 })
 	if err := get(httpClient, g.URL+"/load"); !errors.Is(err, errClosed) {
 		t.Errorf("after Close: %v", err)
 	}
@@ -308,7 +310,7 @@ func watch(t *testing.T, c *http.Client, g *garden, major int) (event func(), en
 		t.Helper()
 		select {
 		case g.events <- struct{}{}:
-		case <-time.After(10 * time.Second):
+		case <-time.After(testutil.Timeout):
 			t.Error("nobody is watching any more")
 			return
 		}

@@ -1,7 +1,9 @@
 package shootclient_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient/shootclienttest"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 const namespace = "shoot--p--s"
@@ -42,11 +45,12 @@ func ask(t *testing.T, cache *shootclient.Cache) *shootclient.Cluster {
 
 func open(t *testing.T, server *shootclienttest.Server, want int) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); server.Open() != want; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d connections are open, want %d", server.Open(), want)
+	testutil.Eventually(t, testutil.Timeout, func(context.Context) error {
+		if n := server.Open(); n != want {
+			return fmt.Errorf("%d connections are open, want %d", n, want)
 		}
-	}
+		return nil
+	})
 }
 
 func TestAsksAsTheGardenlet(t *testing.T) {

@@ -1,0 +1,39 @@
+package testutil
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+const ownProcess = "GARDENLITE_TEST_PROCESS"
+
+// OwnProcess is for tests that measure the whole process. In the process of all tests it runs this one again in a process
+// of its own, with its result, and returns false: the caller returns. In that process it returns true.
+func OwnProcess(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(ownProcess) == t.Name() {
+		return true
+	}
+	var levels []string
+	for level := range strings.SplitSeq(t.Name(), "/") {
+		levels = append(levels, "^"+regexp.QuoteMeta(level)+"$")
+	}
+	args := []string{"-test.v", "-test.count=1", "-test.run=" + strings.Join(levels, "/")}
+	if deadline, ok := t.Deadline(); ok {
+		args = append(args, "-test.timeout="+(time.Until(deadline)*9/10).String())
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), ownProcess+"="+t.Name())
+	out, err := cmd.CombinedOutput()
+	t.Logf("in a process of its own:\n%s", out)
+	if err != nil {
+		t.Error(err)
+	} else if !strings.Contains(string(out), "--- PASS: "+t.Name()) && !strings.Contains(string(out), "--- SKIP: "+t.Name()) {
+		t.Error("the process did not run the test")
+	}
+	return false
+}

@@ -1,0 +1,27 @@
+package testutil
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Soaking says whether these are the long forms of the tests (make soak), with GARDENLITE_SOAK=1.
+func Soaking() bool { return os.Getenv("GARDENLITE_SOAK") == "1" }
+
+// Seed is where the random inputs of a test begin: always the same, but random in the soak. GARDENLITE_SEED repeats one.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	var seed uint64
+	if again := os.Getenv("GARDENLITE_SEED"); again != "" {
+		var err error
+		if seed, err = strconv.ParseUint(again, 10, 64); err != nil {
+			t.Fatalf("GARDENLITE_SEED: %v", err)
+		}
+	} else if Soaking() {
+		seed = rand.Uint64N(1 << 53)
+	}
+	t.Logf("GARDENLITE_SEED=%d repeats this", seed)
+	return seed
+}

@@ -31,7 +31,7 @@ func TestGraphIsAFunctionOfTheObjects(t *testing.T) {
 					if i%7 == 0 {
 						e.apply(g) // told twice
 					}
-					if i%25 == 0 || len(u.vertices) < 10 {
+					if i%60 == 0 || len(u.vertices) < 10 {
 						u.check(t, g, m.snapshot())
 					}
 					if i%300 == 299 {

@@ -1,157 +1,140 @@
 package main
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
+	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// landscape makes the objects of a landscape: one CloudProfile; a project with 10,000 shoots (or a half of them all) and
-// many with ten; a credentials binding a project; a backup bucket a seed and an entry a shoot; every tenth seed on a
-// shoot on the first seed. The last seed is there, but nothing but what belongs to it reaches it.
-type landscape struct {
-	shoots, seeds int
+// landscape makes the objects of a landscape in which all shoots are of one project, and use the same profiles, bindings,
+// exposure class and resources: the worst case for an index. The last tenth of the seeds has no shoots; they are
+// ManagedSeeds whose own shoots run on the last seed. So that one is reached by many seeds, and by nothing that shoots share.
+type landscape struct{ shoots, seeds int }
+
+const namespace = "garden-dev"
+
+func seedName(i int) string   { return fmt.Sprintf("seed-%04d", i) }
+func shootName(i int) string  { return fmt.Sprintf("shoot-%06d", i) }
+func (l landscape) used() int { return l.seeds - l.seeds/10 }
+
+func (l landscape) seedOf(i int) string { return seedName(i * 7919 % l.used()) }
+
+func meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-const shootsOfProject = 10
-
-func (l landscape) big() int { return min(10_000, l.shoots/2) }
-
-func (l landscape) project(i int) string {
-	if i < l.big() {
-		return "big"
+func (l landscape) shoot(i int, seed string) *gardencorev1beta1.Shoot {
+	shoot := &gardencorev1beta1.Shoot{ObjectMeta: meta(namespace, shootName(i))}
+	shoot.Spec.SeedName, shoot.Status.SeedName = &seed, &seed
+	shoot.Spec.CloudProfile = &gardencorev1beta1.CloudProfileReference{Kind: []string{"CloudProfile", "NamespacedCloudProfile"}[i%2], Name: "profile"}
+	shoot.Spec.SecretBindingName, shoot.Spec.CredentialsBindingName = ptr.To("binding"), ptr.To("binding")
+	shoot.Spec.ExposureClassName = ptr.To("internet")
+	for kind, version := range map[string]string{"ConfigMap": "v1", "WorkloadIdentity": "security.gardener.cloud/v1alpha1"} {
+		resource := gardencorev1beta1.NamedResourceReference{Name: kind}
+		resource.ResourceRef.APIVersion, resource.ResourceRef.Kind, resource.ResourceRef.Name = version, kind, "shared"
+		shoot.Spec.Resources = append(shoot.Spec.Resources, resource)
 	}
-	return fmt.Sprintf("p%06d", i/shootsOfProject)
-}
-
-func (l landscape) namespace(i int) string { return "garden-" + l.project(i) }
-func (l landscape) shootName(i int) string { return fmt.Sprintf("shoot-%06d", i) }
-func (l landscape) seedName(i int) string  { return fmt.Sprintf("seed-%04d", i) }
-func (l landscape) seedOf(i int) int       { return int(uint64(i)*2654435761%4294967296) % (l.seeds - 1) }
-
-func (l landscape) shoot(i, seed int) *gardencorev1beta1.Shoot {
-	seedName := l.seedName(seed)
-	binding := "credentials"
-	return &gardencorev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace(i), Name: l.shootName(i)},
-		Spec: gardencorev1beta1.ShootSpec{
-			CloudProfile:           &gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"},
-			CredentialsBindingName: &binding,
-			SeedName:               &seedName,
-		},
-		Status: gardencorev1beta1.ShootStatus{SeedName: &seedName},
-	}
+	return shoot
 }
 
 // objects visits every object.
 func (l landscape) objects(visit func(any)) {
-	last := ""
+	visit(&gardencorev1beta1.Project{ObjectMeta: meta("", "dev"), Spec: gardencorev1beta1.ProjectSpec{Namespace: ptr.To(namespace)}})
+	visit(&gardencorev1beta1.SecretBinding{ObjectMeta: meta(namespace, "binding"), SecretRef: corev1.SecretReference{Namespace: namespace, Name: "shared"}})
+	visit(&securityv1alpha1.CredentialsBinding{ObjectMeta: meta(namespace, "binding"), CredentialsRef: secretRef("shared")})
+	visit(&gardencorev1.ControllerDeployment{ObjectMeta: meta("", "extension"), Helm: &gardencorev1.HelmControllerDeployment{
+		OCIRepository: &gardencorev1.OCIRepository{PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}},
+	}})
+	visit(&corev1.ServiceAccount{ObjectMeta: meta("garden", "gardenlet-bootstrap-"+seedName(l.seeds-1)), Secrets: []corev1.ObjectReference{{Name: "token"}}})
 	for i := range l.shoots {
-		visit(l.shoot(i, l.seedOf(i)))
-		if project := l.project(i); project != last {
-			last = project
-			l.projectObjects(project, visit)
-		}
-		seedName := l.seedName(l.seedOf(i))
-		visit(&gardencorev1beta1.BackupEntry{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: l.namespace(i), Name: "shoot--" + l.project(i) + "--" + l.shootName(i),
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Name: l.shootName(i)}},
-			},
-			Spec:   gardencorev1beta1.BackupEntrySpec{BucketName: "bucket-" + seedName, SeedName: &seedName},
-			Status: gardencorev1beta1.BackupEntryStatus{SeedName: &seedName},
-		})
+		seed := l.seedOf(i)
+		visit(l.shoot(i, seed))
+		entry := &gardencorev1beta1.BackupEntry{ObjectMeta: meta(namespace, "shoot--dev--"+shootName(i))}
+		entry.OwnerReferences = []metav1.OwnerReference{{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Name: shootName(i)}}
+		entry.Spec.BucketName, entry.Spec.SeedName, entry.Status.SeedName = "bucket-"+seed, &seed, &seed
+		visit(entry)
 	}
 	for i := range l.seeds {
 		l.seedObjects(i, visit)
 	}
 }
 
-func (l landscape) projectObjects(project string, visit func(any)) {
-	namespace := "garden-" + project
-	visit(&gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: project}, Spec: gardencorev1beta1.ProjectSpec{Namespace: &namespace}})
-	visit(&securityv1alpha1.CredentialsBinding{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: "credentials"},
-		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "credentials"},
-	})
-}
-
 func (l landscape) seedObjects(i int, visit func(any)) {
-	name := l.seedName(i)
-	visit(&gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	visit(&gardencorev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "bucket-" + name}, Spec: gardencorev1beta1.BackupBucketSpec{SeedName: &name}})
-	if i%10 == 9 {
-		first := l.seedName(0)
-		visit(&seedmanagementv1alpha1.ManagedSeed{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name},
-			Spec:       seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: name}},
-		})
-		visit(&gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name}, Spec: gardencorev1beta1.ShootSpec{SeedName: &first}})
+	name, last := seedName(i), seedName(l.seeds-1)
+	visit(&gardencorev1beta1.Seed{ObjectMeta: meta("", name)})
+	visit(&seedmanagementv1alpha1.Gardenlet{ObjectMeta: meta("garden", name)})
+	visit(&gardencorev1beta1.BackupBucket{ObjectMeta: meta("", "bucket-"+name), Spec: gardencorev1beta1.BackupBucketSpec{
+		SeedName: &name, CredentialsRef: ptr.To(secretRef("backup-" + name)),
+	}})
+	visit(&operationsv1alpha1.Bastion{ObjectMeta: meta(namespace, "bastion-"+name), Spec: operationsv1alpha1.BastionSpec{SeedName: &name}})
+	if i == 0 {
+		visit(certificateSigningRequest(name))
 	}
-}
-
-// notLooked says that no Seed is there, and what time it is.
-type notLooked struct{}
-
-func (notLooked) Seed(string) *gardencorev1beta1.Seed { return nil }
-func (notLooked) Now() time.Time                      { return time.Time{} }
-
-// graph makes the graph of the landscape.
-func (l landscape) graph() *graph.Graph {
-	g := graph.New()
-	l.objects(func(obj any) {
-		owner, edges, _ := graph.EdgesOf(obj, notLooked{})
-		g.Set(owner, edges)
-	})
-	return g
-}
-
-// query is a path check, with strings of its own as a request has them.
-type query struct {
-	from graph.Vertex
-	seed string
-}
-
-// queries returns random ones: a shoot or one of what belongs to it, and its seed or another.
-func (l landscape) queries(n int, hit bool) []query {
-	r := rand.New(rand.NewPCG(1, 1))
-	all := make([]query, n)
-	for at := range all {
-		i := r.IntN(l.shoots)
-		kind, name := graph.KindShoot, l.shootName(i)
-		switch r.IntN(3) {
-		case 0:
-			kind, name = graph.KindSecret, name+".ssh-keypair"
-		case 1:
-			kind, name = graph.KindConfigMap, name+".ca-kubelet"
-		}
-		seed := l.seeds - 1
-		if hit {
-			seed = l.seedOf(i)
-		}
-		all[at] = query{graph.Vertex{Kind: kind, Namespace: l.namespace(i), Name: name}, l.seedName(seed)}
+	if i < l.used() {
+		installation := &gardencorev1beta1.ControllerInstallation{ObjectMeta: meta("", "extension-"+name)}
+		installation.Spec.SeedRef = &corev1.ObjectReference{Name: name}
+		installation.Spec.RegistrationRef.Name, installation.Spec.DeploymentRef = "extension", &corev1.ObjectReference{Name: "extension"}
+		visit(installation)
+		return
 	}
-	return all
+	managed := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: meta("garden", name)}
+	managed.Spec.Shoot = &seedmanagementv1alpha1.Shoot{Name: name}
+	managed.Spec.Gardenlet.Bootstrap = ptr.To(seedmanagementv1alpha1.BootstrapServiceAccount)
+	visit(managed)
+	visit(&gardencorev1beta1.Shoot{ObjectMeta: meta("garden", name), Spec: gardencorev1beta1.ShootSpec{SeedName: &last}})
 }
 
-func (l landscape) oneOfShoot(kind graph.Kind, suffix string, hit bool) []query {
-	q := l.one(kind, l.shootName(0)+suffix, hit)
-	q[0].from.Namespace = l.namespace(0)
-	return q
+func secretRef(name string) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}
 }
 
-func (l landscape) one(kind graph.Kind, name string, hit bool) []query {
-	seed := l.seeds - 1
-	if hit {
-		seed = l.seedOf(0)
+func certificateSigningRequest(seed string) *certificatesv1.CertificateSigningRequest {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
 	}
-	return []query{{graph.Vertex{Kind: kind, Name: name}, l.seedName(seed)}}
+	template := &x509.CertificateRequest{Subject: pkix.Name{Organization: []string{constants.SeedsGroup}, CommonName: constants.SeedUserNamePrefix + seed}}
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	if err != nil {
+		panic(err)
+	}
+	return &certificatesv1.CertificateSigningRequest{ObjectMeta: meta("", "request"), Spec: certificatesv1.CertificateSigningRequestSpec{
+		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		Usages:  []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+	}}
+}
+
+// noSeeds has no Seed, so that the edges for bootstrapping are there.
+type noSeeds struct{}
+
+func (noSeeds) Seed(string) *gardencorev1beta1.Seed { return nil }
+func (noSeeds) Now() time.Time                      { return time.Time{} }
+
+// owned is an object with the edges that it causes.
+type owned struct {
+	vertex graph.Vertex
+	edges  []graph.Edge
+}
+
+func ownedBy(obj any) owned {
+	vertex, edges, _ := graph.EdgesOf(obj, noSeeds{})
+	return owned{vertex, edges}
 }

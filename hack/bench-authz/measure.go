@@ -8,247 +8,234 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
+// table has the results for one number of seeds: a column for each number of shoots.
+type table struct {
+	seeds  int
+	shoots []int
+	rows   []*row
+}
+
 type row struct {
-	name        string
-	took, limit time.Duration
-	walk        time.Duration // 0: not compared
-	note        string
+	name   string
+	took   []time.Duration
+	limit  time.Duration // 0 for none
+	growth float64       // the largest allowed, 0 for any
+	note   string        // of the last column
 }
 
-type result struct {
-	landscape
-	vertices, edges int
-	bytes           float64
-	load            time.Duration
-	allocations     float64
-	rows            []row
+func (t *table) add(name string, took, limit time.Duration, growth float64, note string) {
+	i := slices.IndexFunc(t.rows, func(r *row) bool { return r.name == name })
+	if i < 0 {
+		i, t.rows = len(t.rows), append(t.rows, &row{name: name, limit: limit, growth: growth})
+	}
+	t.rows[i].took, t.rows[i].note = append(t.rows[i].took, took), note
 }
 
-func measure(shoots, seeds int) *result {
-	l := landscape{shoots, seeds}
-	m := &result{landscape: l}
+func (t *table) measure(l landscape) {
 	before := heap()
+	g := graph.New()
+	largest, changes := map[graph.Kind]owned{}, l.moves(10_000)
 	start := time.Now()
-	g := l.graph()
-	m.load = time.Since(start)
-	after := heap()
-	m.vertices, m.edges = g.Len()
-	m.bytes = float64(after-before) / float64(m.vertices)
-	walk := newWalked(g.Snapshot())
-
-	cases := []struct {
-		name    string
-		queries []query
-		hit     bool
-	}{
-		{"check, shoot, hit", l.oneOfShoot(graph.KindShoot, "", true), true},
-		{"check, shoot, miss", l.oneOfShoot(graph.KindShoot, "", false), false},
-		{"check, secret of a shoot, hit", l.oneOfShoot(graph.KindSecret, ".ssh-keypair", true), true},
-		{"check, secret of a shoot, miss", l.oneOfShoot(graph.KindSecret, ".ssh-keypair", false), false},
-		{"check, CloudProfile with all, hit", l.one(graph.KindCloudProfile, "local", true), true},
-		{"check, CloudProfile with all, miss", l.one(graph.KindCloudProfile, "local", false), false},
-		{fmt.Sprintf("check, Project with %d, hit", l.big()), l.one(graph.KindProject, "big", true), true},
-		{fmt.Sprintf("check, Project with %d, miss", l.big()), l.one(graph.KindProject, "big", false), false},
+	t.measureWriting(g, l, "being filled", func(set func(owned)) {
+		l.objects(func(obj any) {
+			o := ownedBy(obj)
+			set(o)
+			if _, known := largest[o.vertex.Kind]; !known {
+				largest[o.vertex.Kind] = o
+			}
+		})
+	})
+	took := time.Since(start)
+	vertices, edges := g.Len()
+	t.add("filling, a vertex", took/time.Duration(vertices), 0, 0, fmt.Sprintf("%d vertices, %d edges, %d bytes a vertex", vertices, edges, (heap()-before)/uint64(vertices)))
+	t.measureWriting(g, l, "while shoots move", func(set func(owned)) {
+		for _, c := range changes {
+			set(c.owned)
+		}
+	})
+	for _, c := range changes { // back
+		o := ownedBy(l.shoot(c.shoot, l.seedOf(c.shoot)))
+		g.Set(o.vertex, o.edges)
 	}
-	for _, c := range cases {
-		verify(c.name, g, walk, c.queries, c.hit)
-		m.rows = append(m.rows, row{name: c.name, took: checks(g.HasPath, c.queries), limit: mostCheck, walk: walks(walk, c.queries)})
-		m.allocations = max(m.allocations, testing.AllocsPerRun(100, func() { g.HasPath(c.queries[0].from, c.queries[0].seed) }))
-	}
-	stop := busy(l, g)
-	for _, c := range cases {
-		m.rows = append(m.rows, row{name: c.name + ", writer busy", took: checks(g.HasPath, c.queries), limit: mostCheck})
-	}
-	updates := stop()
-	m.rows[len(m.rows)-1].note = fmt.Sprintf("%d updates meanwhile", updates)
-	m.measureRandom(g, walk)
-	m.measureUpdates(g)
-	return m
+	t.measureChecks(l, g)
+	t.measureChanges(l, g, largest)
 }
 
-// measureRandom checks random objects, so that a large graph is in no cache, and says what an access to it takes then.
-func (m *result) measureRandom(g *graph.Graph, walk walked) {
-	for _, hit := range []bool{true, false} {
-		name := map[bool]string{true: "check, random objects, hit", false: "check, random objects, miss"}[hit]
-		queries := m.queries(100_000, hit)
-		verify(name, g, walk, queries, hit)
-		m.rows = append(m.rows, row{name: name, took: checks(g.HasPath, queries), limit: noLimit, walk: walks(walk, queries)})
+// measureChecks checks the vertex of each kind with the most edges, and random ones.
+func (t *table) measureChecks(l landscape, g *graph.Graph) {
+	walk := walked{}
+	for _, e := range g.Snapshot().Edges {
+		walk[e.From] = append(walk[e.From], e.To)
 	}
-	m.rows = append(m.rows, row{name: "(one access to as much memory)", took: memoryAccess(m.vertices), limit: noLimit})
+	largest := map[graph.Kind]graph.Vertex{}
+	for v, next := range walk {
+		// Every seed reads the garden's identity, so for that there is no miss.
+		if v.Namespace != "kube-system" && len(next) > len(walk[largest[v.Kind]]) {
+			largest[v.Kind] = v
+		}
+	}
+	largest[graph.KindSeed] = graph.Vertex{Kind: graph.KindSeed, Name: seedName(0)}
+	for _, kind := range graph.Kinds() {
+		v := largest[kind]
+		for _, hit := range []bool{true, false} {
+			name := fmt.Sprintf("check, %s, %s", kind, map[bool]string{true: "hit", false: "miss"}[hit])
+			seed := l.pick(walk, v, hit)
+			if walk.hasPath(v, seed) != hit || g.HasPath(v, seed) != hit {
+				fail("%s: from %s to %s: wrong answer", name, v, seed)
+			}
+			walkTook := percentile(times(11, func(int) { walk.hasPath(v, seed) }), 500)
+			took := batches(func(int) { g.HasPath(v, seed) })
+			t.add(name, took, maxCheck, maxGrowth, fmt.Sprintf("%d edges; a walk: %s, %.0f times as long", len(walk[v]), short(walkTook), float64(walkTook)/float64(took)))
+		}
+	}
+	for name, seed := range map[string]func(int) string{"hit": l.seedOf, "miss": func(int) string { return seedName(l.seeds - 1) }} {
+		random := make([]graph.Vertex, 50_000)
+		seeds := make([]string, len(random))
+		for i := range random {
+			shoot := rand.IntN(l.shoots)
+			random[i] = graph.Vertex{Kind: graph.KindSecret, Namespace: namespace, Name: shootName(shoot) + ".ssh-keypair"}
+			seeds[i] = seed(shoot)
+		}
+		t.add("check, random Secrets of shoots, "+name, batches(func(i int) { g.HasPath(random[i%len(random)], seeds[i%len(random)]) }), 0, 0, "")
+	}
 }
 
-const noLimit = time.Duration(1<<63 - 1)
+// pick returns a seed to which there is a path, or one to which there is none: the last, which many seeds reach, if it can.
+func (l landscape) pick(walk walked, v graph.Vertex, hit bool) string {
+	if hit {
+		for v.Kind != graph.KindSeed && len(walk[v]) > 0 {
+			v = walk[v][0]
+		}
+		return v.Name
+	}
+	if last := seedName(l.seeds - 1); !walk.hasPath(v, last) {
+		return last
+	}
+	return seedName(1)
+}
 
-// memoryAccess returns what it takes to follow a pointer to one of so many places, as large as a vertex.
-func memoryAccess(places int) time.Duration {
-	type place struct {
-		next *place
-		_    [200]byte
+// measureChanges moves shoots, and deletes and adds the first object of each kind, to which the shared vertices belong.
+func (t *table) measureChanges(l landscape, g *graph.Graph, first map[graph.Kind]owned) {
+	moves := l.moves(2000)
+	took := times(len(moves), func(i int) { g.Set(moves[i].vertex, moves[i].edges) })
+	t.add("change, Shoot moves", percentile(took, 500), maxChange, 0, "p99 "+short(percentile(took, 990)))
+	managed := seedName(l.seeds - 1 - l.seeds/20)
+	at := graph.Vertex{Kind: graph.KindShoot, Namespace: "garden", Name: managed}
+	took = times(2000, func(i int) {
+		g.Set(at, []graph.Edge{{From: at, To: graph.Vertex{Kind: graph.KindSeed, Name: seedName(i % 2)}}})
+	})
+	t.add("change, Shoot of a ManagedSeed moves", percentile(took, 500), maxChange, 0, "p99 "+short(percentile(took, 990)))
+	for _, kind := range graph.Kinds() {
+		o, ok := first[kind]
+		if !ok {
+			continue
+		}
+		var added []time.Duration
+		deleted := times(500, func(int) {
+			g.Delete(o.vertex)
+			added = append(added, times(1, func(int) { g.Set(o.vertex, o.edges) })...)
+		})
+		for i := range deleted {
+			deleted[i] -= added[i]
+		}
+		t.add(fmt.Sprintf("change, %s deleted", kind), percentile(deleted, 500), maxChange, 0, "p99 "+short(percentile(deleted, 990)))
+		t.add(fmt.Sprintf("change, %s added", kind), percentile(added, 500), maxChange, 0, "p99 "+short(percentile(added, 990)))
 	}
-	all := make([]*place, places)
-	for i := range all {
-		all[i] = &place{}
+}
+
+type move struct {
+	owned
+	shoot int
+}
+
+// moves returns shoots with the edges that they have on another seed.
+func (l landscape) moves(n int) []move {
+	moves := make([]move, n)
+	for i := range moves {
+		shoot := rand.IntN(l.shoots)
+		moves[i] = move{ownedBy(l.shoot(shoot, seedName(rand.IntN(l.used())))), shoot}
 	}
-	order := rand.Perm(places)
-	for i := range order {
-		all[order[i]].next = all[order[(i+1)%places]]
+	return moves
+}
+
+// measureWriting measures how long each change takes, and so at most holds the lock, and how long path checks take meanwhile.
+// The latter depends on the scheduler as well: a reader that waited runs again when there is a processor for it.
+func (t *table) measureWriting(g *graph.Graph, l landscape, when string, write func(set func(owned))) {
+	var held, waits []time.Duration
+	done := make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Microsecond):
+			}
+			from := graph.Vertex{Kind: graph.KindShoot, Namespace: namespace, Name: shootName(i % l.shoots)}
+			waits = append(waits, times(1, func(int) { g.HasPath(from, seedName(0)) })...)
+		}
+	})
+	write(func(o owned) { held = append(held, times(1, func(int) { g.Set(o.vertex, o.edges) })...) })
+	close(done)
+	wait.Wait()
+	note := func(all []time.Duration) string {
+		return fmt.Sprintf("p50 %s, longest %s", short(percentile(all, 500)), short(percentile(all, 1000)))
 	}
-	samples, at := make([]time.Duration, 201), all[0]
+	t.add("a change holds the lock, "+when+", p99.9", percentile(held, 999), maxHeld, 0, note(held))
+	if len(waits) > 0 {
+		t.add("a check takes, "+when+", p99.9", percentile(waits, 999), 0, 0, note(waits))
+	}
+}
+
+func times(n int, do func(i int)) []time.Duration {
+	samples := make([]time.Duration, n)
 	for i := range samples {
 		start := time.Now()
-		for range 1000 {
-			at = at.next
-		}
-		samples[i] = time.Since(start) / 1000
+		do(i)
+		samples[i] = time.Since(start)
 	}
-	runtime.KeepAlive(at)
-	return median(samples)
+	return samples
 }
 
-// verify ends the program if the graph or the walk is wrong: then the numbers are worth nothing.
-func verify(name string, g *graph.Graph, walk walked, queries []query, want bool) {
-	for i, q := range queries {
-		if got := g.HasPath(q.from, q.seed); got != want || i < 100 && walk.hasPath(q.from, q.seed) != want {
-			fmt.Fprintf(os.Stderr, "Error: %s: from %s to %s: %v, which is wrong\n", name, q.from, q.seed, got)
-			os.Exit(1)
+// batches returns the median over batches of what one call takes.
+func batches(do func(i int)) time.Duration {
+	const batch = 1000
+	return percentile(times(101, func(n int) {
+		for i := range batch {
+			do(n*batch + i)
 		}
-	}
+	}), 500) / batch
+}
+
+func percentile(samples []time.Duration, perMille int) time.Duration {
+	sorted := slices.Sorted(slices.Values(samples))
+	return sorted[(len(sorted)-1)*perMille/1000]
 }
 
 func heap() uint64 {
-	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
 }
 
-// checks returns the median over batches of what one path check takes.
-func checks(hasPath func(graph.Vertex, string) bool, queries []query) time.Duration {
-	const batches, batch = 201, 1000
-	at := 0
-	samples := make([]time.Duration, batches)
-	for i := range samples {
-		start := time.Now()
-		for range batch {
-			q := &queries[at]
-			hasPath(q.from, q.seed)
-			if at++; at == len(queries) {
-				at = 0
-			}
-		}
-		samples[i] = time.Since(start) / batch
+func fail(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "Error: "+format+"\n", args...)
+	os.Exit(1)
+}
+
+// print writes the table, and returns how many limits are missed.
+func (t *table) print(w io.Writer) (missed int) {
+	fmt.Fprintf(w, "\n%-48s", fmt.Sprintf("%d seeds, p50, with shoots:", t.seeds))
+	for _, shoots := range t.shoots {
+		fmt.Fprintf(w, "%11d ", shoots)
 	}
-	return median(samples)
-}
-
-// walks returns the median of what one walk takes; a walk over everything takes long, so there are few.
-func walks(w walked, queries []query) time.Duration {
-	samples := make([]time.Duration, 21)
-	for i := range samples {
-		q := &queries[i%len(queries)]
-		start := time.Now()
-		w.hasPath(q.from, q.seed)
-		samples[i] = time.Since(start)
-	}
-	return median(samples)
-}
-
-func median(samples []time.Duration) time.Duration {
-	slices.Sort(samples)
-	return samples[len(samples)/2]
-}
-
-// busy moves shoots to other seeds and back until it is stopped. The first is left where it is, and so are most: so the
-// checks find what they found.
-func busy(l landscape, g *graph.Graph) (stop func() int) {
-	var wait sync.WaitGroup
-	done, updates := make(chan struct{}), 0
-	moves := l.moves(200)
-	wait.Go(func() {
-		for i := 0; ; i++ {
-			select {
-			case <-done:
-				return
-			default:
-			}
-			move := moves[i%len(moves)]
-			g.Set(move.owner, move.away)
-			g.Set(move.owner, move.home)
-			updates += 2
-		}
-	})
-	return func() int {
-		close(done)
-		wait.Wait()
-		return updates
-	}
-}
-
-type move struct {
-	owner      graph.Vertex
-	away, home []graph.Edge
-}
-
-func (l landscape) moves(n int) []move {
-	r := rand.New(rand.NewPCG(2, 2))
-	moves := make([]move, n)
-	for at := range moves {
-		i := 1 + r.IntN(l.shoots-1)
-		owner, home, _ := graph.EdgesOf(l.shoot(i, l.seedOf(i)), notLooked{})
-		_, away, _ := graph.EdgesOf(l.shoot(i, (l.seedOf(i)+1)%(l.seeds-1)), notLooked{})
-		moves[at] = move{owner, away, home}
-	}
-	return moves
-}
-
-func (m *result) measureUpdates(g *graph.Graph) {
-	moves := m.moves(5000)
-	each := func(name string, update func(move)) {
-		samples := make([]time.Duration, len(moves))
-		for i := range moves {
-			start := time.Now()
-			update(moves[i])
-			samples[i] = time.Since(start)
-		}
-		took := median(samples)
-		m.rows = append(m.rows, row{name: name, took: took, limit: mostUpdate, note: fmt.Sprintf("p99 %v", samples[len(samples)*99/100])})
-	}
-	each("update, shoot as it is", func(u move) { g.Set(u.owner, u.home) })
-	each("update, shoot to another seed", func(u move) { g.Set(u.owner, u.away) })
-	each("update, shoot back", func(u move) { g.Set(u.owner, u.home) })
-	each("update, shoot deleted", func(u move) { g.Delete(u.owner) })
-	each("update, shoot added", func(u move) { g.Set(u.owner, u.home) })
-	m.measureManagedSeeds(g, each)
-}
-
-// measureManagedSeeds moves the shoot of a managed seed: all that is on that seed reaches another one.
-func (m *result) measureManagedSeeds(g *graph.Graph, each func(string, func(move))) {
-	if m.seeds < 20 {
-		return
-	}
-	shoot := graph.Vertex{Kind: graph.KindShoot, Namespace: "garden", Name: m.seedName(9)}
-	to := func(seed int) []graph.Edge {
-		return []graph.Edge{{From: shoot, To: graph.Vertex{Kind: graph.KindSeed, Name: m.seedName(seed)}}}
-	}
-	targets := [][]graph.Edge{to(1), to(0)}
-	i := 0
-	each("update, shoot of a managed seed moves", func(move) {
-		g.Set(shoot, targets[i%2])
-		i++
-	})
-}
-
-// print writes the table, and returns how many numbers are too high.
-func (m *result) print(w io.Writer) (missed int) {
-	fmt.Fprintf(w, "\n%d shoots on %d seeds: %d vertices, %d edges\n", m.shoots, m.seeds, m.vertices, m.edges)
-	fmt.Fprintf(w, "%-52s %10s   %10s %9s\n", "median", "", "walk", "ratio")
+	fmt.Fprintln(w, "   ratio")
 	mark := func(tooHigh bool) string {
 		if tooHigh {
 			missed++
@@ -256,16 +243,14 @@ func (m *result) print(w io.Writer) (missed int) {
 		}
 		return " "
 	}
-	for _, r := range m.rows {
-		fmt.Fprintf(w, "%-52s %10s %s", r.name, short(r.took), mark(r.took > r.limit))
-		if r.walk > 0 {
-			fmt.Fprintf(w, " %10s %8.1fx", short(r.walk), float64(r.walk)/float64(max(r.took, 1)))
+	for _, r := range t.rows {
+		fmt.Fprintf(w, "%-48s", r.name)
+		for _, took := range r.took {
+			fmt.Fprintf(w, "%11s%s", short(took), mark(r.limit > 0 && took > r.limit))
 		}
-		fmt.Fprintf(w, "  %s\n", r.note)
+		growth := float64(r.took[len(r.took)-1]) / float64(max(r.took[0], 1))
+		fmt.Fprintf(w, "%8.1f%s %s\n", growth, mark(r.growth > 0 && growth > r.growth), r.note)
 	}
-	fmt.Fprintf(w, "%-52s %10.1f %s\n", "allocations a check", m.allocations, mark(m.allocations > 0))
-	fmt.Fprintf(w, "%-52s %10.0f %s\n", "bytes a vertex", m.bytes, mark(m.bytes > mostBytes && m.vertices > 5000))
-	fmt.Fprintf(w, "%-52s %10s    %s a vertex\n", "loading", short(m.load), short(m.load/time.Duration(m.vertices)))
 	return missed
 }
 

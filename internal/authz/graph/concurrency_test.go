@@ -48,7 +48,7 @@ func TestReadersDuringUpdates(t *testing.T) {
 	})
 
 	r := rand.New(rand.NewPCG(3, 3))
-	for i := range 6000 {
+	for i := range 2000 {
 		set(g, shoot("flips"), []Edge{{left, shoot("flips")}, {shoot("flips"), seed("x")}}...)
 		set(g, shoot("flips"), []Edge{{right, shoot("flips")}, {shoot("flips"), seed("y")}}...)
 		switch i % 3 {

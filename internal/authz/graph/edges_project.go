@@ -1,9 +1,6 @@
 package graph
 
 import (
-	"crypto/x509"
-	"encoding/pem"
-
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -46,24 +43,13 @@ func serviceAccountEdges(account *corev1.ServiceAccount) *edgeBuilder {
 	return b
 }
 
+// certificateSigningRequestEdges adds an edge if exactly a client certificate for the gardenlet of a Seed is requested.
 func certificateSigningRequestEdges(request *certificatesv1.CertificateSigningRequest) *edgeBuilder {
 	b := edgesFor(KindCertificateSigningRequest, "", request.Name)
-	if seed, ok := seedOfRequest(request); ok {
-		b.to(KindSeed, "", seed)
+	if wanted, err := bootstrapping.Parse(request.Spec.Request); err == nil {
+		if seed, refused := bootstrapping.SeedOf(wanted, request.Spec.Usages); refused == "" {
+			b.to(KindSeed, "", seed)
+		}
 	}
 	return b
-}
-
-// seedOfRequest returns the Seed for whose gardenlet a client certificate is asked, if it is exactly that what is asked.
-func seedOfRequest(request *certificatesv1.CertificateSigningRequest) (string, bool) {
-	block, _ := pem.Decode(request.Spec.Request)
-	if block == nil || block.Type != bootstrapping.RequestPEMType {
-		return "", false
-	}
-	asked, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		return "", false
-	}
-	seed, why := bootstrapping.SeedOf(asked, request.Spec.Usages)
-	return seed, why == ""
 }

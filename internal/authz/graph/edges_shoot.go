@@ -7,12 +7,25 @@ import (
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// What a gardenlet keeps for a shoot in its project's namespace is named after the shoot.
-var (
-	shootSecretSuffixes         = []string{".ca-cluster", ".ssh-keypair", ".ssh-keypair.old", ".monitoring"}
-	shootInternalSecretSuffixes = []string{".ca-client"}
-	shootConfigMapSuffixes      = []string{".ca-cluster", ".ca-kubelet"}
-)
+// keptForShoots are the objects that a gardenlet keeps for a shoot in its project's namespace: they are named after it.
+var keptForShoots = []struct {
+	kind     Kind
+	suffixes []string
+}{
+	{KindSecret, []string{".ca-cluster", ".ssh-keypair", ".ssh-keypair.old", ".monitoring"}},
+	{KindInternalSecret, []string{".ca-client"}},
+	{KindConfigMap, []string{".ca-cluster", ".ca-kubelet"}},
+}
+
+// ShootSuffixes returns what follows the name of a shoot in the names of the objects of this kind that are kept for it.
+func ShootSuffixes(kind Kind) []string {
+	for _, kept := range keptForShoots {
+		if kept.kind == kind {
+			return kept.suffixes
+		}
+	}
+	return nil
+}
 
 func shootEdges(shoot *gardencorev1beta1.Shoot) *edgeBuilder {
 	b := edgesFor(KindShoot, shoot.Namespace, shoot.Name)
@@ -25,14 +38,10 @@ func shootEdges(shoot *gardencorev1beta1.Shoot) *edgeBuilder {
 	b.fromOptional(KindExposureClass, "", shoot.Spec.ExposureClassName)
 	b.fromKubeAPIServer(shoot.Namespace, shoot.Spec.Kubernetes.KubeAPIServer)
 	b.fromShootReferences(shoot)
-	for _, suffix := range shootSecretSuffixes {
-		b.from(KindSecret, shoot.Namespace, shoot.Name+suffix)
-	}
-	for _, suffix := range shootInternalSecretSuffixes {
-		b.from(KindInternalSecret, shoot.Namespace, shoot.Name+suffix)
-	}
-	for _, suffix := range shootConfigMapSuffixes {
-		b.from(KindConfigMap, shoot.Namespace, shoot.Name+suffix)
+	for _, kept := range keptForShoots {
+		for _, suffix := range kept.suffixes {
+			b.from(kept.kind, shoot.Namespace, shoot.Name+suffix)
+		}
 	}
 	b.from(KindShootState, shoot.Namespace, shoot.Name)
 	b.from(KindSecret, gardencorev1beta1.GardenerShootIssuerNamespace, issuerSecretName(shoot))

@@ -1,130 +1,202 @@
 package graph
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
-// Graph is the resource dependency graph. Set and Delete may be called by many at once, and follow one another; readers
-// (Has, HasPath) wait for nobody. Make one with New.
+// Graph is the resource dependency graph. Its methods may be called concurrently.
 type Graph struct {
-	index *index
-
-	// mu guards all that follows, and every field of a node that is not atomic.
-	mu       sync.Mutex
-	edges    arena
-	vertices int
-	// namespaces holds each namespace's name once, and how many nodes use it.
-	namespaces map[string]*namespace
-	// dests is every destination by its number; number 0 is none.
-	dests     []*dest
-	freeDests []uint32
-
-	// What follows belongs to the update that is going on, and is empty between updates.
-	dirty      []*node // whose seeds changed
-	loose      []*node // that lost an edge or their object, and may have to go
-	dirtyDests []*dest // that other destinations began or ceased to reach
-	goneDests  []*dest
-	owned      map[edgeKey]edgeID
+	// writing is held by whoever changes the graph, and by those who read much of it at once and need it not to change
+	// meanwhile. Under mu, a long read would hold up all path checks as soon as a writer waits for it.
+	writing sync.Mutex
+	// mu guards what follows, and all nodes. It is held for microseconds.
+	mu       sync.RWMutex
+	vertices map[Vertex]*node
+	edges    int
+	index    index
 }
 
-type namespace struct {
-	name string
-	uses int
+// node is a vertex in the graph.
+type node struct {
+	Vertex
+	out, in []*edge
+	// object is nil if there are only edges that refer to the vertex.
+	object *object
+	// reaches and dest belong to the index.
+	reaches []reach
+	dest    *destination
 }
+
+// object is an object that exists, with the edges that it causes.
+type object struct{ edges []*edge }
+
+// edge is an edge that one object causes. Two objects that cause the same edge have one each.
+type edge struct {
+	from, to *node
+	out, in  uint32 // its positions in from.out and to.in
+}
+
+func (e *edge) edge() Edge { return Edge{From: e.from.Vertex, To: e.to.Vertex} }
 
 // New returns an empty graph.
-func New() *Graph {
-	return &Graph{
-		index:      newIndex(),
-		namespaces: map[string]*namespace{},
-		dests:      make([]*dest, 1),
-		owned:      map[edgeKey]edgeID{},
-	}
-}
+func New() *Graph { return &Graph{vertices: map[Vertex]*node{}} }
 
-// Set says that the owner's object exists and causes exactly these edges: they take the place of all that it caused
-// before, at once. To tell the same again changes nothing.
+// Set replaces all edges of the owner, whose object exists, by these.
 func (g *Graph) Set(owner Vertex, edges []Edge) {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	if g.vertices[owner].causes(edges) {
+		return // readers need not wait
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	o := g.node(owner)
-	o.exists = true
-	if !g.causes(o, edges) {
-		g.replace(o, edges)
+	n := g.node(owner)
+	if n.object == nil {
+		n.object = &object{}
 	}
-	g.finish()
+	g.replace(n.object, edges)
+	g.index.refresh()
 }
 
-// Delete says that the owner's object is gone, and with it all that it caused.
+// Delete removes the owner's object and all edges of it.
 func (g *Graph) Delete(owner Vertex) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	o := g.index.find(owner)
-	if o == nil || !o.exists {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	n := g.vertices[owner]
+	if n == nil || n.object == nil {
 		return
 	}
-	g.replace(o, nil)
-	o.exists = false
-	g.loose = append(g.loose, o)
-	g.finish()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.replace(n.object, nil)
+	n.object = nil
+	g.dropUnused(n)
+	g.index.refresh()
 }
 
-// node returns the vertex's node, a new one if there is none.
+// Has returns whether the vertex lives: its object exists, or an edge refers to it.
+func (g *Graph) Has(v Vertex) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.vertices[v] != nil
+}
+
+// HasPath returns whether there is a path from the vertex to the Seed with this name, which takes the same time in a graph
+// of any size. A Seed in the graph has a path to itself.
+func (g *Graph) HasPath(from Vertex, seed string) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	n, goal := g.vertices[from], g.vertices[Vertex{Kind: KindSeed, Name: seed}]
+	return n != nil && goal != nil && n.leadsTo(goal)
+}
+
+// Len returns the number of vertices and edges; an edge counts once for each object that causes it.
+func (g *Graph) Len() (vertices, edges int) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return len(g.vertices), g.edges
+}
+
+// causes returns whether the node's object exists and causes exactly these edges in this order.
+func (n *node) causes(edges []Edge) bool {
+	return n != nil && n.object != nil && slices.EqualFunc(n.object.edges, edges, func(e *edge, f Edge) bool {
+		return e.from.Vertex == f.From && e.to.Vertex == f.To
+	})
+}
+
+// replace changes only the edges that differ. It adds before it removes, so that what stays reachable is not touched.
+func (g *Graph) replace(o *object, edges []Edge) {
+	old := make(map[Edge]*edge, len(o.edges))
+	for _, e := range o.edges {
+		old[e.edge()] = e
+	}
+	o.edges = make([]*edge, 0, len(edges))
+	for _, wanted := range edges {
+		e, known := old[wanted]
+		if known && e == nil {
+			continue // a duplicate
+		}
+		if !known {
+			e = g.link(g.node(wanted.From), g.node(wanted.To))
+		}
+		old[wanted] = nil
+		o.edges = append(o.edges, e)
+	}
+	for _, e := range old {
+		if e != nil {
+			g.unlink(e)
+		}
+	}
+}
+
+// node returns the node of a vertex, a new one if there is none.
 func (g *Graph) node(v Vertex) *node {
-	if n := g.index.find(v); n != nil {
-		return n
+	n := g.vertices[v]
+	if n == nil {
+		n = &node{Vertex: v}
+		g.vertices[v] = n
+		if v.Kind == KindSeed {
+			g.index.makeDestination(n)
+		}
 	}
-	n := newNode(v, g.useNamespace(v.Namespace))
-	if n.kind == KindSeed {
-		g.newDest(n)
-	}
-	g.vertices++
-	g.index.insert(n)
 	return n
 }
 
-// finish lets the readers see what an update changed, and drops the vertices that nothing holds any more.
-func (g *Graph) finish() {
-	g.publish()
-	for _, n := range g.loose {
-		g.drop(n)
-	}
-	clear(g.loose)
-	g.loose = g.loose[:0]
-	g.freeGoneDests()
-}
-
-// drop takes a node away that neither an object nor an edge holds. Nothing reaches anything over it then.
-func (g *Graph) drop(n *node) {
-	if n.exists || n.firstIn != 0 || n.firstOut != 0 || n.gone {
+// dropUnused removes a node that has neither an object nor an edge.
+func (g *Graph) dropUnused(n *node) {
+	if n.object != nil || len(n.out) > 0 || len(n.in) > 0 {
 		return
 	}
-	if d := n.dest.Load(); d != nil {
-		n.seeds.Store(0)
-		n.dest.Store(nil)
-		g.goneDests = append(g.goneDests, d)
+	if g.vertices[n.Vertex] == n { // not a relay
+		delete(g.vertices, n.Vertex)
 	}
-	n.gone = true
-	g.index.remove(n)
-	g.vertices--
-	g.releaseNamespace(n.namespace)
+	g.index.removeDestination(n)
 }
 
-func (g *Graph) useNamespace(name string) string {
-	if name == "" {
-		return ""
+// link adds an edge. One that could close a cycle goes through a relay, at which the index stops.
+func (g *Graph) link(from, to *node) *edge {
+	g.edges++
+	if from.Kind != KindSeed && from.Kind.rank() >= to.Kind.rank() {
+		relay := &node{Vertex: from.Vertex}
+		g.index.makeDestination(relay)
+		g.connect(from, relay)
+		from = relay
 	}
-	ns := g.namespaces[name]
-	if ns == nil {
-		ns = &namespace{name: name}
-		g.namespaces[name] = ns
-	}
-	ns.uses++
-	return ns.name
+	return g.connect(from, to)
 }
 
-func (g *Graph) releaseNamespace(name string) {
-	if ns := g.namespaces[name]; ns != nil {
-		if ns.uses--; ns.uses == 0 {
-			delete(g.namespaces, name)
-		}
+// unlink is the inverse of link.
+func (g *Graph) unlink(e *edge) {
+	g.edges--
+	g.disconnect(e)
+	if relay := e.from; relay.Kind != KindSeed && relay.dest != nil {
+		g.disconnect(relay.in[0])
 	}
+}
+
+func (g *Graph) connect(from, to *node) *edge {
+	e := &edge{from: from, to: to, out: uint32(len(from.out)), in: uint32(len(to.in))}
+	from.out, to.in = append(from.out, e), append(to.in, e)
+	g.index.connected(from, to)
+	return e
+}
+
+func (g *Graph) disconnect(e *edge) {
+	var last *edge
+	e.from.out, last = swapRemove(e.from.out, e.out)
+	last.out = e.out
+	e.to.in, last = swapRemove(e.to.in, e.in)
+	last.in = e.in
+	g.index.disconnected(e.from, e.to)
+	g.dropUnused(e.from)
+	g.dropUnused(e.to)
+}
+
+// swapRemove removes the edge at a position, where the last one moves.
+func swapRemove(edges []*edge, at uint32) (rest []*edge, moved *edge) {
+	end := len(edges) - 1
+	moved = edges[end]
+	edges[at], edges[end] = moved, nil
+	return edges[:end], moved
 }

@@ -1,200 +1,171 @@
 package graph
 
 import (
-	"hash/maphash"
-	"math/bits"
-	"sync/atomic"
+	"cmp"
+	"slices"
 )
 
-// index finds the node of a vertex. One writer at a time (Graph.mu), any number of readers without a lock.
+// index knows of each vertex which Seeds it reaches, as the index by destination of Kubernetes' node authorizer does, so
+// that a path check is a look-up.
 //
-// It is split in shards, so that growing one takes microseconds. A shard is a table of buckets of one cache line: seven
-// nodes and a byte of each one's hash, so that nearly always only the right node is looked at. A node never moves inside
-// a table; a table that is full is replaced by a larger one. A reader that still holds the old table finds the same
-// nodes, and a node that died has no seeds, so it never sees more than there was.
+// Each node keeps the destinations that it reaches without passing through another one, and over how many of its edges it
+// reaches each. Only when such a number becomes 0 or 1 do the nodes before it change. That is cheap, because few edges
+// lead to one object, however many leave it: those that its own specification causes, hardly more. A Shoot that moves
+// to another seed changes its bindings, its profile, its namespace and what leads to these, and not another Shoot.
+//
+// Numbers of edges are right only where there is no cycle. Edges lead from a lower to a higher rank of kind (vertex.go), and
+// only those that leave a Seed do not, because it may run on a Shoot itself. So Seeds are destinations, and so is a relay in
+// each other edge that does not lead to a higher rank, of which edges.go makes none. Cycles can only be among
+// destinations, of which there are few: there the index walks whenever an edge between two changes, once for each Seed
+// behind it. So nothing is done for the Shoots of a seed when that seed's own Shoot moves.
 type index struct {
-	seed   maphash.Seed
-	shards [shardCount]atomic.Pointer[table]
+	// destinations has each destination at its number, and nil at a free number.
+	destinations []*node
+	// changed has those that other destinations began or ceased to reach since the last refresh.
+	changed []*node
 }
 
-const (
-	shardCount  = 256
-	bucketSlots = 7
-	// overflowed is set in the tags of a bucket that was full once: what belongs to it may be in the next one.
-	overflowed = uint64(1) << 63
-	everyByte  = 0x0101010101010101
-	slotBytes  = 0x0080808080808080 // the high bits of the seven tags
-)
+// reach says that a node reaches a destination over so many of its edges.
+type reach struct{ number, edges uint32 }
 
-type table struct {
-	mask    uint64
-	buckets []bucket
-	live    int // nodes in it
-	flagged int // buckets that overflowed
+type destination struct {
+	number uint32
+	// sources are the destinations that reach this one without passing through another.
+	sources []reach
+	// reachedBy says for each number whether that destination reaches this one; nil if none does. Only for Seeds.
+	reachedBy []bool
 }
 
-type bucket struct {
-	tags  atomic.Uint64
-	nodes [bucketSlots]atomic.Pointer[node]
-}
-
-func newTable(buckets int) *table {
-	return &table{mask: uint64(buckets - 1), buckets: make([]bucket, buckets)}
-}
-
-func newIndex() *index {
-	x := &index{seed: maphash.MakeSeed()}
-	for i := range x.shards {
-		x.shards[i].Store(newTable(1))
+// leadsTo returns whether there is a path from the node to that of a Seed.
+func (n *node) leadsTo(seed *node) bool {
+	if n.dest != nil {
+		return n == seed || seed.dest.isReachedBy(n.dest.number)
 	}
-	return x
-}
-
-// hash depends on a secret of the process, so that nobody can choose names that collide.
-func (x *index) hash(v Vertex) uint64 {
-	return x.combine(maphash.String(x.seed, v.Name), v.Namespace, v.Kind)
-}
-
-// hashOf is the hash of the node's vertex.
-func (x *index) hashOf(n *node) uint64 {
-	if n.length == longName {
-		return x.combine(maphash.String(x.seed, *n.long), n.namespace, n.kind)
+	if _, found := n.find(seed.dest.number); found {
+		return true
 	}
-	return x.combine(maphash.Bytes(x.seed, n.name[:n.length]), n.namespace, n.kind)
-}
-
-func (x *index) combine(hash uint64, namespace string, kind Kind) uint64 {
-	if namespace != "" {
-		high, low := bits.Mul64(hash^0x9e3779b97f4a7c15, maphash.String(x.seed, namespace)|1)
-		hash = high ^ low
+	if seed.dest.reachedBy == nil {
+		return false
 	}
-	high, low := bits.Mul64(hash, 0xd6e8feb86659fd93+2*uint64(kind))
-	return high ^ low
-}
-
-func tagOf(hash uint64) uint64 { return max(hash>>40&0xff, 1) }
-
-// matches returns a mask with the high bit of each slot whose tag may be this one; above the lowest there may be false
-// ones, and the node's key decides.
-func matches(tags, tag uint64) uint64 {
-	x := tags ^ tag*everyByte
-	return (x - everyByte) &^ x & slotBytes
-}
-
-// find returns the node of a vertex, or nil.
-func (x *index) find(v Vertex) *node { return x.start(v).find(v) }
-
-// search is a search that knows its first bucket, and has asked memory for it.
-type search struct {
-	table    *table
-	at, tags uint64
-	tag      uint64
-}
-
-// start begins a search. In a large graph the bucket is not in a cache, and another search can go on until it is.
-func (x *index) start(v Vertex) search {
-	hash := x.hash(v)
-	t := x.shards[hash>>56].Load()
-	at := hash & t.mask
-	return search{t, at, t.buckets[at].tags.Load(), tagOf(hash)}
-}
-
-func (s search) find(v Vertex) *node {
-	// No more steps than there are buckets, should they all have overflowed.
-	for steps := len(s.table.buckets); ; {
-		b := &s.table.buckets[s.at]
-		for m := matches(s.tags, s.tag); m != 0; m &= m - 1 {
-			if n := b.nodes[bits.TrailingZeros64(m)/8].Load(); n != nil && n.is(v) {
-				return n
-			}
+	for _, r := range n.reaches {
+		if seed.dest.isReachedBy(r.number) {
+			return true
 		}
-		if steps--; s.tags&overflowed == 0 || steps == 0 {
-			return nil
-		}
-		s.at = (s.at + 1) & s.table.mask
-		s.tags = s.table.buckets[s.at].tags.Load()
+	}
+	return false
+}
+
+func (d *destination) isReachedBy(number uint32) bool {
+	return int(number) < len(d.reachedBy) && d.reachedBy[number]
+}
+
+// find returns the position of a destination in n.reaches, which is sorted by number.
+func (n *node) find(number uint32) (at int, found bool) {
+	return slices.BinarySearchFunc(n.reaches, number, func(r reach, number uint32) int { return cmp.Compare(r.number, number) })
+}
+
+// offers returns what a node reaches over an edge to n.
+func (n *node) offers() []reach {
+	if n.dest != nil {
+		return []reach{{number: n.dest.number}}
+	}
+	return n.reaches
+}
+
+func (x *index) connected(from, to *node) {
+	for _, r := range to.offers() {
+		x.gain(from, r.number)
 	}
 }
 
-// insert adds a node that is not in the index.
-func (x *index) insert(n *node) {
-	hash := x.hashOf(n)
-	shard := &x.shards[hash>>56]
-	t := shard.Load()
-	if capacity := len(t.buckets) * bucketSlots; (t.live+1)*10 > capacity*7 || t.flagged*3 > len(t.buckets) {
-		t = x.rebuilt(t)
-		t.put(n, hash)
-		shard.Store(t)
+func (x *index) disconnected(from, to *node) {
+	for _, r := range slices.Backward(to.offers()) {
+		x.lose(from, r.number)
+	}
+}
+
+// gain notes that n reaches a destination over one more edge.
+func (x *index) gain(n *node, number uint32) {
+	at, found := n.find(number)
+	if found {
+		n.reaches[at].edges++
 		return
 	}
-	t.put(n, hash)
-}
-
-// rebuilt copies a table that is full, or in which too many buckets overflowed over time.
-func (x *index) rebuilt(old *table) *table {
-	size := len(old.buckets)
-	if old.live*2 >= size*bucketSlots {
-		size *= 2
+	n.reaches = slices.Insert(n.reaches, at, reach{number, 1})
+	if n.dest != nil {
+		to := x.destinations[number]
+		to.dest.sources = append(to.dest.sources, reach{number: n.dest.number})
+		x.changed = append(x.changed, to)
+		return
 	}
-	for ; ; size *= 2 {
-		t := newTable(size)
-		old.all(func(n *node) { t.put(n, x.hashOf(n)) })
-		if t.flagged*3 <= size {
-			return t
-		}
+	for _, e := range n.in {
+		x.gain(e.from, number)
 	}
 }
 
-func (t *table) put(n *node, hash uint64) {
-	t.live++
-	tag := tagOf(hash)
-	for at := hash & t.mask; ; at = (at + 1) & t.mask {
-		b := &t.buckets[at]
-		tags := b.tags.Load()
-		for slot := range bucketSlots {
-			if tags>>(8*slot)&0xff == 0 {
-				b.nodes[slot].Store(n)
-				b.tags.Store(tags | tag<<(8*slot))
-				return
-			}
-		}
-		if tags&overflowed == 0 {
-			b.tags.Store(tags | overflowed)
-			t.flagged++
-		}
+// lose is the inverse of gain.
+func (x *index) lose(n *node, number uint32) {
+	at, _ := n.find(number)
+	if n.reaches[at].edges--; n.reaches[at].edges > 0 {
+		return
+	}
+	n.reaches = slices.Delete(n.reaches, at, at+1)
+	if n.dest != nil {
+		to := x.destinations[number]
+		to.dest.sources = slices.DeleteFunc(to.dest.sources, func(r reach) bool { return r.number == n.dest.number })
+		x.changed = append(x.changed, to)
+		return
+	}
+	for _, e := range n.in {
+		x.lose(e.from, number)
 	}
 }
 
-// remove takes a node out that is in the index.
-func (x *index) remove(n *node) {
-	hash := x.hashOf(n)
-	t := x.shards[hash>>56].Load()
-	for at := hash & t.mask; ; at = (at + 1) & t.mask {
-		b := &t.buckets[at]
-		for slot := range bucketSlots {
-			if b.nodes[slot].Load() == n {
-				b.tags.Store(b.tags.Load() &^ (0xff << (8 * slot)))
-				b.nodes[slot].Store(nil)
-				t.live--
-				return
-			}
-		}
+func (x *index) makeDestination(n *node) {
+	number := slices.Index(x.destinations, nil)
+	if number < 0 {
+		number = len(x.destinations)
+		x.destinations = append(x.destinations, nil)
+	}
+	x.destinations[number], n.dest = n, &destination{number: uint32(number)}
+}
+
+// removeDestination frees the number of a node without edges.
+func (x *index) removeDestination(n *node) {
+	if n.dest != nil {
+		x.destinations[n.dest.number], n.dest = nil, nil
 	}
 }
 
-func (t *table) all(visit func(*node)) {
-	for i := range t.buckets {
-		for slot := range bucketSlots {
-			if n := t.buckets[i].nodes[slot].Load(); n != nil {
-				visit(n)
+// refresh walks from those whose sources changed to all Seeds behind them, and from each of these back.
+func (x *index) refresh() {
+	if len(x.changed) == 0 {
+		return
+	}
+	for number, affected := range x.walk(x.changed, func(n *node) []reach { return n.reaches }) {
+		if n := x.destinations[number]; affected && n.Kind == KindSeed {
+			n.dest.reachedBy = nil
+			if len(n.dest.sources) > 0 {
+				n.dest.reachedBy = x.walk([]*node{n}, func(n *node) []reach { return n.dest.sources })
 			}
 		}
 	}
+	x.changed = nil
 }
 
-// all visits every node; only for the writer.
-func (x *index) all(visit func(*node)) {
-	for i := range x.shards {
-		x.shards[i].Load().all(visit)
+// walk returns for each number whether that destination is one of these or found from them.
+func (x *index) walk(todo []*node, next func(*node) []reach) []bool {
+	found := make([]bool, len(x.destinations))
+	for len(todo) > 0 {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if n.dest == nil || found[n.dest.number] { // nil: it was removed by the same update
+			continue
+		}
+		found[n.dest.number] = true
+		for _, r := range next(n) {
+			todo = append(todo, x.destinations[r.number])
+		}
 	}
+	return found
 }

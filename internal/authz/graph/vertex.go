@@ -41,8 +41,8 @@ const (
 	kindCount
 )
 
-// kinds says each kind's name, and how far from the seeds it is: the edges of the document go from a lower to a higher
-// rank, except those that leave a Seed. Edges that do not are allowed, and cost more (reach.go).
+// kinds has the name of each kind and its rank: edges lead from a lower to a higher rank, except those that leave a Seed.
+// For other edges see index.go.
 var kinds = [kindCount]struct {
 	name string
 	rank uint8
@@ -75,7 +75,7 @@ var kinds = [kindCount]struct {
 	KindSeed:                      {"Seed", 4},
 }
 
-// String returns the kind as the API writes it, for example "CloudProfile".
+// String returns the kind as in the API, for example "CloudProfile".
 func (k Kind) String() string {
 	if k == 0 || k >= kindCount {
 		return fmt.Sprintf("Kind(%d)", uint8(k))
@@ -83,9 +83,16 @@ func (k Kind) String() string {
 	return kinds[k].name
 }
 
+func (k Kind) rank() uint8 {
+	if k >= kindCount {
+		return 0
+	}
+	return kinds[k].rank
+}
+
 // ParseKind returns the kind with this name, in any case, and whether there is one.
 func ParseKind(name string) (Kind, bool) {
-	for kind := KindSeed; kind < kindCount; kind++ {
+	for _, kind := range Kinds() {
 		if strings.EqualFold(kinds[kind].name, name) {
 			return kind, true
 		}
@@ -102,7 +109,7 @@ func Kinds() []Kind {
 	return all
 }
 
-// MarshalText makes JSON say the kind's name.
+// MarshalText returns the kind's name.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText is the inverse of MarshalText.
@@ -115,15 +122,7 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// rank is the place of a kind on the way to the seeds; unknown kinds are the farthest.
-func (k Kind) rank() uint8 {
-	if k >= kindCount {
-		return 0
-	}
-	return kinds[k].rank
-}
-
-// Vertex names an object. Namespace is empty for what is cluster-scoped, so also for a Namespace.
+// Vertex names an object. Namespace is empty for cluster-scoped objects, Namespaces among them.
 type Vertex struct {
 	Kind      Kind   `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -138,7 +137,7 @@ func (v Vertex) String() string {
 	return v.Kind.String() + " " + v.Namespace + "/" + v.Name
 }
 
-// Compare orders vertices by kind (by name), namespace and name.
+// Compare orders vertices by the name of the kind, by namespace and by name.
 func (v Vertex) Compare(w Vertex) int {
 	if v.Kind != w.Kind {
 		return cmp.Or(cmp.Compare(v.Kind.String(), w.Kind.String()), cmp.Compare(v.Kind, w.Kind))
@@ -146,7 +145,7 @@ func (v Vertex) Compare(w Vertex) int {
 	return cmp.Or(cmp.Compare(v.Namespace, w.Namespace), cmp.Compare(v.Name, w.Name))
 }
 
-// Edge says that whoever may have To may have From: it points toward the seed.
+// Edge says that a seed to which To belongs may access From as well: it points toward the seed.
 type Edge struct {
 	From Vertex `json:"from"`
 	To   Vertex `json:"to"`

@@ -12,6 +12,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
@@ -28,11 +29,13 @@ func (r *request) isOwn(seed *string) bool { return seed != nil && *seed == r.se
 func (r *request) seedNamespace() string { return seedidentity.NamespacePrefix + r.seed }
 
 func createBackupBucket(ctx context.Context, r *request) error {
-	spec := &r.obj.(*corev1beta1.BackupBucket).Spec
-	if err := r.own(spec.SeedName); err != nil {
+	bucket := r.obj.(*corev1beta1.BackupBucket)
+	if err := r.own(bucket.Spec.SeedName); err != nil {
 		return err
 	}
-	return r.mayBring(ctx, bucketReferences(spec))
+	before := *bucket
+	before.Spec = corev1beta1.BackupBucketSpec{}
+	return r.mayBring(ctx, &before, bucket)
 }
 
 const sourcePrefix = constants.BackupSourcePrefix + "-"
@@ -84,12 +87,12 @@ func (r *request) createSourceBackupEntry(ctx context.Context, entry *corev1beta
 	return nil
 }
 
-// owningShoot is the name of the shoot that owns an object of its namespace, the first if there are several, as in the
-// dependency graph; "" if there is none.
-func owningShoot(obj metav1.Object) string {
-	for _, owner := range obj.GetOwnerReferences() {
-		if group, _, _ := strings.Cut(owner.APIVersion, "/"); owner.Kind == "Shoot" && group == corev1beta1.GroupName {
-			return owner.Name
+// owningShoot returns the name of the shoot that owns a BackupEntry, "" if there is none.
+func owningShoot(entry *corev1beta1.BackupEntry) string {
+	_, edges, _ := graph.EdgesOf(entry, nil)
+	for _, e := range edges {
+		if e.To.Kind == graph.KindShoot {
+			return e.To.Name
 		}
 	}
 	return ""
@@ -103,11 +106,7 @@ func createGardenlet(ctx context.Context, r *request) error {
 	if err := r.ownGardenlet(); err != nil {
 		return err
 	}
-	refs, err := gardenletReferences(r.obj.(*seedmanagementv1alpha1.Gardenlet))
-	if err != nil {
-		return err
-	}
-	return r.mayBring(ctx, refs)
+	return r.mayBring(ctx, &seedmanagementv1alpha1.Gardenlet{}, r.obj)
 }
 
 func (r *request) ownGardenlet() error {
@@ -138,7 +137,7 @@ func createSeed(ctx context.Context, r *request) error {
 	if err := r.own(&r.name); err != nil {
 		return err
 	}
-	return r.mayBring(ctx, seedReferences(&r.obj.(*corev1beta1.Seed).Spec))
+	return r.mayBring(ctx, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: r.name}}, r.obj)
 }
 
 func createShootState(ctx context.Context, r *request) error {

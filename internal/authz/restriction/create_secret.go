@@ -11,19 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// What the gardenlet keeps in a project for a shoot is named <shoot>.<suffix>. The longer of two suffixes that end alike
-// comes first.
-var (
-	shootSecretSuffixes         = []string{".ca-cluster", ".ssh-keypair.old", ".ssh-keypair", ".monitoring"}
-	shootInternalSecretSuffixes = []string{".ca-client"}
-	shootConfigMapSuffixes      = []string{".ca-cluster", ".ca-kubelet"}
-)
-
-// ofShoot is the shoot that an object of such a name is kept for.
-func ofShoot(name string, suffixes []string) (shoot string, ok bool) {
-	for _, suffix := range suffixes {
+// ofShoot returns the name of the shoot that an object with such a name is kept for.
+func ofShoot(kind graph.Kind, name string) (shoot string, ok bool) {
+	for _, suffix := range graph.ShootSuffixes(kind) {
 		if shoot, ok := strings.CutSuffix(name, suffix); ok && shoot != "" {
 			return shoot, true
 		}
@@ -31,10 +25,10 @@ func ofShoot(name string, suffixes []string) (shoot string, ok bool) {
 	return "", false
 }
 
-func (r *request) keptForOwnShoot(ctx context.Context, suffixes []string) error {
-	name, ok := ofShoot(r.name, suffixes)
+func (r *request) keptForOwnShoot(ctx context.Context, kind graph.Kind) error {
+	name, ok := ofShoot(kind, r.name)
 	if !ok {
-		return forbidden("%s: its name is not that of a shoot with one of the suffixes %s", foreign(r.seed), strings.Join(suffixes, ", "))
+		return forbidden("%s: its name is not that of a shoot with one of the suffixes %s", foreign(r.seed), strings.Join(graph.ShootSuffixes(kind), ", "))
 	}
 	return r.ownShoot(ctx, r.namespace, name)
 }
@@ -51,11 +45,11 @@ func (r *request) ownShoot(ctx context.Context, namespace, name string) error {
 }
 
 func createConfigMap(ctx context.Context, r *request) error {
-	return r.keptForOwnShoot(ctx, shootConfigMapSuffixes)
+	return r.keptForOwnShoot(ctx, graph.KindConfigMap)
 }
 
 func createInternalSecret(ctx context.Context, r *request) error {
-	return r.keptForOwnShoot(ctx, shootInternalSecretSuffixes)
+	return r.keptForOwnShoot(ctx, graph.KindInternalSecret)
 }
 
 func createSecret(ctx context.Context, r *request) error {
@@ -77,8 +71,8 @@ func createSecret(ctx context.Context, r *request) error {
 	if bucket, ok := strings.CutPrefix(r.name, constants.SecretPrefixGeneratedBackupBucket); ok && r.namespace == constants.GardenNamespace {
 		return r.ownBucket(ctx, bucket)
 	}
-	if _, ok := ofShoot(r.name, shootSecretSuffixes); ok {
-		return r.keptForOwnShoot(ctx, shootSecretSuffixes)
+	if _, ok := ofShoot(graph.KindSecret, r.name); ok {
+		return r.keptForOwnShoot(ctx, graph.KindSecret)
 	}
 	return r.managedSeedBackupSecret(ctx)
 }
@@ -113,12 +107,11 @@ func (r *request) managedSeedBackupSecret(ctx context.Context) error {
 	if err := r.list(ctx, managedSeeds.resource, constants.GardenNamespace, list); err != nil {
 		return err
 	}
-	wanted := reference{kind: "Secret", namespace: r.namespace, name: r.name, use: backup}
+	wanted := graph.Vertex{Kind: graph.KindSecret, Namespace: r.namespace, Name: r.name}
 	for i := range list.Items {
 		managedSeed := &list.Items[i]
-		refs, err := managedSeedReferences(managedSeed)
-		if err != nil || !slices.Contains(refs, wanted) {
-			continue // another one's broken template is nothing to who asks
+		if !slices.Contains(edgesTo(managedSeed), wanted) {
+			continue
 		}
 		if err := r.ownManagedSeed(ctx, managedSeed); err == nil {
 			return nil

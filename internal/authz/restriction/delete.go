@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
 // Access answers for objects of the kinds that nobody watches: Secrets, ConfigMaps, InternalSecrets, ShootStates. The
@@ -36,11 +37,11 @@ func deleteSecret(ctx context.Context, r *request) error {
 }
 
 func deleteInternalSecret(ctx context.Context, r *request) error {
-	return r.deleteExisting(ctx, internalSecrets.resource, r.keepsWith(shootInternalSecretSuffixes))
+	return r.deleteExisting(ctx, internalSecrets.resource, r.keepsWith(graph.KindInternalSecret))
 }
 
 func deleteConfigMap(ctx context.Context, r *request) error {
-	return r.deleteExisting(ctx, configMaps.resource, r.keepsWith(shootConfigMapSuffixes))
+	return r.deleteExisting(ctx, configMaps.resource, r.keepsWith(graph.KindConfigMap))
 }
 
 func deleteShootState(ctx context.Context, r *request) error {
@@ -88,8 +89,8 @@ func (r *request) keepsSecret(ctx context.Context) error {
 	if bucket, ok := strings.CutPrefix(r.name, constants.SecretPrefixGeneratedBackupBucket); ok && r.namespace == constants.GardenNamespace {
 		return r.ownBucket(ctx, bucket)
 	}
-	if _, ok := ofShoot(r.name, shootSecretSuffixes); ok {
-		return r.keepsWith(shootSecretSuffixes)(ctx)
+	if _, ok := ofShoot(graph.KindSecret, r.name); ok {
+		return r.keepsWith(graph.KindSecret)(ctx)
 	}
 	return r.managedSeedBackupSecret(ctx)
 }
@@ -124,9 +125,9 @@ func cutLast(s, sep string) (before, after string, found bool) {
 }
 
 // keepsWith is for what is named after a shoot on the seed, or on the way to or from it.
-func (r *request) keepsWith(suffixes []string) func(context.Context) error {
+func (r *request) keepsWith(kind graph.Kind) func(context.Context) error {
 	return func(ctx context.Context) error {
-		name, ok := ofShoot(r.name, suffixes)
+		name, ok := ofShoot(kind, r.name)
 		if !ok {
 			return forbidden("%s", foreign(r.seed))
 		}

@@ -27,7 +27,7 @@ func TestReader(t *testing.T) {
 	if err := reader.Get(ctx, managedSeeds.resource, "garden", "child", found); err != nil {
 		t.Fatal(err)
 	}
-	if refs, err := managedSeedReferences(found); err != nil || len(refs) == 0 || refs[0].name != "backup-child" || found.Spec.Shoot.Name != "on-a" {
+	if refs, err := references(found); err != nil || len(refs) == 0 || refs[0].Name != "backup-child" || found.Spec.Shoot.Name != "on-a" {
 		t.Errorf("read %v, %v from %+v", refs, err, found.Spec)
 	}
 	if err := reader.Get(ctx, seeds.resource, "", "b", &corev1beta1.Seed{}); !apierrors.IsNotFound(err) {

@@ -39,7 +39,9 @@ func updateBackupBucket(ctx context.Context, r *request) error {
 			return forbidden("%s: status.generatedSecretRef must be %s, not %s", foreign(r.seed), key(want.Namespace, want.Name), key(generated.Namespace, generated.Name))
 		}
 	}
-	return r.mayAdd(ctx, bucketReferences(&old.Spec), bucketReferences(&bucket.Spec))
+	before := *bucket
+	before.Spec = old.Spec
+	return r.mayAdd(ctx, &before, bucket)
 }
 
 // updateBackupEntry: the bucket's credentials have a path through the entry, and all of the entry's specification may
@@ -142,15 +144,7 @@ func updateGardenlet(ctx context.Context, r *request) error {
 	if err := asksNoNewKubeconfig(gardenlet, old); err != nil {
 		return err
 	}
-	before, err := gardenletReferences(old)
-	if err != nil {
-		before = nil // then it has none that could be kept
-	}
-	after, err := gardenletReferences(gardenlet)
-	if err != nil {
-		return err
-	}
-	return r.mayAdd(ctx, before, after)
+	return r.mayAdd(ctx, old, gardenlet)
 }
 
 // updateSeed: the Seed of a ManagedSeed has a path to the seed of the shoot that it is made of, but a ManagedSeed's
@@ -160,7 +154,7 @@ func updateSeed(ctx context.Context, r *request) error {
 	if err := r.own(&r.name); err != nil {
 		return err
 	}
-	return r.mayAdd(ctx, seedReferences(&r.old.(*corev1beta1.Seed).Spec), seedReferences(&r.obj.(*corev1beta1.Seed).Spec))
+	return r.mayAdd(ctx, r.old, r.obj)
 }
 
 // updateShoot: everything that a Shoot refers to has a path to its seed, and Gardener's API wants only of spec.resources
@@ -173,9 +167,13 @@ func updateShoot(_ context.Context, r *request) error {
 	if err := r.reportsOwnSeed(shoot.Status.SeedName, old.Status.SeedName); err != nil {
 		return err
 	}
-	return r.eachAdded(shootReferences(old), shootReferences(shoot), func(ref reference) error {
-		return forbidden("a reference to %s %s is not for gardenlets and extensions to add to a Shoot", ref.kind, ref.name)
-	})
+	before := *shoot
+	before.Spec = old.Spec
+	refs, err := added(&before, shoot)
+	if err != nil || len(refs) == 0 {
+		return err
+	}
+	return forbidden("a reference to %s %s is not for gardenlets and extensions to add to a Shoot", refs[0].Kind, refs[0].Name)
 }
 
 // sameOwners: the garbage collector deletes an object whose owners are no more, so who gives it one that never was deletes it.
@@ -229,10 +227,12 @@ func updateServiceAccount(_ context.Context, r *request) error {
 }
 
 func (r *request) addsNoSecrets(old, account *corev1.ServiceAccount) error {
-	for _, ref := range account.Secrets {
-		if !slices.Contains(old.Secrets, ref) {
-			return forbidden("a ServiceAccount's list of secrets is not for gardenlets and extensions to add Secret %s to", ref.Name)
-		}
+	refs, err := added(old, account)
+	if err != nil {
+		return err
+	}
+	if len(refs) > 0 {
+		return forbidden("a ServiceAccount's list of secrets is not for gardenlets and extensions to add %s to", refs[0])
 	}
 	for _, ref := range account.ImagePullSecrets {
 		if !slices.Contains(old.ImagePullSecrets, ref) {

@@ -100,7 +100,7 @@ func TestUpdate(t *testing.T) {
 		{"status", gardenlets, "status", glet, changed(glet, func(g *seedmanagementv1alpha1.Gardenlet) { g.Status.ObservedGeneration = 1 }), allow, refuse, allow, allow, noReason},
 		{"foreign credentials", gardenlets, "", glet, gardenletWith("backup-b"), refuse, refuse, refuse, allow, "backup-b"},
 		{"foreign credentials by another spelling", gardenlets, "", glet, changed(glet, func(g *seedmanagementv1alpha1.Gardenlet) {
-			g.Spec.Config.Raw = []byte(`{"SeedConfig":{"spec":{"backup":{"credentialsRef":{"kind":"Secret","namespace":"garden","name":"backup-b"}}}}}`)
+			g.Spec.Config.Raw = []byte(`{"SeedConfig":{"spec":{"backup":{"credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":"backup-b"}}}}}`)
 		}), refuse, refuse, refuse, allow, "backup-b"},
 		{"pull secret", gardenlets, "", glet, changed(glet, func(g *seedmanagementv1alpha1.Gardenlet) {
 			g.Spec.Deployment.Helm.OCIRepository.PullSecretRef = &corev1.LocalObjectReference{Name: "backup-b"}

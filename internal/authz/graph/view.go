@@ -1,0 +1,67 @@
+package graph
+
+import "slices"
+
+// Path returns a shortest path from the vertex to the Seed with this name, both included, or nil if there is none. It is
+// slow, and readers do not wait for it.
+func (g *Graph) Path(from Vertex, seed string) []Vertex {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	start, goal := g.vertices[from], g.vertices[Vertex{Kind: KindSeed, Name: seed}]
+	if start == nil || goal == nil || !start.leadsTo(goal) {
+		return nil
+	}
+	cameFrom := map[*node]*node{start: nil}
+	for todo := []*node{start}; len(todo) > 0 && todo[0] != goal; todo = todo[1:] {
+		for _, e := range todo[0].out {
+			if _, seen := cameFrom[e.to]; !seen && e.to.leadsTo(goal) {
+				cameFrom[e.to] = todo[0]
+				todo = append(todo, e.to)
+			}
+		}
+	}
+	var path []Vertex
+	for n := goal; n != nil; n = cameFrom[n] {
+		path = append(path, n.Vertex)
+	}
+	slices.Reverse(path)
+	return slices.Compact(path) // a relay has the vertex of the node before it
+}
+
+// Snapshot is the whole graph at one moment, sorted.
+type Snapshot struct {
+	Vertices []SnapshotVertex `json:"vertices"`
+	// Edges has an edge once, however many objects cause it.
+	Edges []Edge `json:"edges"`
+}
+
+// SnapshotVertex is a vertex, and whether its object exists or edges only refer to it. Objects of kinds that are not
+// watched, such as Secrets, do not exist in this sense.
+type SnapshotVertex struct {
+	Vertex
+	Exists bool `json:"exists"`
+}
+
+// Snapshot copies the graph. Readers do not wait for it.
+func (g *Graph) Snapshot() Snapshot {
+	snapshot := g.copy()
+	slices.SortFunc(snapshot.Vertices, func(a, b SnapshotVertex) int { return a.Compare(b.Vertex) })
+	slices.SortFunc(snapshot.Edges, Edge.Compare)
+	snapshot.Edges = slices.Compact(snapshot.Edges)
+	return snapshot
+}
+
+func (g *Graph) copy() Snapshot {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	snapshot := Snapshot{Vertices: make([]SnapshotVertex, 0, len(g.vertices)), Edges: make([]Edge, 0, g.edges)}
+	for v, n := range g.vertices {
+		snapshot.Vertices = append(snapshot.Vertices, SnapshotVertex{Vertex: v, Exists: n.object != nil})
+		if n.object != nil {
+			for _, e := range n.object.edges {
+				snapshot.Edges = append(snapshot.Edges, e.edge())
+			}
+		}
+	}
+	return snapshot
+}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -101,12 +102,26 @@ func (w *logFileWriter) Close() error {
 	return file.Close()
 }
 
-// exitOnFatal ends the process as Kubernetes' code wants it to when a part of an API server gives up, but not silently.
+// fatalLines is how many of the log's last lines are printed when the process ends: the folder of "gardenlite exec" is
+// deleted with its log.
+const fatalLines = 10
+
+// exitOnFatal ends the process when Kubernetes' code wants that, since a part of an API server cannot go on. It prints the
+// reason.
 func exitOnFatal(logPath string) func(int) {
 	return func(int) {
-		fmt.Fprintf(os.Stderr, "Error: a part of the landscape gave up, and it cannot go on without it; the log says why: %s\n", logPath)
+		fmt.Fprintf(os.Stderr, "Error: a part of the landscape has failed, and the process cannot go on without it. The log is %s, its end:\n%s\n", logPath, lastLines(logPath))
 		os.Exit(1)
 	}
+}
+
+func lastLines(logPath string) string {
+	data, err := os.ReadFile(logPath)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return strings.Join(lines[max(0, len(lines)-fatalLines):], "\n")
 }
 
 // values matches what kine logs of a request that failed: whole objects, Secrets among them.

@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+)
+
+// TestUpgrade: a landscape with a Shoot and a Bastion, made by an older binary (OLDER in the Makefile), goes on with this
+// one: the same nodes, kubeconfig and Bastion.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	older := filepath.Join(suite.Root, "bin", "older")
+	if _, err := os.Stat(older); err != nil {
+		t.Skip("there is no binary of an older commit: make bin/older builds it where the history is at hand")
+	}
+	l := stoppedLandscape(t)
+	run := func(args ...string) suite.Result {
+		t.Helper()
+		return suite.Command(t, "", older, append([]string{"--data-dir", l.dir}, args...)...).OK(t)
+	}
+	run("up", "-d", "--port", "0", "--ready-timeout", waitTimeout.String())
+	t.Cleanup(func() { _ = exec.Command(older, "--data-dir", l.dir, "down").Run() })
+	run("shoot", "create", "old", "--wait")
+	hostname := strings.TrimSpace(run("ssh", "dev/old", "--keep-bastion", "--", "hostname").Stdout)
+	shoot, err := clientcmd.RESTConfigFromKubeConfig([]byte(run("kubeconfig", "shoot", "dev/old").Stdout))
+	must(t, err)
+	run("down")
+
+	l.up(t)
+	gardenlite(t, l.dir, "shoot", "create", "old", "--wait").OK(t) // it is there, and ready
+	nodes, err := clientOf(t, shoot).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	names := []string{}
+	for _, node := range nodes.Items {
+		names = append(names, node.Name)
+	}
+	if len(names) == 0 || !strings.Contains(strings.Join(names, " "), hostname) {
+		t.Errorf("the Shoot has the nodes %v, and had %s", names, hostname)
+	}
+	bastions, err := l.dyn.Resource(operationsv1alpha1.SchemeGroupVersion.WithResource("bastions")).Namespace("garden-dev").List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	if len(bastions.Items) != 1 {
+		t.Fatalf("%d Bastions, want the one that was kept", len(bastions.Items))
+	}
+	kept := bastions.Items[0].GetName()
+	through := suite.Command(t, "", binary, "--data-dir", l.dir, "ssh", "dev/old", "--bastion", kept, "--", "hostname").OK(t)
+	if got := strings.TrimSpace(through.Stdout); got != hostname {
+		t.Errorf("Bastion %s leads to %q, and did to %q", kept, got, hostname)
+	}
+	gardenlite(t, l.dir, "shoot", "delete", "dev/old", "--yes", "--wait").OK(t)
+}

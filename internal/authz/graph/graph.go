@@ -178,7 +178,7 @@ func (g *Graph) unlink(e *edge) {
 func (g *Graph) connect(from, to *node) *edge {
 	e := &edge{from: from, to: to, out: uint32(len(from.out)), in: uint32(len(to.in))}
 	from.out, to.in = append(from.out, e), append(to.in, e)
-	g.index.connected(from, to)
+	g.index.count(from, to, 1)
 	return e
 }
 
@@ -188,7 +188,7 @@ func (g *Graph) disconnect(e *edge) {
 	last.out = e.out
 	e.to.in, last = swapRemove(e.to.in, e.in)
 	last.in = e.in
-	g.index.disconnected(e.from, e.to)
+	g.index.count(e.from, e.to, -1)
 	g.dropUnused(e.from)
 	g.dropUnused(e.to)
 }

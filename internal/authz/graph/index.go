@@ -26,7 +26,10 @@ type index struct {
 }
 
 // reach says that a node reaches a destination over so many of its edges.
-type reach struct{ number, edges uint32 }
+type reach struct {
+	number uint32
+	edges  int32
+}
 
 type destination struct {
 	number uint32
@@ -64,60 +67,45 @@ func (n *node) find(number uint32) (at int, found bool) {
 	return slices.BinarySearchFunc(n.reaches, number, func(r reach, number uint32) int { return cmp.Compare(r.number, number) })
 }
 
-// offers returns what a node reaches over an edge to n.
-func (n *node) offers() []reach {
-	if n.dest != nil {
-		return []reach{{number: n.dest.number}}
+// count notes that one edge more (by 1) or less (by -1) leads from a node to another.
+func (x *index) count(from, to *node, by int32) {
+	if to.dest != nil {
+		x.countDestination(from, to.dest.number, by)
+		return
 	}
-	return n.reaches
-}
-
-func (x *index) connected(from, to *node) {
-	for _, r := range to.offers() {
-		x.gain(from, r.number)
-	}
-}
-
-func (x *index) disconnected(from, to *node) {
-	for _, r := range slices.Backward(to.offers()) {
-		x.lose(from, r.number)
+	for i := range to.reaches {
+		if by < 0 {
+			i = len(to.reaches) - 1 - i // from the end of a sorted list, too, nothing has to move
+		}
+		x.countDestination(from, to.reaches[i].number, by)
 	}
 }
 
-// gain notes that n reaches a destination over one more edge.
-func (x *index) gain(n *node, number uint32) {
+// countDestination notes that n reaches a destination over one edge more or less.
+func (x *index) countDestination(n *node, number uint32, by int32) {
 	at, found := n.find(number)
-	if found {
-		n.reaches[at].edges++
+	if !found {
+		n.reaches = slices.Insert(n.reaches, at, reach{number: number})
+	}
+	n.reaches[at].edges += by
+	if found && n.reaches[at].edges > 0 {
+		return // neither the first nor the last
+	}
+	if by < 0 {
+		n.reaches = slices.Delete(n.reaches, at, at+1)
+	}
+	if n.dest == nil {
+		for _, e := range n.in {
+			x.countDestination(e.from, number, by)
+		}
 		return
 	}
-	n.reaches = slices.Insert(n.reaches, at, reach{number, 1})
-	if n.dest != nil {
-		to := x.destinations[number]
+	to := x.destinations[number]
+	x.changed = append(x.changed, to)
+	if by > 0 {
 		to.dest.sources = append(to.dest.sources, reach{number: n.dest.number})
-		x.changed = append(x.changed, to)
-		return
-	}
-	for _, e := range n.in {
-		x.gain(e.from, number)
-	}
-}
-
-// lose is the inverse of gain.
-func (x *index) lose(n *node, number uint32) {
-	at, _ := n.find(number)
-	if n.reaches[at].edges--; n.reaches[at].edges > 0 {
-		return
-	}
-	n.reaches = slices.Delete(n.reaches, at, at+1)
-	if n.dest != nil {
-		to := x.destinations[number]
+	} else {
 		to.dest.sources = slices.DeleteFunc(to.dest.sources, func(r reach) bool { return r.number == n.dest.number })
-		x.changed = append(x.changed, to)
-		return
-	}
-	for _, e := range n.in {
-		x.lose(e.from, number)
 	}
 }
 

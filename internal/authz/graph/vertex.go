@@ -41,38 +41,32 @@ const (
 	kindCount
 )
 
-// kinds has the name of each kind and its rank: edges lead from a lower to a higher rank, except those that leave a Seed.
-// For other edges see index.go.
-var kinds = [kindCount]struct {
-	name string
-	rank uint8
-}{
-	KindSecret:                    {"Secret", 0},
-	KindConfigMap:                 {"ConfigMap", 0},
-	KindInternalSecret:            {"InternalSecret", 0},
-	KindWorkloadIdentity:          {"WorkloadIdentity", 0},
-	KindProject:                   {"Project", 0},
-	KindNamespace:                 {"Namespace", 1},
-	KindCloudProfile:              {"CloudProfile", 1},
-	KindNamespacedCloudProfile:    {"NamespacedCloudProfile", 1},
-	KindSecretBinding:             {"SecretBinding", 1},
-	KindCredentialsBinding:        {"CredentialsBinding", 1},
-	KindExposureClass:             {"ExposureClass", 1},
-	KindShootState:                {"ShootState", 1},
-	KindGardenlet:                 {"Gardenlet", 1},
-	KindBastion:                   {"Bastion", 1},
-	KindBackupBucket:              {"BackupBucket", 1},
-	KindControllerRegistration:    {"ControllerRegistration", 1},
-	KindControllerDeployment:      {"ControllerDeployment", 1},
-	KindCertificateSigningRequest: {"CertificateSigningRequest", 1},
-	KindServiceAccount:            {"ServiceAccount", 1},
-	KindClusterRoleBinding:        {"ClusterRoleBinding", 1},
-	KindLease:                     {"Lease", 1},
-	KindManagedSeed:               {"ManagedSeed", 2},
-	KindBackupEntry:               {"BackupEntry", 2},
-	KindControllerInstallation:    {"ControllerInstallation", 2},
-	KindShoot:                     {"Shoot", 3},
-	KindSeed:                      {"Seed", 4},
+var kindNames = [kindCount]string{
+	KindSeed: "Seed", KindShoot: "Shoot", KindNamespace: "Namespace", KindSecret: "Secret", KindConfigMap: "ConfigMap",
+	KindCloudProfile: "CloudProfile", KindNamespacedCloudProfile: "NamespacedCloudProfile",
+	KindSecretBinding: "SecretBinding", KindCredentialsBinding: "CredentialsBinding", KindExposureClass: "ExposureClass",
+	KindWorkloadIdentity: "WorkloadIdentity", KindInternalSecret: "InternalSecret", KindShootState: "ShootState",
+	KindManagedSeed: "ManagedSeed", KindGardenlet: "Gardenlet", KindBastion: "Bastion",
+	KindBackupBucket: "BackupBucket", KindBackupEntry: "BackupEntry",
+	KindControllerInstallation: "ControllerInstallation", KindControllerRegistration: "ControllerRegistration",
+	KindControllerDeployment: "ControllerDeployment", KindProject: "Project",
+	KindCertificateSigningRequest: "CertificateSigningRequest", KindServiceAccount: "ServiceAccount",
+	KindClusterRoleBinding: "ClusterRoleBinding", KindLease: "Lease",
+}
+
+// rank orders the kinds: edges lead from a lower to a higher rank, except those that leave a Seed (index.go).
+func (k Kind) rank() int {
+	switch k {
+	case KindSecret, KindConfigMap, KindInternalSecret, KindWorkloadIdentity, KindProject:
+		return 0
+	case KindManagedSeed, KindBackupEntry, KindControllerInstallation:
+		return 2
+	case KindShoot:
+		return 3
+	case KindSeed:
+		return 4
+	}
+	return 1
 }
 
 // String returns the kind as in the API, for example "CloudProfile".
@@ -80,20 +74,13 @@ func (k Kind) String() string {
 	if k == 0 || k >= kindCount {
 		return fmt.Sprintf("Kind(%d)", uint8(k))
 	}
-	return kinds[k].name
-}
-
-func (k Kind) rank() uint8 {
-	if k >= kindCount {
-		return 0
-	}
-	return kinds[k].rank
+	return kindNames[k]
 }
 
 // ParseKind returns the kind with this name, in any case, and whether there is one.
 func ParseKind(name string) (Kind, bool) {
 	for _, kind := range Kinds() {
-		if strings.EqualFold(kinds[kind].name, name) {
+		if strings.EqualFold(kindNames[kind], name) {
 			return kind, true
 		}
 	}

@@ -1,4 +1,4 @@
-package admissioncontroller
+package server
 
 import (
 	"context"

@@ -62,7 +62,7 @@ func runAdmissionController(ctx context.Context, g *globals, c server.AloneConfi
 		}
 	}
 	if ip := net.ParseIP(c.BindAddress); ip != nil && !ip.IsLoopback() {
-		fmt.Fprintf(g.err, "WARNING: the admission controller listens on %s: everybody who reaches this machine reaches it.\n", c.BindAddress)
+		fmt.Fprintf(g.err, "WARNING: the admission controller listens on %s: all who reach this machine reach it.\n", c.BindAddress)
 	}
 	c.OnWait = func(missing string) { fmt.Fprintln(g.err, "Still waiting for", missing) }
 	c.OnReady = func(s server.AloneStatus) { printAdmission(g, s) }

@@ -14,7 +14,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/inspect"
 )
 
-// The control socket's paths. Whoever can open the socket owns the state directory, so nothing more is asked.
+// The control socket's paths. Only the owner of the state directory can open the socket, so there is no authentication.
 const (
 	statusPath = "/status"
 	stopPath   = "/stop"

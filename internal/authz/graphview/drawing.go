@@ -31,7 +31,8 @@ var (
 	//go:embed page/drawing.css
 	drawingCSS string
 
-	drawingTemplate = template.Must(template.New("drawing").Funcs(template.FuncMap{"anchor": anchor, "plus": func(a, b int) int { return a + b }}).Parse(drawingSVG))
+	drawingTemplate = template.Must(template.New("drawing").
+			Funcs(template.FuncMap{"anchor": anchor, "plus": func(a, b int) int { return a + b }}).Parse(drawingSVG))
 )
 
 // drawing is a picture of a part of the graph, with the Seeds on the right. drawing.svg draws it, alone and on the page.
@@ -131,8 +132,8 @@ type picture struct {
 func writeSVG(w io.Writer, v view, selected []graph.SnapshotVertex, filtered bool) error {
 	d := v.draw(selected, filtered, mostInPicture)
 	if d.Left > 0 {
-		return usage.Errorf("%d objects are too many for a drawing, which has room for %d: choose some with --kind, --namespace or --object, or use -o dot",
-			len(d.Boxes)+d.Left, mostInPicture)
+		return usage.Errorf("%d objects are too many for a drawing, which has room for %d: "+
+			"choose some with --kind, --namespace or --object, or use -o dot", len(d.Boxes)+d.Left, mostInPicture)
 	}
 	title := fmt.Sprintf("Resource dependency graph: %d objects, %d edges", len(d.Boxes), len(d.Lines))
 	if d.Unconnected > 0 {
@@ -140,7 +141,8 @@ func writeSVG(w io.Writer, v view, selected []graph.SnapshotVertex, filtered boo
 	}
 	d.Width = max(d.Width, 2*margin+9*len(title))
 	d.addLegend()
-	return drawingTemplate.ExecuteTemplate(w, "picture", picture{d, title, template.CSS(drawingCSS), titleHeight}) //nolint:gosec // a file of this package
+	style := template.CSS(drawingCSS) //nolint:gosec // a file of this package
+	return drawingTemplate.ExecuteTemplate(w, "picture", picture{d, title, style, titleHeight})
 }
 
 // addLegend puts the kinds below the drawing, in as many rows as they need.

@@ -219,23 +219,15 @@ func mean(ids []int, of []float64, otherwise float64) float64 {
 // place gives every point its height, near its neighbors', and every column its place.
 func (l *layout) place() {
 	y, height := make([]float64, len(l.points)), 0.0
-	heights := make([]float64, len(l.columns))
-	for c, column := range l.columns {
-		for _, id := range column.points {
-			y[id] = heights[c] + l.points[id].size/2
-			heights[c] += l.points[id].size
+	for _, c := range l.columns {
+		bottom := 0.0
+		for _, id := range c.points {
+			y[id] = bottom + l.points[id].size/2
+			bottom += l.points[id].size
 		}
-		height = max(height, heights[c])
+		height = max(height, bottom) // the drawing is as tall as its tallest column
 	}
-	l.sweep(func(c int, neighbors [][]int) {
-		points, top := l.columns[c].points, 0.0
-		l.settle(points, neighbors, y)
-		for _, id := range points { // the drawing is as tall as its tallest column
-			middle := top + l.points[id].size/2
-			y[id] = min(max(y[id], middle), height-heights[c]+middle)
-			top += l.points[id].size
-		}
-	})
+	l.sweep(func(c int, neighbors [][]int) { l.settle(l.columns[c].points, neighbors, y, height) })
 	for i := range l.points {
 		l.points[i].y = y[i] + margin
 	}
@@ -249,38 +241,28 @@ func (l *layout) place() {
 	}
 }
 
-// settle moves the points of a column as near to the mean of their neighbors as their order and sizes let them: least
-// squares, by pooling points that would overlap.
-func (l *layout) settle(points []int, neighbors [][]int, y []float64) {
-	type pool struct {
-		sum      float64 // of the wanted places of its points, as if each were the first
-		first, n int
-		height   float64 // from the middle of the first point to the middle of the last
-	}
-	var pools []pool
-	place := func(p pool) float64 { return p.sum / float64(p.n) }
+// settle moves the points of a column near to the mean of their neighbors, without overlap and within the height. Two
+// solutions, one that moves points down only and one that moves them up only, make a third in the middle between them.
+func (l *layout) settle(points []int, neighbors [][]int, y []float64, height float64) {
+	down, up := make([]float64, len(points)), make([]float64, len(points))
 	for i, id := range points {
-		pools = append(pools, pool{sum: mean(neighbors[id], y, y[id]), first: i, n: 1})
-		for n := len(pools); n > 1; n = len(pools) {
-			last, before := pools[n-1], pools[n-2]
-			gap := before.height + l.distance(points, last.first)
-			if place(last) >= place(before)+gap {
-				break
-			}
-			pools[n-2] = pool{
-				sum: before.sum + last.sum - gap*float64(last.n), first: before.first, n: before.n + last.n, height: gap + last.height,
-			}
-			pools = pools[:n-1]
+		down[i] = mean(neighbors[id], y, y[id])
+		up[i] = down[i]
+		if i > 0 {
+			down[i] = max(down[i], down[i-1]+l.distance(points, i))
 		}
 	}
-	for _, p := range pools {
-		at := place(p)
-		for i := p.first; i < p.first+p.n; i++ {
-			if i > p.first {
-				at += l.distance(points, i)
-			}
-			y[points[i]] = at
-		}
+	for i := len(points) - 2; i >= 0; i-- {
+		up[i] = min(up[i], up[i+1]-l.distance(points, i+1))
+	}
+	top, bottom := 0.0, height
+	for _, id := range points {
+		bottom -= l.points[id].size
+	}
+	for i, id := range points {
+		half := l.points[id].size / 2
+		y[id] = min(max((down[i]+up[i])/2, top+half), bottom+half)
+		top, bottom = top+2*half, bottom+2*half
 	}
 }
 

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 
 	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
@@ -146,7 +146,7 @@ func didYouMean(all []served, name string) string {
 	var near []string
 	for _, s := range all {
 		if s.Subresource == "" && slices.ContainsFunc(append(s.names, s.Resource), func(other string) bool {
-			return len(other) > mostTypos+1 && typos(name, other) <= mostTypos
+			return len(other) > mostTypos+1 && isNear(name, other, mostTypos)
 		}) {
 			near = append(near, s.String())
 		}
@@ -157,25 +157,15 @@ func didYouMean(all []served, name string) string {
 	return ": did you mean " + strings.Join(near[:min(3, len(near))], ", ") + "?"
 }
 
-// typos counts the characters that have to be added, left out or exchanged to get from one word to another.
-func typos(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// isNear returns whether one word becomes the other by adding, leaving out or exchanging at most so many characters.
+func isNear(a, b string, typos int) bool {
+	switch {
+	case a == "" || b == "" || typos < 0:
+		return len(a)+len(b) <= typos
+	case a[0] == b[0]:
+		return isNear(a[1:], b[1:], typos)
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return isNear(a[1:], b, typos-1) || isNear(a, b[1:], typos-1) || isNear(a[1:], b[1:], typos-1)
 }
 
 // Names is what a landscape has to choose from, for completion.
@@ -185,7 +175,7 @@ type Names struct {
 	Resources  []string `json:"resources"`
 }
 
-func (i *Inspector) names(ctx context.Context) (*Names, error) {
+func (i *Inspector) names() (*Names, error) {
 	all, err := i.served()
 	if err != nil {
 		return nil, err
@@ -193,23 +183,14 @@ func (i *Inspector) names(ctx context.Context) (*Names, error) {
 	n := &Names{Seeds: []string{}, Extensions: []string{}, Resources: []string{}}
 	for _, s := range all {
 		n.Resources = append(n.Resources, s.String())
-		if s.Resource == "seeds" && s.Subresource == "" {
-			seeds, err := i.metadata.Resource(s.GroupVersionResource).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return nil, fmt.Errorf("listing Seeds: %w", err)
-			}
-			for _, seed := range seeds.Items {
-				n.Seeds = append(n.Seeds, seed.Name)
-			}
-		}
 	}
-	accounts, err := i.kube.CoreV1().ServiceAccounts("").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("listing ServiceAccounts: %w", err)
-	}
-	for _, account := range accounts.Items {
-		if strings.HasPrefix(account.Namespace, seedidentity.NamespacePrefix) && strings.HasPrefix(account.Name, constants.ExtensionGardenServiceAccountPrefix) {
-			n.Extensions = append(n.Extensions, account.Namespace+"/"+account.Name)
+	for _, v := range i.graph.Snapshot().Vertices {
+		switch {
+		case v.Exists && v.Kind == graph.KindSeed:
+			n.Seeds = append(n.Seeds, v.Name)
+		case v.Exists && v.Kind == graph.KindServiceAccount && strings.HasPrefix(v.Namespace, seedidentity.NamespacePrefix) &&
+			strings.HasPrefix(v.Name, constants.ExtensionGardenServiceAccountPrefix):
+			n.Extensions = append(n.Extensions, v.Namespace+"/"+v.Name)
 		}
 	}
 	slices.Sort(n.Resources)

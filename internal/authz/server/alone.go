@@ -138,7 +138,7 @@ func (c *AloneConfig) validate() error {
 	refuse((c.CertFile == "") != (c.KeyFile == ""), "--tls-cert-file and --tls-private-key-file go together")
 	refuse(c.CAFile != "" && c.CertFile == "", "--tls-ca-file says what signed --tls-cert-file, so it needs that")
 	refuse(c.CertFile != "" && c.ClientCAFile == "" && ip != nil && !ip.IsLoopback(),
-		"--client-ca-file is missing: without it everybody who reaches the port may ask what gardenlets may do; that is allowed on loopback only")
+		"--client-ca-file is missing: without it all who reach the port may ask what gardenlets may do; that is allowed on loopback only")
 	return errors.Join(errs...)
 }
 

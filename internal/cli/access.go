@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/authz/inspect"
 )
 
 // exitNotAllowed is for a request that is not allowed, as "kubectl auth can-i" has it.
@@ -30,28 +30,37 @@ which the graph of dependencies has a path to the seed ("graph", see "gardenlite
 }
 
 // addUserFlags adds the flags that say for whom access is explained.
-func addUserFlags(g *globals, cmd *cobra.Command, u *landscape.AccessUser) {
+func addUserFlags(g *globals, cmd *cobra.Command, u *inspect.User) {
 	cmd.Flags().StringVar(&u.Seed, "as-seed", "", "name of the seed whose gardenlet asks")
 	cmd.Flags().StringVar(&u.Extension, "as-extension", "", "NAMESPACE/NAME of the ServiceAccount of an extension on a seed")
-	complete := func(choose func(*landscape.AccessNames) []string) cobra.CompletionFunc {
+	complete := func(choose func(*inspect.Names) []string) cobra.CompletionFunc {
 		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			names := namesToComplete(g, cmd)
 			return choose(names), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
-	_ = cmd.RegisterFlagCompletionFunc("as-seed", complete(func(n *landscape.AccessNames) []string { return n.Seeds }))
-	_ = cmd.RegisterFlagCompletionFunc("as-extension", complete(func(n *landscape.AccessNames) []string { return n.Extensions }))
+	_ = cmd.RegisterFlagCompletionFunc("as-seed", complete(func(n *inspect.Names) []string { return n.Seeds }))
+	_ = cmd.RegisterFlagCompletionFunc("as-extension", complete(func(n *inspect.Names) []string { return n.Extensions }))
 }
 
 // namesToComplete asks the landscape what there is; nothing if it does not run.
-func namesToComplete(g *globals, cmd *cobra.Command) *landscape.AccessNames {
-	client, _, err := g.connect()
+func namesToComplete(g *globals, cmd *cobra.Command) *inspect.Names {
+	client, err := g.inspector()
 	if err == nil {
-		var names *landscape.AccessNames
-		if names, err = client.AccessNames(cmd.Context()); err == nil {
+		var names *inspect.Names
+		if names, err = client.Names(cmd.Context()); err == nil {
 			return names
 		}
 	}
 	cobra.CompDebugln(err.Error(), true)
-	return &landscape.AccessNames{}
+	return &inspect.Names{}
+}
+
+// inspector asks the landscape about scoped access.
+func (g *globals) inspector() (inspect.Client, error) {
+	client, _, err := g.connect()
+	if err != nil {
+		return inspect.Client{}, err
+	}
+	return inspect.Client{Call: client.Call}, nil
 }

@@ -9,12 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
+	"github.com/gardenlite/gardenlite/internal/authz/inspect"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 func newAccessExplain(g *globals) *cobra.Command {
 	var output string
-	q := landscape.AccessQuestion{}
+	q := inspect.Question{}
 	cmd := &cobra.Command{
 		Use:   "explain (--as-seed NAME | --as-extension NAMESPACE/NAME) VERB RESOURCE[/SUBRESOURCE] [[NAMESPACE/]NAME]",
 		Short: "Say whether a request is allowed, by which rule, and how the object leads to the seed",
@@ -36,7 +38,7 @@ output is empty); 2 for wrong usage, 3 if the landscape does not run.`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			switch len(args) {
 			case 0:
-				return landscape.AccessVerbs(), cobra.ShellCompDirectiveNoFileComp
+				return authorizer.AllVerbs(), cobra.ShellCompDirectiveNoFileComp
 			case 1:
 				return namesToComplete(g, cmd).Resources, cobra.ShellCompDirectiveNoFileComp
 			}
@@ -49,14 +51,14 @@ output is empty); 2 for wrong usage, 3 if the landscape does not run.`,
 			return explainAccess(cmd.Context(), g, q, output)
 		},
 	}
-	addUserFlags(g, cmd, &q.AccessUser)
+	addUserFlags(g, cmd, &q.User)
 	cmd.Flags().StringVarP(&q.Namespace, "namespace", "n", "", "namespace of the object, where it is not said with its name")
 	addOutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 
 // readQuestion reads VERB RESOURCE [[NAMESPACE/]NAME].
-func readQuestion(q *landscape.AccessQuestion, args []string) error {
+func readQuestion(q *inspect.Question, args []string) error {
 	q.Verb, q.Resource = args[0], args[1]
 	if len(args) < 3 {
 		return nil
@@ -66,21 +68,21 @@ func readQuestion(q *landscape.AccessQuestion, args []string) error {
 	case !found:
 		q.Name = args[2]
 	case namespace == "" || strings.Contains(name, "/"):
-		return &landscape.UsageError{Err: fmt.Errorf("%q: an object is NAME, or NAMESPACE/NAME", args[2])}
+		return usage.Errorf("%q: an object is NAME, or NAMESPACE/NAME", args[2])
 	case q.Namespace != "" && q.Namespace != namespace:
-		return &landscape.UsageError{Err: fmt.Errorf("%q is in another namespace than -n %s", args[2], q.Namespace)}
+		return usage.Errorf("%q is in another namespace than -n %s", args[2], q.Namespace)
 	default:
 		q.Namespace, q.Name = namespace, name
 	}
 	return nil
 }
 
-func explainAccess(ctx context.Context, g *globals, q landscape.AccessQuestion, output string) error {
-	client, _, err := g.connect()
+func explainAccess(ctx context.Context, g *globals, q inspect.Question, output string) error {
+	client, err := g.inspector()
 	if err != nil {
 		return err
 	}
-	e, err := client.ExplainAccess(ctx, q)
+	e, err := client.Explain(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -98,7 +100,7 @@ func explainAccess(ctx context.Context, g *globals, q landscape.AccessQuestion, 
 }
 
 // printExplanation writes the answer in the first line, and below why.
-func printExplanation(out io.Writer, e *landscape.AccessExplanation) {
+func printExplanation(out io.Writer, e *inspect.Explanation) {
 	answer := "no"
 	if e.Allowed {
 		answer = "yes, by " + e.By
@@ -138,7 +140,7 @@ func printExplanation(out io.Writer, e *landscape.AccessExplanation) {
 }
 
 // request is what was asked, as the garden understands it: "get secrets garden-dev/sample".
-func request(e *landscape.AccessExplanation) string {
+func request(e *inspect.Explanation) string {
 	text := e.Verb + " " + e.Resource
 	if e.Group != "" {
 		text += "." + e.Group

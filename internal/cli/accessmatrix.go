@@ -10,12 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
+	"github.com/gardenlite/gardenlite/internal/authz/inspect"
 )
 
 func newAccessMatrix(g *globals) *cobra.Command {
 	var output string
-	u := landscape.AccessUser{}
+	u := inspect.User{}
 	cmd := &cobra.Command{
 		Use:   "matrix (--as-seed NAME | --as-extension NAMESPACE/NAME)",
 		Short: "Try every verb of every resource",
@@ -39,15 +40,15 @@ well. Resources with nothing but "-" are left out; -o wide shows them too.`,
 	return cmd
 }
 
-func accessMatrix(ctx context.Context, g *globals, u landscape.AccessUser, output string) error {
+func accessMatrix(ctx context.Context, g *globals, u inspect.User, output string) error {
 	if err := u.Validate(); err != nil {
 		return err
 	}
-	client, _, err := g.connect()
+	client, err := g.inspector()
 	if err != nil {
 		return err
 	}
-	m, err := client.AccessMatrix(ctx, u)
+	m, err := client.Matrix(ctx, u)
 	if err != nil {
 		return err
 	}
@@ -63,13 +64,13 @@ func accessMatrix(ctx context.Context, g *globals, u landscape.AccessUser, outpu
 	return nil
 }
 
-func printMatrix(g *globals, m *landscape.AccessMatrix, wide bool) error {
+func printMatrix(g *globals, m *inspect.Matrix, wide bool) error {
 	fmt.Fprintf(g.out, "%s: user %s, groups %s\n\n", m.Identity, m.User, strings.Join(m.Groups, ", "))
-	verbs := landscape.AccessVerbs()
+	verbs := authorizer.AllVerbs()
 	var rows [][]string
 	left := 0
 	// By resource, those for some of its objects below the one for all.
-	slices.SortStableFunc(m.Rows, func(a, b landscape.AccessRow) int {
+	slices.SortStableFunc(m.Rows, func(a, b inspect.Row) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Subresource, b.Subresource))
 	})
 	for _, r := range m.Rows {
@@ -106,15 +107,15 @@ func printMatrix(g *globals, m *landscape.AccessMatrix, wide bool) error {
 }
 
 // ambiguous says whether another group has a resource of that name with something allowed.
-func ambiguous(rows []landscape.AccessRow, r landscape.AccessRow) bool {
-	return slices.ContainsFunc(rows, func(other landscape.AccessRow) bool {
+func ambiguous(rows []inspect.Row, r inspect.Row) bool {
+	return slices.ContainsFunc(rows, func(other inspect.Row) bool {
 		return other.Resource == r.Resource && other.Group != r.Group && !other.Empty()
 	})
 }
 
 // cell is what stands in the table; nothing for a verb that the resource does not have.
 func cell(access string) string {
-	if access == landscape.AccessNone {
+	if access == inspect.None {
 		return "-"
 	}
 	return access

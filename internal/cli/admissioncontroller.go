@@ -8,11 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gardenlite/gardenlite/internal/authz/server"
 	"github.com/gardenlite/gardenlite/internal/landscape"
 )
 
 func newAdmissionController(g *globals) *cobra.Command {
-	c := landscape.AdmissionConfig{}
+	c := server.AloneConfig{}
 	cmd := &cobra.Command{
 		Use:   "admission-controller --kubeconfig FILE",
 		Short: "Run the admission controller alone, for a garden elsewhere",
@@ -53,26 +54,26 @@ kube-apiserver, in --data-dir (default $XDG_STATE_HOME/gardenlite/admission-cont
 	return cmd
 }
 
-func runAdmissionController(ctx context.Context, g *globals, c landscape.AdmissionConfig) (err error) {
-	c.Dir, c.LogFormat, c.Verbose = g.dataDir, g.logFormat, g.verbose
+func runAdmissionController(ctx context.Context, g *globals, c server.AloneConfig) (err error) {
+	c.Dir = g.dataDir
 	if c.Dir == "" {
 		if c.Dir, err = landscape.DefaultAdmissionDir(g.name); err != nil {
 			return err
 		}
 	}
 	if ip := net.ParseIP(c.BindAddress); ip != nil && !ip.IsLoopback() {
-		fmt.Fprintf(g.err, "WARNING: the admission controller listens on %s: everybody who reaches this machine reaches it.\n", c.BindAddress)
+		fmt.Fprintf(g.err, "WARNING: the admission controller listens on %s: all who reach this machine reach it.\n", c.BindAddress)
 	}
 	c.OnWait = func(missing string) { fmt.Fprintln(g.err, "Still waiting for", missing) }
-	c.OnReady = func(s landscape.AdmissionStatus) { printAdmission(g, s) }
-	if err := landscape.RunAdmissionController(ctx, c); err != nil {
+	c.OnReady = func(s server.AloneStatus) { printAdmission(g, s) }
+	if err := landscape.RunAdmissionController(ctx, c, g.logFormat, g.verbose); err != nil {
 		return err
 	}
 	fmt.Fprintln(g.err, "Stopped. Until it runs again, gardenlets are allowed what RBAC allows them, and nothing that the webhook has to look at.")
 	return nil
 }
 
-func printAdmission(g *globals, s landscape.AdmissionStatus) {
+func printAdmission(g *globals, s server.AloneStatus) {
 	fmt.Fprintf(g.out, "Garden    %s\nServes    %s\nGraph     %d objects, %d edges\nData      %s\n", s.Garden, s.URL, s.Vertices, s.Edges, s.Dir)
 	if s.Page != "" {
 		fmt.Fprintf(g.out, "Page      %s\n", s.Page)

@@ -12,18 +12,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/authz/graphview"
+	"github.com/gardenlite/gardenlite/internal/authz/inspect"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 func newGraph(g *globals) *cobra.Command {
 	var output string
 	var open bool
-	filter := landscape.GraphFilter{}
+	filter := graphview.Filter{}
 	cmd := &cobra.Command{
 		Use:   "graph [KIND [[NAMESPACE/]NAME]]",
 		Short: "Show the graph of dependencies that scoped access is decided by",
-		Long: `Show the graph of dependencies between the garden's objects: an edge points toward the seed, and whoever may have the
-object at its end may have the one at its beginning.
+		Long: `Show the graph of dependencies between the garden's objects: an edge points toward the seed, and access to the
+object at its end gives access to the one at its beginning.
 
 With filters, those objects are shown, all that they lead to, and what leads to them directly. In a namespace and a name, *
 stands for any text. (--name chooses the landscape, as everywhere.)`,
@@ -42,7 +45,7 @@ stands for any text. (--name chooses the landscape, as everywhere.)`,
 		Args: cobra.MaximumNArgs(2),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
-				return landscape.GraphKinds(), cobra.ShellCompDirectiveNoFileComp
+				return graph.KindNames(), cobra.ShellCompDirectiveNoFileComp
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
@@ -51,9 +54,9 @@ stands for any text. (--name chooses the landscape, as everywhere.)`,
 				return err
 			}
 			if open && cmd.Flags().Changed("output") {
-				return &landscape.UsageError{Err: errors.New("--open shows the page, and -o prints the graph: say one of the two")}
+				return usage.Errorf("--open shows the page, and -o prints the graph: say one of the two")
 			}
-			client, _, err := g.connect()
+			client, err := g.inspector()
 			if err != nil {
 				return err
 			}
@@ -69,15 +72,15 @@ stands for any text. (--name chooses the landscape, as everywhere.)`,
 	f.StringVarP(&filter.Namespace, "namespace", "n", "", "namespace of the objects")
 	f.StringVar(&filter.Name, "object", "", "name of the objects")
 	f.BoolVar(&open, "open", false, "open the page with the graph in a browser")
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(landscape.GraphKinds(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(graph.KindNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 // readFilter reads KIND [[NAMESPACE/]NAME] into what flags say as well.
-func readFilter(f *landscape.GraphFilter, args []string) error {
+func readFilter(f *graphview.Filter, args []string) error {
 	set := func(to *string, value, what string) error {
 		if *to != "" && value != "" && *to != value {
-			return &landscape.UsageError{Err: fmt.Errorf("%s is both %q and %q: say it once", what, *to, value)}
+			return usage.Errorf("%s is both %q and %q: say it once", what, *to, value)
 		}
 		*to = cmp.Or(value, *to)
 		return nil
@@ -96,8 +99,8 @@ func readFilter(f *landscape.GraphFilter, args []string) error {
 }
 
 // openGraphPage prints the address of the page, and opens it where there is a browser to open it with.
-func openGraphPage(ctx context.Context, g *globals, client *landscape.Client, filter landscape.GraphFilter) error {
-	page, err := client.GraphPage(ctx, filter)
+func openGraphPage(ctx context.Context, g *globals, client inspect.Client, filter graphview.Filter) error {
+	page, err := client.Page(ctx, filter)
 	if err != nil {
 		return err
 	}

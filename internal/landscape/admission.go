@@ -2,13 +2,11 @@ package landscape
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -16,9 +14,9 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"k8s.io/klog/v2"
 
-	"github.com/gardenlite/gardenlite/internal/authz/admissioncontroller"
+	"github.com/gardenlite/gardenlite/internal/authz/inspect"
+	"github.com/gardenlite/gardenlite/internal/authz/server"
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
-	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/garden"
 )
 
@@ -27,8 +25,6 @@ const (
 	admissionController = "admission-controller"
 	// admissionFolder has the files that tell the garden's API server of the webhooks.
 	admissionFolder = "admission"
-	// webhookClient is who the API server is to the webhooks.
-	webhookClient = "gardenlite:apiserver"
 	// loopback is where the webhooks listen, wherever the API server does: only it asks them.
 	loopback = "127.0.0.1"
 )
@@ -37,7 +33,7 @@ const (
 type admission struct {
 	listener   net.Listener
 	url        string
-	controller *admissioncontroller.Controller
+	controller *server.Controller
 }
 
 // listenAdmission takes the port of the webhooks, the one of the last time if it is free.
@@ -62,7 +58,7 @@ func (l *Landscape) listenAdmission(previous *Run) error {
 // installed suits all of them.
 func (a *admission) services() map[string]*url.URL {
 	return map[string]*url.URL{
-		constants.GardenNamespace + "/" + admissioncontroller.ServiceName: {Scheme: "https", Host: a.listener.Addr().String()},
+		constants.GardenNamespace + "/" + server.ServiceName: {Scheme: "https", Host: a.listener.Addr().String()},
 	}
 }
 
@@ -70,54 +66,41 @@ func (a *admission) port() int { return a.listener.Addr().(*net.TCPAddr).Port }
 
 // prepareAdmission writes the files that the API server is started with.
 func (l *Landscape) prepareAdmission(p *pki.PKI) ([]string, error) {
-	client, err := p.Client("apiserver-webhooks", webhookClient)
+	client, err := p.Client(server.ClientName, server.ClientUser)
 	if err != nil {
 		return nil, err
 	}
-	folder := filepath.Join(l.cfg.Dir, admissionFolder)
-	files, err := admissioncontroller.NewFiles(folder, admissioncontroller.Client{
-		URL: l.admission.url, CAPEM: p.CAPEM(), CertFile: client.CertFile, KeyFile: client.KeyFile,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("making a folder for the admission webhooks: %w", err)
-	}
-	for name, data := range files {
-		if err := fsutil.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
-			return nil, err
-		}
-	}
-	return admissioncontroller.Args(folder), nil
+	return server.Client{URL: l.admission.url, CAPEM: p.CAPEM(), CertFile: client.CertFile, KeyFile: client.KeyFile}.
+		WriteFiles(filepath.Join(l.cfg.Dir, admissionFolder))
 }
 
 // startAdmission starts the admission controller, and returns when it answers for all that is in the garden.
 func (l *Landscape) startAdmission(ctx context.Context) error {
 	begin := time.Now()
 	if !garden.SelectsController(l.cfg.Controllers, admissionController) {
-		// The API server keeps asking: gardenlets are refused until somebody answers on the port.
+		// The API server keeps asking: gardenlets are refused until another admission controller answers on the port.
 		return l.admission.listener.Close()
 	}
 	l.board.component(admissionController, StateStarting, "")
-	server := l.garden.Server()
-	config, err := server.ClientConfig(admissionController, admissioncontroller.User)
+	apiserver := l.garden.Server()
+	config, err := apiserver.ClientConfig(admissionController, server.User)
 	if err != nil {
 		return err
 	}
+	authority := apiserver.PKI().CAPEM()
 	authorities := x509.NewCertPool()
-	authorities.AppendCertsFromPEM(server.PKI().CAPEM())
-	c, err := admissioncontroller.New(admissioncontroller.Config{
-		REST: config, Listener: l.admission.listener, CAPEM: server.PKI().CAPEM(),
-		CertFile: server.PKI().ServingCertFile(), KeyFile: server.PKI().ServingKeyFile(),
-		ClientCAs: authorities, ClientNames: []string{webhookClient}, Debug: true, DebugToken: rand.Text(), Clock: l.cfg.Clock, Log: klog.Background().WithName(admissionController),
+	authorities.AppendCertsFromPEM(authority)
+	c, err := server.New(server.Config{
+		REST: config, Listener: l.admission.listener, CAPEM: authority,
+		CertFile: apiserver.PKI().ServingCertFile(), KeyFile: apiserver.PKI().ServingKeyFile(),
+		ClientCAs: authorities, ClientNames: []string{server.ClientUser}, Debug: true, Clock: l.cfg.Clock, Log: klog.Background().WithName(admissionController),
 	})
 	if err != nil {
 		return err
 	}
 	l.admission.controller = c
-	// Before anybody is let through by the first webhook, the second one looks at what he does.
-	if err := admissioncontroller.Install(ctx, l.garden.AdminConfig(), "", server.PKI().CAPEM()); err != nil {
+	// Before the first webhook allows anything: the second one looks at what is written then.
+	if err := server.Install(ctx, l.garden.AdminConfig(), "", authority); err != nil {
 		return err
 	}
 	runCtx, cancel := context.WithCancel(context.Background())
@@ -135,7 +118,7 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 		cancel()
 		return <-ended
 	})
-	if err := waitSynced(ctx, c); err != nil {
+	if err := c.WaitSynced(ctx, func(string) {}); err != nil {
 		return err
 	}
 	l.board.component(admissionController, StateReady, "")
@@ -143,15 +126,17 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 	return nil
 }
 
-func waitSynced(ctx context.Context, c *admissioncontroller.Controller) error {
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for !c.HasSynced() {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("the admission controller waits for %s", c.Missing()), ctx.Err())
-		}
+// inspector explains access to the garden. It is refused until the landscape is ready: what it needs is written before that,
+// by another goroutine.
+func (l *Landscape) inspector() (*inspect.Inspector, error) {
+	l.board.mu.Lock()
+	state := l.board.status.State
+	l.board.mu.Unlock()
+	if state != StateReady {
+		return nil, fmt.Errorf("the landscape is not ready: it is %s; wait with \"gardenlite status --wait\"", state)
 	}
-	return nil
+	if l.admission.controller == nil {
+		return nil, errors.New("the landscape runs without the " + admissionController + ", so nothing is allowed to gardenlets beyond RBAC: start it without -" + admissionController + " in --controllers")
+	}
+	return l.admission.controller.Inspector(l.garden.AdminConfig())
 }

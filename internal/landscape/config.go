@@ -19,6 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/bastion"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/operations"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 const (
@@ -171,7 +172,7 @@ func (c *Config) validate() error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return &UsageError{err}
+		return &UsageError{Err: err}
 	}
 	return nil
 }
@@ -185,10 +186,7 @@ func checkRange(flag string, d, least, most time.Duration) error {
 }
 
 // UsageError says that a value the user gave is wrong.
-type UsageError struct{ Err error }
-
-func (e *UsageError) Error() string { return e.Err.Error() }
-func (e *UsageError) Unwrap() error { return e.Err }
+type UsageError = usage.Error
 
 // DefaultDir is the state directory of a landscape: below XDG_STATE_HOME, else below ~/.local/state.
 func DefaultDir(name string) (string, error) {

@@ -1,6 +1,7 @@
 package landscape
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,9 +10,11 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/gardenlite/gardenlite/internal/authz/inspect"
 )
 
-// The control socket's paths. Whoever can open the socket owns the state directory, so nothing more is asked.
+// The control socket's paths. Only the owner of the state directory can open the socket, so there is no authentication.
 const (
 	statusPath = "/status"
 	stopPath   = "/stop"
@@ -23,8 +26,8 @@ type control struct {
 	done   chan struct{}
 }
 
-// startControl answers on the socket; more adds what other parts answer there.
-func startControl(socket net.Listener, status func(collect bool) Status, stop func(), more func(*http.ServeMux)) *control {
+// startControl answers on the socket.
+func startControl(socket net.Listener, status func(collect bool) Status, stop func(), access http.Handler) *control {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -34,7 +37,7 @@ func startControl(socket net.Listener, status func(collect bool) Status, stop fu
 		w.WriteHeader(http.StatusAccepted)
 		stop()
 	})
-	more(mux)
+	mux.Handle(inspect.Prefix, access)
 	c := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
@@ -119,6 +122,32 @@ func (c *Client) Stop(ctx context.Context) error {
 		return err
 	}
 	return response.Body.Close()
+}
+
+// maxMessage bounds the message of an error.
+const maxMessage = 64 << 10
+
+// Call sends a request and returns the body of the answer. An answer that is not 200 is an error, 400 a usage error.
+func (c *Client) Call(ctx context.Context, method, path string, data []byte) (io.ReadCloser, error) {
+	response, err := c.do(ctx, method, path, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode == http.StatusOK {
+		return response.Body, nil
+	}
+	defer response.Body.Close()
+	message, err := io.ReadAll(io.LimitReader(response.Body, maxMessage))
+	message = bytes.TrimSpace(message)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the landscape's answer: %w", err)
+	case response.StatusCode == http.StatusBadRequest:
+		return nil, &UsageError{Err: errors.New(string(message))}
+	case response.StatusCode == http.StatusNotFound:
+		return nil, fmt.Errorf("process %d that holds the landscape is of version %s and does not know this yet: restart it with \"gardenlite down\" and \"gardenlite up\"", c.run.PID, c.run.Version)
+	}
+	return nil, errors.New(string(message))
 }
 
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {

@@ -19,6 +19,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
+// portFile is where a gardenlet that runs alone keeps its port, for the next start.
+const portFile = "port"
+
 // GardenletConfig is what a gardenlet that runs alone is started with.
 type GardenletConfig struct {
 	// Seed is the name of its Seed. With ConfigFile it may be left out.
@@ -67,7 +70,7 @@ func (c *GardenletConfig) configuration() (*gardenletconfigv1alpha1.GardenletCon
 		}
 		switch {
 		case err != nil:
-			return nil, &UsageError{fmt.Errorf("--config: %w", err)}
+			return nil, &UsageError{Err: fmt.Errorf("--config: %w", err)}
 		case configuration.SeedConfig == nil || configuration.SeedConfig.Name == "":
 			problems = append(problems, fmt.Errorf("--config %s: it has no seed: set seedConfig.metadata.name and seedConfig.spec", c.ConfigFile))
 		case c.Seed == "":
@@ -90,7 +93,7 @@ func (c *GardenletConfig) configuration() (*gardenletconfigv1alpha1.GardenletCon
 		problems = append(problems, fmt.Errorf("--port %d: a port is between 1 and 65535, or 0 for a free one", c.Port))
 	}
 	if len(problems) > 0 {
-		return nil, &UsageError{errors.Join(problems...)}
+		return nil, &UsageError{Err: errors.Join(problems...)}
 	}
 	return configuration, nil
 }

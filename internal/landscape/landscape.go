@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/gardenlite/gardenlite/internal/authz/inspect"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/datastore"
@@ -186,7 +187,7 @@ func (l *Landscape) announce() (run, previous *Run, err error) {
 	l.board.update(func(s *Status) {
 		*s = Status{Run: *run, Dir: l.cfg.Dir, State: StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
 	})
-	server := startControl(socket, l.board.snapshot, l.stop, l.serveAccess)
+	server := startControl(socket, l.board.snapshot, l.stop, inspect.Handler(l.inspector))
 	l.onClose(func() error { server.stop(); return nil })
 	return run, previous, writeRun(l.cfg.Dir, run)
 }

@@ -42,10 +42,10 @@ type BootstrapToken struct {
 // ValidateToken says what is wrong with a seed's name, or how long a token for it is to live.
 func ValidateToken(seedName string, life time.Duration) error {
 	if problems := validation.IsDNS1123Subdomain(seedName); len(problems) > 0 {
-		return &UsageError{fmt.Errorf("--seed %q: %s", seedName, problems[0])}
+		return &UsageError{Err: fmt.Errorf("--seed %q: %s", seedName, problems[0])}
 	}
 	if life < minTokenLife || life > maxTokenLife {
-		return &UsageError{fmt.Errorf("--ttl %s: between %s and %s", life, minTokenLife, maxTokenLife)}
+		return &UsageError{Err: fmt.Errorf("--ttl %s: between %s and %s", life, minTokenLife, maxTokenLife)}
 	}
 	return nil
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
+// What the page shows at most, or at once.
+const largeGraph, drawnVertices, listedVertices = 2000, 400, 2000
+
 func debugServer(t *testing.T, g *graph.Graph) *served {
 	t.Helper()
 	return serve(t, func(c *Config) { c.Debug, c.Graph = true, g })
@@ -223,49 +226,5 @@ func TestFormats(t *testing.T) {
 	}
 	if header.Get("Content-Type") != "text/vnd.graphviz; charset=utf-8" {
 		t.Errorf("content type %s", header.Get("Content-Type"))
-	}
-}
-
-// TestDrawingOfACycle: a cycle, and vertices that lead to no seed, are drawn like everything else.
-func TestDrawingOfACycle(t *testing.T) {
-	g := graph.New()
-	vertex := func(name string) graph.Vertex { return graph.Vertex{Kind: graph.KindProject, Name: name} }
-	g.Set(vertex("a"), []graph.Edge{{From: vertex("a"), To: vertex("b")}, {From: vertex("b"), To: vertex("a")}, {From: vertex("c"), To: vertex("c")}})
-	v := view{g.Snapshot()}
-	if d := v.draw(v.Vertices); len(d.Boxes) != 3 || len(d.Lines) != 3 {
-		t.Errorf("%d boxes, %d lines", len(d.Boxes), len(d.Lines))
-	}
-	if d := (view{}).draw(nil); len(d.Boxes) != 0 {
-		t.Errorf("an empty graph has %d boxes", len(d.Boxes))
-	}
-}
-
-// TestDrawingPointsRight: edges go from left to right, and no two boxes overlap.
-func TestDrawingPointsRight(t *testing.T) {
-	for name, g := range map[string]*graph.Graph{"small": exampleGraph(), "large": largeExample()} {
-		t.Run(name, func(t *testing.T) { drawingPointsRight(t, view{g.Snapshot()}) })
-	}
-}
-
-func drawingPointsRight(t *testing.T, v view) {
-	d := v.draw(graph.Filter{Kind: graph.KindSeed}.Select(v.Vertices))
-	if d.Width < d.Height/2 {
-		t.Errorf("%d by %d is too tall to look at", d.Width, d.Height)
-	}
-	places := map[[2]int]string{}
-	for _, b := range d.Boxes {
-		place := [2]int{b.X, b.Y}
-		if other := places[place]; other != "" {
-			t.Errorf("%s is on top of %s", b.Vertex, other)
-		}
-		places[place] = b.String()
-		if b.X < 0 || b.Y < 0 || b.X+boxWidth > d.Width || b.Y+boxHeight > d.Height {
-			t.Errorf("%s is outside at %d, %d", b.Vertex, b.X, b.Y)
-		}
-	}
-	for _, l := range d.Lines {
-		if d.Boxes[l.From].X >= d.Boxes[l.To].X {
-			t.Errorf("%s is not left of %s", d.Boxes[l.From].Vertex, d.Boxes[l.To].Vertex)
-		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 // requestError is an error that is the client's, with the HTTP status that says so.
@@ -61,6 +63,8 @@ func writeError(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	if requestErr := (*requestError)(nil); errors.As(err, &requestErr) {
 		status = requestErr.status
+	} else if usageErr := (*usage.Error)(nil); errors.As(err, &usageErr) {
+		status = http.StatusBadRequest
 	}
 	writeText(w, status, oneLine(err.Error()))
 }

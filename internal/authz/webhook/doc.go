@@ -2,8 +2,8 @@
 // /webhooks/auth/seed, the admission webhook /webhooks/admission/seedrestriction, /metrics, /healthz, /readyz, and, where
 // debug handlers are enabled, /debug/resource-dependency-graph.
 //
-// It may import internal/authz/graph and internal/authz/seedidentity; it reaches the authorizer and the restriction
-// through interfaces.
+// It may import internal/authz/graph, graphview and seedidentity; it reaches the authorizer and the restriction through
+// interfaces.
 //
 // It promises: no answer is an allow unless the whole request was understood and the authorizer said allow. A request
 // that is malformed, too large or too slow gets an HTTP error, which an API server takes for a failed webhook: no opinion
@@ -11,7 +11,5 @@
 // 503; beyond a limit on those that are worked on at a time, requests get 429.
 //
 // The files: server.go (routes, life cycle), certificate.go (TLS), clients.go (who may ask), limit.go (how many at a time),
-// decode.go (bodies), authorization.go and admission.go (the two webhooks), metrics.go, and for the debug page debug.go
-// (handler), selection.go (what is shown), drawing.go (where it is drawn), formats.go (JSON and DOT) and page/ (HTML, style
-// sheet, script).
+// decode.go (bodies), authorization.go and admission.go (the two webhooks), metrics.go, and debug.go (the debug page).
 package webhook

@@ -78,6 +78,7 @@ type PathChecker interface {
 	Has(graph.Vertex) bool
 	HasPath(graph.Vertex, string) bool
 	Path(graph.Vertex, string) []graph.Vertex
+	Snapshot() graph.Snapshot
 }
 
 // Measure is the graph with its path checks counted, to be given to the authorizer.

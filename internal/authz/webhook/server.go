@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/authz/graphview"
 	"github.com/gardenlite/gardenlite/internal/httpserver"
 )
 
@@ -28,7 +29,7 @@ const (
 	MetricsPath       = "/metrics"
 	HealthPath        = "/healthz"
 	ReadyPath         = "/readyz"
-	GraphPath         = "/debug/resource-dependency-graph"
+	GraphPath         = graphview.Path
 )
 
 // Limits on requests. An API server sends objects of at most 3 MiB, and an update has two of them.

@@ -1,4 +1,4 @@
-package admissioncontroller
+package server
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func (s *slowGraph) seen(_ graph.Kind, version string) bool {
 	return version != "7" || atomic.AddInt32(&s.asked, 1) > s.until
 }
 
-func TestPatience(t *testing.T) {
+func TestWaitForGraph(t *testing.T) {
 	const never = 1 << 30
 	bucket := k8sauthorizer.AttributesRecord{Verb: "patch", APIGroup: "core.gardener.cloud", Resource: "backupbuckets", Name: "b", ResourceRequest: true}
 	secret := k8sauthorizer.AttributesRecord{Verb: "get", Resource: "secrets", Namespace: "garden", Name: "s", ResourceRequest: true}
@@ -46,7 +46,7 @@ func TestPatience(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			asked, looked := 0, 0
 			g := &slowGraph{until: test.after}
-			p := newPatient(k8sauthorizer.AuthorizerFunc(func(context.Context, k8sauthorizer.Attributes) (k8sauthorizer.Decision, string, error) {
+			p := waitForGraph(k8sauthorizer.AuthorizerFunc(func(context.Context, k8sauthorizer.Attributes) (k8sauthorizer.Decision, string, error) {
 				if asked++; asked == 1 {
 					return k8sauthorizer.DecisionNoOpinion, "no path", nil
 				}
@@ -67,12 +67,12 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPatienceEnds: whoever asks does not wait for longer than its own time, or the limit.
-func TestPatienceEnds(t *testing.T) {
+// TestWaitForGraphEnds: a request waits no longer than its own deadline, or the limit.
+func TestWaitForGraphEnds(t *testing.T) {
 	refuse := k8sauthorizer.AuthorizerFunc(func(context.Context, k8sauthorizer.Attributes) (k8sauthorizer.Decision, string, error) {
 		return k8sauthorizer.DecisionNoOpinion, "no path", nil
 	})
-	p := newPatient(refuse, func(graph.Kind, string) bool { return false }, nil)
+	p := waitForGraph(refuse, func(graph.Kind, string) bool { return false }, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	p.version = func(context.Context, schema.GroupVersionResource, string, string) (string, error) {
 		cancel()

@@ -95,6 +95,7 @@
       element.classList.toggle("gone", hidden.has(boxes[from].dataset.kind) || hidden.has(boxes[to].dataset.kind));
       element.classList.toggle("path", path);
       element.classList.toggle("into", !path && to === chosen);
+      if (path || to === chosen) element.parentNode.append(element); // above others that share its lanes
       element.classList.toggle("dim", (chosen >= 0 && !path && to !== chosen) ||
         (text !== "" && (boxes[from].classList.contains("dim") || boxes[to].classList.contains("dim"))));
     }
@@ -121,7 +122,7 @@
     const close = add(links, "button", "close");
     close.type = "button";
     close.addEventListener("click", () => choose(-1));
-    const neighbours = (title, indices) => {
+    const neighbors = (title, indices) => {
       add(panel, "strong", `${indices.length} ${title}`);
       const list = add(panel, "ul", "");
       for (const index of indices) {
@@ -131,8 +132,8 @@
         button.addEventListener("click", () => { choose(index); center(index); });
       }
     };
-    neighbours("outgoing here", lines.filter((line) => line.from === chosen).map((line) => line.to));
-    neighbours("incoming here", lines.filter((line) => line.to === chosen).map((line) => line.from));
+    neighbors("outgoing here", lines.filter((line) => line.from === chosen).map((line) => line.to));
+    neighbors("incoming here", lines.filter((line) => line.to === chosen).map((line) => line.from));
   };
   const choose = (index) => {
     chosen = index;
@@ -141,8 +142,9 @@
   };
   const center = (index) => {
     const at = boxes[index].transform.baseVal.consolidate().matrix;
-    view.x = size.width / 2 - (at.e + 125) * view.scale;
-    view.y = size.height / 2 - (at.f + 12) * view.scale;
+    const { width, height } = boxes[index].querySelector("rect").getBBox();
+    view.x = size.width / 2 - (at.e + width / 2) * view.scale;
+    view.y = size.height / 2 - (at.f + height / 2) * view.scale;
     apply();
   };
   canvas.addEventListener("click", (event) => {

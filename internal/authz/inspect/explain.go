@@ -1,4 +1,4 @@
-package landscape
+package inspect
 
 import (
 	"context"
@@ -10,27 +10,30 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
+	kubeauthorizer "k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/authz/graphview"
 	"github.com/gardenlite/gardenlite/internal/authz/restriction"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
-// AccessQuestion is a request that somebody might make of the garden.
-type AccessQuestion struct {
-	AccessUser `json:",inline"`
-	Verb       string `json:"verb"`
+// Question is a request whose outcome is explained.
+type Question struct {
+	User `json:",inline"`
+	Verb string `json:"verb"`
 	// Resource is as it is typed: a plural, singular or short name, with or without group, with or without /SUBRESOURCE.
 	Resource  string `json:"resource"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 }
 
-// AccessExplanation says whether a request is allowed, by whom and why.
-type AccessExplanation struct {
+// Explanation says whether a request is allowed, by whom and why.
+type Explanation struct {
 	Allowed bool `json:"allowed"`
-	// By is RBAC, SeedAuthorizer, or empty if nobody allows it.
+	// By is RBAC, SeedAuthorizer, or empty if neither allows it.
 	By string `json:"by,omitempty"`
 	// User and Groups are who asks; Identity is what SeedAuthorizer takes it for, such as "gardenlet of seed local".
 	User     string   `json:"user"`
@@ -44,16 +47,16 @@ type AccessExplanation struct {
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
 
-	SeedAuthorizer AccessDecision `json:"seedAuthorizer"`
-	RBAC           AccessDecision `json:"rbac"`
+	SeedAuthorizer Decision `json:"seedAuthorizer"`
+	RBAC           Decision `json:"rbac"`
 	// Garden is what the API server itself answers.
-	Garden AccessDecision `json:"garden"`
-	// Notes are what there is to know beside.
+	Garden Decision `json:"garden"`
+	// Notes explain the answer.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// AccessDecision is one authorizer's answer.
-type AccessDecision struct {
+// Decision is one authorizer's answer.
+type Decision struct {
 	Allowed bool `json:"allowed"`
 	// Rule is the row of the table that allows it, or the nearest.
 	Rule   string `json:"rule,omitempty"`
@@ -70,13 +73,13 @@ const (
 	rbacReason = "RBAC: allowed by "
 )
 
-// explain decides on a request as the garden would, and says why.
-func (a *access) explain(ctx context.Context, q AccessQuestion) (*AccessExplanation, error) {
+// Explain decides on a request as the garden would, and returns why. It returns a usage error if there is no such request.
+func (i *Inspector) Explain(ctx context.Context, q Question) (*Explanation, error) {
 	who, err := q.info()
 	if err != nil {
 		return nil, err
 	}
-	all, err := a.served()
+	all, err := i.served()
 	if err != nil {
 		return nil, err
 	}
@@ -88,27 +91,28 @@ func (a *access) explain(ctx context.Context, q AccessQuestion) (*AccessExplanat
 	if err != nil {
 		return nil, err
 	}
-	e := &AccessExplanation{
-		User: who.Name, Groups: who.Groups, Identity: identityOf(who).String(), Notes: notes,
+	identity := seedidentity.OfUser(who)
+	e := &Explanation{
+		User: who.Name, Groups: who.Groups, Identity: identity.String(), Notes: notes,
 		Verb: attrs.Verb, Group: attrs.APIGroup, Resource: attrs.Resource, Subresource: attrs.Subresource, Namespace: attrs.Namespace, Name: attrs.Name,
 	}
-	decision := a.authorizer.Explain(attrs)
-	e.SeedAuthorizer = AccessDecision{Allowed: decision.Allowed(), Rule: decision.Rule, Reason: decision.Reason, Path: decision.Path}
+	decision := i.authorizer.Explain(attrs)
+	e.SeedAuthorizer = Decision{Allowed: decision.Allowed(), Rule: decision.Rule, Reason: decision.Reason, Path: decision.Path}
 	if !e.SeedAuthorizer.Allowed && decision.Rule != "" && len(decision.Path) == 0 {
-		e.SeedAuthorizer.Path = a.wayFrom(resource.Kind, attrs)
+		e.SeedAuthorizer.Path = i.farthest(resource.Kind, attrs)
 	}
-	if e.Garden, err = a.review(ctx, attrs); err != nil {
+	if e.Garden, err = i.review(ctx, attrs); err != nil {
 		return nil, err
 	}
 	if e.Garden.Allowed && strings.HasPrefix(e.Garden.Reason, rbacReason) {
 		e.RBAC = e.Garden
 	}
 	e.conclude()
-	e.Notes = append(e.Notes, a.notes(ctx, e, resource, identityOf(who))...)
+	e.Notes = append(e.Notes, i.notes(ctx, e, resource, identity)...)
 	return e, nil
 }
 
-func (e *AccessExplanation) conclude() {
+func (e *Explanation) conclude() {
 	switch {
 	case e.RBAC.Allowed:
 		e.Allowed, e.By = true, byRBAC
@@ -120,17 +124,17 @@ func (e *AccessExplanation) conclude() {
 	}
 }
 
-// attributesOf makes the request that the garden would be sent, or says what is wrong with the question.
-func attributesOf(who user.Info, q AccessQuestion, r served) (attrs authorizer.AttributesRecord, notes []string, err error) {
+// attributesOf returns the request that the garden would get, or a usage error.
+func attributesOf(who user.Info, q Question, r served) (attrs kubeauthorizer.AttributesRecord, notes []string, err error) {
 	switch {
 	case q.Verb == "":
-		return attrs, nil, &UsageError{fmt.Errorf("say a verb, one of %s", strings.Join(AccessVerbs(), ", "))}
+		return attrs, nil, usage.Errorf("say a verb, one of %s", strings.Join(authorizer.AllVerbs(), ", "))
 	case !r.Namespaced && q.Namespace != "":
-		return attrs, nil, &UsageError{fmt.Errorf("%s are not in namespaces: say the name alone", r)}
+		return attrs, nil, usage.Errorf("%s are not in namespaces: say the name alone", r)
 	case r.Namespaced && q.Namespace == "" && q.Name != "":
-		return attrs, nil, &UsageError{fmt.Errorf("%s are in namespaces: say NAMESPACE/%s, or the namespace with -n", r, q.Name)}
+		return attrs, nil, usage.Errorf("%s are in namespaces: say NAMESPACE/%s, or the namespace with -n", r, q.Name)
 	}
-	attrs = authorizer.AttributesRecord{
+	attrs = kubeauthorizer.AttributesRecord{
 		User: who, Verb: q.Verb, APIGroup: r.Group, APIVersion: r.Version, Resource: r.Resource, Subresource: r.Subresource,
 		Namespace: q.Namespace, Name: q.Name, ResourceRequest: true,
 	}
@@ -138,7 +142,7 @@ func attributesOf(who user.Info, q AccessQuestion, r served) (attrs authorizer.A
 		notes = append(notes, fmt.Sprintf("the garden has no verb %q for %s: it has %s", q.Verb, r, strings.Join(r.Verbs, ", ")))
 	}
 	if q.Verb == "create" && r.Subresource == "" && q.Name != "" {
-		// What is created has its name in the body, which no authorizer sees.
+		// The name is in the body, which no authorizer sees.
 		attrs.Name = ""
 		notes = append(notes, "a request to create does not carry the object's name, so authorization cannot depend on it")
 	}
@@ -151,8 +155,8 @@ func attributesOf(who user.Info, q AccessQuestion, r served) (attrs authorizer.A
 	return attrs, notes, nil
 }
 
-// review asks the garden's API server, so RBAC first and then the webhook.
-func (a *access) review(ctx context.Context, attrs authorizer.AttributesRecord) (AccessDecision, error) {
+// review asks the garden's API server, which asks RBAC first and then the webhook.
+func (i *Inspector) review(ctx context.Context, attrs kubeauthorizer.AttributesRecord) (Decision, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: attrs.User.GetName(), Groups: attrs.User.GetGroups(),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -160,19 +164,23 @@ func (a *access) review(ctx context.Context, attrs authorizer.AttributesRecord) 
 			Namespace: attrs.Namespace, Name: attrs.Name,
 		},
 	}}
-	review, err := a.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	review, err := i.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return AccessDecision{}, fmt.Errorf("asking the garden: %w", err)
+		return Decision{}, fmt.Errorf("asking the garden: %w", err)
 	}
-	return AccessDecision{Allowed: review.Status.Allowed, Reason: review.Status.Reason}, nil
+	return Decision{Allowed: review.Status.Allowed, Reason: review.Status.Reason}, nil
 }
 
-// notes are what may explain an answer that surprises.
-func (a *access) notes(ctx context.Context, e *AccessExplanation, r served, who seedidentity.Identity) (notes []string) {
-	if who.Seed != "" && !a.graph.Has(graph.Vertex{Kind: graph.KindSeed, Name: who.Seed}) {
+// notes may explain an unexpected answer.
+func (i *Inspector) notes(ctx context.Context, e *Explanation, r served, who seedidentity.Identity) (notes []string) {
+	if who.Seed != "" && !i.graph.Has(graph.Vertex{Kind: graph.KindSeed, Name: who.Seed}) {
 		notes = append(notes, "there is no Seed "+who.Seed)
 	}
-	if e.Name != "" && !a.exists(ctx, r.GroupVersionResource, namespaceOf(e, r), e.Name) {
+	namespace := ""
+	if r.Namespaced {
+		namespace = e.Namespace // a request for a Namespace carries one as well
+	}
+	if e.Name != "" && !i.exists(ctx, r.GroupVersionResource, namespace, e.Name) {
 		notes = append(notes, "there is no such object now")
 	}
 	if who.Type != seedidentity.None && e.Allowed && isRestricted(e) {
@@ -181,15 +189,8 @@ func (a *access) notes(ctx context.Context, e *AccessExplanation, r served, who 
 	return notes
 }
 
-func namespaceOf(e *AccessExplanation, r served) string {
-	if !r.Namespaced {
-		return ""
-	}
-	return e.Namespace
-}
-
-// isRestricted says whether the admission webhook is sent such a request.
-func isRestricted(e *AccessExplanation) bool {
+// isRestricted returns whether the admission webhook is sent such a request.
+func isRestricted(e *Explanation) bool {
 	operation, found := map[string]admissionregistrationv1.OperationType{
 		"create": admissionregistrationv1.Create, "update": admissionregistrationv1.Update, "patch": admissionregistrationv1.Update,
 		"delete": admissionregistrationv1.Delete, "deletecollection": admissionregistrationv1.Delete,
@@ -203,16 +204,16 @@ func isRestricted(e *AccessExplanation) bool {
 	})
 }
 
-// wayFrom is how far an object that leads to no seed leads: to the end of the longest way from it. It explains, for
-// example, that what a binding refers to belongs to a Shoot that has no seed yet.
-func (a *access) wayFrom(kind string, attrs authorizer.AttributesRecord) []graph.Vertex {
+// farthest is a path to the most distant object that an object without a path to a seed leads to. It explains, for example,
+// that what a binding refers to belongs to a Shoot that has no seed yet.
+func (i *Inspector) farthest(kind string, attrs kubeauthorizer.AttributesRecord) []graph.Vertex {
 	from := graph.Vertex{Namespace: attrs.Namespace, Name: attrs.Name}
 	var known bool
-	if from.Kind, known = graph.ParseKind(kind); from.Kind == graph.KindNamespace {
-		from.Namespace = ""
-	}
-	if !known || !a.graph.Has(from) {
+	if from.Kind, known = graph.ParseKind(kind); !known {
 		return nil
 	}
-	return newPart(a.graph.Snapshot()).farthest(from)
+	if from.Kind == graph.KindNamespace {
+		from.Namespace = ""
+	}
+	return graphview.Farthest(i.graph.Snapshot(), from)
 }

@@ -1,7 +1,8 @@
-package admissioncontroller
+package server
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	gosync "sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/dynamic"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/authz/inspect"
 	"github.com/gardenlite/gardenlite/internal/authz/restriction"
 	"github.com/gardenlite/gardenlite/internal/authz/sync"
 	"github.com/gardenlite/gardenlite/internal/authz/webhook"
@@ -27,30 +30,28 @@ const User = "gardener.cloud:system:admission-controller"
 
 // Config is what an admission controller is made of.
 type Config struct {
-	// REST reaches the garden as User, or as somebody who may do as much.
+	// REST reaches the garden as User, or as a user with its rights.
 	REST *rest.Config
 	// Listener is where the webhooks are served. Run closes it.
 	Listener net.Listener
 	// CertFile and KeyFile are the serving certificate; CAPEM is what its clients trust.
 	CertFile, KeyFile string
 	CAPEM             []byte
-	// ClientCAs are the authorities of the webhooks' clients. If nil, anybody who reaches the listener may ask.
+	// ClientCAs are the authorities of the webhooks' clients. If nil, all who reach the listener may ask.
 	ClientCAs *x509.CertPool
 	// ClientNames are the clients that may ask, by the common names of their certificates; all of ClientCAs if empty. A
 	// garden's authority issues certificates to gardenlets and users too, so with that one the API server's client is named.
 	ClientNames []string
-	// Debug serves the page with the graph: to whom ClientCAs and ClientNames let in, and to who has the DebugToken.
+	// Debug serves the page with the graph to these clients, and to a browser with the token that GraphURL has.
 	Debug bool
-	// DebugToken, if set, opens the page with the graph in a browser, which has no client certificate: see GraphURL. At
-	// least 16 characters, not to be guessed.
-	DebugToken string
-	Clock      clock.Clock
-	Log        logr.Logger
+	Clock clock.Clock
+	Log   logr.Logger
 }
 
 // Controller is an admission controller.
 type Controller struct {
 	cfg        Config
+	token      string
 	graph      *graph.Graph
 	authorizer *authorizer.Authorizer
 	syncer     *sync.Syncer
@@ -70,15 +71,15 @@ func New(cfg Config) (*Controller, error) {
 		return nil, fmt.Errorf("making the client of the admission controller: %w", err)
 	}
 	metrics := webhook.NewMetrics()
-	c := &Controller{cfg: cfg, graph: graph.New()}
+	c := &Controller{cfg: cfg, token: rand.Text(), graph: graph.New()}
 	c.syncer, err = sync.New(sync.Config{REST: client, Graph: c.graph, Clock: cfg.Clock, Log: cfg.Log, ObserveUpdate: metrics.ObserveUpdate})
 	if err != nil {
 		return nil, err
 	}
-	c.authorizer = authorizer.New(c.graph)
+	c.authorizer = authorizer.New(metrics.Measure(c.graph))
 	known := access{authorizer: c.authorizer, graph: c.graph, seeds: c.syncer.Seeds, synced: c.syncer.Current}
 	c.server, err = webhook.New(webhook.Config{
-		Authorizer:  newPatient(authorizer.New(metrics.Measure(c.graph)), c.syncer.Seen, reader),
+		Authorizer:  waitForGraph(c.authorizer, c.syncer.Seen, reader),
 		Restriction: restriction.New(restriction.NewReader(reader), known, cfg.Clock),
 		Graph:       c.graph,
 		Synced:      c.syncer.Current,
@@ -89,7 +90,7 @@ func New(cfg Config) (*Controller, error) {
 		ClientCAs:   cfg.ClientCAs,
 		ClientNames: cfg.ClientNames,
 		Debug:       cfg.Debug,
-		DebugToken:  cfg.DebugToken,
+		DebugToken:  c.token,
 		Metrics:     metrics,
 		Log:         cfg.Log,
 	})
@@ -114,36 +115,40 @@ func (c *Controller) Run(parent context.Context) error {
 	return errors.Join(synced, served)
 }
 
-// HasSynced says whether the graph has had all that the garden has.
-func (c *Controller) HasSynced() bool { return c.syncer.HasSynced() }
-
-// Missing says what HasSynced waits for.
-func (c *Controller) Missing() string { return c.syncer.Missing() }
+// WaitSynced returns when the graph has all that the garden has. It calls onWait from time to time with what it waits for.
+func (c *Controller) WaitSynced(ctx context.Context, onWait func(missing string)) error {
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	next := time.Now().Add(3 * time.Second)
+	for !c.syncer.HasSynced() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the admission controller waits for %s: %w", c.syncer.Missing(), ctx.Err())
+		case now := <-ticker.C:
+			if now.After(next) {
+				onWait(c.syncer.Missing())
+				next = now.Add(30 * time.Second)
+			}
+		}
+	}
+	return nil
+}
 
 // GraphURL is the address of the page with the graph, with the token that opens it in a browser; "" if it is not served.
-// Who has it can see the names of all objects in the graph.
+// With it, the names of all objects in the graph can be seen.
 func (c *Controller) GraphURL() string {
 	if !c.cfg.Debug {
 		return ""
 	}
-	address := url.URL{Scheme: "https", Host: reachable(c.cfg.Listener.Addr()), Path: webhook.GraphPath}
-	if c.cfg.DebugToken != "" {
-		address.RawQuery = url.Values{webhook.TokenParameter: {c.cfg.DebugToken}}.Encode()
+	address := url.URL{Scheme: "https", Host: c.cfg.Listener.Addr().String(), Path: webhook.GraphPath}
+	if tcp, ok := c.cfg.Listener.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		address.Host = net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
 	}
+	address.RawQuery = url.Values{webhook.TokenParameter: {c.token}}.Encode()
 	return address.String()
 }
 
-// reachable is an address from this machine, where a listener is on all of its addresses.
-func reachable(addr net.Addr) string {
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok || !tcp.IP.IsUnspecified() {
-		return addr.String()
-	}
-	return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
+// Inspector explains what the webhooks decide. It reads the garden as its administrator.
+func (c *Controller) Inspector(admin *rest.Config) (*inspect.Inspector, error) {
+	return inspect.New(admin, c.graph, c.authorizer, c.GraphURL())
 }
-
-// Graph is the graph of dependencies.
-func (c *Controller) Graph() *graph.Graph { return c.graph }
-
-// Authorizer decides as the webhook does, and explains.
-func (c *Controller) Authorizer() *authorizer.Authorizer { return c.authorizer }

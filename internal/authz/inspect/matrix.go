@@ -1,4 +1,4 @@
-package landscape
+package inspect
 
 import (
 	"context"
@@ -24,18 +24,18 @@ import (
 
 // What a user may do with a verb, from most to least.
 const (
-	AccessRBAC  = "rbac"  // RBAC allows it, for all objects
-	AccessFree  = "free"  // SeedAuthorizer allows it at once
-	AccessGraph = "graph" // SeedAuthorizer allows it for objects that lead to the seed
-	AccessNone  = "none"
+	RBAC  = "rbac"  // RBAC allows it, for all objects
+	Free  = "free"  // SeedAuthorizer allows it at once
+	Graph = "graph" // SeedAuthorizer allows it for objects that lead to the seed
+	None  = "none"
 )
 
-// AccessMatrix is everything that a user may do.
-type AccessMatrix struct {
-	User     string      `json:"user"`
-	Groups   []string    `json:"groups"`
-	Identity string      `json:"identity"`
-	Rows     []AccessRow `json:"rows"`
+// Matrix is everything that a user may do.
+type Matrix struct {
+	User     string   `json:"user"`
+	Groups   []string `json:"groups"`
+	Identity string   `json:"identity"`
+	Rows     []Row    `json:"rows"`
 	// Tried is how many requests the garden's API server was asked about.
 	Tried int `json:"tried"`
 	// Disagreements are answers of the API server that differ from the table; there should be none.
@@ -44,8 +44,8 @@ type AccessMatrix struct {
 	Elsewhere []string `json:"elsewhere,omitempty"`
 }
 
-// AccessRow is what a user may do with the objects of one resource or subresource.
-type AccessRow struct {
+// Row is what a user may do with the objects of one resource or subresource.
+type Row struct {
 	Group       string `json:"group"`
 	Resource    string `json:"resource"`
 	Subresource string `json:"subresource,omitempty"`
@@ -63,15 +63,15 @@ type AccessRow struct {
 }
 
 // Title is the row's resource and subresource, with the group only if full.
-func (r AccessRow) Title(full bool) string {
+func (r Row) Title(full bool) string {
 	if full {
 		return resourceName(schema.GroupResource{Group: r.Group, Resource: r.Resource}, r.Subresource)
 	}
 	return resourceName(schema.GroupResource{Resource: r.Resource}, r.Subresource)
 }
 
-// Only says which objects the row is for, in words; "" for all.
-func (r AccessRow) Only() string {
+// Only describes the objects that the row is for; "" for all.
+func (r Row) Only() string {
 	switch {
 	case r.Namespace == "":
 		return r.Name
@@ -81,46 +81,46 @@ func (r AccessRow) Only() string {
 	return r.Namespace + "/" + r.Name
 }
 
-// Empty says that nothing is allowed.
-func (r AccessRow) Empty() bool {
+// Empty returns whether nothing is allowed.
+func (r Row) Empty() bool {
 	for _, access := range r.Verbs {
-		if access != AccessNone {
+		if access != None {
 			return false
 		}
 	}
 	return true
 }
 
-// concurrentReviews is how many questions the API server is asked at once.
+// concurrentReviews is how many reviews are sent at once.
 const concurrentReviews = 16
 
-// matrix tries every verb of every resource.
-func (a *access) matrix(ctx context.Context, u AccessUser) (*AccessMatrix, error) {
+// Matrix tries every verb of every resource.
+func (i *Inspector) Matrix(ctx context.Context, u User) (*Matrix, error) {
 	who, err := u.info()
 	if err != nil {
 		return nil, err
 	}
-	all, err := a.served()
+	all, err := i.served()
 	if err != nil {
 		return nil, err
 	}
-	identity := identityOf(who)
-	m := &AccessMatrix{User: who.Name, Groups: who.Groups, Identity: identity.String(), Rows: rowsOf(all, identity)}
-	if err := a.try(ctx, m, who); err != nil {
+	identity := seedidentity.OfUser(who)
+	m := &Matrix{User: who.Name, Groups: who.Groups, Identity: identity.String(), Rows: rowsOf(all, identity)}
+	if err := i.try(ctx, m, who); err != nil {
 		return nil, err
 	}
-	a.count(m, identity.Seed)
-	m.Elsewhere, err = a.elsewhere(ctx, who)
+	i.count(m, identity.Seed)
+	m.Elsewhere, err = i.elsewhere(ctx, who)
 	return m, err
 }
 
-// rowsOf is a row for everything that is served, and below it one for each rule that is for some of its objects.
-func rowsOf(all []served, who seedidentity.Identity) (rows []AccessRow) {
+// rowsOf returns a row for everything that is served, and below it one for each rule that is for some of its objects.
+func rowsOf(all []served, who seedidentity.Identity) (rows []Row) {
 	rules := authorizer.Rules()
 	for _, s := range all {
-		row := AccessRow{Group: s.Group, Resource: s.Resource, Subresource: s.Subresource, Verbs: map[string]string{}, namespaced: s.Namespaced, version: s.Version}
+		row := Row{Group: s.Group, Resource: s.Resource, Subresource: s.Subresource, Verbs: map[string]string{}, namespaced: s.Namespaced, version: s.Version}
 		for _, verb := range s.Verbs {
-			row.Verbs[verb] = AccessNone
+			row.Verbs[verb] = None
 		}
 		var some []authorizer.Rule
 		for _, rule := range rules {
@@ -142,46 +142,46 @@ func rowsOf(all []served, who seedidentity.Identity) (rows []AccessRow) {
 	return rows
 }
 
-// give writes what a rule grants.
-func (r *AccessRow) give(grant authorizer.Grant, kind graph.Kind) {
+// give enters what a rule grants.
+func (r *Row) give(grant authorizer.Grant, kind graph.Kind) {
 	for verb := range r.Verbs {
 		switch {
 		case grant.Free.Has(verb):
-			r.Verbs[verb] = AccessFree
-		case grant.Graph.Has(verb) && r.Verbs[verb] != AccessFree:
-			r.Verbs[verb], r.kind = AccessGraph, kind
+			r.Verbs[verb] = Free
+		case grant.Graph.Has(verb) && r.Verbs[verb] != Free:
+			r.Verbs[verb], r.kind = Graph, kind
 		}
 	}
 }
 
-// forSome is the row of a rule that is for some objects only, which have what all have and more.
-func (r AccessRow) forSome(rule authorizer.Rule, grant authorizer.Grant, who seedidentity.Identity) AccessRow {
+// forSome returns the row of a rule for some objects, which allows what is allowed for all objects and more.
+func (r Row) forSome(rule authorizer.Rule, grant authorizer.Grant, who seedidentity.Identity) Row {
 	r.Verbs = maps.Clone(r.Verbs)
 	r.give(grant, rule.Kind)
-	r.kind = 0 // what the seed may touch is counted in the row for all
+	r.kind = 0 // objects are counted in the row for all
 	r.Namespace, r.Name = fill(rule.Namespace, who.Seed), fill(rule.Name, who.Seed)
 	return r
 }
 
-// fill puts the seed, and the ID of its gardenlet's bootstrap token, where a rule has holes for them.
+// fill replaces the placeholders of a rule: the seed, and the ID of the bootstrap token of its gardenlet.
 func fill(pattern, seed string) string {
 	id := sha256.Sum256([]byte("garden--" + seed))
 	return strings.NewReplacer("<seed>", seed, "<token-id>", hex.EncodeToString(id[:3])).Replace(pattern)
 }
 
-// try asks the API server about every cell: where it allows because of RBAC, that counts; where it answers something
-// else than the authorizer, that is worth to know.
-func (a *access) try(ctx context.Context, m *AccessMatrix, who user.Info) error {
+// try asks the API server about every cell. Where RBAC allows, that counts; where the answer differs from the authorizer's,
+// it is a disagreement.
+func (i *Inspector) try(ctx context.Context, m *Matrix, who user.Info) error {
 	type cell struct {
-		row      *AccessRow
+		row      *Row
 		verb     string
-		decision AccessDecision
+		decision Decision
 		expected bool
 	}
 	var cells []*cell
-	for i := range m.Rows {
-		for verb := range m.Rows[i].Verbs {
-			cells = append(cells, &cell{row: &m.Rows[i], verb: verb})
+	for n := range m.Rows {
+		for verb := range m.Rows[n].Verbs {
+			cells = append(cells, &cell{row: &m.Rows[n], verb: verb})
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -189,8 +189,8 @@ func (a *access) try(ctx context.Context, m *AccessMatrix, who user.Info) error 
 	for _, c := range cells {
 		group.Go(func() (err error) {
 			request := c.row.request(who, c.verb)
-			c.expected = a.authorizer.Explain(request).Allowed()
-			c.decision, err = a.review(ctx, request)
+			c.expected = i.authorizer.Explain(request).Allowed()
+			c.decision, err = i.review(ctx, request)
 			return err
 		})
 	}
@@ -201,7 +201,7 @@ func (a *access) try(ctx context.Context, m *AccessMatrix, who user.Info) error 
 	for _, c := range cells {
 		switch {
 		case c.decision.Allowed && strings.HasPrefix(c.decision.Reason, rbacReason):
-			c.row.Verbs[c.verb] = AccessRBAC
+			c.row.Verbs[c.verb] = RBAC
 		case c.decision.Allowed != c.expected:
 			m.Disagreements = append(m.Disagreements, fmt.Sprintf("%s %s %s: the rules say allowed: %t, the API server says allowed: %t (%s)",
 				c.verb, c.row.Title(true), c.row.Only(), c.expected, c.decision.Allowed, c.decision.Reason))
@@ -211,7 +211,7 @@ func (a *access) try(ctx context.Context, m *AccessMatrix, who user.Info) error 
 	return nil
 }
 
-func (r *AccessRow) request(who user.Info, verb string) kubeauthorizer.AttributesRecord {
+func (r *Row) request(who user.Info, verb string) kubeauthorizer.AttributesRecord {
 	request := kubeauthorizer.AttributesRecord{
 		User: who, Verb: verb, APIGroup: r.Group, APIVersion: r.version, Resource: r.Resource, Subresource: r.Subresource,
 		Namespace: r.Namespace, Name: r.Name, ResourceRequest: true,
@@ -223,24 +223,24 @@ func (r *AccessRow) request(who user.Info, verb string) kubeauthorizer.Attribute
 }
 
 // count counts the objects that lead to the seed, for the rows that ask the graph.
-func (a *access) count(m *AccessMatrix, seed string) {
+func (i *Inspector) count(m *Matrix, seed string) {
 	counts := map[graph.Kind]int{}
-	for _, vertex := range a.graph.Snapshot().Vertices {
-		if vertex.Kind == graph.KindSeed && vertex.Name == seed || a.graph.HasPath(vertex.Vertex, seed) {
+	for _, vertex := range i.graph.Snapshot().Vertices {
+		if vertex.Kind == graph.KindSeed && vertex.Name == seed || i.graph.HasPath(vertex.Vertex, seed) {
 			counts[vertex.Kind]++
 		}
 	}
-	for i := range m.Rows {
-		if row := &m.Rows[i]; row.kind != 0 {
-			n := counts[row.kind]
-			row.Objects = &n
+	for n := range m.Rows {
+		if row := &m.Rows[n]; row.kind != 0 {
+			count := counts[row.kind]
+			row.Objects = &count
 		}
 	}
 }
 
 // elsewhere finds RoleBindings for the user: the table is for requests beyond a single namespace.
-func (a *access) elsewhere(ctx context.Context, who user.Info) (found []string, err error) {
-	bindings, err := a.kube.RbacV1().RoleBindings("").List(ctx, metav1.ListOptions{})
+func (i *Inspector) elsewhere(ctx context.Context, who user.Info) (found []string, err error) {
+	bindings, err := i.kube.RbacV1().RoleBindings("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing RoleBindings: %w", err)
 	}

@@ -1,6 +1,7 @@
-package admissioncontroller
+package server
 
 import (
+	"errors"
 	"net"
 	"net/url"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/webhook"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 func TestMayDelete(t *testing.T) {
@@ -76,12 +78,12 @@ func TestGraphURL(t *testing.T) {
 	}{
 		{"127.0.0.1", "0123456789abcdef", "https://127.0.0.1:4711/debug/resource-dependency-graph?token=0123456789abcdef", true},
 		{"127.0.0.1", "a&b=c 0123456789", "https://127.0.0.1:4711/debug/resource-dependency-graph?token=a%26b%3Dc+0123456789", true},
-		{"0.0.0.0", "", "https://localhost:4711/debug/resource-dependency-graph", true},
-		{"::", "", "https://localhost:4711/debug/resource-dependency-graph", true},
-		{"::1", "", "https://[::1]:4711/debug/resource-dependency-graph", true},
+		{"0.0.0.0", "0123456789abcdef", "https://localhost:4711/debug/resource-dependency-graph?token=0123456789abcdef", true},
+		{"::", "0123456789abcdef", "https://localhost:4711/debug/resource-dependency-graph?token=0123456789abcdef", true},
+		{"::1", "0123456789abcdef", "https://[::1]:4711/debug/resource-dependency-graph?token=0123456789abcdef", true},
 		{"127.0.0.1", "0123456789abcdef", "", false},
 	} {
-		c := &Controller{cfg: Config{Listener: at{net.TCPAddr{IP: net.ParseIP(test.ip), Port: 4711}}, Debug: test.debug, DebugToken: test.token}}
+		c := &Controller{cfg: Config{Listener: at{net.TCPAddr{IP: net.ParseIP(test.ip), Port: 4711}}, Debug: test.debug}, token: test.token}
 		got := c.GraphURL()
 		if got != test.want {
 			t.Errorf("%+v: %s", test, got)
@@ -98,3 +100,45 @@ type at struct{ addr net.TCPAddr }
 func (at) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 func (at) Close() error              { return nil }
 func (a at) Addr() net.Addr          { return &a.addr }
+
+func TestAloneConfigIsRefused(t *testing.T) {
+	for want, c := range map[string]AloneConfig{
+		"say which garden":     {BindAddress: "127.0.0.1"},
+		"not an IP address":    {Kubeconfig: "x", BindAddress: "localhost"},
+		"--advertise-address":  {Kubeconfig: "x", BindAddress: "0.0.0.0"},
+		"go together":          {Kubeconfig: "x", BindAddress: "127.0.0.1", CertFile: "x"},
+		"needs that":           {Kubeconfig: "x", BindAddress: "127.0.0.1", CAFile: "x"},
+		"allowed on loopback":  {Kubeconfig: "x", BindAddress: "192.0.2.1", CertFile: "x", KeyFile: "x"},
+		"between 1 and 65535":  {Kubeconfig: "x", BindAddress: "127.0.0.1", Port: 65536},
+		"--kubeconfig: stat x": {Kubeconfig: "x", BindAddress: "127.0.0.1"},
+	} {
+		_, err := NewAlone(t.Context(), c)
+		var usageErr *usage.Error
+		if !errors.As(err, &usageErr) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+}
+
+// TestAloneTakesTheSamePort: the API server's files name the port of the first start.
+func TestAloneTakesTheSamePort(t *testing.T) {
+	a := &Alone{cfg: AloneConfig{Dir: t.TempDir(), BindAddress: "127.0.0.1"}}
+	listen := func() net.Listener {
+		t.Helper()
+		listener, err := a.listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		return listener
+	}
+	first := listen()
+	other := listen() // while the first one has its port
+	if first.Addr().String() == other.Addr().String() {
+		t.Errorf("both listen on %s", first.Addr())
+	}
+	_ = other.Close()
+	if again := listen(); again.Addr().String() != other.Addr().String() {
+		t.Errorf("on %s, and before on %s", again.Addr(), other.Addr())
+	}
+}

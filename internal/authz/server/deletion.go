@@ -1,4 +1,4 @@
-package admissioncontroller
+package server
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, re
 	return true, reason, nil
 }
 
-// deletable are the kinds that nobody watches, of which gardenlets may delete some.
+// deletable are the kinds that are not watched, of which gardenlets may delete some.
 var deletable = map[schema.GroupResource]graph.Kind{
 	{Resource: "secrets"}:    graph.KindSecret,
 	{Resource: "configmaps"}: graph.KindConfigMap,

@@ -1,8 +1,7 @@
-package admissioncontroller
+package server
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -37,14 +36,13 @@ import (
 func written(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
-	files, err := NewFiles(folder, Client{URL: "https://127.0.0.1:4711", CAPEM: []byte("authority"), CertFile: "/pki/client.crt", KeyFile: "/pki/client.key"})
+	client := Client{URL: "https://127.0.0.1:4711", CAPEM: []byte("authority"), CertFile: "/pki/client.crt", KeyFile: "/pki/client.key"}
+	args, err := client.WriteFiles(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if want := []string{"--authorization-config=" + filepath.Join(folder, authorizationFile), "--admission-control-config-file=" + filepath.Join(folder, admissionFile)}; !slices.Equal(args, want) {
+		t.Errorf("flags %q, want %q", args, want)
 	}
 	return folder
 }
@@ -115,7 +113,7 @@ func TestAdmissionFile(t *testing.T) {
 }
 
 func TestFilesNeedAnAddress(t *testing.T) {
-	if _, err := NewFiles("/x", Client{URL: "https://a b"}); err == nil {
+	if _, err := (Client{URL: "https://a b"}).WriteFiles(t.TempDir()); err == nil {
 		t.Error("accepted")
 	}
 }

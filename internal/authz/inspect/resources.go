@@ -1,7 +1,7 @@
-package landscape
+package inspect
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,10 +13,10 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 
 	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
-
-var getOptions = metav1.GetOptions{}
 
 // served is a resource, or a subresource, that the garden serves, in its preferred version.
 type served struct {
@@ -41,8 +41,8 @@ func resourceName(r schema.GroupResource, subresource string) string {
 }
 
 // served lists everything that the garden serves, the core group first, each group in its preferred version.
-func (a *access) served() ([]served, error) {
-	groups, lists, err := a.discovery.ServerGroupsAndResources()
+func (i *Inspector) served() ([]served, error) {
+	groups, lists, err := i.kube.Discovery().ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("asking the garden what it serves: %w", err)
 	}
@@ -50,50 +50,43 @@ func (a *access) served() ([]served, error) {
 	for _, group := range groups {
 		preferred[group.PreferredVersion.GroupVersion] = true
 	}
+	rank := func(list *metav1.APIResourceList) int {
+		if preferred[list.GroupVersion] {
+			return 0
+		}
+		return 1 // for what only this version has
+	}
+	slices.SortStableFunc(lists, func(a, b *metav1.APIResourceList) int { return rank(a) - rank(b) })
 	var all []served
 	seen := map[string]bool{}
-	add := func(only bool) {
-		for _, list := range lists {
-			version, err := schema.ParseGroupVersion(list.GroupVersion)
-			if err != nil || preferred[list.GroupVersion] != only {
-				continue
-			}
+	add := func(s served) {
+		if !seen[s.String()] {
+			seen[s.String()] = true
+			all = append(all, s)
+		}
+	}
+	for _, list := range lists {
+		if version, err := schema.ParseGroupVersion(list.GroupVersion); err == nil {
 			for _, r := range list.APIResources {
-				if s := servedAs(version, r); !seen[s.String()] {
-					seen[s.String()] = true
-					all = append(all, s)
-				}
+				add(servedAs(version, r))
 			}
 		}
 	}
-	add(true)
-	add(false) // what only another version has
-	return append(all, onlyInRules(all)...), nil
-}
-
-// onlyInRules are subresources that rules name and no API serves: they are asked for in access reviews, as by the
-// approver of certificate signing requests and by admission for finalizers.
-func onlyInRules(all []served) (others []served) {
-	seen := map[string]bool{}
-	for _, s := range all {
-		seen[s.String()] = true
-	}
+	// Some subresources are only in rules: they are in access reviews of the approver of certificate signing requests, and of
+	// admission for finalizers.
 	for _, rule := range authorizer.Rules() {
+		n := slices.IndexFunc(all, func(s served) bool {
+			return s.Subresource == "" && s.Group == rule.Group && s.Resource == rule.Resource
+		})
 		for _, subresource := range slices.Concat(rule.Gardenlet.Subresources, rule.Extension.Subresources) {
-			name := resourceName(schema.GroupResource{Group: rule.Group, Resource: rule.Resource}, subresource)
-			i := slices.IndexFunc(all, func(s served) bool {
-				return s.Subresource == "" && s.Group == rule.Group && s.Resource == rule.Resource
-			})
-			if i < 0 || seen[name] {
-				continue
+			if n >= 0 {
+				s := all[n]
+				s.Subresource = subresource
+				add(s)
 			}
-			seen[name] = true
-			other := all[i]
-			other.Subresource = subresource
-			others = append(others, other)
 		}
 	}
-	return others
+	return all, nil
 }
 
 func servedAs(version schema.GroupVersion, r metav1.APIResource) served {
@@ -123,7 +116,7 @@ func resolve(all []served, typed string) (served, error) {
 		}
 	}
 	if found == nil {
-		return served{}, &UsageError{fmt.Errorf("the garden has no resource %q%s", typed, didYouMean(all, name))}
+		return served{}, usage.Errorf("the garden has no resource %q%s", typed, didYouMean(all, name))
 	}
 	if subresource == "" {
 		return *found, nil
@@ -138,21 +131,14 @@ func resolve(all []served, typed string) (served, error) {
 			others = append(others, s.Subresource)
 		}
 	}
-	return served{}, &UsageError{fmt.Errorf("%s has no subresource %q: it has %s", found, subresource, orNone(others))}
+	return served{}, usage.Errorf("%s has no subresource %q: it has %s", found, subresource, cmp.Or(strings.Join(others, ", "), "none"))
 }
 
 func (s *served) isIn(suffix string) bool {
 	return suffix == "" || suffix == s.Group || suffix == s.Version+"."+s.Group
 }
 
-func orNone(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
-}
-
-// mostTypos is how much a name may differ from one that was meant.
+// mostTypos is how many characters a name may differ from the one that was meant.
 const mostTypos = 2
 
 // didYouMean suggests resources whose names are nearly the one that was typed.
@@ -160,7 +146,7 @@ func didYouMean(all []served, name string) string {
 	var near []string
 	for _, s := range all {
 		if s.Subresource == "" && slices.ContainsFunc(append(s.names, s.Resource), func(other string) bool {
-			return len(other) > mostTypos+1 && typos(name, other) <= mostTypos
+			return len(other) > mostTypos+1 && isNear(name, other, mostTypos)
 		}) {
 			near = append(near, s.String())
 		}
@@ -171,53 +157,40 @@ func didYouMean(all []served, name string) string {
 	return ": did you mean " + strings.Join(near[:min(3, len(near))], ", ") + "?"
 }
 
-// typos counts the characters that have to be added, left out or exchanged to get from one word to another.
-func typos(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// isNear returns whether one word becomes the other by adding, leaving out or exchanging at most so many characters.
+func isNear(a, b string, typos int) bool {
+	switch {
+	case a == "" || b == "" || typos < 0:
+		return len(a)+len(b) <= typos
+	case a[0] == b[0]:
+		return isNear(a[1:], b[1:], typos)
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return isNear(a[1:], b, typos-1) || isNear(a, b[1:], typos-1) || isNear(a[1:], b[1:], typos-1)
 }
 
-// names lists what completion offers.
-func (a *access) names(ctx context.Context) (*AccessNames, error) {
-	all, err := a.served()
+// Names is what a landscape has to choose from, for completion.
+type Names struct {
+	Seeds      []string `json:"seeds"`
+	Extensions []string `json:"extensions"`
+	Resources  []string `json:"resources"`
+}
+
+func (i *Inspector) names() (*Names, error) {
+	all, err := i.served()
 	if err != nil {
 		return nil, err
 	}
-	n := &AccessNames{Seeds: []string{}, Extensions: []string{}, Resources: []string{}}
+	n := &Names{Seeds: []string{}, Extensions: []string{}, Resources: []string{}}
 	for _, s := range all {
 		n.Resources = append(n.Resources, s.String())
-		if s.Resource == "seeds" && s.Subresource == "" {
-			seeds, err := a.metadata.Resource(s.GroupVersionResource).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return nil, fmt.Errorf("listing Seeds: %w", err)
-			}
-			for _, seed := range seeds.Items {
-				n.Seeds = append(n.Seeds, seed.Name)
-			}
-		}
 	}
-	accounts, err := a.kube.CoreV1().ServiceAccounts("").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("listing ServiceAccounts: %w", err)
-	}
-	for _, account := range accounts.Items {
-		if strings.HasPrefix(account.Namespace, seedidentity.NamespacePrefix) && strings.HasPrefix(account.Name, constants.ExtensionGardenServiceAccountPrefix) {
-			n.Extensions = append(n.Extensions, account.Namespace+"/"+account.Name)
+	for _, v := range i.graph.Snapshot().Vertices {
+		switch {
+		case v.Exists && v.Kind == graph.KindSeed:
+			n.Seeds = append(n.Seeds, v.Name)
+		case v.Exists && v.Kind == graph.KindServiceAccount && strings.HasPrefix(v.Namespace, seedidentity.NamespacePrefix) &&
+			strings.HasPrefix(v.Name, constants.ExtensionGardenServiceAccountPrefix):
+			n.Extensions = append(n.Extensions, v.Namespace+"/"+v.Name)
 		}
 	}
 	slices.Sort(n.Resources)

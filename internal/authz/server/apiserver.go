@@ -1,9 +1,10 @@
-package admissioncontroller
+package server
 
 import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/restriction"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 	"github.com/gardenlite/gardenlite/internal/authz/webhook"
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 const (
@@ -45,9 +47,6 @@ type Client struct {
 	CertFile, KeyFile string
 }
 
-// Files are the files that a kube-apiserver is started with, by name.
-type Files map[string][]byte
-
 // The names of the files.
 const (
 	authorizationFile           = "authorization.yaml"
@@ -56,38 +55,38 @@ const (
 	admissionKubeconfigFile     = "admission.kubeconfig"
 )
 
-// NewFiles makes the files for a kube-apiserver that finds them in a folder.
-func NewFiles(folder string, client Client) (Files, error) {
-	host, err := url.Parse(client.URL)
+// WriteFiles writes the files that a kube-apiserver needs into a folder, for it and its owner alone, and returns the flags
+// that name them.
+func (c Client) WriteFiles(folder string) (args []string, err error) {
+	host, err := url.Parse(c.URL)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the webhooks: %w", err)
 	}
-	authorization, err := clientcmd.Write(client.kubeconfig(client.URL+webhook.AuthorizationPath, "webhook"))
-	if err != nil {
-		return nil, err
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("making a folder for the files of the webhooks: %w", err)
 	}
-	// For admission the user is looked up by the host and the port of the webhook, or by the name of its Service.
-	admission, err := clientcmd.Write(client.kubeconfig(client.URL, host.Host, ServiceName+"."+constants.GardenNamespace+".svc"))
-	if err != nil {
-		return nil, err
+	file := func(name string) string { return filepath.Join(folder, name) }
+	for name, object := range map[string]any{
+		authorizationFile:           authorizationConfiguration(file(authorizationKubeconfigFile)),
+		authorizationKubeconfigFile: c.kubeconfig(c.URL+webhook.AuthorizationPath, "webhook"),
+		admissionFile:               admissionConfiguration(file(admissionKubeconfigFile)),
+		// For admission the user is looked up by the host and the port of the webhook, or by the name of its Service.
+		admissionKubeconfigFile: c.kubeconfig(c.URL, host.Host, ServiceName+"."+constants.GardenNamespace+".svc"),
+	} {
+		var data []byte
+		if kubeconfig, ok := object.(clientcmdapi.Config); ok {
+			data, err = clientcmd.Write(kubeconfig)
+		} else {
+			data, err = yaml.Marshal(object)
+		}
+		if err == nil {
+			err = fsutil.WriteFile(file(name), data, 0o600)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	authorizers, err := yaml.Marshal(authorizationConfiguration(filepath.Join(folder, authorizationKubeconfigFile)))
-	if err != nil {
-		return nil, err
-	}
-	plugins, err := yaml.Marshal(admissionConfiguration(filepath.Join(folder, admissionKubeconfigFile)))
-	if err != nil {
-		return nil, err
-	}
-	return Files{authorizationFile: authorizers, authorizationKubeconfigFile: authorization, admissionFile: plugins, admissionKubeconfigFile: admission}, nil
-}
-
-// Args are the flags of a kube-apiserver that has the files in the folder.
-func Args(folder string) []string {
-	return []string{
-		"--authorization-config=" + filepath.Join(folder, authorizationFile),
-		"--admission-control-config-file=" + filepath.Join(folder, admissionFile),
-	}
+	return []string{"--authorization-config=" + file(authorizationFile), "--admission-control-config-file=" + file(admissionFile)}, nil
 }
 
 func (c Client) kubeconfig(server string, users ...string) clientcmdapi.Config {
@@ -103,8 +102,8 @@ func (c Client) kubeconfig(server string, users ...string) clientcmdapi.Config {
 	return config
 }
 
-// authorizationConfiguration asks RBAC, Node and then the webhook, whose answers are not remembered: an object may move to
-// another seed at any time. Nobody but gardenlets and extensions is asked about; a broken webhook has no opinion.
+// authorizationConfiguration asks RBAC, Node and then the webhook, whose answers are not cached: an object may move to
+// another seed at any time. The webhook is asked about gardenlets and extensions only; a broken one has no opinion.
 func authorizationConfiguration(kubeconfig string) map[string]any {
 	return map[string]any{
 		"apiVersion": "apiserver.config.k8s.io/v1",
@@ -115,7 +114,7 @@ func authorizationConfiguration(kubeconfig string) map[string]any {
 			map[string]any{"type": "Webhook", "name": "seed-authorizer", "webhook": map[string]any{
 				"cacheAuthorizedRequests":                  false,
 				"cacheUnauthorizedRequests":                false,
-				"authorizedTTL":                            "1s", // asked for although nothing is remembered
+				"authorizedTTL":                            "1s", // required although nothing is cached
 				"unauthorizedTTL":                          "1s",
 				"timeout":                                  authorizationTimeout.String(),
 				"subjectAccessReviewVersion":               "v1",
@@ -142,7 +141,7 @@ func admissionConfiguration(kubeconfig string) map[string]any {
 
 // Install writes the ValidatingWebhookConfiguration, for webhooks at that address whose certificate has that authority;
 // without an address for those of the Service, so that each of several API servers finds its own.
-// Whoever installs needs more rights than the controller: who can write such configurations sees whatever is written.
+// The installer needs more rights than the controller: with such configurations all that is written can be seen.
 func Install(ctx context.Context, installer *rest.Config, address string, caPEM []byte) error {
 	client, err := admissionregistrationv1client.NewForConfig(installer)
 	if err != nil {
@@ -156,7 +155,7 @@ func install(ctx context.Context, configurations admissionregistrationv1client.V
 	if apierrors.IsNotFound(err) {
 		_, err = configurations.Create(ctx, wanted, metav1.CreateOptions{})
 	} else if err == nil && !apiequality.Semantic.DeepEqual(current.Webhooks, wanted.Webhooks) {
-		// Written over whatever it became: it is the garden's protection, and nobody else's to change.
+		// It protects the garden, so changes to it are reverted.
 		wanted.ResourceVersion = current.ResourceVersion
 		_, err = configurations.Update(ctx, wanted, metav1.UpdateOptions{})
 	}

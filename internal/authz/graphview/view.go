@@ -1,0 +1,151 @@
+package graphview
+
+import (
+	"net/url"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/usage"
+)
+
+// Filter is graph.Filter as it is typed: with the name of the kind.
+type Filter struct{ Kind, Namespace, Name string }
+
+// FilterOf reads the filter from the parameters of a query.
+func FilterOf(query url.Values) Filter {
+	return Filter{Kind: query.Get("kind"), Namespace: query.Get("namespace"), Name: query.Get("name")}
+}
+
+// Values is the inverse of FilterOf.
+func (f Filter) Values() url.Values {
+	query := url.Values{}
+	for key, value := range map[string]string{"kind": f.Kind, "namespace": f.Namespace, "name": f.Name} {
+		if value != "" {
+			query.Set(key, value)
+		}
+	}
+	return query
+}
+
+// parse returns a usage error if there is no such kind.
+func (f Filter) parse() (graph.Filter, error) {
+	kind, ok := graph.ParseKind(f.Kind)
+	if !ok && f.Kind != "" {
+		return graph.Filter{}, usage.Errorf("%q is no kind of the graph: the graph has %s", f.Kind, strings.Join(graph.KindNames(), ", "))
+	}
+	return graph.Filter{Kind: kind, Namespace: f.Namespace, Name: f.Name}, nil
+}
+
+// view is a snapshot that can be walked. Both slices of a snapshot are sorted, so a walk through a few vertices of a graph
+// with millions of edges needs no index.
+type view struct{ graph.Snapshot }
+
+func (v view) find(vertex graph.Vertex) (graph.SnapshotVertex, bool) {
+	i, found := slices.BinarySearchFunc(v.Vertices, vertex, func(a graph.SnapshotVertex, b graph.Vertex) int { return a.Compare(b) })
+	if !found {
+		return graph.SnapshotVertex{Vertex: vertex}, false
+	}
+	return v.Vertices[i], true
+}
+
+// outgoing are the vertices to which an edge goes from this one.
+func (v view) outgoing(from graph.Vertex) (targets []graph.Vertex) {
+	begin := sort.Search(len(v.Edges), func(i int) bool { return v.Edges[i].From.Compare(from) >= 0 })
+	for _, edge := range v.Edges[begin:] {
+		if edge.From != from {
+			break
+		}
+		targets = append(targets, edge.To)
+	}
+	return targets
+}
+
+// incoming are the vertices from which an edge goes to each of these.
+func (v view) incoming(vertices []graph.SnapshotVertex) map[graph.Vertex][]graph.Vertex {
+	all := make(map[graph.Vertex][]graph.Vertex, len(vertices))
+	for _, vertex := range vertices {
+		all[vertex.Vertex] = nil
+	}
+	for _, edge := range v.Edges {
+		if sources, ok := all[edge.To]; ok {
+			all[edge.To] = append(sources, edge.From)
+		}
+	}
+	return all
+}
+
+// around returns the part of the graph that is shown for selected vertices: they, all that they lead to (nearest first),
+// what leads to them directly, and the edges between all these. It has at most so many vertices; left did not fit.
+func (v view) around(selected []graph.SnapshotVertex, most int) (part graph.Snapshot, left int) {
+	var chosen []graph.Vertex
+	seen := map[graph.Vertex]bool{} // true if it is chosen
+	add := func(vertex graph.Vertex) {
+		if _, was := seen[vertex]; was {
+			return
+		}
+		seen[vertex] = len(chosen) < most
+		if seen[vertex] {
+			chosen = append(chosen, vertex)
+		} else {
+			left++
+		}
+	}
+	for _, vertex := range selected {
+		add(vertex.Vertex)
+	}
+	for i := 0; i < len(chosen); i++ {
+		for _, target := range v.outgoing(chosen[i]) {
+			add(target)
+		}
+	}
+	incoming := v.incoming(selected)
+	for _, vertex := range selected {
+		for _, source := range incoming[vertex.Vertex] {
+			add(source)
+		}
+	}
+	slices.SortFunc(chosen, graph.Vertex.Compare)
+	part = graph.Snapshot{Vertices: []graph.SnapshotVertex{}, Edges: []graph.Edge{}}
+	for _, from := range chosen {
+		vertex, _ := v.find(from)
+		part.Vertices = append(part.Vertices, vertex)
+		for _, to := range v.outgoing(from) {
+			if seen[to] {
+				part.Edges = append(part.Edges, graph.Edge{From: from, To: to})
+			}
+		}
+	}
+	return part, left
+}
+
+// connected leaves out the vertices without edges, except Seeds.
+func (v view) connected(vertices []graph.SnapshotVertex) []graph.SnapshotVertex {
+	has := map[graph.Vertex]bool{}
+	for _, edge := range v.Edges {
+		has[edge.From], has[edge.To] = true, true
+	}
+	return slices.DeleteFunc(slices.Clone(vertices), func(vertex graph.SnapshotVertex) bool {
+		return !has[vertex.Vertex] && vertex.Kind != graph.KindSeed
+	})
+}
+
+// Farthest returns a path from the vertex to the most distant one that it leads to; nil if it is not in the graph.
+func Farthest(s graph.Snapshot, from graph.Vertex) []graph.Vertex {
+	v := view{s}
+	if _, found := v.find(from); !found {
+		return nil
+	}
+	paths := [][]graph.Vertex{{from}}
+	seen := map[graph.Vertex]bool{from: true}
+	for i := 0; i < len(paths); i++ {
+		for _, target := range v.outgoing(paths[i][len(paths[i])-1]) {
+			if !seen[target] {
+				seen[target] = true
+				paths = append(paths, append(slices.Clip(paths[i]), target))
+			}
+		}
+	}
+	return paths[len(paths)-1]
+}

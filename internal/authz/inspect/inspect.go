@@ -1,0 +1,85 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/usage"
+)
+
+// User is for whom access is explained: exactly one of the two.
+type User struct {
+	// Seed is the name of the seed whose gardenlet asks.
+	Seed string `json:"seed,omitempty"`
+	// Extension is NAMESPACE/NAME of the ServiceAccount of an extension on a seed.
+	Extension string `json:"extension,omitempty"`
+}
+
+// Validate returns a usage error if it is not exactly one of the two.
+func (u User) Validate() error {
+	_, err := u.info()
+	return err
+}
+
+// info is the user as the garden authenticates it.
+func (u User) info() (*user.DefaultInfo, error) {
+	switch {
+	case (u.Seed == "") == (u.Extension == ""):
+		return nil, usage.Errorf("say for whom, with one of --as-seed NAME and --as-extension NAMESPACE/NAME")
+	case u.Seed != "":
+		return &user.DefaultInfo{Name: constants.SeedUserNamePrefix + u.Seed, Groups: []string{constants.SeedsGroup, user.AllAuthenticated}}, nil
+	}
+	namespace, name, found := strings.Cut(u.Extension, "/")
+	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return nil, usage.Errorf("--as-extension %q: say NAMESPACE/NAME of the extension's ServiceAccount, such as seed-local/extension-provider-local", u.Extension)
+	}
+	return &user.DefaultInfo{
+		Name:   serviceaccount.MakeUsername(namespace, name),
+		Groups: append(serviceaccount.MakeGroupNames(namespace), user.AllAuthenticated),
+	}, nil
+}
+
+// Inspector explains access to a garden.
+type Inspector struct {
+	graph      *graph.Graph
+	authorizer *authorizer.Authorizer
+	page       string
+	kube       kubernetes.Interface
+	metadata   metadata.Interface
+}
+
+// New returns an Inspector that decides with that graph and authorizer, and reads the garden as its administrator. The
+// page is the address of the debug page, "" if there is none.
+func New(admin *rest.Config, g *graph.Graph, a *authorizer.Authorizer, page string) (*Inspector, error) {
+	config := rest.CopyConfig(admin)
+	config.QPS = -1 // the API server limits by itself
+	config.WarningHandler = rest.NoWarnings{}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the garden: %w", err)
+	}
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the garden: %w", err)
+	}
+	return &Inspector{graph: g, authorizer: a, page: page, kube: kube, metadata: objects}, nil
+}
+
+// exists returns true also where the garden does not say.
+func (i *Inspector) exists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) bool {
+	_, err := i.metadata.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	return !apierrors.IsNotFound(err)
+}

@@ -1,0 +1,358 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
+	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/usage"
+)
+
+const (
+	name = "admission-controller"
+	// ClientUser is the user of the client certificate with which a kube-apiserver asks the webhooks.
+	ClientUser = "gardenlite:apiserver"
+	// ClientName is the name of this certificate in a PKI.
+	ClientName = "apiserver-webhooks"
+
+	portFile  = "port" // keeps the port for the next start
+	pkiFolder = "pki"
+	// The client certificate beside the files of a kube-apiserver.
+	clientCertFile = "client.crt"
+	clientKeyFile  = "client.key"
+	// gardenTimeout is how long the garden may take for its first answer.
+	gardenTimeout = 15 * time.Second
+	renewalPeriod = time.Hour
+)
+
+// AloneConfig configures an admission controller for a garden elsewhere.
+type AloneConfig struct {
+	// Kubeconfig is for the garden.
+	Kubeconfig string
+	// Dir is its state folder, which has the certificates that it makes itself.
+	Dir string
+	// BindAddress and Port are where it listens. Port 0 takes a free one, and the same one again at the next start.
+	BindAddress string
+	Port        int
+	// AdvertiseAddress is the name or IP address under which the garden's API server reaches it; BindAddress if empty.
+	AdvertiseAddress string
+	// CertFile, KeyFile and CAFile are its serving certificate, and what signed it; ClientCAFile the authorities of its
+	// clients. Without them it makes its own.
+	CertFile, KeyFile, CAFile, ClientCAFile string
+	// Debug serves the page with the graph.
+	Debug bool
+	// WriteConfig, if set, is the folder to write the API server's files to.
+	WriteConfig string
+	// Install writes the ValidatingWebhookConfiguration into the garden.
+	Install bool
+	// OnReady is called when it serves, OnWait with what it waits for.
+	OnReady func(AloneStatus)
+	OnWait  func(missing string)
+}
+
+// AloneStatus describes an admission controller for a garden elsewhere.
+type AloneStatus struct {
+	Garden string // the address of the garden's API server
+	URL    string // where the webhooks are
+	Dir    string
+	// Args are the flags for the garden's API server, if files were written; MissingClient is the client certificate that
+	// has to be put beside the files.
+	Args          []string
+	MissingClient []string
+	Installed     bool
+	Page          string // of the graph, with Debug
+	// Open is true if all who reach it may ask: there is no authority for clients.
+	Open            bool
+	Vertices, Edges int
+}
+
+// Alone is an admission controller for a garden elsewhere.
+type Alone struct {
+	cfg    AloneConfig
+	garden *rest.Config
+
+	cert, key string
+	caPEM     []byte         // what signed the serving certificate
+	clients   *x509.CertPool // nil if all may ask
+	own       *pki.PKI       // nil if the certificates are given
+	client    pki.Client     // of the API server, if own signs for clients
+}
+
+// NewAlone validates the configuration, and makes sure that the garden answers. It writes nothing.
+func NewAlone(ctx context.Context, cfg AloneConfig) (*Alone, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, &usage.Error{Err: err}
+	}
+	cfg.AdvertiseAddress = cmp.Or(cfg.AdvertiseAddress, cfg.BindAddress)
+	garden, err := clientcmd.BuildConfigFromFlags("", cfg.Kubeconfig)
+	if err != nil {
+		return nil, usage.Errorf("--kubeconfig: %w", err)
+	}
+	garden.UserAgent = "gardenlite/" + name
+	probe := rest.CopyConfig(garden)
+	probe.Timeout = gardenTimeout
+	client, err := discovery.NewDiscoveryClientForConfig(probe)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig %s: %w", cfg.Kubeconfig, err)
+	}
+	if err := client.RESTClient().Get().AbsPath("/version").Do(ctx).Error(); err != nil {
+		return nil, fmt.Errorf("the garden at %s does not answer: start it, or correct --kubeconfig: %w", garden.Host, err)
+	}
+	if err := client.RESTClient().Get().AbsPath("/apis/" + v1beta1.SchemeGroupVersion.String()).Do(ctx).Error(); err != nil {
+		return nil, fmt.Errorf("%s is no garden, it does not serve %s: correct --kubeconfig: %w", garden.Host, v1beta1.SchemeGroupVersion, err)
+	}
+	return &Alone{cfg: cfg, garden: garden}, nil
+}
+
+func (c *AloneConfig) validate() error {
+	var errs []error
+	refuse := func(when bool, format string, args ...any) {
+		if when {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	ip := net.ParseIP(c.BindAddress)
+	refuse(c.Kubeconfig == "", "--kubeconfig: say which garden")
+	refuse(ip == nil, "--bind-address %q: not an IP address", c.BindAddress)
+	refuse(ip != nil && ip.IsUnspecified() && (c.AdvertiseAddress == "" || c.AdvertiseAddress == c.BindAddress),
+		"--bind-address %s is every address of this machine: say with --advertise-address under which one the garden reaches it", c.BindAddress)
+	refuse(c.Port < 0 || c.Port > 65535, "--port %d: a port is between 1 and 65535, or 0 for a free one", c.Port)
+	refuse((c.CertFile == "") != (c.KeyFile == ""), "--tls-cert-file and --tls-private-key-file go together")
+	refuse(c.CAFile != "" && c.CertFile == "", "--tls-ca-file says what signed --tls-cert-file, so it needs that")
+	refuse(c.CertFile != "" && c.ClientCAFile == "" && ip != nil && !ip.IsLoopback(),
+		"--client-ca-file is missing: without it all who reach the port may ask what gardenlets may do; that is allowed on loopback only")
+	return errors.Join(errs...)
+}
+
+// Run serves until the context ends. The state folder must exist, and no other process may use it.
+func (a *Alone) Run(parent context.Context) error {
+	if err := a.loadCertificates(); err != nil {
+		return err
+	}
+	listener, err := a.listen()
+	if err != nil {
+		return err
+	}
+	controller, status, err := a.prepare(parent, listener)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	ctx, cancel := context.WithCancel(parent)
+	defer cancel()
+	ended, renewed := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer cancel()
+		ended <- controller.Run(ctx)
+	}()
+	go func() {
+		defer close(renewed)
+		a.renew(ctx)
+	}()
+	err = controller.WaitSynced(ctx, a.cfg.OnWait)
+	if err == nil {
+		status.Vertices, status.Edges = controller.graph.Len()
+		a.cfg.OnReady(status)
+		<-ctx.Done()
+	}
+	cancel()
+	<-renewed
+	runErr := <-ended
+	switch {
+	case parent.Err() != nil:
+		return nil // it was stopped
+	case runErr != nil:
+		return runErr // err is its consequence
+	}
+	return err
+}
+
+// prepare writes the API server's files, makes the controller, and installs the admission webhook.
+func (a *Alone) prepare(ctx context.Context, listener net.Listener) (*Controller, AloneStatus, error) {
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	status := AloneStatus{
+		Garden: a.garden.Host, URL: "https://" + net.JoinHostPort(a.cfg.AdvertiseAddress, port), Dir: a.cfg.Dir, Open: a.clients == nil,
+	}
+	if a.cfg.WriteConfig != "" {
+		if err := a.writeConfig(&status); err != nil {
+			return nil, status, fmt.Errorf("--write-config: %w", err)
+		}
+	}
+	cfg := Config{
+		REST: a.garden, Listener: listener, CertFile: a.cert, KeyFile: a.key, CAPEM: a.caPEM, ClientCAs: a.clients,
+		Debug: a.cfg.Debug, Log: klog.Background().WithName(name),
+	}
+	if a.client.User != "" {
+		cfg.ClientNames = []string{a.client.User} // its own authority signs for others too
+	}
+	controller, err := New(cfg)
+	if err != nil {
+		return nil, status, err
+	}
+	status.Page = controller.GraphURL()
+	if a.cfg.Install {
+		// Before the first webhook allows anything: the second one looks at what is written then.
+		if err := Install(ctx, a.garden, status.URL, a.caPEM); err != nil {
+			return nil, status, err
+		}
+		status.Installed = true
+	}
+	return controller, status, nil
+}
+
+func (a *Alone) loadCertificates() error {
+	a.cert, a.key = a.cfg.CertFile, a.cfg.KeyFile
+	if a.cert == "" {
+		own, err := pki.Load(pki.Config{Dir: filepath.Join(a.cfg.Dir, pkiFolder), Name: name, Hosts: a.hosts(), Clock: clock.RealClock{}})
+		if err != nil {
+			return err
+		}
+		a.own, a.cert, a.key, a.caPEM = own, own.ServingCertFile(), own.ServingKeyFile(), own.CAPEM()
+	} else if err := a.loadGiven(); err != nil {
+		return &usage.Error{Err: err}
+	}
+	var err error
+	switch {
+	case a.cfg.ClientCAFile != "":
+		if a.clients, _, err = readAuthorities("--client-ca-file", a.cfg.ClientCAFile); err != nil {
+			return &usage.Error{Err: err}
+		}
+	case a.own != nil:
+		a.clients = x509.NewCertPool()
+		a.clients.AppendCertsFromPEM(a.caPEM)
+		a.client, err = a.own.Client(ClientName, ClientUser)
+	}
+	return err
+}
+
+// loadGiven reads the certificate that the user gave. Without an authority, clients trust the certificate itself.
+func (a *Alone) loadGiven() (err error) {
+	if _, err := tls.LoadX509KeyPair(a.cert, a.key); err != nil {
+		return fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
+	}
+	_, a.caPEM, err = readAuthorities("--tls-ca-file", cmp.Or(a.cfg.CAFile, a.cert))
+	return err
+}
+
+func readAuthorities(flag, file string) (*x509.CertPool, []byte, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, nil, fmt.Errorf("%s %s has no certificate", flag, file)
+	}
+	return pool, data, nil
+}
+
+func (a *Alone) hosts() []string {
+	hosts := []string{"127.0.0.1", "::1", "localhost"}
+	for _, host := range []string{a.cfg.BindAddress, a.cfg.AdvertiseAddress} {
+		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() && !ip.IsUnspecified() {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// listen takes the port of the last time if it is free and no other is asked for: the API server's files name it.
+func (a *Alone) listen() (net.Listener, error) {
+	file := filepath.Join(a.cfg.Dir, portFile)
+	ports := []string{strconv.Itoa(a.cfg.Port)}
+	if last, err := os.ReadFile(file); err == nil && a.cfg.Port == 0 {
+		ports = []string{strings.TrimSpace(string(last)), "0"}
+	}
+	var listener net.Listener
+	var err error
+	for _, port := range ports {
+		if listener, err = net.Listen("tcp", net.JoinHostPort(a.cfg.BindAddress, port)); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: choose another --port (0 takes a free one) or --bind-address", err)
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	if err := fsutil.WriteFile(file, []byte(port+"\n"), 0o600); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+// writeConfig writes the API server's files and its client certificate, so that the folder is all that it needs.
+func (a *Alone) writeConfig(status *AloneStatus) error {
+	folder, err := filepath.Abs(a.cfg.WriteConfig)
+	if err != nil {
+		return err
+	}
+	client := Client{URL: status.URL, CAPEM: a.caPEM}
+	if !status.Open {
+		client.CertFile, client.KeyFile = filepath.Join(folder, clientCertFile), filepath.Join(folder, clientKeyFile)
+	}
+	if status.Args, err = client.WriteFiles(folder); err != nil {
+		return err
+	}
+	if a.client.CertFile != "" {
+		return a.copyClient()
+	}
+	for _, file := range []string{client.CertFile, client.KeyFile} {
+		if _, err := os.Stat(file); file != "" && errors.Is(err, os.ErrNotExist) {
+			status.MissingClient = append(status.MissingClient, file)
+		}
+	}
+	return nil
+}
+
+func (a *Alone) copyClient() error {
+	for from, to := range map[string]string{a.client.CertFile: clientCertFile, a.client.KeyFile: clientKeyFile} {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		if err := fsutil.WriteFile(filepath.Join(a.cfg.WriteConfig, to), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renew keeps the controller's own certificates valid. Both sides read them from the files.
+func (a *Alone) renew(ctx context.Context) {
+	if a.own == nil {
+		return
+	}
+	ticker := time.NewTicker(renewalPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			err := a.own.Renew()
+			if err == nil && a.cfg.WriteConfig != "" && a.client.CertFile != "" {
+				err = a.copyClient()
+			}
+			if err != nil {
+				klog.Background().Error(err, "Could not renew certificates; trying again in an hour")
+			}
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/time/rate"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	k8sauthorizer "k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/authz/sync"
+)
+
+const (
+	// waitLimit is how long a request waits for the graph to get the current version of an object. That takes milliseconds,
+	// unless the machine has a lot to do.
+	waitLimit = time.Second
+	waitStep  = 2 * time.Millisecond
+	// waitRate and waitBurst are for how many refused requests in a second, and at once, the garden is asked whether the
+	// graph is behind. More are refused at once.
+	waitRate  = 50
+	waitBurst = 100
+)
+
+// waiting is an authorizer that decides once more if the graph did not have the current version of an object. A gardenlet
+// may have it: it watches the same API server over another connection, which can be a little faster.
+type waiting struct {
+	k8sauthorizer.Authorizer
+	seen func(kind graph.Kind, resourceVersion string) bool
+	// version returns the resource version of an object in the garden, "" if there is none.
+	version func(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (string, error)
+	watched map[schema.GroupResource]sync.Resource
+	limit   *rate.Limiter
+}
+
+func waitForGraph(inner k8sauthorizer.Authorizer, seen func(graph.Kind, string) bool, client dynamic.Interface) *waiting {
+	w := &waiting{
+		Authorizer: inner, seen: seen, watched: map[schema.GroupResource]sync.Resource{},
+		limit: rate.NewLimiter(waitRate, waitBurst),
+	}
+	for _, resource := range sync.Resources() {
+		w.watched[resource.GroupResource()] = resource
+	}
+	w.version = func(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (string, error) {
+		list, err := client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{
+			// From the watch cache as it is, which has everything that a gardenlet's watch can have had.
+			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(), ResourceVersion: "0",
+		})
+		if err != nil || len(list.Items) == 0 {
+			return "", err
+		}
+		return list.Items[0].GetResourceVersion(), nil
+	}
+	return w
+}
+
+// Authorize decides, and once more if the graph was behind.
+func (w *waiting) Authorize(ctx context.Context, attrs k8sauthorizer.Attributes) (k8sauthorizer.Decision, string, error) {
+	decision, reason, err := w.Authorizer.Authorize(ctx, attrs)
+	if err != nil || decision == k8sauthorizer.DecisionAllow || !w.wasBehind(ctx, attrs) {
+		return decision, reason, err
+	}
+	return w.Authorizer.Authorize(ctx, attrs)
+}
+
+// wasBehind returns true if the graph may not have had the current version of the object, and has it now.
+func (w *waiting) wasBehind(ctx context.Context, attrs k8sauthorizer.Attributes) bool {
+	resource, watched := w.watched[schema.GroupResource{Group: attrs.GetAPIGroup(), Resource: attrs.GetResource()}]
+	if !watched || attrs.GetName() == "" || attrs.GetVerb() == "create" && attrs.GetSubresource() == "" || !w.limit.Allow() {
+		return false
+	}
+	version, err := w.version(ctx, resource.GroupVersionResource, attrs.GetNamespace(), attrs.GetName())
+	if err != nil || version == "" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, waitLimit)
+	defer cancel()
+	ticker := time.NewTicker(waitStep)
+	defer ticker.Stop()
+	for !w.seen(resource.Kind, version) {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ticker.C:
+		}
+	}
+	return true
+}

@@ -1,0 +1,42 @@
+package landscape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gardenlite/gardenlite/internal/authz/server"
+)
+
+// DefaultAdmissionDir is the state folder of the admission controller that runs alone under that name.
+func DefaultAdmissionDir(name string) (string, error) {
+	return DefaultDir("admission-controller-" + name)
+}
+
+// RunAdmissionController runs an admission controller for a garden elsewhere until the context ends. Its state folder is
+// locked, and has the log.
+func RunAdmissionController(ctx context.Context, cfg server.AloneConfig, logFormat string, verbose bool) (err error) {
+	alone, err := server.NewAlone(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(cfg.Dir, runFile)); err == nil {
+		return &UsageError{Err: fmt.Errorf("--data-dir %s is a landscape's, which has an admission controller of its own: choose another", cfg.Dir)}
+	}
+	if err := prepareDir(cfg.Dir); err != nil {
+		return err
+	}
+	held, err := lock(cfg.Dir)
+	if err != nil {
+		return fmt.Errorf("%s: %w: choose another --name or --data-dir", cfg.Dir, err)
+	}
+	defer func() { err = errors.Join(err, held.Unlock()) }()
+	logs, err := startLogging(&Config{Dir: cfg.Dir, LogFormat: logFormat, Verbose: verbose})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, logs.Close()) }()
+	return alone.Run(ctx)
+}

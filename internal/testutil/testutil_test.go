@@ -131,11 +131,11 @@ func TestOwnProcess(t *testing.T) {
 func TestSeed(t *testing.T) {
 	t.Setenv("GARDENLITE_SEED", "")
 	t.Setenv("GARDENLITE_SOAK", "")
-	if Seed(t) != Seed(t) || Soaking() {
+	if first, second := Seed(t), Seed(t); first != second || Soaking() {
 		t.Error("the seeds of two tests are different")
 	}
 	t.Setenv("GARDENLITE_SOAK", "1")
-	if Seed(t) == Seed(t) || !Soaking() {
+	if first, second := Seed(t), Seed(t); first == second || !Soaking() {
 		t.Error("the seeds of two tests in the soak are the same")
 	}
 	t.Setenv("GARDENLITE_SEED", "7")

@@ -13,8 +13,6 @@ func LookupUser(f *vfs.FS, name string) (User, bool) {
 	return findUser(f, func(n string, _ uint32) bool { return n == name })
 }
 
-func (s *Session) lookupUser(name string) (User, bool) { return LookupUser(s.o.FS, name) }
-
 func findUser(f *vfs.FS, is func(name string, uid uint32) bool) (User, bool) {
 	for _, row := range table(f, "/etc/passwd") {
 		if len(row) < 7 {

@@ -16,6 +16,7 @@ import (
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
+	"k8s.io/klog/v2"
 	schedulingv1 "k8s.io/kubernetes/pkg/apis/scheduling/v1"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
@@ -28,8 +29,7 @@ const (
 	// policyWriters write the bootstrap policy side by side. More do not help on two cores.
 	policyWriters = 4
 
-	bootstrapRetry   = 100 * time.Millisecond
-	bootstrapTimeout = 30 * time.Second
+	bootstrapRetry = 100 * time.Millisecond
 )
 
 // bootstrapHooks are the post-start hooks of kube-apiserver that create what every cluster has. Its own wait a second
@@ -52,19 +52,22 @@ func addBootstrapHooks(server *genericapiserver.GenericAPIServer) error {
 	return nil
 }
 
+// runBootstrapHook retries until the server ends: an error of a hook ends the process, in which there may be other control
+// planes. Meanwhile the server's readyz names the hook, and the log has the reason.
 func runBootstrapHook(hook genericapiserver.PostStartHookContext, name string, ensure func(context.Context, kubernetes.Interface) error) error {
 	client, err := kubernetes.NewForConfig(hook.LoopbackClientConfig)
 	if err != nil {
 		return fmt.Errorf("making the client for %s: %w", name, err)
 	}
-	var last error
-	err = wait.PollUntilContextTimeout(hook, bootstrapRetry, bootstrapTimeout, true, func(ctx context.Context) (bool, error) {
-		last = ensure(ctx, client)
-		return last == nil, nil
+	var logged string
+	_ = wait.PollUntilContextCancel(hook, bootstrapRetry, true, func(ctx context.Context) (bool, error) {
+		err := ensure(ctx, client)
+		if err != nil && ctx.Err() == nil && err.Error() != logged {
+			logged = err.Error()
+			klog.FromContext(ctx).Error(err, "Creating bootstrap objects failed, retrying", "hook", name)
+		}
+		return err == nil, nil
 	})
-	if err != nil && hook.Err() == nil {
-		return fmt.Errorf("%s: %w (%w)", name, err, last)
-	}
 	return nil
 }
 

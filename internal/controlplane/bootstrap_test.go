@@ -2,12 +2,18 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
@@ -54,6 +60,33 @@ func TestPolicyIsRepairedAndLeftAlone(t *testing.T) {
 	if _, err := roles.Get(t.Context(), gone, metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestBootstrapHookOutlastsLoad: a server that needs minutes to create the policy, on a busy machine, does not end the
+// process, and one that ends meanwhile does not wait.
+func TestBootstrapHookOutlastsLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		hook := genericapiserver.PostStartHookContext{LoopbackClientConfig: &rest.Config{Host: "127.0.0.1:1"}, Context: ctx}
+		began := time.Now()
+		err := runBootstrapHook(hook, "policy", func(context.Context, kubernetes.Interface) error {
+			if time.Since(began) < 3*time.Minute {
+				return errors.New("the server is busy")
+			}
+			return nil
+		})
+		if took := time.Since(began); err != nil || took < 3*time.Minute {
+			t.Errorf("it ended after %s: %v", took, err)
+		}
+		err = runBootstrapHook(hook, "policy", func(context.Context, kubernetes.Interface) error {
+			cancel()
+			return context.Canceled
+		})
+		if err != nil {
+			t.Errorf("the server ends: %v", err)
+		}
+	})
 }
 
 // TestKnownAnswersOnce: who asks a second time has found the first answer wrong.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/graphview"
 	"github.com/gardenlite/gardenlite/internal/authz/inspect"
 	"github.com/gardenlite/gardenlite/internal/usage"
@@ -45,7 +44,7 @@ stands for any text. (--name chooses the landscape, as everywhere.)`,
 		Args: cobra.MaximumNArgs(2),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
-				return graph.KindNames(), cobra.ShellCompDirectiveNoFileComp
+				return graphview.KindNames(), cobra.ShellCompDirectiveNoFileComp
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
@@ -72,7 +71,7 @@ stands for any text. (--name chooses the landscape, as everywhere.)`,
 	f.StringVarP(&filter.Namespace, "namespace", "n", "", "namespace of the objects")
 	f.StringVar(&filter.Name, "object", "", "name of the objects")
 	f.BoolVar(&open, "open", false, "open the page with the graph in a browser")
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(graph.KindNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(graphview.KindNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

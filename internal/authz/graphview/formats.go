@@ -29,7 +29,7 @@ func Write(w io.Writer, s graph.Snapshot, f Filter, format string) error {
 		return err
 	}
 	v := view{s}
-	selected := parsed.Select(s.Vertices)
+	selected := parsed.selectFrom(s.Vertices)
 	filtered := len(selected) < len(s.Vertices)
 	part := func() graph.Snapshot {
 		if filtered {

@@ -103,7 +103,7 @@ func TestFormatsShowTheSame(t *testing.T) {
 		}
 	}
 	v := view{chain()}
-	part, left := v.around(graph.Filter{Kind: graph.KindSecretBinding}.Select(v.Vertices), math.MaxInt)
+	part, left := v.around(selector{Kind: graph.KindSecretBinding}.selectFrom(v.Vertices), math.MaxInt)
 	if len(part.Vertices) != len(shown) || len(part.Edges) != 3 || left != 0 {
 		t.Errorf("around the binding are %v, and %d more", part, left)
 	}
@@ -246,7 +246,7 @@ func TestDrawingPointsRight(t *testing.T) {
 	for name, s := range map[string]graph.Snapshot{"small": chain(), "large": snapshotOf(edges...)} {
 		for _, kind := range []graph.Kind{0, graph.KindSeed} {
 			v := view{s}
-			d := v.draw(graph.Filter{Kind: kind}.Select(v.Vertices), kind != 0, mostOnPage)
+			d := v.draw(selector{Kind: kind}.selectFrom(v.Vertices), kind != 0, mostOnPage)
 			if len(d.Boxes) != min(mostOnPage, len(s.Vertices)) && kind == 0 {
 				t.Errorf("%s: %d boxes", name, len(d.Boxes))
 			}

@@ -78,7 +78,7 @@ type link struct {
 func Page(w io.Writer, s graph.Snapshot, query url.Values, nonce string, synced bool) error {
 	p := &page{
 		Nonce: nonce, Style: template.CSS(drawingCSS + pageCSS), Script: template.JS(pageJS), //nolint:gosec // files of this package
-		Path: Path, Kinds: graph.KindNames(), Synced: synced, Vertices: len(s.Vertices), Edges: len(s.Edges),
+		Path: Path, Kinds: KindNames(), Synced: synced, Vertices: len(s.Vertices), Edges: len(s.Edges),
 	}
 	if err := p.show(view{s}, query); err != nil {
 		return err
@@ -100,10 +100,10 @@ func (p *page) show(v view, query url.Values) error {
 	if parsed.Kind != 0 {
 		f.Kind = parsed.Kind.String()
 	}
-	selected := parsed.Select(v.Vertices)
+	selected := parsed.selectFrom(v.Vertices)
 	if len(selected) == 0 && f.Name != "" && !strings.Contains(f.Name, "*") {
 		parsed.Name = "*" + f.Name + "*"
-		if selected = parsed.Select(v.Vertices); len(selected) > 0 {
+		if selected = parsed.selectFrom(v.Vertices); len(selected) > 0 {
 			p.Message = fmt.Sprintf("Nothing has exactly the name %q; these have it in their names.", f.Name)
 			f.Name = parsed.Name // so that what the page links to is what it shows
 		}

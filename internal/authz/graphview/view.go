@@ -10,7 +10,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
-// Filter is graph.Filter as it is typed: with the name of the kind.
+// Filter selects what to show, as it is typed: with the name of the kind. A * in Namespace and Name stands for any text.
 type Filter struct{ Kind, Namespace, Name string }
 
 // FilterOf reads the filter from the parameters of a query.
@@ -30,12 +30,12 @@ func (f Filter) Values() url.Values {
 }
 
 // parse returns a usage error if there is no such kind.
-func (f Filter) parse() (graph.Filter, error) {
+func (f Filter) parse() (selector, error) {
 	kind, ok := graph.ParseKind(f.Kind)
 	if !ok && f.Kind != "" {
-		return graph.Filter{}, usage.Errorf("%q is no kind of the graph: the graph has %s", f.Kind, strings.Join(graph.KindNames(), ", "))
+		return selector{}, usage.Errorf("%q is no kind of the graph: the graph has %s", f.Kind, strings.Join(KindNames(), ", "))
 	}
-	return graph.Filter{Kind: kind, Namespace: f.Namespace, Name: f.Name}, nil
+	return selector{Kind: kind, Namespace: f.Namespace, Name: f.Name}, nil
 }
 
 // view is a snapshot that can be walked. Both slices of a snapshot are sorted, so a walk through a few vertices of a graph

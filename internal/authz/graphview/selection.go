@@ -1,18 +1,20 @@
-package graph
+package graphview
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// Filter chooses vertices for people to look at. Empty fields choose all; in Namespace and Name a * stands for any text.
-type Filter struct {
-	Kind            Kind // 0 for all
+// selector selects the vertices to show. Empty fields choose all; in Namespace and Name a * stands for any text.
+type selector struct {
+	Kind            graph.Kind // 0 for all
 	Namespace, Name string
 }
 
-// Select returns the vertices that are chosen, in the same order.
-func (f Filter) Select(vertices []SnapshotVertex) (selected []SnapshotVertex) {
+// selectFrom returns the selected vertices, in the same order.
+func (f selector) selectFrom(vertices []graph.SnapshotVertex) (selected []graph.SnapshotVertex) {
 	for _, v := range vertices {
 		if (f.Kind == 0 || f.Kind == v.Kind) && globMatches(f.Namespace, v.Namespace) && globMatches(f.Name, v.Name) {
 			selected = append(selected, v)
@@ -42,7 +44,7 @@ func globMatches(pattern, text string) bool {
 // KindNames are the names of all kinds, sorted.
 func KindNames() []string {
 	var names []string
-	for _, kind := range Kinds() {
+	for _, kind := range graph.Kinds() {
 		names = append(names, kind.String())
 	}
 	slices.Sort(names)

@@ -5,8 +5,8 @@
 // and a vertex lives while its object exists or an edge refers to it, so the graph is a function of the objects that
 // exist, whatever the order of events.
 //
-// vertex.go has the vertices and their kinds, edges*.go the edges of each kind of object, graph.go the graph, index.go
-// the index that answers path checks, view.go explanations and snapshots, filter.go the selection of vertices to show.
+// kinds.go and edges*.go are the tables: the kinds of object and the edges of each. vertex.go has vertices and edges,
+// graph.go the graph, index.go the index that answers path checks, view.go explanations and snapshots.
 //
 // The package imports the standard library, API types and bootstrapping, and no client.
 package graph

@@ -7,8 +7,8 @@ import (
 
 // Graph is the resource dependency graph. Its methods may be called concurrently.
 type Graph struct {
-	// writing is held by whoever changes the graph, and by those who read much of it at once and need it not to change
-	// meanwhile. Under mu, a long read would hold up all path checks as soon as a writer waits for it.
+	// writing is held for changes of the graph, and for reads of much of it at once, during which it must not change.
+	// Under mu, a long read would block all path checks as soon as a writer waits for it.
 	writing sync.Mutex
 	// mu guards what follows, and all nodes. It is held for microseconds.
 	mu       sync.RWMutex

@@ -351,7 +351,7 @@ func TestBastionRestart(t *testing.T) {
 	}
 	defer c.Close()
 	var i Instance
-	testutil.EventuallyTrue(t, "it says that somebody else has the address", func() bool {
+	testutil.EventuallyTrue(t, "the message says that the address is taken", func() bool {
 		i, _ = c.Instance("b")
 		return i.State == Pending && strings.Contains(i.Message, b.PublicAddress.String()) && strings.Contains(i.Message, "in use")
 	})

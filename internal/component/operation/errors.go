@@ -30,7 +30,7 @@ type Wait struct {
 
 func (w *Wait) Error() string { return "waiting for " + w.For }
 
-// ConfigurationProblem is an error that is gone only when somebody corrects the object.
+// ConfigurationProblem is an error that persists until a user corrects the object.
 func ConfigurationProblem(err error) error {
 	return &Error{err, []corev1beta1.ErrorCode{corev1beta1.ErrorConfigurationProblem}}
 }

@@ -25,7 +25,9 @@ func TestDrain(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		drain(make(chan []*server.Event))
+		silent := make(chan []*server.Event)
+		defer close(silent) // what still reads from it ends
+		drain(silent)
 		if waited := time.Since(begin); waited != drainTimeout {
 			t.Errorf("it waits for %s, not %s", waited, drainTimeout)
 		}

@@ -265,6 +265,15 @@ func (l *landscape) mustInventory(t *testing.T) map[string]bool {
 	if l.listable == nil {
 		l.listable = listableIn(t, l.admin)
 	}
+	for _, seed := range l.names {
+		if !strings.HasPrefix(seed, "local") {
+			continue // a managed seed, which has no such Secret
+		}
+		eventually(t, waitTimeout, func(ctx context.Context) error {
+			_, err := l.kube.CoreV1().Secrets("garden").Get(ctx, seed+".login", metav1.GetOptions{})
+			return err
+		})
+	}
 	all, err := l.inventory(t.Context())
 	must(t, err)
 	return all

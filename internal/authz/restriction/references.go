@@ -204,18 +204,19 @@ func (r *request) foreignReference(ctx context.Context, refs []reference) (ref r
 		}
 	}
 	for _, others := range []struct {
-		resource schema.GroupVersionResource
-		list     runtime.Object
+		resource  schema.GroupVersionResource
+		namespace string
+		list      runtime.Object
 	}{
-		{seeds.resource, &corev1beta1.SeedList{}},
-		{backupBuckets.resource, &corev1beta1.BackupBucketList{}},
-		{managedSeeds.resource, &seedmanagementv1alpha1.ManagedSeedList{}},
-		{gardenlets.resource, &seedmanagementv1alpha1.GardenletList{}},
-		{secretBindings, &corev1beta1.SecretBindingList{}},
-		{credentialsBindings, &securityv1alpha1.CredentialsBindingList{}},
-		{shoots.resource, &corev1beta1.ShootList{}},
+		{seeds.resource, "", &corev1beta1.SeedList{}},
+		{backupBuckets.resource, "", &corev1beta1.BackupBucketList{}},
+		{managedSeeds.resource, constants.GardenNamespace, &seedmanagementv1alpha1.ManagedSeedList{}},
+		{gardenlets.resource, constants.GardenNamespace, &seedmanagementv1alpha1.GardenletList{}},
+		{secretBindings, "", &corev1beta1.SecretBindingList{}},
+		{credentialsBindings, "", &securityv1alpha1.CredentialsBindingList{}},
+		{shoots.resource, constants.GardenNamespace, &corev1beta1.ShootList{}}, // Shoots refer to their own namespace
 	} {
-		if err := r.list(ctx, others.resource, "", others.list); err != nil {
+		if err := r.list(ctx, others.resource, others.namespace, others.list); err != nil {
 			return ref, "", err
 		}
 		err := meta.EachListItem(others.list, func(item runtime.Object) error {

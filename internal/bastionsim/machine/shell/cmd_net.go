@@ -20,6 +20,7 @@ func noNetwork(status int, message string) Command {
 
 var netCommands = map[string]Command{
 	"curl": noNetwork(7, "(7) Failed to connect"), "wget": noNetwork(4, "failed: Network is unreachable"),
+	"nc":   noNetwork(1, "connect failed"),
 	"ping": noNetwork(2, "connect: Network is unreachable"), "ssh": noNetwork(255, "connect to host: Network is unreachable"),
 	"scp": scpProgram, "sftp": noNetwork(255, "connect to host: Network is unreachable"),
 

@@ -324,8 +324,10 @@ func killedAt(t *testing.T, g *garden, seed client.WithWatch, n int32) bool {
 	ctx, kill := context.WithCancel(t.Context())
 	defer kill()
 	var steps atomic.Int32
+	var killed atomic.Bool
 	step := func() bool { // false: it is dead
 		if steps.Add(1) >= n {
+			killed.Store(true)
 			kill()
 		}
 		return ctx.Err() == nil
@@ -369,10 +371,9 @@ func killedAt(t *testing.T, g *garden, seed client.WithWatch, n int32) bool {
 	done := make(chan struct{})
 	go func() { defer close(done); identity.Run(ctx) }()
 	testutil.EventuallyTrue(t, "killed or clean", func() bool { return ctx.Err() != nil || isClean(t, seed) })
-	killed := ctx.Err() != nil
 	kill()
-	<-done
-	return killed
+	<-done // the step after the last deletion counts
+	return killed.Load()
 }
 
 // Two gardenlets of a seed at once come to one certificate.

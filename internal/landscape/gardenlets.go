@@ -157,8 +157,8 @@ func (l *Landscape) startGardenlet(cluster *seed.Cluster, configuration *gardenl
 	})
 }
 
-// waitSeedReady returns when all conditions of a Seed are good that Gardener shows as its readiness, and its gardenlet has
-// said since then that it is there: after a restart the conditions are still those of before.
+// waitSeedReady returns when all conditions of a Seed are good that Gardener shows as its readiness, its gardenlet has
+// renewed its lease since then (after a restart the conditions are still those of before), and gardenctl can target it.
 func (l *Landscape) waitSeedReady(ctx context.Context, name string, since time.Time) error {
 	config := l.garden.AdminConfig()
 	seeds, err := dynamic.NewForConfig(config)
@@ -186,7 +186,11 @@ func (l *Landscape) waitSeedReady(ctx context.Context, name string, since time.T
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, seed); err != nil {
 			return false
 		}
-		missing = notReady(seed)
+		if missing = notReady(seed); missing == "" {
+			if _, err := core.CoreV1().Secrets(constants.GardenNamespace).Get(ctx, name+seedLoginSuffix, metav1.GetOptions{}); err != nil {
+				missing = "the kubeconfig for gardenctl is not written"
+			}
+		}
 		return missing == ""
 	})
 	if err != nil {

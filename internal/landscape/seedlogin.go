@@ -38,8 +38,10 @@ const (
 	seedLoginUser = "gardenlite:seed-login"
 	// seedLoginLife is how long its certificate is valid. It is renewed after half of that.
 	seedLoginLife = 24 * time.Hour
-	// seedLoginCheck is how often the Secret is checked.
+	// seedLoginCheck is how often the Secret is checked, and seedLoginWait how often while it is not written yet, for which
+	// the landscape's readiness waits.
 	seedLoginCheck = 10 * time.Second
+	seedLoginWait  = 100 * time.Millisecond
 )
 
 // seedLogin keeps the Secret SEED.login of one seed.
@@ -97,49 +99,52 @@ func newSeedLogin(garden *rest.Config, cluster *seed.Cluster, contextName string
 }
 
 func (s *seedLogin) run(ctx context.Context) {
-	ticker := s.clock.NewTicker(seedLoginCheck)
-	defer ticker.Stop()
+	next := seedLoginWait
 	for {
-		if err := s.reconcile(ctx); err != nil && ctx.Err() == nil {
+		exists, err := s.reconcile(ctx)
+		if err != nil && ctx.Err() == nil {
 			klog.Background().Error(err, "Could not write the kubeconfig of a seed for gardenctl; trying again", "seed", s.seed)
+		}
+		if exists || err != nil {
+			next = seedLoginCheck
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C():
+		case <-s.clock.After(next):
 		}
 	}
 }
 
 // reconcile writes the Secret if there is a Seed, and the Secret is missing or its kubeconfig is of no use for long. The
-// Seed owns the Secret, which is deleted with it.
-func (s *seedLogin) reconcile(ctx context.Context) error {
+// Seed owns the Secret, which is deleted with it. It returns whether there is a Secret now.
+func (s *seedLogin) reconcile(ctx context.Context) (exists bool, err error) {
 	owner, err := s.seeds.Get(ctx, s.seed, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && owner.GetDeletionTimestamp() != nil {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading the Seed %s: %w", s.seed, err)
+		return false, fmt.Errorf("reading the Seed %s: %w", s.seed, err)
 	}
 	name := s.seed + seedLoginSuffix
 	current, err := s.secrets.Get(ctx, name, metav1.GetOptions{})
 	isNew := apierrors.IsNotFound(err)
 	if err != nil && !isNew {
-		return fmt.Errorf("reading the Secret %s/%s: %w", constants.GardenNamespace, name, err)
+		return false, fmt.Errorf("reading the Secret %s/%s: %w", constants.GardenNamespace, name, err)
 	}
 	if isNew {
 		current = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: name}, Type: corev1.SecretTypeOpaque}
 	}
 	if metav1.IsControlledBy(current, owner) && s.isGood(current.Data[seedLoginKey]) {
-		return nil
+		return true, nil
 	}
 	certPEM, keyPEM, err := s.issue(seedLoginUser, nil, seedLoginLife)
 	if err != nil {
-		return fmt.Errorf("making a certificate for the seed %s: %w", s.seed, err)
+		return false, fmt.Errorf("making a certificate for the seed %s: %w", s.seed, err)
 	}
 	kubeconfig, err := clientcmd.Write(*controlplane.Kubeconfig(s.context, s.server, s.caPEM, certPEM, keyPEM))
 	if err != nil {
-		return fmt.Errorf("writing a kubeconfig for the seed %s: %w", s.seed, err)
+		return false, fmt.Errorf("writing a kubeconfig for the seed %s: %w", s.seed, err)
 	}
 	current.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, gardencorev1beta1.SchemeGroupVersion.WithKind("Seed"))}
 	current.Data = map[string][]byte{seedLoginKey: kubeconfig}
@@ -149,9 +154,9 @@ func (s *seedLogin) reconcile(ctx context.Context) error {
 		_, err = s.secrets.Update(ctx, current, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("writing the Secret %s/%s: %w", constants.GardenNamespace, name, err)
+		return false, fmt.Errorf("writing the Secret %s/%s: %w", constants.GardenNamespace, name, err)
 	}
-	return nil
+	return true, nil
 }
 
 // isGood says whether a kubeconfig is for this API server, and valid for at least half of its life from now on.

@@ -39,7 +39,7 @@ func TestSeedLogin(t *testing.T) {
 	var before []byte
 	reconcile := func(when string, isNew bool) {
 		t.Helper()
-		if err := login.reconcile(t.Context()); err != nil {
+		if _, err := login.reconcile(t.Context()); err != nil {
 			t.Fatalf("%s: %v", when, err)
 		}
 		secret, err := core.CoreV1().Secrets("garden").Get(t.Context(), "local.login", metav1.GetOptions{})
@@ -67,7 +67,7 @@ func TestSeedLogin(t *testing.T) {
 		}
 	}
 
-	if err := login.reconcile(t.Context()); err != nil {
+	if _, err := login.reconcile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := core.CoreV1().Secrets("garden").Get(t.Context(), "local.login", metav1.GetOptions{}); !apierrors.IsNotFound(err) {

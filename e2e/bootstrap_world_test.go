@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -41,7 +42,7 @@ func newBootstrapToken(t *testing.T, seed string) *bootstrapToken {
 func clientOf(t *testing.T, config *rest.Config) kubernetes.Interface {
 	t.Helper()
 	config = rest.CopyConfig(config)
-	config.QPS, config.Timeout, config.WarningHandler = -1, 30*time.Second, rest.NoWarnings{}
+	config.QPS, config.Timeout, config.WarningHandler = -1, cmp.Or(config.Timeout, 30*time.Second), rest.NoWarnings{}
 	client, err := kubernetes.NewForConfig(config)
 	must(t, err)
 	return client

@@ -87,7 +87,7 @@ func (s *shoot) runControllers() {
 		s.t.Fatal(err)
 	}
 	controllers, err := kubecontrollers.New(ctx, kubecontrollers.Config{
-		ClientConfig: s.server.ClientConfig, Nodes: true, RootCA: pki.CAPEM(),
+		ClientConfig: s.server.ClientConfig, Nodes: true, Workloads: true, PodCIDR: podNetwork, RootCA: pki.CAPEM(),
 		SigningCertFile: pki.SigningCertFile(), SigningKeyFile: pki.SigningKeyFile(), ServiceAccountKeyFile: pki.ServiceAccountKeyFile(),
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,7 +101,7 @@ func (r *running) stopControllers() {
 }
 
 // startControllers starts Kubernetes' controllers, with what they may do.
-func (r *running) startControllers(ctx context.Context) error {
+func (r *running) startControllers(ctx context.Context, podCIDR netip.Prefix) error {
 	if err := r.ensurePolicy(ctx); err != nil {
 		return fmt.Errorf("putting in place what the controllers may do: %w", err)
 	}
@@ -108,6 +109,8 @@ func (r *running) startControllers(ctx context.Context) error {
 	controllers, err := kubecontrollers.Start(kubecontrollers.Config{
 		ClientConfig:          r.server.ClientConfig,
 		Nodes:                 true,
+		Workloads:             true,
+		PodCIDR:               podCIDR,
 		Idle:                  r.server.Idle,
 		RootCA:                p.CAPEM(),
 		SigningCertFile:       p.SigningCertFile(),

@@ -73,6 +73,7 @@ var workloads = []workload{
 	{names.EndpointSliceController, "endpointslice-controller", core("pods"), newEndpointSlices},
 	{names.EndpointsController, "endpoint-controller", core("pods"), newEndpoints},
 	{names.TaintEvictionController, "node-controller", core("pods"), newTaintEviction},
+	{names.PodGarbageCollectorController, "pod-garbage-collector", core("pods"), newPodGC},
 	{names.NodeIpamController, "node-controller", core("nodes"), newNodeIPAM},
 	{schedulerName, "", core("pods"), newScheduler},
 }

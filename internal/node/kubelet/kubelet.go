@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -96,6 +97,11 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 		return err
 	}
 	backoff.Reset()
+	ctx, cancel := context.WithCancel(ctx)
+	var pods sync.WaitGroup
+	pods.Go(func() { runPods(ctx, k.host, client) })
+	defer pods.Wait()
+	defer cancel()
 	return k.beat(ctx, client, config, rotationDue(cert))
 }
 

@@ -98,6 +98,9 @@ func (b *botanist) deployPlane(ctx context.Context, name, role, checksum string)
 		if n := b.shoot.Spec.Networking; n != nil && n.Services != nil && role == spec.RoleAPIServer {
 			annotate(d, spec.AnnotationServiceCIDR, *n.Services)
 		}
+		if n := b.shoot.Spec.Networking; n != nil && n.Pods != nil && role == spec.RoleControllerManager {
+			annotate(d, spec.AnnotationPodCIDR, *n.Pods)
+		}
 		d.Labels = labels
 		if b.hibernates() && ptr.Deref(d.Spec.Replicas, 1) == 0 { // it has been stopped on the way to sleep
 			replicas = ptr.To[int32](0)

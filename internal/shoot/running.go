@@ -107,10 +107,12 @@ func (r *running) startControllers(ctx context.Context, podCIDR netip.Prefix) er
 	}
 	p := r.server.PKI()
 	controllers, err := kubecontrollers.Start(kubecontrollers.Config{
-		ClientConfig:          r.server.ClientConfig,
-		Nodes:                 true,
-		Workloads:             true,
-		PodCIDR:               podCIDR,
+		ClientConfig: r.server.ClientConfig,
+		Nodes:        true,
+		Workloads:    true,
+		PodCIDR:      podCIDR,
+		// In a shoot that is a seed, those are control planes, which the seed's Host runs.
+		DeploymentSelector:    spec.LabelGardenRole + "!=" + spec.GardenRoleControlPlane,
 		Idle:                  r.server.Idle,
 		RootCA:                p.CAPEM(),
 		SigningCertFile:       p.SigningCertFile(),

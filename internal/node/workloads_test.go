@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,9 +23,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host/hosttest"
@@ -41,11 +47,11 @@ func TestWorkloads(t *testing.T) {
 	}
 	s := startShoot(t)
 	for i := range 3 {
-		s.addNode(fmt.Sprintf("node-%d", i))
+		s.addNode(fmt.Sprintf("node-%d", i), netip.AddrFrom4([4]byte{10, 250, 0, byte(i)}))
 	}
 	for name, test := range map[string]func(*testing.T, kubernetes.Interface){
 		"deployment": testDeployment, "stateful set": testStatefulSet, "daemon set": testDaemonSet, "job": testJob, "cron job": testCronJob,
-		"eviction": testEviction, "service": testService, "deadline": testDeadline,
+		"eviction": testEviction, "service": testService, "deadline": testDeadline, "logs": s.testLogs,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,20 +60,34 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// addNode starts the kubelet of a machine, with a certificate, until the test ends or the function is called.
-func (s *shoot) addNode(name string) (stop func()) {
+func (s *shoot) dialNode(_ context.Context, address string) (net.Conn, error) {
+	listener, ok := s.network.Load(address)
+	if !ok {
+		return nil, fmt.Errorf("there is no listener at %s", address)
+	}
+	return listener.(*memnet.Listener).Dial(netip.AddrPort{})
+}
+
+// addNode starts the kubelet of a machine, with a certificate, until the test ends.
+func (s *shoot) addNode(name string, address netip.Addr) {
 	s.t.Helper()
 	cert, key, err := s.server.PKI().Issue("system:node:"+name, []string{"system:nodes"}, time.Hour)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	config, err := json.Marshal(node.KubeletConfig{
-		APIServer: s.server.URL(), CA: string(s.server.PKI().CAPEM()), KubernetesVersion: "1.36.3",
+		APIServer: s.server.URL(), CA: string(s.server.PKI().CAPEM()), ClientCA: string(s.server.PKI().CAPEM()), KubernetesVersion: "1.36.3",
 	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	machine, h := hosttest.New(name, clock.RealClock{})
+	h.Addresses = []netip.Addr{address}
+	h.Listen = func(port uint16) (net.Listener, error) {
+		listener := memnet.Listen(netip.AddrPortFrom(address, port))
+		s.network.Store(netip.AddrPortFrom(address, port).String(), listener)
+		return listener, nil
+	}
 	for path, data := range map[string][]byte{node.PathKubeletConfig: config, node.PathKubeletClient: append(cert, key...)} {
 		if err := machine.Files.WriteFile(path, data, 0o600); err != nil {
 			s.t.Fatal(err)
@@ -80,9 +100,7 @@ func (s *shoot) addNode(name string) (stop func()) {
 			s.t.Error(err)
 		}
 	})
-	stop = func() { cancel(); runs.Wait() }
-	s.t.Cleanup(stop)
-	return stop
+	s.t.Cleanup(func() { cancel(); runs.Wait() })
 }
 
 func labelled(name string) metav1.ObjectMeta {
@@ -329,4 +347,41 @@ func testDeadline(t *testing.T, c kubernetes.Interface) {
 		pod, err := c.CoreV1().Pods(namespace).Get(t.Context(), "short", metav1.GetOptions{})
 		return err == nil && pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "DeadlineExceeded"
 	})
+}
+
+// testLogs reaches kubelets through the API server: the logs of a simulated container are empty and end with its Pod, and
+// there is no program to execute a command beside.
+func (s *shoot) testLogs(t *testing.T, c kubernetes.Interface) {
+	createDeployment(t, c, "quiet", 1)
+	pod := podsOf(t, c, "quiet")[0]
+	pods := c.CoreV1().Pods(namespace)
+	if logs, err := pods.GetLogs(pod.Name, &corev1.PodLogOptions{Container: "web"}).DoRaw(t.Context()); err != nil || len(logs) > 0 {
+		t.Errorf("the logs are %q, %v", logs, err)
+	}
+	stream, err := pods.GetLogs(pod.Name, &corev1.PodLogOptions{Container: "web", Follow: true}).Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	if err := c.AppsV1().Deployments(namespace).Delete(t.Context(), "quiet", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if logs, err := io.ReadAll(stream); err != nil || len(logs) > 0 {
+		t.Errorf("the logs are %q, and end with %v", logs, err)
+	}
+	createDeployment(t, c, "closed", 1)
+	pod = podsOf(t, c, "closed")[0]
+	config, err := s.server.ClientConfig("admin", "admin", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := c.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(pod.Name).SubResource("exec").
+		Param("command", "true").Param("container", "web").Param("stdout", "true")
+	executor, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, request.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: io.Discard}); err == nil || !strings.Contains(err.Error(), "simulated") {
+		t.Errorf("exec: %v", err)
+	}
 }

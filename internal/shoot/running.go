@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -53,8 +54,12 @@ func (h *Host) start(ctx context.Context, id string, order Order) (*running, err
 	if err != nil {
 		return nil, err
 	}
+	var dial func(context.Context, string) (net.Conn, error)
+	if h.cfg.DialNode != nil {
+		dial = func(ctx context.Context, address string) (net.Conn, error) { return h.cfg.DialNode(ctx, id, address) }
+	}
 	server, err := controlplane.Start(ctx, controlplane.Config{
-		Name: id, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id), Datastore: h.cfg.Datastore, Prefix: h.cfg.Prefix(id),
+		Name: id, DialNode: dial, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id), Datastore: h.cfg.Datastore, Prefix: h.cfg.Prefix(id),
 		BindAddress: address, Port: port, AuditLog: h.cfg.AuditLog(id), Clock: h.cfg.Clock,
 		Authorities: order.authorities(), KubernetesVersion: order.Version, ServiceCIDR: order.ServiceCIDR, Dense: true,
 		Issuers: strings.Fields(cmp.Or(order.Issuers, spec.DefaultIssuer)), EncryptionConfig: encryption,

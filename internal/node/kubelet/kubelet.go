@@ -40,6 +40,8 @@ type Kubelet struct {
 	// uid is the Node's; lease is what was written last. Both are forgotten when they may not be true any more.
 	uid   types.UID
 	lease *coordinationv1.Lease
+	// running are the Pods that run.
+	running runningPods
 }
 
 // Run runs the kubelet until the context ends. It goes on after every error but one: that there is no configuration.
@@ -99,7 +101,8 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 	backoff.Reset()
 	ctx, cancel := context.WithCancel(ctx)
 	var pods sync.WaitGroup
-	pods.Go(func() { runPods(ctx, k.host, client) })
+	pods.Go(func() { k.runPods(ctx, client) })
+	pods.Go(func() { k.serve(ctx, config) })
 	defer pods.Wait()
 	defer cancel()
 	return k.beat(ctx, client, config, rotationDue(cert))

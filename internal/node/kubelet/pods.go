@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,10 +27,41 @@ const (
 	podRetry = time.Second
 )
 
+// runningPods has a channel for each Pod that runs, which is closed when it has ended.
+type runningPods struct {
+	mu  sync.Mutex
+	all map[types.NamespacedName]chan struct{}
+}
+
+// set notes whether a Pod runs.
+func (r *runningPods) set(pod types.NamespacedName, runs bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	end := r.all[pod]
+	switch {
+	case runs && end == nil:
+		if r.all == nil {
+			r.all = map[types.NamespacedName]chan struct{}{}
+		}
+		r.all[pod] = make(chan struct{})
+	case !runs && end != nil:
+		close(end)
+		delete(r.all, pod)
+	}
+}
+
+// ended returns a channel that is closed when a Pod has ended; it is nil if it does not run.
+func (r *runningPods) ended(pod types.NamespacedName) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all[pod]
+}
+
 // podRunner runs the Pods of a node: it simulates them. It keeps no Pods, only what it has to remember of them.
 type podRunner struct {
-	host   host.Host
-	client *apiclient.Client
+	host    host.Host
+	client  *apiclient.Client
+	running *runningPods
 	// network has the Pods' addresses; it is not valid until the Node has a range of the cluster's network.
 	network netip.Prefix
 	// addresses are those that Pods have.
@@ -39,10 +71,11 @@ type podRunner struct {
 }
 
 // runPods runs the Pods of the node until the context ends.
-func runPods(ctx context.Context, h host.Host, client *apiclient.Client) {
+func (k *Kubelet) runPods(ctx context.Context, client *apiclient.Client) {
+	h := k.host
 	backoff := host.Backoff{First: retryFirst, Max: retryMax}
 	for {
-		r := &podRunner{host: h, client: client, addresses: map[netip.Addr]types.UID{}, due: map[types.NamespacedName]time.Time{}}
+		r := &podRunner{host: h, client: client, running: &k.running, addresses: map[netip.Addr]types.UID{}, due: map[types.NamespacedName]time.Time{}}
 		begin := h.Clock.Now()
 		err := r.run(ctx)
 		if ctx.Err() != nil {
@@ -149,6 +182,7 @@ func (r *podRunner) remember(pod *corev1.Pod) {
 func (r *podRunner) forget(pod *corev1.Pod) {
 	delete(r.due, keyOf(pod))
 	r.release(pod)
+	r.running.set(keyOf(pod), false)
 }
 
 func (r *podRunner) release(pod *corev1.Pod) {
@@ -221,6 +255,7 @@ func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *
 		}
 		r.record(ctx, pod, step.status.Phase)
 	}
+	r.running.set(key, step.status.Phase == corev1.PodRunning)
 	if step.remove {
 		options := &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 		if err := r.client.Delete(ctx, podPath(key), options); err != nil {

@@ -10,26 +10,55 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 )
 
-// keep is something of the user's own in the Shoot's cluster.
+// keep creates what a user may have in the Shoot's cluster: a ConfigMap, and a Deployment that runs.
 func keep(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	_, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"a": "b"}}, created)
 	must(t, err)
+	app := map[string]string{"app": "kept"}
+	_, err = client.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To[int32](3), Selector: &metav1.LabelSelector{MatchLabels: app},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx"}}}},
+	}}, created)
+	must(t, err)
+	isKept(t, client)
 }
 
+// isKept checks what keep created: the Pods of the Deployment run, on Nodes that there are.
 func isKept(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	if kept, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil || kept.Data["a"] != "b" {
 		t.Errorf("what the user had made is not there: %v", err)
 	}
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		deployment, err := client.AppsV1().Deployments("default").Get(ctx, "kept", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=kept"})
+		if err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			if _, err := client.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{}); err != nil {
+				return fmt.Errorf("the Pod %s is %s on the Node %q: %w", pod.Name, pod.Status.Phase, pod.Spec.NodeName, err)
+			}
+		}
+		if deployment.Status.AvailableReplicas != 3 || len(pods.Items) != 3 {
+			return fmt.Errorf("there are %d Pods, and the Deployment says %+v", len(pods.Items), deployment.Status)
+		}
+		return nil
+	})
 }
 
 func addresses(obj *unstructured.Unstructured) any {

@@ -10,7 +10,10 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/server/egressselector"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
@@ -22,7 +25,12 @@ const (
 	issuer = "https://kubernetes.default.svc.cluster.local"
 	// authorizationModes are who is asked whether a request is allowed, in this order.
 	authorizationModes = "RBAC,Node"
+	// kubeletClientName is the name of the certificate with which the API server is KubeletClientUser at kubelets.
+	kubeletClientName = "kube-apiserver-kubelet"
 )
+
+// KubeletClientUser is who an API server is at kubelets, as Gardener's.
+const KubeletClientUser = "system:kube-apiserver:kubelet"
 
 // serviceRange is the range of the cluster's services; nothing routes to it. A seed has a Service for each shoot.
 var serviceRange = netip.MustParsePrefix("10.0.0.0/16")
@@ -42,6 +50,17 @@ func serverOptions(ctx context.Context, s *Server, listener net.Listener) (optio
 	}
 	if err := flags.Parse(s.args()); err != nil {
 		return none, fmt.Errorf("setting up the API server: %w", err)
+	}
+	if dial := s.cfg.DialNode; dial != nil {
+		opts.KubeletConfig.Lookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
+			return func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, address) }, nil
+		}
+		client, err := s.pki.Client(kubeletClientName, KubeletClientUser)
+		if err != nil {
+			return none, fmt.Errorf("making the certificate for kubelets: %w", err)
+		}
+		opts.KubeletConfig.TLSClientConfig.CertFile, opts.KubeletConfig.TLSClientConfig.KeyFile = client.CertFile, client.KeyFile
+		opts.KubeletConfig.PreferredAddressTypes = []string{string(corev1.NodeInternalIP)}
 	}
 	opts.SecureServing.Listener = listener
 	opts.SecureServing.BindPort = s.address.Port

@@ -54,6 +54,8 @@ type Config struct {
 	// AuditLog, if set, is the file to which the API server writes who asked for what, and what came of it. Of what was in
 	// a request or a response it has nothing.
 	AuditLog string
+	// DialNode, if set, connects to an address and port of a Node, where its kubelet answers. Without it, Nodes are not reached.
+	DialNode func(ctx context.Context, address string) (net.Conn, error)
 	// Authorities, if set, are certificate authorities and keys that others made and keep. Without them, the control plane
 	// makes its own.
 	Authorities *pki.Authorities

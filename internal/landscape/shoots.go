@@ -1,6 +1,10 @@
 package landscape
 
 import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path"
 	"path/filepath"
@@ -34,10 +38,19 @@ func (l *Landscape) newShoots() *shootplane.Host {
 	return shootplane.NewHost(shootplane.HostConfig{
 		Dir: l.cfg.Dir, Datastore: l.shootDatastore(),
 		Prefix:   func(id string) string { return l.prefix(path.Join(shootsFolder, id)) },
-		AuditLog: l.auditLog,
-		Clock:    l.cfg.Clock, Log: klog.Background().WithName(controlPlanes),
+		AuditLog: l.auditLog, DialNode: l.dialNode,
+		Clock: l.cfg.Clock, Log: klog.Background().WithName(controlPlanes),
 		OnChange: l.showShoot,
 	})
+}
+
+// dialNode connects to a machine of a shoot, whose network has the shoot's technical ID as its name.
+func (l *Landscape) dialNode(ctx context.Context, id, address string) (net.Conn, error) {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to a node: %w", err)
+	}
+	return l.cloud.Dial(ctx, id, to)
 }
 
 // shootDatastore is a landscape's. What is in memory would be lost when a shoot sleeps, so that shoots are in files where

@@ -49,6 +49,8 @@ type shoot struct {
 	t      *testing.T
 	server *controlplane.Server
 	client kubernetes.Interface
+	// network has the listeners of the nodes, by their addresses.
+	network sync.Map
 }
 
 func startShoot(t *testing.T) *shoot {
@@ -56,7 +58,8 @@ func startShoot(t *testing.T) *shoot {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	dir := t.TempDir()
-	server, err := controlplane.Start(ctx, controlplane.Config{Name: "test", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), Datastore: datastore.Memory})
+	s := &shoot{t: t}
+	server, err := controlplane.Start(ctx, controlplane.Config{Name: "test", DialNode: s.dialNode, PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), Datastore: datastore.Memory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +73,7 @@ func startShoot(t *testing.T) *shoot {
 		t.Fatal(err)
 	}
 	config.QPS = -1
-	s := &shoot{t, server, kubernetes.NewForConfigOrDie(config)}
+	s.server, s.client = server, kubernetes.NewForConfigOrDie(config)
 	s.runControllers()
 	return s
 }
@@ -87,7 +90,7 @@ func (s *shoot) runControllers() {
 		s.t.Fatal(err)
 	}
 	controllers, err := kubecontrollers.New(ctx, kubecontrollers.Config{
-		ClientConfig: s.server.ClientConfig, Nodes: true, RootCA: pki.CAPEM(),
+		ClientConfig: s.server.ClientConfig, Nodes: true, Workloads: true, PodCIDR: podNetwork, RootCA: pki.CAPEM(),
 		SigningCertFile: pki.SigningCertFile(), SigningKeyFile: pki.SigningKeyFile(), ServiceAccountKeyFile: pki.ServiceAccountKeyFile(),
 	})
 	if err != nil {

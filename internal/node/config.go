@@ -25,6 +25,9 @@ type AgentConfig struct {
 type KubeletConfig struct {
 	APIServer string `json:"apiServer"`
 	CA        string `json:"ca"`
+	// ClientCA is the authority of the certificates that clients of the kubelet have (PEM, several if it is being rotated).
+	// Without it, the kubelet has no API.
+	ClientCA string `json:"clientCA,omitempty"`
 	// KubernetesVersion is the shoot's or the pool's, as "1.36.3".
 	KubernetesVersion string `json:"kubernetesVersion"`
 	// Labels are those of the worker pool. Those that every kubelet gives its Node come by themselves.

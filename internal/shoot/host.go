@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -32,6 +33,8 @@ type HostConfig struct {
 	// Datastore is controlplane.Config's. Prefix is of each shoot's own, below a shared one.
 	Datastore string
 	Prefix    func(id string) string
+	// DialNode connects to an address and port of a shoot's network, where its Nodes are; nil if they are not reached.
+	DialNode func(ctx context.Context, id, address string) (net.Conn, error)
 	// AuditLog is the file for a shoot's audit log, "" for none.
 	AuditLog func(id string) string
 	// Clock is the real one by default.

@@ -17,6 +17,8 @@ type Order struct {
 	Version string
 	// ServiceCIDR is the network of the shoot's Services; the default if it is not valid.
 	ServiceCIDR netip.Prefix
+	// PodCIDR is the network of the shoot's Pods; without one they get no addresses, and do not start.
+	PodCIDR netip.Prefix
 	// Issuers are the issuers of service account tokens, with spaces in between; the default if empty.
 	Issuers string
 	// Files are those of the Secret, by spec's keys.

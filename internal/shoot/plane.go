@@ -152,7 +152,7 @@ func (w *worker) bring(ctx context.Context, order Order) {
 		w.start(ctx, order)
 	}
 	if w.running != nil {
-		w.bringControllers(ctx, order.Controllers)
+		w.bringControllers(ctx, order)
 	}
 }
 
@@ -198,12 +198,13 @@ func (w *worker) ranFor() {
 	}
 }
 
-func (w *worker) bringControllers(ctx context.Context, wanted bool) {
+func (w *worker) bringControllers(ctx context.Context, order Order) {
+	wanted := order.Controllers
 	switch {
 	case !wanted && w.running.controllers != nil:
 		w.running.stopControllers()
 	case wanted && w.running.controllers == nil && w.controllers.over():
-		if err := w.running.startControllers(ctx); err != nil {
+		if err := w.running.startControllers(ctx, order.PodCIDR); err != nil {
 			w.controllers.more()
 			w.host.cfg.Log.Error(err, "The controllers of a shoot do not run; trying again", "shoot", w.id)
 			w.update(func(s *State) { s.Controllers, s.ControllersMessage = false, err.Error() })

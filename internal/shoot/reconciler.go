@@ -187,6 +187,15 @@ func (r *Reconciler) order(found objects) (Order, error) {
 			return o, fmt.Errorf("the annotation %s of Deployment %s/%s: %w", spec.AnnotationServiceCIDR, deployment.Namespace, deployment.Name, err)
 		}
 	}
+	if found.controllers == nil {
+		return o, nil
+	}
+	if cidr := found.controllers.Annotations[spec.AnnotationPodCIDR]; cidr != "" {
+		var err error
+		if o.PodCIDR, err = netip.ParsePrefix(cidr); err != nil {
+			return o, fmt.Errorf("the annotation %s of Deployment %s/%s: %w", spec.AnnotationPodCIDR, deployment.Namespace, found.controllers.Name, err)
+		}
+	}
 	return o, nil
 }
 

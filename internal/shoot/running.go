@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,8 +54,12 @@ func (h *Host) start(ctx context.Context, id string, order Order) (*running, err
 	if err != nil {
 		return nil, err
 	}
+	var dial func(context.Context, string) (net.Conn, error)
+	if h.cfg.DialNode != nil {
+		dial = func(ctx context.Context, address string) (net.Conn, error) { return h.cfg.DialNode(ctx, id, address) }
+	}
 	server, err := controlplane.Start(ctx, controlplane.Config{
-		Name: id, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id), Datastore: h.cfg.Datastore, Prefix: h.cfg.Prefix(id),
+		Name: id, DialNode: dial, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id), Datastore: h.cfg.Datastore, Prefix: h.cfg.Prefix(id),
 		BindAddress: address, Port: port, AuditLog: h.cfg.AuditLog(id), Clock: h.cfg.Clock,
 		Authorities: order.authorities(), KubernetesVersion: order.Version, ServiceCIDR: order.ServiceCIDR, Dense: true,
 		Issuers: strings.Fields(cmp.Or(order.Issuers, spec.DefaultIssuer)), EncryptionConfig: encryption,
@@ -100,14 +106,18 @@ func (r *running) stopControllers() {
 }
 
 // startControllers starts Kubernetes' controllers, with what they may do.
-func (r *running) startControllers(ctx context.Context) error {
+func (r *running) startControllers(ctx context.Context, podCIDR netip.Prefix) error {
 	if err := r.ensurePolicy(ctx); err != nil {
 		return fmt.Errorf("putting in place what the controllers may do: %w", err)
 	}
 	p := r.server.PKI()
 	controllers, err := kubecontrollers.Start(kubecontrollers.Config{
-		ClientConfig:          r.server.ClientConfig,
-		Nodes:                 true,
+		ClientConfig: r.server.ClientConfig,
+		Nodes:        true,
+		Workloads:    true,
+		PodCIDR:      podCIDR,
+		// In a shoot that is a seed, those are control planes, which the seed's Host runs.
+		DeploymentSelector:    spec.LabelGardenRole + "!=" + spec.GardenRoleControlPlane,
 		Idle:                  r.server.Idle,
 		RootCA:                p.CAPEM(),
 		SigningCertFile:       p.SigningCertFile(),

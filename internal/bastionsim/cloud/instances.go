@@ -25,9 +25,10 @@ type instance struct {
 	machine  *machine.Machine // nil if it does not run
 	public   *exposure        // nil if it is no bastion
 
-	// listener is what Dial connects to; nil if it does not run, or is a bastion.
-	listener *memnet.Listener
-	cancel   context.CancelFunc
+	// listeners are what Dial connects to, by port: that of SSH, and those of the machine's programs. Empty if it does not
+	// run, or is a bastion.
+	listeners map[uint16]*memnet.Listener
+	cancel    context.CancelFunc
 	// done is closed when it has ended; nil if it was never started.
 	done chan struct{}
 	// ready is closed when it runs, or has ended without; nil if it was never started.
@@ -156,10 +157,11 @@ func (s InstanceSpec) check() error {
 func (c *Cloud) launch(i *instance) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	i.cancel, i.done, i.ready = cancel, make(chan struct{}), make(chan struct{})
+	var listener *memnet.Listener
 	if i.public == nil {
-		i.listener = memnet.Listen(netip.AddrPortFrom(i.address, SSHPort))
+		listener = memnet.Listen(netip.AddrPortFrom(i.address, SSHPort))
+		i.listeners = map[uint16]*memnet.Listener{SSHPort: listener}
 	}
-	listener := i.listener
 	c.group.Go(func() {
 		defer close(i.done)
 		defer cancel()
@@ -244,8 +246,25 @@ func (c *Cloud) open(i *instance) (*machine.Machine, error) {
 	}
 	if i.public != nil {
 		c.guard(i, &cfg)
+	} else {
+		cfg.Listen = func(port uint16) (net.Listener, error) { return c.listen(i, port) }
 	}
 	return machine.New(cfg)
+}
+
+// listen has a program of an instance's machine listen on a port of its address.
+func (c *Cloud) listen(i *instance, port uint16) (net.Listener, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i.listeners == nil {
+		return nil, fmt.Errorf("listening on port %d: %w", port, machine.ErrDown)
+	}
+	if l := i.listeners[port]; l != nil && !l.Closed() {
+		return nil, fmt.Errorf("listening on port %d: the port is in use", port)
+	}
+	l := memnet.Listen(netip.AddrPortFrom(i.address, port))
+	i.listeners[port] = l
+	return l, nil
 }
 
 func (c *Cloud) booted(i *instance, m *machine.Machine) {
@@ -269,7 +288,10 @@ func (c *Cloud) ended(ctx context.Context, i *instance, err error) {
 			close(i.ready)
 		}
 	}()
-	i.machine, i.listener = nil, nil
+	for _, l := range i.listeners {
+		_ = l.Close()
+	}
+	i.machine, i.listeners = nil, nil
 	switch {
 	case ctx.Err() != nil: // it was told to
 		i.state = Pending

@@ -89,7 +89,7 @@ func (n *network) free() (netip.Addr, error) {
 // router is the address that those have who dial without one of their own.
 func (n *network) router() netip.Addr { return n.cidr.Addr().Next() }
 
-// Dial connects to an address of a network, as its router. Port 22 of instances answers, and nothing else.
+// Dial connects to an address of a network, as its router. Of instances, port 22 answers, and those that programs listen on.
 func (c *Cloud) Dial(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
 	return c.DialFrom(ctx, network, netip.Addr{}, to)
 }
@@ -129,8 +129,8 @@ func (c *Cloud) target(network string, from netip.Addr, to netip.AddrPort, allow
 	switch {
 	case i == nil:
 		return nil, from, fmt.Errorf("no route to host: an instance with this address: %w", ErrNotFound)
-	case i.listener == nil, to.Port() != SSHPort:
+	case i.listeners[to.Port()] == nil:
 		return nil, from, memnet.ErrRefused
 	}
-	return i.listener, from, nil
+	return i.listeners[to.Port()], from, nil
 }

@@ -58,6 +58,8 @@ type Config struct {
 	Log logr.Logger
 	// Forward opens connections for SSH clients. If it is nil, forwarding is refused as administratively prohibited.
 	Forward Forward
+	// Listen has a program listen on a port of the machine's address. If it is nil, no program can.
+	Listen func(port uint16) (net.Listener, error)
 	// Admit, if there is one, says whether a client at an address may talk to the SSH server at all: the firewall.
 	Admit func(remote net.Addr) bool
 }
@@ -257,6 +259,14 @@ func (m *Machine) Hostname() string {
 
 // Addresses are those of the machine's network interface, the primary one first.
 func (m *Machine) Addresses() []netip.Addr { return slices.Clone(m.cfg.Addresses) }
+
+// Listen listens on a port of the machine's address, for a program. The listener is closed when the machine ends.
+func (m *Machine) Listen(port uint16) (net.Listener, error) {
+	if m.cfg.Listen == nil {
+		return nil, fmt.Errorf("listening on port %d: the machine %s has no network", port, m.cfg.Hostname)
+	}
+	return m.cfg.Listen(port)
+}
 
 // HostKey is the public key that the machine's SSH server identifies itself with, the same for its life.
 func (m *Machine) HostKey() ssh.PublicKey { return m.key.PublicKey() }

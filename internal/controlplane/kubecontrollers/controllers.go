@@ -3,6 +3,7 @@ package kubecontrollers
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,12 @@ type Config struct {
 	Select []string
 	// Nodes says that the cluster has nodes: controllers for them run as well. They need NodesPolicy.
 	Nodes bool
+	// Workloads says that Pods run on the cluster's nodes: the scheduler and the workload controllers run as well.
+	Workloads bool
+	// PodCIDR is the network of the Pods, of which each Node gets a range; none if it is not valid.
+	PodCIDR netip.Prefix
+	// DeploymentSelector selects the Deployments by label that the Deployment controller is for; all if it is empty.
+	DeploymentSelector string
 	// Idle, if set, says of a resource whether it has no objects, and then has the function called once there is one: only
 	// then the resource is watched.
 	Idle func(resource schema.GroupResource, wake func()) bool
@@ -47,6 +54,8 @@ type Controllers struct {
 	started, ready chan struct{}
 	runs           []func(context.Context)
 	names          []string
+	// wanted has the workload controllers that are to start.
+	wanted chan workload
 }
 
 // Names are all controllers there are, but for those that only a cluster with nodes has.
@@ -114,6 +123,7 @@ func New(ctx context.Context, cfg Config) (_ *Controllers, err error) {
 		}
 		c.runs, c.names = append(c.runs, run...), append(c.names, entry.name)
 	}
+	c.awaitWorkloads()
 	return c, nil
 }
 
@@ -131,6 +141,7 @@ func (c *Controllers) Run(ctx context.Context) {
 		running.Go(func() { run(ctx) })
 	}
 	c.informers.start(ctx)
+	running.Go(func() { c.runWorkloads(ctx, &running) })
 	close(c.started)
 	c.informers.waitForSync(ctx)
 	close(c.ready)

@@ -98,7 +98,7 @@ func (a *Agent) follow(ctx context.Context, config node.AgentConfig, backoff *ho
 
 // watch applies each change of the Secret.
 func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node.AgentConfig, from string) error {
-	w, err := client.Watch(ctx, secretsPath, config.SecretName, from)
+	w, err := client.Watch(ctx, secretsPath, "metadata.name="+config.SecretName, from)
 	if err != nil {
 		return fmt.Errorf("watching the OperatingSystemConfig of the node: %w", err)
 	}

@@ -40,6 +40,16 @@ func (c *Client) Get(ctx context.Context, path string, into any) error {
 	return c.do(ctx, http.MethodGet, path, "", nil, into)
 }
 
+// List reads the objects of a collection that a field selector selects.
+func (c *Client) List(ctx context.Context, path, fieldSelector string, into any) error {
+	return c.doQuery(ctx, http.MethodGet, path, url.Values{"fieldSelector": {fieldSelector}}, "", nil, into)
+}
+
+// Delete deletes an object.
+func (c *Client) Delete(ctx context.Context, path string, options *metav1.DeleteOptions) error {
+	return c.do(ctx, http.MethodDelete, path, "application/json", options, nil)
+}
+
 // Create makes an object; into, if not nil, gets what it became.
 func (c *Client) Create(ctx context.Context, path string, obj, into any) error {
 	return c.do(ctx, http.MethodPost, path, "application/json", obj, into)
@@ -56,9 +66,13 @@ func (c *Client) Patch(ctx context.Context, path string, kind types.PatchType, p
 }
 
 func (c *Client) do(ctx context.Context, method, path, contentType string, body, into any) error {
+	return c.doQuery(ctx, method, path, nil, contentType, body, into)
+}
+
+func (c *Client) doQuery(ctx context.Context, method, path string, query url.Values, contentType string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	response, err := c.send(ctx, method, path, nil, contentType, body)
+	response, err := c.send(ctx, method, path, query, contentType, body)
 	if err != nil {
 		return err
 	}
@@ -129,10 +143,10 @@ type Watch struct {
 	decoder *json.Decoder
 }
 
-// Watch begins to watch the object with a name, from a resource version on; path is that of its collection.
-func (c *Client) Watch(ctx context.Context, path, name, resourceVersion string) (*Watch, error) {
+// Watch begins to watch the objects of a collection that a field selector selects, from a resource version on.
+func (c *Client) Watch(ctx context.Context, path, fieldSelector, resourceVersion string) (*Watch, error) {
 	response, err := c.send(ctx, http.MethodGet, path, url.Values{
-		"watch": {"true"}, "fieldSelector": {"metadata.name=" + name}, "resourceVersion": {resourceVersion},
+		"watch": {"true"}, "fieldSelector": {fieldSelector}, "resourceVersion": {resourceVersion},
 	}, "", nil)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/netip"
 
 	"github.com/go-logr/logr"
@@ -46,7 +47,9 @@ type Host struct {
 	Files     Files
 	Units     Units
 	Metadata  Metadata
-	Clock     clock.WithTicker
+	// Listen listens on a port of the machine's address.
+	Listen func(port uint16) (net.Listener, error)
+	Clock  clock.WithTicker
 	// Log is for who runs the landscape, Journal for who looks at the machine.
 	Log     logr.Logger
 	Journal io.Writer

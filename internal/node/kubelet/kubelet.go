@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -39,6 +40,8 @@ type Kubelet struct {
 	// uid is the Node's; lease is what was written last. Both are forgotten when they may not be true any more.
 	uid   types.UID
 	lease *coordinationv1.Lease
+	// running are the Pods that run.
+	running runningPods
 }
 
 // Run runs the kubelet until the context ends. It goes on after every error but one: that there is no configuration.
@@ -96,6 +99,12 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 		return err
 	}
 	backoff.Reset()
+	ctx, cancel := context.WithCancel(ctx)
+	var pods sync.WaitGroup
+	pods.Go(func() { k.runPods(ctx, client) })
+	pods.Go(func() { k.serve(ctx, config) })
+	defer pods.Wait()
+	defer cancel()
 	return k.beat(ctx, client, config, rotationDue(cert))
 }
 

@@ -149,8 +149,9 @@ func (k *Kubelet) status(config node.KubeletConfig, before []corev1.NodeConditio
 	id := hexID(first(k.host.Metadata.ProviderID, k.host.Hostname))
 	return corev1.NodeStatus{
 		Capacity: capacity, Allocatable: allocatable,
-		Addresses:  append(addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: k.host.Hostname}),
-		Conditions: k.conditions(before),
+		Addresses:       append(addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: k.host.Hostname}),
+		Conditions:      k.conditions(before),
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: Port}},
 		NodeInfo: corev1.NodeSystemInfo{
 			MachineID: id, SystemUUID: id, BootID: k.bootID, KernelVersion: kernelVersion, OperatingSystem: "linux",
 			OSImage: first(config.OSImage, defaultOSImage), ContainerRuntimeVersion: first(config.ContainerRuntimeVersion, defaultContainerRuntime),

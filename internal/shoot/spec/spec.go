@@ -45,6 +45,8 @@ const (
 	// AnnotationServiceCIDR at the API server's Deployment is the network of the shoot's Services. Without it, the API
 	// server takes the default.
 	AnnotationServiceCIDR = "gardenlite.dev/service-cidr"
+	// AnnotationPodCIDR at the Deployment of the controllers is the network of the shoot's Pods, of which each Node gets a range.
+	AnnotationPodCIDR = "gardenlite.dev/pod-cidr"
 	// AnnotationIssuers at the API server's Deployment are the issuers of service account tokens, with spaces in between: the
 	// first is in new tokens, those of all are accepted. Without it, there is DefaultIssuer.
 	AnnotationIssuers = "gardenlite.dev/service-account-issuers"

@@ -55,6 +55,13 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
+// Closed returns whether the listener has been closed.
+func (l *Listener) Closed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
 // Close refuses further connections and closes those that wait.
 func (l *Listener) Close() error {
 	l.mu.Lock()

@@ -36,7 +36,7 @@ func (b *botanist) serverFiles() (map[string][]byte, error) {
 	return map[string][]byte{
 		spec.KeyCA: ca.Serving().Certificate, spec.KeyCAKey: ca.Serving().Key, spec.KeyCABundle: ca.Bundle(shootsecrets.KeyCertificate),
 		spec.KeyClientCA: clients.Authority().Certificate, spec.KeyClientCAKey: clients.Authority().Key,
-		spec.KeyClientCABundle: clients.Bundle(shootsecrets.KeyCertificate),
+		spec.KeyClientCABundle: b.clientBundle(),
 		spec.KeyFrontProxyCA:   proxy.Authority().Certificate, spec.KeyFrontProxyCAKey: proxy.Authority().Key,
 		spec.KeyServiceAccountKey: b.signingKey.Current[shootsecrets.KeyRSA], spec.KeyServiceAccountBundle: b.signingKey.Bundle(shootsecrets.KeyRSA),
 		spec.KeyEncryption: encryption,
@@ -46,6 +46,11 @@ func (b *botanist) serverFiles() (map[string][]byte, error) {
 // bundle is what clients of the API server trust.
 func (b *botanist) bundle() []byte {
 	return b.authorities[shootsecrets.CA].Bundle(shootsecrets.KeyCertificate)
+}
+
+// clientBundle is what the API server and kubelets accept client certificates of.
+func (b *botanist) clientBundle() []byte {
+	return b.authorities[shootsecrets.CAClient].Bundle(shootsecrets.KeyCertificate)
 }
 
 func checksum(data map[string][]byte) string {
@@ -97,6 +102,9 @@ func (b *botanist) deployPlane(ctx context.Context, name, role, checksum string)
 		}
 		if n := b.shoot.Spec.Networking; n != nil && n.Services != nil && role == spec.RoleAPIServer {
 			annotate(d, spec.AnnotationServiceCIDR, *n.Services)
+		}
+		if n := b.shoot.Spec.Networking; n != nil && n.Pods != nil && role == spec.RoleControllerManager {
+			annotate(d, spec.AnnotationPodCIDR, *n.Pods)
 		}
 		d.Labels = labels
 		if b.hibernates() && ptr.Deref(d.Spec.Replicas, 1) == 0 { // it has been stopped on the way to sleep

@@ -229,7 +229,7 @@ func (b *botanist) osc(p pool, name string, purpose extensionsv1alpha1.Operating
 
 func (b *botanist) kubeletConfig(p pool) node.KubeletConfig {
 	config := node.KubeletConfig{
-		APIServer: b.url(), CA: string(b.bundle()), KubernetesVersion: p.version, Labels: nodeLabels(p), Annotations: p.Annotations, Taints: p.Taints,
+		APIServer: b.url(), CA: string(b.bundle()), ClientCA: string(b.clientBundle()), KubernetesVersion: p.version, Labels: nodeLabels(p), Annotations: p.Annotations, Taints: p.Taints,
 		Region: b.shoot.Spec.Region, InstanceType: p.Machine.Type, Architecture: ptr.Deref(p.Machine.Architecture, constants.ArchitectureAMD64),
 	}
 	if len(p.Zones) == 1 {

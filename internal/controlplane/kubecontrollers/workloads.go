@@ -1,0 +1,287 @@
+package kubecontrollers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/scale"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+	"k8s.io/kubernetes/pkg/controller/cronjob"
+	"k8s.io/kubernetes/pkg/controller/daemon"
+	"k8s.io/kubernetes/pkg/controller/deployment"
+	"k8s.io/kubernetes/pkg/controller/disruption"
+	"k8s.io/kubernetes/pkg/controller/endpoint"
+	"k8s.io/kubernetes/pkg/controller/endpointslice"
+	"k8s.io/kubernetes/pkg/controller/job"
+	"k8s.io/kubernetes/pkg/controller/nodeipam"
+	"k8s.io/kubernetes/pkg/controller/nodeipam/ipam"
+	"k8s.io/kubernetes/pkg/controller/replicaset"
+	"k8s.io/kubernetes/pkg/controller/replication"
+	"k8s.io/kubernetes/pkg/controller/statefulset"
+	"k8s.io/kubernetes/pkg/controller/tainteviction"
+	"k8s.io/kubernetes/pkg/controller/ttlafterfinished"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+)
+
+const (
+	// schedulerName is the name and schedulerUser the identity of the scheduler, as in any cluster.
+	schedulerName = "kube-scheduler"
+	schedulerUser = "system:kube-scheduler"
+
+	// The values below are the defaults of kube-controller-manager.
+	maxEndpointsPerSlice = 100
+	daemonBackoff        = time.Second
+	daemonBackoffMax     = 15 * time.Minute
+	nodeMaskIPv4         = 24
+	nodeMaskIPv6         = 64
+
+	workloadWorkers = 5
+)
+
+// workload is a controller that starts when the first object of a resource exists.
+type workload struct {
+	name string
+	// serviceAccount is its identity in kube-system; the scheduler has none.
+	serviceAccount string
+	resource       schema.GroupResource
+	new            func(context.Context, *Controllers, *client) ([]run, error)
+}
+
+// workloads are the controllers that only a cluster with nodes and workloads has.
+var workloads = []workload{
+	{names.DeploymentController, "deployment-controller", apps("deployments"), newDeployments},
+	{names.ReplicaSetController, "replicaset-controller", apps("replicasets"), newReplicaSets},
+	{names.ReplicationControllerController, "replication-controller", core("replicationcontrollers"), newReplicationControllers},
+	{names.StatefulSetController, "statefulset-controller", apps("statefulsets"), newStatefulSets},
+	{names.DaemonSetController, "daemon-set-controller", apps("daemonsets"), newDaemonSets},
+	{names.JobController, "job-controller", batch("jobs"), newJobs},
+	{names.CronJobController, "cronjob-controller", batch("cronjobs"), newCronJobs},
+	{names.TTLAfterFinishedController, "ttl-after-finished-controller", batch("jobs"), newTTLAfterFinished},
+	{names.DisruptionController, "disruption-controller", schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, newDisruption},
+	{names.EndpointSliceController, "endpointslice-controller", core("pods"), newEndpointSlices},
+	{names.EndpointsController, "endpoint-controller", core("pods"), newEndpoints},
+	{names.TaintEvictionController, "node-controller", core("pods"), newTaintEviction},
+	{names.PodGarbageCollectorController, "pod-garbage-collector", core("pods"), newPodGC},
+	{names.NodeIpamController, "node-controller", core("nodes"), newNodeIPAM},
+	{schedulerName, "", core("pods"), newScheduler},
+}
+
+func core(resource string) schema.GroupResource { return schema.GroupResource{Resource: resource} }
+func apps(resource string) schema.GroupResource {
+	return schema.GroupResource{Group: "apps", Resource: resource}
+}
+func batch(resource string) schema.GroupResource {
+	return schema.GroupResource{Group: "batch", Resource: resource}
+}
+
+// awaitWorkloads queues each of the workload controllers once there is an object of its resource.
+func (c *Controllers) awaitWorkloads() {
+	c.wanted = make(chan workload, len(workloads))
+	if !c.cfg.Nodes || !c.cfg.Workloads {
+		return
+	}
+	for _, w := range workloads {
+		if !Selected(c.cfg.Select, w.name) {
+			continue
+		}
+		want := sync.OnceFunc(func() { c.wanted <- w })
+		if c.cfg.Idle == nil || !c.cfg.Idle(w.resource, want) {
+			want()
+		}
+	}
+}
+
+// runWorkloads runs the workload controllers that are wanted, until the context ends.
+func (c *Controllers) runWorkloads(ctx context.Context, running *sync.WaitGroup) {
+	log := klog.FromContext(ctx).WithName("kubecontrollers")
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case w := <-c.wanted:
+			runs, err := c.newWorkload(ctx, w)
+			if err != nil {
+				log.Error(err, "Cannot start a controller", "controller", w.name)
+				continue
+			}
+			for _, run := range runs {
+				running.Go(func() { run(ctx) })
+			}
+			startFactory(ctx, c.informers.all)
+		}
+	}
+}
+
+func (c *Controllers) newWorkload(ctx context.Context, w workload) ([]run, error) {
+	identity := func() (*client, error) { return c.clients.serviceAccount(w.serviceAccount) }
+	if w.serviceAccount == "" {
+		identity = func() (*client, error) { return c.clients.make(w.name, schedulerUser) }
+	}
+	client, err := identity()
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the controller %s: %w", w.name, err)
+	}
+	return w.new(ctx, c, client)
+}
+
+// newDeployments leaves alone what the selector of the configuration excludes: other controllers run these Deployments.
+func newDeployments(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	own := informers.NewSharedInformerFactoryWithOptions(c.shared, resync, informers.WithTransform(dropManagedFields),
+		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = c.cfg.DeploymentSelector }))
+	all := c.informers.all
+	d, err := deployment.NewDeploymentController(ctx, own.Apps().V1().Deployments(), all.Apps().V1().ReplicaSets(), all.Core().V1().Pods(), client)
+	if err != nil {
+		return nil, err
+	}
+	return []run{
+		func(ctx context.Context) {
+			startFactory(ctx, own)
+			<-ctx.Done()
+			own.Shutdown()
+		},
+		func(ctx context.Context) { d.Run(ctx, workloadWorkers) },
+	}, nil
+}
+
+func newReplicaSets(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	all := c.informers.all
+	r := replicaset.NewReplicaSetController(ctx, all.Apps().V1().ReplicaSets(), all.Core().V1().Pods(), client, replicaset.BurstReplicas)
+	return []run{func(ctx context.Context) { r.Run(ctx, workloadWorkers) }}, nil
+}
+
+func newReplicationControllers(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	all := c.informers.all.Core().V1()
+	r := replication.NewReplicationManager(ctx, all.Pods(), all.ReplicationControllers(), client, replication.BurstReplicas)
+	return []run{func(ctx context.Context) { r.Run(ctx, workloadWorkers) }}, nil
+}
+
+func newStatefulSets(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	all := c.informers.all
+	s := statefulset.NewStatefulSetController(ctx, all.Core().V1().Pods(), all.Apps().V1().StatefulSets(),
+		all.Core().V1().PersistentVolumeClaims(), all.Apps().V1().ControllerRevisions(), client)
+	return []run{func(ctx context.Context) { s.Run(ctx, workloadWorkers) }}, nil
+}
+
+func newDaemonSets(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	all := c.informers.all
+	d, err := daemon.NewDaemonSetsController(ctx, all.Apps().V1().DaemonSets(), all.Apps().V1().ControllerRevisions(),
+		all.Core().V1().Pods(), all.Core().V1().Nodes(), client, flowcontrol.NewBackOff(daemonBackoff, daemonBackoffMax))
+	if err != nil {
+		return nil, err
+	}
+	return []run{func(ctx context.Context) { d.Run(ctx, workloadWorkers) }}, nil
+}
+
+func newJobs(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	all := c.informers.all
+	// Workloads and PodGroups belong to a feature that is off by default.
+	j, err := job.NewController(ctx, client, all.Core().V1().Pods(), all.Batch().V1().Jobs(), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return []run{func(ctx context.Context) { j.Run(ctx, workloadWorkers) }}, nil
+}
+
+func newCronJobs(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	all := c.informers.all.Batch().V1()
+	j, err := cronjob.NewControllerV2(ctx, all.Jobs(), all.CronJobs(), client)
+	if err != nil {
+		return nil, err
+	}
+	return []run{func(ctx context.Context) { j.Run(ctx, workloadWorkers) }}, nil
+}
+
+func newTTLAfterFinished(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	t := ttlafterfinished.New(ctx, c.informers.all.Batch().V1().Jobs(), client)
+	return []run{func(ctx context.Context) { t.Run(ctx, workloadWorkers) }}, nil
+}
+
+func newDisruption(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	config, err := c.cfg.ClientConfig("disruption-controller", serviceAccountUser+"disruption-controller", "system:serviceaccounts", "system:serviceaccounts:kube-system")
+	if err != nil {
+		return nil, err
+	}
+	base, err := rest.UnversionedRESTClientForConfigAndClient(dynamic.ConfigFor(config), client.http)
+	if err != nil {
+		return nil, err
+	}
+	scales := scale.New(base, c.mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(client.Discovery()))
+	all := c.informers.all
+	d := disruption.NewDisruptionController(ctx, all.Core().V1().Pods(), all.Policy().V1().PodDisruptionBudgets(), all.Core().V1().ReplicationControllers(),
+		all.Apps().V1().ReplicaSets(), all.Apps().V1().Deployments(), all.Apps().V1().StatefulSets(), client, c.mapper, scales, client.Discovery())
+	return []run{d.Run}, nil
+}
+
+func newEndpointSlices(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	all := c.informers.all
+	e := endpointslice.NewController(ctx, all.Core().V1().Pods(), all.Core().V1().Services(), all.Core().V1().Nodes(),
+		all.Discovery().V1().EndpointSlices(), maxEndpointsPerSlice, client, 0)
+	return []run{func(ctx context.Context) { e.Run(ctx, workloadWorkers) }}, nil
+}
+
+func newEndpoints(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	all := c.informers.all.Core().V1()
+	e := endpoint.NewEndpointController(ctx, all.Pods(), all.Services(), all.Endpoints(), client, 0)
+	return []run{func(ctx context.Context) { e.Run(ctx, workloadWorkers) }}, nil
+}
+
+func newTaintEviction(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	all := c.informers.all.Core().V1()
+	t, err := tainteviction.New(ctx, client, all.Pods(), all.Nodes(), names.TaintEvictionController)
+	if err != nil {
+		return nil, err
+	}
+	return []run{t.Run}, nil
+}
+
+// newNodeIPAM gives each Node a range of the cluster's Pod network, if that is known and large enough.
+func newNodeIPAM(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+	pods, mask := c.cfg.PodCIDR, nodeMaskIPv4
+	if pods.IsValid() && pods.Addr().Is6() {
+		mask = nodeMaskIPv6
+	}
+	if !pods.IsValid() || pods.Bits() > mask {
+		return nil, nil
+	}
+	cidr := &net.IPNet{IP: pods.Masked().Addr().AsSlice(), Mask: net.CIDRMask(pods.Bits(), pods.Addr().BitLen())}
+	n, err := nodeipam.NewNodeIpamController(ctx, c.informers.all.Core().V1().Nodes(), nil, client, []*net.IPNet{cidr}, nil, nil, []int{mask}, ipam.RangeAllocatorType)
+	if err != nil {
+		return nil, err
+	}
+	return []run{n.Run}, nil
+}
+
+// newScheduler has informers of its own: those of Pods leave out the Pods that have ended.
+func newScheduler(ctx context.Context, _ *Controllers, client *client) ([]run, error) {
+	own := scheduler.NewInformerFactory(client, 0)
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	s, err := scheduler.New(ctx, client, own, nil, profile.NewRecorderFactory(broadcaster))
+	if err != nil {
+		broadcaster.Shutdown()
+		return nil, err
+	}
+	return []run{func(ctx context.Context) {
+		defer own.Shutdown()
+		defer broadcaster.Shutdown()
+		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot record the events of the scheduler")
+		}
+		startFactory(ctx, own)
+		own.WaitForCacheSync(ctx.Done())
+		if s.WaitForHandlersSync(ctx) == nil {
+			s.Run(ctx)
+		}
+	}}, nil
+}

@@ -1,0 +1,339 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/node/apiclient"
+	"github.com/gardenlite/gardenlite/internal/node/host"
+)
+
+const (
+	podsPath = "/api/v1/pods"
+	// podRetry is when a step that failed is tried again.
+	podRetry = time.Second
+)
+
+// runningPods has a channel for each Pod that runs, which is closed when it has ended.
+type runningPods struct {
+	mu  sync.Mutex
+	all map[types.NamespacedName]chan struct{}
+}
+
+// set notes whether a Pod runs.
+func (r *runningPods) set(pod types.NamespacedName, runs bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	end := r.all[pod]
+	switch {
+	case runs && end == nil:
+		if r.all == nil {
+			r.all = map[types.NamespacedName]chan struct{}{}
+		}
+		r.all[pod] = make(chan struct{})
+	case !runs && end != nil:
+		close(end)
+		delete(r.all, pod)
+	}
+}
+
+// ended returns a channel that is closed when a Pod has ended; it is nil if it does not run.
+func (r *runningPods) ended(pod types.NamespacedName) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all[pod]
+}
+
+// podRunner runs the Pods of a node: it simulates them. It keeps no Pods, only what it has to remember of them.
+type podRunner struct {
+	host    host.Host
+	client  *apiclient.Client
+	running *runningPods
+	// network has the Pods' addresses; it is not valid until the Node has a range of the cluster's network.
+	network netip.Prefix
+	// addresses are those that Pods have.
+	addresses map[netip.Addr]types.UID
+	// due is when there is something to do with a Pod.
+	due map[types.NamespacedName]time.Time
+}
+
+// runPods runs the Pods of the node until the context ends.
+func (k *Kubelet) runPods(ctx context.Context, client *apiclient.Client) {
+	h := k.host
+	backoff := host.Backoff{First: retryFirst, Max: retryMax}
+	for {
+		r := &podRunner{host: h, client: client, running: &k.running, addresses: map[netip.Addr]types.UID{}, due: map[types.NamespacedName]time.Time{}}
+		begin := h.Clock.Now()
+		err := r.run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if h.Clock.Since(begin) > retryMax {
+			backoff.Reset()
+		}
+		if !errors.Is(err, io.EOF) {
+			h.Say("trying again: %v", err)
+		}
+		if host.Sleep(ctx, h.Clock, backoff.Next()) != nil {
+			return
+		}
+	}
+}
+
+// run lists the Pods of the node and watches them, until something fails or the API server ends the watch.
+func (r *podRunner) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	selector := "spec.nodeName=" + r.host.Hostname
+	list := &corev1.PodList{}
+	if err := r.client.List(ctx, podsPath, selector, list); err != nil {
+		return fmt.Errorf("listing the Pods of the node: %w", err)
+	}
+	for i := range list.Items {
+		r.remember(&list.Items[i])
+	}
+	for i := range list.Items {
+		r.sync(ctx, &list.Items[i])
+	}
+	w, err := r.client.Watch(ctx, podsPath, selector, list.ResourceVersion)
+	if err != nil {
+		return fmt.Errorf("watching the Pods of the node: %w", err)
+	}
+	defer w.Close()
+	events, ended := make(chan podEvent), make(chan error, 1)
+	go func() { ended <- readEvents(ctx, w, events) }()
+	timer := r.host.Clock.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Reset(r.untilDue())
+		select {
+		case <-ctx.Done():
+			w.Close()
+			<-ended
+			return ctx.Err()
+		case err := <-ended:
+			return err
+		case event := <-events:
+			r.handle(ctx, event)
+		case <-timer.C():
+			r.syncDue(ctx)
+		}
+	}
+}
+
+type podEvent struct {
+	kind watch.EventType
+	pod  *corev1.Pod
+}
+
+func readEvents(ctx context.Context, w *apiclient.Watch, events chan<- podEvent) error {
+	for {
+		pod := &corev1.Pod{}
+		kind, err := w.Next(pod)
+		if err != nil {
+			return err
+		}
+		select {
+		case events <- podEvent{kind, pod}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (r *podRunner) handle(ctx context.Context, event podEvent) {
+	if event.kind == watch.Deleted {
+		r.forget(event.pod)
+		return
+	}
+	r.sync(ctx, event.pod)
+}
+
+func keyOf(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+}
+
+// remember notes the addresses that a Pod has.
+func (r *podRunner) remember(pod *corev1.Pod) {
+	if pod.Spec.HostNetwork || hasEnded(pod) {
+		return
+	}
+	for _, ip := range pod.Status.PodIPs {
+		if address, err := netip.ParseAddr(ip.IP); err == nil {
+			r.addresses[address] = pod.UID
+		}
+	}
+}
+
+// forget gives back what a Pod has.
+func (r *podRunner) forget(pod *corev1.Pod) {
+	delete(r.due, keyOf(pod))
+	r.release(pod)
+	r.running.set(keyOf(pod), false)
+}
+
+func (r *podRunner) release(pod *corev1.Pod) {
+	for address, uid := range r.addresses {
+		if uid == pod.UID {
+			delete(r.addresses, address)
+		}
+	}
+}
+
+// untilDue returns how long it is until there is something to do.
+func (r *podRunner) untilDue() time.Duration {
+	wait := time.Hour
+	for _, due := range r.due {
+		wait = min(wait, due.Sub(r.host.Clock.Now()))
+	}
+	return max(wait, 0)
+}
+
+// syncDue does what is due.
+func (r *podRunner) syncDue(ctx context.Context) {
+	now := r.host.Clock.Now()
+	for key, due := range r.due {
+		if now.Before(due) {
+			continue
+		}
+		delete(r.due, key)
+		pod := &corev1.Pod{}
+		switch err := r.client.Get(ctx, podPath(key), pod); {
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // the Node authorizer knows no Pod of this name on the node
+		case err != nil:
+			r.failed(ctx, key, err)
+		case pod.Spec.NodeName == r.host.Hostname:
+			r.sync(ctx, pod)
+		}
+	}
+}
+
+func podPath(key types.NamespacedName) string {
+	return "/api/v1/namespaces/" + key.Namespace + "/pods/" + key.Name
+}
+
+// sync takes a Pod one step further, and notes when the next is due.
+func (r *podRunner) sync(ctx context.Context, pod *corev1.Pod) {
+	key := keyOf(pod)
+	delete(r.due, key)
+	if err := r.trySync(ctx, key, pod); err != nil {
+		r.failed(ctx, key, err)
+	}
+}
+
+func (r *podRunner) failed(ctx context.Context, key types.NamespacedName, err error) {
+	if ctx.Err() != nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the Pod has changed since: an event follows
+		return
+	}
+	r.host.Say("trying again with Pod %s in %s: %v", key, podRetry, err)
+	r.due[key] = r.host.Clock.Now().Add(podRetry)
+}
+
+func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) error {
+	ips, err := r.addressesOf(ctx, pod)
+	if err != nil {
+		return err
+	}
+	step := stepOf(pod, r.host.Clock.Now(), r.host.Addresses, ips)
+	if !equality.Semantic.DeepEqual(step.status, pod.Status) {
+		patch := map[string]any{"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion}, "status": step.status}
+		if err := r.client.Patch(ctx, podPath(key)+"/status", types.StrategicMergePatchType, patch, nil); err != nil {
+			return fmt.Errorf("writing the status: %w", err)
+		}
+		r.record(ctx, pod, step.status.Phase)
+	}
+	r.running.set(key, step.status.Phase == corev1.PodRunning)
+	if step.remove {
+		options := &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
+		if err := r.client.Delete(ctx, podPath(key), options); err != nil {
+			return fmt.Errorf("deleting: %w", err)
+		}
+	}
+	if step.status.Phase != corev1.PodRunning {
+		r.release(pod)
+	}
+	if !step.next.IsZero() {
+		r.due[key] = step.next
+	}
+	return nil
+}
+
+// addressesOf returns a Pod's addresses: those that it has, or a new one.
+func (r *podRunner) addressesOf(ctx context.Context, pod *corev1.Pod) ([]netip.Addr, error) {
+	if pod.Spec.HostNetwork {
+		return r.host.Addresses, nil
+	}
+	if hasEnded(pod) || pod.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	var own []netip.Addr
+	for address, uid := range r.addresses {
+		if uid == pod.UID {
+			own = append(own, address)
+		}
+	}
+	if len(own) > 0 {
+		return own, nil
+	}
+	if !r.network.IsValid() {
+		node := &corev1.Node{}
+		if err := r.client.Get(ctx, nodesPath+"/"+r.host.Hostname, node); err != nil {
+			return nil, fmt.Errorf("reading the Node: %w", err)
+		}
+		network, err := netip.ParsePrefix(node.Spec.PodCIDR)
+		if err != nil {
+			return nil, errors.New("the Node has no range for the addresses of Pods yet (spec.podCIDR)")
+		}
+		r.network = network
+	}
+	// The first two addresses are the network's and the gateway's.
+	for address := r.network.Masked().Addr().Next().Next(); r.network.Contains(address); address = address.Next() {
+		if _, taken := r.addresses[address]; !taken {
+			r.addresses[address] = pod.UID
+			return []netip.Addr{address}, nil
+		}
+	}
+	return nil, fmt.Errorf("all addresses of the Node's range %s are taken", r.network)
+}
+
+// record writes the Event that belongs to a new phase.
+func (r *podRunner) record(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) {
+	reason, message := "Started", "Started container "
+	switch {
+	case pod.DeletionTimestamp != nil && !hasEnded(pod):
+		reason, message = "Killing", "Stopping container "
+	case phase != corev1.PodRunning || pod.Status.Phase == corev1.PodRunning:
+		return
+	}
+	now := metav1.NewTime(r.host.Clock.Now())
+	for _, c := range pod.Spec.Containers {
+		event := &corev1.Event{
+			TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Event"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, GenerateName: pod.Name + "."},
+			InvolvedObject: corev1.ObjectReference{
+				APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+				ResourceVersion: pod.ResourceVersion, FieldPath: "spec.containers{" + c.Name + "}",
+			},
+			Type: corev1.EventTypeNormal, Reason: reason, Message: message + c.Name,
+			Source:         corev1.EventSource{Component: "kubelet", Host: r.host.Hostname},
+			FirstTimestamp: now, LastTimestamp: now, Count: 1, ReportingController: "kubelet", ReportingInstance: r.host.Hostname,
+		}
+		// A namespace that is being deleted takes none.
+		if err := r.client.Create(ctx, "/api/v1/namespaces/"+pod.Namespace+"/events", event, nil); err != nil && ctx.Err() == nil && !apierrors.IsForbidden(err) {
+			r.host.Say("writing an Event: %v", err)
+		}
+	}
+}

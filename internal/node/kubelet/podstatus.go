@@ -1,0 +1,209 @@
+package kubelet
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// completionTime is how long the simulated Pod of a Job runs until it has succeeded.
+	completionTime = time.Second
+
+	reasonCompleted        = "Completed"
+	reasonDeadlineExceeded = "DeadlineExceeded"
+	jobKind                = "Job"
+)
+
+// podStep is what a kubelet does next with a Pod.
+type podStep struct {
+	// status is what the Pod's status is to be.
+	status corev1.PodStatus
+	// remove says that the Pod has ended and is to be deleted from the API.
+	remove bool
+	// next is when there is something more to do; zero if that is only when the Pod changes.
+	next time.Time
+}
+
+// stepOf simulates a Pod on a node with these addresses: its containers run at once and without an error. The Pods of Jobs
+// succeed after completionTime, other Pods run until they are deleted.
+func stepOf(pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) podStep {
+	step := podStep{status: *pod.Status.DeepCopy()}
+	ended := hasEnded(pod)
+	if pod.DeletionTimestamp != nil {
+		step.remove = true
+		if !ended {
+			end(&step.status, pod, now, corev1.PodSucceeded)
+		}
+		return step
+	}
+	if ended {
+		return step
+	}
+	start(&step.status, pod, now, hostIPs, podIPs)
+	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil {
+		deadline := step.status.StartTime.Add(time.Duration(*seconds) * time.Second)
+		if !now.Before(deadline) {
+			end(&step.status, pod, now, corev1.PodFailed)
+			step.status.Reason, step.status.Message = reasonDeadlineExceeded, "Pod was active on the node longer than the specified deadline"
+			return step
+		}
+		step.next = deadline
+	}
+	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == jobKind {
+		completion := step.status.StartTime.Add(completionTime)
+		if !now.Before(completion) {
+			end(&step.status, pod, now, corev1.PodSucceeded)
+			step.next = time.Time{}
+			return step
+		}
+		if step.next.IsZero() || completion.Before(step.next) {
+			step.next = completion
+		}
+	}
+	return step
+}
+
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// start has all containers of a Pod run.
+func start(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) {
+	status.Phase, status.ObservedGeneration = corev1.PodRunning, pod.Generation
+	if status.StartTime == nil {
+		status.StartTime = ptr.To(metav1.NewTime(now))
+	}
+	status.HostIPs, status.PodIPs = nil, nil
+	for _, ip := range hostIPs {
+		status.HostIPs = append(status.HostIPs, corev1.HostIP{IP: ip.String()})
+	}
+	for _, ip := range podIPs {
+		status.PodIPs = append(status.PodIPs, corev1.PodIP{IP: ip.String()})
+	}
+	if len(hostIPs) > 0 {
+		status.HostIP = hostIPs[0].String()
+	}
+	if len(podIPs) > 0 {
+		status.PodIP = podIPs[0].String()
+	}
+	status.InitContainerStatuses = containerStatuses(pod, pod.Spec.InitContainers, status.InitContainerStatuses, now, true)
+	status.ContainerStatuses = containerStatuses(pod, pod.Spec.Containers, status.ContainerStatuses, now, false)
+	var debug []corev1.Container
+	for _, c := range pod.Spec.EphemeralContainers {
+		debug = append(debug, corev1.Container(c.EphemeralContainerCommon))
+	}
+	status.EphemeralContainerStatuses = containerStatuses(pod, debug, status.EphemeralContainerStatuses, now, false)
+	for _, kind := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.ContainersReady} {
+		setCondition(status, pod, now, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue})
+	}
+	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
+	for _, gate := range pod.Spec.ReadinessGates {
+		if !isTrue(pod.Status.Conditions, gate.ConditionType) {
+			ready.Status, ready.Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
+			ready.Message = "corresponding condition of pod readiness gate \"" + string(gate.ConditionType) + "\" is not \"True\"."
+		}
+	}
+	setCondition(status, pod, now, ready)
+}
+
+// end has all containers of a Pod end.
+func end(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, phase corev1.PodPhase) {
+	status.Phase, status.ObservedGeneration = phase, pod.Generation
+	reason, code := reasonCompleted, int32(0)
+	if phase == corev1.PodFailed {
+		reason, code = "Error", 137 // SIGKILL
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
+		for i := range statuses {
+			s := &statuses[i]
+			s.Ready, s.Started = false, ptr.To(false)
+			if s.State.Running != nil {
+				s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+					ExitCode: code, Reason: reason, StartedAt: s.State.Running.StartedAt, FinishedAt: metav1.NewTime(now), ContainerID: s.ContainerID,
+				}}
+			}
+		}
+	}
+	conditionReason := "PodCompleted"
+	if phase == corev1.PodFailed {
+		conditionReason = "PodFailed"
+	}
+	for _, kind := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.ContainersReady, corev1.PodReady} {
+		c := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse}
+		if kind != corev1.PodReadyToStartContainers {
+			c.Reason = conditionReason
+		}
+		setCondition(status, pod, now, c)
+	}
+}
+
+// containerStatuses returns the statuses of containers that run, or of init containers, that have ended.
+func containerStatuses(pod *corev1.Pod, containers []corev1.Container, before []corev1.ContainerStatus, now time.Time, isInit bool) []corev1.ContainerStatus {
+	if len(containers) == 0 {
+		return nil
+	}
+	all := make([]corev1.ContainerStatus, 0, len(containers))
+	for _, c := range containers {
+		status := corev1.ContainerStatus{Name: c.Name}
+		if i := slices.IndexFunc(before, func(s corev1.ContainerStatus) bool { return s.Name == c.Name }); i >= 0 {
+			status = before[i]
+		}
+		status.Image, status.ImageID, status.Ready, status.Started = c.Image, imageID(c.Image), true, ptr.To(true)
+		status.ContainerID = "containerd://" + hexSum(string(pod.UID), c.Name, c.Image)
+		status.AllocatedResources, status.Resources = c.Resources.Requests, nil
+		if len(c.Resources.Requests)+len(c.Resources.Limits) > 0 {
+			status.Resources = &corev1.ResourceRequirements{Requests: c.Resources.Requests, Limits: c.Resources.Limits}
+		}
+		switch at := metav1.NewTime(now); {
+		case isInit && ptr.Deref(c.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways:
+			status.Started = ptr.To(false)
+			if status.State.Terminated == nil {
+				status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+					Reason: reasonCompleted, StartedAt: at, FinishedAt: at, ContainerID: status.ContainerID,
+				}}
+			}
+		case status.State.Running == nil:
+			status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
+		}
+		all = append(all, status)
+	}
+	return all
+}
+
+// setCondition sets a condition, which keeps its time of transition while its status stays.
+func setCondition(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, c corev1.PodCondition) {
+	c.ObservedGeneration, c.LastTransitionTime = pod.Generation, metav1.NewTime(now)
+	i := slices.IndexFunc(status.Conditions, func(other corev1.PodCondition) bool { return other.Type == c.Type })
+	if i < 0 {
+		status.Conditions = append(status.Conditions, c)
+		return
+	}
+	if status.Conditions[i].Status == c.Status {
+		c.LastTransitionTime = status.Conditions[i].LastTransitionTime
+	}
+	status.Conditions[i] = c
+}
+
+func isTrue(conditions []corev1.PodCondition, kind corev1.PodConditionType) bool {
+	return slices.ContainsFunc(conditions, func(c corev1.PodCondition) bool { return c.Type == kind && c.Status == corev1.ConditionTrue })
+}
+
+// imageID is a digest that is always the same for a reference.
+func imageID(reference string) string { return "sha256:" + hexSum(cmp.Or(reference, "scratch")) }
+
+func hexSum(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		h.Write([]byte(part))
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -48,31 +48,20 @@ func (e *expander) next() {
 
 // result adds the result of an expansion. Without quotes, separators cut it into fields.
 func (e *expander) result(text string, quoted bool) {
-	ifs := ""
-	if !quoted && e.split {
-		ifs = e.sh.value("IFS")
+	if quoted || !e.split {
+		e.add(text, quoted)
+		return
 	}
-	for e.sh.ok() {
-		i := strings.IndexAny(text, ifs)
-		if i < 0 {
-			e.add(text, quoted)
-			return
+	ifs := e.sh.value("IFS")
+	for text != "" && e.sh.ok() {
+		field, separator, rest := cutField(text, ifs, true)
+		if e.add(field, false); separator != "" {
+			e.open = e.open || strings.Trim(separator, " \t\n") != "" // a field between two separators may be empty
+			e.next()
 		}
-		e.add(text[:i], false)
-		white := isSpace(text[i])
-		if !white { // a field between two separators may be empty
-			e.open = true
-		}
-		e.next()
-		_, size := utf8.DecodeRuneInString(text[i:])
-		text = text[i+size:]
-		for white && text != "" && isSpace(text[0]) && strings.IndexByte(ifs, text[0]) >= 0 {
-			text = text[1:]
-		}
+		text = rest
 	}
 }
-
-func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
 
 func joinPieces(field []piece) string {
 	if len(field) == 1 {

@@ -3,8 +3,10 @@ package shell
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -81,4 +83,177 @@ func (s *Session) limitJob(ctx context.Context, cancel context.CancelFunc) (end 
 		cancel()
 		watcher.Wait()
 	}
+}
+
+// trapNames are the conditions that a trap may have. Only EXIT and ERR come to pass, and INT and TERM by kill.
+func trapName(name string) string {
+	name = strings.TrimPrefix(strings.ToUpper(name), "SIG")
+	if n := map[string]string{"0": "EXIT", "1": "HUP", "2": "INT", "3": "QUIT", "15": "TERM"}[name]; n != "" {
+		return n
+	}
+	return name
+}
+
+func trapCommand(b *builtin) int {
+	args := b.args
+	if len(args) > 0 && (args[0] == "--" || args[0] == "-p") {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		for _, name := range slices.Sorted(maps.Keys(b.traps)) {
+			b.printf("trap -- %s %s\n", quoteAlways(b.traps[name]), name)
+		}
+		return 0
+	}
+	if args[0] == "-l" {
+		b.printf("1) HUP 2) INT 3) QUIT 9) KILL 15) TERM\n")
+		return 0
+	}
+	text, names := args[0], args[1:]
+	if len(names) == 0 {
+		text, names = "-", args
+	}
+	for _, name := range names {
+		name = trapName(name)
+		if !slices.Contains([]string{"EXIT", "ERR", "DEBUG", "RETURN", "HUP", "INT", "QUIT", "TERM", "PIPE", "USR1", "USR2", "ALRM", "CHLD", "WINCH"}, name) {
+			return b.failf(1, "%s: invalid signal specification", name)
+		}
+		if text == "-" {
+			delete(b.traps, name)
+		} else {
+			b.traps[name] = text
+		}
+	}
+	return 0
+}
+
+// runTrap runs a trap's text, if there is one. What it does with the status is undone.
+func (sh *shell) runTrap(name string) {
+	text, ok := sh.traps[name]
+	if !ok || sh.inTrap || text == "" || sh.step(1) != nil {
+		return
+	}
+	file, release, err := sh.parse(text, name+" trap")
+	if err != nil {
+		sh.complain(err)
+		return
+	}
+	defer release()
+	status, next := sh.status, sh.flow
+	sh.inTrap, sh.flow = true, onward
+	sh.noExit++
+	sh.stmts(file.Stmts)
+	sh.noExit--
+	sh.inTrap = false
+	if sh.flow == exiting {
+		return // the trap's own exit decides
+	}
+	sh.status, sh.flow = status, next
+}
+
+// findJob is a job by %number, %% or process.
+func (sh *shell) findJob(name string) *job {
+	for _, j := range slices.Backward(sh.jobs) {
+		if name == "%%" || name == "%+" || name == "%"+strconv.Itoa(j.id) || name == strconv.FormatInt(j.pid, 10) {
+			return j
+		}
+	}
+	return nil
+}
+
+func (sh *shell) waitFor(j *job) int {
+	select {
+	case <-j.done:
+		return j.status
+	case <-sh.ctx.Done():
+		return statusKilled
+	}
+}
+
+func waitCommand(b *builtin) int {
+	status := 0
+	names := slices.DeleteFunc(slices.Clone(b.args), func(a string) bool { return strings.HasPrefix(a, "-") })
+	if len(names) == 0 {
+		for _, j := range b.jobs {
+			b.waitFor(j)
+		}
+		b.jobs = nil
+		return 0
+	}
+	for _, name := range names {
+		j := b.findJob(name)
+		if j == nil {
+			status = b.failf(127, "%s: no such job", name)
+			continue
+		}
+		status = b.waitFor(j)
+	}
+	return status
+}
+
+func jobsCommand(b *builtin) int {
+	b.jobs = slices.DeleteFunc(b.jobs, func(j *job) bool {
+		state := "Running"
+		if j.ended() {
+			state = "Done"
+		}
+		if slices.Contains(b.args, "-p") {
+			b.printf("%d\n", j.pid)
+		} else {
+			b.printf("[%d]   %-23s %s\n", j.id, state, j.text)
+		}
+		return state == "Done"
+	})
+	return 0
+}
+
+func fgCommand(b *builtin) int {
+	name := "%%"
+	if len(b.args) > 0 {
+		name = b.args[0]
+	}
+	j := b.findJob(name)
+	if j == nil {
+		return b.failf(1, "%s: no such job", name)
+	}
+	b.printf("%s\n", j.text)
+	stop := context.AfterFunc(b.ctx, j.cancel)
+	defer stop()
+	return b.waitFor(j)
+}
+
+// killCommand ends jobs of this shell. No other process can be sent a signal.
+func killCommand(b *builtin) int {
+	status := 0
+	for i, arg := range b.args {
+		switch {
+		case arg == "-l" || arg == "-L":
+			b.printf("HUP INT QUIT KILL TERM\n")
+			return 0
+		case i == 0 && strings.HasPrefix(arg, "-"), i == 1 && (b.args[0] == "-s" || b.args[0] == "-n"), arg == "--":
+			continue
+		}
+		j := b.findJob(arg)
+		_, err := strconv.Atoi(arg)
+		switch {
+		case j != nil && b.args[0] == "-0":
+		case j != nil:
+			j.cancel()
+		case err != nil:
+			status = b.failf(1, "%s: arguments must be process or job IDs", arg)
+		case arg == strconv.FormatInt(b.mainPID, 10) && b.args[0] != "-0":
+			b.flow, status = exiting, 143
+		case b.user.UID == 0 && b.args[0] == "-0" && b.knownProcess(arg):
+		default:
+			status = b.failf(1, "(%s) - No such process or operation not permitted", arg)
+		}
+	}
+	return status
+}
+
+func (sh *shell) knownProcess(pid string) bool {
+	if sh.s.o.System == nil {
+		return false
+	}
+	return slices.ContainsFunc(sh.s.o.System.Processes(), func(p ProcessInfo) bool { return strconv.Itoa(p.PID) == pid })
 }

@@ -3,7 +3,6 @@ package shell
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
@@ -125,15 +124,4 @@ func realPath(v *vfs.View, name string) (string, error) {
 		return "", err
 	}
 	return v.Resolve(name)
-}
-
-// time formats a time for printf's %(...)T.
-func (p *printer) time(format, arg string) string {
-	now := p.sh.s.o.Clock.Now()
-	if n, err := strconv.ParseInt(arg, 10, 64); err == nil && n >= 0 {
-		now = time.Unix(n, 0)
-	} else if arg != "" && arg != "-1" && arg != "-2" {
-		p.warn(arg)
-	}
-	return strftime(format, now.UTC())
 }

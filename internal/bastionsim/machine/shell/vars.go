@@ -270,6 +270,13 @@ func (sh *shell) set(name, text string) {
 	}
 }
 
+// setArray makes a variable an array.
+func (sh *shell) setArray(name string, items []string) {
+	if _, name = sh.target(name); sh.ok() {
+		sh.assign(name, listOf(items))
+	}
+}
+
 // target is the variable that an assignment is for, through references.
 func (sh *shell) target(name string) (variable, string) {
 	for range 10 {

@@ -75,70 +75,70 @@ func letCommand(b *builtin) int {
 	return boolStatus(n != 0)
 }
 
-// status is the number that exit and return were given, or what is the status now.
-func (b *builtin) number() (int, bool) {
+// status is the number that exit and return were given, or the status of the last command.
+func (b *builtin) exitStatus() (status int, ok bool) {
 	if len(b.args) == 0 {
 		return b.status, true
 	}
 	n, err := strconv.ParseInt(b.args[0], 10, 64)
-	return int(uint8(n)), err == nil
+	if err != nil {
+		return b.failf(2, "%s: numeric argument required", b.args[0]), false
+	}
+	return int(uint8(n)), true
 }
 
 func exitCommand(b *builtin) int {
-	n, ok := b.number()
-	if !ok {
-		n = b.failf(2, "%s: numeric argument required", b.args[0])
-	} else if len(b.args) > 1 {
+	status, ok := b.exitStatus()
+	if ok && len(b.args) > 1 {
 		return b.failf(1, "too many arguments")
 	}
 	b.flow = exiting
-	return n
+	return status
 }
 
 func returnCommand(b *builtin) int {
 	if b.calls == 0 && b.sources == 0 {
 		return b.failf(2, "can only `return' from a function or sourced script")
 	}
-	n, ok := b.number()
-	if !ok {
-		n = b.failf(2, "%s: numeric argument required", b.args[0])
-	}
 	b.flow = returning
-	return n
+	status, _ := b.exitStatus()
+	return status
+}
+
+// count is the number that break, continue and shift were given, or 1.
+func (b *builtin) count() (n int, err error) {
+	if len(b.args) == 0 {
+		return 1, nil
+	}
+	if n, err = strconv.Atoi(b.args[0]); err != nil {
+		b.failf(1, "%s: numeric argument required", b.args[0])
+	}
+	return n, err
 }
 
 func loopCommand(b *builtin) int {
 	if b.loops == 0 {
 		return b.failf(0, "only meaningful in a `for', `while', or `until' loop")
 	}
-	n := 1
-	if len(b.args) > 0 {
-		var err error
-		if n, err = strconv.Atoi(b.args[0]); err != nil {
-			b.flow = exiting
-			return b.failf(128, "%s: numeric argument required", b.args[0])
-		} else if n < 1 {
-			n = b.loops
-			b.failf(1, "%s: loop count out of range", b.args[0])
-		}
+	n, err := b.count()
+	if err != nil {
+		b.flow = exiting
+		return 128
+	}
+	if n < 1 {
+		n = b.loops
+		b.failf(1, "%s: loop count out of range", b.args[0])
 	}
 	b.flowCount = min(n, b.loops)
-	b.flow = breaking
-	if b.name == "continue" {
+	if b.flow = breaking; b.name == "continue" {
 		b.flow = continuing
 	}
 	return 0
 }
 
 func shiftCommand(b *builtin) int {
-	n := 1
-	if len(b.args) > 0 {
-		var err error
-		if n, err = strconv.Atoi(b.args[0]); err != nil {
-			return b.failf(1, "%s: numeric argument required", b.args[0])
-		}
-	}
-	if n < 0 || n > len(b.params) {
+	n, err := b.count()
+	if err != nil || n < 0 || n > len(b.params) {
 		return 1
 	}
 	b.params = b.params[n:]
@@ -156,7 +156,7 @@ func unsetCommand(b *builtin) int {
 			vars = true
 		case element && strings.HasSuffix(sub, "]"):
 			b.unsetElem(name, strings.TrimSuffix(sub, "]"))
-		case !funcs && (b.scopeOf(arg) != nil || slices.Contains(fixedVariables, arg)):
+		case !funcs && (b.scopeOf(arg) != nil || b.locked(arg)):
 			b.unset(arg)
 		case !vars:
 			delete(b.funcs, arg)
@@ -165,10 +165,9 @@ func unsetCommand(b *builtin) int {
 	return 0
 }
 
-func evalCommand(b *builtin) int {
-	text := strings.Join(b.args, " ")
-	defer b.nest()()
-	file, release, err := b.parse(text, "eval")
+// runText runs the text of eval or of a sourced file.
+func (b *builtin) runText(text, name string) int {
+	file, release, err := b.parse(text, name)
 	if err != nil {
 		return b.failf(2, "%v", err)
 	}
@@ -178,6 +177,11 @@ func evalCommand(b *builtin) int {
 	return b.shell.status
 }
 
+func evalCommand(b *builtin) int {
+	defer b.nest()()
+	return b.runText(strings.Join(b.args, " "), "eval")
+}
+
 func sourceCommand(b *builtin) int {
 	if len(b.args) == 0 {
 		return b.failf(2, "filename argument required")
@@ -185,10 +189,8 @@ func sourceCommand(b *builtin) int {
 	defer b.nest()()
 	name := b.args[0]
 	file, err := b.open(name, vfs.O_RDONLY)
-	if err != nil && !strings.Contains(name, "/") {
-		if found, findErr := b.find(name); findErr == nil {
-			file, err = b.open(found, vfs.O_RDONLY)
-		}
+	if found, findErr := b.find(name); err != nil && findErr == nil {
+		file, err = b.open(found, vfs.O_RDONLY)
 	}
 	if err != nil {
 		b.complain(err)
@@ -199,18 +201,13 @@ func sourceCommand(b *builtin) int {
 	if err != nil {
 		return b.failf(1, "%s: %v", name, err)
 	}
-	tree, release, err := b.parse(string(data), name)
-	if err != nil {
-		return b.failf(2, "%v", err)
-	}
-	defer release()
 	params, source := b.params, b.source
 	if len(b.args) > 1 {
 		b.params = b.args[1:]
 	}
-	b.source, b.status = name, 0
+	b.source = name
 	b.sources++
-	b.stmts(tree.Stmts)
+	status := b.runText(string(data), name)
 	b.sources--
 	if b.source = source; len(b.args) > 1 {
 		b.params = params
@@ -218,21 +215,18 @@ func sourceCommand(b *builtin) int {
 	if b.flow == returning {
 		b.flow = onward
 	}
-	return b.shell.status
+	return status
 }
 
 func execCommand(b *builtin) int {
-	args := b.args
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		if args[0] == "-a" && len(args) > 1 {
-			args = args[1:]
-		}
-		args = args[1:]
+	f, err := parseFlags(b.args, "cla:", nil, true)
+	if err != nil {
+		return b.failf(2, "%v", err)
 	}
-	if len(args) == 0 {
+	if len(f.args) == 0 {
 		return 0
 	}
-	status := b.exec(args)
+	status := b.exec(f.args)
 	b.flow = exiting
 	return status
 }
@@ -249,106 +243,82 @@ func builtinCommand(b *builtin) int {
 }
 
 func commandCommand(b *builtin) int {
-	args, verbose := b.args, ""
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		switch args[0] {
-		case "-v", "-V":
-			verbose = args[0]
-		case "-p", "--":
-		default:
-			return b.failf(2, "%s: invalid option", args[0])
-		}
-		args = args[1:]
-	}
-	if len(args) == 0 {
+	f, err := parseFlags(b.args, "pvV", nil, true)
+	switch {
+	case err != nil:
+		return b.failf(2, "%v", err)
+	case len(f.args) == 0:
 		return 0
-	}
-	if verbose == "" {
-		if fn, ok := builtins[args[0]]; ok {
-			return fn(&builtin{shell: b.shell, name: args[0], args: args[1:], out: b.out})
+	case len(f.set) == 0 || f.has('p'):
+		if b.args = f.args; builtins[b.args[0]] != nil {
+			return builtinCommand(b)
 		}
-		return b.exec(args)
+		return b.exec(b.args)
 	}
-	status := 0
-	for _, name := range args {
+	status := 1
+	for _, name := range f.args {
 		kind, detail := b.kindOf(name)
 		switch {
 		case kind == "":
-			status = 1
-		case verbose == "-V":
-			b.printf("%s\n", describeKind(name, kind, detail))
+			continue
+		case f.has('V'):
+			b.printf(kindTexts[kind]+"\n", name, detail)
 		case kind == "alias":
 			b.printf("alias %s=%s\n", name, quoteAlways(detail))
-		case kind == "file":
-			b.printf("%s\n", detail)
 		default:
-			b.printf("%s\n", name)
+			b.printf("%s\n", detail)
 		}
+		status = 0
 	}
 	return status
 }
 
-// kindOf says what a name is as a command.
+// kindOf says what a name is as a command, and the text of an alias or the path of a file.
 func (sh *shell) kindOf(name string) (kind, detail string) {
 	if text, ok := sh.aliases[name]; ok {
 		return "alias", text
 	}
-	if syntax.IsKeyword(name) {
-		return "keyword", ""
-	}
-	if _, ok := sh.funcs[name]; ok {
-		return "function", ""
-	}
-	if _, ok := builtins[name]; ok {
-		return "builtin", ""
-	}
-	if file, err := sh.find(name); err == nil && sh.fs.Access(file, 1) == nil {
-		if info, err := sh.fs.Stat(file); err == nil && !info.IsDir() {
-			return "file", file
-		}
-	}
-	if sh.s.injected(name) != nil {
+	file, err := sh.find(name)
+	info, statErr := sh.fs.Stat(file)
+	switch {
+	case syntax.IsKeyword(name):
+		return "keyword", name
+	case sh.funcs[name] != nil:
+		return "function", name
+	case builtins[name] != nil:
+		return "builtin", name
+	case err == nil && statErr == nil && !info.IsDir() && sh.fs.Access(file, 1) == nil:
+		return "file", file
+	case sh.s.injected(name) != nil:
 		return "file", name
 	}
 	return "", ""
 }
 
-func describeKind(name, kind, detail string) string {
-	switch kind {
-	case "alias":
-		return name + " is aliased to `" + detail + "'"
-	case "keyword":
-		return name + " is a shell keyword"
-	case "function":
-		return name + " is a function"
-	case "builtin":
-		return name + " is a shell builtin"
-	}
-	return name + " is " + detail
+var kindTexts = map[string]string{
+	"alias": "%s is aliased to `%s'", "keyword": "%s is a shell keyword%.0s", "function": "%s is a function%.0s",
+	"builtin": "%s is a shell builtin%.0s", "file": "%s is %s",
 }
 
 func typeCommand(b *builtin) int {
-	status, flag := 0, ""
-	for _, name := range b.args {
-		if strings.HasPrefix(name, "-") {
-			flag += name[1:]
-			continue
-		}
+	f, err := parseFlags(b.args, "afptP", nil, true)
+	if err != nil {
+		return b.failf(2, "%v", err)
+	}
+	status := 0
+	for _, name := range f.args {
 		kind, detail := b.kindOf(name)
 		switch {
 		case kind == "":
-			status = 1
-			if flag == "" {
+			if status = 1; len(f.set) == 0 {
 				b.failf(1, "%s: not found", name)
 			}
-		case strings.Contains(flag, "t"):
+		case f.has('t'):
 			b.printf("%s\n", kind)
-		case strings.ContainsAny(flag, "pP"):
-			if kind == "file" {
-				b.printf("%s\n", detail)
-			}
-		default:
-			b.printf("%s\n", describeKind(name, kind, detail))
+		case kind == "file" && (f.has('p') || f.has('P')):
+			b.printf("%s\n", detail)
+		case !f.has('p') && !f.has('P'):
+			b.printf(kindTexts[kind]+"\n", name, detail)
 		}
 	}
 	return status
@@ -394,12 +364,8 @@ func umaskCommand(b *builtin) int {
 		b.printf("%04o\n", b.umask)
 		return 0
 	}
-	n, err := strconv.ParseUint(b.args[len(b.args)-1], 8, 12)
+	n, err := strconv.ParseUint(b.args[0], 8, 12)
 	if err != nil {
-		if b.args[0] == "-S" {
-			b.printf("u=rwx,g=rx,o=rx\n")
-			return 0
-		}
 		return b.failf(1, "%s: octal number out of range", b.args[0])
 	}
 	b.umask = uint32(n) & 0o777
@@ -414,20 +380,17 @@ func ulimitCommand(b *builtin) int {
 			return 0
 		}
 	}
+	limit := "unlimited"
 	if slices.Contains(b.args, "-n") {
-		b.printf("%d\n", maxFD)
-	} else {
-		b.printf("unlimited\n")
+		limit = strconv.Itoa(maxFD)
 	}
+	b.printf("%s\n", limit)
 	return 0
 }
 
-func (b *builtin) changeDir(name string) int {
-	full := name
-	if !strings.HasPrefix(name, "/") {
-		full = b.abs(name)
-	}
-	full = path.Clean(full) // the way back is the one that one came, as in bash without -P
+// changeDir enters a directory. Unless physical is set, its path keeps symbolic links.
+func (b *builtin) changeDir(name string, physical bool) int {
+	full := path.Clean(b.abs(name)) // .. leads back the way that was taken
 	info, err := b.fs.Stat(full)
 	switch {
 	case err != nil:
@@ -437,6 +400,9 @@ func (b *builtin) changeDir(name string) int {
 	case b.fs.Access(full, 1) != nil:
 		return b.failf(1, "%s: Permission denied", name)
 	}
+	if real, err := b.fs.Resolve(full); physical && err == nil {
+		full = real
+	}
 	old := b.dir
 	b.dir = full
 	b.set("OLDPWD", old)
@@ -445,36 +411,29 @@ func (b *builtin) changeDir(name string) int {
 }
 
 func cdCommand(b *builtin) int {
-	args := slices.DeleteFunc(slices.Clone(b.args), func(a string) bool { return a == "-P" || a == "-L" || a == "--" })
+	f, err := parseFlags(b.args, "LP", nil, true)
 	switch {
-	case len(args) > 1:
+	case err != nil:
+		return b.failf(2, "%v", err)
+	case len(f.args) > 1:
 		return b.failf(1, "too many arguments")
-	case len(args) == 0:
-		home := b.value("HOME")
-		if home == "" {
-			return b.failf(1, "HOME not set")
-		}
-		return b.changeDir(home)
-	case args[0] == "-":
-		old := b.value("OLDPWD")
-		if old == "" {
-			return b.failf(1, "OLDPWD not set")
-		}
-		status := b.changeDir(old)
-		if status == 0 {
-			b.printf("%s\n", b.dir)
-		}
-		return status
 	}
-	if args[0] == "" {
-		return 0
-	}
-	status := b.changeDir(args[0])
-	if status == 0 && slices.Contains(b.args, "-P") {
-		if real, err := realPath(b.fs, b.dir); err == nil {
-			b.dir = real
-			b.set("PWD", real)
+	name, variable := "", "HOME"
+	if len(f.args) > 0 {
+		if name, variable = f.args[0], ""; name == "" {
+			return 0
+		} else if name == "-" {
+			variable = "OLDPWD"
 		}
+	}
+	if variable != "" {
+		if name = b.value(variable); name == "" {
+			return b.failf(1, "%s not set", variable)
+		}
+	}
+	status := b.changeDir(name, f.has('P'))
+	if status == 0 && variable == "OLDPWD" {
+		b.printf("%s\n", b.dir)
 	}
 	return status
 }
@@ -496,21 +455,18 @@ func pwdCommand(b *builtin) int {
 
 // pushdCommand is pushd and popd. With -n only the stack changes.
 func pushdCommand(b *builtin) int {
-	args := b.args
-	stay := len(args) > 0 && args[0] == "-n"
-	if stay {
-		args = args[1:]
+	f, err := parseFlags(b.args, "n", nil, true)
+	if err != nil || b.name == "popd" && len(f.args) > 0 {
+		return b.failf(2, "invalid argument")
 	}
-	stack := slices.Clone(b.dirs)
-	to := ""
+	stay, to, stack := f.has('n'), "", slices.Clone(b.dirs)
 	switch {
-	case b.name == "popd" && len(args) > 0:
-		return b.failf(2, "%s: invalid argument", args[0])
-	case len(args) > 0 && stay:
-		stack = append([]string{args[0]}, stack...)
-	case len(args) > 0:
-		to, stack = args[0], append([]string{b.dir}, stack...)
+	case len(f.args) > 0 && stay:
+		stack = append(f.args[:1:1], stack...)
+	case len(f.args) > 0:
+		to, stack = f.args[0], append([]string{b.dir}, stack...)
 	case stay && b.name == "pushd":
+		return 0
 	case len(stack) == 0:
 		return b.failf(1, "no other directory")
 	case b.name == "popd":
@@ -518,13 +474,13 @@ func pushdCommand(b *builtin) int {
 	default:
 		to, stack[0] = stack[0], b.dir
 	}
-	if to != "" && !stay {
-		if status := b.changeDir(to); status != 0 {
-			return status
-		}
-	}
 	if len(stack) > b.r.limits.Depth {
 		return b.failf(1, "the stack is full")
+	}
+	if !stay {
+		if status := b.changeDir(to, false); status != 0 {
+			return status
+		}
 	}
 	b.dirs = stack
 	return dirsCommand(b)
@@ -533,10 +489,17 @@ func pushdCommand(b *builtin) int {
 func dirsCommand(b *builtin) int {
 	all := append([]string{b.dir}, b.dirs...)
 	for i, dir := range all {
-		if home := b.value("HOME"); home != "" && (dir == home || strings.HasPrefix(dir, home+"/")) {
-			all[i] = "~" + dir[len(home):]
-		}
+		all[i] = b.withTilde(dir)
 	}
 	b.printf("%s\n", strings.Join(all, " "))
 	return 0
+}
+
+// withTilde is a path as prompts show it.
+func (sh *shell) withTilde(dir string) string {
+	home := sh.value("HOME")
+	if rest, ok := strings.CutPrefix(dir, home); ok && len(home) > 1 && (rest == "" || rest[0] == '/') {
+		return "~" + rest
+	}
+	return dir
 }

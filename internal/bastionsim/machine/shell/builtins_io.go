@@ -226,8 +226,7 @@ func (p *printer) text(verb string) string {
 	case 'q':
 		arg = quote(arg)
 	case 'c':
-		_, size := utf8.DecodeRuneInString(arg)
-		arg = arg[:size]
+		arg = (arg + "\x00")[:1]
 	case '(':
 		now := p.sh.s.o.Clock.Now()
 		if n := p.integer(arg); arg != "" && n >= 0 {

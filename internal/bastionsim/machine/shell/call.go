@@ -118,9 +118,7 @@ func (sh *shell) call(args []string) {
 		out := sh.stream(1)
 		b := &builtin{shell: sh, name: args[0], args: args[1:], out: out}
 		sh.status = fn(b)
-		if f, ok := sh.err.(*failure); ok {
-			f.msg = b.name + ": " + f.msg
-		}
+		sh.errorOf(b.name)
 		if sh.failed(); out.broken {
 			sh.status, sh.flow = 141, exiting
 		}

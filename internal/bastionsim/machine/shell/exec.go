@@ -182,11 +182,7 @@ func (sh *shell) pipeline(cmd *syntax.BinaryCmd) {
 			done <- struct{}{}
 		}
 	}
-	if sh.lastpipe {
-		sh.lastPipe(shells[last], stmts[last])
-	} else {
-		shells[last].runForked(stmts[last])
-	}
+	shells[last].runForked(stmts[last])
 	for range last {
 		<-done
 	}
@@ -197,18 +193,6 @@ func (sh *shell) pipeline(cmd *syntax.BinaryCmd) {
 			sh.status = c.status
 		}
 	}
-}
-
-// lastPipe runs the last command of a pipeline in this shell (shopt -s lastpipe).
-func (sh *shell) lastPipe(c *shell, st *syntax.Stmt) {
-	in := c.fds[0].dup()
-	c.end()
-	old := sh.fds[0]
-	sh.fds[0] = in
-	sh.stmt(st)
-	in.close()
-	sh.fds[0] = old
-	c.status = sh.status
 }
 
 // runForked runs a statement in a subshell that is for this statement alone.
@@ -352,7 +336,7 @@ func (sh *shell) caseClause(cmd *syntax.CaseClause) {
 	sh.status = 0
 	through := false
 	for _, item := range cmd.Items {
-		if !through && !slices.ContainsFunc(item.Patterns, func(p *syntax.Word) bool { return sh.ok() && sh.match(sh.pattern(p), text, sh.nocasematch) }) {
+		if !through && !slices.ContainsFunc(item.Patterns, func(p *syntax.Word) bool { return sh.ok() && sh.match(sh.pattern(p), text, false) }) {
 			continue
 		}
 		if !sh.ok() {

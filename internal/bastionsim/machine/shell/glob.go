@@ -242,11 +242,8 @@ func (sh *shell) globField(field []piece) []string {
 		return []string{text}
 	}
 	names := sh.glob(patternOf(field))
-	switch {
-	case len(names) > 0 || sh.nullglob:
+	if len(names) > 0 || sh.nullglob {
 		return names
-	case sh.failglob:
-		sh.failf("no match: %s", text)
 	}
 	return []string{text}
 }

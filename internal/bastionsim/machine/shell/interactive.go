@@ -104,15 +104,11 @@ func (n *newlines) Write(p []byte) (int, error) {
 
 // prompt is user@host:dir$.
 func (sh *shell) prompt() string {
-	dir, home := sh.dir, sh.value("HOME")
-	if home != "" && home != "/" && (dir == home || strings.HasPrefix(dir, home+"/")) {
-		dir = "~" + dir[len(home):]
-	}
 	sign := "$"
 	if sh.user.UID == 0 {
 		sign = "#"
 	}
-	return fmt.Sprintf("%s@%s:%s%s ", sh.user.Name, sh.s.hostname(), dir, sign)
+	return fmt.Sprintf("%s@%s:%s%s ", sh.user.Name, sh.s.hostname(), sh.withTilde(sh.dir), sign)
 }
 
 // read is a command, which may have several lines.

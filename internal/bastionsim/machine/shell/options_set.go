@@ -11,16 +11,16 @@ import (
 func (o *options) setOptions() map[string]*bool {
 	return map[string]*bool{
 		"errexit": &o.errexit, "nounset": &o.nounset, "xtrace": &o.xtrace, "pipefail": &o.pipefail, "noglob": &o.noglob,
-		"noexec": &o.noexec, "noclobber": &o.noclobber, "allexport": &o.allexport,
+		"noexec": &o.noexec, "allexport": &o.allexport,
 	}
 }
 
-var setLetters = map[rune]string{'e': "errexit", 'u': "nounset", 'x': "xtrace", 'f': "noglob", 'n': "noexec", 'C': "noclobber", 'a': "allexport"}
+var setLetters = map[rune]string{'e': "errexit", 'u': "nounset", 'x': "xtrace", 'f': "noglob", 'n': "noexec", 'a': "allexport"}
 
 func (o *options) shopts() map[string]*bool {
 	return map[string]*bool{
-		"nullglob": &o.nullglob, "dotglob": &o.dotglob, "failglob": &o.failglob, "nocaseglob": &o.nocaseglob, "nocasematch": &o.nocasematch,
-		"globstar": &o.globstar, "expand_aliases": &o.expandAliases, "lastpipe": &o.lastpipe,
+		"nullglob": &o.nullglob, "dotglob": &o.dotglob, "nocaseglob": &o.nocaseglob, "globstar": &o.globstar,
+		"expand_aliases": &o.expandAliases,
 	}
 }
 
@@ -56,40 +56,46 @@ func setCommand(b *builtin) int {
 				b.printf("%s=%s\n", name, quote(v.str))
 			}
 		}
-		return 0
 	}
-	args := b.args
-	for len(args) > 0 {
+	for args := b.args; len(args) > 0; {
 		arg := args[0]
-		if arg == "--" || arg == "-" {
-			b.params = slices.Clone(args[1:])
-			return 0
+		if args = args[1:]; arg == "-" || arg == "+" {
+			if b.xtrace = b.xtrace && arg == "+"; len(args) == 0 {
+				return 0
+			}
 		}
-		if len(arg) < 2 || arg[0] != '-' && arg[0] != '+' {
+		if arg == "--" || arg == "-" || arg == "+" {
 			b.params = slices.Clone(args)
 			return 0
 		}
-		args = args[1:]
+		if arg == "" || arg[0] != '-' && arg[0] != '+' {
+			b.params = append([]string{arg}, args...)
+			return 0
+		}
 		on := arg[0] == '-'
 		letters, named := strings.CutSuffix(arg[1:], "o")
 		if err := b.setFlags(letters, on); err != nil {
 			return b.failf(2, "%v", err)
 		}
-		if !named {
-			continue
-		}
-		if len(args) == 0 {
+		switch {
+		case named && len(args) == 0:
 			b.listOptions(b.setOptions())
-			return 0
+		case named:
+			if p := b.setOptions()[args[0]]; p != nil {
+				*p = on
+			} else if !slices.Contains(ignoredOptions, args[0]) {
+				return b.failf(2, "%s: invalid option name", args[0])
+			}
+			args = args[1:]
 		}
-		if p := b.setOptions()[args[0]]; p != nil {
-			*p = on
-		} else if !slices.Contains([]string{"posix", "vi", "emacs", "monitor", "errtrace", "functrace", "history", "braceexpand", "hashall", "verbose", "nolog", "notify", "physical", "privileged"}, args[0]) {
-			return b.failf(2, "%s: invalid option name", args[0])
-		}
-		args = args[1:]
 	}
 	return 0
+}
+
+// ignoredOptions are options of set and shopt that change nothing here.
+var ignoredOptions = []string{
+	"posix", "vi", "emacs", "monitor", "errtrace", "functrace", "history", "braceexpand", "hashall", "verbose", "nolog", "notify", "physical", "privileged",
+	"extglob", "checkwinsize", "histappend", "cmdhist", "sourcepath", "inherit_errexit", "progcomp", "promptvars", "login_shell", "huponexit", "interactive_comments",
 }
 
 func (b *builtin) listOptions(all map[string]*bool) {
@@ -99,36 +105,28 @@ func (b *builtin) listOptions(all map[string]*bool) {
 }
 
 func shoptCommand(b *builtin) int {
-	all, mode, quiet := b.shopts(), "", false
-	var names []string
-	for _, arg := range b.args {
-		switch arg {
-		case "-s", "-u":
-			mode = arg
-		case "-q":
-			quiet = true
-		case "-o":
-			all = b.setOptions()
-		case "-p":
-		default:
-			names = append(names, arg)
-		}
+	f, err := parseFlags(b.args, "suqop", nil, true)
+	if err != nil {
+		return b.failf(2, "%v", err)
 	}
-	if len(names) == 0 {
+	all := b.shopts()
+	if f.has('o') {
+		all = b.setOptions()
+	}
+	if len(f.args) == 0 && !f.has('q') {
 		b.listOptions(all)
-		return 0
 	}
 	status := 0
-	for _, name := range names {
-		p, ok := all[name]
+	for _, name := range f.args {
+		p := all[name]
 		switch {
-		case !ok && slices.Contains([]string{"extglob", "checkwinsize", "histappend", "cmdhist", "sourcepath", "inherit_errexit", "progcomp", "promptvars", "login_shell", "huponexit"}, name):
-		case !ok:
+		case p == nil && slices.Contains(ignoredOptions, name):
+		case p == nil:
 			status = b.failf(1, "%s: invalid shell option name", name)
-		case mode != "":
-			*p = mode == "-s"
+		case f.has('s') || f.has('u'):
+			*p = f.has('s')
 		default:
-			if !quiet {
+			if !f.has('q') {
 				b.listOptions(map[string]*bool{name: p})
 			}
 			if !*p {

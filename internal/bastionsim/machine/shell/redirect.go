@@ -93,10 +93,6 @@ func (sh *shell) redirect(rd *syntax.Redirect, save func(int)) {
 		sh.duplicate(fd, arg)
 		return
 	default:
-		if info, err := sh.fs.Stat(sh.abs(arg)); err == nil && info.Mode().IsRegular() && sh.noclobber && rd.Op == syntax.RdrOut {
-			sh.failf("%s: cannot overwrite existing file", arg)
-			return
-		}
 		if f, err = sh.open(arg, openFlags(rd.Op)); err != nil {
 			sh.fail(err)
 			return

@@ -27,9 +27,8 @@ const (
 )
 
 type options struct {
-	errexit, nounset, xtrace, pipefail, noglob, noexec, noclobber, allexport bool
-	nullglob, dotglob, failglob, nocaseglob, nocasematch, globstar           bool
-	expandAliases, lastpipe                                                  bool
+	errexit, nounset, xtrace, pipefail, noglob, noexec, allexport bool
+	nullglob, dotglob, nocaseglob, globstar, expandAliases        bool
 }
 
 // shell is one shell or subshell. It is used by one goroutine at a time.
@@ -201,7 +200,28 @@ func (sh *shell) fail(err error) {
 	}
 }
 
-func (sh *shell) failf(format string, args ...any) { sh.fail(failf(format, args...)) }
+// failure is an error of an expansion or a command.
+type failure struct {
+	msg  string
+	code int
+	exit bool // the shell ends, as bash does for some errors of expansions
+}
+
+func (f *failure) Error() string { return f.msg }
+
+func (sh *shell) failf(format string, args ...any) { sh.failWith(1, format, args...) }
+
+// failWith is failf of an error that gives the command another status.
+func (sh *shell) failWith(code int, format string, args ...any) {
+	sh.fail(&failure{msg: fmt.Sprintf(format, args...), code: code})
+}
+
+// errorOf names the command whose error it is.
+func (sh *shell) errorOf(command string) {
+	if f, ok := sh.err.(*failure); ok {
+		f.msg = command + ": " + f.msg
+	}
+}
 
 // discardf is failf of an error that ends a command line, but not a script.
 func (sh *shell) discardf(format string, args ...any) {

@@ -54,7 +54,7 @@ func (sh *shell) testBinary(op syntax.BinTestOperator, a string, right *syntax.W
 		return sh.testRegexp(a, right)
 	case syntax.TsMatchShort, syntax.TsMatch, syntax.TsNoMatch:
 		pat := sh.pattern(right)
-		return sh.ok() && sh.match(pat, a, sh.nocasematch) == (op != syntax.TsNoMatch)
+		return sh.ok() && sh.match(pat, a, false) == (op != syntax.TsNoMatch)
 	}
 	return sh.testTwo(op.String(), a, sh.literal(right), sh.arithmText)
 }
@@ -68,12 +68,9 @@ func (sh *shell) testRegexp(text string, w *syntax.Word) bool {
 			expr += p.text
 		}
 	}
-	if sh.nocasematch {
-		expr = "(?i)" + expr
-	}
 	re, err := compile(expr)
 	if err != nil {
-		sh.fail(&failure{msg: "[[: invalid regular expression `" + expr + "': " + err.Error(), code: 2})
+		sh.failWith(2, "[[: invalid regular expression `%s': %v", expr, err)
 		return false
 	}
 	found := re.find(sh, text)
@@ -119,7 +116,7 @@ func (sh *shell) testUnary(op, arg string) bool {
 	}
 	check := fileTests[op]
 	if check == nil {
-		sh.fail(&failure{msg: op + ": unary operator expected", code: 2})
+		sh.failWith(2, "%s: unary operator expected", op)
 		return false
 	}
 	if strings.HasPrefix(arg, "/dev/fd/") || arg == "/dev/stdin" || arg == "/dev/stdout" || arg == "/dev/stderr" {
@@ -171,7 +168,7 @@ func (sh *shell) testTwo(op, a, b string, number func(string) int64) bool {
 	}
 	compare := numberTests[op]
 	if compare == nil {
-		sh.fail(&failure{msg: op + ": binary operator expected", code: 2})
+		sh.failWith(2, "%s: binary operator expected", op)
 		return false
 	}
 	x := number(a)
@@ -196,7 +193,7 @@ func testCommand(b *builtin) int {
 	c := &classic{sh: b.shell, args: args}
 	ok := c.either("-o", func() bool { return c.either("-a", c.primary) })
 	if len(c.args) > 0 {
-		b.fail(&failure{msg: "too many arguments", code: 2})
+		b.failWith(2, "too many arguments")
 	}
 	return boolStatus(ok)
 }
@@ -236,7 +233,7 @@ func (p *classic) primary() bool {
 		return p.sh.testTwo(a[1], a[0], a[2], func(text string) int64 {
 			n, ok := parseNumber(strings.TrimSpace(text))
 			if !ok || strings.ContainsAny(text, "#xX") {
-				p.sh.fail(&failure{msg: text + ": integer expression expected", code: 2})
+				p.sh.failWith(2, "%s: integer expression expected", text)
 			}
 			return n
 		})
@@ -250,7 +247,7 @@ func (p *classic) primary() bool {
 		p.args = a[1:]
 		ok := p.either("-o", func() bool { return p.either("-a", p.primary) })
 		if len(p.args) == 0 || p.args[0] != ")" {
-			p.sh.fail(&failure{msg: "`)' expected", code: 2})
+			p.sh.failWith(2, "`)' expected")
 			return false
 		}
 		p.args = p.args[1:]

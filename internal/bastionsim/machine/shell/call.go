@@ -187,7 +187,7 @@ func (sh *shell) exec(args []string) int {
 		return 127
 	}
 	if cmd == nil {
-		cmd = sh.s.commands[path.Clean(file)]
+		cmd = sh.s.o.Commands[path.Clean(file)]
 	}
 	if cmd != nil {
 		return sh.runCommand(cmd, args)
@@ -263,7 +263,7 @@ func (sh *shell) newProgram(env []string) *shell {
 		}
 	}
 	c.funcs, c.aliases, c.options = map[string]*syntax.Stmt{}, map[string]string{}, options{}
-	c.mainPID, c.level, c.flow, c.loops, c.calls, c.sources, c.noExit, c.interactive = c.pid, 0, onward, 0, 0, 0, 0, false
+	c.mainPID, c.level, c.progress, c.interactive = c.pid, 0, progress{}, false
 	c.function, c.source, c.line, c.params, c.commandLine, c.dirs = "", "", 0, nil, false, nil
 	return c
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -32,7 +31,11 @@ func (sh *shell) background(st *syntax.Stmt) {
 		defer close(j.done)
 		defer cancel()
 		if sh.interactive {
-			defer sh.s.limitJob(ctx, cancel)()
+			wait := sh.s.atTimeLimit(ctx, cancel) // a job that a line leaves has the time that a line has
+			defer func() {
+				cancel()
+				wait()
+			}()
 		}
 		c.runForked(st)
 		j.status = c.status
@@ -60,28 +63,6 @@ func (j *job) ended() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// limitJob ends a job that a line leaves in the background after the time that a line has itself. The function returned waits
-// for the end of what it started.
-func (s *Session) limitJob(ctx context.Context, cancel context.CancelFunc) (end func()) {
-	if s.o.Limits.Time < 0 {
-		return func() {}
-	}
-	timer := s.o.Clock.NewTimer(s.o.Limits.Time)
-	var watcher sync.WaitGroup
-	watcher.Go(func() {
-		defer timer.Stop()
-		select {
-		case <-timer.C():
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	return func() {
-		cancel()
-		watcher.Wait()
 	}
 }
 

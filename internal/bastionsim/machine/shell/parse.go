@@ -47,56 +47,56 @@ func newGuard(text string) *guard {
 	return g
 }
 
-// syntaxError is what bash ends a script with status 2 for.
-type syntaxError struct{ err error }
-
-func (e *syntaxError) Error() string { return e.err.Error() }
+// parsing calls a function with a parser. A defect of the parser is not one of this process.
+func parsing(fn func(p *syntax.Parser) error) (err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("the script cannot be read: %v", problem)
+		}
+	}()
+	return fn(syntax.NewParser(syntax.Variant(syntax.LangBash)))
+}
 
 // parse reads a script. What it takes is counted until release is called.
-func (sh *shell) parse(text, name string) (_ *syntax.File, release func(), err error) {
+func (sh *shell) parse(text, name string) (file *syntax.File, release func(), err error) {
 	if len(text) > sh.r.limits.Script {
-		return nil, nil, &syntaxError{fmt.Errorf("%s: the script has %d bytes, more than the %d that it may have", name, len(text), sh.r.limits.Script)}
+		return nil, nil, fmt.Errorf("%s: the script has %d bytes, more than the %d that it may have", name, len(text), sh.r.limits.Script)
 	}
 	cost := int64(len(text)) * treeFactor
 	if err := errors.Join(sh.step(1+len(text)/16), sh.r.grow(cost)); err != nil {
 		return nil, nil, err
 	}
 	release = func() { _ = sh.r.grow(-cost) } // less is never too much
-	defer func() {
-		if problem := recover(); problem != nil { // a defect of the parser is not one of this process
-			release()
-			err = &syntaxError{fmt.Errorf("%s: the script cannot be read: %v", name, problem)}
-		}
-	}()
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(newGuard(text), name)
-	if err != nil {
+	if err := parsing(func(p *syntax.Parser) (err error) {
+		file, err = p.Parse(newGuard(text), name)
+		return err
+	}); err != nil {
 		release()
-		return nil, nil, &syntaxError{errors.New(strings.TrimSpace(err.Error()))}
+		return nil, nil, errors.New(strings.TrimSpace(err.Error()))
 	}
 	return file, release, nil
 }
 
 // parseArithm reads an arithmetic expression, which variables may hold.
 func parseArithm(text string) (expr syntax.ArithmExpr, err error) {
-	defer func() {
-		if problem := recover(); problem != nil {
-			err = fmt.Errorf("%s: syntax error: %v", text, problem)
-		}
-	}()
-	expr, err = syntax.NewParser(syntax.Variant(syntax.LangBash)).Arithmetic(newGuard(text))
+	err = parsing(func(p *syntax.Parser) (err error) {
+		expr, err = p.Arithmetic(newGuard(text))
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: syntax error in expression", text)
 	}
 	return expr, nil
 }
 
-// incomplete says whether a text only lacks its end.
-func incomplete(text string) (is bool) {
-	defer func() {
-		if recover() != nil {
-			is = false
-		}
-	}()
-	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(newGuard(text), "")
-	return err != nil && syntax.IsIncomplete(err)
+// incomplete says whether a command continues in the next line.
+func incomplete(text string) bool {
+	line := strings.TrimRight(text, "\n")
+	if strings.HasSuffix(line, "\\") || strings.HasSuffix(line, "|") || strings.HasSuffix(line, "&&") {
+		return true
+	}
+	return syntax.IsIncomplete(parsing(func(p *syntax.Parser) error {
+		_, err := p.Parse(newGuard(text), "")
+		return err
+	}))
 }

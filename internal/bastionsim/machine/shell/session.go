@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path"
 	"strings"
 
@@ -13,10 +12,7 @@ import (
 )
 
 // Session is what a user does on a machine. Run may be called by many at a time; each call is a shell of its own.
-type Session struct {
-	o        Options
-	commands map[string]Command // by name or path
-}
+type Session struct{ o Options }
 
 // Cred is the user for the file system.
 func (u User) Cred() vfs.Cred { return vfs.Cred{UID: u.UID, GID: u.GID, Groups: u.Groups} }
@@ -39,7 +35,7 @@ func New(o Options) (*Session, error) {
 		}
 	}
 	o.Limits = o.Limits.withDefaults()
-	return &Session{o: o, commands: maps.Clone(o.Commands)}, nil
+	return &Session{o}, nil
 }
 
 func (s *Session) hostname() string {
@@ -60,10 +56,10 @@ func (s *Session) hostname() string {
 
 // injected is a command of the options by its path or name.
 func (s *Session) injected(name string) Command {
-	if c := s.commands[name]; c != nil {
+	if c := s.o.Commands[name]; c != nil {
 		return c
 	}
-	return s.commands[path.Base(name)]
+	return s.o.Commands[path.Base(name)]
 }
 
 // Run executes a script or a command line, and returns its exit status. When it was ended by a limit the error is a
@@ -108,7 +104,7 @@ func (s *Session) run(ctx context.Context, name string, stdin io.Reader, stdout,
 	}
 	body(sh)
 	sh.end()
-	err := r.ended(ctx)
+	err := context.Cause(ctx)
 	end() // ends what is left in the background
 	r.wait()
 	if err != nil {
@@ -118,19 +114,6 @@ func (s *Session) run(ctx context.Context, name string, stdin io.Reader, stdout,
 		return statusKilled, err
 	}
 	return sh.status, nil
-}
-
-// begin starts the time of a run.
-func (s *Session) begin(ctx context.Context, r *run) (context.Context, func()) {
-	if s.o.Limits.Time < 0 {
-		return r.begin(ctx, nil)
-	}
-	timer := s.o.Clock.NewTimer(s.o.Limits.Time)
-	ctx, end := r.begin(ctx, timer.C())
-	return ctx, func() {
-		timer.Stop()
-		end()
-	}
 }
 
 // runScript executes a text to its end. A defect of this package ends the run and not the process.
@@ -144,9 +127,6 @@ func (sh *shell) runScript(text, name string) {
 	}
 	defer release()
 	sh.stmts(file.Stmts)
-	if sh.flow == exiting {
-		sh.flow = onward
-	}
 }
 
 // guarded is deferred where a goroutine begins.

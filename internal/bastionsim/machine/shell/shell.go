@@ -72,17 +72,20 @@ type shell struct {
 	pipeStatus  []int
 	getopt      int // within an argument
 
-	flow      flow
-	flowCount int
-	loops     int
-	calls     int
-	sources   int
-	noExit    int // inside a condition, where errexit does not count
-	inTrap    bool
-	held      int64
-	stopErr   error
-	subs      int
-	temp      []string
+	progress
+	inTrap  bool
+	held    int64
+	stopErr error
+	subs    int
+	temp    []string
+}
+
+// progress is where a shell is in its script.
+type progress struct {
+	flow                  flow
+	flowCount             int // of loops that break or continue leaves
+	loops, calls, sources int
+	noExit                int // inside a condition, where errexit does not count
 }
 
 func (s *Session) newShell(r *run, ctx context.Context) *shell {

@@ -26,8 +26,7 @@ func (b *builtin) printf(format string, args ...any) { _, _ = fmt.Fprintf(b.out,
 
 // failf tells an error, and returns the status given.
 func (b *builtin) failf(status int, format string, args ...any) int {
-	b.complain(fmt.Errorf(b.name+": "+format, args...))
-	return status
+	return b.refuse(status, b.name+": "+format, args...)
 }
 
 // builtins are the commands that win over programs.

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -45,7 +46,10 @@ func compile(expr string) (*matcher, error) {
 		return nil, errComplex
 	}
 	re, err := regexp.Compile(expr)
-	return &matcher{re, len(prog.Inst)}, err
+	if err != nil {
+		return nil, err
+	}
+	return &matcher{re, len(prog.Inst)}, nil
 }
 
 // find is the first match, as FindStringSubmatchIndex has it.
@@ -74,19 +78,17 @@ func (sh *shell) globRegexp(pat string, mode pattern.Mode, format string) *match
 	if open == 0 {
 		mode |= pattern.ExtendedOperators
 	}
-	err := errComplex
-	var expr string
-	var re *matcher
-	if len(pat) <= maxPattern {
-		if expr, err = pattern.Regexp(pat, mode); err == nil {
-			re, err = compile(fmt.Sprintf(format, expr))
-		}
+	if len(pat) > maxPattern {
+		sh.fail(errComplex)
+		return nil
 	}
-	if errors.Is(err, errComplex) {
-		sh.fail(err)
-	}
+	expr, err := pattern.Regexp(pat, mode)
 	if err != nil {
 		return nil
+	}
+	re, err := compile(fmt.Sprintf(format, expr))
+	if errors.Is(err, errComplex) {
+		sh.fail(err)
 	}
 	return re
 }
@@ -128,38 +130,29 @@ func (sh *shell) match(pat, text string, fold bool) bool {
 	return re.find(sh, text) != nil
 }
 
-func (sh *shell) trimPrefix(text, pat string, large bool) string {
-	if plain, ok := plainPattern(pat); ok {
+// trim takes what is of a pattern from the beginning of a text or, with suffix, from its end: as little as can be or, with
+// large, as much.
+func (sh *shell) trim(text, pat string, suffix, large bool) string {
+	plain, ok := plainPattern(pat)
+	switch {
+	case ok && suffix:
+		return strings.TrimSuffix(text, plain)
+	case ok:
 		return strings.TrimPrefix(text, plain)
 	}
+	format := "(?s:^(?:%s)(.*)$)" // of two repetitions, the first one is as large or as small as it can be
 	mode := pattern.Shortest
-	if large {
+	switch {
+	case suffix && large:
+		format, mode = "(?s:^(.*?)(?:%s)$)", 0
+	case suffix:
+		format, mode = "(?s:^(.*)(?:%s)$)", 0
+	case large:
 		mode = 0
 	}
-	re := sh.globRegexp(pat, mode, "^(?:%s)")
-	if re == nil {
-		return text
-	}
-	if large {
-		re.Longest()
-	}
-	if found := re.find(sh, text); found != nil {
-		return text[found[1]:]
-	}
-	return text
-}
-
-func (sh *shell) trimSuffix(text, pat string, large bool) string {
-	if plain, ok := plainPattern(pat); ok {
-		return strings.TrimSuffix(text, plain)
-	}
-	before := "(?s:^(.*))" // as much as can be: the shortest end
-	if large {
-		before = "(?s:^(.*?))"
-	}
-	if re := sh.globRegexp(pat, 0, before+"(?:%s)$"); re != nil {
+	if re := sh.globRegexp(pat, mode, format); re != nil {
 		if found := re.find(sh, text); found != nil {
-			return text[:found[3]]
+			return text[found[2]:found[3]]
 		}
 	}
 	return text
@@ -280,23 +273,16 @@ func (sh *shell) globDir(dir, part string, more bool) (out []string) {
 	}
 	if !strings.ContainsAny(part, "*?[(") {
 		name := dir + unescape(part, patternChars)
-		info, err := sh.fs.Lstat(sh.abs(name))
-		if more && err == nil {
-			info, err = sh.fs.Stat(sh.abs(name))
-		}
+		info, err := sh.fs.Lstat(sh.abs(name + tail))
 		if sh.step(1) != nil || err != nil || more && !info.IsDir() {
 			return nil
 		}
 		return []string{name + tail}
 	}
 	if part == "**" && sh.globstar {
-		return sh.globTree(dir, more, 0)
+		return sh.globTree(dir, more)
 	}
-	at := dir
-	if at == "" {
-		at = "."
-	}
-	entries, err := sh.fs.ReadDir(sh.abs(at))
+	entries, err := sh.fs.ReadDir(sh.abs(cmp.Or(dir, ".")))
 	if sh.step(1+len(entries)/8) != nil || err != nil {
 		return nil
 	}
@@ -315,32 +301,25 @@ func (sh *shell) globDir(dir, part string, more bool) (out []string) {
 	return out
 }
 
-// globTree is **: all that is below a directory.
-func (sh *shell) globTree(dir string, dirsOnly bool, depth int) []string {
+// globTree is **: a directory and all that is below it, but not what symbolic links lead to.
+func (sh *shell) globTree(dir string, dirsOnly bool) []string {
+	dirs := []string{dir}
 	var out []string
-	if depth == 0 {
-		out = append(out, dir)
-	}
-	for _, name := range sh.globDir(dir, "*", false) {
-		info, err := sh.fs.Lstat(sh.abs(name))
-		isDir := err == nil && info.IsDir() && depth < 64
-		switch {
-		case isDir && dirsOnly:
-			out = append(out, name+"/")
-		case !dirsOnly:
+	for i := 0; i < len(dirs) && sh.ok(); i++ {
+		for _, name := range sh.globDir(dirs[i], "*", false) {
+			if info, err := sh.fs.Lstat(sh.abs(name)); err == nil && info.IsDir() {
+				dirs = append(dirs, name+"/")
+			}
 			out = append(out, name)
-		}
-		if isDir {
-			out = append(out, sh.globTree(name+"/", dirsOnly, depth+1)...)
 		}
 		if len(out) > sh.r.limits.Fields {
 			sh.kill("fields")
 		}
-		if !sh.ok() {
-			return nil
-		}
 	}
-	return out
+	if dirsOnly {
+		return dirs
+	}
+	return append(out, dir)
 }
 
 // quote writes a text so that a shell reads it as it is, without quotes if it needs none.

@@ -178,17 +178,13 @@ func (sh *shell) element(v variable, sub string) value {
 	return one("", false)
 }
 
-// indexText expands a subscript.
+// indexText expands a subscript. That of an associative array may have looked like arithmetic to the parser.
 func (sh *shell) indexText(v variable, index syntax.ArithmExpr) string {
-	if v.kind == associative {
-		return sh.key(index)
-	}
-	return strconv.FormatInt(sh.arithm(index), 10)
-}
-
-// key is a subscript of an associative array: a word, or what looked like arithmetic to the parser.
-func (sh *shell) key(index syntax.ArithmExpr) string {
-	if w, ok := index.(*syntax.Word); ok {
+	w, isWord := index.(*syntax.Word)
+	switch {
+	case v.kind != associative:
+		return strconv.FormatInt(sh.arithm(index), 10)
+	case isWord:
 		return sh.literal(w)
 	}
 	var b strings.Builder
@@ -237,12 +233,14 @@ func (sh *shell) slice(v *value, s *syntax.Slice, params bool) {
 	if s.Length != nil {
 		length = sh.arithm(s.Length)
 	}
-	runes := []rune(v.list0())
+	var runes []rune
+	if !v.many {
+		runes = []rune(v.list[0])
+	} else if params {
+		v.list = append([]string{sh.name}, v.list...)
+	}
 	total := int64(len(runes))
 	if v.many {
-		if params {
-			v.list = append([]string{sh.name}, v.list...)
-		}
 		total = int64(len(v.list))
 	}
 	count := total
@@ -277,13 +275,6 @@ func (sh *shell) slice(v *value, s *syntax.Slice, params bool) {
 	} else {
 		v.list = []string{string(runes[from:end])}
 	}
-}
-
-func (v value) list0() string {
-	if v.many {
-		return ""
-	}
-	return v.list[0]
 }
 
 // mapAll replaces each string, and looks how long they are together.
@@ -339,14 +330,15 @@ func (sh *shell) orWord(e *expander, v *value, pe *syntax.ParamExp, quoted bool)
 }
 
 func (sh *shell) trimOrChangeCase(v *value, op syntax.ParExpOperator, pat string) {
-	switch op {
-	case syntax.RemSmallPrefix, syntax.RemLargePrefix:
-		sh.mapAll(v, func(text string) string { return sh.trimPrefix(text, pat, op == syntax.RemLargePrefix) })
-	case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
-		sh.mapAll(v, func(text string) string { return sh.trimSuffix(text, pat, op == syntax.RemLargeSuffix) })
-	default:
-		sh.mapAll(v, func(text string) string { return sh.changeCase(text, pat, op) })
-	}
+	sh.mapAll(v, func(text string) string {
+		switch op {
+		case syntax.RemSmallPrefix, syntax.RemLargePrefix:
+			return sh.trim(text, pat, false, op == syntax.RemLargePrefix)
+		case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+			return sh.trim(text, pat, true, op == syntax.RemLargeSuffix)
+		}
+		return sh.changeCase(text, pat, op)
+	})
 }
 
 func (sh *shell) changeCase(text, pat string, op syntax.ParExpOperator) string {
@@ -354,16 +346,10 @@ func (sh *shell) changeCase(text, pat string, op syntax.ParExpOperator) string {
 	if op == syntax.LowerFirst || op == syntax.LowerAll {
 		change = unicode.ToLower
 	}
-	all := op == syntax.UpperAll || op == syntax.LowerAll
-	var re *matcher
-	if pat != "" && pat != "?" {
-		if re = sh.globRegexp(pat, pattern.EntireString, "%s"); re == nil {
-			return text
-		}
-	}
+	re := sh.globRegexp(cmp.Or(pat, "?"), pattern.EntireString, "%s")
 	var b strings.Builder
 	for i, c := range text {
-		if (all || i == 0) && sh.ok() && (re == nil || re.find(sh, string(c)) != nil) {
+		if (i == 0 || op == syntax.UpperAll || op == syntax.LowerAll) && re != nil && re.find(sh, string(c)) != nil {
 			c = change(c)
 		}
 		b.WriteRune(c)

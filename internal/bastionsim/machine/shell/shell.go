@@ -94,18 +94,24 @@ func (s *Session) newShell(r *run, ctx context.Context) *shell {
 		s: s, r: r, ctx: ctx, base: ctx, user: o.User, fs: o.FS.As(o.User.Cred()),
 		funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, traps: map[string]string{},
 		name: "bash", umask: 0o022, fds: map[int]*file{}, started: o.Clock.Now(),
-		scopes: []map[string]variable{{}}, substituted: -1,
+		substituted: -1,
 	}
 	sh.pid = r.pids.Add(1)
 	sh.mainPID = sh.pid
 	sh.dir = s.startDir(sh.fs)
-	for _, pair := range s.environ(sh.dir) {
-		name, text, _ := strings.Cut(pair, "=")
-		if syntax.ValidName(name) {
-			sh.scopes[0][name] = variable{set: true, str: text, exported: true}
+	sh.scopes = environScope(s.environ(sh.dir))
+	return sh
+}
+
+// environScope has the variables of an environment.
+func environScope(env []string) []map[string]variable {
+	scope := map[string]variable{}
+	for _, pair := range env {
+		if name, text, _ := strings.Cut(pair, "="); syntax.ValidName(name) {
+			scope[name] = variable{set: true, str: text, exported: true}
 		}
 	}
-	return sh
+	return []map[string]variable{scope}
 }
 
 // environ is what every session begins with, with what the options add.
@@ -119,10 +125,7 @@ const defaultPath = "/opt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:
 
 func (s *Session) startDir(view *vfs.View) string {
 	for _, dir := range []string{s.o.Dir, s.o.User.Home} {
-		if !strings.HasPrefix(dir, "/") {
-			continue
-		}
-		if info, err := view.Stat(dir); err == nil && info.IsDir() {
+		if info, err := view.Stat(dir); err == nil && info.IsDir() && path.IsAbs(dir) {
 			return path.Clean(dir)
 		}
 	}

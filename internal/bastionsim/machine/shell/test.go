@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"io/fs"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -146,25 +145,8 @@ var fileTests = map[string]func(*shell, fs.FileInfo) bool{
 
 // testTwo are the operators with two operands. number reads what is compared as a number.
 func (sh *shell) testTwo(op, a, b string, number func(string) int64) bool {
-	switch op {
-	case "=", "==":
-		return a == b
-	case "!=":
-		return a != b
-	case "<":
-		return a < b
-	case ">":
-		return a > b
-	case "-nt", "-ot", "-ef":
-		x, errX := sh.fs.Stat(sh.abs(a))
-		y, errY := sh.fs.Stat(sh.abs(b))
-		switch {
-		case op == "-nt":
-			return errX == nil && (errY != nil || x.ModTime().After(y.ModTime()))
-		case op == "-ot":
-			return errY == nil && (errX != nil || x.ModTime().Before(y.ModTime()))
-		}
-		return errX == nil && errY == nil && x.Sys().(*vfs.Stat).Ino == y.Sys().(*vfs.Stat).Ino
+	if test := textTests[op]; test != nil {
+		return test(sh, a, b)
 	}
 	compare := numberTests[op]
 	if compare == nil {
@@ -174,6 +156,28 @@ func (sh *shell) testTwo(op, a, b string, number func(string) int64) bool {
 	x := number(a)
 	y := number(b)
 	return sh.ok() && compare(cmp.Compare(x, y))
+}
+
+var textTests = map[string]func(sh *shell, a, b string) bool{
+	"=":   func(_ *shell, a, b string) bool { return a == b },
+	"==":  func(_ *shell, a, b string) bool { return a == b },
+	"!=":  func(_ *shell, a, b string) bool { return a != b },
+	"<":   func(_ *shell, a, b string) bool { return a < b },
+	">":   func(_ *shell, a, b string) bool { return a > b },
+	"-nt": (*shell).newer,
+	"-ot": func(sh *shell, a, b string) bool { return sh.newer(b, a) },
+	"-ef": func(sh *shell, a, b string) bool {
+		x, errX := sh.fs.Stat(sh.abs(a))
+		y, errY := sh.fs.Stat(sh.abs(b))
+		return errX == nil && errY == nil && x.Sys().(*vfs.Stat).Ino == y.Sys().(*vfs.Stat).Ino
+	},
+}
+
+// newer says whether a file has been changed after another, or only the first one exists.
+func (sh *shell) newer(a, b string) bool {
+	x, errX := sh.fs.Stat(sh.abs(a))
+	y, errY := sh.fs.Stat(sh.abs(b))
+	return errX == nil && (errY != nil || x.ModTime().After(y.ModTime()))
 }
 
 var numberTests = map[string]func(int) bool{
@@ -191,7 +195,7 @@ func testCommand(b *builtin) int {
 		args = args[:len(args)-1]
 	}
 	c := &classic{sh: b.shell, args: args}
-	ok := c.either("-o", func() bool { return c.either("-a", c.primary) })
+	ok := c.expression()
 	if len(c.args) > 0 {
 		b.failWith(2, "too many arguments")
 	}
@@ -202,6 +206,10 @@ func testCommand(b *builtin) int {
 type classic struct {
 	sh   *shell
 	args []string
+}
+
+func (p *classic) expression() bool {
+	return p.either("-o", func() bool { return p.either("-a", p.primary) })
 }
 
 // either is a list of operands with -a or -o between them.
@@ -218,17 +226,13 @@ func (p *classic) either(op string, operand func() bool) bool {
 	return ok
 }
 
-func isBinaryTest(op string) bool {
-	return numberTests[op] != nil || slices.Contains([]string{"=", "==", "!=", "<", ">", "-nt", "-ot", "-ef"}, op)
-}
-
 func (p *classic) primary() bool {
 	defer p.sh.nest()()
 	a := p.args
 	switch {
 	case len(a) == 0 || !p.sh.ok():
 		return false
-	case len(a) >= 3 && isBinaryTest(a[1]):
+	case len(a) >= 3 && (textTests[a[1]] != nil || numberTests[a[1]] != nil):
 		p.args = a[3:]
 		return p.sh.testTwo(a[1], a[0], a[2], func(text string) int64 {
 			n, ok := parseNumber(strings.TrimSpace(text))
@@ -245,7 +249,7 @@ func (p *classic) primary() bool {
 		return !p.primary()
 	case a[0] == "(":
 		p.args = a[1:]
-		ok := p.either("-o", func() bool { return p.either("-a", p.primary) })
+		ok := p.expression()
 		if len(p.args) == 0 || p.args[0] != ")" {
 			p.sh.failWith(2, "`)' expected")
 			return false

@@ -1,13 +1,9 @@
 package shell
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -28,15 +24,11 @@ func (sh *shell) stmt(st *syntax.Stmt) {
 		return
 	}
 	sh.line = st.Pos().Line()
-	switch {
-	case st.Coprocess:
-		sh.status = 1
-		sh.complain(errors.New("coprocesses are not supported on this machine"))
-	case st.Background || st.Disown:
+	if st.Background {
 		copied := *st
-		copied.Background, copied.Disown = false, false
+		copied.Background = false
 		sh.background(&copied)
-	default:
+	} else {
 		sh.foreground(st)
 	}
 }
@@ -104,7 +96,7 @@ func (sh *shell) command(cmd syntax.Command) {
 		sh.keepLine()
 	case *syntax.LetClause:
 		if sh.xtrace {
-			sh.trace(strings.Fields(sh.sourceOf(&syntax.Stmt{Cmd: cmd})))
+			sh.traceText(sh.sourceOf(&syntax.Stmt{Cmd: cmd}))
 		}
 		for _, x := range cmd.Exprs {
 			sh.status = boolStatus(sh.arithm(x) != 0)
@@ -144,30 +136,22 @@ func (sh *shell) subshell(stmts []*syntax.Stmt) {
 
 // pipeline runs all commands but the last in goroutines of their own, and the last one here.
 func (sh *shell) pipeline(cmd *syntax.BinaryCmd) {
-	var stmts []*syntax.Stmt
-	var both []bool // stderr goes with stdout
+	stmts, shells := []*syntax.Stmt{cmd.Y}, []*shell{sh.fork()}
 	for {
-		stmts, both = append(stmts, cmd.Y), append(both, cmd.Op == syntax.PipeAll)
+		reader, writer := newPipe()
+		shells[0].replace(0, reader)
+		left := sh.fork()
+		if left.replace(1, writer); cmd.Op == syntax.PipeAll {
+			left.replace(2, writer.dup())
+		}
+		shells = slices.Insert(shells, 0, left)
 		next, ok := cmd.X.Cmd.(*syntax.BinaryCmd)
 		if !ok || next.Op != syntax.Pipe && next.Op != syntax.PipeAll || len(cmd.X.Redirs) > 0 || cmd.X.Negated {
-			stmts = append(stmts, cmd.X)
+			stmts = slices.Insert(stmts, 0, cmd.X)
 			break
 		}
+		stmts = slices.Insert(stmts, 0, next.Y)
 		cmd = next
-	}
-	slices.Reverse(stmts)
-	slices.Reverse(both)
-	shells := make([]*shell, len(stmts))
-	for i := range stmts {
-		shells[i] = sh.fork()
-	}
-	for i := range stmts[1:] {
-		reader, writer := newPipe()
-		shells[i].replace(1, writer)
-		if both[i] {
-			shells[i].replace(2, writer.dup())
-		}
-		shells[i+1].replace(0, reader)
 	}
 	done := make(chan struct{}, len(stmts))
 	last := len(stmts) - 1
@@ -281,8 +265,7 @@ func (sh *shell) forClause(cmd *syntax.ForClause) {
 			return
 		}
 		if sh.status = 0; cmd.Select {
-			sh.selectLoop(loop.Name.Value, items, cmd.Do)
-			return
+			sh.failf("select is not supported on this machine")
 		}
 		for _, item := range items {
 			if sh.xtrace {
@@ -297,33 +280,6 @@ func (sh *shell) forClause(cmd *syntax.ForClause) {
 		sh.status = 0
 		for !sh.stopped() && (loop.Cond == nil || sh.arithm(loop.Cond) != 0) && sh.ok() && !sh.loop(cmd.Do) {
 			sh.arithm(loop.Post)
-		}
-	}
-}
-
-func (sh *shell) selectLoop(name string, items []string, do []*syntax.Stmt) {
-	for menu := true; !sh.stopped(); {
-		for i, item := range items {
-			if menu {
-				_, _ = fmt.Fprintf(sh.stream(2), "%d) %s\n", i+1, item)
-			}
-		}
-		_, _ = io.WriteString(sh.stream(2), cmp.Or(sh.value("PS3"), "#? "))
-		line, err := sh.readLine(sh.stream(0), '\n', true, 0)
-		if err != nil {
-			sh.print("\n")
-			sh.status = 1
-			return
-		}
-		menu = line == ""
-		n, _ := strconv.Atoi(strings.TrimSpace(line))
-		choice := ""
-		if n > 0 && n <= len(items) {
-			choice = items[n-1]
-		}
-		sh.set("REPLY", line)
-		if sh.set(name, choice); sh.failed() || !menu && sh.loop(do) {
-			return
 		}
 	}
 }
@@ -355,9 +311,5 @@ func (sh *shell) time(cmd *syntax.TimeClause) {
 		sh.stmt(cmd.Stmt)
 	}
 	took := sh.s.o.Clock.Since(start)
-	if cmd.PosixFormat {
-		_, _ = fmt.Fprintf(sh.stream(2), "real %.2f\nuser 0.00\nsys 0.00\n", took.Seconds())
-		return
-	}
 	_, _ = fmt.Fprintf(sh.stream(2), "\nreal\t%dm%.3fs\nuser\t0m0.000s\nsys\t0m0.000s\n", int(took.Minutes()), math.Mod(took.Seconds(), 60))
 }

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -66,43 +67,35 @@ func (j *job) ended() bool {
 	}
 }
 
-// trapNames are the conditions that a trap may have. Only EXIT and ERR come to pass, and INT and TERM by kill.
-func trapName(name string) string {
-	name = strings.TrimPrefix(strings.ToUpper(name), "SIG")
-	if n := map[string]string{"0": "EXIT", "1": "HUP", "2": "INT", "3": "QUIT", "15": "TERM"}[name]; n != "" {
-		return n
-	}
-	return name
+var trapNumbers = map[string]string{"0": "EXIT", "1": "HUP", "2": "INT", "3": "QUIT", "15": "TERM"}
+
+// trapNames are the conditions that a trap may have. Only EXIT and ERR occur.
+var trapNames = []string{
+	"EXIT", "ERR", "DEBUG", "RETURN", "HUP", "INT", "QUIT", "TERM", "PIPE", "USR1", "USR2", "ALRM", "CHLD", "WINCH",
 }
 
 func trapCommand(b *builtin) int {
-	args := b.args
-	if len(args) > 0 && (args[0] == "--" || args[0] == "-p") {
-		args = args[1:]
+	f, err := parseFlags(b.args, "pl", nil, true)
+	if err != nil {
+		return b.failf(2, "%v", err)
 	}
-	if len(args) == 0 {
+	if len(f.args) == 0 || f.has('p') {
 		for _, name := range slices.Sorted(maps.Keys(b.traps)) {
 			b.printf("trap -- %s %s\n", quoteAlways(b.traps[name]), name)
 		}
 		return 0
 	}
-	if args[0] == "-l" {
-		b.printf("1) HUP 2) INT 3) QUIT 9) KILL 15) TERM\n")
-		return 0
-	}
-	text, names := args[0], args[1:]
+	text, names := f.args[0], f.args[1:]
 	if len(names) == 0 {
-		text, names = "-", args
+		text, names = "-", f.args
 	}
 	for _, name := range names {
-		name = trapName(name)
-		if !slices.Contains([]string{"EXIT", "ERR", "DEBUG", "RETURN", "HUP", "INT", "QUIT", "TERM", "PIPE", "USR1", "USR2", "ALRM", "CHLD", "WINCH"}, name) {
+		name = strings.TrimPrefix(strings.ToUpper(name), "SIG")
+		if name = cmp.Or(trapNumbers[name], name); !slices.Contains(trapNames, name) {
 			return b.failf(1, "%s: invalid signal specification", name)
 		}
-		if text == "-" {
+		if b.traps[name] = text; text == "-" {
 			delete(b.traps, name)
-		} else {
-			b.traps[name] = text
 		}
 	}
 	return 0
@@ -114,16 +107,10 @@ func (sh *shell) runTrap(name string) {
 	if !ok || sh.inTrap || text == "" || sh.step(1) != nil {
 		return
 	}
-	file, release, err := sh.parse(text, name+" trap")
-	if err != nil {
-		sh.complain(err)
-		return
-	}
-	defer release()
 	status, next := sh.status, sh.flow
 	sh.inTrap, sh.flow = true, onward
 	sh.noExit++
-	sh.stmts(file.Stmts)
+	sh.runScript(text, name+" trap")
 	sh.noExit--
 	sh.inTrap = false
 	if sh.flow == exiting {
@@ -152,22 +139,23 @@ func (sh *shell) waitFor(j *job) int {
 }
 
 func waitCommand(b *builtin) int {
-	status := 0
-	names := slices.DeleteFunc(slices.Clone(b.args), func(a string) bool { return strings.HasPrefix(a, "-") })
-	if len(names) == 0 {
+	f, err := parseFlags(b.args, "fnp:", nil, true)
+	if err != nil {
+		return b.failf(2, "%v", err)
+	}
+	if len(f.args) == 0 {
 		for _, j := range b.jobs {
 			b.waitFor(j)
 		}
 		b.jobs = nil
-		return 0
 	}
-	for _, name := range names {
-		j := b.findJob(name)
-		if j == nil {
+	status := 0
+	for _, name := range f.args {
+		if j := b.findJob(name); j != nil {
+			status = b.waitFor(j)
+		} else {
 			status = b.failf(127, "%s: no such job", name)
-			continue
 		}
-		status = b.waitFor(j)
 	}
 	return status
 }
@@ -198,33 +186,36 @@ func fgCommand(b *builtin) int {
 		return b.failf(1, "%s: no such job", name)
 	}
 	b.printf("%s\n", j.text)
-	stop := context.AfterFunc(b.ctx, j.cancel)
-	defer stop()
+	defer context.AfterFunc(b.ctx, j.cancel)()
 	return b.waitFor(j)
 }
 
-// killCommand ends jobs of this shell. No other process can be sent a signal.
+// killCommand ends jobs of this shell, or the shell itself. No other process can be sent a signal.
 func killCommand(b *builtin) int {
+	if len(b.args) > 0 && strings.HasPrefix(b.args[0], "-l") {
+		b.printf("HUP INT QUIT KILL TERM\n")
+		return 0
+	}
+	args := b.args
+	if len(args) > 1 && (args[0] == "-s" || args[0] == "-n") {
+		args = args[1:]
+	}
+	probe := false
+	if len(args) > 0 && (strings.HasPrefix(args[0], "-") || len(args) < len(b.args)) {
+		probe, args = strings.TrimLeft(args[0], "-") == "0", args[1:]
+	}
 	status := 0
-	for i, arg := range b.args {
-		switch {
-		case arg == "-l" || arg == "-L":
-			b.printf("HUP INT QUIT KILL TERM\n")
-			return 0
-		case i == 0 && strings.HasPrefix(arg, "-"), i == 1 && (b.args[0] == "-s" || b.args[0] == "-n"), arg == "--":
-			continue
-		}
+	for _, arg := range args {
 		j := b.findJob(arg)
 		_, err := strconv.Atoi(arg)
 		switch {
-		case j != nil && b.args[0] == "-0":
+		case arg == "--", j != nil && probe, probe && b.user.UID == 0 && b.knownProcess(arg):
 		case j != nil:
 			j.cancel()
 		case err != nil:
 			status = b.failf(1, "%s: arguments must be process or job IDs", arg)
-		case arg == strconv.FormatInt(b.mainPID, 10) && b.args[0] != "-0":
+		case arg == strconv.FormatInt(b.mainPID, 10) && !probe:
 			b.flow, status = exiting, 143
-		case b.user.UID == 0 && b.args[0] == "-0" && b.knownProcess(arg):
 		default:
 			status = b.failf(1, "(%s) - No such process or operation not permitted", arg)
 		}
@@ -233,8 +224,5 @@ func killCommand(b *builtin) int {
 }
 
 func (sh *shell) knownProcess(pid string) bool {
-	if sh.s.o.System == nil {
-		return false
-	}
-	return slices.ContainsFunc(sh.s.o.System.Processes(), func(p ProcessInfo) bool { return strconv.Itoa(p.PID) == pid })
+	return sh.s.o.System != nil && slices.ContainsFunc(sh.s.o.System.Processes(), func(p ProcessInfo) bool { return strconv.Itoa(p.PID) == pid })
 }

@@ -18,7 +18,8 @@ import (
 type builtin struct {
 	*shell
 	name string
-	args []string
+	f    flags    // of a command that has flags
+	args []string // behind them
 	out  *stream
 }
 
@@ -29,26 +30,53 @@ func (b *builtin) failf(status int, format string, args ...any) int {
 	return b.refuse(status, b.name+": "+format, args...)
 }
 
-// builtins are the commands that win over programs.
-var builtins map[string]func(*builtin) int
+// builtinCommand is a command that wins over programs. flags is what parseFlags reads, if it reads them.
+type builtinCommand struct {
+	run   func(*builtin) int
+	flags string
+}
+
+var builtins map[string]builtinCommand
 
 func init() {
-	nothing := func(*builtin) int { return 0 }
-	builtins = map[string]func(*builtin) int{
-		":": nothing, "true": nothing, "false": func(*builtin) int { return 1 },
-		"hash": nothing, "bind": nothing, "complete": nothing, "compopt": nothing, "enable": nothing, "history": nothing,
-		"disown": nothing, "bg": nothing, "suspend": nothing, "caller": func(*builtin) int { return 1 }, "compgen": func(*builtin) int { return 1 },
-		"times": func(b *builtin) int { b.printf("0m0.000s 0m0.000s\n0m0.000s 0m0.000s\n"); return 0 },
-		"echo":  echoCommand, "printf": printfCommand, "read": readCommand, "mapfile": mapfileCommand, "readarray": mapfileCommand,
-		"cd": cdCommand, "pwd": pwdCommand, "pushd": pushdCommand, "popd": pushdCommand, "dirs": dirsCommand,
-		"exit": exitCommand, "logout": exitCommand, "return": returnCommand, "break": loopCommand, "continue": loopCommand,
-		"shift": shiftCommand, "set": setCommand, "unset": unsetCommand, "shopt": shoptCommand,
-		"eval": evalCommand, "source": sourceCommand, ".": sourceCommand, "exec": execCommand, "command": commandCommand, "builtin": builtinCommand,
-		"type": typeCommand, "alias": aliasCommand, "unalias": unaliasCommand, "trap": trapCommand,
-		"wait": waitCommand, "jobs": jobsCommand, "fg": fgCommand, "kill": killCommand, "getopts": getoptsCommand,
-		"test": testCommand, "[": testCommand, "umask": umaskCommand, "ulimit": ulimitCommand, "help": helpCommand,
-		"export": declareCommand, "readonly": declareCommand, "declare": declareCommand, "typeset": declareCommand, "local": declareCommand, "let": letCommand,
+	status := func(status int) func(*builtin) int { return func(*builtin) int { return status } }
+	builtins = map[string]builtinCommand{
+		"cd": {cdCommand, "LP"}, "pwd": {pwdCommand, "LP"}, "dirs": {dirsCommand, "lpv"}, "pushd": {pushdCommand, "n"}, "popd": {pushdCommand, "n"},
+		"exec": {execCommand, "cla:"}, "command": {commandCommand, "pvV"}, "type": {typeCommand, "afptP"}, "shopt": {shoptCommand, "suqop"},
+		"read": {readCommand, "rsea:d:n:N:p:t:u:i:"}, "mapfile": {mapfileCommand, "td:n:s:u:"}, "readarray": {mapfileCommand, "td:n:s:u:"},
+		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "unalias": {unaliasCommand, "a"},
 	}
+	for name, run := range map[string]func(*builtin) int{
+		":": status(0), "true": status(0), "false": status(1), "hash": status(0), "bind": status(0), "complete": status(0),
+		"compopt": status(0), "enable": status(0), "history": status(0), "disown": status(0), "bg": status(0), "suspend": status(0),
+		"caller": status(1), "compgen": status(1), "times": timesCommand, "help": helpCommand, "echo": echoCommand, "printf": printfCommand,
+		"exit": exitCommand, "logout": exitCommand, "return": returnCommand, "break": loopCommand, "continue": loopCommand,
+		"shift": shiftCommand, "set": setCommand, "unset": unsetCommand, "let": letCommand, "getopts": getoptsCommand,
+		"eval": evalCommand, "source": sourceCommand, ".": sourceCommand, "builtin": builtinOf, "alias": aliasCommand,
+		"fg": fgCommand, "kill": killCommand, "test": testCommand, "[": testCommand, "umask": umaskCommand, "ulimit": ulimitCommand,
+		"export": declareCommand, "readonly": declareCommand, "declare": declareCommand, "typeset": declareCommand, "local": declareCommand,
+	} {
+		builtins[name] = builtinCommand{run: run}
+	}
+}
+
+// runBuiltin runs a builtin, and returns its status.
+func (sh *shell) runBuiltin(args []string, out *stream) int {
+	b := &builtin{shell: sh, name: args[0], args: args[1:], out: out}
+	command := builtins[b.name]
+	if command.flags != "" {
+		var err error
+		if b.f, err = parseFlags(b.args, command.flags, nil, true); err != nil {
+			return b.failf(2, "%v", err)
+		}
+		b.args = b.f.args
+	}
+	return command.run(b)
+}
+
+func timesCommand(b *builtin) int {
+	b.printf("0m0.000s 0m0.000s\n0m0.000s 0m0.000s\n")
+	return 0
 }
 
 func helpCommand(b *builtin) int {
@@ -218,50 +246,42 @@ func sourceCommand(b *builtin) int {
 }
 
 func execCommand(b *builtin) int {
-	f, err := parseFlags(b.args, "cla:", nil, true)
-	if err != nil {
-		return b.failf(2, "%v", err)
-	}
-	if len(f.args) == 0 {
+	if len(b.args) == 0 {
 		return 0
 	}
-	status := b.exec(f.args)
+	status := b.exec(b.args)
 	b.flow = exiting
 	return status
 }
 
-func builtinCommand(b *builtin) int {
-	if len(b.args) == 0 {
+func builtinOf(b *builtin) int {
+	switch {
+	case len(b.args) == 0:
 		return 0
-	}
-	fn, ok := builtins[b.args[0]]
-	if !ok {
+	case builtins[b.args[0]].run == nil:
 		return b.failf(1, "%s: not a shell builtin", b.args[0])
 	}
-	return fn(&builtin{shell: b.shell, name: b.args[0], args: b.args[1:], out: b.out})
+	return b.runBuiltin(b.args, b.out)
 }
 
 func commandCommand(b *builtin) int {
-	f, err := parseFlags(b.args, "pvV", nil, true)
 	switch {
-	case err != nil:
-		return b.failf(2, "%v", err)
-	case len(f.args) == 0:
+	case len(b.args) == 0:
 		return 0
-	case len(f.set) == 0 || f.has('p'):
-		if b.args = f.args; builtins[b.args[0]] != nil {
-			return builtinCommand(b)
-		}
+	case b.f.has('V'):
+		b.f = flags{}
+		return typeCommand(b)
+	case !b.f.has('v') && builtins[b.args[0]].run != nil:
+		return b.runBuiltin(b.args, b.out)
+	case !b.f.has('v'):
 		return b.exec(b.args)
 	}
 	status := 1
-	for _, name := range f.args {
+	for _, name := range b.args {
 		kind, detail := b.kindOf(name)
 		switch {
 		case kind == "":
 			continue
-		case f.has('V'):
-			b.printf(kindTexts[kind]+"\n", name, detail)
 		case kind == "alias":
 			b.printf("alias %s=%s\n", name, quoteAlways(detail))
 		default:
@@ -284,7 +304,7 @@ func (sh *shell) kindOf(name string) (kind, detail string) {
 		return "keyword", name
 	case sh.funcs[name] != nil:
 		return "function", name
-	case builtins[name] != nil:
+	case builtins[name].run != nil:
 		return "builtin", name
 	case err == nil && statErr == nil && !info.IsDir() && sh.fs.Access(file, 1) == nil:
 		return "file", file
@@ -300,23 +320,19 @@ var kindTexts = map[string]string{
 }
 
 func typeCommand(b *builtin) int {
-	f, err := parseFlags(b.args, "afptP", nil, true)
-	if err != nil {
-		return b.failf(2, "%v", err)
-	}
-	status := 0
-	for _, name := range f.args {
+	status, onlyPath := 0, b.f.has('p') || b.f.has('P')
+	for _, name := range b.args {
 		kind, detail := b.kindOf(name)
 		switch {
 		case kind == "":
-			if status = 1; len(f.set) == 0 {
+			if status = 1; len(b.f.set) == 0 {
 				b.failf(1, "%s: not found", name)
 			}
-		case f.has('t'):
+		case b.f.has('t'):
 			b.printf("%s\n", kind)
-		case kind == "file" && (f.has('p') || f.has('P')):
+		case kind == "file" && onlyPath:
 			b.printf("%s\n", detail)
-		case !f.has('p') && !f.has('P'):
+		case !onlyPath:
 			b.printf(kindTexts[kind]+"\n", name, detail)
 		}
 	}
@@ -324,13 +340,11 @@ func typeCommand(b *builtin) int {
 }
 
 func aliasCommand(b *builtin) int {
-	status := 0
-	if len(b.args) == 0 {
-		for _, name := range slices.Sorted(maps.Keys(b.aliases)) {
-			b.printf("alias %s=%s\n", name, quoteAlways(b.aliases[name]))
-		}
+	names, status := b.args, 0
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(b.aliases))
 	}
-	for _, arg := range b.args {
+	for _, arg := range names {
 		name, text, ok := strings.Cut(arg, "=")
 		old, known := b.aliases[name]
 		switch {
@@ -349,10 +363,10 @@ func aliasCommand(b *builtin) int {
 }
 
 func unaliasCommand(b *builtin) int {
+	if b.f.has('a') {
+		clear(b.aliases)
+	}
 	for _, name := range b.args {
-		if name == "-a" {
-			clear(b.aliases)
-		}
 		delete(b.aliases, name)
 	}
 	return 0
@@ -371,19 +385,11 @@ func umaskCommand(b *builtin) int {
 	return 0
 }
 
+// ulimitCommand accepts every limit: those that count are the session's.
 func ulimitCommand(b *builtin) int {
-	for _, arg := range b.args {
-		if n, err := strconv.Atoi(arg); arg == "unlimited" || err == nil && n > maxFD {
-			return b.failf(1, "cannot modify limit: Operation not permitted")
-		} else if err == nil {
-			return 0
-		}
+	if len(b.args) == 0 || strings.HasPrefix(b.args[len(b.args)-1], "-") {
+		b.printf("unlimited\n")
 	}
-	limit := "unlimited"
-	if slices.Contains(b.args, "-n") {
-		limit = strconv.Itoa(maxFD)
-	}
-	b.printf("%s\n", limit)
 	return 0
 }
 
@@ -410,16 +416,12 @@ func (b *builtin) changeDir(name string, physical bool) int {
 }
 
 func cdCommand(b *builtin) int {
-	f, err := parseFlags(b.args, "LP", nil, true)
-	switch {
-	case err != nil:
-		return b.failf(2, "%v", err)
-	case len(f.args) > 1:
+	if len(b.args) > 1 {
 		return b.failf(1, "too many arguments")
 	}
 	name, variable := "", "HOME"
-	if len(f.args) > 0 {
-		if name, variable = f.args[0], ""; name == "" {
+	if len(b.args) > 0 {
+		if name, variable = b.args[0], ""; name == "" {
 			return 0
 		} else if name == "-" {
 			variable = "OLDPWD"
@@ -430,7 +432,7 @@ func cdCommand(b *builtin) int {
 			return b.failf(1, "%s not set", variable)
 		}
 	}
-	status := b.changeDir(name, f.has('P'))
+	status := b.changeDir(name, b.f.has('P'))
 	if status == 0 && variable == "OLDPWD" {
 		b.printf("%s\n", b.dir)
 	}
@@ -438,12 +440,9 @@ func cdCommand(b *builtin) int {
 }
 
 func pwdCommand(b *builtin) int {
-	f, err := parseFlags(b.args, "LP", nil, true)
-	if err != nil {
-		return b.failf(2, "%v", err)
-	}
 	dir := b.dir
-	if f.has('P') {
+	if b.f.has('P') {
+		var err error
 		if dir, err = realPath(b.fs, dir); err != nil {
 			return b.failf(1, "%v", describe(dir, err))
 		}
@@ -454,16 +453,15 @@ func pwdCommand(b *builtin) int {
 
 // pushdCommand is pushd and popd. With -n only the stack changes.
 func pushdCommand(b *builtin) int {
-	f, err := parseFlags(b.args, "n", nil, true)
-	if err != nil || b.name == "popd" && len(f.args) > 0 {
-		return b.failf(2, "invalid argument")
+	if b.name == "popd" && len(b.args) > 0 {
+		return b.failf(2, "%s: invalid argument", b.args[0])
 	}
-	stay, to, stack := f.has('n'), "", slices.Clone(b.dirs)
+	stay, to, stack := b.f.has('n'), "", slices.Clone(b.dirs)
 	switch {
-	case len(f.args) > 0 && stay:
-		stack = append(f.args[:1:1], stack...)
-	case len(f.args) > 0:
-		to, stack = f.args[0], append([]string{b.dir}, stack...)
+	case len(b.args) > 0 && stay:
+		stack = append(b.args[:1:1], stack...)
+	case len(b.args) > 0:
+		to, stack = b.args[0], append([]string{b.dir}, stack...)
 	case stay && b.name == "pushd":
 		return 0
 	case len(stack) == 0:

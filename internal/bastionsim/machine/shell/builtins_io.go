@@ -291,10 +291,7 @@ func (f flags) delimiter() byte {
 }
 
 func readCommand(b *builtin) int {
-	f, err := parseFlags(b.args, "rsea:d:n:N:p:t:u:i:", nil, true)
-	if err != nil {
-		return b.failf(2, "%v", err)
-	}
+	f := b.f
 	fd, _ := strconv.Atoi(f.value('u', "0"))
 	most, _ := strconv.Atoi(f.value('n', f.value('N', "0")))
 	in := b.stream(fd)
@@ -372,10 +369,7 @@ func cutField(text, ifs string, raw bool) (field, separator, rest string) {
 }
 
 func mapfileCommand(b *builtin) int {
-	f, err := parseFlags(b.args, "td:n:s:u:", nil, true)
-	if err != nil {
-		return b.failf(2, "%v", err)
-	}
+	f := b.f
 	name := "MAPFILE"
 	if len(f.args) > 0 {
 		name = f.args[0]

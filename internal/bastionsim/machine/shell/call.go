@@ -115,11 +115,10 @@ func (sh *shell) call(args []string) {
 		sh.callFunction(args, fn)
 		return
 	}
-	if fn, ok := builtins[args[0]]; ok {
+	if builtins[args[0]].run != nil {
 		out := sh.stream(1)
-		b := &builtin{shell: sh, name: args[0], args: args[1:], out: out}
-		sh.status = fn(b)
-		sh.errorOf(b.name)
+		sh.status = sh.runBuiltin(args, out)
+		sh.errorOf(args[0])
 		if sh.failed(); out.broken {
 			sh.status, sh.flow = 141, exiting
 		}

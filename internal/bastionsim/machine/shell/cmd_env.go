@@ -13,7 +13,7 @@ import (
 func builtinProgram(_ context.Context, p *Process) int {
 	sub := p.sh.newProgram(p.Env)
 	defer sub.end()
-	return builtins[p.name()](&builtin{shell: sub, name: p.name(), args: p.Args[1:], out: sub.stream(1)})
+	return sub.runBuiltin(append([]string{p.name()}, p.Args[1:]...), sub.stream(1))
 }
 
 func bashProgram(_ context.Context, p *Process) int {

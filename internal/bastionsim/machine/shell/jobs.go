@@ -75,19 +75,15 @@ var trapNames = []string{
 }
 
 func trapCommand(b *builtin) int {
-	f, err := parseFlags(b.args, "pl", nil, true)
-	if err != nil {
-		return b.failf(2, "%v", err)
-	}
-	if len(f.args) == 0 || f.has('p') {
+	if len(b.args) == 0 || b.f.has('p') {
 		for _, name := range slices.Sorted(maps.Keys(b.traps)) {
 			b.printf("trap -- %s %s\n", quoteAlways(b.traps[name]), name)
 		}
 		return 0
 	}
-	text, names := f.args[0], f.args[1:]
+	text, names := b.args[0], b.args[1:]
 	if len(names) == 0 {
-		text, names = "-", f.args
+		text, names = "-", b.args
 	}
 	for _, name := range names {
 		name = strings.TrimPrefix(strings.ToUpper(name), "SIG")
@@ -139,18 +135,14 @@ func (sh *shell) waitFor(j *job) int {
 }
 
 func waitCommand(b *builtin) int {
-	f, err := parseFlags(b.args, "fnp:", nil, true)
-	if err != nil {
-		return b.failf(2, "%v", err)
-	}
-	if len(f.args) == 0 {
+	if len(b.args) == 0 {
 		for _, j := range b.jobs {
 			b.waitFor(j)
 		}
 		b.jobs = nil
 	}
 	status := 0
-	for _, name := range f.args {
+	for _, name := range b.args {
 		if j := b.findJob(name); j != nil {
 			status = b.waitFor(j)
 		} else {
@@ -166,7 +158,7 @@ func jobsCommand(b *builtin) int {
 		if j.ended() {
 			state = "Done"
 		}
-		if slices.Contains(b.args, "-p") {
+		if b.f.has('p') {
 			b.printf("%d\n", j.pid)
 		} else {
 			b.printf("[%d]   %-23s %s\n", j.id, state, j.text)

@@ -105,28 +105,24 @@ func (b *builtin) listOptions(all map[string]*bool) {
 }
 
 func shoptCommand(b *builtin) int {
-	f, err := parseFlags(b.args, "suqop", nil, true)
-	if err != nil {
-		return b.failf(2, "%v", err)
-	}
 	all := b.shopts()
-	if f.has('o') {
+	if b.f.has('o') {
 		all = b.setOptions()
 	}
-	if len(f.args) == 0 && !f.has('q') {
+	if len(b.args) == 0 && !b.f.has('q') {
 		b.listOptions(all)
 	}
 	status := 0
-	for _, name := range f.args {
+	for _, name := range b.args {
 		p := all[name]
 		switch {
 		case p == nil && slices.Contains(ignoredOptions, name):
 		case p == nil:
 			status = b.failf(1, "%s: invalid shell option name", name)
-		case f.has('s') || f.has('u'):
-			*p = f.has('s')
+		case b.f.has('s') || b.f.has('u'):
+			*p = b.f.has('s')
 		default:
-			if !f.has('q') {
+			if !b.f.has('q') {
 				b.listOptions(map[string]*bool{name: p})
 			}
 			if !*p {

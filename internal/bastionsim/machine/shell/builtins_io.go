@@ -318,7 +318,7 @@ func readCommand(b *builtin) int {
 }
 
 func dropBackslashes(text string, raw bool) string {
-	if raw {
+	if raw || !strings.Contains(text, "\\") {
 		return text
 	}
 	return escaped.ReplaceAllString(text, "$1")

@@ -55,9 +55,12 @@ func (sh *shell) simple(cmd *syntax.CallExpr) {
 // assignments are those without a command.
 func (sh *shell) assignments(list []*syntax.Assign) {
 	for _, as := range list {
-		if sh.assignOne(as); sh.xtrace && as.Array != nil {
+		sh.assignOne(as)
+		switch {
+		case !sh.xtrace || !sh.ok():
+		case as.Array != nil || as.Index != nil || as.Append:
 			sh.traceText(sh.sourceOf(as))
-		} else if sh.xtrace && sh.ok() {
+		default:
 			sh.traceText(as.Name.Value + "=" + quote(sh.value(as.Name.Value)))
 		}
 	}

@@ -78,7 +78,9 @@ func (sh *shell) command(cmd syntax.Command) {
 	case *syntax.Block:
 		sh.stmts(cmd.Stmts)
 	case *syntax.Subshell:
-		sh.subshell(cmd.Stmts)
+		c := sh.fork()
+		c.forked(func() { c.stmts(cmd.Stmts) })
+		sh.status = c.status
 	case *syntax.IfClause:
 		sh.ifClause(cmd)
 	case *syntax.WhileClause:
@@ -126,14 +128,6 @@ func (sh *shell) binary(cmd *syntax.BinaryCmd) {
 	}
 }
 
-func (sh *shell) subshell(stmts []*syntax.Stmt) {
-	c := sh.fork()
-	c.stmts(stmts)
-	c.flow = onward
-	c.end()
-	sh.status = c.status
-}
-
 // pipeline runs all commands but the last in goroutines of their own, and the last one here.
 func (sh *shell) pipeline(cmd *syntax.BinaryCmd) {
 	stmts, shells := []*syntax.Stmt{cmd.Y}, []*shell{sh.fork()}
@@ -157,16 +151,15 @@ func (sh *shell) pipeline(cmd *syntax.BinaryCmd) {
 	last := len(stmts) - 1
 	for i, c := range shells[:last] {
 		if err := sh.r.spawn(func() {
-			c.runForked(stmts[i])
+			c.forked(func() { c.stmt(stmts[i]) })
 			done <- struct{}{}
 		}); err != nil {
-			c.status = 254
-			sh.complain(err)
+			c.status = sh.refuse(254, "%v", err)
 			c.end()
 			done <- struct{}{}
 		}
 	}
-	shells[last].runForked(stmts[last])
+	shells[last].forked(func() { shells[last].stmt(stmts[last]) })
 	for range last {
 		<-done
 	}
@@ -179,11 +172,11 @@ func (sh *shell) pipeline(cmd *syntax.BinaryCmd) {
 	}
 }
 
-// runForked runs a statement in a subshell that is for this statement alone.
-func (sh *shell) runForked(st *syntax.Stmt) {
+// forked runs a subshell to its end.
+func (sh *shell) forked(body func()) {
 	defer sh.end()
 	defer sh.guarded()
-	sh.stmt(st)
+	body()
 	sh.flow = onward
 }
 
@@ -254,12 +247,9 @@ func (sh *shell) while(cmd *syntax.WhileClause) {
 func (sh *shell) forClause(cmd *syntax.ForClause) {
 	switch loop := cmd.Loop.(type) {
 	case *syntax.WordIter:
-		items, source := sh.params, `in "$@"`
+		items := sh.params
 		if loop.InPos.IsValid() {
-			items, source = sh.fields(loop.Items), "in"
-			for _, word := range loop.Items {
-				source += " " + sh.sourceOf(word)
-			}
+			items = sh.fields(loop.Items)
 		}
 		if sh.failed() {
 			return
@@ -269,7 +259,8 @@ func (sh *shell) forClause(cmd *syntax.ForClause) {
 		}
 		for _, item := range items {
 			if sh.xtrace {
-				sh.traceText("for " + loop.Name.Value + " " + source)
+				head, _, _ := strings.Cut(sh.sourceOf(cmd), "; do")
+				sh.traceText(head)
 			}
 			if sh.set(loop.Name.Value, item); sh.failed() || sh.loop(cmd.Do) {
 				return

@@ -238,9 +238,6 @@ func (e *expander) lit(text string) {
 
 // unescape takes out backslashes before the characters given; a line's end goes with its backslash.
 func unescape(text, special string) string {
-	if !strings.Contains(text, "\\") {
-		return text
-	}
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte(special, text[i+1]) >= 0 {
@@ -279,9 +276,7 @@ func (sh *shell) capture(run func(c *shell)) (string, int) {
 	out := &sink{r: sh.r}
 	c := sh.fork()
 	c.replace(1, out.file())
-	run(c)
-	c.flow = onward
-	c.end()
+	c.forked(func() { run(c) })
 	if sh.step(1) != nil {
 		return "", c.status
 	}

@@ -8,10 +8,10 @@ import (
 	resyntax "regexp/syntax"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/pattern"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 const (
@@ -95,20 +95,7 @@ func (sh *shell) globRegexp(pat string, mode pattern.Mode, format string) *match
 
 // plainPattern is the text that a pattern stands for, if it stands for one alone.
 func plainPattern(pat string) (string, bool) {
-	if !strings.ContainsAny(pat, `*?[(\`) {
-		return pat, true
-	}
-	var b strings.Builder
-	for i := 0; i < len(pat); i++ {
-		switch c := pat[i]; {
-		case c == '\\' && i+1 < len(pat):
-			i++
-		case strings.IndexByte(`*?[(\`, c) >= 0:
-			return "", false
-		}
-		b.WriteByte(pat[i])
-	}
-	return b.String(), true
+	return dropBackslashes(pat, false), !pattern.HasMeta(pat, 0) && !strings.Contains(pat, "(")
 }
 
 // match says whether a whole text is of a pattern.
@@ -324,10 +311,8 @@ func (sh *shell) globTree(dir string, dirsOnly bool) []string {
 
 // quote writes a text so that a shell reads it as it is, without quotes if it needs none.
 func quote(text string) string {
-	if text != "" && strings.IndexFunc(text, func(c rune) bool {
-		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("_-./:=,+@%", c)
-	}) < 0 {
-		return text
+	if quoted, err := syntax.Quote(text, syntax.LangBash); err == nil {
+		return quoted
 	}
 	return quoteAlways(text)
 }

@@ -30,15 +30,9 @@ func (sh *shell) background(st *syntax.Stmt) {
 	j := &job{id: len(sh.jobs) + 1, pid: c.pid, cancel: cancel, done: make(chan struct{}), text: sh.sourceOf(st)}
 	if err := sh.r.spawn(func() {
 		defer close(j.done)
+		defer sh.s.atTimeLimit(ctx, cancel)() // a job that a line leaves has the time that a line has
 		defer cancel()
-		if sh.interactive {
-			wait := sh.s.atTimeLimit(ctx, cancel) // a job that a line leaves has the time that a line has
-			defer func() {
-				cancel()
-				wait()
-			}()
-		}
-		c.runForked(st)
+		c.forked(func() { c.stmt(st) })
 		j.status = c.status
 		if ctx.Err() != nil {
 			j.status = 143
@@ -46,8 +40,7 @@ func (sh *shell) background(st *syntax.Stmt) {
 	}); err != nil {
 		cancel()
 		c.end()
-		sh.status = 254
-		sh.complain(err)
+		sh.status = sh.refuse(254, "%v", err)
 		return
 	}
 	sh.jobs = append(slices.DeleteFunc(sh.jobs, func(old *job) bool { return len(sh.jobs) > 256 && old.ended() }), j)

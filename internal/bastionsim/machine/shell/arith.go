@@ -135,21 +135,8 @@ func (sh *shell) unary(x *syntax.UnaryArithm) int64 {
 			return n
 		}
 		return changed
-	case syntax.Not:
-		return truth(n == 0)
-	case syntax.BitNegation:
-		return ^n
-	case syntax.Minus:
-		return -n
 	}
-	return n
-}
-
-func truth(ok bool) int64 {
-	if ok {
-		return 1
-	}
-	return 0
+	return sh.compute(&syntax.UnaryArithm{Op: x.Op, X: operand(n)})
 }
 
 func (sh *shell) arithmAssign(x syntax.ArithmExpr, n int64) {
@@ -181,10 +168,11 @@ func (sh *shell) binaryArithm(x *syntax.BinaryArithm) int64 {
 	}
 	switch x.Op {
 	case syntax.AndArit, syntax.OrArit:
-		if !sh.ok() || (a != 0) == (x.Op == syntax.OrArit) {
-			return truth(a != 0)
+		b := a
+		if (a != 0) == (x.Op == syntax.AndArit) {
+			b = sh.arithm(x.Y)
 		}
-		return truth(sh.arithm(x.Y) != 0)
+		return sh.binaryOf(x.Op, a, b)
 	case syntax.TernQuest:
 		branches, ok := x.Y.(*syntax.BinaryArithm)
 		switch {
@@ -198,19 +186,23 @@ func (sh *shell) binaryArithm(x *syntax.BinaryArithm) int64 {
 	}
 	b := sh.arithm(x.Y)
 	if op, ok := assignOps[x.Op]; ok {
-		n := sh.compute(op, a, b)
+		n := sh.binaryOf(op, a, b)
 		sh.arithmAssign(x.X, n)
 		return n
 	}
-	return sh.compute(x.Op, a, b)
+	return sh.binaryOf(x.Op, a, b)
 }
 
-// compute applies an operator to two numbers by package expand.
-func (sh *shell) compute(op syntax.BinAritOperator, a, b int64) int64 {
+func (sh *shell) binaryOf(op syntax.BinAritOperator, a, b int64) int64 {
 	if op == syntax.Shl || op == syntax.Shr {
 		b &= 63
 	}
-	n, err := expand.Arithm(&expand.Config{}, &syntax.BinaryArithm{Op: op, X: operand(a), Y: operand(b)})
+	return sh.compute(&syntax.BinaryArithm{Op: op, X: operand(a), Y: operand(b)})
+}
+
+// compute applies an operator to numbers by package expand.
+func (sh *shell) compute(x syntax.ArithmExpr) int64 {
+	n, err := expand.Arithm(&expand.Config{}, x)
 	if err != nil {
 		sh.discardf("%v", err)
 	}

@@ -49,7 +49,7 @@ func init() {
 	for name, run := range map[string]func(*builtin) int{
 		":": status(0), "true": status(0), "false": status(1), "hash": status(0), "bind": status(0), "complete": status(0),
 		"compopt": status(0), "enable": status(0), "history": status(0), "disown": status(0), "bg": status(0), "suspend": status(0),
-		"caller": status(1), "compgen": status(1), "times": timesCommand, "help": helpCommand, "echo": echoCommand, "printf": printfCommand,
+		"caller": status(1), "compgen": status(1), "help": helpCommand, "echo": echoCommand, "printf": printfCommand,
 		"exit": exitCommand, "logout": exitCommand, "return": returnCommand, "break": loopCommand, "continue": loopCommand,
 		"shift": shiftCommand, "set": setCommand, "unset": unsetCommand, "let": letCommand, "getopts": getoptsCommand,
 		"eval": evalCommand, "source": sourceCommand, ".": sourceCommand, "builtin": builtinOf, "alias": aliasCommand,
@@ -72,11 +72,6 @@ func (sh *shell) runBuiltin(args []string, out *stream) int {
 		b.args = b.f.args
 	}
 	return command.run(b)
-}
-
-func timesCommand(b *builtin) int {
-	b.printf("0m0.000s 0m0.000s\n0m0.000s 0m0.000s\n")
-	return 0
 }
 
 func helpCommand(b *builtin) int {

@@ -21,8 +21,6 @@ type Options struct {
 	Env []string
 	// Dir is where the session begins. Empty is the user's home or, where that does not exist, /.
 	Dir string
-	// Hostname is what hostname and the prompt say. Empty asks System.
-	Hostname string
 	// Commands are programs beside the built-in ones, by name ("kubectl") or path ("/opt/bin/kubelet").
 	// They win over built-in ones.
 	Commands map[string]Command

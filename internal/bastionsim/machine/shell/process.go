@@ -195,15 +195,15 @@ func parseFlags(args []string, spec string, long map[string]byte, stop bool) (fl
 	}
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
-		if arg == "--" {
+		operand := len(arg) < 2 || arg[0] != '-'
+		switch {
+		case arg == "--":
 			f.args = append(f.args, args[i+1:]...)
 			return f, nil
-		}
-		if len(arg) < 2 || arg[0] != '-' {
-			if stop {
-				f.args = append(f.args, args[i:]...)
-				return f, nil
-			}
+		case operand && stop:
+			f.args = append(f.args, args[i:]...)
+			return f, nil
+		case operand:
 			f.args = append(f.args, arg)
 			continue
 		}

@@ -47,9 +47,6 @@ func (s *Session) hostname() string {
 			return name
 		}
 	}
-	if s.o.Hostname != "" {
-		return s.o.Hostname
-	}
 	name, err := s.o.FS.ReadFile("/etc/hostname")
 	if err != nil {
 		return "localhost"

@@ -77,7 +77,6 @@ type shell struct {
 	held    int64
 	stopErr error
 	subs    int
-	temp    []string
 }
 
 // progress is where a shell is in its script.
@@ -151,7 +150,7 @@ func (sh *shell) fork() *shell {
 	for n, f := range sh.fds {
 		c.fds[n] = f.dup()
 	}
-	c.jobs, c.held, c.temp, c.inTrap = nil, 0, nil, false
+	c.jobs, c.held, c.inTrap = nil, 0, false
 	c.pid = sh.r.pids.Add(1)
 	c.level++
 	c.depth++
@@ -165,9 +164,6 @@ func (sh *shell) end() {
 		f.close()
 	}
 	sh.fds = nil
-	for _, name := range sh.temp {
-		_ = sh.s.o.FS.As(vfs.Root).Remove(name) // it may be gone
-	}
 	_ = sh.r.grow(-sh.held)
 }
 

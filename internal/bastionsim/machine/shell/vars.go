@@ -103,17 +103,20 @@ func (v *variable) own() {
 	v.owned, v.set = true, true
 }
 
-// get is a variable, through references.
-func (sh *shell) get(name string) variable {
+// resolve follows references to the name of a variable. References in a circle lead to none.
+func (sh *shell) resolve(name string) string {
 	for range 10 {
-		v := sh.raw(name)
+		v := sh.scopeOf(name)[name]
 		if v.kind != nameref || v.str == "" {
-			return v
+			return name
 		}
 		name = v.str
 	}
-	return variable{}
+	return ""
 }
+
+// get is a variable, through references.
+func (sh *shell) get(name string) variable { return sh.raw(sh.resolve(name)) }
 
 // scopeOf is the innermost scope that has a variable, or nil.
 func (sh *shell) scopeOf(name string) map[string]variable {
@@ -243,20 +246,13 @@ func (sh *shell) setArray(name string, items []string) {
 
 // target is the variable that an assignment is for, through references.
 func (sh *shell) target(name string) (variable, string) {
-	for range 10 {
-		if !syntax.ValidName(name) {
-			sh.failf("`%s': not a valid identifier", name)
-		} else if sh.locked(name) {
-			sh.failf("%s: readonly variable", name)
-		}
-		v := sh.scopeOf(name)[name]
-		if v.kind != nameref || v.str == "" || !sh.ok() {
-			return v, name
-		}
-		name = v.str
+	name = sh.resolve(name)
+	if !syntax.ValidName(name) {
+		sh.failf("`%s': not a valid identifier", name)
+	} else if sh.locked(name) {
+		sh.failf("%s: readonly variable", name)
 	}
-	sh.failf("%s: circular name reference", name)
-	return variable{}, name
+	return sh.scopeOf(name)[name], name
 }
 
 func (sh *shell) convert(v variable, text string) string {

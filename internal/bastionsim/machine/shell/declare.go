@@ -85,46 +85,36 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, more bool) {
 
 // declaring is what declare and its relatives were called with.
 type declaring struct {
-	name          string
-	on, off       string // letters of attributes
-	global, print bool
-	funcs         byte // f or F: it is about functions
-}
-
-// flags takes an argument that has attributes. It is false if the argument has none.
-func (d *declaring) flags(sh *shell, arg string) bool {
-	if len(arg) < 2 || arg[0] != '-' && arg[0] != '+' {
-		return arg == "-"
-	}
-	for _, c := range strings.TrimPrefix(arg[1:], "-") {
-		switch {
-		case c == 'g':
-			d.global = true
-		case c == 'p':
-			d.print = true
-		case c == 'f' || c == 'F':
-			d.funcs = byte(c)
-		case c == 'n' && d.name == "export":
-			d.on, d.off = "", d.off+"x"
-		case !strings.ContainsRune("aAinrxtI", c):
-			sh.failWith(2, "%s: invalid option", arg)
-		case arg[0] == '-':
-			d.on += string(c)
-		default:
-			d.off += string(c)
-		}
-	}
-	return true
+	flags
+	name     string
+	unexport bool
 }
 
 // declare is export, readonly, local, declare and typeset. The arguments have been expanded, but for assignments whose value
 // is an array or belongs to an element.
 func (sh *shell) declare(name string, args []any) {
-	d := &declaring{name: name, on: map[string]string{"export": "x", "readonly": "r"}[name]}
-	if name == "local" && sh.calls == 0 {
+	var words []string
+	for len(args) > 0 {
+		word, ok := args[0].(string)
+		if !ok || !strings.HasPrefix(word, "-") {
+			break
+		}
+		words, args = append(words, word), args[1:]
+	}
+	f, err := parseFlags(words, "aAfFginprtxI", nil, true)
+	if err != nil {
+		sh.failWith(2, "%v", err)
+	} else if name == "local" && sh.calls == 0 {
 		sh.failf("can only be used in a function")
 	}
-	names := 0
+	d := &declaring{flags: f, name: name}
+	switch name {
+	case "export":
+		d.unexport = f.has('n')
+		f.set['x'], f.set['n'] = !d.unexport, false
+	case "readonly":
+		f.set['r'] = true
+	}
 	for _, arg := range args {
 		if !sh.ok() {
 			return
@@ -133,17 +123,13 @@ func (sh *shell) declare(name string, args []any) {
 		case *syntax.Assign:
 			sh.declareName(d, arg.Name.Value, func(string) { sh.assignOne(arg) })
 		case string:
-			if d.flags(sh, arg) {
-				continue
-			}
 			sh.declareText(d, arg)
 		}
-		names++
 	}
-	if names > 0 || !sh.ok() {
+	if len(args) > 0 || !sh.ok() {
 		return
 	}
-	if d.funcs != 0 {
+	if d.has('f') || d.has('F') {
 		for _, name := range slices.Sorted(maps.Keys(sh.funcs)) {
 			sh.print("declare -f " + name + "\n")
 		}
@@ -151,7 +137,8 @@ func (sh *shell) declare(name string, args []any) {
 	}
 	for _, name := range sh.namesWith("") {
 		v := sh.raw(name)
-		if strings.Trim(d.on, attributes(v)) == "" && (v.set || v.kind != scalar) {
+		other := strings.IndexFunc("aAinrx", func(c rune) bool { return d.has(byte(c)) && !strings.ContainsRune(attributes(v), c) })
+		if other < 0 && (v.set || v.kind != scalar) {
 			sh.print(declaration(name, v))
 		}
 	}
@@ -193,13 +180,13 @@ func (sh *shell) declareText(d *declaring, arg string) {
 	fn, isFunc := sh.funcs[name]
 	base, _, _ := strings.Cut(name, "[")
 	switch {
-	case d.funcs != 0 && !isFunc:
+	case (d.has('f') || d.has('F')) && !isFunc:
 		sh.status = 1
-	case d.funcs == 'F':
+	case d.has('F'):
 		sh.print(name + "\n")
-	case d.funcs == 'f':
+	case d.has('f'):
 		sh.print(name + " () \n" + sh.sourceOf(fn) + "\n")
-	case d.print:
+	case d.has('p'):
 		if v := sh.raw(name); v.set || v.kind != scalar {
 			sh.print(declaration(name, v))
 		} else {
@@ -223,19 +210,18 @@ func (sh *shell) declareName(d *declaring, name string, assign func(name string)
 		sh.failf("`%s': not a valid identifier", name)
 		return
 	}
-	if d.name != "export" && d.name != "readonly" && sh.calls > 0 && !d.global && !sh.local(name) {
+	if d.name != "export" && d.name != "readonly" && sh.calls > 0 && !d.has('g') && !sh.local(name) {
 		sh.store(sh.scopes[len(sh.scopes)-1], name, variable{})
 	}
 	v := sh.raw(name)
 	if v.readonly {
 		if assign(name); sh.ok() {
-			v.exported = v.exported || strings.Contains(d.on, "x")
+			v.exported = v.exported || d.has('x')
 			sh.scopeOf(name)[name] = v
 		}
 		return
 	}
-	reference := strings.Contains(d.on, "n")
-	if reference { // what is assigned is the name of another
+	if d.has('n') { // what is assigned is the name of another
 		v.kind = scalar
 		sh.assign(name, v)
 	} else if before := d.apply(v); before.kind != v.kind || before.integer != v.integer {
@@ -244,29 +230,27 @@ func (sh *shell) declareName(d *declaring, name string, assign func(name string)
 	if assign(name); !sh.ok() {
 		return
 	}
-	if v = d.apply(sh.raw(name)); reference {
+	if v = d.apply(sh.raw(name)); d.has('n') {
 		v.kind = nameref
 		if v.str == name {
 			sh.failf("%s: nameref variable self references not allowed", name)
 		}
 	}
-	v.readonly = strings.Contains(d.on, "r")
+	v.readonly = d.has('r')
 	sh.assign(name, v)
 }
 
 // apply changes attributes, but for readonly, which comes last.
 func (d *declaring) apply(v variable) variable {
-	if strings.Contains(d.on, "A") && v.kind != associative {
+	if d.has('A') && v.kind != associative {
 		v = variable{kind: associative, elems: map[string]string{}, owned: true, exported: v.exported}
 	}
-	if set := v.set; strings.Contains(d.on, "a") && v.kind == scalar {
+	if set := v.set; d.has('a') && v.kind == scalar {
 		v.own()
 		v.set = set
 	}
-	has := func(was bool, letter string) bool {
-		return strings.Contains(d.on, letter) || was && !strings.Contains(d.off, letter)
-	}
-	v.integer, v.exported = has(v.integer, "i"), has(v.exported, "x")
+	v.integer = v.integer || d.has('i')
+	v.exported = (v.exported || d.has('x')) && !d.unexport
 	return v
 }
 

@@ -260,11 +260,6 @@ func (sh *shell) tilde(name string) (string, bool) {
 			return home.str, true
 		}
 		return sh.user.Home, true
-	case name == "+":
-		return sh.dir, true
-	case name == "-":
-		old := sh.get("OLDPWD")
-		return old.str, old.set
 	default:
 		u, ok := LookupUser(sh.s.o.FS, name)
 		return u.Home, ok

@@ -44,14 +44,14 @@ func init() {
 		"cd": {cdCommand, "LP"}, "pwd": {pwdCommand, "LP"}, "dirs": {dirsCommand, "lpv"}, "pushd": {pushdCommand, "n"}, "popd": {pushdCommand, "n"},
 		"exec": {execCommand, "cla:"}, "command": {commandCommand, "pvV"}, "type": {typeCommand, "afptP"}, "shopt": {shoptCommand, "suqop"},
 		"read": {readCommand, "rsea:d:n:N:p:t:u:i:"}, "mapfile": {mapfileCommand, "td:n:s:u:"}, "readarray": {mapfileCommand, "td:n:s:u:"},
-		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "unalias": {unaliasCommand, "a"},
+		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "unalias": {unaliasCommand, "a"}, "unset": {unsetCommand, "fvn"},
 	}
 	for name, run := range map[string]func(*builtin) int{
 		":": status(0), "true": status(0), "false": status(1), "hash": status(0), "bind": status(0), "complete": status(0),
 		"compopt": status(0), "enable": status(0), "history": status(0), "disown": status(0), "bg": status(0), "suspend": status(0),
 		"caller": status(1), "compgen": status(1), "help": helpCommand, "echo": echoCommand, "printf": printfCommand,
 		"exit": exitCommand, "logout": exitCommand, "return": returnCommand, "break": loopCommand, "continue": loopCommand,
-		"shift": shiftCommand, "set": setCommand, "unset": unsetCommand, "let": letCommand, "getopts": getoptsCommand,
+		"shift": shiftCommand, "set": setCommand, "let": letCommand, "getopts": getoptsCommand,
 		"eval": evalCommand, "source": sourceCommand, ".": sourceCommand, "builtin": builtinOf, "alias": aliasCommand,
 		"fg": fgCommand, "kill": killCommand, "test": testCommand, "[": testCommand, "umask": umaskCommand, "ulimit": ulimitCommand,
 		"export": declareCommand, "readonly": declareCommand, "declare": declareCommand, "typeset": declareCommand, "local": declareCommand,
@@ -168,40 +168,25 @@ func shiftCommand(b *builtin) int {
 }
 
 func unsetCommand(b *builtin) int {
-	funcs, vars := false, false
 	for _, arg := range b.args {
 		name, sub, element := strings.Cut(arg, "[")
 		switch {
-		case arg == "-f":
-			funcs = true
-		case arg == "-v" || arg == "-n":
-			vars = true
 		case element && strings.HasSuffix(sub, "]"):
 			b.unsetElem(name, strings.TrimSuffix(sub, "]"))
-		case !funcs && (b.scopeOf(arg) != nil || b.locked(arg)):
+		case !b.f.has('f') && (b.scopeOf(arg) != nil || b.locked(arg)):
 			b.unset(arg)
-		case !vars:
+		case !b.f.has('v'):
 			delete(b.funcs, arg)
 		}
 	}
 	return 0
 }
 
-// runText runs the text of eval or of a sourced file.
-func (b *builtin) runText(text, name string) int {
-	file, release, err := b.parse(text, name)
-	if err != nil {
-		return b.failf(2, "%v", err)
-	}
-	defer release()
-	b.status = 0
-	b.stmts(file.Stmts)
-	return b.shell.status
-}
-
 func evalCommand(b *builtin) int {
 	defer b.nest()()
-	return b.runText(strings.Join(b.args, " "), "eval")
+	b.status = 0
+	b.runScript(strings.Join(b.args, " "), "eval")
+	return b.status
 }
 
 func sourceCommand(b *builtin) int {
@@ -229,7 +214,8 @@ func sourceCommand(b *builtin) int {
 	}
 	b.source = name
 	b.sources++
-	status := b.runText(string(data), name)
+	b.status = 0
+	b.runScript(string(data), name)
 	b.sources--
 	if b.source = source; len(b.args) > 1 {
 		b.params = params
@@ -237,7 +223,7 @@ func sourceCommand(b *builtin) int {
 	if b.flow == returning {
 		b.flow = onward
 	}
-	return status
+	return b.status
 }
 
 func execCommand(b *builtin) int {

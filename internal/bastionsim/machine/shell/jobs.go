@@ -30,7 +30,9 @@ func (sh *shell) background(st *syntax.Stmt) {
 	j := &job{id: len(sh.jobs) + 1, pid: c.pid, cancel: cancel, done: make(chan struct{}), text: sh.sourceOf(st)}
 	if err := sh.r.spawn(func() {
 		defer close(j.done)
-		defer sh.s.atTimeLimit(ctx, cancel)() // a job that a line leaves has the time that a line has
+		if sh.interactive { // a job that a line leaves has the time that a line has
+			defer sh.s.atTimeLimit(ctx, cancel)()
+		}
 		defer cancel()
 		c.forked(func() { c.stmt(st) })
 		j.status = c.status

@@ -98,7 +98,7 @@ func (sh *shell) command(cmd syntax.Command) {
 		sh.keepLine()
 	case *syntax.LetClause:
 		if sh.xtrace {
-			sh.traceText(sh.sourceOf(&syntax.Stmt{Cmd: cmd}))
+			sh.traceText(sh.sourceOf(cmd))
 		}
 		for _, x := range cmd.Exprs {
 			sh.status = boolStatus(sh.arithm(x) != 0)

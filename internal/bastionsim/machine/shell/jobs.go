@@ -191,17 +191,17 @@ func killCommand(b *builtin) int {
 	if len(args) > 0 && (strings.HasPrefix(args[0], "-") || len(args) < len(b.args)) {
 		probe, args = strings.TrimLeft(args[0], "-") == "0", args[1:]
 	}
-	status := 0
+	status, self := 0, strconv.FormatInt(b.mainPID, 10)
 	for _, arg := range args {
 		j := b.findJob(arg)
 		_, err := strconv.Atoi(arg)
 		switch {
-		case arg == "--", j != nil && probe, probe && b.user.UID == 0 && b.knownProcess(arg):
+		case arg == "--", j != nil && probe, probe && (arg == self || b.user.UID == 0 && b.knownProcess(arg)):
 		case j != nil:
 			j.cancel()
 		case err != nil:
 			status = b.failf(1, "%s: arguments must be process or job IDs", arg)
-		case arg == strconv.FormatInt(b.mainPID, 10) && !probe:
+		case arg == self:
 			b.flow, status = exiting, 143
 		default:
 			status = b.failf(1, "(%s) - No such process or operation not permitted", arg)

@@ -41,10 +41,11 @@ var builtins map[string]builtinCommand
 func init() {
 	status := func(status int) func(*builtin) int { return func(*builtin) int { return status } }
 	builtins = map[string]builtinCommand{
-		"cd": {cdCommand, "LP"}, "pwd": {pwdCommand, "LP"}, "dirs": {dirsCommand, "lpv"}, "pushd": {pushdCommand, "n"}, "popd": {pushdCommand, "n"},
-		"exec": {execCommand, "cla:"}, "command": {commandCommand, "pvV"}, "type": {typeCommand, "afptP"}, "shopt": {shoptCommand, "suqop"},
+		"cd": {cdCommand, "LP"}, "pwd": {pwdCommand, "LP"}, "dirs": {dirsCommand, "lpv"}, "pushd": {pushdCommand, "n"},
+		"popd": {pushdCommand, "n"}, "exec": {execCommand, "cla:"}, "command": {commandCommand, "pvV"}, "type": {typeCommand, "afptP"},
 		"read": {readCommand, "rsea:d:n:N:p:t:u:i:"}, "mapfile": {mapfileCommand, "td:n:s:u:"}, "readarray": {mapfileCommand, "td:n:s:u:"},
-		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "unalias": {unaliasCommand, "a"}, "unset": {unsetCommand, "fvn"},
+		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "shopt": {shoptCommand, "suqop"},
+		"alias": {aliasCommand, "p"}, "unalias": {unaliasCommand, "a"}, "unset": {unsetCommand, "fvn"},
 	}
 	for name, run := range map[string]func(*builtin) int{
 		":": status(0), "true": status(0), "false": status(1), "hash": status(0), "bind": status(0), "complete": status(0),
@@ -52,7 +53,7 @@ func init() {
 		"caller": status(1), "compgen": status(1), "help": helpCommand, "echo": echoCommand, "printf": printfCommand,
 		"exit": exitCommand, "logout": exitCommand, "return": returnCommand, "break": loopCommand, "continue": loopCommand,
 		"shift": shiftCommand, "set": setCommand, "let": letCommand, "getopts": getoptsCommand,
-		"eval": evalCommand, "source": sourceCommand, ".": sourceCommand, "builtin": builtinOf, "alias": aliasCommand,
+		"eval": evalCommand, "source": sourceCommand, ".": sourceCommand, "builtin": builtinOf,
 		"fg": fgCommand, "kill": killCommand, "test": testCommand, "[": testCommand, "umask": umaskCommand, "ulimit": ulimitCommand,
 		"export": declareCommand, "readonly": declareCommand, "declare": declareCommand, "typeset": declareCommand, "local": declareCommand,
 	} {
@@ -75,7 +76,8 @@ func (sh *shell) runBuiltin(args []string, out *stream) int {
 }
 
 func helpCommand(b *builtin) int {
-	b.printf("This is the shell of a simulated machine. Its builtins are:\n%s\nIts programs are in /usr/bin.\n", strings.Join(slices.Sorted(maps.Keys(builtins)), " "))
+	names := strings.Join(slices.Sorted(maps.Keys(builtins)), " ")
+	b.printf("This is the shell of a simulated machine. Its builtins are:\n%s\nIts programs are in /usr/bin.\n", names)
 	return 0
 }
 
@@ -569,8 +571,9 @@ func setCommand(b *builtin) int {
 
 // ignoredOptions are options of set and shopt that change nothing here.
 var ignoredOptions = []string{
-	"posix", "vi", "emacs", "monitor", "errtrace", "functrace", "history", "braceexpand", "hashall", "verbose", "nolog", "notify", "physical", "privileged",
-	"extglob", "checkwinsize", "histappend", "cmdhist", "sourcepath", "inherit_errexit", "progcomp", "promptvars", "login_shell", "huponexit", "interactive_comments",
+	"posix", "vi", "emacs", "monitor", "errtrace", "functrace", "history", "braceexpand", "hashall", "verbose", "nolog", "notify",
+	"physical", "privileged", "extglob", "checkwinsize", "histappend", "cmdhist", "sourcepath", "inherit_errexit", "progcomp",
+	"promptvars", "login_shell", "huponexit", "interactive_comments",
 }
 
 func (b *builtin) listOptions(all map[string]*bool) {

@@ -15,7 +15,8 @@ import (
 var (
 	// escapeEnd matches a text up to the first \c.
 	escapeEnd = regexp.MustCompile(`(?s)^((?:[^\\]|\\[^c])*?)\\c`)
-	// echoEscape matches an escape sequence that echo -e and %b read in another way than $'...', or an escaped backslash.
+	// echoEscape matches an escape sequence that echo -e and %b read in another way than $'...', or an escaped
+	// backslash.
 	echoEscape = regexp.MustCompile(`\\(?:0[0-7]{1,3}|['"\\])`)
 	escaped    = regexp.MustCompile(`(?s)\\(.)`)
 )
@@ -254,8 +255,8 @@ func (p *printer) integer(arg string) int64 {
 	return n
 }
 
-// readLine reads up to a delimiter, a byte at a time so that what follows it is left for others. Unless raw is set, a line
-// continues behind a backslash at its end. most > 0 is how many bytes it reads at most.
+// readLine reads up to a delimiter, a byte at a time so that what follows it is left for others. Unless raw is set, a
+// line continues behind a backslash at its end. most > 0 is how many bytes it reads at most.
 func (sh *shell) readLine(in io.Reader, delim byte, raw bool, most int) (string, error) {
 	var line []byte
 	var buf [1]byte
@@ -349,8 +350,8 @@ func ifsSpace(ifs string) string {
 	}, ifs)
 }
 
-// cutField cuts a text behind its first field. What separates fields is white space of IFS, or another character of IFS with
-// the white space around it. Unless raw is set, a character behind a backslash separates nothing.
+// cutField cuts a text behind its first field. What separates fields is white space of IFS, or another character of
+// IFS with the white space around it. Unless raw is set, a character behind a backslash separates nothing.
 func cutField(text, ifs string, raw bool) (field, separator, rest string) {
 	end, escaped := len(text), false
 	for i, c := range text {

@@ -90,8 +90,8 @@ type declaring struct {
 	unexport bool
 }
 
-// declare is export, readonly, local, declare and typeset. The arguments have been expanded, but for assignments whose value
-// is an array or belongs to an element.
+// declare is export, readonly, local, declare and typeset. The arguments have been expanded, but for assignments whose
+// value is an array or belongs to an element.
 func (sh *shell) declare(name string, args []any) {
 	var words []string
 	for len(args) > 0 {
@@ -137,8 +137,8 @@ func (sh *shell) declare(name string, args []any) {
 	}
 	for _, name := range sh.namesWith("") {
 		v := sh.raw(name)
-		other := strings.IndexFunc("aAinrx", func(c rune) bool { return d.has(byte(c)) && !strings.ContainsRune(attributes(v), c) })
-		if other < 0 && (v.set || v.kind != scalar) {
+		other := func(c rune) bool { return d.has(byte(c)) && !strings.ContainsRune(attributes(v), c) }
+		if !strings.ContainsFunc("aAinrx", other) && (v.set || v.kind != scalar) {
 			sh.print(declaration(name, v))
 		}
 	}

@@ -1,19 +1,20 @@
 // Package shell runs scripts, command lines and interactive sessions of a simulated machine.
 //
-// It reads the language of bash with mvdan.cc/sh/v3/syntax and executes it itself, not with that module's interpreter, which
-// asks the host for users, processes and files and has no limits on memory and depth. Here a script sees a vfs.View, the
-// environment that it was given and the commands of the tables in this package. Nothing starts a process, opens a socket or
-// reads a file of the host, and escape_test.go checks that no such package is imported.
+// It reads the language of bash with mvdan.cc/sh/v3/syntax and executes it itself, not with that module's interpreter,
+// which asks the host for users, processes and files and has no limits on memory and depth. Here a script sees a
+// vfs.View, the environment that it was given and the commands of the tables in this package. Nothing starts a
+// process, opens a socket or reads a file of the host, and escape_test.go checks that no such package is imported.
 //
-// Package expand of that module does what the length of its input bounds: braces, escape sequences and arithmetic operators.
-// The rest of it multiplies strings and compiles patterns of any length before its caller sees them.
+// Package expand of that module does what the length of its input bounds: braces, escape sequences and arithmetic
+// operators. The rest of it multiplies strings and compiles patterns of any length before its caller sees them.
 //
-// Every run has Limits. Each statement, expansion, read and write checks them, so that a run ends soon after its time is over
-// or its context is done; then all of its goroutines are gone, but for one that waits in the caller's own stdin.
+// Every run has Limits. Each statement, expansion, read and write checks them, so that a run ends soon after its time
+// is over or its context is done; then all of its goroutines are gone, but for one that waits in the caller's own
+// stdin.
 //
 // Layers: run.go (limits) and stream.go (files and pipes) are below shell.go (the state of a shell), which expansions
-// (expand.go, param.go, arith.go, glob.go), statements (exec.go, call.go, redirect.go) and builtins work on. The programs of
-// the machine are in cmd_*.go, one file a family, and use nothing but Process.
+// (expand.go, param.go, arith.go, glob.go), statements (exec.go, call.go, redirect.go) and builtins work on. The
+// programs of the machine are in cmd_*.go, one file a family, and use nothing but Process.
 //
 // The package imports internal/bastionsim/machine/vfs of the project and nothing else.
 package shell

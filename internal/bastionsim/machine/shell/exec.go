@@ -281,9 +281,10 @@ func (sh *shell) caseClause(cmd *syntax.CaseClause) {
 		sh.traceText("case " + sh.sourceOf(cmd.Word) + " in")
 	}
 	sh.status = 0
+	matches := func(p *syntax.Word) bool { return sh.ok() && sh.match(sh.pattern(p), text, false) }
 	through := false
 	for _, item := range cmd.Items {
-		if !through && !slices.ContainsFunc(item.Patterns, func(p *syntax.Word) bool { return sh.ok() && sh.match(sh.pattern(p), text, false) }) {
+		if !through && !slices.ContainsFunc(item.Patterns, matches) {
 			continue
 		}
 		if !sh.ok() {

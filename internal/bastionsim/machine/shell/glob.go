@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// maxRegexpWork is how many steps one match of a regular expression may take: its instructions times the text's length.
+	// maxRegexpWork is how many steps one match of a regular expression may take: its instructions times the text's
+	// length.
 	maxRegexpWork = 1 << 26
 	// maxPattern is how long a pattern or a regular expression may be.
 	maxPattern = 4096
@@ -64,7 +65,8 @@ func (m *matcher) find(sh *shell, text string) []int {
 	return m.FindStringSubmatchIndex(text)
 }
 
-// globRegexp makes a regular expression of a pattern, which takes the place of %s in format. It is nil for what is no pattern.
+// globRegexp makes a regular expression of a pattern, which takes the place of %s in format. It is nil for what is no
+// pattern.
 func (sh *shell) globRegexp(pat string, mode pattern.Mode, format string) *matcher {
 	open := 0 // groups that are not closed, which would make reading the pattern take exponential time
 	for _, c := range pat {
@@ -117,8 +119,8 @@ func (sh *shell) match(pat, text string, fold bool) bool {
 	return re.find(sh, text) != nil
 }
 
-// trim takes what is of a pattern from the beginning of a text or, with suffix, from its end: as little as can be or, with
-// large, as much.
+// trim takes what is of a pattern from the beginning of a text or, with suffix, from its end: as little as can be or,
+// with large, as much.
 func (sh *shell) trim(text, pat string, suffix, large bool) string {
 	plain, ok := plainPattern(pat)
 	switch {
@@ -213,12 +215,14 @@ func backslash(text, special string) string {
 	return b.String()
 }
 
+// globChars matches what makes a pattern of a field.
+var globChars = regexp.MustCompile(`[*?[]|[@+!]\(`)
+
 // globField is what a field is after globbing: the names of files, or the field itself.
 func (sh *shell) globField(field []piece) []string {
 	text := joinPieces(field)
-	if sh.noglob || !slices.ContainsFunc(field, func(p piece) bool {
-		return !p.quoted && (strings.ContainsAny(p.text, "*?[") || strings.Contains(p.text, "@(") || strings.Contains(p.text, "+(") || strings.Contains(p.text, "!("))
-	}) {
+	isPattern := func(p piece) bool { return !p.quoted && globChars.MatchString(p.text) }
+	if sh.noglob || !slices.ContainsFunc(field, isPattern) {
 		return []string{text}
 	}
 	names := sh.glob(patternOf(field))
@@ -275,7 +279,8 @@ func (sh *shell) globDir(dir, part string, more bool) (out []string) {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if name[0] == '.' && !sh.dotglob && part[0] != '.' && !strings.HasPrefix(part, `\.`) || !sh.match(part, name, sh.nocaseglob) {
+		hidden := name[0] == '.' && !sh.dotglob && part[0] != '.' && !strings.HasPrefix(part, `\.`)
+		if hidden || !sh.match(part, name, sh.nocaseglob) {
 			continue
 		}
 		if more {

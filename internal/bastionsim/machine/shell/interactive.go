@@ -33,9 +33,10 @@ type console struct {
 	end  context.CancelFunc
 }
 
-// Interactive serves a terminal until the user leaves with exit or Ctrl-D, the terminal ends or ctx does. It returns the
-// last status. Each line has the limits anew, and so has the time of each job that it leaves in the background. Ctrl-C ends
-// the command that runs. When it has returned, the caller closes the terminal, which ends the one goroutine that reads it.
+// Interactive serves a terminal until the user leaves with exit or Ctrl-D, the terminal ends or ctx does. It returns
+// the last status. Each line has the limits anew, and so has the time of each job that it leaves in the background.
+// Ctrl-C ends the command that runs. When it has returned, the caller closes the terminal, which ends the one
+// goroutine that reads it.
 func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -241,9 +242,10 @@ func (c *console) key(ctx context.Context, b byte) bool {
 // maxSequence is how long a sequence of a key may be: more than any has.
 const maxSequence = 32
 
-// keys stands before the line editor of golang.org/x/term. That waits for the end of whatever looks like the beginning of a
-// key, as long as it takes, and takes all that comes for a part of it: an invalid character, or Escape and then Enter, would
-// hold up the terminal for good, and 256 such bytes would make it a loop. So it gets whole characters and ended sequences.
+// keys stands before the line editor of golang.org/x/term. That waits for the end of whatever looks like the beginning
+// of a key, as long as it takes, and takes all that comes for a part of it: an invalid character, or Escape and then
+// Enter, would hold up the terminal for good, and 256 such bytes would make it a loop. So it gets whole characters and
+// ended sequences.
 type keys struct {
 	sequence  int    // how long the sequence is that has begun, 0 if none has
 	character []byte // that has begun

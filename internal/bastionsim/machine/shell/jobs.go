@@ -211,5 +211,6 @@ func killCommand(b *builtin) int {
 }
 
 func (sh *shell) knownProcess(pid string) bool {
-	return sh.s.o.System != nil && slices.ContainsFunc(sh.s.o.System.Processes(), func(p ProcessInfo) bool { return strconv.Itoa(p.PID) == pid })
+	isIt := func(p ProcessInfo) bool { return strconv.Itoa(p.PID) == pid }
+	return sh.s.o.System != nil && slices.ContainsFunc(sh.s.o.System.Processes(), isIt)
 }

@@ -122,7 +122,8 @@ func (p *Process) readFile(name string) (string, error) {
 	return p.readAll(in)
 }
 
-// inputs calls fn for every file of the list, or for the input if there is none. It returns 1 if one could not be read.
+// inputs calls fn for every file of the list, or for the input if there is none. It returns 1 if one could not be
+// read.
 func (p *Process) inputs(names []string, fn func(name string, in io.Reader) error) int {
 	if len(names) == 0 {
 		names = []string{"-"}

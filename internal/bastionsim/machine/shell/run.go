@@ -86,7 +86,8 @@ func (r *run) kill(limit string) error {
 	return err
 }
 
-// begin starts counting anew, and returns the context of what runs now, whose cause says why it ended. end must be called.
+// begin starts counting anew, and returns the context of what runs now, whose cause says why it ended. end must be
+// called.
 func (s *Session) begin(ctx context.Context, r *run) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -101,7 +102,8 @@ func (s *Session) begin(ctx context.Context, r *run) (_ context.Context, end fun
 	}
 }
 
-// atTimeLimit calls a function after the time that a line has, unless ctx is done before. wait waits for what it started.
+// atTimeLimit calls a function after the time that a line has, unless ctx is done before. wait waits for what it
+// started.
 func (s *Session) atTimeLimit(ctx context.Context, fn func()) (wait func()) {
 	var watcher sync.WaitGroup
 	if s.o.Limits.Time > 0 {

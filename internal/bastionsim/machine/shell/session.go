@@ -63,8 +63,8 @@ func (s *Session) injected(name string) Command {
 }
 
 // Run executes a script or a command line, and returns its exit status. When it was ended by a limit the error is a
-// *LimitError, by ctx that context's; the status is then 137. A script that cannot be read has status 2 and no error: what
-// is wrong is on stderr. Jobs that still run in the background at the end of the script are ended.
+// *LimitError, by ctx that context's; the status is then 137. A script that cannot be read has status 2 and no error:
+// what is wrong is on stderr. Jobs that still run in the background at the end of the script are ended.
 //
 // stdin may be nil. If the script reads it, one goroutine waits in stdin.Read until that returns: close it after Run.
 func (s *Session) Run(ctx context.Context, script string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {

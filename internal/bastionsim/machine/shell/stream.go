@@ -184,8 +184,8 @@ func (p *pipe) write(ctx context.Context, b []byte) (int, error) {
 // feedSize is how much of the caller's stdin is read at once: what a packet of SSH has.
 const feedSize = 32 << 10
 
-// feed makes a file of the caller's stdin. The caller's reader cannot be interrupted, so a goroutine reads it into a pipe,
-// from the first read on; it ends when the caller's reader does, or when the run does and the reader returns.
+// feed makes a file of the caller's stdin. The caller's reader cannot be interrupted, so a goroutine reads it into a
+// pipe, from the first read on; it ends when the caller's reader does, or when the run does and the reader returns.
 func feed(in io.Reader) *file {
 	reader, writer := newPipe()
 	ctx, cancel := context.WithCancel(context.Background())

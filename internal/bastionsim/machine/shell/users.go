@@ -22,7 +22,8 @@ func LookupUser(f *vfs.FS, name string) (User, bool) {
 		}
 		u := User{Name: row[0], UID: uint32(uid), GID: uint32(gid), Home: row[5]}
 		for _, g := range table(f, "/etc/group") {
-			if id := groupID(g); id >= 0 && len(g) > 3 && uint32(id) != u.GID && slices.Contains(strings.Split(g[3], ","), u.Name) {
+			id := groupID(g)
+			if id >= 0 && len(g) > 3 && id != gid && slices.Contains(strings.Split(g[3], ","), u.Name) {
 				u.Groups = append(u.Groups, uint32(id))
 			}
 		}

@@ -230,7 +230,7 @@ func (sh *shell) execScript(file string, data []byte, args []string) int {
 			words = words[1:]
 		}
 		if len(words) == 0 || path.Base(words[0]) != "bash" && path.Base(words[0]) != "sh" {
-			return sh.refuse(126, "%s:%s: bad interpreter: No such file or directory", args[0], text)
+			return sh.refuse(126, "%s: %s: bad interpreter: No such file or directory", args[0], text)
 		}
 		flags = words[1:]
 	}

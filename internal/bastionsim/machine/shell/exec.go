@@ -90,7 +90,9 @@ func (sh *shell) command(cmd syntax.Command) {
 	case *syntax.CaseClause:
 		sh.caseClause(cmd)
 	case *syntax.FuncDecl:
-		if sh.hold(int64(cmd.End().Offset()-cmd.Pos().Offset()) * treeFactor); sh.ok() {
+		if cmd.Name == nil { // the parser reads functions of zsh, too
+			sh.failf("syntax error: a function has no name")
+		} else if sh.hold(int64(cmd.End().Offset()-cmd.Pos().Offset()) * treeFactor); sh.ok() {
 			sh.funcs[cmd.Name.Value], sh.status = cmd.Body, 0
 		}
 	case *syntax.ArithmCmd:

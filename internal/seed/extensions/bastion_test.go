@@ -149,7 +149,7 @@ func address(bastion *extensionsv1alpha1.Bastion) string {
 
 func (w *bastionWorld) login(bastion *extensionsv1alpha1.Bastion) (*ssh.Client, error) {
 	return ssh.Dial("tcp", address(bastion), &ssh.ClientConfig{
-		User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(w.key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: 5 * time.Second,
+		User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(w.key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: testutil.Timeout,
 	})
 }
 

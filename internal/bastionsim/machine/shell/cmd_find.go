@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,170 +14,152 @@ import (
 
 // finder is what find was told to look for.
 type finder struct {
-	p        *Process
-	tests    []func(name string, info fs.FileInfo) (bool, error)
-	actions  []func(name string, info fs.FileInfo) error
-	maxDepth int
-	minDepth int
-	status   int
+	p *Process
+	// alternatives are separated by -o. Each is a list of tests and actions, of which the next is done if the last was true.
+	alternatives [][]predicate
+	acts         bool // there is an action, so that names are not just printed
+	postOrder    bool
+	min, max     int
 }
 
-func findProgram(ctx context.Context, p *Process) int {
-	f := &finder{p: p, maxDepth: 1000}
-	args := p.Args[1:]
+type predicate func(name string, info fs.FileInfo) bool
+
+func findProgram(p *Process, f flags) int {
+	find := &finder{p: p, alternatives: [][]predicate{nil}, max: deepest}
+	args := f.args
 	var roots []string
-	for len(args) > 0 && !strings.HasPrefix(args[0], "-") && args[0] != "!" && args[0] != "(" {
+	for len(args) > 0 && !strings.HasPrefix(args[0], "-") && args[0] != "!" {
 		roots, args = append(roots, args[0]), args[1:]
 	}
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
+	negate := false
 	for len(args) > 0 {
-		used, err := f.option(ctx, args)
-		if err == nil && used > len(args) {
-			err = fmt.Errorf("missing argument to `%s'", args[0])
+		switch args[0] {
+		case "!", "-not":
+			negate, args = !negate, args[1:]
+			continue
+		case "-o", "-or":
+			find.alternatives, args = append(find.alternatives, nil), args[1:]
+			continue
 		}
+		is, used, err := find.primary(args)
 		if err != nil {
 			return p.Fail(err)
 		}
-		args = args[used:]
+		if is != nil {
+			want, last := !negate, len(find.alternatives)-1
+			find.alternatives[last] = append(find.alternatives[last], func(name string, info fs.FileInfo) bool {
+				return is(name, info) == want
+			})
+		}
+		negate, args = false, args[used:]
 	}
+	status := 0
 	for _, root := range roots {
-		f.visit(root, 0)
+		before := func(name string, info fs.FileInfo) error {
+			find.visit(name, strings.Count(strings.TrimPrefix(name, strings.TrimSuffix(root, "/")), "/"), info)
+			return nil
+		}
+		after := visit(nil)
+		if find.postOrder {
+			before, after = nil, before
+		}
+		status = max(status, p.walk([]string{root}, "", find.max, before, after))
 	}
-	return f.status
+	return status
 }
 
-func (f *finder) option(ctx context.Context, args []string) (int, error) {
-	negate := args[0] == "!" || args[0] == "-not"
-	used := 1
-	if negate && len(args) > 1 {
-		args, used = args[1:], 2
+func (f *finder) visit(name string, depth int, info fs.FileInfo) {
+	if depth < f.min {
+		return
 	}
-	arg := ""
-	if len(args) > 1 {
-		arg = args[1]
-	}
-	test := func(fn func(name string, info fs.FileInfo) (bool, error)) (int, error) {
-		f.tests = append(f.tests, func(name string, info fs.FileInfo) (bool, error) {
-			ok, err := fn(name, info)
-			return ok != negate, err
-		})
-		return used + 1, nil
-	}
-	switch args[0] {
-	case "-name", "-iname":
-		return test(func(name string, _ fs.FileInfo) (bool, error) {
-			return f.p.sh.match(arg, path.Base(name), args[0] == "-iname"), nil
-		})
-	case "-path":
-		return test(func(name string, _ fs.FileInfo) (bool, error) { return f.p.sh.match(arg, name, false), nil })
-	case "-type":
-		return test(func(_ string, info fs.FileInfo) (bool, error) {
-			return arg == map[byte]string{'-': "f", 'd': "d", 'l': "l", 'c': "c", 'b': "b"}[vfs.ListMode(info.Mode())[0]], nil
-		})
-	case "-user":
-		id := userID(f.p.FS.FS(), arg)
-		return test(func(_ string, info fs.FileInfo) (bool, error) { return int(info.Sys().(*vfs.Stat).UID) == id, nil })
-	case "-perm":
-		mode, err := parseMode(strings.TrimLeft(arg, "-/"), 0)
-		if err != nil {
-			return 0, err
-		}
-		return test(func(_ string, info fs.FileInfo) (bool, error) {
-			if strings.HasPrefix(arg, "-") {
-				return info.Mode()&mode == mode, nil
+	for _, list := range f.alternatives {
+		if !slices.ContainsFunc(list, func(is predicate) bool { return !is(name, info) }) {
+			if !f.acts {
+				f.p.Printf("%s\n", name)
 			}
-			return vfs.FileMode(vfs.UnixMode(info.Mode())) == mode, nil
-		})
+			return
+		}
+	}
+}
+
+// primary reads a test or an action, and says how many arguments it has. It is nil if it says how find works.
+func (f *finder) primary(args []string) (_ predicate, used int, _ error) {
+	switch args[0] {
+	case "-a", "-and", "-xdev", "-follow":
+		return nil, 1, nil
+	case "-depth":
+		f.postOrder = true
+		return nil, 1, nil
 	case "-empty":
-		_, err := test(func(name string, info fs.FileInfo) (bool, error) {
-			if info.IsDir() {
-				entries, err := f.p.FS.ReadDir(f.p.Path(name))
-				return err == nil && len(entries) == 0, nil
-			}
-			return info.Size() == 0, nil
-		})
-		return used, err
-	case "-maxdepth", "-mindepth":
-		n, err := strconv.Atoi(arg)
-		if args[0] == "-maxdepth" {
-			f.maxDepth = n
-		} else {
-			f.minDepth = n
-		}
-		return 2, err
-	}
-	return f.action(ctx, args)
-}
-
-func (f *finder) action(ctx context.Context, args []string) (int, error) {
-	do := func(fn func(name string, info fs.FileInfo) error) { f.actions = append(f.actions, fn) }
-	switch args[0] {
+		return f.empty, 1, nil
 	case "-print", "-print0":
-		end := map[bool]string{true: "\x00", false: "\n"}[args[0] == "-print0"]
-		do(func(name string, _ fs.FileInfo) error { f.p.Printf("%s%s", name, end); return nil })
-		return 1, nil
+		end := map[string]string{"-print": "\n", "-print0": "\x00"}[args[0]]
+		f.acts = true
+		return func(name string, _ fs.FileInfo) bool { f.p.Printf("%s%s", name, end); return true }, 1, nil
 	case "-delete":
-		do(func(name string, _ fs.FileInfo) error { return f.p.FS.Remove(f.p.Path(name)) })
-		return 1, nil
+		f.acts, f.postOrder = true, true
+		return func(name string, _ fs.FileInfo) bool {
+			return f.p.each([]string{name}, "cannot delete", func(string) error { return f.p.FS.Remove(f.p.Path(name)) }) == 0
+		}, 1, nil
 	case "-exec":
 		end := slices.IndexFunc(args, func(a string) bool { return a == ";" || a == "+" })
 		if end < 2 {
-			return 0, errors.New("missing argument to `-exec'")
+			return nil, 0, errors.New("missing argument to `-exec'")
 		}
-		do(func(name string, _ fs.FileInfo) error {
+		f.acts = true
+		return func(name string, _ fs.FileInfo) bool {
 			command := slices.Clone(args[1:end])
 			for i := range command {
 				command[i] = strings.ReplaceAll(command[i], "{}", name)
 			}
-			f.p.run(ctx, command, f.p.Env, nil)
-			return nil
-		})
-		return end + 1, nil
-	case "-a", "-and", "-xdev", "-depth", "-follow":
-		return 1, nil
+			return f.p.run(f.p.sh.ctx, command, f.p.Env, nil) == 0
+		}, end + 1, nil
 	}
-	return 0, fmt.Errorf("unknown predicate `%s'", args[0])
+	if len(args) == 1 {
+		return nil, 0, fmt.Errorf("missing argument to `%s'", args[0])
+	}
+	is, err := f.test(args[0], args[1])
+	return is, 2, err
 }
 
-func (f *finder) visit(name string, depth int) {
-	if f.p.step() != nil {
-		return
+func (f *finder) empty(name string, info fs.FileInfo) bool {
+	if !info.IsDir() {
+		return info.Size() == 0
 	}
-	info, err := f.p.FS.Lstat(f.p.Path(name))
-	if err != nil {
-		f.status = f.p.Failf(1, "'%s': %v", name, reason(err))
-		return
-	}
-	visit := func() {
-		if depth < f.minDepth {
-			return
-		}
-		for _, t := range f.tests {
-			if ok, err := t(name, info); !ok || err != nil {
-				return
-			}
-		}
-		for _, a := range f.actions {
-			if err := a(name, info); err != nil {
-				f.status = f.p.Failf(1, "'%s': %v", name, reason(err))
-			}
-		}
-		if len(f.actions) == 0 {
-			f.p.Printf("%s\n", name)
-		}
-	}
-	if !info.IsDir() || depth >= f.maxDepth {
-		visit()
-		return
-	}
-	visit()
 	entries, err := f.p.FS.ReadDir(f.p.Path(name))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.status = f.p.Failf(1, "'%s': %v", name, reason(err))
+	return err == nil && len(entries) == 0
+}
+
+// test is a test that has an argument.
+func (f *finder) test(test, arg string) (predicate, error) {
+	switch test {
+	case "-name", "-iname":
+		return func(name string, _ fs.FileInfo) bool { return f.p.sh.match(arg, path.Base(name), test == "-iname") }, nil
+	case "-path":
+		return func(name string, _ fs.FileInfo) bool { return f.p.sh.match(arg, name, false) }, nil
+	case "-type":
+		kinds := map[byte]string{'-': "f", 'd': "d", 'l': "l", 'c': "c", 'b': "b"}
+		return func(_ string, info fs.FileInfo) bool { return arg == kinds[vfs.ListMode(info.Mode())[0]] }, nil
+	case "-user":
+		id := userID(f.p.FS.FS(), arg)
+		return func(_ string, info fs.FileInfo) bool { return int(info.Sys().(*vfs.Stat).UID) == id }, nil
+	case "-perm":
+		mode, err := parseMode(strings.TrimLeft(arg, "-/"), 0)
+		return func(_ string, info fs.FileInfo) bool {
+			has := vfs.FileMode(vfs.UnixMode(info.Mode()))
+			return has == mode || strings.HasPrefix(arg, "-") && has&mode == mode
+		}, err
+	case "-maxdepth":
+		var err error
+		f.max, err = strconv.Atoi(arg)
+		return nil, err
+	case "-mindepth":
+		var err error
+		f.min, err = strconv.Atoi(arg)
+		return nil, err
 	}
-	for _, e := range entries {
-		f.visit(strings.TrimSuffix(name, "/")+"/"+e.Name(), depth+1)
-	}
+	return nil, fmt.Errorf("unknown predicate `%s'", test)
 }

@@ -1,0 +1,114 @@
+package shell
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
+)
+
+var (
+	symbolicMode    = regexp.MustCompile(`^([ugoa]*)([-+=])([rwxXst]*)$`)
+	modeClasses     = map[rune]uint32{'u': 0o4700, 'g': 0o2070, 'o': 0o1007, 'a': 0o7777}
+	modePermissions = map[rune]uint32{'r': 0o444, 'w': 0o222, 'x': 0o111, 'X': 0o111, 's': 0o6000, 't': 0o1000}
+)
+
+// parseMode reads a mode, in octal or by letters, which change old.
+func parseMode(text string, old fs.FileMode) (fs.FileMode, error) {
+	if n, err := strconv.ParseUint(text, 8, 12); err == nil {
+		return vfs.FileMode(uint32(n)), nil
+	}
+	bits := vfs.UnixMode(old)
+	for part := range strings.SplitSeq(text, ",") {
+		m := symbolicMode.FindStringSubmatch(part)
+		if m == nil {
+			return 0, fmt.Errorf("invalid mode: '%s'", text)
+		}
+		var mask, set uint32
+		for _, class := range m[1] {
+			mask |= modeClasses[class]
+		}
+		if mask == 0 {
+			mask = modeClasses['a']
+		}
+		for _, permission := range m[3] {
+			if permission != 'X' || old.IsDir() || bits&0o111 != 0 {
+				set |= modePermissions[permission] & mask
+			}
+		}
+		switch m[2] {
+		case "+":
+			bits |= set
+		case "-":
+			bits &^= set
+		default:
+			bits = bits&^mask | set
+		}
+	}
+	return vfs.FileMode(bits), nil
+}
+
+// deepest is how many levels below a directory a recursive program goes: more than a path can have.
+const deepest = vfs.MaxPath
+
+func chmodProgram(p *Process, f flags) int {
+	args, levels := f.args, 0
+	for slices.Contains([]string{"-R", "--recursive", "-v", "-f", "-c"}, args[0]) && len(args) > 2 {
+		if args[0] == "-R" || args[0] == "--recursive" {
+			levels = deepest
+		}
+		args = args[1:]
+	}
+	return p.walk(args[1:], "cannot change mode of", levels, func(name string, info fs.FileInfo) error {
+		if info.Mode()&fs.ModeSymlink != 0 {
+			if levels > 0 {
+				return nil
+			}
+			var err error
+			if info, err = p.FS.Stat(p.Path(name)); err != nil {
+				return err
+			}
+		}
+		mode, err := parseMode(args[0], info.Mode())
+		if err != nil {
+			return err
+		}
+		return p.FS.Chmod(p.Path(name), mode)
+	}, nil)
+}
+
+// chownProgram is chown and chgrp.
+func chownProgram(p *Process, f flags) int {
+	owner, group, ofUser := strings.Cut(f.args[0], ":")
+	if p.name() == "chgrp" {
+		owner, group, ofUser = "", f.args[0], false
+	}
+	uid, gid := -1, -1
+	if owner != "" {
+		if uid = userID(p.FS.FS(), owner); uid < 0 {
+			return p.Failf(1, "invalid user: '%s'", f.args[0])
+		}
+		if u, ok := LookupUser(p.FS.FS(), owner); ok && ofUser && group == "" {
+			gid = int(u.GID)
+		}
+	}
+	if group != "" {
+		if gid = groupIDOf(p.FS.FS(), group); gid < 0 {
+			return p.Failf(1, "invalid group: '%s'", f.args[0])
+		}
+	}
+	levels, change := 0, p.FS.Chown
+	if f.has('R') {
+		levels = deepest
+	}
+	if f.has('R') || f.has('h') {
+		change = p.FS.Lchown
+	}
+	return p.walk(f.args[1:], "changing ownership of", levels, func(name string, _ fs.FileInfo) error {
+		return change(p.Path(name), uid, gid)
+	}, nil)
+}

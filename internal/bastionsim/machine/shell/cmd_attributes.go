@@ -81,25 +81,35 @@ func chmodProgram(p *Process, f flags) int {
 	}, nil)
 }
 
-// chownProgram is chown and chgrp.
-func chownProgram(p *Process, f flags) int {
-	owner, group, ofUser := strings.Cut(f.args[0], ":")
-	if p.name() == "chgrp" {
-		owner, group, ofUser = "", f.args[0], false
-	}
-	uid, gid := -1, -1
-	if owner != "" {
-		if uid = userID(p.FS.FS(), owner); uid < 0 {
-			return p.Failf(1, "invalid user: '%s'", f.args[0])
+// owner reads "user", "user:group", ":group", and "user:", which is the group of the user too. What is not there is -1.
+func (p *Process) owner(text string) (uid, gid int, _ error) {
+	user, group, more := strings.Cut(text, ":")
+	uid, gid = -1, -1
+	if user != "" {
+		if uid = userID(p.FS.FS(), user); uid < 0 {
+			return 0, 0, fmt.Errorf("invalid user: '%s'", text)
 		}
-		if u, ok := LookupUser(p.FS.FS(), owner); ok && ofUser && group == "" {
+		if u, ok := LookupUser(p.FS.FS(), user); ok && more {
 			gid = int(u.GID)
 		}
 	}
 	if group != "" {
 		if gid = groupIDOf(p.FS.FS(), group); gid < 0 {
-			return p.Failf(1, "invalid group: '%s'", f.args[0])
+			return 0, 0, fmt.Errorf("invalid group: '%s'", text)
 		}
+	}
+	return uid, gid, nil
+}
+
+// chownProgram is chown and chgrp.
+func chownProgram(p *Process, f flags) int {
+	owner := f.args[0]
+	if p.name() == "chgrp" {
+		owner = ":" + owner
+	}
+	uid, gid, err := p.owner(owner)
+	if err != nil {
+		return p.Fail(err)
 	}
 	levels, change := 0, p.FS.Chown
 	if f.has('R') {

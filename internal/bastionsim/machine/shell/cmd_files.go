@@ -142,13 +142,6 @@ func touchProgram(p *Process, f flags) int {
 	if err != nil {
 		return p.Fail(err)
 	}
-	if reference := f.value('r', ""); reference != "" {
-		info, err := p.FS.Stat(p.Path(reference))
-		if err != nil {
-			return p.Failf(1, "failed to get attributes of '%s': %v", reference, reason(err))
-		}
-		when = info.ModTime()
-	}
 	return p.each(f.args, "cannot touch", func(name string) error {
 		if _, err := p.FS.Stat(p.Path(name)); errors.Is(err, fs.ErrNotExist) {
 			if f.has('c') {
@@ -164,22 +157,12 @@ func touchProgram(p *Process, f flags) int {
 
 // readlinkProgram is readlink and realpath.
 func readlinkProgram(p *Process, f flags) int {
-	full := p.name() == "realpath" || f.has('f') || f.has('e') || f.has('m')
 	for _, name := range f.args {
-		if !full {
-			target, err := p.FS.Readlink(p.Path(name))
-			if err != nil {
-				return 1
-			}
-			p.Printf("%s\n", target)
-			continue
-		}
-		text, err := realPath(p.FS, p.Path(name))
-		if err != nil && !f.has('e') { // the last part may be missing
-			if up, upErr := realPath(p.FS, path.Dir(p.Path(name))); upErr == nil {
-				text, err = path.Join(up, path.Base(name)), nil
-			} else if f.has('m') {
-				text, err = path.Clean(p.Path(name)), nil
+		text, err := p.FS.Readlink(p.Path(name))
+		if p.name() == "realpath" || f.has('f') {
+			if text, err = realPath(p.FS, p.Path(name)); err != nil { // the last part may be missing
+				text, err = realPath(p.FS, path.Dir(p.Path(name)))
+				text = path.Join(text, path.Base(name))
 			}
 		}
 		if err != nil {
@@ -191,12 +174,8 @@ func readlinkProgram(p *Process, f flags) int {
 }
 
 func mktempProgram(p *Process, f flags) int {
-	template := "tmp.XXXXXXXXXX"
-	inDir := len(f.args) == 0 || f.has('p') || f.has('t')
-	if len(f.args) > 0 {
-		template = f.args[0]
-	}
-	if inDir {
+	template := append(f.args, "tmp.XXXXXXXXXX")[0]
+	if len(f.args) == 0 || f.has('p') || f.has('t') {
 		template = path.Join(f.value('p', cmp.Or(p.Getenv("TMPDIR"), "/tmp")), template)
 	}
 	head := strings.TrimRight(template, "X")
@@ -204,23 +183,18 @@ func mktempProgram(p *Process, f flags) int {
 	if random < 3 {
 		return p.Failf(1, "too few X's in template '%s'", template)
 	}
-	err := fs.ErrExist
-	for tries := 0; tries < 100 && errors.Is(err, fs.ErrExist); tries++ {
-		name := head + randomName(random)
-		switch {
-		case f.has('u'):
-			err = nil
-		case f.has('d'):
-			err = p.FS.Mkdir(p.Path(name), 0o700)
-		default:
-			err = p.createFile(p.Path(name), vfs.O_EXCL, 0o600)
-		}
-		if err == nil {
-			p.Printf("%s\n", name)
-			return 0
-		}
+	name := head + randomName(random)
+	var err error
+	if f.has('d') {
+		err = p.FS.Mkdir(p.Path(name), 0o700)
+	} else {
+		err = p.createFile(p.Path(name), vfs.O_EXCL, 0o600)
 	}
-	return p.Failf(1, "failed to create file via template '%s': %v", template, reason(err))
+	if err != nil {
+		return p.Failf(1, "failed to create file via template '%s': %v", template, reason(err))
+	}
+	p.Printf("%s\n", name)
+	return 0
 }
 
 func truncateProgram(p *Process, f flags) int {
@@ -264,11 +238,7 @@ func basenameProgram(p *Process, f flags) int {
 
 func dirnameProgram(p *Process, f flags) int {
 	for _, name := range f.args {
-		dir := path.Dir(strings.TrimRight(name, "/"))
-		if strings.HasPrefix(name, "/") && dir == "." {
-			dir = "/"
-		}
-		p.Printf("%s\n", dir)
+		p.Printf("%s\n", path.Dir(cmp.Or(strings.TrimRight(name, "/"), "/")))
 	}
 	return 0
 }
@@ -324,23 +294,16 @@ func installProgram(p *Process, f flags) int {
 	if err != nil {
 		return p.Fail(err)
 	}
-	uid, gid := -1, -1
-	if f.has('o') {
-		uid = userID(p.FS.FS(), f.value('o', ""))
-	}
+	owner := f.value('o', "")
 	if f.has('g') {
-		gid = groupIDOf(p.FS.FS(), f.value('g', ""))
+		owner += ":" + f.value('g', "")
 	}
-	if f.has('o') && uid < 0 || f.has('g') && gid < 0 {
-		return p.Failf(1, "invalid user or group")
+	uid, gid, err := p.owner(owner)
+	if err != nil {
+		return p.Fail(err)
 	}
 	finish := func(name string) error {
-		if uid >= 0 || gid >= 0 {
-			if err := p.FS.Chown(name, uid, gid); err != nil {
-				return err
-			}
-		}
-		return p.FS.Chmod(name, mode)
+		return cmp.Or(p.FS.Chown(name, uid, gid), p.FS.Chmod(name, mode))
 	}
 	if f.has('d') {
 		return p.each(f.args, "cannot create directory", func(name string) error {

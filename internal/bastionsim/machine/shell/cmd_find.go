@@ -143,15 +143,6 @@ func (f *finder) test(test, arg string) (predicate, error) {
 	case "-type":
 		kinds := map[byte]string{'-': "f", 'd': "d", 'l': "l", 'c': "c", 'b': "b"}
 		return func(_ string, info fs.FileInfo) bool { return arg == kinds[vfs.ListMode(info.Mode())[0]] }, nil
-	case "-user":
-		id := userID(f.p.FS.FS(), arg)
-		return func(_ string, info fs.FileInfo) bool { return int(info.Sys().(*vfs.Stat).UID) == id }, nil
-	case "-perm":
-		mode, err := parseMode(strings.TrimLeft(arg, "-/"), 0)
-		return func(_ string, info fs.FileInfo) bool {
-			has := vfs.FileMode(vfs.UnixMode(info.Mode()))
-			return has == mode || strings.HasPrefix(arg, "-") && has&mode == mode
-		}, err
 	case "-maxdepth":
 		var err error
 		f.max, err = strconv.Atoi(arg)

@@ -69,13 +69,7 @@ type grepper struct {
 
 func grepProgram(p *Process, f flags) int {
 	patterns, args := f.values['e'], f.args
-	if name := f.value('f', ""); name != "" {
-		text, err := p.readFile(name)
-		if err != nil {
-			return p.Failf(2, "%v", err)
-		}
-		patterns = append(patterns, splitLines(text)...)
-	} else if len(patterns) == 0 {
+	if len(patterns) == 0 {
 		if len(args) == 0 {
 			return p.Failf(2, "usage: grep [OPTION]... PATTERNS [FILE]...")
 		}
@@ -185,7 +179,7 @@ func (g *grepper) file(name string, in io.Reader) error {
 		g.matched = true
 		count++
 		switch {
-		case g.f.has('q'), g.f.has('l'), g.f.has('L'):
+		case g.f.has('q'), g.f.has('l'):
 			return false, nil
 		case g.f.has('c'):
 			return count < g.most, nil
@@ -207,7 +201,7 @@ func (g *grepper) file(name string, in io.Reader) error {
 		g.p.Printf("%s:%d\n", name, count)
 	case g.f.has('c'):
 		g.p.Printf("%d\n", count)
-	case g.f.has('l') && count > 0, g.f.has('L') && count == 0:
+	case g.f.has('l') && count > 0:
 		g.p.Printf("%s\n", name)
 	}
 	return nil

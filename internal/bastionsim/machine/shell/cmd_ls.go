@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"cmp"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -103,11 +102,8 @@ func (l *lister) dir(name string, title bool) {
 }
 
 func (l *lister) print(files []listed) {
-	switch {
-	case l.f.has('t'):
+	if l.f.has('t') {
 		slices.SortStableFunc(files, func(a, b listed) int { return b.ModTime().Compare(a.ModTime()) })
-	case l.f.has('S'):
-		slices.SortStableFunc(files, func(a, b listed) int { return cmp.Compare(b.Size(), a.Size()) })
 	}
 	if l.f.has('r') {
 		slices.Reverse(files)
@@ -116,14 +112,8 @@ func (l *lister) print(files []listed) {
 	var rows []string
 	for _, file := range files {
 		row := file.name
-		if l.f.has('F') && file.IsDir() {
-			row += "/"
-		}
-		if l.f.has('l') || l.f.has('n') {
-			row = l.long(file, row, owners)
-		}
-		if l.f.has('i') {
-			row = fmt.Sprint(file.Sys().(*vfs.Stat).Ino) + " " + row
+		if l.f.has('l') {
+			row = l.long(file, owners)
 		}
 		rows = append(rows, row)
 	}
@@ -136,19 +126,16 @@ func (l *lister) print(files []listed) {
 	}
 }
 
-func (l *lister) long(file listed, name string, owners names) string {
+func (l *lister) long(file listed, owners names) string {
 	st := file.Sys().(*vfs.Stat)
-	size, user, group := strconv.FormatInt(file.Size(), 10), owners.user(st.UID), owners.group(st.GID)
+	name, size := file.name, strconv.FormatInt(file.Size(), 10)
 	if l.f.has('h') {
 		size = human(file.Size())
-	}
-	if l.f.has('n') {
-		user, group = strconv.Itoa(int(st.UID)), strconv.Itoa(int(st.GID))
 	}
 	if target, err := l.p.FS.Readlink(file.path); err == nil {
 		name += " -> " + target
 	}
-	return fmt.Sprintf("%s %2d %-8s %-8s %8s %s %s", vfs.ListMode(file.Mode()), st.Nlink, user, group, size,
+	return fmt.Sprintf("%s %2d %-8s %-8s %8s %s %s", vfs.ListMode(file.Mode()), st.Nlink, owners.user(st.UID), owners.group(st.GID), size,
 		file.ModTime().UTC().Format("Jan _2 15:04"), name)
 }
 

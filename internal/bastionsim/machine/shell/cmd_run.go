@@ -3,11 +3,11 @@ package shell
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // builtinProgram are builtins that exist as files too.
@@ -108,9 +108,6 @@ func whichProgram(p *Process, f flags) int {
 	status := 0
 	for _, name := range f.args {
 		file, err := p.sh.find(name)
-		if err == nil {
-			err = p.FS.Access(file, 1)
-		}
 		if err != nil {
 			status = 1
 			continue
@@ -180,10 +177,7 @@ func xargsProgram(p *Process, f flags) int {
 	switch {
 	case f.has('0'):
 		items = strings.Split(text, "\x00")
-	case f.has('d'):
-		sep, _ := escape(f.value('d', "\n"), false)
-		items = strings.Split(strings.TrimSuffix(text, "\n"), sep)
-	case f.has('I') || f.has('L'):
+	case f.has('I'):
 		items = splitLines(text)
 	default:
 		items = shellWords(text)
@@ -193,7 +187,7 @@ func xargsProgram(p *Process, f flags) int {
 	if len(command) == 0 {
 		command = []string{"echo"}
 	}
-	n, err := strconv.Atoi(f.value('n', f.value('L', "4096")))
+	n, err := strconv.Atoi(f.value('n', "4096"))
 	if err != nil || n <= 0 {
 		return p.Failf(1, "invalid number")
 	}
@@ -227,38 +221,16 @@ func xargsProgram(p *Process, f flags) int {
 	return status
 }
 
+var (
+	shellWord  = regexp.MustCompile(`(?s)(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\])+`)
+	shellQuote = regexp.MustCompile(`(?s)'([^']*)'|"([^"]*)"|\\(.)`)
+)
+
 // shellWords cuts a text at white space, except in quotes.
 func shellWords(text string) []string {
-	var out []string
-	var cur strings.Builder
-	inWord, quote := false, rune(0)
-	for i := 0; i < len(text); {
-		c, size := utf8.DecodeRuneInString(text[i:])
-		i += size
-		switch {
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote != 0:
-			cur.WriteRune(c)
-		case c == '\'' || c == '"':
-			quote, inWord = c, true
-		case c == ' ' || c == '\t' || c == '\n':
-			if inWord {
-				out = append(out, cur.String())
-			}
-			cur.Reset()
-			inWord = false
-		case c == '\\' && i < len(text):
-			c, size = utf8.DecodeRuneInString(text[i:])
-			i += size
-			fallthrough
-		default:
-			cur.WriteRune(c)
-			inWord = true
-		}
+	words := shellWord.FindAllString(text, -1)
+	for i, word := range words {
+		words[i] = shellQuote.ReplaceAllString(word, "$1$2$3")
 	}
-	if inWord {
-		out = append(out, cur.String())
-	}
-	return out
+	return words
 }

@@ -40,7 +40,7 @@ func rootOnly(run func(*Process, flags) int) func(*Process, flags) int {
 var layouts = map[byte]string{
 	'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'y': "06", 'B': "January", 'b': "Jan", 'h': "Jan", 'A': "Monday",
 	'a': "Mon", 'Z': "MST", 'z': "-0700", 'p': "PM", 'I': "03", 'F': "2006-01-02", 'T': "15:04:05", 'D': "01/02/06", 'R': "15:04",
-	'e': "_2", 'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': "15:04:05", 'j': "002",
+	'e': "_2", 'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': "15:04:05", 'j': "002", 'n': "\n", 't': "\t", '%': "%",
 }
 
 // strftime formats a time by a format of date(1).
@@ -60,18 +60,8 @@ func strftime(format string, t time.Time) string {
 			b.WriteString(strconv.FormatInt(t.Unix(), 10))
 		case 'N':
 			fmt.Fprintf(&b, "%09d", t.Nanosecond())
-		case 'u', 'w':
-			day := int(t.Weekday())
-			if c == 'u' && day == 0 {
-				day = 7
-			}
-			b.WriteString(strconv.Itoa(day))
-		case 'n':
-			b.WriteByte('\n')
-		case 't':
-			b.WriteByte('\t')
-		case '%':
-			b.WriteByte('%')
+		case 'u':
+			b.WriteString(strconv.Itoa((int(t.Weekday())+6)%7 + 1))
 		default:
 			if layouts[c] == "" {
 				b.WriteByte('%')
@@ -162,15 +152,8 @@ func (p *Process) booted() time.Time {
 func uptimeProgram(p *Process, f flags) int {
 	up := p.now().Sub(p.booted())
 	hours, minutes := int(up.Hours()), int(up.Minutes())%60
-	switch {
-	case f.has('s'):
-		p.Printf("%s\n", p.booted().UTC().Format(time.DateTime))
-	case f.has('p'):
-		p.Printf("up %d hours, %d minutes\n", hours, minutes)
-	default:
-		p.Printf(" %s up %d days, %2d:%02d,  1 user,  load average: 0.00, 0.00, 0.00\n",
-			p.now().UTC().Format(time.TimeOnly), hours/24, hours%24, minutes)
-	}
+	p.Printf(" %s up %d days, %2d:%02d,  1 user,  load average: 0.00, 0.00, 0.00\n",
+		p.now().UTC().Format(time.TimeOnly), hours/24, hours%24, minutes)
 	return 0
 }
 
@@ -212,11 +195,11 @@ func psProgram(p *Process, f flags) int {
 		p.Printf("%7s %-8s %8s %s\n", "PID", "TTY", "TIME", "CMD")
 	}
 	for _, r := range rows {
+		columns := fmt.Sprintf("%7d ?        00:00:00", r.PID)
 		if full {
-			p.Printf("%-10s %7d %7d %-5s %s\n", r.User, r.PID, r.PPID, r.Started.UTC().Format("15:04"), r.Command)
-		} else {
-			p.Printf("%7d %-8s %8s %s\n", r.PID, "?", "00:00:00", r.Command)
+			columns = fmt.Sprintf("%-10s %7d %7d %s", r.User, r.PID, r.PPID, r.Started.UTC().Format("15:04"))
 		}
+		p.Printf("%s %s\n", columns, r.Command)
 	}
 	return 0
 }

@@ -63,25 +63,13 @@ func idProgram(p *Process, f flags) int {
 }
 
 func getentProgram(p *Process, f flags) int {
-	if !slices.Contains([]string{"passwd", "group", "hosts", "shadow"}, f.args[0]) {
+	if f.args[0] != "passwd" && f.args[0] != "group" {
 		return p.Failf(1, "unknown database")
 	}
-	text, err := p.readFile("/etc/" + f.args[0])
-	if err != nil {
-		return p.Fail(err)
-	}
 	status := 2
-	for _, line := range splitLines(text) {
-		columns := strings.Split(line, ":")
-		keys := columns[:1]
-		if len(columns) > 2 {
-			keys = []string{columns[0], columns[2]}
-		}
-		if f.args[0] == "hosts" {
-			keys = strings.Fields(line)
-		}
-		if len(f.args) == 1 || slices.Contains(keys, f.args[1]) {
-			p.Printf("%s\n", line)
+	for _, row := range table(p.FS.FS(), "/etc/"+f.args[0]) {
+		if len(f.args) == 1 || slices.Contains(row[:min(3, len(row))], f.args[1]) {
+			p.Printf("%s\n", strings.Join(row, ":"))
 			status = 0
 		}
 	}

@@ -35,7 +35,7 @@ func init() { // programs run programs, so that this cannot be the value of the 
 
 var declarations = map[string]program{
 	// Files
-	"ls":       {run: lsProgram, usage: 2, options: "l a|all A|almost-all h|human-readable R|recursive d|directory t r|reverse S i n F 1 G|color"},
+	"ls":       {run: lsProgram, usage: 2, options: "l a|all A|almost-all h|human-readable R|recursive d|directory t r|reverse 1 G|color"},
 	"stat":     {run: statProgram, operands: 1, options: "c|format|printf: L|dereference"},
 	"df":       {run: dfProgram, options: "h|human-readable k T"},
 	"mkdir":    {run: mkdirProgram, operands: 1, options: "p|parents m|mode: v|verbose"},
@@ -45,10 +45,10 @@ var declarations = map[string]program{
 	"mv":       {run: mvProgram, options: "f|force v|verbose n|no-clobber i T|no-target-directory t:"},
 	"ln":       {run: lnProgram, options: "s|symbolic f|force v|verbose T|n|no-dereference t:"},
 	"install":  {run: installProgram, operands: 1, options: "d|directory D m|mode: o|owner: g|group: v|verbose p T t:"},
-	"touch":    {run: touchProgram, operands: 1, options: "a c|no-create m d|date: t: r|reference:"},
-	"readlink": {run: readlinkProgram, operands: 1, options: "f|canonicalize e m n s q"},
-	"realpath": {run: readlinkProgram, operands: 1, options: "f e m s q"},
-	"mktemp":   {run: mktempProgram, options: "d|directory q u t|tmpdir p:"},
+	"touch":    {run: touchProgram, operands: 1, options: "a c|no-create m d|date: t:"},
+	"readlink": {run: readlinkProgram, operands: 1, options: "f|canonicalize n s q"},
+	"realpath": {run: readlinkProgram, operands: 1, options: "s q"},
+	"mktemp":   {run: mktempProgram, options: "d|directory q t|tmpdir p:"},
 	"truncate": {run: truncateProgram, operands: 1, options: "s|size: c"},
 	"basename": {run: basenameProgram, operands: 1},
 	"dirname":  {run: dirnameProgram, operands: 1},
@@ -66,15 +66,15 @@ var declarations = map[string]program{
 	"tee":       {run: teeProgram, options: "a|append i"},
 	"wc":        {run: wcProgram, options: "l|lines w|words c|bytes m|chars"},
 	"cut":       {run: cutProgram, options: "d|delimiter: f|fields: c|characters: b|bytes: s"},
-	"sort":      {run: sortProgram, usage: 2, options: "r|reverse n|numeric-sort u|unique f b k|key: t|field-separator: o|output:"},
+	"sort":      {run: sortProgram, usage: 2, options: "r|reverse n|numeric-sort u|unique k|key: t|field-separator:"},
 	"uniq":      {run: uniqProgram, options: "c|count d|repeated u|unique i"},
 	"tr":        {run: trProgram, operands: 1, options: "+d|delete s|squeeze-repeats c|C|complement"},
 	"seq":       {run: seqProgram, operands: 1, options: "*"},
 	"yes":       {run: yesProgram, options: "*"},
 	"base64":    {run: base64Program, options: "d|decode i w|wrap:"},
-	"md5sum":    {run: sumProgram(md5.New), options: "c|check b s|status"},
-	"sha256sum": {run: sumProgram(sha256.New), options: "c|check b s|status"},
-	"sha512sum": {run: sumProgram(sha512.New), options: "c|check b s|status"},
+	"md5sum":    {run: sumProgram(md5.New), options: "b"},
+	"sha256sum": {run: sumProgram(sha256.New), options: "b"},
+	"sha512sum": {run: sumProgram(sha512.New), options: "b"},
 	"grep":      {run: grepProgram, usage: 2, options: grepOptions},
 	"egrep":     {run: grepProgram, usage: 2, options: grepOptions},
 	"fgrep":     {run: grepProgram, usage: 2, options: grepOptions},
@@ -94,7 +94,7 @@ var declarations = map[string]program{
 	"which":    {run: whichProgram, options: "a"},
 	"sleep":    {run: sleepProgram, operands: 1},
 	"timeout":  {run: timeoutProgram, operands: 2, usage: 125, options: "+s|signal: k|kill-after: p|preserve-status f|foreground v"},
-	"xargs":    {run: xargsProgram, options: "+n|max-args: I|replace: 0|null r|no-run-if-empty t P|max-procs: d|delimiter: L:"},
+	"xargs":    {run: xargsProgram, options: "+n|max-args: I|replace: 0|null r|no-run-if-empty t P|max-procs:"},
 
 	// The system
 	"true":       {run: exitStatus(0), options: "*"},
@@ -108,7 +108,7 @@ var declarations = map[string]program{
 	"date":       {run: dateProgram, options: "u|utc d|date: R I|iso-8601"},
 	"uname":      {run: unameProgram, options: "a|all s n|nodename r|kernel-release v m|machine p i o"},
 	"nproc":      {run: nprocProgram, options: "*"},
-	"uptime":     {run: uptimeProgram, options: "s|since p|pretty"},
+	"uptime":     {run: uptimeProgram},
 	"hostname":   {run: hostnameProgram, options: "I|i|all-ip-addresses f|fqdn s|short"},
 	"ps":         {run: psProgram, options: "*"},
 	"mount":      {run: mountProgram, options: "*"},
@@ -144,8 +144,8 @@ var declarations = map[string]program{
 
 const (
 	grepOptions = "i|ignore-case v|invert-match n|line-number c|count q|quiet|silent E|extended-regexp F|fixed-strings P|perl-regexp " +
-		"r|R|recursive w|word-regexp x|line-regexp o|only-matching l|files-with-matches L|files-without-match s|no-messages " +
-		"h|no-filename H|with-filename e|regexp: f|file: m|max-count: A|after-context: B|before-context: C|context: a|text G|color"
+		"r|R|recursive w|word-regexp x|line-regexp o|only-matching l|files-with-matches s|no-messages " +
+		"h|no-filename H|with-filename e|regexp: m|max-count: A|after-context: B|before-context: C|context: a|text G|color"
 	systemctlOptions = "w|now q|quiet p|property: v|value t|type: a|all l|full|no-pager|no-block|plain|no-legend|system f|force " +
 		"o|output|state: n|lines:"
 	userOptions = "m|create-home M|no-create-home s|shell: d|home|home-dir: u|uid: g|gid: G|groups: r|system c|comment|gecos: U|unlock|user-group " +

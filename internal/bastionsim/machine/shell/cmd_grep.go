@@ -2,6 +2,7 @@ package shell
 
 import (
 	"cmp"
+	"errors"
 	"io"
 	"io/fs"
 	"regexp"
@@ -79,19 +80,13 @@ func grepProgram(p *Process, f flags) int {
 		p.Stderr = io.Discard
 	}
 	g := &grepper{p: p, f: f, names: (len(args) > 1 || f.has('r') || f.has('H')) && !f.has('h')}
-	around := f.value('C', "0")
-	for _, number := range []struct {
-		text string
-		to   *int
-	}{{f.value('A', around), &g.after}, {f.value('B', around), &g.before}, {f.value('m', "1000000000"), &g.most}} {
-		var err error
-		if *number.to, err = strconv.Atoi(number.text); err != nil {
-			return p.Failf(2, "%v", err)
-		}
-	}
-	g.before = min(g.before, 1000)
-	var err error
-	if g.re, err = g.compile(patterns); err != nil {
+	around, err := f.number('C', 0)
+	var errs [4]error
+	g.after, errs[0] = f.number('A', around)
+	g.before, errs[1] = f.number('B', around)
+	g.most, errs[2] = f.number('m', 1<<30)
+	g.re, errs[3] = g.compile(patterns)
+	if err := errors.Join(err, errors.Join(errs[:]...)); err != nil {
 		return p.Failf(2, "%v", err)
 	}
 	status := 0
@@ -151,7 +146,7 @@ func (g *grepper) file(name string, in io.Reader) error {
 	name = cmp.Or(strings.TrimPrefix(name, "-"), "(standard input)")
 	count, n, trailing := 0, 0, 0
 	show := func(n int, line string) error {
-		if g.f.has('n') {
+		if g.f.has('n') && !g.f.has('c') {
 			line = strconv.Itoa(n) + ":" + line
 		}
 		if g.names {
@@ -171,7 +166,7 @@ func (g *grepper) file(name string, in io.Reader) error {
 				trailing--
 				return true, show(n, line)
 			}
-			if before = append(before, line); len(before) > g.before {
+			if before = append(before, line); len(before) > min(g.before, 1000) {
 				before = before[1:]
 			}
 			return true, nil
@@ -197,10 +192,8 @@ func (g *grepper) file(name string, in io.Reader) error {
 	switch {
 	case err != nil || g.f.has('q'):
 		return err
-	case g.f.has('c') && g.names:
-		g.p.Printf("%s:%d\n", name, count)
 	case g.f.has('c'):
-		g.p.Printf("%d\n", count)
+		return show(0, strconv.Itoa(count))
 	case g.f.has('l') && count > 0:
 		g.p.Printf("%s\n", name)
 	}

@@ -187,7 +187,7 @@ func xargsProgram(p *Process, f flags) int {
 	if len(command) == 0 {
 		command = []string{"echo"}
 	}
-	n, err := strconv.Atoi(f.value('n', "4096"))
+	n, err := f.number('n', 4096)
 	if err != nil || n <= 0 {
 		return p.Failf(1, "invalid number")
 	}

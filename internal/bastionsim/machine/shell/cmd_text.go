@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
@@ -63,33 +62,54 @@ func (p *Process) allLines(names []string) ([]string, int) {
 	return rows, status
 }
 
-func catProgram(p *Process, f flags) int {
-	n := 0
-	return p.inputs(f.args, func(_ string, in io.Reader) error {
-		if !f.has('n') && !f.has('A') {
-			_, err := io.Copy(p.Stdout, in)
-			return err
-		}
+// eachLine writes what fn makes of each line of the inputs. Lines that it drops are left out.
+func (p *Process) eachLine(names []string, fn func(line string) (_ string, keep bool)) int {
+	return p.inputs(names, func(_ string, in io.Reader) error {
 		return p.lines(in, func(line string) (bool, error) {
-			if n++; f.has('A') {
-				line = strings.ReplaceAll(line, "\t", "^I") + "$"
+			text, keep := fn(line)
+			if !keep {
+				return true, nil
 			}
-			if f.has('n') {
-				line = fmt.Sprintf("%6d\t%s", n, line)
-			}
-			return true, p.write(line + "\n")
+			return true, p.write(text + "\n")
 		})
 	})
 }
 
-func tacProgram(p *Process, f flags) int {
-	rows, status := p.allLines(f.args)
-	for _, row := range slices.Backward(rows) {
+// rearranged writes what fn makes of all lines of the inputs.
+func (p *Process) rearranged(names []string, fn func(rows []string) []string) int {
+	rows, status := p.allLines(names)
+	for _, row := range fn(rows) {
 		if p.write(row+"\n") != nil {
 			return 1
 		}
 	}
 	return status
+}
+
+func catProgram(p *Process, f flags) int {
+	if !f.has('n') && !f.has('A') {
+		return p.inputs(f.args, func(_ string, in io.Reader) error {
+			_, err := io.Copy(p.Stdout, in)
+			return err
+		})
+	}
+	n := 0
+	return p.eachLine(f.args, func(line string) (string, bool) {
+		if n++; f.has('A') {
+			line = strings.ReplaceAll(line, "\t", "^I") + "$"
+		}
+		if f.has('n') {
+			line = fmt.Sprintf("%6d\t%s", n, line)
+		}
+		return line, true
+	})
+}
+
+func tacProgram(p *Process, f flags) int {
+	return p.rearranged(f.args, func(rows []string) []string {
+		slices.Reverse(rows)
+		return rows
+	})
 }
 
 // headProgram is head and tail.
@@ -172,18 +192,12 @@ func teeProgram(p *Process, f flags) int {
 	return status
 }
 
-// wcLetters are the options of wc in the order of its columns: lines, words, characters, bytes.
-const wcLetters = "lwmc"
-
 func wcProgram(p *Process, f flags) int {
-	if len(f.set) == 0 {
-		f.set['l'], f.set['w'], f.set['c'] = true, true, true
-	}
-	row := func(counts [4]int, name string) {
+	row := func(counts [3]int, name string) {
 		var columns []string
-		for i, n := range counts {
-			if f.has(wcLetters[i]) {
-				columns = append(columns, strconv.Itoa(n))
+		for i, letter := range []byte("lwc") {
+			if f.has(letter) || len(f.set) == 0 {
+				columns = append(columns, strconv.Itoa(counts[i]))
 			}
 		}
 		if name != "-" {
@@ -191,22 +205,12 @@ func wcProgram(p *Process, f flags) int {
 		}
 		p.Printf("%s\n", strings.Join(columns, " "))
 	}
-	var total [4]int
+	var total [3]int
 	status := p.inputs(f.args, func(name string, in io.Reader) error {
-		var counts [4]int
-		inWord, buf := false, make([]byte, 32<<10)
+		var counts [3]int
+		inWord, r := false, bufio.NewReaderSize(in, 32<<10)
 		for {
-			n, err := in.Read(buf)
-			for _, c := range buf[:n] {
-				space := c == ' ' || c >= '\t' && c <= '\r'
-				for i, counts1 := range [4]bool{c == '\n', !space && !inWord, utf8.RuneStart(c), true} {
-					if counts1 {
-						counts[i]++
-						total[i]++
-					}
-				}
-				inWord = !space
-			}
+			c, err := r.ReadByte()
 			if err == io.EOF {
 				row(counts, name)
 				return nil
@@ -214,6 +218,14 @@ func wcProgram(p *Process, f flags) int {
 			if err != nil {
 				return err
 			}
+			space := c == ' ' || c >= '\t' && c <= '\r'
+			for i, counted := range [3]bool{c == '\n', !space && !inWord, true} {
+				if counted {
+					counts[i]++
+					total[i]++
+				}
+			}
+			inWord = !space
 		}
 	})
 	if len(f.args) > 1 {
@@ -252,24 +264,18 @@ func cutProgram(p *Process, f flags) int {
 	if !f.has('f') {
 		sep = ""
 	}
-	return p.inputs(f.args, func(_ string, r io.Reader) error {
-		return p.lines(r, func(line string) (bool, error) {
-			parts := strings.Split(line, sep)
-			if f.has('f') && len(parts) == 1 {
-				if f.has('s') {
-					return true, nil
-				}
-				return true, p.write(line + "\n")
-			}
-			n := 0
-			kept := slices.DeleteFunc(parts, func(string) bool { n++; return !in(n) })
-			return true, p.write(strings.Join(kept, sep) + "\n")
-		})
+	return p.eachLine(f.args, func(line string) (string, bool) {
+		parts := strings.Split(line, sep)
+		if f.has('f') && len(parts) == 1 {
+			return line, !f.has('s')
+		}
+		n := 0
+		kept := slices.DeleteFunc(parts, func(string) bool { n++; return !in(n) })
+		return strings.Join(kept, sep), true
 	})
 }
 
 func sortProgram(p *Process, f flags) int {
-	rows, status := p.allLines(f.args)
 	key := func(line string) string { return line }
 	if k := f.value('k', ""); k != "" {
 		f.set['n'] = f.has('n') || strings.Contains(k, "n")
@@ -289,24 +295,22 @@ func sortProgram(p *Process, f flags) int {
 			return fields[n-1]
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b string) int {
-		c := strings.Compare(key(a), key(b))
-		if f.has('n') {
-			c = cmp.Or(cmp.Compare(leadingNumber(key(a)), leadingNumber(key(b))), strings.Compare(a, b))
+	status := p.rearranged(f.args, func(rows []string) []string {
+		slices.SortStableFunc(rows, func(a, b string) int {
+			c := strings.Compare(key(a), key(b))
+			if f.has('n') {
+				c = cmp.Or(cmp.Compare(leadingNumber(key(a)), leadingNumber(key(b))), strings.Compare(a, b))
+			}
+			if f.has('r') {
+				c = -c
+			}
+			return c
+		})
+		if f.has('u') {
+			rows = slices.CompactFunc(rows, func(a, b string) bool { return key(a) == key(b) })
 		}
-		if f.has('r') {
-			c = -c
-		}
-		return c
+		return rows
 	})
-	if f.has('u') {
-		rows = slices.CompactFunc(rows, func(a, b string) bool { return key(a) == key(b) })
-	}
-	for _, row := range rows {
-		if p.write(row+"\n") != nil {
-			return 2
-		}
-	}
 	return min(2, 2*status)
 }
 
@@ -318,22 +322,24 @@ func leadingNumber(text string) float64 {
 }
 
 func uniqProgram(p *Process, f flags) int {
-	rows, status := p.allLines(f.args[:min(1, len(f.args))])
-	for len(rows) > 0 {
-		first, n := rows[0], 1
-		for n < len(rows) && (rows[n] == first || f.has('i') && strings.EqualFold(rows[n], first)) {
-			n++
+	return p.rearranged(f.args, func(rows []string) []string {
+		var out []string
+		for len(rows) > 0 {
+			first, n := rows[0], 1
+			for n < len(rows) && rows[n] == first {
+				n++
+			}
+			rows = rows[n:]
+			if f.has('d') && n == 1 || f.has('u') && n > 1 {
+				continue
+			}
+			if f.has('c') {
+				first = fmt.Sprintf("%7d %s", n, first)
+			}
+			out = append(out, first)
 		}
-		rows = rows[n:]
-		if f.has('d') && n == 1 || f.has('u') && n > 1 {
-			continue
-		}
-		if f.has('c') {
-			p.Printf("%7d ", n)
-		}
-		p.Printf("%s\n", first)
-	}
-	return status
+		return out
+	})
 }
 
 var charClasses = strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z", "[:digit:]", "0-9", "[:alpha:]", "A-Za-z",
@@ -438,7 +444,7 @@ func yesProgram(p *Process, f flags) int {
 }
 
 func base64Program(p *Process, f flags) int {
-	wrap, err := strconv.Atoi(f.value('w', "76"))
+	wrap, err := f.number('w', 76)
 	if err != nil {
 		return p.Fail(err)
 	}
@@ -449,22 +455,18 @@ func base64Program(p *Process, f flags) int {
 		}
 		if f.has('d') {
 			data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
-			if err != nil {
-				err = errors.New("invalid input")
-			}
-			return errors.Join(p.write(string(data)), err)
+			return cmp.Or(p.write(string(data)), err)
 		}
 		text = base64.StdEncoding.EncodeToString([]byte(text))
-		for wrap > 0 && len(text) > wrap {
-			if err := p.write(text[:wrap] + "\n"); err != nil {
+		if wrap <= 0 {
+			return p.write(text)
+		}
+		for line := range slices.Chunk([]byte(text), wrap) {
+			if err := p.write(string(line) + "\n"); err != nil {
 				return err
 			}
-			text = text[wrap:]
 		}
-		if wrap > 0 {
-			text += "\n"
-		}
-		return p.write(text)
+		return nil
 	})
 }
 

@@ -113,23 +113,25 @@ func (p *Process) queryUnit(units Units, verb, name string, f flags) int {
 	if !ok {
 		u = Unit{Name: name, Load: "not-found", Active: "inactive", Sub: "dead", Enabled: "not-found"}
 	}
-	say := func(text string, good bool, status int) int {
+	checks := map[string]struct {
+		text   string
+		good   bool
+		status int // if it is not good
+	}{
+		"is-active":  {u.Active, u.Active == "active", 3},
+		"is-failed":  {u.Active, u.Active == "failed", 1},
+		"is-enabled": {u.Enabled, u.Enabled == "enabled" || u.Enabled == "static", 1},
+	}
+	if check, ok := checks[verb]; ok {
 		if !f.has('q') {
-			p.Printf("%s\n", text)
+			p.Printf("%s\n", check.text)
 		}
-		if good {
+		if check.good {
 			return 0
 		}
-		return status
+		return check.status
 	}
-	switch verb {
-	case "is-active":
-		return say(u.Active, u.Active == "active", 3)
-	case "is-failed":
-		return say(u.Active, u.Active == "failed", 1)
-	case "is-enabled":
-		return say(u.Enabled, u.Enabled == "enabled" || u.Enabled == "static", 1)
-	case "show":
+	if verb == "show" {
 		p.showUnit(u, f)
 		return 0
 	}
@@ -187,7 +189,7 @@ func journalctlProgram(p *Process, f flags) int {
 	}) {
 		return p.Failf(1, "No journal files were opened due to insufficient permissions.")
 	}
-	n, err := strconv.Atoi(f.value('n', "0"))
+	n, err := f.number('n', 0)
 	if err != nil {
 		return p.Fail(err)
 	}

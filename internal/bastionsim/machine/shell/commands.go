@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -64,10 +66,10 @@ var declarations = map[string]program{
 	"head":      {run: headProgram, options: "n|lines: c|bytes: q|quiet v"},
 	"tail":      {run: headProgram, options: "n|lines: c|bytes: q|quiet v f|follow F"},
 	"tee":       {run: teeProgram, options: "a|append i"},
-	"wc":        {run: wcProgram, options: "l|lines w|words c|bytes m|chars"},
+	"wc":        {run: wcProgram, options: "l|lines w|words c|bytes|chars|m"},
 	"cut":       {run: cutProgram, options: "d|delimiter: f|fields: c|characters: b|bytes: s"},
 	"sort":      {run: sortProgram, usage: 2, options: "r|reverse n|numeric-sort u|unique k|key: t|field-separator:"},
-	"uniq":      {run: uniqProgram, options: "c|count d|repeated u|unique i"},
+	"uniq":      {run: uniqProgram, options: "c|count d|repeated u|unique"},
 	"tr":        {run: trProgram, operands: 1, options: "+d|delete s|squeeze-repeats c|C|complement"},
 	"seq":       {run: seqProgram, operands: 1, options: "*"},
 	"yes":       {run: yesProgram, options: "*"},
@@ -151,6 +153,19 @@ const (
 	userOptions = "m|create-home M|no-create-home s|shell: d|home|home-dir: u|uid: g|gid: G|groups: r|system c|comment|gecos: U|unlock|user-group " +
 		"N|no-user-group p|password: a|append L|lock e|expiredate: f|inactive: o"
 )
+
+// number is the value of an option as a number.
+func (f flags) number(c byte, otherwise int) (int, error) {
+	text := f.value(c, "")
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		err = fmt.Errorf("invalid number: '%s'", text)
+	}
+	return n, err
+}
 
 // command makes the command of a program: it reads the options first.
 func (pr program) command() Command {

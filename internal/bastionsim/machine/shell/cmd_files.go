@@ -32,7 +32,7 @@ func (p *Process) done(err error) int {
 	return 0
 }
 
-// each calls fn for every name. It reports an error after what failed ("cannot remove") and goes on. It returns the exit
+// each calls fn for every name. It reports an error after what failed ("cannot remove"), goes on, and returns the exit
 // status.
 func (p *Process) each(names []string, what string, fn func(name string) error) int {
 	status := 0

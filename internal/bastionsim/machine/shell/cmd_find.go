@@ -77,8 +77,9 @@ func (f *finder) parse(args []string) (_ test, used int, err error) {
 		return f.print(map[string]string{"-print": "\n", "-print0": "\x00"}[args[0]]), 1, nil
 	case "-delete":
 		f.acts, f.postOrder = true, true
+		remove := func(name string) error { return f.p.FS.Remove(f.p.Path(name)) }
 		return func(name string, _ fs.FileInfo) bool {
-			return f.p.each([]string{name}, "cannot delete", func(string) error { return f.p.FS.Remove(f.p.Path(name)) }) == 0
+			return f.p.each([]string{name}, "cannot delete", remove) == 0
 		}, 1, nil
 	case "-exec":
 		end := slices.IndexFunc(args, func(a string) bool { return a == ";" || a == "+" })
@@ -87,11 +88,8 @@ func (f *finder) parse(args []string) (_ test, used int, err error) {
 		}
 		f.acts = true
 		return func(name string, _ fs.FileInfo) bool {
-			command := slices.Clone(args[1:end])
-			for i := range command {
-				command[i] = strings.ReplaceAll(command[i], "{}", name)
-			}
-			return f.p.run(f.p.sh.ctx, command, f.p.Env, nil) == 0
+			command, err := f.p.fillIn(args[1:end], "{}", name)
+			return err == nil && f.p.run(f.p.sh.ctx, command, f.p.Env, nil) == 0
 		}, end + 1, nil
 	case "-empty":
 		return func(name string, info fs.FileInfo) bool {

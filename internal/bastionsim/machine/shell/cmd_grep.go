@@ -12,7 +12,10 @@ import (
 
 // goRegexp writes a basic or extended regular expression of POSIX as one of Go.
 func goRegexp(expr string, extended bool) string {
-	const special = "(){}|+?" // with a backslash in basic expressions, without one in extended ones
+	const special = "(){}|+?"   // with a backslash in basic expressions, without one in extended ones
+	if len(expr) > maxPattern { // compile refuses it
+		return expr
+	}
 	var b strings.Builder
 	for i := 0; i < len(expr); i++ {
 		c := expr[i : i+1]
@@ -39,7 +42,7 @@ func goRegexp(expr string, extended bool) string {
 			i += end - 1
 		case !extended && strings.Contains(special, c):
 			b.WriteString(`\` + c)
-		case !extended && c == "*" && (i == 0 || expr[:i] == "^" || strings.HasSuffix(expr[:i], `\(`) || strings.HasSuffix(expr[:i], `\|`)):
+		case !extended && c == "*" && starts.MatchString(expr[:i]):
 			b.WriteString(`\*`)
 		default:
 			b.WriteString(c)
@@ -48,7 +51,11 @@ func goRegexp(expr string, extended bool) string {
 	return b.String()
 }
 
-var bracket = regexp.MustCompile(`^\[\^?\]?(\[:[^]]*:\]|[^]])*\]`)
+var (
+	// starts matches where an expression or a part of it begins, where a star stands for itself.
+	starts  = regexp.MustCompile(`(^\^?|\\[(|])$`)
+	bracket = regexp.MustCompile(`^\[\^?\]?(\[:[^]]*:\]|[^]])*\]`)
+)
 
 // bracketEnd is the length of the bracket expression that a text begins with, or -1.
 func bracketEnd(text string) int {

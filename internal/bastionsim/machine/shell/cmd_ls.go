@@ -135,8 +135,8 @@ func (l *lister) long(file listed, owners names) string {
 	if target, err := l.p.FS.Readlink(file.path); err == nil {
 		name += " -> " + target
 	}
-	return fmt.Sprintf("%s %2d %-8s %-8s %8s %s %s", vfs.ListMode(file.Mode()), st.Nlink, owners.user(st.UID), owners.group(st.GID), size,
-		file.ModTime().UTC().Format("Jan _2 15:04"), name)
+	return fmt.Sprintf("%s %2d %-8s %-8s %8s %s %s", vfs.ListMode(file.Mode()), st.Nlink,
+		owners.user(st.UID), owners.group(st.GID), size, file.ModTime().UTC().Format("Jan _2 15:04"), name)
 }
 
 // human is a size as people read it.
@@ -176,8 +176,9 @@ func statProgram(p *Process, f flags) int {
 		case info.Size() == 0:
 			kind = "regular empty file"
 		}
-		p.Printf("%s\n", strings.NewReplacer("%n", name, "%s", fmt.Sprint(info.Size()), "%b", fmt.Sprint(st.Blocks), "%F", kind,
-			"%i", fmt.Sprint(st.Ino), "%h", fmt.Sprint(st.Nlink), "%a", fmt.Sprintf("%o", vfs.UnixMode(info.Mode())),
+		p.Printf("%s\n", strings.NewReplacer("%n", name, "%s", fmt.Sprint(info.Size()), "%b", fmt.Sprint(st.Blocks),
+			"%F", kind, "%i", fmt.Sprint(st.Ino), "%h", fmt.Sprint(st.Nlink),
+			"%a", fmt.Sprintf("%o", vfs.UnixMode(info.Mode())),
 			"%A", vfs.ListMode(info.Mode()), "%u", fmt.Sprint(st.UID), "%U", owners.user(st.UID),
 			"%g", fmt.Sprint(st.GID), "%G", owners.group(st.GID), "%Y", fmt.Sprint(info.ModTime().Unix()),
 			"%y", info.ModTime().UTC().Format("2006-01-02 15:04:05.000000000 -0700"), "\\n", "\n", "%%", "%",
@@ -193,6 +194,7 @@ func dfProgram(p *Process, f flags) int {
 		show, title = human, "Size"
 	}
 	p.Printf("%-14s %10s %10s %10s %4s %s\n", "Filesystem", title, "Used", "Available", "Use%", "Mounted on")
-	p.Printf("%-14s %10s %10s %10s %3d%% %s\n", "/dev/vda1", show(size), show(used), show(size-used), used*100/max(1, size), "/")
+	p.Printf("%-14s %10s %10s %10s %3d%% %s\n", "/dev/vda1", show(size), show(used), show(size-used),
+		used*100/max(1, size), "/")
 	return 0
 }

@@ -204,9 +204,8 @@ func xargsProgram(p *Process, f flags) int {
 		}
 		args := slices.Concat(command, batch)
 		if mark := f.value('I', ""); mark != "" {
-			args = slices.Clone(command)
-			for i := range args {
-				args[i] = strings.ReplaceAll(args[i], mark, strings.TrimSpace(batch[0]))
+			if args, err = p.fillIn(command, mark, strings.TrimSpace(batch[0])); err != nil {
+				return p.Fail(err)
 			}
 		}
 		if code := p.run(p.sh.ctx, args, p.Env, nil); code >= 126 {
@@ -219,6 +218,18 @@ func xargsProgram(p *Process, f flags) int {
 		}
 	}
 	return status
+}
+
+// fillIn replaces a mark in the arguments of a command, if they do not become longer than a word may be.
+func (p *Process) fillIn(command []string, mark, text string) ([]string, error) {
+	out, size := slices.Clone(command), 0
+	for i, arg := range out {
+		if size += len(arg) + strings.Count(arg, mark)*len(text); size > p.sh.r.limits.String {
+			return nil, p.sh.r.kill("string")
+		}
+		out[i] = strings.ReplaceAll(arg, mark, text)
+	}
+	return out, nil
 }
 
 var (

@@ -45,9 +45,10 @@ var (
 	errProtocol = errors.New("protocol error")
 )
 
-// scpProgram is scp as the scp of another machine calls it: -t receives files, -f sends them. There is no network to do more.
+// scpProgram is scp as that of another machine calls it: -t receives files, -f sends them.
 func scpProgram(p *Process, f flags) int {
-	s := &scp{p: p, in: bufio.NewReaderSize(p.Stdin, scpLine), out: p.Stdout, recursive: f.has('r'), keep: f.has('p'), dir: f.has('d')}
+	s := &scp{p: p, in: bufio.NewReaderSize(p.Stdin, scpLine), out: p.Stdout}
+	s.recursive, s.keep, s.dir = f.has('r'), f.has('p'), f.has('d')
 	switch {
 	case f.has('t') == f.has('f'):
 		return p.Failf(255, noNetwork)
@@ -93,8 +94,8 @@ func (s *scp) line() (string, error) {
 	return string(line[:len(line)-1]), nil
 }
 
-// answer reads whether the other end accepts what it was sent. It is false for an error of the file, which the other end
-// reports itself.
+// answer reads whether the other end accepts what it was sent. It is false for an error of the file, which the other
+// end reports itself.
 func (s *scp) answer() (bool, error) {
 	answer, err := s.in.ReadByte()
 	if err != nil {
@@ -247,13 +248,13 @@ func (s *scp) receive(names []string) error {
 	return s.receiveInto(target, names[0], isDir, 0)
 }
 
-// Lines of the protocol: "C0644 12 name", "D0755 0 name", and the changed and the read time in seconds and microseconds.
+// Lines of the protocol: "C0644 12 name" or "D0755 0 name", and the times of change and reading with microseconds.
 var (
 	scpFile  = regexp.MustCompile(`^[CD]([0-7]{4}) (\d{1,18}) (.*)$`)
 	scpTimes = regexp.MustCompile(`^T(\d{1,11}) (\d{1,6}) (\d{1,11}) (\d{1,6})$`)
 )
 
-// receiveInto receives what is sent until the end of a directory. If the target is none, it is the name of what is sent.
+// receiveInto receives until the end of a directory. A target that is no directory is the name of what is received.
 func (s *scp) receiveInto(target, shown string, isDir bool, depth int) error {
 	if depth > scpDepth {
 		return s.fatal("%s: directories are more than %d deep", shown, scpDepth)
@@ -291,7 +292,8 @@ func (s *scp) receiveInto(target, shown string, isDir bool, depth int) error {
 			next.mode = vfs.FileMode(uint32(mode))
 			next.size, _ = strconv.ParseInt(file[2], 10, 64)
 			if next.target, next.shown = target, shown; isDir {
-				next.target, next.shown = strings.TrimSuffix(target, "/")+"/"+file[3], strings.TrimSuffix(shown, "/")+"/"+file[3]
+				next.target = strings.TrimSuffix(target, "/") + "/" + file[3]
+				next.shown = strings.TrimSuffix(shown, "/") + "/" + file[3]
 			}
 			if line[0] == 'D' {
 				err = s.receiveDir(next, depth)

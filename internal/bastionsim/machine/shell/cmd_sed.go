@@ -179,8 +179,9 @@ func (p *sedParser) halves() (from, to, options string, err error) {
 		return "", "", "", errUnterminated
 	}
 	sep := fmt.Sprintf(`\x{%x}`, p.text[0])
-	m := regexp.MustCompile(`(?s)^.((?:\\.|\[\^?\]?[^]]*\]|[^\\` + sep + `])*)` + sep + `((?:\\.|[^\\` + sep + `])*)` + sep + `(\w*)`).
-		FindStringSubmatch(p.text)
+	other := `\\.|[^\\` + sep + `]`
+	expr := `(?s)^.((?:\[\^?\]?[^]]*\]|` + other + `)*)` + sep + `((?:` + other + `)*)` + sep + `(\w*)`
+	m := regexp.MustCompile(expr).FindStringSubmatch(p.text)
 	if m == nil {
 		return "", "", "", errUnterminated
 	}

@@ -16,8 +16,7 @@ func exitStatus(status int) func(*Process, flags) int {
 	return func(*Process, flags) int { return status }
 }
 
-// refused makes a program that cannot do here what it is for. It ends as the real one does without a network, or without the
-// permission.
+// refused makes a program that cannot do here what it is for. It ends as the real one does without a network.
 func refused(status int, reason string) func(*Process, flags) int {
 	return func(p *Process, _ flags) int { return p.Failf(status, "%s", reason) }
 }
@@ -38,9 +37,10 @@ func rootOnly(run func(*Process, flags) int) func(*Process, flags) int {
 
 // layouts are what date's letters are in Go's layouts of times.
 var layouts = map[byte]string{
-	'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'y': "06", 'B': "January", 'b': "Jan", 'h': "Jan", 'A': "Monday",
-	'a': "Mon", 'Z': "MST", 'z': "-0700", 'p': "PM", 'I': "03", 'F': "2006-01-02", 'T': "15:04:05", 'D': "01/02/06", 'R': "15:04",
-	'e': "_2", 'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': "15:04:05", 'j': "002", 'n': "\n", 't': "\t", '%': "%",
+	'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'y': "06", 'B': "January", 'b': "Jan",
+	'h': "Jan", 'A': "Monday", 'a': "Mon", 'Z': "MST", 'z': "-0700", 'p': "PM", 'I': "03", 'F': "2006-01-02",
+	'T': "15:04:05", 'D': "01/02/06", 'R': "15:04", 'e': "_2", 'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06",
+	'X': "15:04:05", 'j': "002", 'n': "\n", 't': "\t", '%': "%",
 }
 
 // strftime formats a time by a format of date(1).
@@ -83,7 +83,7 @@ func parseDate(text string, now time.Time) (time.Time, error) {
 		return now.AddDate(0, 0, days), nil
 	}
 	for _, layout := range []string{
-		time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02", "200601021504.05", "200601021504",
+		time.RFC3339, time.DateTime, "2006-01-02 15:04", time.DateOnly, "200601021504.05", "200601021504",
 	} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t, nil
@@ -118,7 +118,8 @@ func unameProgram(p *Process, f flags) int {
 		flag byte
 		text string
 	}{
-		{'s', "Linux"}, {'n', p.sh.s.hostname()}, {'r', vfs.KernelRelease}, {'v', "#1 SMP simulated"}, {'m', "x86_64"}, {'o', "GNU/Linux"},
+		{'s', "Linux"}, {'n', p.sh.s.hostname()}, {'r', vfs.KernelRelease}, {'v', "#1 SMP simulated"},
+		{'m', "x86_64"}, {'o', "GNU/Linux"},
 	} {
 		if f.has(part.flag) || f.has('a') || len(f.set) == 0 && part.flag == 's' {
 			out = append(out, part.text)
@@ -176,9 +177,9 @@ func psProgram(p *Process, f flags) int {
 			rows = s.Processes()
 		}
 	}
-	rows = append(rows,
-		ProcessInfo{PID: int(p.sh.mainPID), PPID: 1, User: p.User.Name, Started: p.sh.started, Command: "bash"},
-		ProcessInfo{PID: int(p.sh.r.pids.Add(1)), PPID: int(p.sh.mainPID), User: p.User.Name, Started: p.now(), Command: strings.Join(p.Args, " ")})
+	shell, user := int(p.sh.mainPID), p.User.Name
+	rows = append(rows, ProcessInfo{shell, 1, user, p.sh.started, "bash"},
+		ProcessInfo{int(p.sh.r.pids.Add(1)), shell, user, p.now(), strings.Join(p.Args, " ")})
 	full := strings.ContainsAny(options, "fu")
 	if full {
 		p.Printf("%-10s %7s %7s %-5s %s\n", "UID", "PID", "PPID", "STIME", "CMD")
@@ -235,7 +236,8 @@ func (p *Process) addresses() []netip.Prefix {
 	return p.sh.s.o.System.Addresses()
 }
 
-const links = "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN\n    inet 127.0.0.1/8 scope host lo\n" +
+const links = "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN\n" +
+	"    inet 127.0.0.1/8 scope host lo\n" +
 	"2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc fq state UP\n"
 
 func ipProgram(p *Process, f flags) int {

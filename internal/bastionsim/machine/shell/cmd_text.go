@@ -297,6 +297,9 @@ func sortProgram(p *Process, f flags) int {
 	}
 	status := p.rearranged(f.args, func(rows []string) []string {
 		slices.SortStableFunc(rows, func(a, b string) int {
+			if p.step() != nil {
+				return 0
+			}
 			c := strings.Compare(key(a), key(b))
 			if f.has('n') {
 				c = cmp.Or(cmp.Compare(leadingNumber(key(a)), leadingNumber(key(b))), strings.Compare(a, b))

@@ -143,8 +143,8 @@ func (p *Process) queryUnit(units Units, verb, name string, f flags) int {
 		p.Printf("# %s\n%s", u.Path, text)
 		return p.done(err)
 	}
-	p.Printf("● %s - %s\n     Loaded: %s (%s; %s)\n     Active: %s (%s) since %s\n", u.Name, u.Description, u.Load, u.Path,
-		u.Enabled, u.Active, u.Sub, u.Since.UTC().Format("Mon 2006-01-02 15:04:05 UTC"))
+	p.Printf("● %s - %s\n     Loaded: %s (%s; %s)\n     Active: %s (%s) since %s\n", u.Name, u.Description, u.Load,
+		u.Path, u.Enabled, u.Active, u.Sub, u.Since.UTC().Format("Mon 2006-01-02 15:04:05 UTC"))
 	if u.MainPID > 0 {
 		p.Printf("   Main PID: %d\n", u.MainPID)
 	}
@@ -164,8 +164,9 @@ func (p *Process) queryUnit(units Units, verb, name string, f flags) int {
 func (p *Process) showUnit(u Unit, f flags) {
 	wanted := strings.Join(f.values['p'], ",")
 	for _, row := range [][2]string{
-		{"Id", u.Name}, {"Description", u.Description}, {"LoadState", u.Load}, {"ActiveState", u.Active}, {"SubState", u.Sub},
-		{"UnitFileState", u.Enabled}, {"FragmentPath", u.Path}, {"MainPID", strconv.Itoa(u.MainPID)},
+		{"Id", u.Name}, {"Description", u.Description}, {"LoadState", u.Load}, {"ActiveState", u.Active},
+		{"SubState", u.Sub}, {"UnitFileState", u.Enabled}, {"FragmentPath", u.Path},
+		{"MainPID", strconv.Itoa(u.MainPID)},
 	} {
 		if wanted != "" && !inList(wanted, row[0]) {
 			continue
@@ -179,7 +180,8 @@ func (p *Process) showUnit(u Unit, f flags) {
 }
 
 func (p *Process) printEntry(e JournalEntry) {
-	p.Printf("%s %s %s[%d]: %s\n", e.Time.UTC().Format("Jan 02 15:04:05"), p.sh.s.hostname(), e.Identifier, e.PID, e.Message)
+	when := e.Time.UTC().Format("Jan 02 15:04:05")
+	p.Printf("%s %s %s[%d]: %s\n", when, p.sh.s.hostname(), e.Identifier, e.PID, e.Message)
 }
 
 func journalctlProgram(p *Process, f flags) int {

@@ -182,7 +182,8 @@ func useraddProgram(p *Process, f flags) int {
 	}
 	if g := f.value('g', name); isNew || f.has('g') {
 		if groupIDOf(p.FS.FS(), g) < 0 {
-			if err := p.setAccount(groupFile, g, []string{g, "x", fmt.Sprint(p.freeID(groupFile, parseID(row[2]))), ""}); err != nil {
+			gid := p.freeID(groupFile, parseID(row[2]))
+			if err := p.setAccount(groupFile, g, []string{g, "x", fmt.Sprint(gid), ""}); err != nil {
 				return p.Fail(err)
 			}
 		}
@@ -273,9 +274,13 @@ func userdelProgram(p *Process, f flags) int {
 	case u.UID == 0:
 		return p.Failf(8, "root cannot be removed")
 	}
-	err := cmp.Or(p.setAccount(passwdFile, u.Name, nil), p.setAccount(shadowFile, u.Name, nil), p.setGroups(u.Name, nil, false))
-	if own := p.account(groupFile, u.Name); err == nil && groupID(own) == int64(u.GID) && (len(own) < 4 || own[3] == "") {
-		err = p.setAccount(groupFile, u.Name, nil)
+	err := p.setGroups(u.Name, nil, false)
+	files := []string{passwdFile, shadowFile}
+	if own := p.account(groupFile, u.Name); groupID(own) == int64(u.GID) && strings.Join(own[3:], "") == "" {
+		files = append(files, groupFile)
+	}
+	for _, file := range files {
+		err = cmp.Or(err, p.setAccount(file, u.Name, nil))
 	}
 	if err == nil && f.has('r') && strings.HasPrefix(u.Home, "/home/") {
 		err = p.FS.RemoveAll(u.Home)
@@ -302,8 +307,8 @@ func groupaddProgram(p *Process, f flags) int {
 	return p.done(p.setAccount(groupFile, name, []string{name, "x", strconv.FormatInt(gid, 10), ""}))
 }
 
-// maySudo says whether a user may become others: root, and the users and groups of a line of /etc/sudoers or of a file in
-// /etc/sudoers.d. A file that others than root may write is left out.
+// maySudo says whether a user may become others: root, and the users and groups of a line of /etc/sudoers or of a file
+// in /etc/sudoers.d. A file that others than root may write is left out.
 func (p *Process) maySudo() bool {
 	if p.User.UID == 0 {
 		return true
@@ -329,7 +334,8 @@ func (p *Process) maySudo() bool {
 		}
 		for _, line := range splitLines(string(data)) {
 			words := strings.Fields(line)
-			if len(words) > 1 && slices.Contains(names, words[0]) && strings.HasPrefix(words[1], "ALL") && strings.HasSuffix(line, "ALL") {
+			if len(words) > 1 && slices.Contains(names, words[0]) &&
+				strings.HasPrefix(words[1], "ALL") && strings.HasSuffix(line, "ALL") {
 				return true
 			}
 		}
@@ -347,7 +353,7 @@ func sudoProgram(p *Process, f flags) int {
 	case !ok:
 		return p.Failf(1, "unknown user %s", f.value('u', ""))
 	case f.has('l'):
-		p.Printf("User %s may run the following commands on %s:\n    (ALL : ALL) NOPASSWD: ALL\n", p.User.Name, p.sh.s.hostname())
+		p.Printf("User %s may run the following commands:\n    (ALL : ALL) NOPASSWD: ALL\n", p.User.Name)
 		return 0
 	case f.has('v'):
 		return 0
@@ -375,7 +381,8 @@ func sudoProgram(p *Process, f flags) int {
 }
 
 func (p *Process) become(target User, args, env []string) int {
-	env = append(env, "HOME="+target.Home, "USER="+target.Name, "LOGNAME="+target.Name, "SHELL=/bin/bash", "PATH="+defaultPath)
+	env = append(env, "HOME="+target.Home, "USER="+target.Name, "LOGNAME="+target.Name, "SHELL=/bin/bash",
+		"PATH="+defaultPath)
 	return p.run(p.sh.ctx, args, env, &target)
 }
 

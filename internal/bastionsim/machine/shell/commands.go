@@ -14,9 +14,9 @@ import (
 
 // program declares a program of the machine: what it can be called with, and what it does.
 type program struct {
-	// options are the options, separated by spaces: the letter, then other names ("r|R|recursive"), then a colon if it has a
-	// value ("n|lines:"). With "+" in front, the first operand ends the options. "*" is a program that reads its arguments
-	// itself: all of them are operands.
+	// options are separated by spaces: the letter, then other names ("r|R|recursive"), then a colon if there is a value
+	// ("n|lines:"). With "+" in front, the first operand ends the options. With "*", all arguments are operands: the
+	// program reads them itself.
 	options string
 	// operands is how many there have to be.
 	operands int
@@ -126,7 +126,7 @@ var declarations = map[string]program{
 	"sftp":       {run: refused(255, noNetwork), options: "*"},
 	"scp":        {run: scpProgram, options: "+t f r p d v q B C 1 2 3 4 O"},
 	"systemctl":  {run: systemctlProgram, options: systemctlOptions},
-	"journalctl": {run: journalctlProgram, options: "u|unit: n|lines: o|output: r|reverse f|follow e x b|boot k q|quiet|no-pager S|since: t:"},
+	"journalctl": {run: journalctlProgram, options: "u|unit: n|lines: o|output: r|reverse f|follow e x b|boot k q|quiet|no-pager S|since:"},
 
 	// Users
 	"id":       {run: idProgram, options: "u|user g|group G|groups n|name r"},
@@ -150,8 +150,8 @@ const (
 		"h|no-filename H|with-filename e|regexp: m|max-count: A|after-context: B|before-context: C|context: a|text G|color"
 	systemctlOptions = "w|now q|quiet p|property: v|value t|type: a|all l|full|no-pager|no-block|plain|no-legend|system f|force " +
 		"o|output|state: n|lines:"
-	userOptions = "m|create-home M|no-create-home s|shell: d|home|home-dir: u|uid: g|gid: G|groups: r|system c|comment|gecos: U|unlock|user-group " +
-		"N|no-user-group p|password: a|append L|lock e|expiredate: f|inactive: o"
+	userOptions = "m|create-home M|no-create-home s|shell: d|home|home-dir: u|uid: g|gid: G|groups: r|system " +
+		"c|comment|gecos: U|unlock|user-group N|no-user-group p|password: a|append L|lock e|expiredate: f|inactive: o"
 )
 
 // number is the value of an option as a number.
@@ -186,8 +186,10 @@ func (pr program) parse(args []string) (flags, error) {
 	if options == "*" {
 		return flags{set: map[byte]bool{}, args: slices.Clone(args)}, nil
 	}
-	if len(args) > 0 && strings.HasPrefix(args[0], "-") && isNumber(args[0][1:]) && strings.Contains(options, "n|lines:") {
-		args = slices.Concat([]string{"-n" + args[0][1:]}, args[1:]) // head -5
+	if len(args) > 0 && strings.Contains(options, "n|lines:") {
+		if count, ok := strings.CutPrefix(args[0], "-"); ok && isNumber(count) { // head -5
+			args = slices.Concat([]string{"-n" + count}, args[1:])
+		}
 	}
 	spec, long, aliases := "", map[string]byte{}, map[byte]byte{}
 	for entry := range strings.FieldsSeq(options) {

@@ -184,26 +184,11 @@ func (s *scp) sendFile(full, name string) error {
 	if stream, ok := out.(*stream); ok {
 		out = bulk{stream} // the content of files is no output of the session
 	}
-	sent, err := io.Copy(out, io.LimitReader(file, info.Size()))
-	if err != nil {
+	if _, err := io.CopyN(out, file, info.Size()); err != nil { // also if the file has become shorter
 		return err
 	}
-	if sent == info.Size() {
-		err = s.say(scpOK)
-	} else if _, err = io.CopyN(out, zeros{}, info.Size()-sent); err == nil {
-		err = s.complain(name, errors.New("the file has become shorter"))
-	}
-	if err == nil {
-		_, err = s.answer()
-	}
+	_, err = s.ask("%c", scpOK)
 	return err
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
 }
 
 func (s *scp) sendDir(full, name string, info fs.FileInfo, depth int) error {

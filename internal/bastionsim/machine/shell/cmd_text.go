@@ -112,29 +112,32 @@ func tacProgram(p *Process, f flags) int {
 	})
 }
 
-// headProgram is head and tail.
-func headProgram(p *Process, f flags) int {
-	count := f.value('c', f.value('n', "10"))
-	n, err := parseSize(strings.TrimLeft(count, "+"))
-	if err != nil {
-		return p.Fail(err)
-	}
+// parts calls fn for each input of head and tail, after a title if there are several.
+func (p *Process) parts(f flags, fn func(in io.Reader) error) int {
 	separator := ""
 	return p.inputs(f.args, func(name string, in io.Reader) error {
 		if len(f.args) > 1 && !f.has('q') {
 			p.Printf("%s==> %s <==\n", separator, name)
 			separator = "\n"
 		}
-		switch {
-		case p.name() == "tail" || n < 0:
-			return p.lastPart(in, count, int(n), f.has('c'))
-		case f.has('c'):
+		return fn(in)
+	})
+}
+
+func headProgram(p *Process, f flags) int {
+	n, err := parseSize(f.value('c', f.value('n', "10")))
+	if err != nil || n < 0 {
+		return p.Fail(cmp.Or(err, errors.New("a negative number is not supported")))
+	}
+	return p.parts(f, func(in io.Reader) error {
+		if f.has('c') {
 			_, err := io.Copy(p.Stdout, io.LimitReader(in, n))
 			return err
-		case n == 0:
-			return nil
 		}
 		left := n
+		if n == 0 {
+			return nil
+		}
 		return p.lines(in, func(line string) (bool, error) {
 			left--
 			return left > 0, p.write(line + "\n")
@@ -142,33 +145,35 @@ func headProgram(p *Process, f flags) int {
 	})
 }
 
-// lastPart is tail, and head with a negative number.
-func (p *Process) lastPart(in io.Reader, count string, n int, bytes bool) error {
-	text, err := p.readAll(in)
+func tailProgram(p *Process, f flags) int {
+	count, fromStart := strings.CutPrefix(f.value('c', f.value('n', "10")), "+")
+	n, err := parseSize(strings.TrimPrefix(count, "-"))
 	if err != nil {
-		return err
+		return p.Fail(err)
 	}
-	parts := strings.SplitAfter(text, "\n")
-	size := len(parts)
-	switch {
-	case bytes:
-		size = len(text)
-	case parts[size-1] == "":
-		size--
-	}
-	from, to := size-max(n, -n), size
-	switch {
-	case p.name() == "head":
-		from, to = 0, size+n
-	case strings.HasPrefix(count, "+"):
-		from = n - 1
-	}
-	from = min(max(0, from), size)
-	to = max(from, to)
-	if bytes {
-		return p.write(text[from:to])
-	}
-	return p.write(strings.Join(parts[from:to], ""))
+	return p.parts(f, func(in io.Reader) error {
+		text, err := p.readAll(in)
+		if err != nil {
+			return err
+		}
+		lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+		size := len(lines)
+		if f.has('c') {
+			size = len(text)
+		}
+		from := size - int(n)
+		if fromStart {
+			from = int(n) - 1
+		}
+		if from = min(max(0, from), size); f.has('c') {
+			return p.write(text[from:])
+		}
+		rest := 0
+		for _, line := range lines[:from] {
+			rest += len(line)
+		}
+		return p.write(text[min(rest, len(text)):])
+	})
 }
 
 func teeProgram(p *Process, f flags) int {

@@ -64,12 +64,10 @@ func systemctlProgram(p *Process, f flags) int {
 	}
 	switch verb {
 	case "list-units", "list-unit-files":
-		p.Printf("%-40s %-8s %-10s %-10s %s\n", "UNIT", "LOAD", "ACTIVE", "SUB", "DESCRIPTION")
+		const columns = "%-40s %-8s %-10s %-10s %-8s %s\n"
+		p.Printf(columns, "UNIT", "LOAD", "ACTIVE", "SUB", "STATE", "DESCRIPTION")
 		for _, u := range units.List() {
-			if verb == "list-unit-files" {
-				u = Unit{Name: u.Name, Load: u.Enabled}
-			}
-			p.Printf("%-40s %-8s %-10s %-10s %s\n", u.Name, u.Load, u.Active, u.Sub, u.Description)
+			p.Printf(columns, u.Name, u.Load, u.Active, u.Sub, u.Enabled, u.Description)
 		}
 		return 0
 	case "is-system-running":

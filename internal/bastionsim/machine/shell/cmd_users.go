@@ -2,7 +2,6 @@ package shell
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -38,26 +37,29 @@ func idProgram(p *Process, f flags) int {
 		}
 	}
 	all := loadNames(p.FS.FS())
-	show := func(id uint32, name func(uint32) string) string {
-		if f.has('n') {
-			return name(id)
+	show := func(id uint32, name string) string {
+		switch {
+		case f.has('n'):
+			return name
+		case len(f.set) > 0:
+			return strconv.Itoa(int(id))
 		}
-		return strconv.Itoa(int(id))
+		return fmt.Sprintf("%d(%s)", id, name)
 	}
-	var short, long []string
+	user := show(u.UID, all.user(u.UID))
+	var groups []string
 	for _, g := range append([]uint32{u.GID}, u.Groups...) {
-		short = append(short, show(g, all.group))
-		long = append(long, fmt.Sprintf("%d(%s)", g, all.group(g)))
+		groups = append(groups, show(g, all.group(g)))
 	}
 	switch {
 	case f.has('u'):
-		p.Printf("%s\n", show(u.UID, all.user))
+		p.Printf("%s\n", user)
 	case f.has('g'):
-		p.Printf("%s\n", short[0])
+		p.Printf("%s\n", groups[0])
 	case f.has('G'):
-		p.Printf("%s\n", strings.Join(short, " "))
+		p.Printf("%s\n", strings.Join(groups, " "))
 	default:
-		p.Printf("uid=%d(%s) gid=%s groups=%s\n", u.UID, all.user(u.UID), long[0], strings.Join(long, ","))
+		p.Printf("uid=%s gid=%s groups=%s\n", user, groups[0], strings.Join(groups, ","))
 	}
 	return 0
 }
@@ -207,7 +209,7 @@ func useraddProgram(p *Process, f flags) int {
 		err = p.setGroups(name, strings.Split(f.value('G', ""), ","), isNew || f.has('a'))
 	}
 	if err == nil && isNew && (f.has('m') || !f.has('M') && !f.has('r')) {
-		err = p.makeHome(row[5], int(parseID(row[2])), int(parseID(row[3])))
+		return p.makeHome(row[5], int(parseID(row[2])), int(parseID(row[3])))
 	}
 	return p.done(err)
 }
@@ -220,28 +222,20 @@ func firstID(f flags) int64 {
 	return 1000
 }
 
-func (p *Process) makeHome(home string, uid, gid int) error {
+// makeHome makes a home directory with what is in /etc/skel, unless it is there.
+func (p *Process) makeHome(home string, uid, gid int) int {
 	if _, err := p.FS.Stat(home); err == nil {
-		return nil
+		return 0
 	}
 	if err := p.FS.MkdirAll(home, 0o755); err != nil {
-		return err
+		return p.Fail(err)
 	}
-	entries, err := p.FS.ReadDir("/etc/skel")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, e := range entries {
-		data, err := p.FS.ReadFile("/etc/skel/" + e.Name())
-		if err != nil {
-			continue // only files are copied
-		}
-		to := home + "/" + e.Name()
-		if err := errors.Join(p.FS.WriteFile(to, data, 0o644), p.FS.Chown(to, uid, gid)); err != nil {
-			return err
-		}
-	}
-	return errors.Join(p.FS.Chmod(home, 0o750), p.FS.Chown(home, uid, gid))
+	const skeleton = "/etc/skel"
+	status := p.walk([]string{skeleton}, "cannot copy", deepest, func(name string, info fs.FileInfo) error {
+		to := home + strings.TrimPrefix(name, skeleton)
+		return cmp.Or(p.copy(name, to, info), p.FS.Chown(to, uid, gid))
+	}, nil)
+	return max(status, p.done(p.FS.Chmod(home, 0o750)))
 }
 
 // setGroups makes a user a member of groups. Unless it keeps those that it has, it is in no others afterwards.

@@ -64,7 +64,7 @@ var declarations = map[string]program{
 	"less":      {run: catProgram, options: "n A R S"},
 	"tac":       {run: tacProgram},
 	"head":      {run: headProgram, options: "n|lines: c|bytes: q|quiet v"},
-	"tail":      {run: headProgram, options: "n|lines: c|bytes: q|quiet v f|follow F"},
+	"tail":      {run: tailProgram, options: "n|lines: c|bytes: q|quiet v f|follow F"},
 	"tee":       {run: teeProgram, options: "a|append i"},
 	"wc":        {run: wcProgram, options: "l|lines w|words c|bytes|chars|m"},
 	"cut":       {run: cutProgram, options: "d|delimiter: f|fields: c|characters: b|bytes: s"},

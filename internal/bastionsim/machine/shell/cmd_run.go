@@ -25,6 +25,9 @@ func bashProgram(p *Process, f flags) int {
 		if args = args[1:]; arg == "--" {
 			break
 		}
+		if arg == "--version" {
+			return p.done(p.write("GNU bash, version 5.2.0(1)-gardenlite (simulated)\n"))
+		}
 		if strings.HasPrefix(arg, "--") { // such as --login
 			continue
 		}
@@ -108,7 +111,7 @@ func whichProgram(p *Process, f flags) int {
 	status := 0
 	for _, name := range f.args {
 		file, err := p.sh.find(name)
-		if err != nil {
+		if err != nil || p.FS.Access(file, 1) != nil {
 			status = 1
 			continue
 		}

@@ -70,7 +70,7 @@ func getentProgram(p *Process, f flags) int {
 	}
 	status := 2
 	for _, row := range table(p.FS.FS(), "/etc/"+f.args[0]) {
-		if len(f.args) == 1 || slices.Contains(row[:min(3, len(row))], f.args[1]) {
+		if len(f.args) == 1 || row[0] == f.args[1] || len(row) > 2 && row[2] == f.args[1] {
 			p.Printf("%s\n", strings.Join(row, ":"))
 			status = 0
 		}

@@ -92,6 +92,7 @@ var declarations = map[string]program{
 	"bash":     {run: bashProgram, options: "*"},
 	"sh":       {run: bashProgram, options: "*"},
 	"env":      {run: envProgram, usage: 125, options: "+i|ignore-environment u|unset:"},
+	"nohup":    {run: envProgram, operands: 1, usage: 125, options: "+"},
 	"printenv": {run: printenvProgram},
 	"which":    {run: whichProgram, options: "a"},
 	"sleep":    {run: sleepProgram, operands: 1},

@@ -152,7 +152,7 @@ const (
 	systemctlOptions = "w|now q|quiet p|property: v|value t|type: a|all l|full|no-pager|no-block|plain|no-legend|system f|force " +
 		"o|output|state: n|lines:"
 	userOptions = "m|create-home M|no-create-home s|shell: d|home|home-dir: u|uid: g|gid: G|groups: r|system " +
-		"c|comment|gecos: U|unlock|user-group N|no-user-group p|password: a|append L|lock e|expiredate: f|inactive: o"
+		"c|comment|gecos: U|unlock|user-group N|no-user-group p|password: D|disabled-password a|append L|lock e|expiredate: f|inactive: o"
 )
 
 // number is the value of an option as a number.

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"cmp"
-	"errors"
 	"io"
 	"io/fs"
 	"regexp"
@@ -87,13 +86,13 @@ func grepProgram(p *Process, f flags) int {
 		p.Stderr = io.Discard
 	}
 	g := &grepper{p: p, f: f, names: (len(args) > 1 || f.has('r') || f.has('H')) && !f.has('h')}
-	around, err := f.number('C', 0)
-	var errs [4]error
-	g.after, errs[0] = f.number('A', around)
-	g.before, errs[1] = f.number('B', around)
-	g.most, errs[2] = f.number('m', 1<<30)
-	g.re, errs[3] = g.compile(patterns)
-	if err := errors.Join(err, errors.Join(errs[:]...)); err != nil {
+	around, errAround := f.number('C', 0)
+	var errAfter, errBefore, errMost, errExpr error
+	g.after, errAfter = f.number('A', around)
+	g.before, errBefore = f.number('B', around)
+	g.most, errMost = f.number('m', 1<<30)
+	g.re, errExpr = g.compile(patterns)
+	if err := cmp.Or(errAround, errAfter, errBefore, errMost, errExpr); err != nil {
 		return p.Failf(2, "%v", err)
 	}
 	status := 0

@@ -111,23 +111,22 @@ func (p *Process) queryUnit(units Units, verb, name string, f flags) int {
 	if !ok {
 		u = Unit{Name: name, Load: "not-found", Active: "inactive", Sub: "dead", Enabled: "not-found"}
 	}
-	checks := map[string]struct {
-		text   string
-		good   bool
-		status int // if it is not good
-	}{
-		"is-active":  {u.Active, u.Active == "active", 3},
-		"is-failed":  {u.Active, u.Active == "failed", 1},
-		"is-enabled": {u.Enabled, u.Enabled == "enabled" || u.Enabled == "static", 1},
+	checks := map[string][]string{ // what is shown, and what is good
+		"is-active":  {u.Active, "active"},
+		"is-failed":  {u.Active, "failed"},
+		"is-enabled": {u.Enabled, "enabled", "static"},
 	}
-	if check, ok := checks[verb]; ok {
+	if check := checks[verb]; check != nil {
 		if !f.has('q') {
-			p.Printf("%s\n", check.text)
+			p.Printf("%s\n", check[0])
 		}
-		if check.good {
+		switch {
+		case slices.Contains(check[1:], check[0]):
 			return 0
+		case verb == "is-active":
+			return 3
 		}
-		return check.status
+		return 1
 	}
 	if verb == "show" {
 		p.showUnit(u, f)

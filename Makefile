@@ -23,7 +23,7 @@ up: build ## starts a landscape in the foreground
 test: lint verify-generate test-unit test-race test-servers e2e ## everything CI runs, but benchmarks
 
 test-unit:
-	$(GO) test -race $(UNIT_TESTS)
+	$(GO) test -race -timeout 20m $(UNIT_TESTS)
 	$(GO) test -run 'TestSecondKeyExchange$$' ./internal/bastionsim/machine/sshd # x/crypto/ssh has a race in it
 	mkdir -p artifacts
 	$(GO) test -race -count=1 -run PageInBrowser -artifacts -outputdir $(CURDIR)/artifacts ./internal/authz/webhook # the screenshot

@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	"github.com/gardenlite/gardenlite/internal/datastore/datastoretest"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // takeover is within what time another process does what a killed one did, on a machine that does nothing else.
@@ -27,7 +27,7 @@ const takeover = 15 * time.Second
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	timeout := waitTimeout
-	if suite.Soaking() {
+	if testutil.Soaking() {
 		timeout = takeover
 	}
 	for name, start := range map[string]func(*testing.T) string{"etcd": datastoretest.StartEtcd, "PostgreSQL": datastoretest.StartPostgreSQL} {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +23,7 @@ import (
 func TestKilledUnderWrites(t *testing.T) {
 	t.Parallel()
 	rounds := 3
-	if suite.Soaking() {
+	if testutil.Soaking() {
 		rounds = 20
 	}
 	l := stoppedLandscape(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,7 +19,7 @@ import (
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	rounds := 4
-	if suite.Soaking() {
+	if testutil.Soaking() {
 		rounds = 100
 	}
 	l := newLandscape(t, "--seeds", "2")

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 	"golang.org/x/crypto/ssh"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,7 +67,7 @@ func TestKilledUnderBastions(t *testing.T) {
 	t.Run("8 deletion", k.whileDeleted)
 	t.Run("7 expiry", k.whileExpiring)
 	k.clear(t) // the time of others may be over as well
-	if suite.Soaking() {
+	if testutil.Soaking() {
 		k.create(t, "stays").see(t)
 		for round := range 15 {
 			k.atRandom(t, round, func() time.Duration { return within(random, 400*time.Millisecond) })

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,7 +17,7 @@ import (
 
 // kills is how often each of these tests kills the process.
 func kills() int {
-	if suite.Soaking() {
+	if testutil.Soaking() {
 		return 10
 	}
 	return 1
@@ -30,7 +30,7 @@ func TestKilledWhileStarting(t *testing.T) {
 	random, most := killMoments(t), 3*time.Second
 	begin := time.Now()
 	undisturbed := newLandscape(t)
-	if suite.Soaking() {
+	if testutil.Soaking() {
 		most = max(most, time.Since(begin))
 	}
 	undisturbed.hasOneSeed(t)
@@ -153,7 +153,7 @@ func TestKilledUnderSeeds(t *testing.T) {
 	l.stop(t)
 	removing := 500 * time.Millisecond // how long a removal takes, roughly
 	for i := range kills() {
-		registering := i%2 == 0 || !suite.Soaking()
+		registering := i%2 == 0 || !testutil.Soaking()
 		if registering {
 			delay := within(random, 3500*time.Millisecond)
 			t.Logf("killed %s after a start with a second seed", delay)
@@ -161,7 +161,7 @@ func TestKilledUnderSeeds(t *testing.T) {
 			l.killAfter(delay)
 		}
 		l.up(t, "--seeds", "2")
-		if i%2 == 1 || !suite.Soaking() {
+		if i%2 == 1 || !testutil.Soaking() {
 			delay := within(random, 2*removing)
 			t.Logf("killed %s after the removal of the second Seed began", delay)
 			l.deleteSeed(t, "local-2")

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,7 +17,7 @@ import (
 
 // shootKills is how often each operation is killed: 50 times in all in the long form.
 func shootKills() int {
-	if suite.Soaking() {
+	if testutil.Soaking() {
 		return 10
 	}
 	return 1

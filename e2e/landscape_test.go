@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // landscape is one with seeds. It is the one that the tests of the package share, or one of a test's own, in a process
@@ -210,7 +211,7 @@ func (l *landscape) refusesNothing(t *testing.T) {
 // killMoments are the random numbers for the moments of kills.
 func killMoments(t *testing.T) *rand.Rand {
 	t.Helper()
-	return rand.New(rand.NewPCG(suite.Seed(t, "GARDENLITE_KILL_SEED"), 0))
+	return rand.New(rand.NewPCG(testutil.Seed(t), 0))
 }
 
 func within(random *rand.Rand, most time.Duration) time.Duration {

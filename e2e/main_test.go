@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // waitTimeout is how long a test waits for what is to happen.
@@ -39,7 +40,7 @@ type (
 
 var (
 	must       = suite.Must
-	eventually = suite.Eventually
+	eventually = testutil.Eventually
 	command    = suite.Command
 	gardenlite = suite.Gardenlite
 	up         = suite.Up

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,7 +46,7 @@ const stateWritten = -2
 
 // migrationKills are the places at which the process is killed, move for move: 4 in all, in the long form 20.
 func migrationKills() [][]int {
-	if suite.Soaking() {
+	if testutil.Soaking() {
 		return [][]int{
 			{leaving}, {leaving + 20}, {stateWritten}, {leaving + 70}, {leaving + 90}, {between}, {arriving}, {arriving + 30}, {arriving + 60}, {arriving + 90}, {arrived},
 			{leaving, between}, {stateWritten, arriving}, {leaving + 40, arriving + 50}, {leaving + 60, stateWritten, arriving + 80},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,10 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
-
-// TestAccessAttacks tells the stories of "Closing holes": each is a sequence of requests, none of them a dry run, of a gardenlet
-// or an extension of seed a that wants what is b's. The first ones may succeed; the last ends denied, and what was wanted
-// cannot be read, neither before nor afterwards.
 
 // attackStep is a request of an attack.
 type attackStep struct {
@@ -70,10 +67,13 @@ func (s attackStep) of(who *accessUser) attackStep {
 	return s
 }
 
+// TestAccessAttacks tells the stories of "Closing holes": each is a sequence of requests, none of them a dry run, of a gardenlet
+// or an extension of seed a that wants what is b's. The first ones may succeed; the last ends denied, and what was wanted
+// cannot be read, neither before nor afterwards.
 func TestAccessAttacks(t *testing.T) {
 	w := newAccessWorld(t, "at", suite.DataDir(), config)
 	w.settle(t)
-	attacks := append(attacksThroughReferences(w), attacksOnIdentities(w)...)
+	attacks := slices.Concat(attacksThroughReferences(w), attacksThroughReferencesOfShoots(w), attacksOnIdentities(w), attacksOnOthers(w))
 	for _, attack := range attacks {
 		t.Run(strings.ReplaceAll(attack.name, " ", "-"), func(t *testing.T) { w.attack(t, attack) })
 	}
@@ -221,6 +221,14 @@ func attacksThroughReferences(w *accessWorld) []accessAttack {
 				return []attackStep{step(patching("managedseeds", "", "garden", a+"-t", `{"spec":{"gardenlet":{"config":{"seedConfig":{"spec":{"backup":{"credentialsRef":%s}}}}}}}`, toBackup), denied, "specification")}
 			},
 		},
+	}
+}
+
+// attacksThroughReferencesOfShoots do that with what serves a shoot, and with ServiceAccounts.
+func attacksThroughReferencesOfShoots(w *accessWorld) []accessAttack {
+	a, b, p := w.a.name, w.b.name, w.project()
+	backup := reading("secrets", "garden", b+"-backup")
+	return []accessAttack{
 		{
 			name:  "resources of a Shoot",
 			prize: reading("secrets", p, b+".ssh-keypair"),
@@ -270,7 +278,7 @@ func attacksThroughReferences(w *accessWorld) []accessAttack {
 	}
 }
 
-// attacksOnIdentities make a somebody else, or change what others rely on.
+// attacksOnIdentities give a another identity.
 func attacksOnIdentities(w *accessWorld) []accessAttack {
 	a, b, p := w.a.name, w.b.name, w.project()
 	const role = "gardener.cloud:system:seed-bootstrapper"
@@ -339,6 +347,13 @@ func attacksOnIdentities(w *accessWorld) []accessAttack {
 				}
 			},
 		},
+	}
+}
+
+// attacksOnOthers change or delete what others rely on.
+func attacksOnOthers(w *accessWorld) []accessAttack {
+	a, b, p := w.a.name, w.b.name, w.project()
+	return []accessAttack{
 		{
 			name: "seed of a Shoot",
 			steps: func(t *testing.T) []attackStep {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -202,19 +203,19 @@ func TestAccessMatrix(t *testing.T) {
 
 	undo := w.move(t)
 	w.settle(t)
-	m.check(t, "shoots moved", suite.Soaking())
+	m.check(t, "shoots moved", testutil.Soaking())
 	undo()
 	w.settle(t)
-	if suite.Soaking() {
+	if testutil.Soaking() {
 		m.check(t, "moved back", true)
 	}
 
 	again := w.removeSome(t)
 	w.settle(t)
-	m.check(t, "deleted", suite.Soaking())
+	m.check(t, "deleted", testutil.Soaking())
 	again()
 	w.settle(t)
-	m.check(t, "created again", suite.Soaking())
+	m.check(t, "created again", testutil.Soaking())
 	if n := m.requests.Load(); n < leastRequests {
 		t.Errorf("%d requests, expected at least %d", n, leastRequests)
 	}

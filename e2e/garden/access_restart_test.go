@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
@@ -66,7 +66,7 @@ func TestAccessAfterRestart(t *testing.T) {
 	}
 	t.Logf("%d answers while it started, none an allow", answered.Load())
 	m := &matrix{w: w}
-	m.check(t, "after a restart", suite.Soaking())
+	m.check(t, "after a restart", testutil.Soaking())
 	undo := w.move(t)
 	w.settle(t)
 	gardenlite(t, dir, "down").OK(t)

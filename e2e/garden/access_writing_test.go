@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -34,7 +35,7 @@ func TestAccessWhileWriting(t *testing.T) {
 		edges[i] = w.changingEdge(t, i)
 	}
 	rounds, seen := 4, &delays{staleAfter: waitTimeout}
-	if suite.Soaking() {
+	if testutil.Soaking() {
 		rounds, seen.staleAfter = 100, time.Second
 	}
 	ctx, cancel := context.WithCancel(t.Context())

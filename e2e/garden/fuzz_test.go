@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 )
@@ -43,7 +43,7 @@ type fuzzTarget struct {
 
 // TestFuzz sends mutated manifests and raw garbage to every endpoint of every resource. All of it is the client's fault, so
 // no answer may be a server error. Everything is a dry run. A request follows from the seed and its number alone, whatever
-// the workers do: GARDENLITE_FUZZ_SEED repeats a run.
+// the workers do: GARDENLITE_SEED repeats a run.
 func TestFuzz(t *testing.T) {
 	prepareProject(t, "fuzz")
 	targets, schemas := fuzzTargets(t), fuzzSchemas(t)
@@ -53,8 +53,8 @@ func TestFuzz(t *testing.T) {
 			t.Fatalf("no schema of %s", targets[i].kind)
 		}
 	}
-	seed, total := int64(suite.Seed(t, "GARDENLITE_FUZZ_SEED")), fuzzRequests
-	if suite.Soaking() {
+	seed, total := int64(testutil.Seed(t)), fuzzRequests
+	if testutil.Soaking() {
 		total *= soakFactor
 	}
 	httpClient := fuzzClient(t)
@@ -69,7 +69,7 @@ func TestFuzz(t *testing.T) {
 				request := f.request(target)
 				code, err := send(t.Context(), httpClient, request)
 				if failed := codes.add(code, err != nil); failed {
-					t.Errorf("GARDENLITE_FUZZ_SEED=%d, request %d: %s: %d %v", seed, number, request, code, err)
+					t.Errorf("GARDENLITE_SEED=%d, request %d: %s: %d %v", seed, number, request, code, err)
 				}
 			}
 		})

@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // TestEmptyListIsOfItsRevision lists folders while the first key in each of them is written. A list without the key has to be
@@ -136,7 +137,7 @@ func sqliteClient(t *testing.T) *clientv3.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Stop)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{store.Endpoint}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{store.Endpoint}, DialTimeout: testutil.Timeout, Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gardenlite/gardenlite/internal/datastore/datastoretest"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // TestOneDatabaseForAll: clusters with one database outside take no more connections than it has, however much they
@@ -26,7 +27,7 @@ func TestOneDatabaseForAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{store.Endpoint}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{store.Endpoint}, DialTimeout: testutil.Timeout, Logger: zap.NewNop()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +68,7 @@ func TestOneDatabaseForAll(t *testing.T) {
 		if len(seen.Events) != 1 || string(seen.Events[0].Kv.Key) != "/1/after" {
 			t.Errorf("one cluster wrote, and a watch at the other saw %v", seen.Events)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(testutil.Timeout):
 		t.Error("a watch saw nothing of what another cluster wrote")
 	}
 	end(stores[1], clients[1])

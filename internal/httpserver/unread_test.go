@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// answerTimeout is for how long a test waits for what is to come at once.
-const answerTimeout = 20 * time.Second
+	"github.com/gardenlite/gardenlite/internal/testutil"
+)
 
 func serve(t *testing.T, handler http.HandlerFunc) (*httptest.Server, func(request string) (*http.Response, *tls.Conn)) {
 	t.Helper()
@@ -28,7 +27,7 @@ func serve(t *testing.T, handler http.HandlerFunc) (*httptest.Server, func(reque
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(testutil.Timeout)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.WriteString(conn, request); err != nil {

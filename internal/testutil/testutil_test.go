@@ -65,6 +65,30 @@ func TestEventually(t *testing.T) {
 	})
 }
 
+func TestEventuallyPauses(t *testing.T) {
+	for _, c := range []struct {
+		takes time.Duration
+		calls int
+	}{
+		{takes: 100 * time.Millisecond, calls: 12}, // one in half a second
+		{takes: 500 * time.Millisecond, calls: 6},  // one in a second
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			failureOf(t, func(t testing.TB) {
+				Eventually(t, 5900*time.Millisecond, func(context.Context) error {
+					calls++
+					time.Sleep(c.takes)
+					return errors.New("not yet")
+				})
+			})
+			if calls != c.calls {
+				t.Errorf("%d calls of a check that takes %s, want %d", calls, c.takes, c.calls)
+			}
+		})
+	}
+}
+
 func TestEventuallyInCleanup(t *testing.T) {
 	calls := 0
 	t.Run("test", func(t *testing.T) {

@@ -107,48 +107,6 @@ func exit(err error) {
 // DataDir is the state directory of the landscape that the tests of the package run in.
 func DataDir() string { return os.Getenv("GARDENLITE_DATA_DIR") }
 
-// Soaking says whether the long form of the tests was asked for: more rounds, and other random numbers each time.
-func Soaking() bool { return os.Getenv("GARDENLITE_SOAK") != "" }
-
-// Seed is that of the random numbers of a test: a fixed one, but in the soak, where the test logs it. The variable named
-// takes precedence, so that a run of the soak can be repeated.
-func Seed(t *testing.T, env string) uint64 {
-	t.Helper()
-	seed := uint64(1)
-	if Soaking() {
-		seed = uint64(time.Now().UnixNano())
-	}
-	if text := os.Getenv(env); text != "" {
-		_, err := fmt.Sscan(text, &seed)
-		Must(t, err)
-	}
-	t.Logf("to repeat it: %s=%d", env, seed)
-	return seed
-}
-
-// Eventually polls until check returns nil. It fails the test with the last error of check if that takes too long.
-func Eventually(t *testing.T, timeout time.Duration, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	var last error // that is not only the end of the context
-	// The pauses grow: checks that list everything, or run a program, would take the processor from what they wait for.
-	for pause := 20 * time.Millisecond; ; pause = min(pause*5/4, 500*time.Millisecond) {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		if last == nil || ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("after %s: %v", timeout, last)
-		case <-time.After(pause):
-		}
-	}
-}
-
 // Must fails the test if there is an error.
 func Must(t *testing.T, err error) {
 	t.Helper()

@@ -8,46 +8,62 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// TestBesides is the document's "Besides", one line each, for gardenlet and extension of seed a. The graph has none of
-// these objects unless the test says so, and no seed a.
-func TestBesides(t *testing.T) {
-	const (
-		sa    = "serviceaccounts"
-		crb   = "clusterrolebindings.rbac.authorization.k8s.io"
-		roles = "clusterroles.rbac.authorization.k8s.io"
-		lease = "leases.coordination.k8s.io"
-		csr   = "certificatesigningrequests.certificates.k8s.io"
+const (
+	sa    = "serviceaccounts"
+	crb   = "clusterrolebindings.rbac.authorization.k8s.io"
+	roles = "clusterroles.rbac.authorization.k8s.io"
+	lease = "leases.coordination.k8s.io"
+	csr   = "certificatesigningrequests.certificates.k8s.io"
 
-		binding = "gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-"
-		// The first six digits of the SHA-256 of garden--a and of garden--b.
-		tokenOfA = "kube-system/bootstrap-token-4c40cb"
-		tokenOfB = "kube-system/bootstrap-token-293bff"
-	)
-	// What was bootstrapped is there, and leads to the parent's seed, not to a.
-	g := fakeGraph{
-		{Kind: graph.KindNamespace, Name: "garden"}:                                                   {"b"},
-		{Kind: graph.KindNamespace, Name: "seed-a"}:                                                   {"b"},
-		{Kind: graph.KindSecret, Namespace: "kube-system", Name: "bootstrap-token-4c40cb"}:            {"b"},
-		{Kind: graph.KindSecret, Namespace: "kube-system", Name: "bootstrap-token-293bff"}:            {"b"},
-		{Kind: graph.KindSecret, Namespace: "garden", Name: "bootstrap-token-4c40cb"}:                 {"b"},
-		{Kind: graph.KindSecret, Namespace: "seed-a", Name: "x"}:                                      {"b"},
-		{Kind: graph.KindSecret, Namespace: "seed-b", Name: "x"}:                                      {"b"},
-		{Kind: graph.KindServiceAccount, Namespace: "garden", Name: "gardenlet-bootstrap-a"}:          {"b"},
-		{Kind: graph.KindClusterRoleBinding, Name: binding + "a"}:                                     {"b"},
-		{Kind: graph.KindServiceAccount, Namespace: "seed-a", Name: "in-graph"}:                       {"a"},
-		{Kind: graph.KindLease, Namespace: "gardener-system-seed-lease", Name: "a"}:                   {"a"},
-		{Kind: graph.KindLease, Namespace: "gardener-system-seed-lease", Name: "b"}:                   {"b"},
-		{Kind: graph.KindCertificateSigningRequest, Name: "mine"}:                                     {"a"},
-		{Kind: graph.KindClusterRoleBinding, Name: "mine"}:                                            {"a"},
-		{Kind: graph.KindServiceAccount, Namespace: "garden", Name: "gardenlet-bootstrap-child-of-a"}: {"a"},
-		{Kind: graph.KindSecret, Namespace: "kube-system", Name: "bootstrap-token-" + "child0"}:       {"a"},
-		{Kind: graph.KindConfigMap, Namespace: "kube-system", Name: "cluster-identity"}:               {"a", "b"},
+	binding = "gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-"
+	// The first six digits of the SHA-256 of garden--a and of garden--b.
+	tokenOfA = "kube-system/bootstrap-token-4c40cb"
+	tokenOfB = "kube-system/bootstrap-token-293bff"
+)
+
+// besidesGraph has what was bootstrapped, which leads to the parent's seed, not to a; of the other objects none unless a test
+// says so, and no seed a.
+var besidesGraph = fakeGraph{
+	{Kind: graph.KindNamespace, Name: "garden"}:                                                   {"b"},
+	{Kind: graph.KindNamespace, Name: "seed-a"}:                                                   {"b"},
+	{Kind: graph.KindSecret, Namespace: "kube-system", Name: "bootstrap-token-4c40cb"}:            {"b"},
+	{Kind: graph.KindSecret, Namespace: "kube-system", Name: "bootstrap-token-293bff"}:            {"b"},
+	{Kind: graph.KindSecret, Namespace: "garden", Name: "bootstrap-token-4c40cb"}:                 {"b"},
+	{Kind: graph.KindSecret, Namespace: "seed-a", Name: "x"}:                                      {"b"},
+	{Kind: graph.KindSecret, Namespace: "seed-b", Name: "x"}:                                      {"b"},
+	{Kind: graph.KindServiceAccount, Namespace: "garden", Name: "gardenlet-bootstrap-a"}:          {"b"},
+	{Kind: graph.KindClusterRoleBinding, Name: binding + "a"}:                                     {"b"},
+	{Kind: graph.KindServiceAccount, Namespace: "seed-a", Name: "in-graph"}:                       {"a"},
+	{Kind: graph.KindLease, Namespace: "gardener-system-seed-lease", Name: "a"}:                   {"a"},
+	{Kind: graph.KindLease, Namespace: "gardener-system-seed-lease", Name: "b"}:                   {"b"},
+	{Kind: graph.KindCertificateSigningRequest, Name: "mine"}:                                     {"a"},
+	{Kind: graph.KindClusterRoleBinding, Name: "mine"}:                                            {"a"},
+	{Kind: graph.KindServiceAccount, Namespace: "garden", Name: "gardenlet-bootstrap-child-of-a"}: {"a"},
+	{Kind: graph.KindSecret, Namespace: "kube-system", Name: "bootstrap-token-" + "child0"}:       {"a"},
+	{Kind: graph.KindConfigMap, Namespace: "kube-system", Name: "cluster-identity"}:               {"a", "b"},
+}
+
+// besidesCase is a rule that applies besides the graph, for gardenlet and extension of seed a.
+type besidesCase struct {
+	verb, resource, of   string
+	gardenlet, extension bool
+}
+
+func checkBesides(t *testing.T, cases []besidesCase) {
+	t.Helper()
+	a := New(besidesGraph)
+	for _, c := range cases {
+		for user, want := range map[string]bool{"gardenlet": c.gardenlet, "extension": c.extension} {
+			attrs := request(users[user], c.verb, c.resource, c.of)
+			if got, reason := allowed(t, a, attrs); got != want {
+				t.Errorf("%s: allowed %v (%s)", show(attrs), got, reason)
+			}
+		}
 	}
-	a := New(g)
-	for _, c := range []struct {
-		verb, resource, of   string
-		gardenlet, extension bool
-	}{
+}
+
+func TestBesidesInSeedNamespace(t *testing.T) {
+	checkBesides(t, []besidesCase{
 		// Namespace garden: get is free.
 		{"get", "namespaces", "garden", true, true},
 		{"get", "namespaces", "garden/garden", true, true}, // as the API server asks
@@ -107,7 +123,11 @@ func TestBesides(t *testing.T) {
 		{"deletecollection", sa, "seed-b/", false, false},
 		{"deletecollection", sa, "", false, false},
 		{"impersonate", sa, "garden/gardenlet-bootstrap-child-of-a", false, false},
+	})
+}
 
+func TestBesidesLeases(t *testing.T) {
+	checkBesides(t, []besidesCase{
 		// Lease gardenlet-leader-election: create, get, list, watch, update free for the gardenlet.
 		{"create", lease, "garden/gardenlet-leader-election", true, false},
 		{"get", lease, "garden/gardenlet-leader-election", true, false},
@@ -140,7 +160,11 @@ func TestBesides(t *testing.T) {
 		{"list", lease, "seed-b/", false, false},
 		{"list", lease, "", false, false},
 		{"delete", lease, "seed-aa/x", false, false},
+	})
+}
 
+func TestBesidesBootstrapping(t *testing.T) {
+	checkBesides(t, []besidesCase{
 		// A gardenlet may delete what bootstrapped it.
 		{"delete", "secrets", tokenOfA, true, true},
 		{"delete", "secrets", tokenOfB, false, false},
@@ -177,7 +201,11 @@ func TestBesides(t *testing.T) {
 		{"delete", "secrets", "kube-system/bootstrap-token-child0", true, true},
 		{"delete", sa, "garden/gardenlet-bootstrap-child-of-a", false, false},
 		{"delete", crb, "mine", false, false},
+	})
+}
 
+func TestBesidesExtensions(t *testing.T) {
+	checkBesides(t, []besidesCase{
 		// Extensions: CertificateSigningRequests graph get, list, watch; bindings and accounts graph get.
 		{"create", csr, "", true, false},
 		{"create", csr + "/seedclient", "", true, false},
@@ -195,14 +223,7 @@ func TestBesides(t *testing.T) {
 
 		// What both seeds have is both's.
 		{"get", "configmaps", "kube-system/cluster-identity", true, true},
-	} {
-		for user, want := range map[string]bool{"gardenlet": c.gardenlet, "extension": c.extension} {
-			attrs := request(users[user], c.verb, c.resource, c.of)
-			if got, reason := allowed(t, a, attrs); got != want {
-				t.Errorf("%s: allowed %v (%s)", show(attrs), got, reason)
-			}
-		}
-	}
+	})
 }
 
 // TestDeleteOfWhatIsThere is the difference between Authorize and AuthorizeExisting: one test of each kind that may be

@@ -2,6 +2,7 @@ package restriction
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,12 @@ type attack struct {
 func attacks() []attack { return append(attacksByWriting(), attacksByDeleting()...) }
 
 func attacksByWriting() []attack {
-	evil, grownToken := gardenletA, "Secret kube-system/"+bootstrapping.TokenSecret("garden", "grown")
+	return slices.Concat(attacksOnBackups(), attacksOnSeeds(), attacksOnIdentities(), attacksOnShoots())
+}
+
+// attacksOnBackups are for the credentials of another seed's backups.
+func attacksOnBackups() []attack {
+	evil := gardenletA
 	return []attack{
 		{
 			// a points the BackupBucket of its seed at the backup credentials of b, which get a path to a:
@@ -109,6 +115,26 @@ func attacksByWriting() []attack {
 			},
 		},
 		{
+			// A migration from a to b goes through, and nothing beside it: a gives its entry to b, b puts it into its bucket and
+			// reads nothing of a's any more; a cannot take it back.
+			name: "the end of a migration",
+			steps: []step{
+				{by: evil, resource: backupEntries, update: migrating("b", "uid-seed-a", "a"), want: allow},
+				{by: evil, resource: backupEntries, sub: "status", update: migrating("b", "uid-seed-a", ""), want: allow},
+				{by: gardenletB, resource: backupEntries, update: migrating("b", "uid-seed-b", ""), want: allow},
+				{by: gardenletB, resource: backupEntries, sub: "status", update: migrating("b", "uid-seed-b", "b"), want: allow},
+				{by: evil, resource: backupEntries, update: migrating("a", "uid-seed-b", "b"), want: refuse, because: `on seed "b"`},
+				{by: gardenletB, resource: backupEntries, update: migrating("b", "uid-seed-a", "b"), want: refuse, because: "BackupBucket uid-seed-a"},
+			},
+		},
+	}
+}
+
+// attacksOnSeeds are for what another seed has, by way of Seeds, Gardenlets and ManagedSeeds.
+func attacksOnSeeds() []attack {
+	evil, grownToken := gardenletA, "Secret kube-system/"+bootstrapping.TokenSecret("garden", "grown")
+	return []attack{
+		{
 			// a names b's backup credentials as its own Seed's: PATCH seeds/a {"spec":{"backup":{"credentialsRef":{"name":"backup-b"}}}};
 			// then GET secrets garden/backup-b. The same with the credentials for DNS, and with spec.resources.
 			name: "credentials of a Seed",
@@ -164,45 +190,13 @@ func attacksByWriting() []attack {
 				{by: evil, resource: secrets, create: token(forManagedSeed + "garden/grown."), want: refuse, because: "bootstrapped already"},
 			},
 		},
-		{
-			// Shoots of one project are on a and on b. a lets its own refer to the secret of the other, which Gardener's API
-			// does not look at for DNS credentials and the API server's kubeconfigs: PATCH shoots garden-dev/on-a
-			// {"spec":{"dns":{"providers":[{"credentialsRef":{"apiVersion":"v1","kind":"Secret","name":"on-b.ssh-keypair"}}]}}}; then GET secrets garden-dev/on-b.ssh-keypair.
-			name: "references of a Shoot",
-			given: func(w *world) {
-				w.put(credentialsBindings, named("garden-dev", "of-b", func(b *securityv1alpha1.CredentialsBinding) { b.CredentialsRef = *secretRef("garden-dev", "infra-b") }))
-			},
-			steps: []step{
-				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.Shoot) {
-					s.Spec.DNS = &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{{CredentialsRef: &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "on-b.ssh-keypair"}}}}
-				}), want: refuse, because: "on-b.ssh-keypair", opens: "Secret garden-dev/on-b.ssh-keypair"},
-				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.Shoot) {
-					s.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "x", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "on-b.ssh-keypair"}}}
-				}), want: refuse, because: "on-b.ssh-keypair", opens: "Secret garden-dev/on-b.ssh-keypair"},
-				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.Shoot) { s.Spec.CredentialsBindingName = ptr.To("of-b") }), want: refuse, because: "of-b", opens: "Secret garden-dev/infra-b"},
-			},
-		},
-		{
-			// a gives a shoot away by a patch, instead of the subresource binding, or says that it has gone: PATCH shoots
-			// garden-dev/on-a {"spec":{"seedName":"b"}}; PATCH …/status {"status":{"seedName":"b"}}.
-			name: "seed of a Shoot",
-			steps: []step{
-				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "b"), want: refuse, because: "another seed"},
-				{by: evil, resource: shoots, sub: "status", update: shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("b") }), want: refuse, because: "status.seedName"},
-			},
-		},
-		{
-			// The ControllerDeployment of an extension that b has, and a has not, refers to a pull secret. a lets one of its
-			// ControllerInstallations name that deployment: PATCH controllerinstallations/i {"spec":{"deploymentRef":{"name":"of-b"}}}.
-			name: "deployment of a ControllerInstallation",
-			given: func(w *world) {
-				w.put(controllerInstallations.resource, installation("a", "of-a"))
-			},
-			steps: []step{
-				{by: extensionA, resource: controllerInstallations, update: installation("a", "of-b"), want: refuse, because: "specification", opens: "ControllerDeployment of-b"},
-				{by: evil, resource: controllerInstallations, update: installation("b", "of-a"), want: refuse, because: "specification"},
-			},
-		},
+	}
+}
+
+// attacksOnIdentities are for tokens, certificates and rights of others.
+func attacksOnIdentities() []attack {
+	evil := gardenletA
+	return []attack{
 		{
 			// Secrets that a ServiceAccount lists have a path to the ManagedSeed that bootstraps with it. a lists b's credentials,
 			// which are in the same namespace: POST serviceaccounts garden/gardenlet-bootstrap-child, PATCH {"secrets":[{"name":"backup-b"}]}.
@@ -268,6 +262,52 @@ func attacksByWriting() []attack {
 				{by: extensionA, resource: certificateRequests, create: csr("gardener.cloud:system:seed:a"), want: refuse, because: "extensions"},
 			},
 		},
+	}
+}
+
+// attacksOnShoots are for what belongs to shoots of another seed, and their Bastions.
+func attacksOnShoots() []attack {
+	evil := gardenletA
+	return []attack{
+		{
+			// Shoots of one project are on a and on b. a lets its own refer to the secret of the other, which Gardener's API
+			// does not look at for DNS credentials and the API server's kubeconfigs: PATCH shoots garden-dev/on-a
+			// {"spec":{"dns":{"providers":[{"credentialsRef":{"apiVersion":"v1","kind":"Secret","name":"on-b.ssh-keypair"}}]}}}; then GET secrets garden-dev/on-b.ssh-keypair.
+			name: "references of a Shoot",
+			given: func(w *world) {
+				w.put(credentialsBindings, named("garden-dev", "of-b", func(b *securityv1alpha1.CredentialsBinding) { b.CredentialsRef = *secretRef("garden-dev", "infra-b") }))
+			},
+			steps: []step{
+				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.Shoot) {
+					s.Spec.DNS = &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{{CredentialsRef: &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "on-b.ssh-keypair"}}}}
+				}), want: refuse, because: "on-b.ssh-keypair", opens: "Secret garden-dev/on-b.ssh-keypair"},
+				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.Shoot) {
+					s.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "x", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "on-b.ssh-keypair"}}}
+				}), want: refuse, because: "on-b.ssh-keypair", opens: "Secret garden-dev/on-b.ssh-keypair"},
+				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.Shoot) { s.Spec.CredentialsBindingName = ptr.To("of-b") }), want: refuse, because: "of-b", opens: "Secret garden-dev/infra-b"},
+			},
+		},
+		{
+			// a gives a shoot away by a patch, instead of the subresource binding, or says that it has gone: PATCH shoots
+			// garden-dev/on-a {"spec":{"seedName":"b"}}; PATCH …/status {"status":{"seedName":"b"}}.
+			name: "seed of a Shoot",
+			steps: []step{
+				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "b"), want: refuse, because: "another seed"},
+				{by: evil, resource: shoots, sub: "status", update: shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("b") }), want: refuse, because: "status.seedName"},
+			},
+		},
+		{
+			// The ControllerDeployment of an extension that b has, and a has not, refers to a pull secret. a lets one of its
+			// ControllerInstallations name that deployment: PATCH controllerinstallations/i {"spec":{"deploymentRef":{"name":"of-b"}}}.
+			name: "deployment of a ControllerInstallation",
+			given: func(w *world) {
+				w.put(controllerInstallations.resource, installation("a", "of-a"))
+			},
+			steps: []step{
+				{by: extensionA, resource: controllerInstallations, update: installation("a", "of-b"), want: refuse, because: "specification", opens: "ControllerDeployment of-b"},
+				{by: evil, resource: controllerInstallations, update: installation("b", "of-a"), want: refuse, because: "specification"},
+			},
+		},
 		{
 			// A project's ConfigMap configures who may do what in the shoots on a and on b. a rewrites it, and with it b's shoot:
 			// PATCH configmaps garden-dev/authorization. Also kube-system/cluster-identity, which has a path to all seeds.
@@ -303,19 +343,6 @@ func attacksByWriting() []attack {
 				{by: evil, resource: bastions, update: changed(bastionOf("on-a", "a"), annotate[*operationsv1alpha1.Bastion](constants.GardenCreatedBy, "bob")), want: refuse, because: "created-by"},
 				{by: evil, resource: bastions, update: changed(bastionOf("on-a", "a"), func(b *operationsv1alpha1.Bastion) { b.Spec.SSHPublicKey = "ssh-ed25519 mine" }), want: refuse, because: "user's key"},
 				{by: evil, resource: bastions, update: bastionOf("on-a", "b"), want: refuse, because: "must not be moved"},
-			},
-		},
-		{
-			// A migration from a to b goes through, and nothing beside it: a gives its entry to b, b puts it into its bucket and
-			// reads nothing of a's any more; a cannot take it back.
-			name: "the end of a migration",
-			steps: []step{
-				{by: evil, resource: backupEntries, update: migrating("b", "uid-seed-a", "a"), want: allow},
-				{by: evil, resource: backupEntries, sub: "status", update: migrating("b", "uid-seed-a", ""), want: allow},
-				{by: gardenletB, resource: backupEntries, update: migrating("b", "uid-seed-b", ""), want: allow},
-				{by: gardenletB, resource: backupEntries, sub: "status", update: migrating("b", "uid-seed-b", "b"), want: allow},
-				{by: evil, resource: backupEntries, update: migrating("a", "uid-seed-b", "b"), want: refuse, because: `on seed "b"`},
-				{by: gardenletB, resource: backupEntries, update: migrating("b", "uid-seed-a", "b"), want: refuse, because: "BackupBucket uid-seed-a"},
 			},
 		},
 	}

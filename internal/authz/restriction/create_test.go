@@ -144,18 +144,41 @@ type (
 	csrSpec = certificatesv1.CertificateSigningRequestSpec
 )
 
-// TestCreate is the table of CREATE. The objects are seed a's, if they are anybody's; the four columns are what the
-// gardenlet of a, the gardenlet of b, an extension on a, and somebody else are told. why is in the answer of a's gardenlet.
-func TestCreate(t *testing.T) {
-	noReason := ""
-	belongs := `object does not belong to seed "a"`
-	for _, test := range []struct {
-		name                            string
-		resource                        resourceRule
-		obj                             object
-		gardenlet, other, extension, no int32
-		why                             string
-	}{
+const (
+	noReason = ""
+	belongs  = `object does not belong to seed "a"`
+)
+
+// creationCase is a row of the table of CREATE. The objects are seed a's, if they are any seed's; the four columns are what the
+// gardenlet of a, the gardenlet of b, an extension on a, and any other user are answered. why is in the answer to a's gardenlet.
+type creationCase struct {
+	name                            string
+	resource                        resourceRule
+	obj                             object
+	gardenlet, other, extension, no int32
+	why                             string
+}
+
+func checkCreations(t *testing.T, cases []creationCase) {
+	t.Helper()
+	for _, test := range cases {
+		t.Run(test.resource.resource.Resource+"/"+test.name, func(t *testing.T) {
+			// Seed a is in the landscape: it was deleted before it is created.
+			w := landscape()
+			if test.resource.kindName == "Seed" {
+				delete(w.objects[seeds.resource], keyOf(test.obj))
+			}
+			checkColumns(t, w, test.why, map[*authenticationv1.UserInfo]int32{
+				&gardenletA: test.gardenlet, &gardenletB: test.other, &extensionA: test.extension, &neither: test.no,
+			}, func(user authenticationv1.UserInfo) *admissionv1.AdmissionRequest {
+				return creation(test.resource, user, test.obj)
+			})
+		})
+	}
+}
+
+func TestCreateBackups(t *testing.T) {
+	checkCreations(t, []creationCase{
 		// BackupBucket: spec.seedName is its seed
 		{"own", backupBuckets, bucket("a"), allow, refuse, allow, allow, noReason},
 		{"another seed's", backupBuckets, bucket("b"), refuse, allow, refuse, allow, belongs},
@@ -190,7 +213,11 @@ func TestCreate(t *testing.T) {
 		{"source without owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", ""), refuse, refuse, refuse, allow, "no shoots is named"},
 		{"source with another API's Shoot as owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored", func(e *corev1beta1.BackupEntry) { e.OwnerReferences[0].APIVersion = "v1" }), refuse, refuse, refuse, allow, "no shoots is named"},
 		{"source with another seed's shoot as owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored-on-b"), refuse, refuse, refuse, allow, belongs},
+	})
+}
 
+func TestCreateBastionsAndRequests(t *testing.T) {
+	checkCreations(t, []creationCase{
 		// Bastion: spec.seedName is its seed
 		{"own", bastions, bastion("a"), allow, refuse, allow, allow, noReason},
 		{"another seed's", bastions, bastion("b"), refuse, allow, refuse, allow, belongs},
@@ -233,7 +260,11 @@ func TestCreate(t *testing.T) {
 		{"bound to somebody else as well", clusterRoleBindings, binding("garden:gardenlet-bootstrap-child", func(b *rbacv1.ClusterRoleBinding) {
 			b.Subjects = append(b.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "mallory"})
 		}), refuse, refuse, refuse, allow, "not of User mallory"},
+	})
+}
 
+func TestCreateConfiguration(t *testing.T) {
+	checkCreations(t, []creationCase{
 		// ConfigMap: <shoot>.ca-cluster, <shoot>.ca-kubelet of a shoot on its seed
 		{"ca-cluster", configMaps, configMap("garden-dev", "on-a.ca-cluster"), allow, refuse, allow, allow, noReason},
 		{"ca-kubelet", configMaps, configMap("garden-dev", "on-a.ca-kubelet"), allow, refuse, allow, allow, noReason},
@@ -264,7 +295,11 @@ func TestCreate(t *testing.T) {
 		{"in the seed's namespace", leases, lease("seed-a", "x"), refuse, refuse, allow, allow, belongs},
 		{"in another seed's namespace", leases, lease("seed-b", "x"), refuse, refuse, refuse, allow, belongs},
 		{"elsewhere", leases, lease("garden", "x"), refuse, refuse, refuse, allow, belongs},
+	})
+}
 
+func TestCreateSecrets(t *testing.T) {
+	checkCreations(t, []creationCase{
 		// Secret: generated for its bucket
 		{"generated for its bucket", secrets, secret("garden", "generated-bucket-uid-seed-a"), allow, refuse, allow, allow, noReason},
 		{"generated for b's bucket", secrets, secret("garden", "generated-bucket-uid-seed-b"), refuse, allow, refuse, allow, belongs},
@@ -314,7 +349,11 @@ func TestCreate(t *testing.T) {
 		{"backup secret of its ManagedSeed", secrets, secret("garden", "backup-child"), allow, refuse, allow, allow, noReason},
 		{"backup secret of b's ManagedSeed", secrets, secret("garden", "backup-of-b"), refuse, allow, refuse, allow, belongs},
 		{"backup secret of the seed itself", secrets, secret("garden", "backup-a"), refuse, refuse, refuse, allow, belongs},
+	})
+}
 
+func TestCreateSeedsAndAccounts(t *testing.T) {
+	checkCreations(t, []creationCase{
 		// Seed: its own
 		{"own", seeds, newSeed("a"), allow, refuse, allow, allow, noReason},
 		{"another", seeds, newSeed("c"), refuse, refuse, refuse, allow, belongs},
@@ -344,20 +383,7 @@ func TestCreate(t *testing.T) {
 		{"on its way from a to b", shootStates, named[corev1beta1.ShootState]("garden-dev", "to-b"), allow, allow, allow, allow, noReason},
 		{"another seed's", shootStates, named[corev1beta1.ShootState]("garden-dev", "on-b"), refuse, allow, refuse, allow, belongs},
 		{"no shoot's", shootStates, named[corev1beta1.ShootState]("garden-dev", "none"), refuse, refuse, refuse, allow, "there is no shoots"},
-	} {
-		t.Run(test.resource.resource.Resource+"/"+test.name, func(t *testing.T) {
-			// Seed a is the only one of its table entries that exists; who creates it anew finds it gone.
-			w := landscape()
-			if test.resource.kindName == "Seed" {
-				delete(w.objects[seeds.resource], keyOf(test.obj))
-			}
-			checkColumns(t, w, test.why, map[*authenticationv1.UserInfo]int32{
-				&gardenletA: test.gardenlet, &gardenletB: test.other, &extensionA: test.extension, &neither: test.no,
-			}, func(user authenticationv1.UserInfo) *admissionv1.AdmissionRequest {
-				return creation(test.resource, user, test.obj)
-			})
-		})
-	}
+	})
 }
 
 func checkColumns(t *testing.T, w *world, why string, want map[*authenticationv1.UserInfo]int32, makeRequest func(authenticationv1.UserInfo) *admissionv1.AdmissionRequest) {

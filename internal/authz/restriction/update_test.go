@@ -24,42 +24,37 @@ func changed[P object](obj P, change func(P)) object {
 	return c
 }
 
-// TestUpdate is the table of UPDATE: "Closing holes". Columns as in TestCreate. The authorizer has let the request through
-// already, so the column of b is about who has a path to an object all the same, as in a migration.
-func TestUpdate(t *testing.T) {
+// updateCase is a row of the table of UPDATE: "Closing holes". Columns as in creationCase. The authorizer has let the request
+// through already, so the column of b is about a gardenlet that has a path to an object all the same, as in a migration.
+type updateCase struct {
+	name                            string
+	resource                        resourceRule
+	subresource                     string
+	old, obj                        object
+	gardenlet, other, extension, no int32
+	why                             string
+}
+
+func checkUpdates(t *testing.T, cases []updateCase) {
+	t.Helper()
+	for _, test := range cases {
+		t.Run(test.resource.resource.Resource+"/"+test.subresource+"/"+test.name, func(t *testing.T) {
+			checkColumns(t, landscape(), test.why, map[*authenticationv1.UserInfo]int32{
+				&gardenletA: test.gardenlet, &gardenletB: test.other, &extensionA: test.extension, &neither: test.no,
+			}, func(user authenticationv1.UserInfo) *admissionv1.AdmissionRequest {
+				return update(test.resource, test.subresource, user, test.old, test.obj)
+			})
+		})
+	}
+}
+
+func TestUpdateBackupsAndBastions(t *testing.T) {
 	var (
-		noReason = ""
-		belongs  = `object does not belong to seed "a"`
 		ownEntry = entry("on-a--1", "a", "uid-seed-a", "on-a")
 		goes     = entry("to-b--1", "a", "uid-seed-a", "to-b")
 		ownBast  = bastionOf("on-a", "a")
-		install  = named("", "i", func(i *corev1beta1.ControllerInstallation) {
-			i.Spec.SeedRef, i.Spec.DeploymentRef = &corev1.ObjectReference{Name: "a"}, &corev1.ObjectReference{Name: "d"}
-		})
-		child  = managedSeed("child", "on-a")
-		glet   = gardenletWith("backup-a").(*seedmanagementv1alpha1.Gardenlet)
-		shoot  = shootOn("garden-dev", "on-a", "a")
-		shared = secret("garden-dev", "credentials", func(s *corev1.Secret) { s.Data = map[string][]byte{"key": []byte("x")} }).(*corev1.Secret)
-		keys   = secret("garden-dev", "on-a.ssh-keypair").(*corev1.Secret)
-		issued = secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a")).(*corev1.Secret)
-		boot   = token(forManagedSeed + "garden/child.").(*corev1.Secret)
-		saTok  = secret("garden", "t", typed(corev1.SecretTypeServiceAccountToken)).(*corev1.Secret)
-		policy = configMap("garden-dev", "policy").(*corev1.ConfigMap)
-		caCM   = configMap("garden-dev", "on-a.ca-cluster").(*corev1.ConfigMap)
-		client = named[corev1beta1.InternalSecret]("garden-dev", "on-a.ca-client")
-		intern = named[corev1beta1.InternalSecret]("garden-dev", "x")
-		acct   = account("garden", "gardenlet-bootstrap-child").(*corev1.ServiceAccount)
-		inSeed = account("seed-a", "x").(*corev1.ServiceAccount)
-		crb    = binding("garden:gardenlet-bootstrap-child").(*rbacv1.ClusterRoleBinding)
 	)
-	for _, test := range []struct {
-		name                            string
-		resource                        resourceRule
-		subresource                     string
-		old, obj                        object
-		gardenlet, other, extension, no int32
-		why                             string
-	}{
+	checkUpdates(t, []updateCase{
 		{"finalizer", backupBuckets, "", bucketOf("a"), changed(bucketOf("a"), withFinalizer[*corev1beta1.BackupBucket]), allow, allow, allow, allow, noReason},
 		{"move", backupBuckets, "", bucketOf("a"), changed(bucketOf("a"), func(b *corev1beta1.BackupBucket) { b.Spec.SeedName = ptr.To("b") }), refuse, refuse, refuse, allow, "another seed"},
 		{"move to a shoot", backupBuckets, "", bucketOf("a"), changed(bucketOf("a"), func(b *corev1beta1.BackupBucket) { b.Spec.ShootRef = &corev1.ObjectReference{Name: "x"} }), refuse, refuse, refuse, allow, "shoot"},
@@ -91,7 +86,18 @@ func TestUpdate(t *testing.T) {
 		{"foreign shoot", bastions, "", ownBast, changed(ownBast, func(b *operationsv1alpha1.Bastion) { b.Spec.ShootRef.Name = "on-b" }), refuse, refuse, refuse, allow, "must stay with its shoot"},
 		{"other key", bastions, "", ownBast, changed(ownBast, func(b *operationsv1alpha1.Bastion) { b.Spec.SSHPublicKey = "x" }), refuse, refuse, refuse, allow, "user's key"},
 		{"other creator", bastions, "", ownBast, changed(ownBast, annotate[*operationsv1alpha1.Bastion](constants.GardenCreatedBy, "bob")), refuse, refuse, refuse, allow, constants.GardenCreatedBy},
+	})
+}
 
+func TestUpdateSeeds(t *testing.T) {
+	var (
+		install = named("", "i", func(i *corev1beta1.ControllerInstallation) {
+			i.Spec.SeedRef, i.Spec.DeploymentRef = &corev1.ObjectReference{Name: "a"}, &corev1.ObjectReference{Name: "d"}
+		})
+		child = managedSeed("child", "on-a")
+		glet  = gardenletWith("backup-a").(*seedmanagementv1alpha1.Gardenlet)
+	)
+	checkUpdates(t, []updateCase{
 		{"finalizer", controllerInstallations, "", install, changed(install, withFinalizer[*corev1beta1.ControllerInstallation]), allow, allow, allow, allow, noReason},
 		{"move", controllerInstallations, "", install, changed(install, func(i *corev1beta1.ControllerInstallation) { i.Spec.SeedRef.Name = "b" }), refuse, refuse, refuse, allow, "specification"},
 		{"other deployment", controllerInstallations, "", install, changed(install, func(i *corev1beta1.ControllerInstallation) { i.Spec.DeploymentRef.Name = "e" }), refuse, refuse, refuse, allow, "specification"},
@@ -129,7 +135,12 @@ func TestUpdate(t *testing.T) {
 		{"foreign resource", seeds, "", seed("a"), changed(seed("a"), func(s *corev1beta1.Seed) {
 			s.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "x", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "backup-b"}}}
 		}), refuse, refuse, refuse, allow, "backup-b"},
+	})
+}
 
+func TestUpdateShoots(t *testing.T) {
+	shoot := shootOn("garden-dev", "on-a", "a")
+	checkUpdates(t, []updateCase{
 		{"finalizer", shoots, "", shoot, changed(shoot, withFinalizer[*corev1beta1.Shoot]), allow, allow, allow, allow, noReason},
 		{"networks", shoots, "", shoot, changed(shoot, func(s *corev1beta1.Shoot) { s.Spec.Networking = &corev1beta1.Networking{Nodes: ptr.To("10.0.0.0/16")} }), allow, allow, allow, allow, noReason},
 		{"move", shoots, "", shoot, changed(shoot, func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("b") }), refuse, refuse, refuse, allow, "another seed"},
@@ -163,7 +174,22 @@ func TestUpdate(t *testing.T) {
 			c.AdmissionPlugins = []corev1beta1.AdmissionPlugin{{KubeconfigSecretName: ptr.To("on-b.ssh-keypair")}}
 		})), refuse, refuse, refuse, allow, "Secret on-b.ssh-keypair"},
 		{"one reference less", shoots, "", changed(shoot, func(s *corev1beta1.Shoot) { s.Spec.ExposureClassName = ptr.To("x") }), shoot, allow, allow, allow, allow, noReason},
+	})
+}
 
+func TestUpdateSecrets(t *testing.T) {
+	var (
+		shared = secret("garden-dev", "credentials", func(s *corev1.Secret) { s.Data = map[string][]byte{"key": []byte("x")} }).(*corev1.Secret)
+		keys   = secret("garden-dev", "on-a.ssh-keypair").(*corev1.Secret)
+		issued = secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a")).(*corev1.Secret)
+		boot   = token(forManagedSeed + "garden/child.").(*corev1.Secret)
+		saTok  = secret("garden", "t", typed(corev1.SecretTypeServiceAccountToken)).(*corev1.Secret)
+		policy = configMap("garden-dev", "policy").(*corev1.ConfigMap)
+		caCM   = configMap("garden-dev", "on-a.ca-cluster").(*corev1.ConfigMap)
+		client = named[corev1beta1.InternalSecret]("garden-dev", "on-a.ca-client")
+		intern = named[corev1beta1.InternalSecret]("garden-dev", "x")
+	)
+	checkUpdates(t, []updateCase{
 		{"finalizer", secrets, "", shared, changed(shared, withFinalizer[*corev1.Secret]), allow, allow, allow, allow, noReason},
 		{"content of a project's", secrets, "", shared, changed(shared, data("key", "y")), refuse, refuse, refuse, allow, belongs},
 		{"making a project's immutable", secrets, "", shared, changed(shared, func(s *corev1.Secret) { s.Immutable = ptr.To(true) }), refuse, refuse, refuse, allow, belongs},
@@ -182,7 +208,16 @@ func TestUpdate(t *testing.T) {
 		{"content of a shoot's", internalSecrets, "", client, changed(client, func(s *corev1beta1.InternalSecret) { s.Data = map[string][]byte{"ca.crt": nil} }), allow, refuse, allow, allow, noReason},
 		{"content of another", internalSecrets, "", intern, changed(intern, func(s *corev1beta1.InternalSecret) { s.Data = map[string][]byte{"x": nil} }), refuse, refuse, refuse, allow, belongs},
 		{"finalizer", internalSecrets, "", intern, changed(intern, withFinalizer[*corev1beta1.InternalSecret]), allow, allow, allow, allow, noReason},
+	})
+}
 
+func TestUpdateAccounts(t *testing.T) {
+	var (
+		acct   = account("garden", "gardenlet-bootstrap-child").(*corev1.ServiceAccount)
+		inSeed = account("seed-a", "x").(*corev1.ServiceAccount)
+		crb    = binding("garden:gardenlet-bootstrap-child").(*rbacv1.ClusterRoleBinding)
+	)
+	checkUpdates(t, []updateCase{
 		{"label", serviceAccounts, "", acct, changed(acct, withFinalizer[*corev1.ServiceAccount]), allow, allow, allow, allow, noReason},
 		{"secret", serviceAccounts, "", acct, changed(acct, func(a *corev1.ServiceAccount) { a.Secrets = []corev1.ObjectReference{{Name: "backup-b"}} }), refuse, refuse, refuse, allow, "backup-b"},
 		{"secret, in the seed's namespace", serviceAccounts, "", inSeed, changed(inSeed, func(a *corev1.ServiceAccount) { a.Secrets = []corev1.ObjectReference{{Name: "x"}} }), allow, refuse, refuse, allow, noReason},
@@ -191,15 +226,7 @@ func TestUpdate(t *testing.T) {
 		{"somebody else bound", clusterRoleBindings, "", crb, changed(crb, func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "x" }), refuse, refuse, refuse, allow, "ServiceAccount garden/gardenlet-bootstrap-child only"},
 		{"bound as it should be", clusterRoleBindings, "", changed(crb, func(b *rbacv1.ClusterRoleBinding) { b.Subjects = nil }), crb, allow, refuse, refuse, allow, noReason},
 		{"another binding", clusterRoleBindings, "", named[rbacv1.ClusterRoleBinding]("", "x"), named("", "x", func(b *rbacv1.ClusterRoleBinding) { b.Subjects = crb.Subjects }), refuse, refuse, refuse, allow, belongs},
-	} {
-		t.Run(test.resource.resource.Resource+"/"+test.subresource+"/"+test.name, func(t *testing.T) {
-			checkColumns(t, landscape(), test.why, map[*authenticationv1.UserInfo]int32{
-				&gardenletA: test.gardenlet, &gardenletB: test.other, &extensionA: test.extension, &neither: test.no,
-			}, func(user authenticationv1.UserInfo) *admissionv1.AdmissionRequest {
-				return update(test.resource, test.subresource, user, test.old, test.obj)
-			})
-		})
-	}
+	})
 }
 
 func withFinalizer[P object](obj P) { obj.SetFinalizers(append(obj.GetFinalizers(), "gardener")) }

@@ -16,18 +16,38 @@ const (
 
 var nobody = Identity{}
 
-func TestOf(t *testing.T) {
-	gardenlet := func(seed string) Identity { return Identity{Type: Gardenlet, Seed: seed} }
-	extension := func(seed string) Identity { return Identity{Type: Extension, Seed: seed} }
-	long := strings.Repeat("a", 254)
+func gardenlet(seed string) Identity { return Identity{Type: Gardenlet, Seed: seed} }
 
-	for _, c := range []struct {
-		about  string
-		user   string
-		groups []string
-		want   Identity
-	}{
-		// Gardenlets.
+func extension(seed string) Identity { return Identity{Type: Extension, Seed: seed} }
+
+// identityCase is a user, and whose identity it has to be.
+type identityCase struct {
+	about  string
+	user   string
+	groups []string
+	want   Identity
+}
+
+func checkIdentities(t *testing.T, cases []identityCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.about, func(t *testing.T) {
+			if got := Of(c.user, c.groups); got != c.want {
+				t.Errorf("Of(%q, %q) = %v, want %v", c.user, c.groups, got, c.want)
+			}
+			if got := OfUser(&user.DefaultInfo{Name: c.user, Groups: c.groups}); got != c.want {
+				t.Errorf("OfUser(%q, %q) = %v, want %v", c.user, c.groups, got, c.want)
+			}
+			if got := OfAuthentication(authenticationv1.UserInfo{Username: c.user, Groups: c.groups}); got != c.want {
+				t.Errorf("OfAuthentication(%q, %q) = %v, want %v", c.user, c.groups, got, c.want)
+			}
+		})
+	}
+}
+
+func TestOfGardenlet(t *testing.T) {
+	long := strings.Repeat("a", 254)
+	checkIdentities(t, []identityCase{
 		{"gardenlet", "gardener.cloud:system:seed:local", []string{seeds, authed}, gardenlet("local")},
 		{"gardenlet, group last", "gardener.cloud:system:seed:local", []string{authed, seeds}, gardenlet("local")},
 		{"seed name with dash, dot and digit", "gardener.cloud:system:seed:aws-eu1.prod", []string{seeds}, gardenlet("aws-eu1.prod")},
@@ -59,8 +79,11 @@ func TestOf(t *testing.T) {
 		{"dash at the end", "gardener.cloud:system:seed:a-", []string{seeds}, nobody},
 		{"seed longer than a name", "gardener.cloud:system:seed:" + long, []string{seeds}, nobody},
 		{"seed as long as a name", "gardener.cloud:system:seed:" + long[1:], []string{seeds}, gardenlet(long[1:])},
+	})
+}
 
-		// Extensions.
+func TestOfExtension(t *testing.T) {
+	checkIdentities(t, []identityCase{
 		{"extension", "system:serviceaccount:seed-local:extension-provider-local",
 			[]string{accounts, "system:serviceaccounts:seed-local", authed}, extension("local")},
 		{"extension, groups the other way round", "system:serviceaccount:seed-local:extension-x",
@@ -105,8 +128,11 @@ func TestOf(t *testing.T) {
 		{"groups without such a name", "extension-x", []string{accounts, "system:serviceaccounts:seed-a"}, nobody},
 		{"ambiguous extension", "system:serviceaccount:seed-<ambiguous>:extension-x",
 			[]string{accounts, "system:serviceaccounts:seed-<ambiguous>"}, nobody},
+	})
+}
 
-		// Both, and neither.
+func TestOfBothOrNeither(t *testing.T) {
+	checkIdentities(t, []identityCase{
 		{"gardenlet in the accounts' groups too", "gardener.cloud:system:seed:a",
 			[]string{accounts, "system:serviceaccounts:seed-b", seeds}, gardenlet("a")},
 		{"extension in the gardenlets' group too", "system:serviceaccount:seed-a:extension-x",
@@ -115,19 +141,7 @@ func TestOf(t *testing.T) {
 			[]string{accounts, "system:serviceaccounts:seed-a"}, nobody},
 		{"administrator", "kubernetes-admin", []string{"system:masters", authed}, nobody},
 		{"nothing at all", "", nil, nobody},
-	} {
-		t.Run(c.about, func(t *testing.T) {
-			if got := Of(c.user, c.groups); got != c.want {
-				t.Errorf("Of(%q, %q) = %v, want %v", c.user, c.groups, got, c.want)
-			}
-			if got := OfUser(&user.DefaultInfo{Name: c.user, Groups: c.groups}); got != c.want {
-				t.Errorf("OfUser(%q, %q) = %v, want %v", c.user, c.groups, got, c.want)
-			}
-			if got := OfAuthentication(authenticationv1.UserInfo{Username: c.user, Groups: c.groups}); got != c.want {
-				t.Errorf("OfAuthentication(%q, %q) = %v, want %v", c.user, c.groups, got, c.want)
-			}
-		})
-	}
+	})
 }
 
 func TestOfUserNil(t *testing.T) {

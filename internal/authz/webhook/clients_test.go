@@ -263,7 +263,7 @@ func TestAnnouncedBodies(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = conn.Close() }()
-			if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil { // less than the server waits for a body
+			if err := conn.SetDeadline(time.Now().Add(requestTimeout * 2 / 3)); err != nil { // less than the server waits for a body
 				t.Fatal(err)
 			}
 			if _, err := io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"); err != nil {

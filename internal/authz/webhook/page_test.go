@@ -28,6 +28,22 @@ func TestPageInBrowser(t *testing.T) {
 	if b.text(`document.getElementById("tools").hidden`) != "false" {
 		t.Error("the tools are hidden: the script did not run")
 	}
+	t.Run("zoom and pan", func(t *testing.T) { zoomAndPan(t, b) })
+	t.Run("choice", func(t *testing.T) { choose(t, b) })
+	t.Run("filters", func(t *testing.T) { filter(t, b) })
+	if len(b.complaints) > 0 {
+		t.Errorf("the browser complains: %q", b.complaints)
+	}
+	t.Run("nothing else runs", func(t *testing.T) {
+		b.eval(`(() => { const e = document.createElement("script"); e.textContent = "document.title = 'broken'"; document.body.append(e); })()`, nil)
+		if title := b.text("document.title"); title != "Resource dependency graph" || len(b.complaints) == 0 {
+			t.Errorf("a script without the nonce ran: %q, %q", title, b.complaints)
+		}
+	})
+}
+
+func zoomAndPan(t *testing.T, b *browser) {
+	t.Helper()
 	transform := func() string { return b.text(`document.getElementById("world").getAttribute("transform")`) }
 	scale := func() float64 {
 		return b.number(`document.getElementById("world").transform.baseVal.consolidate().matrix.a`)
@@ -71,6 +87,10 @@ func TestPageInBrowser(t *testing.T) {
 		}
 		b.click(`document.getElementById("fit")`)
 	})
+}
+
+func choose(t *testing.T, b *browser) {
+	t.Helper()
 	t.Run("a click shows the way to the seed", func(t *testing.T) {
 		b.click(boxNamed("Secret garden-dev/a.ca-cluster"))
 		for label, class := range map[string]string{
@@ -103,6 +123,10 @@ func TestPageInBrowser(t *testing.T) {
 			t.Error("Escape does not close it")
 		}
 	})
+}
+
+func filter(t *testing.T, b *browser) {
+	t.Helper()
 	t.Run("find and kinds", func(t *testing.T) {
 		b.eval(`document.getElementById("find").focus()`, nil)
 		b.call("Input.insertText", map[string]any{"text": "CA-CLUSTER"}, nil)
@@ -127,15 +151,6 @@ func TestPageInBrowser(t *testing.T) {
 		b.waitForLoad(before)
 		if chosen := b.text(`document.querySelector(".chosen").dataset.label`); chosen != "Seed local" {
 			t.Errorf("the link to the seed chose %s", chosen)
-		}
-	})
-	if len(b.complaints) > 0 {
-		t.Errorf("the browser complains: %q", b.complaints)
-	}
-	t.Run("nothing else runs", func(t *testing.T) {
-		b.eval(`(() => { const e = document.createElement("script"); e.textContent = "document.title = 'broken'"; document.body.append(e); })()`, nil)
-		if title := b.text("document.title"); title != "Resource dependency graph" || len(b.complaints) == 0 {
-			t.Errorf("a script without the nonce ran: %q, %q", title, b.complaints)
 		}
 	})
 }

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // served is a server under test, over real TLS on loopback.
@@ -72,7 +73,7 @@ func serve(t testing.TB, change func(*Config)) *served {
 	go func() { stopped <- server.Run(ctx) }()
 	s.url = "https://" + listener.Addr().String()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool(t, certPEM), ServerName: "localhost"}, ForceAttemptHTTP2: true}
-	s.client = &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	s.client = &http.Client{Transport: transport, Timeout: testutil.Timeout}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		cancel()

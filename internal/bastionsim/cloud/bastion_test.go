@@ -86,7 +86,7 @@ func newNode(t testing.TB, c *Cloud, id, network string, key ssh.Signer) Instanc
 // dialFrom connects to a public address from an address of the host.
 func dialFrom(t testing.TB, source string, to netip.AddrPort) (net.Conn, error) {
 	t.Helper()
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}, Timeout: 5 * time.Second}
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}, Timeout: testutil.Timeout}
 	return d.DialContext(t.Context(), "tcp4", to.String())
 }
 
@@ -203,7 +203,7 @@ func refusedUnread(t *testing.T, source string, to netip.AddrPort) {
 		t.Fatal(err)
 	}
 	defer raw.Close()
-	_ = raw.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = raw.SetDeadline(time.Now().Add(testutil.Timeout))
 	if got, err := io.ReadAll(raw); len(got) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%s is told %q, %v", source, got, err)
 	}
@@ -228,7 +228,7 @@ func TestBastionIngress(t *testing.T) {
 		t.Fatal(err)
 	}
 	isCut(t, "not allowed any more", goes)
-	_ = half.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = half.SetDeadline(time.Now().Add(testutil.Timeout))
 	if _, err := io.ReadAll(half); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("an unauthenticated connection is open")
 	}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -93,35 +94,41 @@ func sitDown(t testing.TB, client *ssh.Client) *typist {
 		close(k.ended)
 	}()
 	t.Cleanup(func() { _ = session.Close(); <-k.ended })
-	if !k.sees(0, prompt, testutil.Timeout) {
-		t.Fatalf("there is no prompt: %q", k.text(0))
-	}
+	k.waitFor(t, 0, regexp.MustCompile(`(^|\n)`+prompt))
 	return k
 }
 
-var prompt = regexp.MustCompile(`(^|\n)[^\n]*[$#>] $`)
+// prompt ends what is on the terminal when the shell reads the next line.
+const prompt = `([^\n]*@[^\n:]*:[^\n]*[$#]|>) $`
 
-// sees waits until what was written since a place is as it is to be, or the session has ended.
-func (k *typist) sees(from int, want *regexp.Regexp, most time.Duration) bool {
-	for deadline := time.Now().Add(most); time.Now().Before(deadline); {
-		if want.MatchString(k.text(from)) {
-			return true
-		}
+// waitFor waits until what was written since a place matches, or the session has ended.
+func (k *typist) waitFor(t testing.TB, from int, want *regexp.Regexp) {
+	t.Helper()
+	testutil.Eventually(t, testutil.Timeout, func(context.Context) error {
 		select {
 		case <-k.ended:
-			return true
-		case <-time.After(time.Millisecond):
+			return nil
+		default:
 		}
-	}
-	return want.MatchString(k.text(from))
+		text := k.text(from)
+		if want.MatchString(text) {
+			return nil
+		}
+		return fmt.Errorf("no %s on the terminal: %.500q … %q", want, text, text[max(len(text)-500, 0):])
+	})
 }
 
-// line types a line, and waits for the next prompt.
-func (k *typist) line(text string, most time.Duration) bool {
+// keyed types keys that end a line, and waits for the next prompt: what is typed earlier is read by what still runs.
+func (k *typist) keyed(t testing.TB, keys string) {
+	t.Helper()
 	from := k.place()
-	_, _ = io.WriteString(k.keys, text+"\r")
-	return k.sees(from, regexp.MustCompile(`\n(.*\n)*[^\n]*[$#>] $`), most)
+	_, _ = io.WriteString(k.keys, keys)
+	k.waitFor(t, from, regexp.MustCompile(`\n`+prompt))
 }
+
+// readers are the attempts that read the terminal. They are typed with a Ctrl-D, which is for them: the shell reads no keys
+// before they have begun.
+var readers = []string{"commands of sed", "devices"}
 
 // TestEscapesOverSSH has every attempt of the sandbox's tests come in as a command of a user, and typed by root.
 func TestEscapesOverSSH(t *testing.T) {
@@ -140,17 +147,14 @@ func TestEscapesOverSSH(t *testing.T) {
 			trap.Check(t, out.text(0))
 
 			k := sitDown(t, l.as(t, "root"))
+			enter := "\r"
+			if slices.Contains(readers, name) {
+				enter = "\r\x04"
+			}
 			for text := range strings.SplitSeq(attempt, "\n") {
-				for range 20 { // what reads the terminal is told that nothing comes
-					if k.line(text, 500*time.Millisecond) {
-						break
-					}
-					text = "\x04\x03"
-				}
+				k.keyed(t, text+enter)
 			}
-			if !k.line("echo still; exit", testutil.Timeout) {
-				t.Errorf("the terminal does not come back: %.500q", k.text(0))
-			}
+			k.keyed(t, "echo still; exit\r")
 			trap.Check(t, k.text(0))
 			l.stop()
 			trap.CheckFolder(t, l.cfg.Dir)
@@ -237,23 +241,18 @@ func endBomb(t *testing.T, l *login, client *ssh.Client, session *ssh.Session, e
 func TestBombsTyped(t *testing.T) {
 	k := sitDown(t, withSSH(t).as(t, "gardener"))
 	for _, name := range []string{"loop", "sleep", "endless output", "endless random", "endless trace", "fork bomb", "many jobs", "read from nothing", "recursion", "a huge file", "printf alone", "nested parentheses", "words of a loop", "programs that wait"} {
-		from := k.place()
 		_, _ = io.WriteString(k.keys, shelltest.Bombs[name]+"\r")
-		if !k.interrupts(from) {
-			t.Fatalf("%s: Ctrl-C does not end it: %.500q", name, k.text(max(from, k.place()-500)))
+		from := k.place()
+		_, _ = io.WriteString(k.keys, "\x03")
+		k.waitFor(t, from, regexp.MustCompile(`gardener@node-1:~\$ `)) // jobs in the background may write after it
+		_, _ = io.WriteString(k.keys, "echo a''live\r")
+		k.waitFor(t, from, regexp.MustCompile(`(?s)\nalive\r.*gardener@node-1:~\$ `))
+		select {
+		case <-k.ended:
+			t.Fatalf("%s: the session has ended", name)
+		default:
 		}
 	}
-}
-
-// interrupts presses Ctrl-C until the shell does something else. What is typed before the prompt is lost, as it is for what runs.
-func (k *typist) interrupts(from int) bool {
-	for deadline := time.Now().Add(testutil.Timeout); time.Now().Before(deadline); {
-		_, _ = io.WriteString(k.keys, "\x03echo a''live\r")
-		if k.sees(from, regexp.MustCompile(`\nalive\r`), 200*time.Millisecond) {
-			return true
-		}
-	}
-	return false
 }
 
 // TestJobsOfTerminalEnd: what was left in the background of a terminal ends by the time that a command may take, too.
@@ -262,15 +261,11 @@ func TestJobsOfTerminalEnd(t *testing.T) {
 	k := sitDown(t, l.as(t, "gardener"))
 	goroutinesEnded := testutil.Goroutines(t)
 	for _, job := range []string{"cat /dev/zero > /dev/null &", "sleep infinity &", "while :; do sleep 1; done &"} {
-		if !k.line(job, testutil.Timeout) {
-			t.Fatalf("%s: no prompt: %q", job, k.text(0))
-		}
+		k.keyed(t, job+"\r")
 	}
-	for range 3 { // half an hour, and somebody types
+	for range 3 { // half of the time that a command may take, and a line is typed
 		l.clock.Step(MaxCommandTime / 2)
-		if !k.line("true", testutil.Timeout) {
-			t.Fatalf("no prompt: %q", k.text(0))
-		}
+		k.keyed(t, "true\r")
 	}
 	goroutinesEnded(testutil.Timeout)
 }

@@ -5,12 +5,11 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/k3s-io/kine/pkg/server"
-)
 
-const patience = 20 * time.Second
+	"github.com/gardenlite/gardenlite/internal/testutil"
+)
 
 // script is what one subscription brings, and whether it ends then.
 type script struct {
@@ -97,7 +96,7 @@ func startHub(t *testing.T, scripts ...script) (*hub, *fakeBackend, *watch) {
 
 func reached(t *testing.T, h *hub, revision int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Timeout)
 	defer cancel()
 	if !h.reached(ctx, revision) {
 		t.Fatalf("revision %d was not reached", revision)

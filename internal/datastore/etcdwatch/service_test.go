@@ -22,10 +22,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/gardenlite/gardenlite/internal/datastore/etcdwatch"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
-
-// patience is how long anything may take before a test gives up.
-const patience = 20 * time.Second
 
 var backends = map[string]func(context.Context, *sync.WaitGroup, *drivers.Config) (bool, server.Backend, error){
 	"memory": memory.New,
@@ -77,7 +75,7 @@ func serve(t *testing.T, ctx context.Context, backend server.Backend) (*clientv3
 	etcdserverpb.RegisterKVServer(etcd, server.New(backend, "http", time.Minute, "3.6.11"))
 	etcdserverpb.RegisterWatchServer(etcd, service)
 	done.Go(func() { _ = etcd.Serve(listener) })
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + listener.Addr().String()}, DialTimeout: patience})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + listener.Addr().String()}, DialTimeout: testutil.Timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +99,7 @@ func put(t *testing.T, backend server.Backend, key string) int64 {
 func expect(t *testing.T, events clientv3.WatchChan, n int) []*clientv3.Event {
 	t.Helper()
 	var got []*clientv3.Event
-	timeout := time.After(patience)
+	timeout := time.After(testutil.Timeout)
 	for len(got) < n {
 		select {
 		case response := <-events:
@@ -194,7 +192,7 @@ func TestProgressIsTheTruth(t *testing.T) {
 			})
 			reading.Go(func() {
 				seen, notified := 0, 0
-				timeout := time.After(patience)
+				timeout := time.After(testutil.Timeout)
 				for seen < writes || notified == 0 {
 					select {
 					case response := <-watches[w]:
@@ -264,7 +262,7 @@ func TestCompactedPast(t *testing.T) {
 			if !errors.Is(response.Err(), rpctypes.ErrCompacted) || response.CompactRevision == 0 {
 				t.Errorf("the watch answers %v, compacted %d", response.Err(), response.CompactRevision)
 			}
-		case <-time.After(patience):
+		case <-time.After(testutil.Timeout):
 			t.Error("nothing was answered")
 		}
 	})

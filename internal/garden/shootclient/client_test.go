@@ -174,7 +174,9 @@ func TestWait(t *testing.T) {
 	}
 }
 
-func TestDelete(t *testing.T) {
+func TestDelete(t *testing.T) { synctest.Test(t, testDelete) }
+
+func testDelete(t *testing.T) {
 	c := garden(t, nil)
 	ctx := t.Context()
 	if err := c.Delete(ctx, key); !errors.Is(err, ErrNotFound) {
@@ -199,7 +201,7 @@ func TestDelete(t *testing.T) {
 	if _, _, err := c.Create(ctx, Spec{Key: key}); err == nil || !strings.Contains(err.Error(), "being deleted") {
 		t.Error(err)
 	}
-	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	short, cancel := context.WithTimeout(ctx, 20*c.PollInterval)
 	defer cancel()
 	if err := c.WaitGone(short, key, nil); err == nil || !strings.Contains(err.Error(), "is not gone yet") {
 		t.Error(err)

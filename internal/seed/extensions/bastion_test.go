@@ -20,6 +20,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -117,18 +118,27 @@ func ingress(cidrs ...string) (policies []extensionsv1alpha1.BastionIngressPolic
 	return policies
 }
 
-// reconcile looks at a Bastion once, and returns what became of it; nil if it is gone.
+// reconcile reconciles a Bastion once, and returns what became of it; nil if it is gone.
 func (w *bastionWorld) reconcile(name string) (*extensionsv1alpha1.Bastion, error) {
 	w.Helper()
-	key := client.ObjectKey{Namespace: technicalID, Name: name}
-	_, err := w.r.Reconcile(w.Context(), reconcile.Request{NamespacedName: key})
+	err := w.reconcileOnly(name)
+	return w.get(name), err
+}
+
+func (w *bastionWorld) reconcileOnly(name string) error {
+	_, err := w.r.Reconcile(w.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: technicalID, Name: name}})
+	return err
+}
+
+func (w *bastionWorld) get(name string) *extensionsv1alpha1.Bastion {
+	w.Helper()
 	bastion := &extensionsv1alpha1.Bastion{}
-	if getErr := w.seed.Get(w.Context(), key, bastion); client.IgnoreNotFound(getErr) != nil {
-		w.Fatal(getErr)
-	} else if getErr != nil {
-		return nil, err
+	if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technicalID, Name: name}, bastion); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		w.Fatal(err)
 	}
-	return bastion, err
+	return bastion
 }
 
 func (w *bastionWorld) mustSucceed(name string, kind corev1beta1.LastOperationType) *extensionsv1alpha1.Bastion {
@@ -149,7 +159,7 @@ func address(bastion *extensionsv1alpha1.Bastion) string {
 
 func (w *bastionWorld) login(bastion *extensionsv1alpha1.Bastion) (*ssh.Client, error) {
 	return ssh.Dial("tcp", address(bastion), &ssh.ClientConfig{
-		User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(w.key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: 5 * time.Second,
+		User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(w.key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: testutil.Timeout,
 	})
 }
 
@@ -334,43 +344,67 @@ func TestLostBastions(t *testing.T) {
 	}
 }
 
-// TestBastionOutOfSync: a change of an instance outside of an operation is noticed and reported in the status, and so is
-// its recovery.
-func TestBastionOutOfSync(t *testing.T) {
-	w := newBastionWorld(t)
+// bastionWatch compares two Bastions, which have been created, with their instances. A change of an instance outside of an
+// operation is noticed and reported in the status, and so is its recovery.
+type bastionWatch struct {
+	*bastionWorld
+	watcher *bastionsim.Watcher
+	x, y    *extensionsv1alpha1.Bastion
+}
+
+func newBastionWatch(t *testing.T) *bastionWatch {
+	t.Helper()
+	world := newBastionWorld(t)
+	w := &bastionWatch{bastionWorld: world, watcher: &bastionsim.Watcher{Provider: bastionsim.Provider{Cloud: world.cloud, Clock: world.clock}, Cache: world.seed}}
 	w.network()
 	w.create(w.secret(), w.cluster(), w.bastion("x", "127.0.0.1/32"), w.bastion("y", "127.0.0.1/32"))
-	watch := &bastionsim.Watcher{Provider: bastionsim.Provider{Cloud: w.cloud, Clock: w.clock}, Cache: w.seed}
-	notices := func(when string, names ...string) {
-		t.Helper()
-		changed, err := watch.Compare(t.Context())
-		var got []string
-		for _, b := range changed {
-			got = append(got, b.Name)
-		}
-		if err != nil || !slices.Equal(got, names) {
-			t.Fatalf("%s: %v, %v, not %v", when, got, err, names)
-		}
-	}
-	says := func(name, status, message string) {
-		t.Helper()
-		bastion, err := w.reconcile(name)
-		if (err == nil) != (status == "True") || len(bastion.Status.Conditions) != 1 {
-			t.Fatalf("%s: %v, %+v", name, err, bastion.Status)
-		}
-		if c := bastion.Status.Conditions[0]; string(c.Status) != status || !strings.Contains(c.Message, message) {
-			t.Errorf("%s: %+v", name, c)
-		}
-	}
-	notices("nothing was made of them yet")
-	x, y := w.mustSucceed("x", "Create"), w.mustSucceed("y", "Create")
-	notices("both run")
+	w.expectChanged("nothing was made of them yet")
+	w.x, w.y = w.mustSucceed("x", "Create"), w.mustSucceed("y", "Create")
+	w.expectChanged("both run")
+	return w
+}
 
-	// The address of one is other else's after a restart.
+// expectChanged expects the Bastions that the watcher finds out of sync with their instances.
+func (w *bastionWatch) expectChanged(when string, names ...string) {
+	w.Helper()
+	changed, err := w.watcher.Compare(w.Context())
+	var got []string
+	for _, b := range changed {
+		got = append(got, b.Name)
+	}
+	if err != nil || !slices.Equal(got, names) {
+		w.Fatalf("%s: %v, %v, not %v", when, got, err, names)
+	}
+}
+
+// expectCondition expects what a reconciliation has returned and written.
+func (w *bastionWatch) expectCondition(name string, err error, status, message string) {
+	w.Helper()
+	bastion := w.get(name)
+	if (err == nil) != (status == "True") || len(bastion.Status.Conditions) != 1 {
+		w.Fatalf("%s: %v, %+v", name, err, bastion.Status)
+	}
+	if c := bastion.Status.Conditions[0]; string(c.Status) != status || !strings.Contains(c.Message, message) {
+		w.Errorf("%s: %+v", name, c)
+	}
+}
+
+// restart has another cloud of the same state take over.
+func (w *bastionWatch) restart(c Cloud) {
+	w.watcher.Cloud = c
+	for _, kind := range Kinds(Config{Cloud: c, Clock: w.clock, guard: &machines.Guard{}}) {
+		if kind.Name == "bastion" {
+			w.r.Kind = kind
+		}
+	}
+}
+
+func TestBastionAddressTaken(t *testing.T) {
+	w := newBastionWatch(t)
 	if err := w.cloud.Close(); err != nil {
 		t.Fatal(err)
 	}
-	other, err := net.Listen("tcp", address(x))
+	other, err := net.Listen("tcp", address(w.x))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,44 +414,33 @@ func TestBastionOutOfSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	cloudOf := func(c Cloud) {
-		watch.Cloud = c
-		for _, kind := range Kinds(Config{Cloud: c, Clock: w.clock, guard: &machines.Guard{}}) {
-			if kind.Name == "bastion" {
-				w.r.Kind = kind
-			}
-		}
-	}
-	cloudOf(again)
-	<-again.Ready(bastionsim.InstanceID(y))
-	w.becomes(again, x, func(i cloud.Instance) bool { return i.Message != "" })
-	notices("the address is taken", "x")
-	w.clock.Step(bastionsim.BootTimeout) // ends what waited while they were made, so that who waits from here on is the next operation
-	waits := make(chan struct{})
-	go func() { // as long as the operation waits for it
-		defer close(waits)
-		for !w.clock.HasWaiters() && t.Context().Err() == nil {
-			time.Sleep(time.Millisecond)
-		}
-		w.clock.Step(bastionsim.BootTimeout)
-	}()
-	says("x", "False", "already in use")
-	<-waits
-	notices("it is told of")
-	notices("and not again")
+	w.restart(again)
+	<-again.Ready(bastionsim.InstanceID(w.y))
+	w.becomes(again, w.x, func(i cloud.Instance) bool { return i.Message != "" })
+	w.expectChanged("the address is taken", "x")
+	w.clock.Step(bastionsim.BootTimeout) // ends the waits of the creation, so that the next to wait is the next operation
+	reconciled := make(chan error, 1)
+	go func() { reconciled <- w.reconcileOnly("x") }()
+	testutil.EventuallyTrue(t, "the operation waits for the instance", w.clock.HasWaiters)
+	w.clock.Step(bastionsim.BootTimeout)
+	w.expectCondition("x", <-reconciled, "False", "already in use")
+	w.expectChanged("it is reported")
+	w.expectChanged("and not again")
 	if got, err := w.reconcile("y"); err != nil || got.Status.Conditions[0].Status != "True" {
 		t.Errorf("the other one: %v, %+v", err, got.Status)
 	}
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	<-again.Ready(bastionsim.InstanceID(x))
-	notices("the address is free", "x")
-	says("x", "True", "")
-	notices("it is told of")
+	<-again.Ready(bastionsim.InstanceID(w.x))
+	w.expectChanged("the address is free", "x")
+	w.expectCondition("x", w.reconcileOnly("x"), "True", "")
+	w.expectChanged("it is reported")
+}
 
-	// One is powered off from within.
-	client, err := w.login(y)
+func TestBastionPoweredOff(t *testing.T) {
+	w := newBastionWatch(t)
+	client, err := w.login(w.y)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -427,18 +450,20 @@ func TestBastionOutOfSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = session.Run("sudo poweroff") // which cuts the session
-	w.becomes(again, y, func(i cloud.Instance) bool { return i.State == cloud.Stopped })
-	notices("one is off", "y")
-	says("y", "False", "powered off from within")
-	notices("it is told of")
+	w.becomes(w.cloud, w.y, func(i cloud.Instance) bool { return i.State == cloud.Stopped })
+	w.expectChanged("it is off", "y")
+	w.expectCondition("y", w.reconcileOnly("y"), "False", "powered off from within")
+	w.expectChanged("it is reported")
+}
 
-	// The cloud has lost one.
-	if err := again.DeleteInstance(t.Context(), bastionsim.InstanceID(x)); err != nil {
+func TestBastionInstanceLost(t *testing.T) {
+	w := newBastionWatch(t)
+	if err := w.cloud.DeleteInstance(t.Context(), bastionsim.InstanceID(w.x)); err != nil {
 		t.Fatal(err)
 	}
-	notices("one is lost", "x")
-	says("x", "True", "")
-	notices("there is another one")
+	w.expectChanged("it is lost", "x")
+	w.expectCondition("x", w.reconcileOnly("x"), "True", "")
+	w.expectChanged("there is another one")
 }
 
 // becomes waits until the instance of a Bastion is as wanted.

@@ -331,120 +331,168 @@ func (w *shootWorld) restoreElsewhere(old *extensionsv1alpha1.Worker) {
 	w.ask("restore", nil)
 }
 
-func TestFailedMachines(t *testing.T) {
-	phase := func(w *shootWorld) (machinev1alpha1.MachinePhase, string) {
-		all := w.listMachines()
-		if len(all) != 1 {
-			w.Fatalf("%d machines", len(all))
-		}
-		return all[0].Status.CurrentStatus.Phase, all[0].Status.LastOperation.Description
+// phase is that of the only machine, and the description of its last operation.
+func (w *shootWorld) phase() (machinev1alpha1.MachinePhase, string) {
+	w.Helper()
+	all := w.listMachines()
+	if len(all) != 1 {
+		w.Fatalf("%d machines", len(all))
 	}
-	t.Run("the cloud refuses", func(t *testing.T) {
-		w := newShootWorld(t, pool("one", 1))
-		w.cloud.refuse = errors.New("no more addresses")
-		for range 5 {
-			_ = w.round()
-		}
-		if p, why := phase(w); p != machinev1alpha1.MachineCrashLoopBackOff || !strings.Contains(why, "no more addresses") {
-			t.Errorf("%s: %s", p, why)
-		}
-		if failure := w.getWorker().Status.LastError; failure == nil || !strings.Contains(failure.Description, "no more addresses") {
-			t.Errorf("last error of the Worker: %+v", failure)
-		}
-		w.cloud.refuse = nil
-		w.mustSettle()
-		w.expectSucceeded("Create", 1)
-	})
-	t.Run("it does not join", func(t *testing.T) {
-		w := newShootWorld(t, pool("one", 1))
-		w.deaf = true
-		w.mustSettle()
-		first := w.cloud.ids()
-		w.clock.Step(20*time.Minute - time.Second)
-		w.mustSettle()
-		if p, _ := phase(w); p != machinev1alpha1.MachinePending || !slices.Equal(first, w.cloud.ids()) {
-			t.Errorf("%s before the time is over", p)
-		}
-		w.clock.Step(time.Second)
-		for range 4 {
-			_ = w.round()
-		}
-		if failure := w.getWorker().Status.LastError; failure == nil || !strings.Contains(failure.Description, "failed to join") {
-			t.Errorf("last error of the Worker: %+v", failure)
-		}
-		w.deaf = false
-		w.mustSettle()
-		w.expectSucceeded("Create", 1)
-		if slices.Equal(first, w.cloud.ids()) {
-			t.Error("it was not replaced")
-		}
-	})
-	ready := func(w *shootWorld, status corev1.ConditionStatus) {
-		node := &corev1.Node{}
-		if err := w.shoot.Get(w.Context(), client.ObjectKey{Name: w.cloud.ids()[0]}, node); err != nil {
-			w.Fatal(err)
-		}
-		node.Status.Conditions[0].Status = status
-		if err := w.shoot.Status().Update(w.Context(), node); err != nil {
-			w.Fatal(err)
-		}
+	return all[0].Status.CurrentStatus.Phase, all[0].Status.LastOperation.Description
+}
+
+// setReady changes the condition of the first Node.
+func (w *shootWorld) setReady(status corev1.ConditionStatus) {
+	w.Helper()
+	node := &corev1.Node{}
+	if err := w.shoot.Get(w.Context(), client.ObjectKey{Name: w.cloud.ids()[0]}, node); err != nil {
+		w.Fatal(err)
 	}
-	t.Run("its Node is not ready", func(t *testing.T) {
-		w := newShootWorld(t, pool("one", 1))
-		w.mustSettle()
-		first := w.cloud.ids()
-		ready(w, corev1.ConditionUnknown)
-		w.mustSettle()
-		if p, _ := phase(w); p != machinev1alpha1.MachineUnknown {
-			t.Errorf("phase %s", p)
+	node.Status.Conditions[0].Status = status
+	if err := w.shoot.Status().Update(w.Context(), node); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestMachineRefusedByCloud(t *testing.T) {
+	w := newShootWorld(t, pool("one", 1))
+	w.cloud.refuse = errors.New("no more addresses")
+	for range 5 {
+		_ = w.round()
+	}
+	if p, why := w.phase(); p != machinev1alpha1.MachineCrashLoopBackOff || !strings.Contains(why, "no more addresses") {
+		t.Errorf("%s: %s", p, why)
+	}
+	if failure := w.getWorker().Status.LastError; failure == nil || !strings.Contains(failure.Description, "no more addresses") {
+		t.Errorf("last error of the Worker: %+v", failure)
+	}
+	w.cloud.refuse = nil
+	w.mustSettle()
+	w.expectSucceeded("Create", 1)
+}
+
+func TestMachineDoesNotJoin(t *testing.T) {
+	w := newShootWorld(t, pool("one", 1))
+	w.deaf = true
+	w.mustSettle()
+	first := w.cloud.ids()
+	w.clock.Step(20*time.Minute - time.Second)
+	w.mustSettle()
+	if p, _ := w.phase(); p != machinev1alpha1.MachinePending || !slices.Equal(first, w.cloud.ids()) {
+		t.Errorf("%s before the time is over", p)
+	}
+	w.clock.Step(time.Second)
+	for range 4 {
+		_ = w.round()
+	}
+	if failure := w.getWorker().Status.LastError; failure == nil || !strings.Contains(failure.Description, "failed to join") {
+		t.Errorf("last error of the Worker: %+v", failure)
+	}
+	w.deaf = false
+	w.mustSettle()
+	w.expectSucceeded("Create", 1)
+	if slices.Equal(first, w.cloud.ids()) {
+		t.Error("it was not replaced")
+	}
+}
+
+func TestMachineWithNodeNotReady(t *testing.T) {
+	w := newShootWorld(t, pool("one", 1))
+	w.mustSettle()
+	first := w.cloud.ids()
+	w.setReady(corev1.ConditionUnknown)
+	w.mustSettle()
+	if p, _ := w.phase(); p != machinev1alpha1.MachineUnknown {
+		t.Errorf("phase %s", p)
+	}
+	w.clock.Step(9 * time.Minute)
+	w.mustSettle()
+	w.setReady(corev1.ConditionTrue)
+	w.mustSettle()
+	w.expectSucceeded("Create", 1)
+	w.setReady(corev1.ConditionFalse)
+	w.mustSettle()
+	w.clock.Step(9 * time.Minute)
+	w.mustSettle()
+	if !slices.Equal(first, w.cloud.ids()) {
+		t.Error("it was replaced too early")
+	}
+	w.down = true
+	w.clock.Step(time.Hour)
+	w.mustSettle()
+	if !slices.Equal(first, w.cloud.ids()) {
+		t.Error("it was replaced while its state was unknown")
+	}
+	w.down = false
+	w.mustSettle()
+	w.expectSucceeded("Create", 1)
+	if slices.Equal(first, w.cloud.ids()) {
+		t.Error("it was not replaced")
+	}
+}
+
+func TestMachineWithoutInstance(t *testing.T) {
+	w := newShootWorld(t, pool("one", 1))
+	w.mustSettle()
+	first := w.cloud.ids()
+	clear(w.cloud.instances)
+	w.mustSettle()
+	w.expectSucceeded("Create", 1)
+	if slices.Equal(first, w.cloud.ids()) {
+		t.Error("it was not replaced")
+	}
+}
+
+// killStory is what a process does until it is killed, and what there has to be after another one.
+type killStory struct {
+	stride  int
+	prepare func(*shootWorld)
+	begin   func(*shootWorld)
+	check   func(w *shootWorld, before []string)
+}
+
+// run kills the process after a write of the story, after a later one the next time, until the story ends before.
+func (story killStory) run(t *testing.T) {
+	t.Helper()
+	stride := max(story.stride, 1)
+	if testutil.Soaking() {
+		stride = 1
+	}
+	for n := 1; ; n += stride {
+		w := newShootWorld(t, pool("one", 2))
+		if story.prepare != nil {
+			story.prepare(w)
 		}
-		w.clock.Step(9 * time.Minute)
-		w.mustSettle()
-		ready(w, corev1.ConditionTrue)
-		w.mustSettle()
-		w.expectSucceeded("Create", 1)
-		ready(w, corev1.ConditionFalse)
-		w.mustSettle()
-		w.clock.Step(9 * time.Minute)
-		w.mustSettle()
-		if !slices.Equal(first, w.cloud.ids()) {
-			t.Error("it was replaced too early")
+		before := w.cloud.ids()
+		if story.begin != nil {
+			story.begin(w)
 		}
-		w.down = true
-		w.clock.Step(time.Hour)
-		w.mustSettle()
-		if !slices.Equal(first, w.cloud.ids()) {
-			t.Error("it was replaced while nobody knew how it was")
-		}
+		w.process.writes, w.process.killAfter = 0, n
+		_ = w.settle()
+		killed := w.process.dead
+		w.start()
+		w.down = true // the shoot's API server begins later
+		_ = w.round()
 		w.down = false
 		w.mustSettle()
-		w.expectSucceeded("Create", 1)
-		if slices.Equal(first, w.cloud.ids()) {
-			t.Error("it was not replaced")
+		story.check(w, before)
+		w.shoots.Close()
+		if t.Failed() {
+			t.Fatalf("killed after write %d", n)
 		}
-	})
-	t.Run("its instance is gone", func(t *testing.T) {
-		w := newShootWorld(t, pool("one", 1))
-		w.mustSettle()
-		first := w.cloud.ids()
-		clear(w.cloud.instances)
-		w.mustSettle()
-		w.expectSucceeded("Create", 1)
-		if slices.Equal(first, w.cloud.ids()) {
-			t.Error("it was not replaced")
+		if !killed {
+			if n < 10 {
+				t.Fatalf("only %d writes", n)
+			}
+			return
 		}
-	})
+	}
 }
 
 // TestKilled kills the process after a write of a story: after the first, the second, and so on to the last (of the longest
 // story after every third, unless GARDENLITE_SOAK is set). A new one has to bring it to the same end.
 func TestKilled(t *testing.T) {
-	for name, story := range map[string]struct {
-		stride  int
-		prepare func(*shootWorld)
-		begin   func(*shootWorld)
-		check   func(w *shootWorld, before []string)
-	}{
+	for name, story := range map[string]killStory{
 		"creation": {
 			check: func(w *shootWorld, _ []string) {
 				w.expectSucceeded("Create", 2)
@@ -504,39 +552,7 @@ func TestKilled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			stride := max(story.stride, 1)
-			if testutil.Soaking() {
-				stride = 1
-			}
-			for n := 1; ; n += stride {
-				w := newShootWorld(t, pool("one", 2))
-				if story.prepare != nil {
-					story.prepare(w)
-				}
-				before := w.cloud.ids()
-				if story.begin != nil {
-					story.begin(w)
-				}
-				w.process.writes, w.process.killAfter = 0, n
-				_ = w.settle()
-				killed := w.process.dead
-				w.start()
-				w.down = true // the shoot's API server begins later
-				_ = w.round()
-				w.down = false
-				w.mustSettle()
-				story.check(w, before)
-				w.shoots.Close()
-				if t.Failed() {
-					t.Fatalf("killed after write %d", n)
-				}
-				if !killed {
-					if n < 10 {
-						t.Fatalf("only %d writes", n)
-					}
-					return
-				}
-			}
+			story.run(t)
 		})
 	}
 }

@@ -2,25 +2,17 @@ package shell
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
-
-var fileCommands = map[string]Command{
-	"ls": lsProgram, "mkdir": mkdirProgram, "rmdir": rmdirProgram, "rm": rmProgram, "cp": cpProgram, "mv": mvProgram, "ln": lnProgram,
-	"touch": touchProgram, "readlink": readlinkProgram, "realpath": readlinkProgram, "stat": statProgram, "install": installProgram,
-	"mktemp": mktempProgram, "chmod": chmodProgram, "chown": chownProgram, "chgrp": chownProgram, "find": findProgram,
-	"df": dfProgram, "truncate": truncateProgram, "basename": basenameProgram, "dirname": basenameProgram,
-}
 
 // reason is an error without its path.
 func reason(err error) error {
@@ -32,221 +24,191 @@ func reason(err error) error {
 	return err
 }
 
-func mkdirProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "pvm:", map[string]byte{"parents": 'p', "mode": 'm', "verbose": 'v'}, false)
-	if err != nil || len(f.args) == 0 {
-		return p.Failf(1, "%v", cmp.Or(err, errors.New("missing operand")))
+// done is the exit status of a program that ends with an error, or with none.
+func (p *Process) done(err error) int {
+	if err != nil {
+		return p.Fail(err)
 	}
+	return 0
+}
+
+// each calls fn for every name. It reports an error after what failed ("cannot remove"), goes on, and returns the exit
+// status.
+func (p *Process) each(names []string, what string, fn func(name string) error) int {
+	status := 0
+	for _, name := range names {
+		if p.step() != nil {
+			return statusKilled
+		}
+		if err := fn(name); err != nil {
+			status = p.Failf(1, "%s", strings.TrimLeft(fmt.Sprintf("%s '%s': %v", what, name, reason(err)), " "))
+		}
+	}
+	return status
+}
+
+// visit is what walk calls.
+type visit func(name string, info fs.FileInfo) error
+
+// walk is each for the names and for all that is below them, as many levels as given: before is called for a directory
+// before its entries are, after when they have been. One of them may be nil.
+func (p *Process) walk(names []string, what string, levels int, before, after visit) int {
+	below := 0
+	status := p.each(names, what, func(name string) error {
+		info, err := p.FS.Lstat(p.Path(name))
+		if err == nil && before != nil {
+			err = before(name, info)
+		}
+		if err == nil && info.IsDir() && levels > 0 {
+			var entries []fs.DirEntry
+			entries, err = p.FS.ReadDir(p.Path(name))
+			var children []string
+			for _, e := range entries {
+				children = append(children, strings.TrimSuffix(name, "/")+"/"+e.Name())
+			}
+			below = max(below, p.walk(children, what, levels-1, before, after))
+		}
+		if err == nil && after != nil {
+			err = after(name, info)
+		}
+		return err
+	})
+	return max(status, below)
+}
+
+func mkdirProgram(p *Process, f flags) int {
 	mode := fs.FileMode(0o777 &^ p.sh.umask)
 	if f.has('m') {
+		var err error
 		if mode, err = parseMode(f.value('m', ""), 0o777); err != nil {
 			return p.Fail(err)
 		}
 	}
-	status := 0
-	for _, name := range f.args {
-		make := p.FS.Mkdir
-		if f.has('p') {
-			if info, statErr := p.FS.Stat(p.Path(name)); statErr == nil && info.IsDir() {
-				continue
-			}
-			make = p.FS.MkdirAll
+	return p.each(f.args, "cannot create directory", func(name string) error {
+		if !f.has('p') {
+			return p.FS.Mkdir(p.Path(name), mode)
 		}
-		if err := make(p.Path(name), mode); err != nil {
-			status = p.Failf(1, "cannot create directory '%s': %v", name, reason(err))
+		if info, err := p.FS.Stat(p.Path(name)); err == nil && info.IsDir() {
+			return nil
 		}
-	}
-	return status
+		return p.FS.MkdirAll(p.Path(name), mode)
+	})
 }
 
-func rmdirProgram(_ context.Context, p *Process) int {
-	status := 0
-	for _, name := range p.Args[1:] {
+func rmdirProgram(p *Process, f flags) int {
+	return p.each(f.args, "failed to remove", func(name string) error {
 		info, err := p.FS.Lstat(p.Path(name))
-		if err == nil && !info.IsDir() {
-			err = &fs.PathError{Op: "rmdir", Path: name, Err: syscall.ENOTDIR}
-		}
-		if err == nil {
-			err = p.FS.Remove(p.Path(name))
-		}
 		if err != nil {
-			status = p.Failf(1, "failed to remove '%s': %v", name, reason(err))
+			return err
 		}
-	}
-	return status
+		if !info.IsDir() {
+			return &fs.PathError{Op: "rmdir", Path: name, Err: syscall.ENOTDIR}
+		}
+		return p.FS.Remove(p.Path(name))
+	})
 }
 
-func rmProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "rRfvid", map[string]byte{"recursive": 'r', "force": 'f', "verbose": 'v', "no-preserve-root": 'd'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
-	}
-	status := 0
-	for _, name := range f.args {
+func rmProgram(p *Process, f flags) int {
+	return p.each(f.args, "cannot remove", func(name string) error {
 		if base := path.Base(name); base == "." || base == ".." || path.Clean(p.Path(name)) == "/" {
-			status = p.Failf(1, "it is dangerous to operate recursively on '%s'", name)
-			continue
+			return errors.New("it is dangerous to remove this directory")
 		}
 		info, err := p.FS.Lstat(p.Path(name))
 		switch {
-		case err != nil && f.has('f') && errors.Is(err, fs.ErrNotExist):
-			continue
+		case errors.Is(err, fs.ErrNotExist) && f.has('f'):
+			return nil
 		case err != nil:
-		case info.IsDir() && !f.has('r') && !f.has('R'):
-			err = &fs.PathError{Op: "unlink", Path: name, Err: syscall.EISDIR}
-		case info.IsDir():
-			err = p.FS.RemoveAll(p.Path(name))
-		default:
-			err = p.FS.Remove(p.Path(name))
+			return err
+		case !info.IsDir():
+			return p.FS.Remove(p.Path(name))
+		case !f.has('r'):
+			return &fs.PathError{Op: "unlink", Path: name, Err: syscall.EISDIR}
 		}
-		if err != nil {
-			status = p.Failf(1, "cannot remove '%s': %v", name, reason(err))
-		}
-		if p.step() != nil {
-			return statusKilled
-		}
-	}
-	return status
+		return p.FS.RemoveAll(p.Path(name))
+	})
 }
 
-func touchProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "acmd:t:r:", map[string]byte{"no-create": 'c', "date": 'd', "reference": 'r'}, false)
+// createFile makes a file without content. flag is vfs.O_EXCL if it may not exist.
+func (p *Process) createFile(name string, flag int, mode fs.FileMode) error {
+	file, err := p.FS.OpenFile(name, vfs.O_WRONLY|vfs.O_CREATE|flag, mode)
 	if err != nil {
-		return p.Failf(1, "%v", err)
+		return err
 	}
-	when := p.now()
-	if d := f.value('d', ""); d != "" {
-		if when, err = parseDate(d, when); err != nil {
-			return p.Fail(err)
-		}
-	}
-	if reference := f.value('r', ""); reference != "" {
-		info, err := p.FS.Stat(p.Path(reference))
-		if err != nil {
-			return p.Failf(1, "failed to get attributes of '%s': %v", reference, reason(err))
-		}
-		when = info.ModTime()
-	}
-	status := 0
-	for _, name := range f.args {
-		full := p.Path(name)
-		if _, err = p.FS.Stat(full); errors.Is(err, fs.ErrNotExist) {
-			if f.has('c') {
-				continue
-			}
-			var file *vfs.File
-			if file, err = p.FS.OpenFile(full, vfs.O_WRONLY|vfs.O_CREATE, fs.FileMode(0o666&^p.sh.umask)); err == nil {
-				err = file.Close()
-			}
-		}
-		if err == nil {
-			err = p.FS.Chtimes(full, when, when)
-		}
-		if err != nil {
-			status = p.Failf(1, "cannot touch '%s': %v", name, reason(err))
-		}
-	}
-	return status
+	return file.Close()
 }
 
-func readlinkProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "femnsqz", map[string]byte{"canonicalize": 'f'}, false)
-	if err != nil || len(f.args) == 0 {
-		return p.Failf(1, "%v", cmp.Or(err, errors.New("missing operand")))
+func touchProgram(p *Process, f flags) int {
+	when, err := parseDate(f.value('t', f.value('d', "now")), p.now())
+	if err != nil {
+		return p.Fail(err)
 	}
-	full := p.name() == "realpath" || f.has('f') || f.has('e') || f.has('m')
-	for _, name := range f.args {
-		var text string
-		if full {
-			text, err = realPath(p.FS, p.Path(name))
-			if err != nil && !f.has('e') { // the last part may be missing
-				if up, upErr := realPath(p.FS, path.Dir(p.Path(name))); upErr == nil {
-					text, err = path.Join(up, path.Base(name)), nil
-				} else if f.has('m') {
-					text, err = path.Clean(p.Path(name)), nil
-				}
+	return p.each(f.args, "cannot touch", func(name string) error {
+		if _, err := p.FS.Stat(p.Path(name)); errors.Is(err, fs.ErrNotExist) {
+			if f.has('c') {
+				return nil
 			}
-		} else {
-			text, err = p.FS.Readlink(p.Path(name))
+			if err := p.createFile(p.Path(name), 0, fs.FileMode(0o666&^p.sh.umask)); err != nil {
+				return err
+			}
+		}
+		return p.FS.Chtimes(p.Path(name), when, when)
+	})
+}
+
+// readlinkProgram is readlink and realpath.
+func readlinkProgram(p *Process, f flags) int {
+	for _, name := range f.args {
+		text, err := p.FS.Readlink(p.Path(name))
+		if p.name() == "realpath" || f.has('f') {
+			if text, err = realPath(p.FS, p.Path(name)); err != nil { // the last part may be missing
+				text, err = realPath(p.FS, path.Dir(p.Path(name)))
+				text = path.Join(text, path.Base(name))
+			}
 		}
 		if err != nil {
-			if full {
-				return p.Fail(describe(name, err))
-			}
-			return 1
+			return p.Fail(describe(name, err))
 		}
 		p.Printf("%s\n", text)
 	}
 	return 0
 }
 
-func mktempProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "dqutp:", map[string]byte{"directory": 'd', "tmpdir": 't'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
-	}
-	dir := f.value('p', cmp.Or(p.Getenv("TMPDIR"), "/tmp"))
-	template := "tmp.XXXXXXXXXX"
-	if len(f.args) > 0 {
-		template = f.args[0]
-		if !f.has('p') && !f.has('t') {
-			dir = p.Dir
-		}
+func mktempProgram(p *Process, f flags) int {
+	template := append(f.args, "tmp.XXXXXXXXXX")[0]
+	if len(f.args) == 0 || f.has('p') || f.has('t') {
+		template = path.Join(f.value('p', cmp.Or(p.Getenv("TMPDIR"), "/tmp")), template)
 	}
 	head := strings.TrimRight(template, "X")
-	if len(template)-len(head) < 3 {
+	random := len(template) - len(head)
+	if random < 3 {
 		return p.Failf(1, "too few X's in template '%s'", template)
 	}
-	if strings.HasPrefix(head, "/") {
-		dir = ""
+	name := head + randomName(random)
+	var err error
+	if f.has('d') {
+		err = p.FS.Mkdir(p.Path(name), 0o700)
+	} else {
+		err = p.createFile(p.Path(name), vfs.O_EXCL, 0o600)
 	}
-	for range 100 {
-		name := strings.TrimSuffix(dir+"/"+head, "/") + randomName(len(template)-len(head))
-		if dir == "" {
-			name = head + randomName(len(template)-len(head))
-		}
-		if f.has('u') {
-			p.Printf("%s\n", name)
-			return 0
-		}
-		if f.has('d') {
-			err = p.FS.Mkdir(name, 0o700)
-		} else {
-			var file *vfs.File
-			if file, err = p.FS.OpenFile(name, vfs.O_WRONLY|vfs.O_CREATE|vfs.O_EXCL, 0o600); err == nil {
-				err = file.Close()
-			}
-		}
-		if err == nil {
-			p.Printf("%s\n", name)
-			return 0
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			break
-		}
+	if err != nil {
+		return p.Failf(1, "failed to create file via template '%s': %v", template, reason(err))
 	}
-	return p.Failf(1, "failed to create file via template '%s': %v", template, reason(err))
+	p.Printf("%s\n", name)
+	return 0
 }
 
-func truncateProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "s:c", map[string]byte{"size": 's'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
-	}
+func truncateProgram(p *Process, f flags) int {
 	size, err := parseSize(f.value('s', ""))
 	if err != nil {
 		return p.Fail(err)
 	}
-	for _, name := range f.args {
+	return p.each(f.args, "failed to truncate", func(name string) error {
 		file, err := p.FS.OpenFile(p.Path(name), vfs.O_WRONLY|vfs.O_CREATE, fs.FileMode(0o666&^p.sh.umask))
-		if err == nil {
-			err = errors.Join(file.Truncate(size), file.Close())
-		}
 		if err != nil {
-			return p.Failf(1, "failed to truncate '%s': %v", name, reason(err))
+			return err
 		}
-	}
-	return 0
+		return errors.Join(file.Truncate(size), file.Close())
+	})
 }
 
 // parseSize reads a number with a unit: K, M, G.
@@ -257,63 +219,195 @@ func parseSize(text string) (int64, error) {
 		return 0, fmt.Errorf("invalid number: '%s'", text)
 	}
 	if unit := text[len(digits):]; unit != "" {
-		shift := map[byte]int{'K': 10, 'k': 10, 'M': 20, 'G': 30, 'T': 40}[unit[0]]
 		if n > 1<<20 || n < -(1<<20) {
 			return 0, fmt.Errorf("number too large: '%s'", text)
 		}
-		n <<= shift
+		n <<= map[byte]int{'K': 10, 'k': 10, 'M': 20, 'G': 30, 'T': 40}[unit[0]]
 	}
 	return n, nil
 }
 
-func basenameProgram(_ context.Context, p *Process) int {
-	args := p.Args[1:]
-	if len(args) == 0 {
-		return p.Failf(1, "missing operand")
-	}
-	if p.name() == "dirname" {
-		for _, a := range args {
-			p.Printf("%s\n", path.Dir(strings.TrimRight(a, "/")+map[bool]string{true: "/x"}[strings.Trim(a, "/") == ""]))
-		}
-		return 0
-	}
-	base := path.Base(args[0])
-	if len(args) > 1 && base != args[1] {
-		base = strings.TrimSuffix(base, args[1])
+func basenameProgram(p *Process, f flags) int {
+	base := path.Base(f.args[0])
+	if len(f.args) > 1 && base != f.args[1] {
+		base = strings.TrimSuffix(base, f.args[1])
 	}
 	p.Printf("%s\n", base)
 	return 0
 }
 
-// parseDate reads the dates that date -d and touch -d are given.
-func parseDate(text string, now time.Time) (time.Time, error) {
-	if n, ok := strings.CutPrefix(text, "@"); ok {
-		s, err := strconv.ParseInt(n, 10, 64)
-		return time.Unix(s, 0), err
+func dirnameProgram(p *Process, f flags) int {
+	for _, name := range f.args {
+		p.Printf("%s\n", path.Dir(cmp.Or(strings.TrimRight(name, "/"), "/")))
 	}
-	switch text {
-	case "now", "":
-		return now, nil
-	case "yesterday":
-		return now.AddDate(0, 0, -1), nil
-	case "tomorrow":
-		return now.AddDate(0, 0, 1), nil
+	return 0
+}
+
+// transfer calls fn for each source of cp, mv, ln and install with the path that it goes to.
+func (p *Process) transfer(f flags, what string, fn func(src, dst string) error) int {
+	sources, target := f.args, f.value('t', "")
+	if target == "" {
+		last := len(sources) - 1
+		if last < 1 {
+			return p.Failf(1, "missing destination file operand")
+		}
+		sources, target = sources[:last], sources[last]
 	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02"} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
+	info, err := p.FS.Stat(p.Path(target))
+	isDir := err == nil && info.IsDir() && !f.has('T')
+	if len(sources) > 1 && !isDir {
+		return p.Failf(1, "target '%s' is not a directory", target)
+	}
+	return p.each(sources, what, func(src string) error {
+		dst := p.Path(target)
+		if isDir {
+			dst = strings.TrimSuffix(dst, "/") + "/" + path.Base(src)
+		}
+		if _, err := p.FS.Lstat(dst); err == nil && f.has('n') {
+			return nil
+		}
+		return fn(src, dst)
+	})
+}
+
+func mvProgram(p *Process, f flags) int {
+	return p.transfer(f, "cannot move", func(src, dst string) error { return p.FS.Rename(p.Path(src), dst) })
+}
+
+func lnProgram(p *Process, f flags) int {
+	if len(f.args) == 1 {
+		f.args = append(f.args, ".")
+	}
+	return p.transfer(f, "failed to create link to", func(src, dst string) error {
+		if f.has('f') {
+			_ = p.FS.Remove(dst) // making the link says what is wrong
+		}
+		if f.has('s') {
+			return p.FS.Symlink(src, dst)
+		}
+		return p.FS.Link(p.Path(src), dst)
+	})
+}
+
+func installProgram(p *Process, f flags) int {
+	mode, err := parseMode(f.value('m', "755"), 0)
+	if err != nil {
+		return p.Fail(err)
+	}
+	owner := f.value('o', "")
+	if f.has('g') {
+		owner += ":" + f.value('g', "")
+	}
+	uid, gid, err := p.owner(owner)
+	if err != nil {
+		return p.Fail(err)
+	}
+	finish := func(name string) error {
+		return cmp.Or(p.FS.Chown(name, uid, gid), p.FS.Chmod(name, mode))
+	}
+	if f.has('d') {
+		return p.each(f.args, "cannot create directory", func(name string) error {
+			if err := p.FS.MkdirAll(p.Path(name), 0o755); err != nil {
+				return err
+			}
+			return finish(p.Path(name))
+		})
+	}
+	if f.has('D') {
+		if err := p.FS.MkdirAll(path.Dir(p.Path(f.args[len(f.args)-1])), 0o755); err != nil {
+			return p.Fail(err)
 		}
 	}
-	var n int
-	var unit string
-	if _, err := fmt.Sscanf(strings.TrimPrefix(text, "+"), "%d %s", &n, &unit); err == nil {
-		if strings.HasSuffix(text, " ago") {
-			n = -n
+	return p.transfer(f, "cannot install", func(src, dst string) error {
+		if err := p.copyFile(p.Path(src), dst, 0o600); err != nil {
+			return err
 		}
-		d, ok := map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour, "week": 7 * 24 * time.Hour}[strings.TrimSuffix(unit, "s")]
-		if ok {
-			return now.Add(time.Duration(n) * d), nil
+		return finish(dst)
+	})
+}
+
+func cpProgram(p *Process, f flags) int {
+	levels, stat := 0, p.FS.Stat
+	if f.has('r') || f.has('a') {
+		levels = deepest
+	}
+	if levels > 0 || f.has('d') {
+		stat = p.FS.Lstat
+	}
+	below := 0
+	status := p.transfer(f, "cannot copy", func(src, dst string) error {
+		from := path.Clean(src)
+		if levels > 0 && strings.HasPrefix(path.Clean(dst)+"/", strings.TrimSuffix(path.Clean(p.Path(src)), "/")+"/") {
+			return errors.New("cannot copy a directory into itself")
+		}
+		copied := func(fn func(from, to string, info fs.FileInfo) error) visit {
+			return func(name string, _ fs.FileInfo) error {
+				info, err := stat(p.Path(name))
+				if err == nil && info.IsDir() && levels == 0 {
+					err = errors.New("-r not specified; omitting directory")
+				}
+				if err != nil {
+					return err
+				}
+				return fn(p.Path(name), dst+strings.TrimPrefix(name, from), info)
+			}
+		}
+		after := copied(p.copyAttributes)
+		if !f.has('p') && !f.has('a') {
+			after = nil
+		}
+		below = max(below, p.walk([]string{from}, "cannot copy", levels, copied(p.copy), after))
+		return nil
+	})
+	return max(status, below)
+}
+
+// copy copies a file, a link or an empty directory.
+func (p *Process) copy(from, to string, info fs.FileInfo) error {
+	if old, err := p.FS.Stat(to); err == nil && old.Sys().(*vfs.Stat).Ino == info.Sys().(*vfs.Stat).Ino {
+		return errors.New("source and destination are the same file")
+	}
+	switch {
+	case info.IsDir():
+		if err := p.FS.Mkdir(to, info.Mode()|0o700); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := p.FS.Readlink(from)
+		if err != nil {
+			return err
+		}
+		_ = p.FS.Remove(to) // Symlink says what is wrong
+		return p.FS.Symlink(target, to)
+	}
+	return p.copyFile(from, to, info.Mode())
+}
+
+// copyAttributes gives a copy the mode, the times and, if root does it, the owner of its source.
+func (p *Process) copyAttributes(_, to string, info fs.FileInfo) error {
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return nil
+	}
+	st := info.Sys().(*vfs.Stat)
+	if p.User.UID == 0 {
+		if err := p.FS.Chown(to, int(st.UID), int(st.GID)); err != nil {
+			return err
 		}
 	}
-	return now, fmt.Errorf("invalid date '%s'", text)
+	return errors.Join(p.FS.Chmod(to, info.Mode()), p.FS.Chtimes(to, st.Atime, info.ModTime()))
+}
+
+func (p *Process) copyFile(from, to string, mode fs.FileMode) error {
+	in, done, err := p.open(from)
+	if err != nil {
+		return err
+	}
+	defer done()
+	out, err := p.FS.OpenFile(to, vfs.O_WRONLY|vfs.O_CREATE|vfs.O_TRUNC, mode.Perm()&^fs.FileMode(p.sh.umask))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,170 +14,109 @@ import (
 
 // finder is what find was told to look for.
 type finder struct {
-	p        *Process
-	tests    []func(name string, info fs.FileInfo) (bool, error)
-	actions  []func(name string, info fs.FileInfo) error
-	maxDepth int
-	minDepth int
-	status   int
+	p *Process
+	// tests are tests and actions. One of them is done if all before it were true.
+	tests     []test
+	acts      bool // there is an action, so that names are not just printed
+	postOrder bool
+	levels    int
 }
 
-func findProgram(ctx context.Context, p *Process) int {
-	f := &finder{p: p, maxDepth: 1000}
-	args := p.Args[1:]
+type test func(name string, info fs.FileInfo) bool
+
+func findProgram(p *Process, f flags) int {
+	find := &finder{p: p, levels: deepest}
+	args := f.args
 	var roots []string
-	for len(args) > 0 && !strings.HasPrefix(args[0], "-") && args[0] != "!" && args[0] != "(" {
+	for len(args) > 0 && !strings.HasPrefix(args[0], "-") && args[0] != "!" {
 		roots, args = append(roots, args[0]), args[1:]
 	}
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
-	for len(args) > 0 {
-		used, err := f.option(ctx, args)
-		if err == nil && used > len(args) {
-			err = fmt.Errorf("missing argument to `%s'", args[0])
+	for want := true; len(args) > 0; want = true {
+		for len(args) > 1 && (args[0] == "!" || args[0] == "-not") {
+			want, args = !want, args[1:]
 		}
+		is, used, err := find.parse(args)
 		if err != nil {
 			return p.Fail(err)
 		}
-		args = args[used:]
+		if args = args[used:]; is != nil {
+			find.tests = append(find.tests, func(name string, info fs.FileInfo) bool { return is(name, info) == want })
+		}
 	}
-	for _, root := range roots {
-		f.visit(root, 0)
+	if !find.acts {
+		find.tests = append(find.tests, find.print("\n"))
 	}
-	return f.status
+	before, after := find.visit, visit(nil)
+	if find.postOrder {
+		before, after = nil, find.visit
+	}
+	return p.walk(roots, "", find.levels, before, after)
 }
 
-func (f *finder) option(ctx context.Context, args []string) (int, error) {
-	negate := args[0] == "!" || args[0] == "-not"
-	used := 1
-	if negate && len(args) > 1 {
-		args, used = args[1:], 2
-	}
-	arg := ""
-	if len(args) > 1 {
-		arg = args[1]
-	}
-	test := func(fn func(name string, info fs.FileInfo) (bool, error)) (int, error) {
-		f.tests = append(f.tests, func(name string, info fs.FileInfo) (bool, error) {
-			ok, err := fn(name, info)
-			return ok != negate, err
-		})
-		return used + 1, nil
-	}
-	switch args[0] {
-	case "-name", "-iname":
-		return test(func(name string, _ fs.FileInfo) (bool, error) {
-			return f.p.sh.match(arg, path.Base(name), args[0] == "-iname"), nil
-		})
-	case "-path":
-		return test(func(name string, _ fs.FileInfo) (bool, error) { return f.p.sh.match(arg, name, false), nil })
-	case "-type":
-		return test(func(_ string, info fs.FileInfo) (bool, error) {
-			return arg == map[byte]string{'-': "f", 'd': "d", 'l': "l", 'c': "c", 'b': "b"}[vfs.ListMode(info.Mode())[0]], nil
-		})
-	case "-user":
-		id := userID(f.p.FS.FS(), arg)
-		return test(func(_ string, info fs.FileInfo) (bool, error) { return int(info.Sys().(*vfs.Stat).UID) == id, nil })
-	case "-perm":
-		mode, err := parseMode(strings.TrimLeft(arg, "-/"), 0)
-		if err != nil {
-			return 0, err
+func (f *finder) visit(name string, info fs.FileInfo) error {
+	for _, is := range f.tests {
+		if !is(name, info) {
+			break
 		}
-		return test(func(_ string, info fs.FileInfo) (bool, error) {
-			if strings.HasPrefix(arg, "-") {
-				return info.Mode()&mode == mode, nil
-			}
-			return vfs.FileMode(vfs.UnixMode(info.Mode())) == mode, nil
-		})
-	case "-empty":
-		_, err := test(func(name string, info fs.FileInfo) (bool, error) {
-			if info.IsDir() {
-				entries, err := f.p.FS.ReadDir(f.p.Path(name))
-				return err == nil && len(entries) == 0, nil
-			}
-			return info.Size() == 0, nil
-		})
-		return used, err
-	case "-maxdepth", "-mindepth":
-		n, err := strconv.Atoi(arg)
-		if args[0] == "-maxdepth" {
-			f.maxDepth = n
-		} else {
-			f.minDepth = n
-		}
-		return 2, err
 	}
-	return f.action(ctx, args)
+	return nil
 }
 
-func (f *finder) action(ctx context.Context, args []string) (int, error) {
-	do := func(fn func(name string, info fs.FileInfo) error) { f.actions = append(f.actions, fn) }
+func (f *finder) print(end string) test {
+	return func(name string, _ fs.FileInfo) bool { return f.p.write(name+end) == nil }
+}
+
+// parse reads a test or an action, and says how many arguments it has. What says how find works is nil.
+func (f *finder) parse(args []string) (_ test, used int, err error) {
 	switch args[0] {
 	case "-print", "-print0":
-		end := map[bool]string{true: "\x00", false: "\n"}[args[0] == "-print0"]
-		do(func(name string, _ fs.FileInfo) error { f.p.Printf("%s%s", name, end); return nil })
-		return 1, nil
+		f.acts = true
+		return f.print(map[string]string{"-print": "\n", "-print0": "\x00"}[args[0]]), 1, nil
 	case "-delete":
-		do(func(name string, _ fs.FileInfo) error { return f.p.FS.Remove(f.p.Path(name)) })
-		return 1, nil
+		f.acts, f.postOrder = true, true
+		remove := func(name string) error { return f.p.FS.Remove(f.p.Path(name)) }
+		return func(name string, _ fs.FileInfo) bool {
+			return f.p.each([]string{name}, "cannot delete", remove) == 0
+		}, 1, nil
 	case "-exec":
 		end := slices.IndexFunc(args, func(a string) bool { return a == ";" || a == "+" })
 		if end < 2 {
-			return 0, errors.New("missing argument to `-exec'")
+			return nil, 0, errors.New("missing argument to `-exec'")
 		}
-		do(func(name string, _ fs.FileInfo) error {
-			command := slices.Clone(args[1:end])
-			for i := range command {
-				command[i] = strings.ReplaceAll(command[i], "{}", name)
+		f.acts = true
+		return func(name string, _ fs.FileInfo) bool {
+			command, err := f.p.fillIn(args[1:end], "{}", name)
+			return err == nil && f.p.run(f.p.sh.ctx, command, f.p.Env, nil) == 0
+		}, end + 1, nil
+	case "-empty":
+		return func(name string, info fs.FileInfo) bool {
+			if !info.IsDir() {
+				return info.Size() == 0
 			}
-			f.p.run(ctx, command, f.p.Env, nil)
-			return nil
-		})
-		return end + 1, nil
-	case "-a", "-and", "-xdev", "-depth", "-follow":
-		return 1, nil
+			entries, err := f.p.FS.ReadDir(f.p.Path(name))
+			return err == nil && len(entries) == 0
+		}, 1, nil
+	case "-a", "-xdev":
+		return nil, 1, nil
 	}
-	return 0, fmt.Errorf("unknown predicate `%s'", args[0])
-}
-
-func (f *finder) visit(name string, depth int) {
-	if f.p.step() != nil {
-		return
+	if len(args) == 1 {
+		return nil, 0, fmt.Errorf("missing argument to `%s'", args[0])
 	}
-	info, err := f.p.FS.Lstat(f.p.Path(name))
-	if err != nil {
-		f.status = f.p.Failf(1, "'%s': %v", name, reason(err))
-		return
+	switch arg := args[1]; args[0] {
+	case "-name", "-iname":
+		fold := args[0] == "-iname"
+		return func(name string, _ fs.FileInfo) bool { return f.p.sh.match(arg, path.Base(name), fold) }, 2, nil
+	case "-path":
+		return func(name string, _ fs.FileInfo) bool { return f.p.sh.match(arg, name, false) }, 2, nil
+	case "-type":
+		kinds := map[byte]string{'-': "f", 'd': "d", 'l': "l", 'c': "c", 'b': "b"}
+		return func(_ string, info fs.FileInfo) bool { return arg == kinds[vfs.ListMode(info.Mode())[0]] }, 2, nil
+	case "-maxdepth":
+		f.levels, err = strconv.Atoi(arg)
+		return nil, 2, err
 	}
-	visit := func() {
-		if depth < f.minDepth {
-			return
-		}
-		for _, t := range f.tests {
-			if ok, err := t(name, info); !ok || err != nil {
-				return
-			}
-		}
-		for _, a := range f.actions {
-			if err := a(name, info); err != nil {
-				f.status = f.p.Failf(1, "'%s': %v", name, reason(err))
-			}
-		}
-		if len(f.actions) == 0 {
-			f.p.Printf("%s\n", name)
-		}
-	}
-	if !info.IsDir() || depth >= f.maxDepth {
-		visit()
-		return
-	}
-	visit()
-	entries, err := f.p.FS.ReadDir(f.p.Path(name))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.status = f.p.Failf(1, "'%s': %v", name, reason(err))
-	}
-	for _, e := range entries {
-		f.visit(strings.TrimSuffix(name, "/")+"/"+e.Name(), depth+1)
-	}
+	return nil, 0, fmt.Errorf("unknown predicate `%s'", args[0])
 }

@@ -1,8 +1,6 @@
 package shell
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -12,19 +10,27 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-func lsProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "laAhR1dtrSniFpqGsLv", map[string]byte{"all": 'a', "human-readable": 'h', "recursive": 'R', "color": 'G', "almost-all": 'A', "directory": 'd'}, false)
-	if err != nil {
-		return p.Failf(2, "%v", err)
-	}
+// listed is a file as ls shows it.
+type listed struct {
+	fs.FileInfo
+	name, path string
+}
+
+type lister struct {
+	p      *Process
+	f      flags
+	status int
+}
+
+func lsProgram(p *Process, f flags) int {
 	l := &lister{p: p, f: f}
-	args := f.args
-	if len(args) == 0 {
-		args = []string{"."}
+	names := f.args
+	if len(names) == 0 {
+		names = []string{"."}
 	}
-	var files []fs.FileInfo
+	var files []listed
 	var dirs []string
-	for _, name := range args {
+	for _, name := range names {
 		info, err := p.FS.Stat(p.Path(name))
 		if err != nil || f.has('l') {
 			info, err = p.FS.Lstat(p.Path(name))
@@ -35,142 +41,102 @@ func lsProgram(_ context.Context, p *Process) int {
 		case info.IsDir() && !f.has('d'):
 			dirs = append(dirs, name)
 		default:
-			files = append(files, named{info, name})
+			files = append(files, listed{info, name, p.Path(name)})
 		}
 	}
-	l.print(files, "")
+	l.print(files)
 	for i, dir := range dirs {
-		if len(args) > 1 || f.has('R') {
-			if i > 0 || len(files) > 0 {
-				p.Printf("\n")
-			}
-			p.Printf("%s:\n", dir)
+		if i > 0 || len(files) > 0 {
+			p.Printf("\n")
 		}
-		l.dir(dir, 0)
+		l.dir(dir, len(names) > 1 || f.has('R'))
 	}
 	return l.status
 }
 
-// named is a file under the name that the user gave.
-type named struct {
-	fs.FileInfo
-	name string
-}
-
-func (n named) Name() string { return n.name }
-
-type lister struct {
-	p      *Process
-	f      flags
-	status int
-}
-
-func (l *lister) dir(name string, depth int) {
+// dir lists a directory and, with -R, those below it. Paths have a greatest length, so that this has an end.
+func (l *lister) dir(name string, title bool) {
+	if l.p.step() != nil {
+		return
+	}
 	entries, err := l.p.FS.ReadDir(l.p.Path(name))
-	if err != nil || depth > 64 {
+	if err != nil {
 		l.status = l.p.Failf(2, "cannot open directory '%s': %v", name, reason(err))
 		return
 	}
-	var infos []fs.FileInfo
-	total := int64(0)
+	var names, below []string
 	if l.f.has('a') {
-		for _, dot := range []string{".", ".."} {
-			if info, err := l.p.FS.Stat(l.p.Path(name) + "/" + dot); err == nil {
-				infos = append(infos, named{info, dot})
-			}
-		}
+		names = []string{".", ".."}
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") && !l.f.has('a') && !l.f.has('A') {
 			continue
 		}
-		info, err := e.Info()
-		if err == nil {
-			infos = append(infos, info)
-			total += info.Sys().(*vfs.Stat).Blocks / 2
+		names = append(names, e.Name())
+		if e.IsDir() {
+			below = append(below, strings.TrimSuffix(name, "/")+"/"+e.Name())
 		}
+	}
+	var files []listed
+	blocks := int64(0)
+	for _, entry := range names {
+		full := l.p.Path(name) + "/" + entry
+		if info, err := l.p.FS.Lstat(full); err == nil {
+			files = append(files, listed{info, entry, full})
+			blocks += info.Sys().(*vfs.Stat).Blocks / 2
+		}
+	}
+	if title {
+		l.p.Printf("%s:\n", name)
 	}
 	if l.f.has('l') {
-		l.p.Printf("total %d\n", total)
+		l.p.Printf("total %d\n", blocks)
 	}
-	l.print(infos, name)
-	if !l.f.has('R') {
-		return
-	}
-	for _, info := range infos {
-		if info.IsDir() && info.Name() != "." && info.Name() != ".." && l.p.step() == nil {
-			sub := strings.TrimSuffix(name, "/") + "/" + info.Name()
-			l.p.Printf("\n%s:\n", sub)
-			l.dir(sub, depth+1)
+	l.print(files)
+	if l.f.has('R') {
+		for _, dir := range below {
+			l.p.Printf("\n")
+			l.dir(dir, true)
 		}
 	}
 }
 
-func (l *lister) print(infos []fs.FileInfo, dir string) {
-	switch {
-	case l.f.has('t'):
-		slices.SortStableFunc(infos, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
-	case l.f.has('S'):
-		slices.SortStableFunc(infos, func(a, b fs.FileInfo) int { return cmp.Compare(b.Size(), a.Size()) })
+func (l *lister) print(files []listed) {
+	if l.f.has('t') {
+		slices.SortStableFunc(files, func(a, b listed) int { return b.ModTime().Compare(a.ModTime()) })
 	}
 	if l.f.has('r') {
-		slices.Reverse(infos)
+		slices.Reverse(files)
 	}
-	if !l.f.has('l') && !l.f.has('n') {
-		sep := "\n"
-		if l.p.sh.fds[1] != nil && l.p.sh.fds[1].tty && !l.f.has('1') {
-			sep = "  "
+	owners := loadNames(l.p.FS.FS())
+	var rows []string
+	for _, file := range files {
+		row := file.name
+		if l.f.has('l') {
+			row = l.long(file, owners)
 		}
-		var all []string
-		for _, info := range infos {
-			all = append(all, l.prefix(info)+info.Name()+l.suffix(info))
-		}
-		if len(all) > 0 {
-			l.p.Printf("%s\n", strings.Join(all, sep))
-		}
-		return
+		rows = append(rows, row)
 	}
-	who := loadNames(l.p.FS.FS())
-	for _, info := range infos {
-		st := info.Sys().(*vfs.Stat)
-		size := strconv.FormatInt(info.Size(), 10)
-		if l.f.has('h') {
-			size = human(info.Size())
-		}
-		user, group := who.user(st.UID), who.group(st.GID)
-		if l.f.has('n') {
-			user, group = strconv.Itoa(int(st.UID)), strconv.Itoa(int(st.GID))
-		}
-		name := info.Name() + l.suffix(info)
-		if info.Mode()&fs.ModeSymlink != 0 {
-			full := l.p.Path(info.Name())
-			if dir != "" {
-				full = l.p.Path(dir) + "/" + info.Name()
-			}
-			if target, err := l.p.FS.Readlink(full); err == nil {
-				name += " -> " + target
-			}
-		}
-		l.p.Printf("%s%s %2d %-8s %-8s %8s %s %s\n", l.prefix(info), vfs.ListMode(info.Mode()), st.Nlink, user, group, size, info.ModTime().UTC().Format("Jan _2 15:04"), name)
+	sep := "\n"
+	if out := l.p.sh.fds[1]; out != nil && out.tty && !l.f.has('1') && !l.f.has('l') {
+		sep = "  "
+	}
+	if len(rows) > 0 {
+		l.p.Printf("%s\n", strings.Join(rows, sep))
 	}
 }
 
-func (l *lister) prefix(info fs.FileInfo) string {
-	if l.f.has('i') {
-		return fmt.Sprint(info.Sys().(*vfs.Stat).Ino) + " "
+func (l *lister) long(file listed, owners names) string {
+	st := file.Sys().(*vfs.Stat)
+	name, size := file.name, strconv.FormatInt(file.Size(), 10)
+	if l.f.has('h') {
+		size = human(file.Size())
 	}
-	return ""
-}
-
-func (l *lister) suffix(info fs.FileInfo) string {
-	switch {
-	case !l.f.has('F') && !l.f.has('p'):
-	case info.IsDir():
-		return "/"
-	case l.f.has('F') && info.Mode()&0o111 != 0:
-		return "*"
+	if target, err := l.p.FS.Readlink(file.path); err == nil {
+		name += " -> " + target
 	}
-	return ""
+	return fmt.Sprintf("%s %2d %-8s %-8s %8s %s %s", vfs.ListMode(file.Mode()), st.Nlink,
+		owners.user(st.UID), owners.group(st.GID), size, file.ModTime().UTC().Format("Jan _2 15:04"), name)
 }
 
 // human is a size as people read it.
@@ -185,21 +151,18 @@ func human(n int64) string {
 	return fmt.Sprintf("%.1f%c", size, " KMGT"[unit])
 }
 
-func statProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "c:Lft", map[string]byte{"format": 'c', "printf": 'c', "dereference": 'L'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
+const statFormat = "  File: %n\n  Size: %s\tBlocks: %b\t%F\nDevice: 254,1\tInode: %i\tLinks: %h\n" +
+	"Access: (%a/%A)  Uid: (%u/%U)   Gid: (%g/%G)\nModify: %y"
+
+func statProgram(p *Process, f flags) int {
+	owners, stat := loadNames(p.FS.FS()), p.FS.Lstat
+	if f.has('L') {
+		stat = p.FS.Stat
 	}
-	who, status := loadNames(p.FS.FS()), 0
-	for _, name := range f.args {
-		stat := p.FS.Lstat
-		if f.has('L') {
-			stat = p.FS.Stat
-		}
+	return p.each(f.args, "cannot statx", func(name string) error {
 		info, err := stat(p.Path(name))
 		if err != nil {
-			status = p.Failf(1, "cannot statx '%s': %v", name, reason(err))
-			continue
+			return err
 		}
 		st := info.Sys().(*vfs.Stat)
 		kind := "regular file"
@@ -213,23 +176,25 @@ func statProgram(_ context.Context, p *Process) int {
 		case info.Size() == 0:
 			kind = "regular empty file"
 		}
-		format := f.value('c', "  File: %n\n  Size: %s\tBlocks: %b\t%F\nDevice: 254,1\tInode: %i\tLinks: %h\nAccess: (%a/%A)  Uid: (%u/%U)   Gid: (%g/%G)\nModify: %y")
-		p.Printf("%s\n", strings.NewReplacer("%n", name, "%s", fmt.Sprint(info.Size()), "%a", strconv.FormatUint(uint64(vfs.UnixMode(info.Mode())), 8),
-			"%A", vfs.ListMode(info.Mode()), "%u", fmt.Sprint(st.UID), "%U", who.user(st.UID), "%g", fmt.Sprint(st.GID), "%G", who.group(st.GID),
-			"%i", fmt.Sprint(st.Ino), "%h", fmt.Sprint(st.Nlink), "%b", fmt.Sprint(st.Blocks), "%F", kind,
-			"%Y", fmt.Sprint(info.ModTime().Unix()), "%y", info.ModTime().UTC().Format("2006-01-02 15:04:05.000000000 -0700"), "\\n", "\n", "%%", "%").Replace(format))
-	}
-	return status
+		p.Printf("%s\n", strings.NewReplacer("%n", name, "%s", fmt.Sprint(info.Size()), "%b", fmt.Sprint(st.Blocks),
+			"%F", kind, "%i", fmt.Sprint(st.Ino), "%h", fmt.Sprint(st.Nlink),
+			"%a", fmt.Sprintf("%o", vfs.UnixMode(info.Mode())),
+			"%A", vfs.ListMode(info.Mode()), "%u", fmt.Sprint(st.UID), "%U", owners.user(st.UID),
+			"%g", fmt.Sprint(st.GID), "%G", owners.group(st.GID), "%Y", fmt.Sprint(info.ModTime().Unix()),
+			"%y", info.ModTime().UTC().Format("2006-01-02 15:04:05.000000000 -0700"), "\\n", "\n", "%%", "%",
+		).Replace(f.value('c', statFormat)))
+		return nil
+	})
 }
 
-func dfProgram(_ context.Context, p *Process) int {
+func dfProgram(p *Process, f flags) int {
 	used, size, _, _ := p.FS.FS().Usage()
-	show := func(n int64) string { return strconv.FormatInt(n>>10, 10) }
-	title := "1K-blocks"
-	if len(p.Args) > 1 && strings.Contains(p.Args[1], "h") {
+	show, title := func(n int64) string { return strconv.FormatInt(n>>10, 10) }, "1K-blocks"
+	if f.has('h') {
 		show, title = human, "Size"
 	}
-	p.Printf("%-14s %10s %10s %10s %4s %s\n%-14s %10s %10s %10s %3d%% %s\n", "Filesystem", title, "Used", "Available", "Use%", "Mounted on",
-		"/dev/vda1", show(size), show(used), show(size-used), used*100/max(1, size), "/")
+	p.Printf("%-14s %10s %10s %10s %4s %s\n", "Filesystem", title, "Used", "Available", "Use%", "Mounted on")
+	p.Printf("%-14s %10s %10s %10s %3d%% %s\n", "/dev/vda1", show(size), show(used), show(size-used),
+		used*100/max(1, size), "/")
 	return 0
 }

@@ -2,51 +2,34 @@ package shell
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
 // sedCommand is one command of a script of sed.
 type sedCommand struct {
 	from, to sedAddress
 	negate   bool
-	active   bool // within from and to
-	name     byte
-	re       *matcher
-	text     string
-	global   bool
-	print    bool
-	nth      int
-	block    []*sedCommand
+	active   bool // the line is between from and to
+	run      sedAction
 }
 
+type sedAction func(s *sed, c *sedCommand) error
+
+// sedAddress selects lines. The zero value is no address.
 type sedAddress struct {
 	line int // -1 is the last
 	re   *matcher
 }
 
-func (a sedAddress) none() bool { return a.line == 0 && a.re == nil }
-
-// sedParser reads a script of sed.
-type sedParser struct {
-	text     string
-	extended bool
-	depth    int
-}
-
-func sedProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "nErise:f:z", map[string]byte{"quiet": 'n', "silent": 'n', "regexp-extended": 'E', "in-place": 'i', "expression": 'e'}, false)
-	for err != nil && strings.Contains(err.Error(), "invalid option") { // -i.bak
-		return p.Failf(1, "%v", err)
-	}
-	if err != nil {
-		return p.Failf(1, "%v", err)
-	}
+func sedProgram(p *Process, f flags) int {
 	scripts, args := f.values['e'], f.args
 	if len(scripts) == 0 {
 		if len(args) == 0 {
@@ -54,15 +37,15 @@ func sedProgram(_ context.Context, p *Process) int {
 		}
 		scripts, args = args[:1], args[1:]
 	}
-	parser := &sedParser{text: strings.Join(scripts, "\n"), extended: f.has('E') || f.has('r')}
-	commands, err := parser.commands()
+	parser := &sedParser{p: p, text: strings.Join(scripts, "\n"), extended: f.has('E')}
+	commands, err := parser.commands(0)
 	if err != nil {
 		return p.Failf(1, "-e expression #1: %v", err)
 	}
-	s := &sed{p: p, commands: commands, quiet: f.has('n')}
+	s := &sed{p: p, commands: commands, quiet: f.has('n'), out: p.Stdout}
 	if !f.has('i') {
 		rows, status := p.allLines(args)
-		if err := s.run(rows, p.Stdout); err != nil {
+		if err := s.run(rows); err != nil {
 			return p.Failf(4, "%v", err)
 		}
 		return max(status, s.status)
@@ -73,181 +56,182 @@ func sedProgram(_ context.Context, p *Process) int {
 			return p.Fail(err)
 		}
 		out := &sink{r: p.sh.r}
-		err = s.run(splitLines(text), &stream{sh: p.sh, file: out.file()})
+		s.out, s.quit = &stream{sh: p.sh, file: out.file()}, false
+		if err := s.run(splitLines(text)); err != nil {
+			return p.Failf(4, "%v", describe(name, err))
+		}
+		file, done, err := p.create(name, vfs.O_TRUNC)
 		if err == nil {
-			var info fs.FileInfo
-			if info, err = p.FS.Stat(p.Path(name)); err == nil {
-				err = p.FS.WriteFile(p.Path(name), out.data, info.Mode())
-			}
+			_, err = file.Write(out.data)
+			done()
 		}
 		if err != nil {
-			return p.Failf(4, "%v", describe(name, err))
+			return p.Failf(4, "%v", err)
 		}
 	}
 	return s.status
 }
 
-func (p *sedParser) skip(chars string) { p.text = strings.TrimLeft(p.text, chars) }
+// Limits of a script, which bound the work of reading it.
+const (
+	maxSedScript   = 32 << 10
+	maxSedCommands = 1000
+	maxSedDepth    = 50
+)
 
-func (p *sedParser) commands() ([]*sedCommand, error) {
-	if p.depth++; p.depth > 50 {
-		return nil, errors.New("too many {")
-	}
-	defer func() { p.depth-- }()
+var (
+	sedAddresses = `(?:(\d+)|(\$)|/((?:\\.|\[\^?\]?[^]]*\]|[^\\/])*)/)`
+	sedHead      = regexp.MustCompile(`(?s)^(?:` + sedAddresses + `(?:, *` + sedAddresses + `)?)?([ !]*)([a-z={])`)
+)
+
+// sedParser reads a script of sed.
+type sedParser struct {
+	p        *Process
+	text     string
+	extended bool
+}
+
+// commands reads commands up to the end of the script or of a block.
+func (p *sedParser) commands(depth int) ([]*sedCommand, error) {
 	var out []*sedCommand
 	for {
-		p.skip(" \t\n;")
-		if p.text == "" {
+		p.text = strings.TrimLeft(p.text, " \t\n;")
+		switch {
+		case len(p.text) > maxSedScript || len(out) > maxSedCommands || depth > maxSedDepth:
+			return nil, errComplex
+		case p.text == "":
 			return out, nil
-		}
-		if p.text[0] == '}' {
+		case p.text[0] == '}':
 			p.text = p.text[1:]
 			return out, nil
-		}
-		if p.text[0] == '#' {
+		case p.text[0] == '#':
 			_, p.text, _ = strings.Cut(p.text, "\n")
 			continue
 		}
-		c, err := p.command()
-		if err != nil {
+		head := sedHead.FindStringSubmatch(p.text)
+		if head == nil {
+			return nil, fmt.Errorf("unknown command: `%.20s'", p.text)
+		}
+		p.text = p.text[len(head[0]):]
+		c := &sedCommand{negate: strings.Contains(head[7], "!")}
+		var errFrom, errTo, err error
+		c.from, errFrom = p.address(head[1:4])
+		c.to, errTo = p.address(head[4:7])
+		c.run, err = p.action(head[8], depth)
+		if err = cmp.Or(errFrom, errTo, err, p.p.sh.step(1+len(p.text)>>6)); err != nil {
 			return nil, err
 		}
-		if out = append(out, c); len(out) > 1000 {
-			return nil, errors.New("too many commands")
-		}
+		out = append(out, c)
 	}
 }
 
-func (p *sedParser) command() (*sedCommand, error) {
-	c := &sedCommand{}
-	var err error
-	if c.from, err = p.address(); err != nil {
+// address is one of a number, "$" and a regular expression, of which the others are empty.
+func (p *sedParser) address(parts []string) (a sedAddress, err error) {
+	switch {
+	case parts[0] != "":
+		a.line, err = strconv.Atoi(parts[0])
+	case parts[1] != "":
+		a.line = -1
+	case parts[2] != "":
+		a.re, err = compile(goRegexp(parts[2], p.extended))
+	}
+	return a, err
+}
+
+func (p *sedParser) action(name string, depth int) (sedAction, error) {
+	switch name {
+	case "{":
+		block, err := p.commands(depth + 1)
+		return func(s *sed, _ *sedCommand) error { return s.apply(block) }, err
+	case "s":
+		return p.substitution()
+	case "y":
+		return p.transliteration()
+	case "d":
+		return func(s *sed, _ *sedCommand) error { s.deleted = true; return nil }, nil
+	case "p":
+		return func(s *sed, _ *sedCommand) error { return s.write(s.line) }, nil
+	case "=":
+		return func(s *sed, _ *sedCommand) error { return s.write(strconv.Itoa(s.n)) }, nil
+	case "q":
+		return func(s *sed, _ *sedCommand) error { s.quit = true; return nil }, nil
+	case "a", "i", "c":
+		p.text = strings.TrimLeft(p.text, " \\")
+		text, rest, _ := strings.Cut(strings.TrimPrefix(p.text, "\n"), "\n")
+		p.text = rest
+		return func(s *sed, c *sedCommand) error {
+			s.deleted = s.deleted || name == "c"
+			switch {
+			case name == "a":
+				s.behind = append(s.behind, text)
+			case name == "i" || !c.active: // a range is changed to the text at its last line
+				return s.write(text)
+			}
+			return nil
+		}, nil
+	}
+	return nil, fmt.Errorf("unknown command: `%s'", name)
+}
+
+// halves reads "/from/to/" and the letters and numbers behind it, with whatever is in the place of "/".
+func (p *sedParser) halves() (from, to, options string, err error) {
+	if p.text == "" || p.text[0] >= utf8.RuneSelf {
+		return "", "", "", errUnterminated
+	}
+	sep := fmt.Sprintf(`\x{%x}`, p.text[0])
+	other := `\\.|[^\\` + sep + `]`
+	expr := `(?s)^.((?:\[\^?\]?[^]]*\]|` + other + `)*)` + sep + `((?:` + other + `)*)` + sep + `(\w*)`
+	m := regexp.MustCompile(expr).FindStringSubmatch(p.text)
+	if m == nil {
+		return "", "", "", errUnterminated
+	}
+	plain := strings.NewReplacer(`\\`, `\\`, `\`+p.text[:1], p.text[:1])
+	p.text = p.text[len(m[0]):]
+	return plain.Replace(m[1]), plain.Replace(m[2]), m[3], nil
+}
+
+var errUnterminated = errors.New("unterminated `s' command")
+
+func (p *sedParser) transliteration() (sedAction, error) {
+	from, to, _, err := p.halves()
+	chars := []rune(to)
+	if err != nil || len([]rune(from)) != len(chars) {
+		return nil, cmp.Or(err, errors.New("strings for `y' command are different lengths"))
+	}
+	var pairs []string
+	for i, c := range []rune(from) {
+		pairs = append(pairs, string(c), string(chars[i]))
+	}
+	replacer := strings.NewReplacer(pairs...)
+	return func(s *sed, _ *sedCommand) error { s.line = replacer.Replace(s.line); return nil }, nil
+}
+
+// substitution is what s does.
+type substitution struct {
+	re            *matcher
+	to            string
+	first         int // the match that is the first to be replaced
+	global, print bool
+}
+
+func (p *sedParser) substitution() (sedAction, error) {
+	expr, to, options, err := p.halves()
+	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(p.text, ",") {
-		p.text = p.text[1:]
-		if c.to, err = p.address(); err != nil || c.to.none() {
-			return nil, cmp.Or(err, errors.New("unexpected `,'"))
+	sub := &substitution{to: to, print: strings.Contains(options, "p")}
+	sub.global = strings.Contains(options, "g") && !strings.HasPrefix(expr, "^")
+	expr = goRegexp(expr, p.extended)
+	if strings.ContainsAny(options, "iI") {
+		expr = "(?i)" + expr
+	}
+	if number := strings.Trim(options, "gpiI"); number != "" {
+		if sub.first, err = strconv.Atoi(number); err != nil {
+			return nil, errors.New("unknown option to `s'")
 		}
 	}
-	p.skip(" ")
-	for strings.HasPrefix(p.text, "!") {
-		c.negate, p.text = true, p.text[1:]
-	}
-	p.skip(" ")
-	if p.text == "" {
-		return nil, errors.New("missing command")
-	}
-	c.name, p.text = p.text[0], p.text[1:]
-	switch c.name {
-	case '{':
-		c.block, err = p.commands()
-	case 's':
-		err = p.substitution(c)
-	case 'y':
-		err = errors.New("y is not supported on this machine")
-	case 'a', 'i', 'c':
-		p.skip(" \\")
-		p.text = strings.TrimPrefix(p.text, "\n")
-		c.text, p.text, _ = strings.Cut(p.text, "\n")
-	case 'q', 'Q':
-		digits := len(p.text) - len(strings.TrimLeft(strings.TrimLeft(p.text, " "), "0123456789"))
-		c.nth, _ = strconv.Atoi(strings.TrimSpace(p.text[:digits]))
-		p.text = p.text[digits:]
-	case 'p', 'd', '=', 'n':
-	default:
-		err = fmt.Errorf("unknown command: `%c'", c.name)
-	}
-	return c, err
-}
-
-func (p *sedParser) address() (sedAddress, error) {
-	p.skip(" ")
-	switch {
-	case p.text == "":
-		return sedAddress{}, nil
-	case p.text[0] == '$':
-		p.text = p.text[1:]
-		return sedAddress{line: -1}, nil
-	case p.text[0] >= '0' && p.text[0] <= '9':
-		end := len(p.text) - len(strings.TrimLeft(p.text, "0123456789"))
-		n, err := strconv.Atoi(p.text[:end])
-		p.text = p.text[end:]
-		return sedAddress{line: n}, err
-	case p.text[0] == '/' || p.text[0] == '\\' && len(p.text) > 1:
-		p.text = strings.TrimPrefix(p.text, "\\")
-		sep := p.text[0]
-		p.text = p.text[1:]
-		expr, err := p.until(sep, true)
-		if err != nil {
-			return sedAddress{}, err
-		}
-		if strings.HasPrefix(p.text, "I") {
-			expr, p.text = "(?i)"+expr, p.text[1:]
-		}
-		re, err := compile(goRegexp(expr, p.extended))
-		return sedAddress{re: re}, err
-	}
-	return sedAddress{}, nil
-}
-
-// until reads up to a separator that has no backslash before it.
-func (p *sedParser) until(sep byte, expr bool) (string, error) {
-	var b strings.Builder
-	for i := 0; i < len(p.text); i++ {
-		c := p.text[i]
-		switch {
-		case c == '\\' && i+1 < len(p.text):
-			i++
-			if p.text[i] != sep || expr && strings.IndexByte(`.*[]^$`, sep) >= 0 {
-				b.WriteByte('\\')
-			}
-			b.WriteByte(p.text[i])
-		case expr && c == '[':
-			end := max(1, bracketEnd(p.text[i:]))
-			b.WriteString(p.text[i : i+end])
-			i += end - 1
-		case c == sep:
-			p.text = p.text[i+1:]
-			return b.String(), nil
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return "", errors.New("unterminated `s' command or address regex")
-}
-
-func (p *sedParser) substitution(c *sedCommand) error {
-	if p.text == "" {
-		return errors.New("unterminated `s' command")
-	}
-	sep := p.text[0]
-	p.text = p.text[1:]
-	expr, err := p.until(sep, true)
-	if err != nil {
-		return err
-	}
-	if c.text, err = p.until(sep, false); err != nil {
-		return err
-	}
-	prefix := ""
-	for p.text != "" && strings.IndexByte("gpiI0123456789", p.text[0]) >= 0 {
-		switch flag := p.text[0]; flag {
-		case 'g':
-			c.global = true
-		case 'p':
-			c.print = true
-		case 'i', 'I':
-			prefix = "(?i)"
-		default:
-			c.nth = c.nth*10 + int(flag-'0')
-		}
-		if p.text = p.text[1:]; c.nth > 1<<20 {
-			return errors.New("number too large")
-		}
-	}
-	c.re, err = compile(prefix + goRegexp(expr, p.extended))
-	return err
+	sub.re, err = compile(expr)
+	return sub.run, err
 }
 
 // sed is one execution.
@@ -257,18 +241,18 @@ type sed struct {
 	quiet    bool
 	status   int
 	out      io.Writer
-	rows     []string
-	n        int
-	line     string
-	deleted  bool
-	quit     bool
-	behind   []string
+
+	n, last int // the line's number and that of the last
+	line    string
+	deleted bool
+	quit    bool
+	behind  []string
 }
 
-func (s *sed) run(rows []string, out io.Writer) error {
-	s.rows, s.out = rows, out
-	for s.n = 0; s.n < len(s.rows) && !s.quit; s.n++ {
-		s.line, s.deleted, s.behind = s.rows[s.n], false, nil
+func (s *sed) run(rows []string) error {
+	s.last = len(rows)
+	for i, row := range rows {
+		s.n, s.line, s.deleted, s.behind = i+1, row, false, nil
 		err := s.p.step()
 		if err == nil {
 			err = s.apply(s.commands)
@@ -281,7 +265,7 @@ func (s *sed) run(rows []string, out io.Writer) error {
 				err = s.write(text)
 			}
 		}
-		if err != nil {
+		if err != nil || s.quit {
 			return err
 		}
 	}
@@ -298,25 +282,22 @@ func (s *sed) at(a sedAddress) (bool, error) {
 	case a.re != nil:
 		return a.re.find(s.p.sh, s.line) != nil, s.p.sh.err
 	case a.line == -1:
-		return s.n == len(s.rows)-1, nil
+		return s.n == s.last, nil
 	}
-	return a.line == s.n+1, nil
+	return a.line == s.n, nil
 }
 
 func (s *sed) selected(c *sedCommand) (bool, error) {
-	if c.from.none() {
+	if c.from == (sedAddress{}) {
 		return true, nil
-	}
-	if c.to.none() {
-		return s.at(c.from)
 	}
 	if !c.active {
 		ok, err := s.at(c.from)
-		c.active = ok && (c.to.line <= 0 || c.to.line > s.n+1)
+		c.active = ok && c.to != (sedAddress{}) && (c.to.line <= 0 || c.to.line > s.n)
 		return ok, err
 	}
 	ends, err := s.at(c.to)
-	c.active = !ends && (c.to.line <= 0 || s.n+1 < c.to.line)
+	c.active = !ends && (c.to.line <= 0 || s.n < c.to.line)
 	return true, err
 }
 
@@ -326,129 +307,82 @@ func (s *sed) apply(commands []*sedCommand) error {
 			return nil
 		}
 		ok, err := s.selected(c)
+		if err == nil && ok != c.negate {
+			err = c.run(s, c)
+		}
 		if err != nil {
 			return err
 		}
-		if ok == c.negate {
-			continue
-		}
-		if err := s.do(c); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
-func (s *sed) do(c *sedCommand) error {
-	switch c.name {
-	case '{':
-		return s.apply(c.block)
-	case 'd':
-		s.deleted = true
-	case 'p':
-		return s.write(s.line)
-	case '=':
-		return s.write(strconv.Itoa(s.n + 1))
-	case 'q', 'Q':
-		s.quit, s.status, s.deleted = true, c.nth, s.deleted || c.name == 'Q'
-	case 'n':
-		if !s.quiet {
-			if err := s.write(s.line); err != nil {
-				return err
-			}
-		}
-		if s.n+1 >= len(s.rows) {
-			s.deleted, s.quit = true, true
-			return nil
-		}
-		s.n++
-		s.line = s.rows[s.n]
-	case 'a':
-		s.behind = append(s.behind, c.text)
-	case 'i':
-		return s.write(c.text)
-	case 'c':
-		s.deleted = true
-		if !c.active {
-			return s.write(c.text)
-		}
-	case 's':
-		return s.substitute(c)
-	}
-	return nil
-}
-
-func (s *sed) substitute(c *sedCommand) error {
+func (sub *substitution) run(s *sed, _ *sedCommand) error {
+	limit := s.p.sh.r.limits.String
 	var b strings.Builder
-	rest, count, changed := s.line, 0, false
-	for {
-		found := c.re.find(s.p.sh, rest)
+	rest, changed := s.line, false
+	for count := 1; !changed || sub.global; count++ {
+		found := sub.re.find(s.p.sh, rest)
 		if !s.p.sh.ok() {
 			return s.p.sh.err
 		}
-		if found == nil || b.Len() > s.p.sh.r.limits.String {
+		if found == nil {
 			break
 		}
-		count++
+		end := found[1]
 		b.WriteString(rest[:found[0]])
-		if count >= max(1, c.nth) {
-			b.WriteString(replacement(c.text, rest, found))
+		if count >= sub.first {
+			sub.replace(&b, rest, found, limit)
 			changed = true
 		} else {
-			b.WriteString(rest[found[0]:found[1]])
+			b.WriteString(rest[found[0]:end])
 		}
-		if found[1] == found[0] {
-			if found[0] >= len(rest) {
-				rest = ""
-				break
-			}
-			b.WriteByte(rest[found[0]])
-			found[1]++
+		if found[0] == end && end < len(rest) { // an empty match: the next one is behind the next character
+			b.WriteByte(rest[end])
+			end++
 		}
-		rest = rest[found[1]:]
-		if changed && !c.global || rest == "" {
+		if b.Len() > limit {
+			return s.p.sh.r.kill("string")
+		}
+		if rest = rest[end:]; rest == "" {
 			break
 		}
-	}
-	b.WriteString(rest)
-	if b.Len() > s.p.sh.r.limits.String {
-		return s.p.sh.r.kill("string")
 	}
 	if !changed {
 		return nil
 	}
-	s.line = b.String()
-	if c.print {
+	if s.line = b.String() + rest; len(s.line) > limit {
+		return s.p.sh.r.kill("string")
+	}
+	if sub.print {
 		return s.write(s.line)
 	}
 	return nil
 }
 
-// replacement fills in & and \1.
-func replacement(text, line string, found []int) string {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		c := text[i]
+// replace writes what stands for a match, with & and \1 filled in, until that is longer than the limit.
+func (sub *substitution) replace(b *strings.Builder, line string, found []int, limit int) {
+	for i := 0; i < len(sub.to) && b.Len() <= limit; i++ {
+		c, group := sub.to[i], -1
 		switch {
 		case c == '&':
-			b.WriteString(line[found[0]:found[1]])
-		case c == '\\' && i+1 < len(text):
+			group = 0
+		case c == '\\' && i+1 < len(sub.to):
 			i++
-			group := int(text[i] - '0')
-			switch {
-			case text[i] >= '0' && text[i] <= '9' && 2*group+1 < len(found) && found[2*group] >= 0:
-				b.WriteString(line[found[2*group]:found[2*group+1]])
-			case text[i] >= '0' && text[i] <= '9':
-			case text[i] == 'n':
-				b.WriteByte('\n')
-			case text[i] == 't':
-				b.WriteByte('\t')
-			default:
-				b.WriteByte(text[i])
+			switch c = sub.to[i]; {
+			case c >= '0' && c <= '9':
+				group = int(c - '0')
+			case c == 'n':
+				c = '\n'
+			case c == 't':
+				c = '\t'
 			}
-		default:
+		}
+		switch {
+		case group < 0:
 			b.WriteByte(c)
+		case 2*group+1 < len(found) && found[2*group] >= 0:
+			b.WriteString(line[found[2*group]:found[2*group+1]])
 		}
 	}
-	return b.String()
 }

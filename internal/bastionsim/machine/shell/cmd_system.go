@@ -1,46 +1,98 @@
 package shell
 
 import (
-	"context"
+	"fmt"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-func nothingProgram(context.Context, *Process) int { return 0 }
-
-var systemCommands = map[string]Command{
-	"true": nothingProgram, "false": func(context.Context, *Process) int { return 1 }, "sync": nothingProgram, "clear": nothingProgram,
-	"modprobe": rootOnly(nothingProgram),
-	"env":      envProgram, "printenv": printenvProgram, "which": whichProgram, "date": dateProgram, "sleep": sleepProgram, "timeout": timeoutProgram,
-	"uname": unameProgram, "uptime": uptimeProgram, "hostname": hostnameProgram, "nproc": func(_ context.Context, p *Process) int { p.Printf("2\n"); return 0 },
-	"ps": psProgram, "mount": mountProgram, "sysctl": rootOnly(nothingProgram),
-	"less": catProgram, "test": builtinProgram, "[": builtinProgram, "echo": builtinProgram, "printf": builtinProgram, "kill": builtinProgram, "pwd": builtinProgram,
-	"bash": bashProgram, "sh": bashProgram, "reboot": powerProgram, "shutdown": powerProgram, "poweroff": powerProgram,
-	"mkfifo": refused,
+// exitStatus makes a program that does nothing but end with a status.
+func exitStatus(status int) func(*Process, flags) int {
+	return func(*Process, flags) int { return status }
 }
 
-// refused are programs that exist and may not do anything here.
-func refused(_ context.Context, p *Process) int {
-	return p.Failf(1, "Operation not permitted: this machine is simulated")
+// refused makes a program that cannot do here what it is for. It ends as the real one does without a network.
+func refused(status int, reason string) func(*Process, flags) int {
+	return func(p *Process, _ flags) int { return p.Failf(status, "%s", reason) }
 }
 
-func rootOnly(c Command) Command {
-	return func(ctx context.Context, p *Process) int {
+const (
+	noNetwork   = "Network is unreachable: sessions on this simulated machine have no network"
+	noPasswords = "passwords are refused on this machine: log in with a key"
+)
+
+func rootOnly(run func(*Process, flags) int) func(*Process, flags) int {
+	return func(p *Process, f flags) int {
 		if p.User.UID != 0 {
-			return p.Failf(1, "Permission denied")
+			return p.Failf(1, "Permission denied: only root may do this")
 		}
-		return c(ctx, p)
+		return run(p, f)
 	}
 }
 
-func dateProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "ud:r:RI", map[string]byte{"utc": 'u', "date": 'd', "iso-8601": 'I', "reference": 'r'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
+// layouts are what date's letters are in Go's layouts of times.
+var layouts = map[byte]string{
+	'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'y': "06", 'B': "January", 'b': "Jan",
+	'h': "Jan", 'A': "Monday", 'a': "Mon", 'Z': "MST", 'z': "-0700", 'p': "PM", 'I': "03", 'F': "2006-01-02",
+	'T': "15:04:05", 'D': "01/02/06", 'R': "15:04", 'e': "_2", 'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06",
+	'X': "15:04:05", 'j': "002", 'n': "\n", 't': "\t", '%': "%",
+}
+
+// strftime formats a time by a format of date(1).
+func strftime(format string, t time.Time) string {
+	var b strings.Builder
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' || i+1 == len(format) {
+			b.WriteByte(format[i])
+			continue
+		}
+		i++
+		for i+1 < len(format) && strings.IndexByte("-_3", format[i]) >= 0 {
+			i++
+		}
+		switch c := format[i]; c {
+		case 's':
+			b.WriteString(strconv.FormatInt(t.Unix(), 10))
+		case 'N':
+			fmt.Fprintf(&b, "%09d", t.Nanosecond())
+		case 'u':
+			b.WriteString(strconv.Itoa((int(t.Weekday())+6)%7 + 1))
+		default:
+			if layouts[c] == "" {
+				b.WriteByte('%')
+				b.WriteByte(c)
+			}
+			b.WriteString(t.Format(layouts[c]))
+		}
 	}
+	return b.String()
+}
+
+// parseDate reads the dates that date -d and touch -d and -t are given.
+func parseDate(text string, now time.Time) (time.Time, error) {
+	if n, ok := strings.CutPrefix(text, "@"); ok {
+		s, err := strconv.ParseInt(n, 10, 64)
+		return time.Unix(s, 0), err
+	}
+	if days, ok := map[string]int{"now": 0, "yesterday": -1, "tomorrow": 1}[text]; ok {
+		return now.AddDate(0, 0, days), nil
+	}
+	for _, layout := range []string{
+		time.RFC3339, time.DateTime, "2006-01-02 15:04", time.DateOnly, "200601021504.05", "200601021504",
+	} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return now, fmt.Errorf("invalid date '%s'", text)
+}
+
+func dateProgram(p *Process, f flags) int {
 	when, err := parseDate(f.value('d', "now"), p.now())
 	if err != nil {
 		return p.Fail(err)
@@ -51,32 +103,34 @@ func dateProgram(_ context.Context, p *Process) int {
 		format = "%a, %d %b %Y %H:%M:%S %z"
 	case f.has('I'):
 		format = "%F"
-	}
-	for _, a := range f.args {
-		if !strings.HasPrefix(a, "+") {
-			return p.Failf(1, "cannot set date: Operation not permitted")
-		}
-		format = a[1:]
+	case len(f.args) > 0 && !strings.HasPrefix(f.args[0], "+"):
+		return p.Failf(1, "cannot set date: Operation not permitted")
+	case len(f.args) > 0:
+		format = f.args[0][1:]
 	}
 	p.Printf("%s\n", strftime(format, when.UTC()))
 	return 0
 }
 
-func unameProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "asnrvmpio", map[string]byte{"all": 'a', "kernel-release": 'r', "machine": 'm', "nodename": 'n'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
-	}
+func unameProgram(p *Process, f flags) int {
 	var out []string
 	for _, part := range []struct {
 		flag byte
 		text string
-	}{{'s', "Linux"}, {'n', p.sh.s.hostname()}, {'r', vfs.KernelRelease}, {'v', "#1 SMP simulated"}, {'m', "x86_64"}, {'o', "GNU/Linux"}} {
+	}{
+		{'s', "Linux"}, {'n', p.sh.s.hostname()}, {'r', vfs.KernelRelease}, {'v', "#1 SMP simulated"},
+		{'m', "x86_64"}, {'o', "GNU/Linux"},
+	} {
 		if f.has(part.flag) || f.has('a') || len(f.set) == 0 && part.flag == 's' {
 			out = append(out, part.text)
 		}
 	}
 	p.Printf("%s\n", strings.Join(out, " "))
+	return 0
+}
+
+func nprocProgram(p *Process, _ flags) int {
+	p.Printf("2\n")
 	return 0
 }
 
@@ -87,105 +141,82 @@ func (p *Process) booted() time.Time {
 	return p.sh.started
 }
 
-func uptimeProgram(_ context.Context, p *Process) int {
+func uptimeProgram(p *Process, f flags) int {
 	up := p.now().Sub(p.booted())
-	if slices.Contains(p.Args, "-s") {
-		p.Printf("%s\n", p.booted().UTC().Format("2006-01-02 15:04:05"))
-		return 0
-	}
-	if slices.Contains(p.Args, "-p") {
-		p.Printf("up %d hours, %d minutes\n", int(up.Hours()), int(up.Minutes())%60)
-		return 0
-	}
-	p.Printf(" %s up %d days, %2d:%02d,  1 user,  load average: 0.00, 0.00, 0.00\n", p.now().UTC().Format("15:04:05"), int(up.Hours())/24, int(up.Hours())%24, int(up.Minutes())%60)
+	hours, minutes := int(up.Hours()), int(up.Minutes())%60
+	p.Printf(" %s up %d days, %2d:%02d,  1 user,  load average: 0.00, 0.00, 0.00\n",
+		p.now().UTC().Format(time.TimeOnly), hours/24, hours%24, minutes)
 	return 0
 }
 
-func hostnameProgram(_ context.Context, p *Process) int {
-	for _, a := range p.Args[1:] {
-		switch a {
-		case "-I", "-i", "--all-ip-addresses":
-			for _, addr := range p.addresses() {
-				p.Printf("%s ", addr.Addr())
-			}
-			p.Printf("\n")
-			return 0
-		case "-f", "-s", "--fqdn", "--short":
-		default:
-			return setHostname(p, a)
+func hostnameProgram(p *Process, f flags) int {
+	switch {
+	case f.has('I'):
+		for _, addr := range p.addresses() {
+			p.Printf("%s ", addr.Addr())
 		}
-	}
-	p.Printf("%s\n", p.sh.s.hostname())
-	return 0
-}
-
-func setHostname(p *Process, name string) int {
-	if p.User.UID != 0 {
+		p.Printf("\n")
+	case len(f.args) == 0:
+		p.Printf("%s\n", p.sh.s.hostname())
+	case p.User.UID != 0:
 		return p.Failf(1, "you must be root to change the host name")
-	}
-	if p.sh.s.o.System == nil {
+	case p.sh.s.o.System == nil:
 		return p.Failf(1, "the host name cannot be changed here")
-	}
-	if err := p.sh.s.o.System.SetHostname(name); err != nil {
-		return p.Fail(err)
+	default:
+		return p.done(p.sh.s.o.System.SetHostname(f.args[0]))
 	}
 	return 0
 }
 
-func psProgram(_ context.Context, p *Process) int {
-	all := len(p.Args) > 1 && strings.ContainsAny(p.Args[1], "eaAx")
-	full := len(p.Args) > 1 && strings.ContainsAny(p.Args[1], "fu")
-	rows := []ProcessInfo{{PID: 1, User: "root", Started: p.booted(), Command: "/sbin/init"}}
-	if s := p.sh.s.o.System; s != nil {
-		if known := s.Processes(); len(known) > 0 {
-			rows = known
+func psProgram(p *Process, f flags) int {
+	options := strings.Join(f.args, "")
+	var rows []ProcessInfo
+	if strings.ContainsAny(options, "eaAx") {
+		rows = []ProcessInfo{{PID: 1, User: "root", Started: p.booted(), Command: "/sbin/init"}}
+		if s := p.sh.s.o.System; s != nil {
+			rows = s.Processes()
 		}
 	}
-	if !all {
-		rows = nil
-	}
-	rows = append(rows, ProcessInfo{PID: int(p.sh.mainPID), PPID: 1, User: p.User.Name, Started: p.sh.started, Command: "bash"},
-		ProcessInfo{PID: int(p.sh.r.pids.Add(1)), PPID: int(p.sh.mainPID), User: p.User.Name, Started: p.now(), Command: strings.Join(p.Args, " ")})
+	shell, user := int(p.sh.mainPID), p.User.Name
+	rows = append(rows, ProcessInfo{shell, 1, user, p.sh.started, "bash"},
+		ProcessInfo{int(p.sh.r.pids.Add(1)), shell, user, p.now(), strings.Join(p.Args, " ")})
+	full := strings.ContainsAny(options, "fu")
 	if full {
 		p.Printf("%-10s %7s %7s %-5s %s\n", "UID", "PID", "PPID", "STIME", "CMD")
 	} else {
 		p.Printf("%7s %-8s %8s %s\n", "PID", "TTY", "TIME", "CMD")
 	}
 	for _, r := range rows {
+		columns := fmt.Sprintf("%7d ?        00:00:00", r.PID)
 		if full {
-			p.Printf("%-10s %7d %7d %-5s %s\n", r.User, r.PID, r.PPID, r.Started.UTC().Format("15:04"), r.Command)
-		} else {
-			p.Printf("%7d %-8s %8s %s\n", r.PID, "?", "00:00:00", r.Command)
+			columns = fmt.Sprintf("%-10s %7d %7d %s", r.User, r.PID, r.PPID, r.Started.UTC().Format("15:04"))
 		}
+		p.Printf("%s %s\n", columns, r.Command)
 	}
 	return 0
 }
 
-func mountProgram(_ context.Context, p *Process) int {
-	if len(p.Args) == 1 && p.name() == "mount" {
-		text, err := p.readFile("/proc/mounts")
-		if err != nil {
-			return p.Fail(err)
-		}
-		for _, line := range splitLines(text) {
-			if w := strings.Fields(line); len(w) > 3 {
-				p.Printf("%s on %s type %s (%s)\n", w[0], w[1], w[2], w[3])
-			}
-		}
-		return 0
+func mountProgram(p *Process, f flags) int {
+	if len(f.args) > 0 {
+		return p.Failf(32, "permission denied: nothing can be mounted on a simulated machine")
 	}
-	return p.Failf(32, "permission denied: nothing can be mounted on a simulated machine")
+	text, err := p.readFile("/proc/mounts")
+	for _, line := range splitLines(text) {
+		if w := strings.Fields(line); len(w) > 3 {
+			p.Printf("%s on %s type %s (%s)\n", w[0], w[1], w[2], w[3])
+		}
+	}
+	return p.done(err)
 }
 
-func powerProgram(_ context.Context, p *Process) int {
-	action := PowerOff
-	if p.name() == "reboot" || slices.Contains(p.Args, "-r") {
-		action = Reboot
-	}
-	if slices.Contains(p.Args, "-c") {
+func powerProgram(p *Process, f flags) int {
+	if slices.Contains(f.args, "-c") {
 		return 0
 	}
-	return p.power(action)
+	if p.name() == "reboot" || slices.Contains(f.args, "-r") {
+		return p.power(Reboot)
+	}
+	return p.power(PowerOff)
 }
 
 func (p *Process) power(action PowerAction) int {
@@ -195,8 +226,41 @@ func (p *Process) power(action PowerAction) int {
 	case p.sh.s.o.System == nil:
 		return p.Failf(1, "this machine cannot be turned off from here")
 	}
-	if err := p.sh.s.o.System.Power(action); err != nil {
-		return p.Fail(err)
+	return p.done(p.sh.s.o.System.Power(action))
+}
+
+func (p *Process) addresses() []netip.Prefix {
+	if p.sh.s.o.System == nil {
+		return nil
+	}
+	return p.sh.s.o.System.Addresses()
+}
+
+const links = "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN\n" +
+	"    inet 127.0.0.1/8 scope host lo\n" +
+	"2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc fq state UP\n"
+
+func ipProgram(p *Process, f flags) int {
+	object := "address"
+	if i := slices.IndexFunc(f.args, func(a string) bool { return !strings.HasPrefix(a, "-") }); i >= 0 {
+		object = f.args[i]
+	}
+	switch {
+	case strings.HasPrefix("route", object):
+		for _, a := range p.addresses() {
+			p.Printf("%s dev eth0 proto kernel scope link src %s\n", a.Masked(), a.Addr())
+		}
+	case strings.HasPrefix("address", object), strings.HasPrefix("link", object):
+		p.Printf("%s", links)
+		for _, a := range p.addresses() {
+			family := "inet"
+			if a.Addr().Is6() {
+				family = "inet6"
+			}
+			p.Printf("    %s %s scope global eth0\n", family, a)
+		}
+	default:
+		return p.Failf(1, "Object \"%s\" is unknown on this machine, try addr, link or route.", object)
 	}
 	return 0
 }

@@ -2,13 +2,11 @@ package shell
 
 import (
 	"bufio"
-	"context"
-	"crypto/md5"
-	"crypto/sha256"
-	"crypto/sha512"
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"slices"
@@ -17,13 +15,6 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
-
-var textCommands = map[string]Command{
-	"cat": catProgram, "tac": tacProgram, "head": headProgram, "tail": headProgram, "tee": teeProgram, "wc": wcProgram, "cut": cutProgram,
-	"sort": sortProgram, "uniq": uniqProgram, "tr": trProgram, "seq": seqProgram, "yes": yesProgram, "base64": base64Program,
-	"md5sum": sumProgram(md5.New), "sha256sum": sumProgram(sha256.New), "sha512sum": sumProgram(sha512.New),
-	"xargs": xargsProgram, "grep": grepProgram, "sed": sedProgram,
-}
 
 // lines calls fn for each line without its end, until fn says to stop.
 func (p *Process) lines(in io.Reader, fn func(line string) (bool, error)) error {
@@ -43,53 +34,10 @@ func (p *Process) lines(in io.Reader, fn func(line string) (bool, error)) error 
 	return s.Err()
 }
 
-func catProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "nbAETvsu", map[string]byte{"number": 'n', "show-all": 'A'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
-	}
-	n := 0
-	return p.inputs(f.args, func(_ string, in io.Reader) error {
-		if !f.has('n') && !f.has('A') && !f.has('E') && p.name() != "nl" {
-			_, err := io.Copy(p.Stdout, in)
-			return err
-		}
-		return p.lines(in, func(line string) (bool, error) {
-			n++
-			if f.has('n') || p.name() == "nl" {
-				p.Printf("%6d\t", n)
-			}
-			if f.has('A') || f.has('E') {
-				line += "$"
-			}
-			_, err := io.WriteString(p.Stdout, line+"\n")
-			return true, err
-		})
-	})
-}
-
-func tacProgram(_ context.Context, p *Process) int {
-	return p.inputs(p.Args[1:], func(_ string, in io.Reader) error {
-		text, err := p.readAll(in)
-		if err != nil {
-			return err
-		}
-		rows := splitLines(text)
-		if p.name() == "tac" {
-			slices.Reverse(rows)
-		}
-		for _, row := range rows {
-			if p.name() == "rev" {
-				runes := []rune(row)
-				slices.Reverse(runes)
-				row = string(runes)
-			}
-			if _, err := io.WriteString(p.Stdout, row+"\n"); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+// write writes a text to the output. Programs whose input may have no end look at the error, unlike with Printf.
+func (p *Process) write(text string) error {
+	_, err := io.WriteString(p.Stdout, text)
+	return err
 }
 
 func splitLines(text string) []string {
@@ -99,89 +47,141 @@ func splitLines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// headProgram is head and tail.
-func headProgram(_ context.Context, p *Process) int {
-	args := slices.Clone(p.Args[1:])
-	if len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && isNumber(args[0][1:]) {
-		args = append([]string{"-n", args[0][1:]}, args[1:]...)
-	}
-	f, err := parseFlags(args, "n:c:qvfF", map[string]byte{"lines": 'n', "bytes": 'c', "quiet": 'q', "follow": 'f'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
-	}
-	count := f.value('c', f.value('n', "10"))
-	n, err := parseSize(strings.TrimLeft(count, "+"))
-	if err != nil {
-		return p.Fail(err)
-	}
-	first := true
-	return p.inputs(f.args, func(name string, in io.Reader) error {
-		if len(f.args) > 1 && !f.has('q') {
-			p.Printf("%s==> %s <==\n", map[bool]string{false: "\n"}[first], name)
-			first = false
+// allLines are the lines of all inputs, as far as the limits let them be read, and the exit status.
+func (p *Process) allLines(names []string) ([]string, int) {
+	var rows []string
+	size := 0
+	status := p.inputs(names, func(_ string, in io.Reader) error {
+		text, err := p.readAll(in)
+		if size += len(text); size > 8*p.sh.r.limits.String {
+			return errTooLong
 		}
-		switch {
-		case p.name() == "head" && f.has('c') && n >= 0:
-			_, err := io.Copy(p.Stdout, io.LimitReader(in, n))
-			return err
-		case p.name() == "head" && n >= 0:
-			if n == 0 {
-				return nil
+		rows = append(rows, splitLines(text)...)
+		return err
+	})
+	return rows, status
+}
+
+// eachLine writes what fn makes of each line of the inputs. Lines that it drops are left out.
+func (p *Process) eachLine(names []string, fn func(line string) (_ string, keep bool)) int {
+	return p.inputs(names, func(_ string, in io.Reader) error {
+		return p.lines(in, func(line string) (bool, error) {
+			text, keep := fn(line)
+			if !keep {
+				return true, nil
 			}
-			left := n
-			return p.lines(in, func(line string) (bool, error) {
-				left--
-				_, err := io.WriteString(p.Stdout, line+"\n")
-				return left > 0, err
-			})
-		}
-		return p.lastPart(in, count, n, f.has('c'))
+			return true, p.write(text + "\n")
+		})
 	})
 }
 
-// lastPart is tail, and head with a negative number.
-func (p *Process) lastPart(in io.Reader, count string, n int64, bytes bool) error {
-	text, err := p.readAll(in)
-	if err != nil {
-		return err
+// rearranged writes what fn makes of all lines of the inputs.
+func (p *Process) rearranged(names []string, fn func(rows []string) []string) int {
+	rows, status := p.allLines(names)
+	for _, row := range fn(rows) {
+		if p.write(row+"\n") != nil {
+			return 1
+		}
 	}
-	size := int64(len(text))
-	parts := strings.SplitAfter(text, "\n")
-	if parts[len(parts)-1] == "" {
-		parts = parts[:len(parts)-1]
-	}
-	if !bytes {
-		size = int64(len(parts))
-	}
-	from, to := size-max(n, -n), size
-	switch {
-	case p.name() == "head":
-		from, to = 0, size+n
-	case strings.HasPrefix(count, "+"):
-		from = n - 1
-	}
-	from, to = max(0, min(from, size)), max(0, min(to, size))
-	if from > to {
-		return nil
-	}
-	if bytes {
-		_, err = io.WriteString(p.Stdout, text[from:to])
-	} else {
-		_, err = io.WriteString(p.Stdout, strings.Join(parts[from:to], ""))
-	}
-	return err
+	return status
 }
 
-func teeProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "ai", map[string]byte{"append": 'a'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
+func catProgram(p *Process, f flags) int {
+	if !f.has('n') && !f.has('A') {
+		return p.inputs(f.args, func(_ string, in io.Reader) error {
+			_, err := io.Copy(p.Stdout, in)
+			return err
+		})
 	}
-	flag, status := vfs.O_TRUNC, 0
+	n := 0
+	return p.eachLine(f.args, func(line string) (string, bool) {
+		if n++; f.has('A') {
+			line = strings.ReplaceAll(line, "\t", "^I") + "$"
+		}
+		if f.has('n') {
+			line = fmt.Sprintf("%6d\t%s", n, line)
+		}
+		return line, true
+	})
+}
+
+func tacProgram(p *Process, f flags) int {
+	return p.rearranged(f.args, func(rows []string) []string {
+		slices.Reverse(rows)
+		return rows
+	})
+}
+
+// parts calls fn for each input of head and tail, after a title if there are several.
+func (p *Process) parts(f flags, fn func(in io.Reader) error) int {
+	separator := ""
+	return p.inputs(f.args, func(name string, in io.Reader) error {
+		if len(f.args) > 1 && !f.has('q') {
+			p.Printf("%s==> %s <==\n", separator, name)
+			separator = "\n"
+		}
+		return fn(in)
+	})
+}
+
+func headProgram(p *Process, f flags) int {
+	n, err := parseSize(f.value('c', f.value('n', "10")))
+	if err != nil || n < 0 {
+		return p.Fail(cmp.Or(err, errors.New("a negative number is not supported")))
+	}
+	return p.parts(f, func(in io.Reader) error {
+		if f.has('c') {
+			_, err := io.Copy(p.Stdout, io.LimitReader(in, n))
+			return err
+		}
+		left := n
+		if n == 0 {
+			return nil
+		}
+		return p.lines(in, func(line string) (bool, error) {
+			left--
+			return left > 0, p.write(line + "\n")
+		})
+	})
+}
+
+func tailProgram(p *Process, f flags) int {
+	count, fromStart := strings.CutPrefix(f.value('c', f.value('n', "10")), "+")
+	n, err := parseSize(strings.TrimPrefix(count, "-"))
+	if err != nil {
+		return p.Fail(err)
+	}
+	return p.parts(f, func(in io.Reader) error {
+		text, err := p.readAll(in)
+		if err != nil {
+			return err
+		}
+		lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+		size := len(lines)
+		if f.has('c') {
+			size = len(text)
+		}
+		from := size - int(n)
+		if fromStart {
+			from = int(n) - 1
+		}
+		if from = min(max(0, from), size); f.has('c') {
+			return p.write(text[from:])
+		}
+		rest := 0
+		for _, line := range lines[:from] {
+			rest += len(line)
+		}
+		return p.write(text[min(rest, len(text)):])
+	})
+}
+
+func teeProgram(p *Process, f flags) int {
+	flag := vfs.O_TRUNC
 	if f.has('a') {
 		flag = vfs.O_APPEND
 	}
-	outs := []io.Writer{p.Stdout}
+	status, outs := 0, []io.Writer{p.Stdout}
 	for _, name := range f.args {
 		out, done, err := p.create(name, flag)
 		if err != nil {
@@ -197,83 +197,262 @@ func teeProgram(_ context.Context, p *Process) int {
 	return status
 }
 
-func wcProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "lwcmL", map[string]byte{"lines": 'l', "words": 'w', "bytes": 'c', "chars": 'm'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
-	}
-	all := !f.has('l') && !f.has('w') && !f.has('c') && !f.has('m')
-	row := func(lines, words, bytes int, name string) {
-		var cols []string
-		for _, c := range []struct {
-			on bool
-			n  int
-		}{{all || f.has('l'), lines}, {all || f.has('w'), words}, {all || f.has('c') || f.has('m'), bytes}} {
-			if c.on {
-				cols = append(cols, strconv.Itoa(c.n))
+func wcProgram(p *Process, f flags) int {
+	row := func(counts [3]int, name string) {
+		var columns []string
+		for i, letter := range []byte("lwc") {
+			if f.has(letter) || len(f.set) == 0 {
+				columns = append(columns, strconv.Itoa(counts[i]))
 			}
 		}
 		if name != "-" {
-			cols = append(cols, name)
+			columns = append(columns, name)
 		}
-		p.Printf("%s\n", strings.Join(cols, " "))
+		p.Printf("%s\n", strings.Join(columns, " "))
 	}
 	var total [3]int
 	status := p.inputs(f.args, func(name string, in io.Reader) error {
-		var lines, words, bytes int
-		inWord := false
-		buf := make([]byte, 32<<10)
+		var counts [3]int
+		inWord, r := false, bufio.NewReaderSize(in, 32<<10)
 		for {
-			n, err := in.Read(buf)
-			for _, c := range buf[:n] {
-				if c == '\n' {
-					lines++
-				}
-				space := c == ' ' || c >= 9 && c <= 13
-				if !space && !inWord {
-					words++
-				}
-				inWord = !space
+			c, err := r.ReadByte()
+			if err == io.EOF {
+				row(counts, name)
+				return nil
 			}
-			bytes += n
 			if err != nil {
-				if err != io.EOF {
-					return err
-				}
-				break
+				return err
 			}
+			space := c == ' ' || c >= '\t' && c <= '\r'
+			for i, counted := range [3]bool{c == '\n', !space && !inWord, true} {
+				if counted {
+					counts[i]++
+					total[i]++
+				}
+			}
+			inWord = !space
 		}
-		total[0], total[1], total[2] = total[0]+lines, total[1]+words, total[2]+bytes
-		row(lines, words, bytes, name)
-		return nil
 	})
 	if len(f.args) > 1 {
-		row(total[0], total[1], total[2], "total")
+		row(total, "total")
 	}
 	return status
 }
 
-// allLines are the lines of all inputs.
-func (p *Process) allLines(names []string) ([]string, int) {
-	var rows []string
-	size := 0
-	status := p.inputs(names, func(_ string, in io.Reader) error {
-		text, err := p.readAll(in)
-		if size += len(text); size > 8*p.sh.r.limits.String {
-			return errTooLong
+// parseRanges reads a list as cut takes it: 1,3-5,7-.
+func parseRanges(text string) (func(n int) bool, error) {
+	type span struct{ from, to int }
+	var spans []span
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, dash := strings.Cut(part, "-")
+		if !dash {
+			to = from
 		}
-		rows = append(rows, splitLines(text)...)
-		return err
-	})
-	return rows, status
+		a, errFrom := strconv.Atoi(cmp.Or(from, "1"))
+		b, errTo := strconv.Atoi(cmp.Or(to, "1073741824"))
+		if errFrom != nil || errTo != nil || a < 1 || part == "" {
+			return nil, fmt.Errorf("invalid field value '%s'", text)
+		}
+		spans = append(spans, span{a, b})
+	}
+	return func(n int) bool {
+		return slices.ContainsFunc(spans, func(s span) bool { return n >= s.from && n <= s.to })
+	}, nil
 }
 
-func base64Program(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "diw:", map[string]byte{"decode": 'd', "wrap": 'w', "ignore-garbage": 'i'}, false)
+func cutProgram(p *Process, f flags) int {
+	in, err := parseRanges(f.value('f', f.value('c', f.value('b', ""))))
 	if err != nil {
-		return p.Failf(1, "%v", err)
+		return p.Fail(err)
 	}
-	wrap, err := strconv.Atoi(f.value('w', "76"))
+	sep := f.value('d', "\t")
+	if !f.has('f') {
+		sep = ""
+	}
+	return p.eachLine(f.args, func(line string) (string, bool) {
+		parts := strings.Split(line, sep)
+		if f.has('f') && len(parts) == 1 {
+			return line, !f.has('s')
+		}
+		n := 0
+		kept := slices.DeleteFunc(parts, func(string) bool { n++; return !in(n) })
+		return strings.Join(kept, sep), true
+	})
+}
+
+func sortProgram(p *Process, f flags) int {
+	key := func(line string) string { return line }
+	if k := f.value('k', ""); k != "" {
+		f.set['n'] = f.has('n') || strings.Contains(k, "n")
+		f.set['r'] = f.has('r') || strings.Contains(k, "r")
+		n, err := strconv.Atoi(strings.TrimSuffix(k, strings.TrimLeft(k, "0123456789")))
+		if err != nil || n < 1 {
+			return p.Failf(2, "invalid key '%s'", k)
+		}
+		key = func(line string) string {
+			fields := strings.Fields(line)
+			if t := f.value('t', ""); t != "" {
+				fields = strings.Split(line, t)
+			}
+			if n > len(fields) {
+				return ""
+			}
+			return fields[n-1]
+		}
+	}
+	status := p.rearranged(f.args, func(rows []string) []string {
+		slices.SortStableFunc(rows, func(a, b string) int {
+			if p.step() != nil {
+				return 0
+			}
+			c := strings.Compare(key(a), key(b))
+			if f.has('n') {
+				c = cmp.Or(cmp.Compare(leadingNumber(key(a)), leadingNumber(key(b))), strings.Compare(a, b))
+			}
+			if f.has('r') {
+				c = -c
+			}
+			return c
+		})
+		if f.has('u') {
+			rows = slices.CompactFunc(rows, func(a, b string) bool { return key(a) == key(b) })
+		}
+		return rows
+	})
+	return min(2, 2*status)
+}
+
+func leadingNumber(text string) float64 {
+	text = strings.TrimSpace(text)
+	rest := strings.TrimLeft(strings.TrimPrefix(text, "-"), ".0123456789")
+	n, _ := strconv.ParseFloat(strings.TrimSuffix(text, rest), 64)
+	return n
+}
+
+func uniqProgram(p *Process, f flags) int {
+	return p.rearranged(f.args, func(rows []string) []string {
+		var out []string
+		for len(rows) > 0 {
+			first, n := rows[0], 1
+			for n < len(rows) && rows[n] == first {
+				n++
+			}
+			rows = rows[n:]
+			if f.has('d') && n == 1 || f.has('u') && n > 1 {
+				continue
+			}
+			if f.has('c') {
+				first = fmt.Sprintf("%7d %s", n, first)
+			}
+			out = append(out, first)
+		}
+		return out
+	})
+}
+
+var charClasses = strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z", "[:digit:]", "0-9", "[:alpha:]", "A-Za-z",
+	"[:alnum:]", "0-9A-Za-z", "[:space:]", " \t\n\v\f\r", "[:blank:]", " \t", "[:punct:]", "!-/:-@[-`{-~")
+
+// charSet is a set of characters as tr takes it.
+func charSet(text string) ([]rune, error) {
+	text, _ = escape(text, false)
+	runes := []rune(charClasses.Replace(text))
+	var out []rune
+	for len(runes) > 0 {
+		first, last, used := runes[0], runes[0], 1
+		if len(runes) > 2 && runes[1] == '-' {
+			last, used = runes[2], 3
+		}
+		if last < first || last-first > 65536 || len(out) > 1<<20 {
+			return nil, errors.New("range-endpoints are in reverse order")
+		}
+		for c := first; c <= last; c++ {
+			out = append(out, c)
+		}
+		runes = runes[used:]
+	}
+	return out, nil
+}
+
+func trProgram(p *Process, f flags) int {
+	from, err := charSet(f.args[0])
+	var to []rune
+	if err == nil && len(f.args) > 1 {
+		to, err = charSet(f.args[1])
+	}
+	if err != nil {
+		return p.Fail(err)
+	}
+	index := map[rune]int{}
+	for i, c := range from {
+		index[c] = i
+	}
+	last := rune(-1)
+	in, out := bufio.NewReader(p.Stdin), bufio.NewWriter(p.Stdout)
+	for {
+		c, _, err := in.ReadRune()
+		if err != nil {
+			break
+		}
+		i, found := index[c]
+		if f.has('c') {
+			i, found = len(to)-1, !found
+		}
+		switch {
+		case found && f.has('d'):
+			continue
+		case found && len(to) > 0:
+			c = to[min(i, len(to)-1)]
+		}
+		if f.has('s') && c == last && (found || slices.Contains(to, c)) {
+			continue
+		}
+		last = c
+		if _, err := out.WriteRune(c); err != nil {
+			return 1
+		}
+	}
+	return boolStatus(out.Flush() == nil && p.step() == nil)
+}
+
+func seqProgram(p *Process, f flags) int {
+	var n []int64
+	for _, arg := range f.args {
+		v, err := strconv.ParseInt(arg, 10, 63)
+		if err != nil {
+			return p.Failf(1, "invalid argument: '%s'", arg)
+		}
+		n = append(n, v)
+	}
+	first, step, last := int64(1), int64(1), n[len(n)-1]
+	if len(n) > 1 {
+		first = n[0]
+	}
+	if len(n) > 2 {
+		step = n[1]
+	}
+	if step == 0 {
+		return p.Failf(1, "invalid Zero increment value: '0'")
+	}
+	out := bufio.NewWriter(p.Stdout)
+	for i := first; step > 0 && i <= last || step < 0 && i >= last; i += step {
+		if _, err := fmt.Fprintln(out, i); err != nil || p.step() != nil {
+			return 1
+		}
+	}
+	return boolStatus(out.Flush() == nil)
+}
+
+func yesProgram(p *Process, f flags) int {
+	text := cmp.Or(strings.Join(f.args, " "), "y") + "\n"
+	block := strings.Repeat(text, max(1, 4096/len(text)))
+	for p.write(block) == nil && p.step() == nil {
+	}
+	return 1
+}
+
+func base64Program(p *Process, f flags) int {
+	wrap, err := f.number('w', 76)
 	if err != nil {
 		return p.Fail(err)
 	}
@@ -284,64 +463,30 @@ func base64Program(_ context.Context, p *Process) int {
 		}
 		if f.has('d') {
 			data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
-			_, writeErr := p.Stdout.Write(data)
-			if err != nil {
-				return errors.New("invalid input")
-			}
-			return writeErr
+			return cmp.Or(p.write(string(data)), err)
 		}
 		text = base64.StdEncoding.EncodeToString([]byte(text))
-		for wrap > 0 && len(text) > wrap {
-			if _, err := io.WriteString(p.Stdout, text[:wrap]+"\n"); err != nil {
+		if wrap <= 0 {
+			return p.write(text)
+		}
+		for line := range slices.Chunk([]byte(text), wrap) {
+			if err := p.write(string(line) + "\n"); err != nil {
 				return err
 			}
-			text = text[wrap:]
 		}
-		if wrap > 0 {
-			text += "\n"
-		}
-		_, err = io.WriteString(p.Stdout, text)
-		return err
+		return nil
 	})
 }
 
-func sumProgram(newHash func() hash.Hash) Command {
-	return func(_ context.Context, p *Process) int {
-		f, err := parseFlags(p.Args[1:], "cbts", map[string]byte{"check": 'c', "status": 's'}, false)
-		if err != nil {
-			return p.Failf(1, "%v", err)
-		}
-		sum := func(in io.Reader) (string, error) {
+// sumProgram makes a program such as sha256sum.
+func sumProgram(newHash func() hash.Hash) func(p *Process, f flags) int {
+	return func(p *Process, f flags) int {
+		return p.inputs(f.args, func(name string, in io.Reader) error {
 			h := newHash()
-			_, err := io.Copy(h, in)
-			return hex.EncodeToString(h.Sum(nil)), err
-		}
-		bad := 0
-		status := p.inputs(f.args, func(name string, in io.Reader) error {
-			if !f.has('c') {
-				text, err := sum(in)
-				p.Printf("%s  %s\n", text, name)
+			if _, err := io.Copy(h, in); err != nil {
 				return err
 			}
-			return p.lines(in, func(line string) (bool, error) {
-				want, name, _ := strings.Cut(line, " ")
-				name = strings.TrimLeft(name, " *")
-				file, done, err := p.open(name)
-				if err != nil {
-					return false, err
-				}
-				got, err := sum(file)
-				done()
-				result := "OK"
-				if got != want {
-					result, bad = "FAILED", bad+1
-				}
-				if !f.has('s') {
-					p.Printf("%s: %s\n", name, result)
-				}
-				return true, err
-			})
+			return p.write(hex.EncodeToString(h.Sum(nil)) + "  " + name + "\n")
 		})
-		return max(status, min(bad, 1))
 	}
 }

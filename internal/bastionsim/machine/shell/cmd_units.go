@@ -7,8 +7,6 @@ import (
 	"strings"
 )
 
-var unitCommands = map[string]Command{"systemctl": systemctlProgram, "journalctl": journalctlProgram}
-
 func unitName(name string) string {
 	for _, suffix := range []string{".service", ".target", ".socket", ".timer", ".mount", ".slice", ".path"} {
 		if strings.HasSuffix(name, suffix) {
@@ -25,17 +23,32 @@ func (p *Process) units() Units {
 	return p.sh.s.o.System.Units()
 }
 
-func systemctlProgram(ctx context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "qaln:p:t:fo:vw", map[string]byte{
-		"now": 'w', "quiet": 'q', "all": 'a', "no-pager": 'l', "full": 'l', "no-block": 'l', "force": 'f', "property": 'p', "value": 'v', "type": 't', "plain": 'l', "no-legend": 'l', "system": 'l', "state": 'o', "lines": 'n', "output": 'o',
-	}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
-	}
-	verb, names := "list-units", []string{}
-	if len(f.args) > 0 {
-		verb, names = f.args[0], f.args[1:]
-	}
+// unitChanges are the verbs of systemctl that change a unit.
+var unitChanges = map[string]func(ctx context.Context, u Units, name string) error{
+	"start":             func(ctx context.Context, u Units, name string) error { return u.Start(ctx, name) },
+	"stop":              func(ctx context.Context, u Units, name string) error { return u.Stop(ctx, name) },
+	"restart":           restartUnit,
+	"reload":            restartUnit,
+	"reload-or-restart": restartUnit,
+	"try-restart": func(ctx context.Context, u Units, name string) error {
+		if unit, ok := u.Unit(name); !ok || unit.Active != "active" {
+			return nil
+		}
+		return u.Restart(ctx, name)
+	},
+	"enable":  func(_ context.Context, u Units, name string) error { return u.Enable(name) },
+	"disable": func(_ context.Context, u Units, name string) error { return u.Disable(name) },
+	"mask":    func(_ context.Context, u Units, name string) error { return u.Mask(name, true) },
+	"unmask":  func(_ context.Context, u Units, name string) error { return u.Mask(name, false) },
+}
+
+func restartUnit(ctx context.Context, u Units, name string) error { return u.Restart(ctx, name) }
+
+// alsoNow are the verbs that --now adds to others.
+var alsoNow = map[string]string{"enable": "start", "disable": "stop", "mask": "stop"}
+
+func systemctlProgram(p *Process, f flags) int {
+	verb, names := append(f.args, "list-units")[0], f.args[min(1, len(f.args)):]
 	switch verb {
 	case "reboot":
 		return p.power(Reboot)
@@ -51,81 +64,108 @@ func systemctlProgram(ctx context.Context, p *Process) int {
 	}
 	switch verb {
 	case "list-units", "list-unit-files":
-		listUnits(p, units, verb == "list-unit-files")
+		const columns = "%-40s %-8s %-10s %-10s %-8s %s\n"
+		p.Printf(columns, "UNIT", "LOAD", "ACTIVE", "SUB", "STATE", "DESCRIPTION")
+		for _, u := range units.List() {
+			p.Printf(columns, u.Name, u.Load, u.Active, u.Sub, u.Enabled, u.Description)
+		}
 		return 0
 	case "is-system-running":
 		p.Printf("running\n")
 		return 0
 	case "is-active", "is-enabled", "is-failed", "status", "show", "cat":
-		return queryUnits(p, units, verb, names, f)
-	}
-	if p.User.UID != 0 {
-		return p.Failf(1, "Access denied: only root may %s units", verb)
-	}
-	return changeUnits(ctx, p, units, verb, names, f.has('w'))
-}
-
-func listUnits(p *Process, units Units, files bool) {
-	p.Printf("%-40s %-8s %-10s %-10s %s\n", "UNIT", "LOAD", "ACTIVE", "SUB", "DESCRIPTION")
-	for _, u := range units.List() {
-		if files {
-			p.Printf("%-40s %s\n", u.Name, u.Enabled)
-			continue
+		status := 0
+		for _, name := range names {
+			if code := p.queryUnit(units, verb, name, f); code != 0 {
+				status = code
+			}
 		}
-		p.Printf("%-40s %-8s %-10s %-10s %s\n", u.Name, u.Load, u.Active, u.Sub, u.Description)
+		return status
 	}
-}
-
-func queryUnits(p *Process, units Units, verb string, names []string, f flags) int {
+	change := unitChanges[verb]
+	switch {
+	case p.User.UID != 0:
+		return p.Failf(1, "Access denied: only root may %s units", verb)
+	case verb == "daemon-reload" || verb == "daemon-reexec" || verb == "reset-failed":
+		return p.done(units.DaemonReload())
+	case change == nil:
+		return p.Failf(1, "Unknown command verb %s.", verb)
+	case len(names) == 0:
+		return p.Failf(1, "Too few arguments.")
+	}
 	status := 0
 	for _, name := range names {
-		u, ok := units.Unit(name)
-		if !ok {
-			u = Unit{Name: name, Load: "not-found", Active: "inactive", Sub: "dead", Enabled: "not-found"}
+		err := change(p.sh.ctx, units, name)
+		if also := unitChanges[alsoNow[verb]]; err == nil && also != nil && f.has('w') {
+			err = also(p.sh.ctx, units, name)
 		}
-		say := func(text string, good bool, bad int) {
-			if !f.has('q') {
-				p.Printf("%s\n", text)
-			}
-			if !good {
-				status = bad
-			}
-		}
-		switch verb {
-		case "is-active":
-			say(u.Active, u.Active == "active", 3)
-		case "is-failed":
-			say(u.Active, u.Active == "failed", 1)
-		case "is-enabled":
-			say(u.Enabled, u.Enabled == "enabled" || u.Enabled == "static", 1)
-		case "show":
-			showUnit(p, u, f)
-		case "cat":
-			text, err := p.readFile(u.Path)
-			if err != nil {
-				return p.Fail(err)
-			}
-			p.Printf("# %s\n%s", u.Path, text)
-		default:
-			if !ok {
-				return p.Failf(4, "Unit %s could not be found.", name)
-			}
-			statusOf(p, units, u)
-			if u.Active != "active" {
-				status = 3
-			}
+		if err != nil {
+			status = p.Fail(err)
 		}
 	}
 	return status
 }
 
-func showUnit(p *Process, u Unit, f flags) {
-	var wanted []string
-	for _, v := range f.values['p'] {
-		wanted = append(wanted, strings.Split(v, ",")...)
+func (p *Process) queryUnit(units Units, verb, name string, f flags) int {
+	u, ok := units.Unit(name)
+	if !ok {
+		u = Unit{Name: name, Load: "not-found", Active: "inactive", Sub: "dead", Enabled: "not-found"}
 	}
-	for _, row := range [][2]string{{"Id", u.Name}, {"Description", u.Description}, {"LoadState", u.Load}, {"ActiveState", u.Active}, {"SubState", u.Sub}, {"UnitFileState", u.Enabled}, {"FragmentPath", u.Path}, {"MainPID", strconv.Itoa(u.MainPID)}} {
-		if len(wanted) > 0 && !slices.Contains(wanted, row[0]) {
+	checks := map[string][]string{ // what is shown, and what is good
+		"is-active":  {u.Active, "active"},
+		"is-failed":  {u.Active, "failed"},
+		"is-enabled": {u.Enabled, "enabled", "static"},
+	}
+	if check := checks[verb]; check != nil {
+		if !f.has('q') {
+			p.Printf("%s\n", check[0])
+		}
+		switch {
+		case slices.Contains(check[1:], check[0]):
+			return 0
+		case verb == "is-active":
+			return 3
+		}
+		return 1
+	}
+	if verb == "show" {
+		p.showUnit(u, f)
+		return 0
+	}
+	if !ok {
+		return p.Failf(4, "Unit %s could not be found.", name)
+	}
+	if verb == "cat" {
+		text, err := p.readFile(u.Path)
+		p.Printf("# %s\n%s", u.Path, text)
+		return p.done(err)
+	}
+	p.Printf("● %s - %s\n     Loaded: %s (%s; %s)\n     Active: %s (%s) since %s\n", u.Name, u.Description, u.Load,
+		u.Path, u.Enabled, u.Active, u.Sub, u.Since.UTC().Format("Mon 2006-01-02 15:04:05 UTC"))
+	if u.MainPID > 0 {
+		p.Printf("   Main PID: %d\n", u.MainPID)
+	}
+	if u.Result != "" {
+		p.Printf("     Result: %s\n", u.Result)
+	}
+	p.Printf("\n")
+	for _, e := range units.Journal(u.Name, 10) {
+		p.printEntry(e)
+	}
+	if u.Active != "active" {
+		return 3
+	}
+	return 0
+}
+
+func (p *Process) showUnit(u Unit, f flags) {
+	wanted := strings.Join(f.values['p'], ",")
+	for _, row := range [][2]string{
+		{"Id", u.Name}, {"Description", u.Description}, {"LoadState", u.Load}, {"ActiveState", u.Active},
+		{"SubState", u.Sub}, {"UnitFileState", u.Enabled}, {"FragmentPath", u.Path},
+		{"MainPID", strconv.Itoa(u.MainPID)},
+	} {
+		if wanted != "" && !inList(wanted, row[0]) {
 			continue
 		}
 		if f.has('v') {
@@ -136,95 +176,30 @@ func showUnit(p *Process, u Unit, f flags) {
 	}
 }
 
-func statusOf(p *Process, units Units, u Unit) {
-	p.Printf("● %s - %s\n     Loaded: %s (%s; %s)\n     Active: %s (%s) since %s\n", u.Name, u.Description, u.Load, u.Path, u.Enabled, u.Active, u.Sub, u.Since.UTC().Format("Mon 2006-01-02 15:04:05 UTC"))
-	if u.MainPID > 0 {
-		p.Printf("   Main PID: %d\n", u.MainPID)
-	}
-	if u.Result != "" {
-		p.Printf("     Result: %s\n", u.Result)
-	}
-	p.Printf("\n")
-	for _, e := range units.Journal(u.Name, 10) {
-		printEntry(p, e)
-	}
+func (p *Process) printEntry(e JournalEntry) {
+	when := e.Time.UTC().Format("Jan 02 15:04:05")
+	p.Printf("%s %s %s[%d]: %s\n", when, p.sh.s.hostname(), e.Identifier, e.PID, e.Message)
 }
 
-func changeUnits(ctx context.Context, p *Process, units Units, verb string, names []string, now bool) int {
-	if verb == "daemon-reload" || verb == "daemon-reexec" || verb == "reset-failed" {
-		if err := units.DaemonReload(); err != nil {
-			return p.Fail(err)
-		}
-		return 0
-	}
-	do := map[string]func(string) error{
-		"start":   func(n string) error { return units.Start(ctx, n) },
-		"stop":    func(n string) error { return units.Stop(ctx, n) },
-		"restart": func(n string) error { return units.Restart(ctx, n) },
-		"reload":  func(n string) error { return units.Restart(ctx, n) },
-		"try-restart": func(n string) error {
-			if u, ok := units.Unit(n); !ok || u.Active != "active" {
-				return nil
-			}
-			return units.Restart(ctx, n)
-		},
-		"enable":  units.Enable,
-		"disable": units.Disable,
-		"mask":    func(n string) error { return units.Mask(n, true) },
-		"unmask":  func(n string) error { return units.Mask(n, false) },
-	}
-	do["reload-or-restart"] = do["restart"]
-	fn := do[verb]
-	if fn == nil {
-		return p.Failf(1, "Unknown command verb %s.", verb)
-	}
-	if len(names) == 0 {
-		return p.Failf(1, "Too few arguments.")
-	}
-	status := 0
-	for _, name := range names {
-		err := fn(name)
-		if err == nil && now && verb == "enable" {
-			err = units.Start(ctx, name)
-		}
-		if err == nil && now && (verb == "disable" || verb == "mask") {
-			err = units.Stop(ctx, name)
-		}
-		if err != nil {
-			status = p.Fail(err)
-		}
-	}
-	return status
-}
-
-func printEntry(p *Process, e JournalEntry) {
-	p.Printf("%s %s %s[%d]: %s\n", e.Time.UTC().Format("Jan 02 15:04:05"), p.sh.s.hostname(), e.Identifier, e.PID, e.Message)
-}
-
-func journalctlProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "u:n:fexb:o:rqS:t:k", map[string]byte{"unit": 'u', "lines": 'n', "no-pager": 'q', "follow": 'f', "boot": 'q', "output": 'o', "since": 'S', "quiet": 'q', "reverse": 'r'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
-	}
+func journalctlProgram(p *Process, f flags) int {
+	groups := loadNames(p.FS.FS())
 	if p.User.UID != 0 && !slices.ContainsFunc(p.User.Groups, func(g uint32) bool {
-		return slices.Contains([]string{"adm", "systemd-journal", "wheel", "sudo"}, loadNames(p.FS.FS()).group(g))
+		return slices.Contains([]string{"adm", "systemd-journal", "wheel", "sudo"}, groups.group(g))
 	}) {
 		return p.Failf(1, "No journal files were opened due to insufficient permissions.")
 	}
-	units := p.units()
-	if units == nil {
-		p.Printf("-- No entries --\n")
-		return 0
-	}
-	n, err := strconv.Atoi(f.value('n', "0"))
+	n, err := f.number('n', 0)
 	if err != nil {
 		return p.Fail(err)
 	}
-	unit := ""
-	if f.has('u') {
-		unit = unitName(f.value('u', ""))
+	unit := f.value('u', "")
+	if unit != "" {
+		unit = unitName(unit)
 	}
-	entries := units.Journal(unit, n)
+	var entries []JournalEntry
+	if units := p.units(); units != nil {
+		entries = units.Journal(unit, n)
+	}
 	if f.has('r') {
 		slices.Reverse(entries)
 	}
@@ -239,7 +214,7 @@ func journalctlProgram(_ context.Context, p *Process) int {
 			p.Printf("%s\n", e.Message)
 			continue
 		}
-		printEntry(p, e)
+		p.printEntry(e)
 	}
 	return 0
 }

@@ -2,8 +2,6 @@ package shell
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -14,13 +12,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-var userCommands = map[string]Command{
-	"id": idProgram, "whoami": whoamiProgram, "groups": idProgram, "getent": getentProgram,
-	"useradd": rootOnly(useraddProgram), "usermod": rootOnly(usermodProgram), "userdel": rootOnly(userdelProgram),
-	"groupadd": rootOnly(groupaddProgram), "passwd": passwdProgram, "chpasswd": passwdProgram,
-	"sudo": sudoProgram, "su": suProgram,
-}
-
 func randomName(n int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	b := make([]byte, min(n, 64))
@@ -30,15 +21,13 @@ func randomName(n int) string {
 	return string(b)
 }
 
-func whoamiProgram(_ context.Context, p *Process) int {
-	p.Printf("%s\n", loadNames(p.FS.FS()).user(p.User.UID))
-	return 0
-}
-
-func idProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "ugGnr", map[string]byte{"user": 'u', "group": 'g', "groups": 'G', "name": 'n'}, false)
-	if err != nil {
-		return p.Failf(1, "%v", err)
+// idProgram is id, groups and whoami.
+func idProgram(p *Process, f flags) int {
+	switch p.name() {
+	case "groups":
+		f.set['G'], f.set['n'] = true, true
+	case "whoami":
+		f.set['u'], f.set['n'] = true, true
 	}
 	u := p.User
 	if len(f.args) > 0 {
@@ -47,101 +36,104 @@ func idProgram(_ context.Context, p *Process) int {
 			return p.Failf(1, "'%s': no such user", f.args[0])
 		}
 	}
-	who := loadNames(p.FS.FS())
-	groups := append([]uint32{u.GID}, u.Groups...)
-	if p.name() == "groups" {
-		f.set['G'], f.set['n'] = true, true
-	}
-	show := func(id uint32, name func(uint32) string) string {
-		if f.has('n') {
-			return name(id)
+	all := loadNames(p.FS.FS())
+	show := func(id uint32, name string) string {
+		switch {
+		case f.has('n'):
+			return name
+		case len(f.set) > 0:
+			return strconv.Itoa(int(id))
 		}
-		return strconv.Itoa(int(id))
+		return fmt.Sprintf("%d(%s)", id, name)
+	}
+	user := show(u.UID, all.user(u.UID))
+	var groups []string
+	for _, g := range append([]uint32{u.GID}, u.Groups...) {
+		groups = append(groups, show(g, all.group(g)))
 	}
 	switch {
 	case f.has('u'):
-		p.Printf("%s\n", show(u.UID, who.user))
+		p.Printf("%s\n", user)
 	case f.has('g'):
-		p.Printf("%s\n", show(u.GID, who.group))
+		p.Printf("%s\n", groups[0])
 	case f.has('G'):
-		var all []string
-		for _, g := range groups {
-			all = append(all, show(g, who.group))
-		}
-		p.Printf("%s\n", strings.Join(all, " "))
+		p.Printf("%s\n", strings.Join(groups, " "))
 	default:
-		var all []string
-		for _, g := range groups {
-			all = append(all, fmt.Sprintf("%d(%s)", g, who.group(g)))
-		}
-		p.Printf("uid=%d(%s) gid=%d(%s) groups=%s\n", u.UID, who.user(u.UID), u.GID, who.group(u.GID), strings.Join(all, ","))
+		p.Printf("uid=%s gid=%s groups=%s\n", user, groups[0], strings.Join(groups, ","))
 	}
 	return 0
 }
 
-func getentProgram(_ context.Context, p *Process) int {
-	if len(p.Args) < 2 || !slices.Contains([]string{"passwd", "group", "hosts", "shadow"}, p.Args[1]) {
+func getentProgram(p *Process, f flags) int {
+	if f.args[0] != "passwd" && f.args[0] != "group" {
 		return p.Failf(1, "unknown database")
 	}
-	text, err := p.readFile("/etc/" + p.Args[1])
-	if err != nil {
-		return p.Fail(err)
-	}
 	status := 2
-	for _, line := range splitLines(text) {
-		row := strings.Split(line, ":")
-		if len(p.Args) == 2 || row[0] == p.Args[2] || len(row) > 2 && row[2] == p.Args[2] || p.Args[1] == "hosts" && slices.Contains(strings.Fields(line), p.Args[2]) {
-			p.Printf("%s\n", line)
+	for _, row := range table(p.FS.FS(), "/etc/"+f.args[0]) {
+		if len(f.args) == 1 || row[0] == f.args[1] || len(row) > 2 && row[2] == f.args[1] {
+			p.Printf("%s\n", strings.Join(row, ":"))
 			status = 0
 		}
 	}
 	return status
 }
 
-// edit changes the lines of a file of accounts. Lines that fn makes empty go; more are added.
-func (p *Process) edit(name string, fn func(row []string) []string, more ...string) error {
-	data, err := p.FS.ReadFile(name)
+// The files of accounts.
+const (
+	passwdFile = "/etc/passwd"
+	shadowFile = "/etc/shadow"
+	groupFile  = "/etc/group"
+)
+
+// account is the line of a name in a file of accounts, cut at colons, or nil.
+func (p *Process) account(file, name string) []string {
+	for _, row := range table(p.FS.FS(), file) {
+		if row[0] == name {
+			return row
+		}
+	}
+	return nil
+}
+
+// setAccount replaces the line of a name in a file of accounts, adds it, or, with nil, removes it.
+func (p *Process) setAccount(file, name string, row []string) error {
+	data, err := p.FS.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	info, err := p.FS.Stat(name)
-	if err != nil {
+	info, err := p.FS.Stat(file)
+	if err = cmp.Or(err, p.sh.step(1+len(data)>>10)); err != nil {
 		return err
 	}
-	var out []string
-	for _, line := range splitLines(string(data)) {
-		row := strings.Split(line, ":")
-		if fn != nil {
-			row = fn(row)
-		}
-		if row != nil {
-			out = append(out, strings.Join(row, ":"))
-		}
+	lines := splitLines(string(data))
+	i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, name+":") })
+	switch {
+	case i < 0 && row != nil:
+		lines = append(lines, strings.Join(row, ":"))
+	case i >= 0 && row != nil:
+		lines[i] = strings.Join(row, ":")
+	case i >= 0:
+		lines = slices.Delete(lines, i, i+1)
 	}
-	out = append(out, more...)
-	tmp := name + "." + randomName(8)
-	if err := p.FS.WriteFile(tmp, []byte(strings.Join(out, "\n")+"\n"), info.Mode()); err != nil {
+	tmp, st := file+"."+randomName(8), info.Sys().(*vfs.Stat)
+	if err := p.FS.WriteFile(tmp, []byte(strings.Join(lines, "\n")+"\n"), info.Mode()); err != nil {
 		return err
 	}
-	if err := p.FS.Chown(tmp, int(info.Sys().(*vfs.Stat).UID), int(info.Sys().(*vfs.Stat).GID)); err != nil {
+	if err := p.FS.Chown(tmp, int(st.UID), int(st.GID)); err != nil {
 		return err
 	}
-	return p.FS.Rename(tmp, name)
+	return p.FS.Rename(tmp, file)
 }
 
 func validAccount(name string) bool {
-	if name == "" || len(name) > 32 || name[0] >= '0' && name[0] <= '9' || name[0] == '-' {
-		return false
-	}
-	return strings.IndexFunc(name, func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.')
-	}) < 0
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+	return len(name) <= 32 && strings.Trim(name, letters+"0123456789-.") == "" && strings.IndexAny(name, letters) == 0
 }
 
-// freeID is the first number from the first one given that no line of a file has.
-func (p *Process) freeID(name string, from int64) int64 {
+// freeID is the first number from the one given that no line of a file has.
+func (p *Process) freeID(file string, from int64) int64 {
 	used := map[int64]bool{}
-	for _, row := range table(p.FS.FS(), name) {
+	for _, row := range table(p.FS.FS(), file) {
 		used[groupID(row)] = true
 	}
 	for used[from] {
@@ -150,161 +142,125 @@ func (p *Process) freeID(name string, from int64) int64 {
 	return from
 }
 
-var useraddLong = map[string]byte{
-	"create-home": 'm', "no-create-home": 'M', "shell": 's', "home-dir": 'd', "home": 'd', "uid": 'u', "gid": 'g', "groups": 'G', "system": 'r', "comment": 'c', "gecos": 'c',
-	"user-group": 'U', "no-user-group": 'N', "password": 'p', "disabled-password": 'D', "append": 'a', "lock": 'L', "unlock": 'U', "expiredate": 'e', "inactive": 'f',
-}
+// accountFields are the options of useradd and usermod that are a field of /etc/passwd.
+var accountFields = map[byte]int{'c': 4, 'd': 5, 's': 6}
 
-func useraddProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "mMs:d:u:g:G:rc:UNp:De:f:k:o", useraddLong, false)
-	if err != nil || len(f.args) == 0 {
-		return p.Failf(2, "%v", cmp.Or(err, errors.New("usage: useradd [options] LOGIN")))
-	}
+// useraddProgram is useradd, adduser and usermod.
+func useraddProgram(p *Process, f flags) int {
 	name := f.args[0]
-	if !validAccount(name) {
+	row := p.account(passwdFile, name)
+	isNew := p.name() != "usermod"
+	switch {
+	case f.has('p'):
+		return p.Failf(1, noPasswords)
+	case isNew && !validAccount(name):
 		return p.Failf(3, "invalid user name '%s'", name)
-	}
-	if f.has('p') {
-		return p.Failf(1, "passwords are refused on this machine: log in with a key")
-	}
-	if _, ok := LookupUser(p.FS.FS(), name); ok {
+	case isNew && row != nil:
 		return p.Failf(9, "user '%s' already exists", name)
+	case !isNew && len(row) < 7:
+		return p.Failf(6, "user '%s' does not exist", name)
+	case !isNew && f.has('u'):
+		return p.Failf(1, "numbers cannot be changed on this machine")
 	}
-	first := int64(1000)
-	if f.has('r') {
-		first = 201
-	}
-	uid := p.freeID("/etc/passwd", first)
-	if f.has('u') {
-		if uid = parseID(f.value('u', "")); uid < 0 || loadNames(p.FS.FS()).users[uint32(uid)] != "" {
-			return p.Failf(4, "UID %s is not unique or invalid", f.value('u', ""))
+	for _, group := range append(strings.Split(f.value('G', ""), ","), f.value('g', "")) {
+		if group != "" && groupIDOf(p.FS.FS(), group) < 0 {
+			return p.Failf(6, "group '%s' does not exist", group)
 		}
 	}
-	gid := int64(-1)
-	if g := f.value('g', ""); g != "" {
-		if gid = int64(groupIDOf(p.FS.FS(), g)); gid < 0 {
-			return p.Failf(6, "group '%s' does not exist", g)
+	if isNew {
+		uid := p.freeID(passwdFile, firstID(f))
+		if f.has('u') {
+			if uid = parseID(f.value('u', "")); uid < 0 || p.freeID(passwdFile, uid) != uid {
+				return p.Failf(4, "UID %s is not unique or invalid", f.value('u', ""))
+			}
 		}
-	} else if gid = int64(groupIDOf(p.FS.FS(), name)); gid < 0 {
-		gid = p.freeID("/etc/group", uid)
-		if err := p.edit("/etc/group", nil, fmt.Sprintf("%s:x:%d:", name, gid)); err != nil {
-			return p.Fail(err)
+		row = []string{name, "x", strconv.FormatInt(uid, 10), "", "", "/home/" + name, "/bin/bash"}
+	}
+	for option, field := range accountFields {
+		row[field] = f.value(option, row[field])
+		if strings.ContainsAny(row[field], ":\n") {
+			return p.Failf(3, "invalid field")
 		}
 	}
-	home, shell := f.value('d', "/home/"+name), f.value('s', "/bin/bash")
-	if strings.ContainsAny(home+shell+f.value('c', ""), ":\n") {
-		return p.Failf(3, "invalid field")
+	if g := f.value('g', name); isNew || f.has('g') {
+		if groupIDOf(p.FS.FS(), g) < 0 {
+			gid := p.freeID(groupFile, parseID(row[2]))
+			if err := p.setAccount(groupFile, g, []string{g, "x", fmt.Sprint(gid), ""}); err != nil {
+				return p.Fail(err)
+			}
+		}
+		row[3] = strconv.Itoa(groupIDOf(p.FS.FS(), g))
 	}
-	err = cmp.Or(p.edit("/etc/passwd", nil, fmt.Sprintf("%s:x:%d:%d:%s:%s:%s", name, uid, gid, f.value('c', ""), home, shell)),
-		p.edit("/etc/shadow", nil, fmt.Sprintf("%s:!:%d:0:99999:7:::", name, p.now().Unix()/86400)))
+	err := p.setAccount(passwdFile, name, row)
+	shadow := p.account(shadowFile, name)
+	if len(shadow) < 2 {
+		shadow = []string{name, "!", strconv.FormatInt(p.now().Unix()/86400, 10), "0", "99999", "7", "", "", ""}
+	}
+	switch {
+	case f.has('L'):
+		shadow[1] = "!" + shadow[1]
+	case f.has('U') && !isNew && strings.HasPrefix(shadow[1], "!!"):
+		shadow[1] = shadow[1][1:]
+	}
+	if err == nil {
+		err = p.setAccount(shadowFile, name, shadow)
+	}
 	if err == nil && f.has('G') {
-		err = p.addGroups(name, f.value('G', ""), true)
+		err = p.setGroups(name, strings.Split(f.value('G', ""), ","), isNew || f.has('a'))
 	}
-	if err == nil && (f.has('m') || !f.has('M') && !f.has('r')) {
-		err = p.makeHome(home, int(uid), int(gid))
+	if err == nil && isNew && (f.has('m') || !f.has('M') && !f.has('r')) {
+		return p.makeHome(row[5], int(parseID(row[2])), int(parseID(row[3])))
 	}
-	if err != nil {
-		return p.Fail(err)
-	}
-	return 0
+	return p.done(err)
 }
 
-func (p *Process) makeHome(home string, uid, gid int) error {
+// firstID is where the numbers of new users and groups begin.
+func firstID(f flags) int64 {
+	if f.has('r') {
+		return 201
+	}
+	return 1000
+}
+
+// makeHome makes a home directory with what is in /etc/skel, unless it is there.
+func (p *Process) makeHome(home string, uid, gid int) int {
 	if _, err := p.FS.Stat(home); err == nil {
-		return nil
+		return 0
 	}
 	if err := p.FS.MkdirAll(home, 0o755); err != nil {
-		return err
+		return p.Fail(err)
 	}
-	entries, err := p.FS.ReadDir("/etc/skel")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, e := range entries {
-		data, err := p.FS.ReadFile("/etc/skel/" + e.Name())
-		if err != nil {
-			continue // only files are copied
-		}
-		to := home + "/" + e.Name()
-		if err := errors.Join(p.FS.WriteFile(to, data, 0o644), p.FS.Chown(to, uid, gid)); err != nil {
-			return err
-		}
-	}
-	return errors.Join(p.FS.Chmod(home, 0o750), p.FS.Chown(home, uid, gid))
+	const skeleton = "/etc/skel"
+	status := p.walk([]string{skeleton}, "cannot copy", deepest, func(name string, info fs.FileInfo) error {
+		to := home + strings.TrimPrefix(name, skeleton)
+		return cmp.Or(p.copy(name, to, info), p.FS.Chown(to, uid, gid))
+	}, nil)
+	return max(status, p.done(p.FS.Chmod(home, 0o750)))
 }
 
-// addGroups adds a user to groups; without more it is in no others.
-func (p *Process) addGroups(user, list string, more bool) error {
-	wanted := strings.Split(list, ",")
-	for _, g := range wanted {
-		if g != "" && groupIDOf(p.FS.FS(), g) < 0 {
-			return fmt.Errorf("group '%s' does not exist", g)
-		}
-	}
-	return p.edit("/etc/group", func(row []string) []string {
+// setGroups makes a user a member of groups. Unless it keeps those that it has, it is in no others afterwards.
+func (p *Process) setGroups(user string, groups []string, keep bool) error {
+	for _, row := range table(p.FS.FS(), groupFile) {
 		if len(row) < 4 {
-			return row
+			continue
 		}
-		members := slices.DeleteFunc(strings.Split(row[3], ","), func(m string) bool { return m == "" || m == user && !more })
-		if slices.Contains(wanted, row[0]) && !slices.Contains(members, user) {
+		is, wanted := inList(row[3], user), slices.Contains(groups, row[0])
+		if is == wanted || is && keep {
+			continue
+		}
+		members := slices.DeleteFunc(strings.Split(row[3], ","), func(m string) bool { return m == "" || m == user })
+		if wanted {
 			members = append(members, user)
 		}
 		row[3] = strings.Join(members, ",")
-		return row
-	})
-}
-
-func usermodProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "aG:s:d:c:g:LUmp:u:l:e:", useraddLong, false)
-	if err != nil || len(f.args) == 0 {
-		return p.Failf(2, "%v", cmp.Or(err, errors.New("usage: usermod [options] LOGIN")))
-	}
-	name := f.args[0]
-	if _, ok := LookupUser(p.FS.FS(), name); !ok {
-		return p.Failf(6, "user '%s' does not exist", name)
-	}
-	if f.has('p') || f.has('u') || f.has('l') {
-		return p.Failf(1, "passwords, numbers and names cannot be changed on this machine")
-	}
-	if strings.ContainsAny(f.value('d', "")+f.value('s', "")+f.value('c', ""), ":\n") {
-		return p.Failf(3, "invalid field")
-	}
-	err = p.edit("/etc/passwd", func(row []string) []string {
-		if row[0] == name && len(row) > 6 {
-			row[4], row[5], row[6] = f.value('c', row[4]), f.value('d', row[5]), f.value('s', row[6])
-			if g := f.value('g', ""); g != "" && groupIDOf(p.FS.FS(), g) >= 0 {
-				row[3] = strconv.Itoa(groupIDOf(p.FS.FS(), g))
-			}
+		if err := p.setAccount(groupFile, row[0], row); err != nil {
+			return err
 		}
-		return row
-	})
-	if err == nil && f.has('G') {
-		err = p.addGroups(name, f.value('G', ""), f.has('a'))
 	}
-	if err == nil && (f.has('L') || f.has('U')) {
-		err = p.lock(name, f.has('L'))
-	}
-	if err != nil {
-		return p.Fail(err)
-	}
-	return 0
+	return nil
 }
 
-// lock locks an account. Unlocked ones have no password either: keys are the way in.
-func (p *Process) lock(name string, locked bool) error {
-	return p.edit("/etc/shadow", func(row []string) []string {
-		if row[0] == name && len(row) > 1 {
-			row[1] = map[bool]string{true: "!", false: "*"}[locked]
-		}
-		return row
-	})
-}
-
-func userdelProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "rf", map[string]byte{"remove": 'r', "force": 'f', "remove-home": 'r'}, false)
-	if err != nil || len(f.args) == 0 {
-		return p.Failf(2, "%v", cmp.Or(err, errors.New("usage: userdel [options] LOGIN")))
-	}
+func userdelProgram(p *Process, f flags) int {
 	u, ok := LookupUser(p.FS.FS(), f.args[0])
 	switch {
 	case !ok:
@@ -312,75 +268,59 @@ func userdelProgram(_ context.Context, p *Process) int {
 	case u.UID == 0:
 		return p.Failf(8, "root cannot be removed")
 	}
-	without := func(row []string) []string {
-		if row[0] == u.Name {
-			return nil
-		}
-		return row
+	err := p.setGroups(u.Name, nil, false)
+	files := []string{passwdFile, shadowFile}
+	if own := p.account(groupFile, u.Name); groupID(own) == int64(u.GID) && strings.Join(own[3:], "") == "" {
+		files = append(files, groupFile)
 	}
-	err = cmp.Or(p.edit("/etc/passwd", without), p.edit("/etc/shadow", without), p.addGroups(u.Name, "", false))
-	if err == nil {
-		err = p.edit("/etc/group", func(row []string) []string {
-			if row[0] == u.Name && groupID(row) == int64(u.GID) && (len(row) < 4 || row[3] == "") {
-				return nil
-			}
-			return row
-		})
+	for _, file := range files {
+		err = cmp.Or(err, p.setAccount(file, u.Name, nil))
 	}
 	if err == nil && f.has('r') && strings.HasPrefix(u.Home, "/home/") {
 		err = p.FS.RemoveAll(u.Home)
 	}
-	if err != nil {
-		return p.Fail(err)
-	}
-	return 0
+	return p.done(err)
 }
 
-func groupaddProgram(_ context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "rfg:", map[string]byte{"system": 'r', "force": 'f', "gid": 'g'}, false)
-	if err != nil || len(f.args) == 0 || !validAccount(f.args[0]) {
-		return p.Failf(2, "%v", cmp.Or(err, errors.New("usage: groupadd [options] GROUP")))
+func groupaddProgram(p *Process, f flags) int {
+	name := f.args[0]
+	switch {
+	case !validAccount(name):
+		return p.Failf(3, "invalid group name '%s'", name)
+	case p.account(groupFile, name) != nil && f.has('f'):
+		return 0
+	case p.account(groupFile, name) != nil:
+		return p.Failf(9, "group '%s' already exists", name)
 	}
-	if groupIDOf(p.FS.FS(), f.args[0]) >= 0 {
-		if f.has('f') {
-			return 0
-		}
-		return p.Failf(9, "group '%s' already exists", f.args[0])
-	}
-	gid := p.freeID("/etc/group", map[bool]int64{true: 201, false: 1000}[f.has('r')])
+	gid := p.freeID(groupFile, firstID(f))
 	if f.has('g') {
 		if gid = parseID(f.value('g', "")); gid < 0 {
 			return p.Failf(3, "invalid group ID '%s'", f.value('g', ""))
 		}
 	}
-	if err := p.edit("/etc/group", nil, fmt.Sprintf("%s:x:%d:", f.args[0], gid)); err != nil {
-		return p.Fail(err)
-	}
-	return 0
+	return p.done(p.setAccount(groupFile, name, []string{name, "x", strconv.FormatInt(gid, 10), ""}))
 }
 
-func passwdProgram(_ context.Context, p *Process) int {
-	return p.Failf(1, "passwords are refused on this machine: log in with a key")
-}
-
-// sudoers says whether a user may become others: root, and whom a line of /etc/sudoers or a file in /etc/sudoers.d names.
-func (p *Process) sudoers() bool {
+// maySudo says whether a user may become others: root, and the users and groups of a line of /etc/sudoers or of a file
+// in /etc/sudoers.d. A file that others than root may write is left out.
+func (p *Process) maySudo() bool {
 	if p.User.UID == 0 {
 		return true
 	}
-	root := p.FS.As(vfs.Root)
-	files := []string{"/etc/sudoers"}
-	entries, err := root.ReadDir("/etc/sudoers.d")
-	if err == nil {
-		for _, e := range entries {
-			files = append(files, "/etc/sudoers.d/"+e.Name())
-		}
+	root, all := p.FS.As(vfs.Root), loadNames(p.FS.FS())
+	names := []string{p.User.Name}
+	for _, g := range append([]uint32{p.User.GID}, p.User.Groups...) {
+		names = append(names, "%"+all.group(g))
 	}
-	who := loadNames(p.FS.FS())
+	files := []string{"/etc/sudoers"}
+	entries, _ := root.ReadDir("/etc/sudoers.d") // it may be missing
+	for _, e := range entries {
+		files = append(files, "/etc/sudoers.d/"+e.Name())
+	}
 	for _, name := range files {
 		info, err := root.Stat(name)
 		if err != nil || info.Sys().(*vfs.Stat).UID != 0 || info.Mode()&0o022 != 0 {
-			continue // what others may write decides nothing
+			continue
 		}
 		data, err := root.ReadFile(name)
 		if err != nil {
@@ -388,11 +328,8 @@ func (p *Process) sudoers() bool {
 		}
 		for _, line := range splitLines(string(data)) {
 			words := strings.Fields(line)
-			if len(words) < 2 || !strings.HasPrefix(words[1], "ALL") || !strings.HasSuffix(line, "ALL") {
-				continue
-			}
-			group, isGroup := strings.CutPrefix(words[0], "%")
-			if words[0] == p.User.Name || isGroup && slices.ContainsFunc(append([]uint32{p.User.GID}, p.User.Groups...), func(g uint32) bool { return who.group(g) == group }) {
+			if len(words) > 1 && slices.Contains(names, words[0]) &&
+				strings.HasPrefix(words[1], "ALL") && strings.HasSuffix(line, "ALL") {
 				return true
 			}
 		}
@@ -400,26 +337,19 @@ func (p *Process) sudoers() bool {
 	return false
 }
 
-func sudoProgram(ctx context.Context, p *Process) int {
-	f, err := parseFlags(p.Args[1:], "nu:g:EHiskvlKbSA", map[string]byte{"non-interactive": 'n', "user": 'u', "preserve-env": 'E', "login": 'i'}, true)
-	if err != nil {
-		return p.Failf(1, "%v", err)
-	}
-	if !p.sudoers() {
-		if f.has('n') {
-			return p.Failf(1, "a password is required")
-		}
-		return p.Failf(1, "%s is not in the sudoers file.", p.User.Name)
-	}
-	target, ok := LookupUser(p.FS.FS(), cmp.Or(f.value('u', ""), "root"))
-	if !ok {
-		return p.Failf(1, "unknown user %s", f.value('u', ""))
-	}
+func sudoProgram(p *Process, f flags) int {
+	target, ok := LookupUser(p.FS.FS(), f.value('u', "root"))
 	switch {
+	case !p.maySudo() && f.has('n'):
+		return p.Failf(1, "a password is required")
+	case !p.maySudo():
+		return p.Failf(1, "%s is not in the sudoers file.", p.User.Name)
+	case !ok:
+		return p.Failf(1, "unknown user %s", f.value('u', ""))
 	case f.has('l'):
-		p.Printf("User %s may run the following commands on %s:\n    (ALL : ALL) NOPASSWD: ALL\n", p.User.Name, p.sh.s.hostname())
+		p.Printf("User %s may run the following commands:\n    (ALL : ALL) NOPASSWD: ALL\n", p.User.Name)
 		return 0
-	case f.has('v') || f.has('k') || f.has('K'):
+	case f.has('v'):
 		return 0
 	}
 	env := []string{"SUDO_USER=" + p.User.Name, fmt.Sprintf("SUDO_UID=%d", p.User.UID)}
@@ -433,48 +363,34 @@ func sudoProgram(ctx context.Context, p *Process) int {
 	for len(args) > 0 && strings.Contains(args[0], "=") {
 		env, args = append(env, args[0]), args[1:]
 	}
-	if f.has('i') || f.has('s') {
-		if len(args) > 0 {
-			args = []string{"bash", "-c", strings.Join(args, " ")}
-		} else {
-			args = []string{"bash"}
-		}
-	}
-	if len(args) == 0 {
+	switch {
+	case f.has('i') && len(args) > 0:
+		args = []string{"bash", "-c", strings.Join(args, " ")}
+	case f.has('i'):
+		args = []string{"bash"}
+	case len(args) == 0:
 		return p.Failf(1, "usage: sudo [-n] [-u user] command")
 	}
-	return p.become(ctx, target, args, env)
+	return p.become(target, args, env)
 }
 
-func (p *Process) become(ctx context.Context, target User, args, env []string) int {
-	env = append(env, "HOME="+target.Home, "USER="+target.Name, "LOGNAME="+target.Name, "SHELL=/bin/bash", "PATH="+defaultPath)
-	return p.run(ctx, args, env, &target)
+func (p *Process) become(target User, args, env []string) int {
+	env = append(env, "HOME="+target.Home, "USER="+target.Name, "LOGNAME="+target.Name, "SHELL=/bin/bash",
+		"PATH="+defaultPath)
+	return p.run(p.sh.ctx, args, env, &target)
 }
 
-func suProgram(ctx context.Context, p *Process) int {
-	args, command := []string{}, ""
-	for i := 1; i < len(p.Args); i++ {
-		switch a := p.Args[i]; {
-		case a == "-c" && i+1 < len(p.Args):
-			i++
-			command = p.Args[i]
-		case a == "-s" && i+1 < len(p.Args):
-			i++
-		case strings.HasPrefix(a, "-"):
-		default:
-			args = append(args, a)
-		}
-	}
-	target, ok := LookupUser(p.FS.FS(), append(args, "root")[0])
+func suProgram(p *Process, f flags) int {
+	names := slices.DeleteFunc(f.args, func(arg string) bool { return arg == "-" })
+	name := append(names, "root")[0]
+	target, ok := LookupUser(p.FS.FS(), name)
 	switch {
 	case !ok:
-		return p.Failf(1, "user %s does not exist", args[0])
+		return p.Failf(1, "user %s does not exist", name)
 	case p.User.UID != 0:
 		return p.Failf(1, "Authentication failure")
+	case f.has('c'):
+		return p.become(target, []string{"bash", "-c", f.value('c', "")}, nil)
 	}
-	run := []string{"bash"}
-	if command != "" {
-		run = []string{"bash", "-c", command}
-	}
-	return p.become(ctx, target, run, nil)
+	return p.become(target, []string{"bash"}, nil)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell/shelltest"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 func newSession(t *testing.T, o Options) *Session {
@@ -40,31 +41,19 @@ var (
 	someUser = User{Name: "gardener", UID: 1000, GID: 1000, Groups: []uint32{27}, Home: "/tmp"}
 )
 
-// noGoroutines waits until no more goroutines run than before.
-func noGoroutines(t *testing.T, before int) {
-	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; {
-		if time.Now().After(deadline) {
-			buf := make([]byte, 1<<16)
-			t.Fatalf("%d goroutines, before there were %d:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
-		}
-		runtime.Gosched()
-	}
-}
-
 func TestEscapes(t *testing.T) {
 	trap := shelltest.New(t)
 	for name, attempt := range shelltest.Escapes {
 		for _, user := range []User{rootUser, someUser} {
 			t.Run(name+"/"+user.Name, func(t *testing.T) {
-				s := newSession(t, Options{User: user, Limits: Limits{Time: 5 * time.Second, Output: 1 << 20}})
-				before := runtime.NumGoroutine()
+				s := newSession(t, Options{User: user, Limits: Limits{Time: testutil.Timeout, Output: 1 << 20}})
+				goroutinesEnded := testutil.Goroutines(t)
 				var out bytes.Buffer
 				if _, err := s.Run(t.Context(), trap.Script(attempt), nil, &out, &out); err != nil {
 					t.Fatalf("it was ended: %v; the output was %.500q", err, out.String())
 				}
 				trap.Check(t, out.String())
-				noGoroutines(t, before)
+				goroutinesEnded(testutil.Timeout)
 			})
 		}
 	}
@@ -74,7 +63,7 @@ func TestBombs(t *testing.T) {
 	for name, script := range shelltest.Bombs {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, Options{User: rootUser, Limits: Limits{Time: 50 * time.Millisecond, Output: 4 << 20, Memory: 32 << 20}})
-			before := runtime.NumGoroutine()
+			goroutinesEnded := testutil.Goroutines(t)
 			started := time.Now()
 			var out bytes.Buffer
 			status, err := s.Run(t.Context(), script, nil, &out, &out)
@@ -82,13 +71,13 @@ func TestBombs(t *testing.T) {
 			if !errors.As(err, &limit) || status != statusKilled || limit.Limit == "an internal error" {
 				t.Errorf("it ended with status %d and %v; the output was %.300q", status, err, out.String())
 			}
-			if took := time.Since(started); took > 10*time.Second {
+			if took := time.Since(started); took > testutil.Timeout {
 				t.Errorf("it took %v", took)
 			}
 			if out.Len() > 5<<20 {
 				t.Errorf("it wrote %d bytes", out.Len())
 			}
-			noGoroutines(t, before)
+			goroutinesEnded(testutil.Timeout)
 		})
 	}
 	// What all of them together made the process ask the system for. A buffer of the size that one of them names is above that.
@@ -109,7 +98,7 @@ func TestContextEnds(t *testing.T) {
 		if _, err := s.Run(ctx, script, in, nil, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s ended with %v", script, err)
 		}
-		if took := time.Since(started); took > 3*time.Second {
+		if took := time.Since(started); took > testutil.Timeout {
 			t.Errorf("%s took %v to end", script, took)
 		}
 		feed()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path"
 	"strings"
 	"time"
@@ -28,16 +27,6 @@ type Process struct {
 	Stdout, Stderr io.Writer
 
 	sh *shell
-}
-
-// programs are the commands behind the files in /usr/bin of the machine's image (vfs.Programs).
-var programs map[string]Command
-
-func init() {
-	programs = map[string]Command{}
-	for _, family := range []map[string]Command{fileCommands, textCommands, systemCommands, userCommands, unitCommands, netCommands} {
-		maps.Copy(programs, family)
-	}
 }
 
 // name is how the command calls itself in its messages.

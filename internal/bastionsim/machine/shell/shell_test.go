@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell/shelltest"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // TestScripts: scripts do what bash and the usual programs do.
@@ -188,7 +190,8 @@ func (k *keyboard) Write(p []byte) (int, error) {
 	return k.out.Write(p)
 }
 
-// answer types keys, and waits until something is written after them. Without keys, what was written already counts.
+// answer types keys, and waits until something is written after them. Without keys, what was written already counts. Keys for
+// the line editor are typed after a prompt: a command that still runs would read them.
 func (k *keyboard) answer(t *testing.T, keys, want string) {
 	t.Helper()
 	if keys != "" {
@@ -199,17 +202,14 @@ func (k *keyboard) answer(t *testing.T, keys, want string) {
 	if _, err := io.WriteString(k.in, keys); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	testutil.Eventually(t, testutil.Timeout, func(context.Context) error {
 		k.mu.Lock()
-		text := k.out.String()
-		k.mu.Unlock()
-		if strings.Contains(text, want) {
-			return
+		defer k.mu.Unlock()
+		if text := k.out.String(); !strings.Contains(text, want) {
+			return fmt.Errorf("after %q came %q, not %q", keys, text, want)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after %q came %q, not %q", keys, text, want)
-		}
-	}
+		return nil
+	})
 }
 
 func TestInteractive(t *testing.T) {
@@ -222,16 +222,16 @@ func TestInteractive(t *testing.T) {
 	}()
 	k.answer(t, "", "gardener@machine:~$ ")
 	k.answer(t, "cd /etc\r", "gardener@machine:/etc$ ")
-	k.answer(t, "x=5; echo v$x\r", "v5\r\n")
-	k.answer(t, "echo $((x+1))\r", "6\r\n")
+	k.answer(t, "x=5; echo v$x\r", "v5\r\ngardener@machine:/etc$ ")
+	k.answer(t, "echo $((x+1))\r", "6\r\ngardener@machine:/etc$ ")
 	k.answer(t, "if true\r", "> ")
-	k.answer(t, "then echo multi; fi\r", "multi\r\n")
+	k.answer(t, "then echo multi; fi\r", "multi\r\ngardener@machine:/etc$ ")
 	k.answer(t, "while :; do :; done\r", "\r\n")
 	k.answer(t, "\x03", "/etc$ ")
-	k.answer(t, "echo $?\r", "130\r\n")
+	k.answer(t, "echo $?\r", "130\r\ngardener@machine:/etc$ ")
 	k.answer(t, "garbage\x03", "/etc$ ")
 	k.answer(t, "read y; echo got:$y\r", "\r\n")
-	k.answer(t, "typed\r", "got:typed\r\n")
+	k.answer(t, "typed\r", "got:typed\r\ngardener@machine:/etc$ ")
 	k.answer(t, "cat\r", "\r\n")
 	k.answer(t, "line\r", "line\r\n")
 	k.answer(t, "\x04", "/etc$ ")
@@ -241,7 +241,7 @@ func TestInteractive(t *testing.T) {
 		if status != 7 {
 			t.Errorf("it ended with %d", status)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(testutil.Timeout):
 		t.Error("exit did not end the session")
 	}
 	_ = k.in.Close()
@@ -280,7 +280,7 @@ func TestInteractiveInputEnds(t *testing.T) {
 				if status != test.status || !strings.Contains(k.out.String(), test.output) {
 					t.Errorf("it ended with %d, not %d: %q", status, test.status, k.out.String())
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(testutil.Timeout):
 				t.Error("it does not end")
 			}
 		})

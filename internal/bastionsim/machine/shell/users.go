@@ -23,7 +23,7 @@ func LookupUser(f *vfs.FS, name string) (User, bool) {
 		u := User{Name: row[0], UID: uint32(uid), GID: uint32(gid), Home: row[5]}
 		for _, g := range table(f, "/etc/group") {
 			id := groupID(g)
-			if id >= 0 && len(g) > 3 && id != gid && slices.Contains(strings.Split(g[3], ","), u.Name) {
+			if id >= 0 && len(g) > 3 && id != gid && inList(g[3], u.Name) {
 				u.Groups = append(u.Groups, uint32(id))
 			}
 		}
@@ -46,6 +46,8 @@ func groupID(row []string) int64 {
 	}
 	return parseID(row[2])
 }
+
+func inList(list, name string) bool { return slices.Contains(strings.Split(list, ","), name) }
 
 // table has the lines of a file of /etc, cut at colons.
 func table(f *vfs.FS, name string) [][]string {

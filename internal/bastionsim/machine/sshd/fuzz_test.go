@@ -24,7 +24,7 @@ func (f *fixture) against(t *testing.T, client func(conn net.Conn)) {
 		f.server.handle(context.Background(), far, f.server.admit(far))
 		close(ended)
 	}()
-	_ = near.SetDeadline(time.Now().Add(2 * time.Second))
+	_ = near.SetDeadline(time.Now().Add(testutil.Timeout))
 	client(near)
 	_ = near.Close()
 	select {

@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
@@ -240,69 +243,66 @@ func TestAuthenticationAttempts(t *testing.T) {
 	}
 }
 
-// watched is a client that tells when the server asks whether it is there, and answers or does not.
-func (f *fixture) watched(t *testing.T, answer bool) (conn ssh.Conn, asked, gone chan struct{}) {
+// watched is a client that notes when the server asks whether it is there, and answers or does not.
+type watched struct {
+	asked int
+	gone  bool
+}
+
+func (f *fixture) watched(t *testing.T, answer bool) *watched {
 	t.Helper()
-	raw, err := net.Dial("tcp", f.addr)
+	host := netip.MustParseAddrPort("127.0.0.1:22")
+	near, far := memnet.Pipe(host, host)
+	go f.server.handle(t.Context(), far, f.server.admit(far))
+	_, _, requests, err := ssh.NewClientConn(near, "host", f.config("gardener", ssh.PublicKeys(f.key)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = raw.Close() })
-	conn, _, requests, err := ssh.NewClientConn(raw, f.addr, f.config("gardener", ssh.PublicKeys(f.key)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked, gone = make(chan struct{}, 100), make(chan struct{})
+	w := &watched{}
 	go func() {
 		for request := range requests {
+			w.asked++
 			if answer {
 				_ = request.Reply(false, nil)
 			}
-			asked <- struct{}{}
 		}
-		close(gone)
+		w.gone = true
 	}()
-	// The server knows by now that the handshake is over.
-	if _, _, err := conn.SendRequest("keepalive@openssh.com", true, nil); err != nil {
-		t.Fatal(err)
-	}
-	return conn, asked, gone
-}
-
-// until has time pass until something happens.
-func (f *fixture) until(t *testing.T, what string, step time.Duration, done <-chan struct{}) {
-	t.Helper()
-	testutil.EventuallyTrue(t, what, func() bool {
-		f.clock.Step(step)
-		select {
-		case <-done:
-			return true
-		case <-time.After(5 * time.Millisecond):
-			return false
-		}
-	})
+	synctest.Wait()
+	return w
 }
 
 // A client that does not answer is cut, and so is one that does nothing; one that answers stays.
-func TestKeepAliveAndIdle(t *testing.T) {
-	f := serve(t, nil)
-	_, asked, gone := f.watched(t, false)
-	f.until(t, "the silent client is asked", KeepAliveInterval, asked)
-	f.until(t, "the silent client is cut", KeepAliveInterval, gone)
-	if !f.host.journaled("does not answer") {
-		t.Errorf("journal: %q", f.host.journal)
-	}
+func TestKeepAliveAndIdle(t *testing.T) { synctest.Test(t, testKeepAliveAndIdle) }
 
-	conn, asked, gone := f.watched(t, true)
-	for range 2 * KeepAliveCountMax {
-		f.until(t, "the client is asked", KeepAliveInterval, asked)
-		if _, _, err := conn.SendRequest("keepalive@openssh.com", true, nil); err != nil {
-			t.Fatalf("a client that answers is cut: %v", err)
+func testKeepAliveAndIdle(t *testing.T) {
+	f := newServer(t, nil)
+	pass := func(d time.Duration) {
+		f.clock.Step(d)
+		synctest.Wait()
+	}
+	client := f.watched(t, false)
+	for range KeepAliveCountMax {
+		pass(KeepAliveInterval)
+		if client.asked != 1 || client.gone {
+			t.Fatalf("the silent client: %+v", client)
 		}
 	}
-	f.until(t, "the idle client is cut", IdleTimeout, gone)
-	if !f.host.journaled("idle") {
-		t.Errorf("journal: %q", f.host.journal)
+	pass(KeepAliveInterval)
+	if !client.gone || !f.host.journaled("does not answer") {
+		t.Errorf("the silent client: %+v; journal: %q", client, f.host.journal)
+	}
+
+	client = f.watched(t, true)
+	for asked := range 2 * KeepAliveCountMax {
+		pass(KeepAliveInterval)
+		if client.asked != asked+1 || client.gone {
+			t.Fatalf("the client that answers: %+v", client)
+		}
+	}
+	pass(IdleTimeout)
+	if !client.gone || !f.host.journaled("idle") {
+		t.Errorf("the idle client: %+v; journal: %q", client, f.host.journal)
 	}
 }
 

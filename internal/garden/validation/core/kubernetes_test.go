@@ -29,36 +29,62 @@ func seconds(n int) *metav1.Duration {
 	return &metav1.Duration{Duration: time.Duration(n) * time.Second}
 }
 
-func TestValidateKubernetes(t *testing.T) {
-	type server = gardencore.KubeAPIServerConfig
-	type kubelet = gardencore.KubeletConfig
-	gates := func(name string, value bool) gardencore.KubernetesConfig {
-		return gardencore.KubernetesConfig{FeatureGates: map[string]bool{name: value}}
-	}
-	withServer := func(config server) func(*gardencore.Kubernetes) {
-		return func(k *gardencore.Kubernetes) { k.KubeAPIServer = &config }
-	}
-	withPlugins := func(plugins ...gardencore.AdmissionPlugin) func(*gardencore.Kubernetes) {
-		return withServer(server{AdmissionPlugins: plugins})
-	}
-	withKubelet := func(config kubelet) func(*gardencore.Kubernetes) {
-		return func(k *gardencore.Kubernetes) { k.Kubelet = &config }
-	}
-	encrypt := func(provider gardencore.EncryptionProviderType, resources ...string) func(*gardencore.Kubernetes) {
-		return withServer(server{EncryptionConfig: &gardencore.EncryptionConfig{Resources: resources, Provider: gardencore.EncryptionProvider{Type: &provider}}})
-	}
-	config := func(raw string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(raw)} }
-	dualStack := &gardencore.Networking{IPFamilies: []gardencore.IPFamily{gardencore.IPFamilyIPv4, gardencore.IPFamilyIPv6}}
+type server = gardencore.KubeAPIServerConfig
+type kubelet = gardencore.KubeletConfig
 
-	for _, test := range []struct {
-		name       string
-		version    string // 1.34.1 if empty
-		change     func(*gardencore.Kubernetes)
-		workerless bool
-		networking *gardencore.Networking
-		options    kubernetesOptions
-		want       []string
-	}{
+func gates(name string, value bool) gardencore.KubernetesConfig {
+	return gardencore.KubernetesConfig{FeatureGates: map[string]bool{name: value}}
+}
+
+func withServer(config server) func(*gardencore.Kubernetes) {
+	return func(k *gardencore.Kubernetes) { k.KubeAPIServer = &config }
+}
+
+func withPlugins(plugins ...gardencore.AdmissionPlugin) func(*gardencore.Kubernetes) {
+	return withServer(server{AdmissionPlugins: plugins})
+}
+
+func withKubelet(config kubelet) func(*gardencore.Kubernetes) {
+	return func(k *gardencore.Kubernetes) { k.Kubelet = &config }
+}
+
+func encrypt(provider gardencore.EncryptionProviderType, resources ...string) func(*gardencore.Kubernetes) {
+	return withServer(server{EncryptionConfig: &gardencore.EncryptionConfig{Resources: resources, Provider: gardencore.EncryptionProvider{Type: &provider}}})
+}
+
+func config(raw string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(raw)} }
+
+var dualStack = &gardencore.Networking{IPFamilies: []gardencore.IPFamily{gardencore.IPFamilyIPv4, gardencore.IPFamilyIPv6}}
+
+type kubernetesCase struct {
+	name       string
+	version    string // 1.34.1 if empty
+	change     func(*gardencore.Kubernetes)
+	workerless bool
+	networking *gardencore.Networking
+	options    kubernetesOptions
+	want       []string
+}
+
+func checkKubernetes(t *testing.T, cases []kubernetesCase) {
+	t.Helper()
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			kubernetes := gardencore.Kubernetes{Version: "1.34.1"}
+			if test.version != "" {
+				kubernetes.Version = test.version
+			}
+			test.change(&kubernetes)
+			got := kubernetesAnswers(validateKubernetes(kubernetes, test.networking, test.options, test.workerless, nil))
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got\n%q, want\n%q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestValidateKubernetes(t *testing.T) {
+	checkKubernetes(t, []kubernetesCase{
 		{name: "nothing set", change: func(*gardencore.Kubernetes) {}},
 		{name: "no version", change: func(k *gardencore.Kubernetes) { k.Version, k.KubeProxy = "", &gardencore.KubeProxyConfig{} },
 			want: []string{"FieldValueRequired version"}},
@@ -68,7 +94,11 @@ func TestValidateKubernetes(t *testing.T) {
 			k.KubeScheduler, k.KubeProxy, k.Kubelet = &gardencore.KubeSchedulerConfig{}, &gardencore.KubeProxyConfig{}, &kubelet{}
 			k.ClusterAutoscaler, k.VerticalPodAutoscaler = &gardencore.ClusterAutoscaler{}, &gardencore.VerticalPodAutoscaler{}
 		}, want: []string{"FieldValueForbidden clusterAutoScaler", "FieldValueForbidden kubeProxy", "FieldValueForbidden kubeScheduler", "FieldValueForbidden kubelet", "FieldValueForbidden verticalPodAutoScaler"}},
+	})
+}
 
+func TestValidateKubeAPIServer(t *testing.T) {
+	checkKubernetes(t, []kubernetesCase{
 		{name: "feature gate", change: withServer(server{KubernetesConfig: gates("MutatingAdmissionPolicy", true)})},
 		{name: "unknown feature gate", change: withServer(server{KubernetesConfig: gates("Foo", true)}),
 			want: []string{"FieldValueInvalid kubeAPIServer.featureGates.Foo"}},
@@ -136,7 +166,11 @@ func TestValidateKubernetes(t *testing.T) {
 			"FieldValueInvalid kubeAPIServer.apiAudiences[2]", "FieldValueInvalid kubeAPIServer.autoscaling.minAllowed.cpu", "FieldValueInvalid kubeAPIServer.eventTTL", "FieldValueInvalid kubeAPIServer.requests.maxMutatingInflight",
 			"FieldValueInvalid kubeAPIServer.watchCacheSizes.resources[0].apiGroup", "FieldValueNotSupported kubeAPIServer.autoscaling.minAllowed.foo", "FieldValueNotSupported kubeAPIServer.tlsMinVersion",
 			"FieldValueRequired kubeAPIServer.watchCacheSizes.resources[0].resource"}},
+	})
+}
 
+func TestValidateControlPlane(t *testing.T) {
+	checkKubernetes(t, []kubernetesCase{
 		{name: "node ranges of IPv4", networking: &gardencore.Networking{}, change: func(k *gardencore.Kubernetes) {
 			k.KubeControllerManager = &gardencore.KubeControllerManagerConfig{NodeCIDRMaskSize: ptr.To[int32](29), NodeCIDRMaskSizeIPv6: ptr.To[int32](64), PodEvictionTimeout: seconds(1), NodeMonitorGracePeriod: seconds(0)}
 		}, want: []string{"FieldValueForbidden kubeControllerManager.nodeCIDRMaskSizeIPv6", "FieldValueForbidden kubeControllerManager.podEvictionTimeout",
@@ -167,7 +201,11 @@ func TestValidateKubernetes(t *testing.T) {
 			k.ETCD = &gardencore.ETCD{Main: &gardencore.ETCDConfig{Autoscaling: &gardencore.ControlPlaneAutoscaling{}},
 				Events: &gardencore.ETCDConfig{Autoscaling: &gardencore.ControlPlaneAutoscaling{MinAllowed: corev1.ResourceList{"memory": resource.MustParse("59M")}}}}
 		}, want: []string{"FieldValueInvalid etcd.events.autoscaling.minAllowed.memory", "FieldValueRequired etcd.main.autoscaling.minAllowed"}},
+	})
+}
 
+func TestValidateKubelet(t *testing.T) {
+	checkKubernetes(t, []kubernetesCase{
 		{name: "kubelet", version: "1.35.0", change: withKubelet(kubelet{
 			KubernetesConfig: gates("NodeSwap", true), MemorySwap: &gardencore.MemorySwapConfiguration{SwapBehavior: ptr.To(gardencore.LimitedSwap)},
 			EvictionHard:      &gardencore.KubeletConfigEviction{MemoryAvailable: ptr.To("5%"), NodeFSAvailable: ptr.To("1Gi"), NodeFSInodesFree: ptr.To("not looked at")},
@@ -189,19 +227,7 @@ func TestValidateKubernetes(t *testing.T) {
 				"FieldValueInvalid kubelet.evictionMinimumReclaim.nodefsAvailable", "FieldValueInvalid kubelet.evictionSoft.imagefsAvailable", "FieldValueInvalid kubelet.evictionSoft.memoryAvailable",
 				"FieldValueInvalid kubelet.evictionSoftGracePeriod.memoryAvailable", "FieldValueInvalid kubelet.imageMaximumGCAge", "FieldValueInvalid kubelet.kubeReserved.cpu", "FieldValueInvalid kubelet.maxPods",
 				"FieldValueInvalid kubelet.podPIDsLimit", "FieldValueInvalid kubelet.streamingConnectionIdleTimeout", "FieldValueNotSupported kubelet.cpuManagerPolicy", "FieldValueNotSupported kubelet.memorySwap.swapBehavior"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			kubernetes := gardencore.Kubernetes{Version: "1.34.1"}
-			if test.version != "" {
-				kubernetes.Version = test.version
-			}
-			test.change(&kubernetes)
-			got := kubernetesAnswers(validateKubernetes(kubernetes, test.networking, test.options, test.workerless, nil))
-			if !slices.Equal(got, test.want) {
-				t.Errorf("got\n%q, want\n%q", got, test.want)
-			}
-		})
-	}
+	})
 }
 
 func TestCheckImagePattern(t *testing.T) {

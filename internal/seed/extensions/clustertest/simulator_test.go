@@ -132,6 +132,68 @@ func TestSimulator(t *testing.T) {
 	log.SetLogger(logr.Discard())
 	logrus.SetOutput(io.Discard)
 	cluster := startSeed(t)
+	admin := newAdmin(t, cluster)
+	prepare(t, cluster, admin)
+	c := &instances{networks: map[string]netip.Prefix{}, all: map[string]cloud.InstanceSpec{}}
+	var joining sync.WaitGroup
+	defer joining.Wait()
+	c.join = func(spec cloud.InstanceSpec) { joining.Go(func() { join(t, admin, spec) }) }
+	stop := startSimulator(t, cluster, c)
+
+	infrastructure := &extensionsv1alpha1.Infrastructure{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.InfrastructureSpec{
+		DefaultSpec: local(), Region: "local", SecretRef: cloudProvider,
+	}}
+	took(t, "Infrastructure", func() { create(t, admin, infrastructure); succeeded(t, admin, infrastructure, "Create") })
+	if infrastructure.Status.NodesCIDR == nil || *infrastructure.Status.NodesCIDR != "10.1.0.0/16" {
+		t.Errorf("Infrastructure: %+v", infrastructure.Status)
+	}
+	simulateOthers(t, admin)
+	osc := &extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: meta("init"), Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
+		DefaultSpec: local(), Purpose: extensionsv1alpha1.OperatingSystemConfigPurposeProvision, Files: []extensionsv1alpha1.File{{
+			Path: "/token", Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: "<<BOOTSTRAP_TOKEN>>"}},
+		}},
+	}}
+	create(t, admin, osc)
+	succeeded(t, admin, osc, "Create")
+
+	worker := &extensionsv1alpha1.Worker{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.WorkerSpec{
+		DefaultSpec: local(), Region: "local", SecretRef: cloudProvider, Pools: []extensionsv1alpha1.WorkerPool{{
+			Name: "one", Minimum: 2, Maximum: 3, MaxSurge: intstr.FromInt32(1), MachineType: "small", NodeAgentSecretName: ptr.To("first"),
+			MachineImage: extensionsv1alpha1.MachineImage{Name: "local", Version: "1.0.0"}, Labels: map[string]string{"pool": "one"},
+			Taints:            []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
+			UserDataSecretRef: corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: osc.Status.CloudConfig.SecretRef.Name}, Key: "cloud_config"},
+		}},
+	}}
+	second := simulateRolling(t, admin, c, worker)
+	restored := simulateMigration(t, admin, c, worker, second)
+	took(t, "deleting two machines", func() {
+		if err := admin.Delete(t.Context(), restored); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, admin, restored)
+	})
+	for _, obj := range []client.Object{osc, infrastructure} {
+		if err := admin.Delete(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, admin, obj)
+	}
+	c.mu.Lock()
+	if len(c.all)+len(c.networks) > 0 {
+		t.Errorf("left in the cloud: %v %v", c.all, c.networks)
+	}
+	c.mu.Unlock()
+	testutil.EventuallyTrue(t, "goroutines for the shoot to end", func() bool { return len(goroutines()) == 0 })
+	for _, left := range goroutines() {
+		t.Log(left)
+	}
+	stop()
+}
+
+var cloudProvider = corev1.SecretReference{Namespace: id, Name: "cloudprovider"}
+
+func newAdmin(t *testing.T, cluster *seed.Cluster) client.Client {
+	t.Helper()
 	scheme := apiruntime.NewScheme()
 	types := apiruntime.NewSchemeBuilder(clientgoscheme.AddToScheme, extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme)
 	if err := types.AddToScheme(scheme); err != nil {
@@ -143,26 +205,18 @@ func TestSimulator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prepare(t, cluster, admin)
-	c := &instances{networks: map[string]netip.Prefix{}, all: map[string]cloud.InstanceSpec{}}
-	var joining sync.WaitGroup
-	defer joining.Wait()
-	c.join = func(spec cloud.InstanceSpec) { joining.Go(func() { join(t, admin, spec) }) }
-	stop := startSimulator(t, cluster, c)
+	return admin
+}
 
-	infrastructure := &extensionsv1alpha1.Infrastructure{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.InfrastructureSpec{
-		DefaultSpec: local(), Region: "local", SecretRef: corev1.SecretReference{Namespace: id, Name: "cloudprovider"},
-	}}
-	took(t, "Infrastructure", func() { create(t, admin, infrastructure); succeeded(t, admin, infrastructure, "Create") })
-	if infrastructure.Status.NodesCIDR == nil || *infrastructure.Status.NodesCIDR != "10.1.0.0/16" {
-		t.Errorf("Infrastructure: %+v", infrastructure.Status)
-	}
+// simulateOthers creates and deletes an object of each kind that needs nothing but a network.
+func simulateOthers(t *testing.T, admin client.Client) {
+	t.Helper()
 	for _, other := range []extensionsv1alpha1.Object{
-		&extensionsv1alpha1.ControlPlane{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.ControlPlaneSpec{DefaultSpec: local(), SecretRef: infrastructure.Spec.SecretRef, Region: "local"}},
+		&extensionsv1alpha1.ControlPlane{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.ControlPlaneSpec{DefaultSpec: local(), SecretRef: cloudProvider, Region: "local"}},
 		&extensionsv1alpha1.Network{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.NetworkSpec{DefaultSpec: local(), PodCIDR: "10.2.0.0/16", ServiceCIDR: "10.3.0.0/16"}},
 		&extensionsv1alpha1.Extension{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.ExtensionSpec{DefaultSpec: local()}},
 		&extensionsv1alpha1.ContainerRuntime{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.ContainerRuntimeSpec{DefaultSpec: local(), BinaryPath: "/bin", WorkerPool: extensionsv1alpha1.ContainerRuntimeWorkerPool{Name: "one"}}},
-		&extensionsv1alpha1.DNSRecord{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.DNSRecordSpec{DefaultSpec: local(), SecretRef: infrastructure.Spec.SecretRef, Name: "api.a.example.org", RecordType: "A", Values: []string{"127.0.0.1"}}},
+		&extensionsv1alpha1.DNSRecord{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.DNSRecordSpec{DefaultSpec: local(), SecretRef: cloudProvider, Name: "api.a.example.org", RecordType: "A", Values: []string{"127.0.0.1"}}},
 		&extensionsv1alpha1.Bastion{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.BastionSpec{DefaultSpec: local(), UserData: []byte("#!/bin/sh\n"), Ingress: []extensionsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}}}},
 	} {
 		create(t, admin, other)
@@ -176,22 +230,11 @@ func TestSimulator(t *testing.T) {
 		}
 		gone(t, admin, other)
 	}
-	osc := &extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: meta("init"), Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
-		DefaultSpec: local(), Purpose: extensionsv1alpha1.OperatingSystemConfigPurposeProvision, Files: []extensionsv1alpha1.File{{
-			Path: "/token", Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: "<<BOOTSTRAP_TOKEN>>"}},
-		}},
-	}}
-	create(t, admin, osc)
-	succeeded(t, admin, osc, "Create")
+}
 
-	worker := &extensionsv1alpha1.Worker{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.WorkerSpec{
-		DefaultSpec: local(), Region: "local", SecretRef: infrastructure.Spec.SecretRef, Pools: []extensionsv1alpha1.WorkerPool{{
-			Name: "one", Minimum: 2, Maximum: 3, MaxSurge: intstr.FromInt32(1), MachineType: "small", NodeAgentSecretName: ptr.To("first"),
-			MachineImage: extensionsv1alpha1.MachineImage{Name: "local", Version: "1.0.0"}, Labels: map[string]string{"pool": "one"},
-			Taints:            []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
-			UserDataSecretRef: corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: osc.Status.CloudConfig.SecretRef.Name}, Key: "cloud_config"},
-		}},
-	}}
+// simulateRolling creates two machines, and replaces them. It returns the new ones.
+func simulateRolling(t *testing.T, admin client.Client, c *instances, worker *extensionsv1alpha1.Worker) []string {
+	t.Helper()
 	took(t, "Worker with two machines", func() { create(t, admin, worker); succeeded(t, admin, worker, "Create") })
 	first := c.ids()
 	if len(first) != 2 {
@@ -209,7 +252,12 @@ func TestSimulator(t *testing.T) {
 	if len(second) != 2 || slices.Contains(first, second[0]) || slices.Contains(first, second[1]) {
 		t.Errorf("instances %v after %v", second, first)
 	}
+	return second
+}
 
+// simulateMigration migrates two machines away, and back with a new Worker, which it returns.
+func simulateMigration(t *testing.T, admin client.Client, c *instances, worker *extensionsv1alpha1.Worker, machinesBefore []string) *extensionsv1alpha1.Worker {
+	t.Helper()
 	took(t, "migrating two machines away", func() { ask(t, admin, worker, "migrate", nil); succeeded(t, admin, worker, "Migrate") })
 	machines := &machinev1alpha1.MachineList{}
 	if err := admin.List(t.Context(), machines); err != nil || len(machines.Items) > 0 {
@@ -227,30 +275,10 @@ func TestSimulator(t *testing.T) {
 		t.Fatal(err)
 	}
 	took(t, "restoring two machines", func() { ask(t, admin, restored, "restore", nil); succeeded(t, admin, restored, "Restore") })
-	if now := c.ids(); !slices.Equal(now, second) {
-		t.Errorf("instances %v have become %v", second, now)
+	if now := c.ids(); !slices.Equal(now, machinesBefore) {
+		t.Errorf("instances %v have become %v", machinesBefore, now)
 	}
-
-	took(t, "deleting two machines", func() {
-		if err := admin.Delete(t.Context(), restored); err != nil {
-			t.Fatal(err)
-		}
-		gone(t, admin, restored)
-	})
-	for _, obj := range []client.Object{osc, infrastructure} {
-		if err := admin.Delete(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
-		gone(t, admin, obj)
-	}
-	if len(c.all)+len(c.networks) > 0 {
-		t.Errorf("left in the cloud: %v %v", c.all, c.networks)
-	}
-	testutil.EventuallyTrue(t, "goroutines for the shoot to end", func() bool { return len(goroutines()) == 0 })
-	for _, left := range goroutines() {
-		t.Log(left)
-	}
-	stop()
+	return restored
 }
 
 // goroutines are the stacks of those that the machine controller has for shoots, so not of the one that waits for its end.
@@ -359,7 +387,7 @@ func startSimulator(t *testing.T, cluster *seed.Cluster, c extensions.Cloud) (st
 
 // join does what the kubelet of an instance does.
 func join(t *testing.T, admin client.Client, spec cloud.InstanceSpec) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Timeout)
 	defer cancel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: spec.Hostname}}
 	err := admin.Create(ctx, node)

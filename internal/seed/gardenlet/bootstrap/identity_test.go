@@ -41,7 +41,7 @@ func config(t *testing.T, g *garden, seed client.Client) Config {
 	})
 	return Config{
 		SeedName: "a", SeedClient: seed, Clock: g.clock, Log: funcr.New(logged.add, funcr.Options{Verbosity: 9}), Rand: func() float64 { return 0.5 },
-		Durations: Durations{PollFrom: time.Millisecond, PollTo: 5 * time.Millisecond, OwnPoll: time.Millisecond, Approval: 20 * time.Second,
+		Durations: Durations{PollFrom: time.Millisecond, PollTo: 5 * time.Millisecond, OwnPoll: time.Millisecond, Approval: testutil.Timeout,
 			Refusal: 20 * time.Millisecond, RetryFrom: time.Millisecond, RetryTo: 5 * time.Millisecond},
 	}
 }
@@ -242,13 +242,28 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-func TestNobodyDecides(t *testing.T) {
+// undecided waits for a certificate for so long that its request is in the garden, and returns the error.
+func undecided(t *testing.T, g *garden, cfg Config) error {
+	t.Helper()
+	for cfg.Durations.Approval = 50 * time.Millisecond; ; cfg.Durations.Approval *= 2 {
+		_, err := Obtain(t.Context(), cfg)
+		if err == nil {
+			t.Fatal("no error")
+		}
+		requested := false
+		g.look(func() { requested = len(g.requests) > 0 })
+		if requested {
+			return err
+		}
+	}
+}
+
+func TestNotDecided(t *testing.T) {
 	g := newGarden(t, func(g *garden) { g.decide = func(*certificatesv1.CertificateSigningRequest) {} })
 	seed := seedWith()
 	cfg := config(t, g, seed)
-	cfg.Bootstrap, cfg.Durations.Approval = g.withToken(t, ownToken), 50*time.Millisecond
-	_, err := Obtain(t.Context(), cfg)
-	if err == nil || !strings.Contains(err.Error(), "kubectl certificate approve") {
+	cfg.Bootstrap = g.withToken(t, ownToken)
+	if err := undecided(t, g, cfg); !strings.Contains(err.Error(), "kubectl certificate approve") {
 		t.Errorf("error: %v", err)
 	}
 	g.look(func() {
@@ -256,7 +271,6 @@ func TestNobodyDecides(t *testing.T) {
 			g.sign(csr, start)
 		}
 	})
-	cfg.Durations.Approval = 20 * time.Second
 	obtain(t, cfg)
 	if len(g.requests) != 1 {
 		t.Errorf("the request is not gone on with: %d", len(g.requests))
@@ -275,17 +289,14 @@ func TestLeftBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGarden(t, func(g *garden) { g.decide = func(*certificatesv1.CertificateSigningRequest) {} })
 			cfg := config(t, g, seedWith())
-			cfg.Bootstrap, cfg.Durations.Approval = g.withToken(t, ownToken), 50*time.Millisecond
-			if _, err := Obtain(t.Context(), cfg); err == nil {
-				t.Fatal("no error")
-			}
+			cfg.Bootstrap = g.withToken(t, ownToken)
+			_ = undecided(t, g, cfg)
 			g.look(func() {
 				for _, csr := range g.requests {
 					left(g, csr)
 				}
 				g.decide = nil
 			})
-			cfg.Durations.Approval = 20 * time.Second
 			obtain(t, cfg)
 		})
 	}

@@ -1,0 +1,250 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// builtinProgram are builtins that exist as files too.
+func builtinProgram(p *Process, f flags) int {
+	sub := p.sh.newProgram(p.Env)
+	defer sub.end()
+	return sub.runBuiltin(append([]string{p.name()}, f.args...), sub.stream(1))
+}
+
+func bashProgram(p *Process, f flags) int {
+	args, command := f.args, false
+	var flags, options []string
+	for len(args) > 0 && len(args[0]) > 1 && strings.ContainsAny(args[0][:1], "-+") {
+		arg := args[0]
+		if args = args[1:]; arg == "--" {
+			break
+		}
+		if arg == "--version" {
+			return p.done(p.write("GNU bash, version 5.2.0(1)-gardenlite (simulated)\n"))
+		}
+		if strings.HasPrefix(arg, "--") { // such as --login
+			continue
+		}
+		if strings.HasSuffix(arg, "o") && len(args) > 0 {
+			options, args = append(options, args[0]), args[1:]
+		}
+		command = command || strings.Contains(arg, "c")
+		flags = append(flags, strings.NewReplacer("c", "", "l", "", "s", "", "o", "").Replace(arg))
+	}
+	name := p.name()
+	var text string
+	var err error
+	switch {
+	case command && len(args) == 0:
+		return p.Failf(2, "-c: option requires an argument")
+	case command:
+		text, args = args[0], args[1:]
+		if len(args) > 0 {
+			name, args = args[0], args[1:]
+		}
+	case len(args) > 0:
+		name = args[0]
+		text, err = p.readFile(name)
+		args = args[1:]
+	default:
+		text, err = p.readAll(p.Stdin)
+	}
+	if err != nil {
+		return p.Failf(127, "%v", err)
+	}
+	sub := p.sh.newProgram(p.Env)
+	sub.commandLine = command
+	for _, name := range options {
+		if o := sub.setOptions()[name]; o != nil {
+			*o = true
+		}
+	}
+	return sub.script(text, name, args, flags)
+}
+
+func envProgram(p *Process, f flags) int {
+	args, env := f.args, slices.Clone(p.Env)
+	if f.has('i') {
+		env = []string{}
+	}
+	drop := func(name string) {
+		env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+	}
+	for _, name := range f.values['u'] {
+		drop(name)
+	}
+	for len(args) > 0 && strings.Contains(args[0], "=") {
+		name, _, _ := strings.Cut(args[0], "=")
+		drop(name)
+		env, args = append(env, args[0]), args[1:]
+	}
+	if len(args) > 0 {
+		return p.run(p.sh.ctx, args, env, nil)
+	}
+	for _, e := range env {
+		p.Printf("%s\n", e)
+	}
+	return 0
+}
+
+func printenvProgram(p *Process, f flags) int {
+	found := 0
+	for _, e := range p.Env {
+		name, value, _ := strings.Cut(e, "=")
+		if len(f.args) == 0 {
+			p.Printf("%s\n", e)
+		} else if slices.Contains(f.args, name) {
+			p.Printf("%s\n", value)
+			found++
+		}
+	}
+	return boolStatus(found >= len(f.args))
+}
+
+func whichProgram(p *Process, f flags) int {
+	status := 0
+	for _, name := range f.args {
+		file, err := p.sh.find(name)
+		if err != nil || p.FS.Access(file, 1) != nil {
+			status = 1
+			continue
+		}
+		p.Printf("%s\n", file)
+	}
+	return status
+}
+
+// duration reads what sleep and timeout are given.
+func duration(text string) (time.Duration, error) {
+	unit := time.Second
+	if text != "" {
+		units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
+		if u, ok := units[text[len(text)-1]]; ok {
+			unit, text = u, text[:len(text)-1]
+		}
+	}
+	n, err := strconv.ParseFloat(text, 64) // which reads "infinity"
+	if err != nil && n == 0 || n < 0 || n != n {
+		return 0, fmt.Errorf("invalid time interval '%s'", text)
+	}
+	return time.Duration(min(n*float64(unit), 1e18)), nil
+}
+
+func sleepProgram(p *Process, f flags) int {
+	total := time.Duration(0)
+	for _, a := range f.args {
+		d, err := duration(a)
+		if err != nil {
+			return p.Fail(err)
+		}
+		if total += d; total < 0 {
+			total = 1 << 62
+		}
+	}
+	return boolStatus(p.sleep(p.sh.ctx, total) == nil)
+}
+
+func timeoutProgram(p *Process, f flags) int {
+	d, err := duration(f.args[0])
+	if err != nil {
+		return p.Failf(125, "%v", err)
+	}
+	ctx, cancel := context.WithCancel(p.sh.ctx)
+	over := make(chan bool, 1)
+	go func() {
+		over <- p.sleep(ctx, d) == nil
+		cancel()
+	}()
+	status := p.run(ctx, f.args[1:], p.Env, nil)
+	if cancel(); <-over {
+		return 124
+	}
+	return status
+}
+
+// maxXargs is how many commands one xargs runs.
+const maxXargs = 10000
+
+func xargsProgram(p *Process, f flags) int {
+	text, err := p.readAll(p.Stdin)
+	if err != nil {
+		return p.Fail(err)
+	}
+	var items []string
+	switch {
+	case f.has('0'):
+		items = strings.Split(text, "\x00")
+	case f.has('I'):
+		items = splitLines(text)
+	default:
+		items = shellWords(text)
+	}
+	items = slices.DeleteFunc(items, func(s string) bool { return s == "" })
+	command := f.args
+	if len(command) == 0 {
+		command = []string{"echo"}
+	}
+	n, err := f.number('n', 4096)
+	if err != nil || n <= 0 {
+		return p.Failf(1, "invalid number")
+	}
+	if f.has('I') {
+		n = 1
+	}
+	if len(items) == 0 && !f.has('r') && !f.has('I') {
+		return p.run(p.sh.ctx, command, p.Env, nil)
+	}
+	status, count := 0, 0
+	for batch := range slices.Chunk(items, n) {
+		if count++; count > maxXargs {
+			return p.Failf(1, "too many commands")
+		}
+		args := slices.Concat(command, batch)
+		if mark := f.value('I', ""); mark != "" {
+			if args, err = p.fillIn(command, mark, strings.TrimSpace(batch[0])); err != nil {
+				return p.Fail(err)
+			}
+		}
+		if code := p.run(p.sh.ctx, args, p.Env, nil); code >= 126 {
+			return code
+		} else if code != 0 {
+			status = 123
+		}
+		if p.step() != nil {
+			return statusKilled
+		}
+	}
+	return status
+}
+
+// fillIn replaces a mark in the arguments of a command, if they do not become longer than a word may be.
+func (p *Process) fillIn(command []string, mark, text string) ([]string, error) {
+	out, size := slices.Clone(command), 0
+	for i, arg := range out {
+		if size += len(arg) + strings.Count(arg, mark)*len(text); size > p.sh.r.limits.String {
+			return nil, p.sh.r.kill("string")
+		}
+		out[i] = strings.ReplaceAll(arg, mark, text)
+	}
+	return out, nil
+}
+
+var (
+	shellWord  = regexp.MustCompile(`(?s)(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\])+`)
+	shellQuote = regexp.MustCompile(`(?s)'([^']*)'|"([^"]*)"|\\(.)`)
+)
+
+// shellWords cuts a text at white space, except in quotes.
+func shellWords(text string) []string {
+	words := shellWord.FindAllString(text, -1)
+	for i, word := range words {
+		words[i] = shellQuote.ReplaceAllString(word, "$1$2$3")
+	}
+	return words
+}

@@ -174,7 +174,7 @@ func (m *Machine) applyUserData(ctx context.Context, out *vfs.File) (int, error)
 // shellOptions are those of everything that runs on the machine.
 func (m *Machine) shellOptions(a account, limits shell.Limits) shell.Options {
 	return shell.Options{
-		FS: m.fs, Hostname: m.Hostname(), Clock: m.cfg.Clock, System: system{m}, Limits: limits, Budget: m.memory,
+		FS: m.fs, Clock: m.cfg.Clock, System: system{m}, Limits: limits, Budget: m.memory,
 		User: shell.User{Name: a.name, UID: a.uid, GID: a.gid, Groups: a.groups, Home: a.home},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -134,21 +135,8 @@ func (sh *shell) unary(x *syntax.UnaryArithm) int64 {
 			return n
 		}
 		return changed
-	case syntax.Not:
-		return truth(n == 0)
-	case syntax.BitNegation:
-		return ^n
-	case syntax.Minus:
-		return -n
 	}
-	return n
-}
-
-func truth(ok bool) int64 {
-	if ok {
-		return 1
-	}
-	return 0
+	return sh.compute(&syntax.UnaryArithm{Op: x.Op, X: operand(n)})
 }
 
 func (sh *shell) arithmAssign(x syntax.ArithmExpr, n int64) {
@@ -180,10 +168,11 @@ func (sh *shell) binaryArithm(x *syntax.BinaryArithm) int64 {
 	}
 	switch x.Op {
 	case syntax.AndArit, syntax.OrArit:
-		if !sh.ok() || (a != 0) == (x.Op == syntax.OrArit) {
-			return truth(a != 0)
+		b := a
+		if (a != 0) == (x.Op == syntax.AndArit) {
+			b = sh.arithm(x.Y)
 		}
-		return truth(sh.arithm(x.Y) != 0)
+		return sh.binaryOf(x.Op, a, b)
 	case syntax.TernQuest:
 		branches, ok := x.Y.(*syntax.BinaryArithm)
 		switch {
@@ -197,69 +186,33 @@ func (sh *shell) binaryArithm(x *syntax.BinaryArithm) int64 {
 	}
 	b := sh.arithm(x.Y)
 	if op, ok := assignOps[x.Op]; ok {
-		n := sh.compute(op, a, b)
+		n := sh.binaryOf(op, a, b)
 		sh.arithmAssign(x.X, n)
 		return n
 	}
-	return sh.compute(x.Op, a, b)
+	return sh.binaryOf(x.Op, a, b)
 }
 
-func (sh *shell) compute(op syntax.BinAritOperator, a, b int64) int64 {
-	switch op {
-	case syntax.Add:
-		return a + b
-	case syntax.Sub:
-		return a - b
-	case syntax.Mul:
-		return a * b
-	case syntax.Quo, syntax.Rem:
-		switch {
-		case b == 0:
-			sh.discardf("division by 0")
-			return 0
-		case a == math.MinInt64 && b == -1:
-			return a * truth(op == syntax.Quo)
-		case op == syntax.Quo:
-			return a / b
-		}
-		return a % b
-	case syntax.Pow:
-		n := int64(1)
-		if b < 0 {
-			sh.discardf("exponent less than 0")
-		}
-		for ; b > 0; b >>= 1 {
-			if b&1 != 0 {
-				n *= a
-			}
-			a *= a
-		}
-		return n
-	case syntax.Eql:
-		return truth(a == b)
-	case syntax.Neq:
-		return truth(a != b)
-	case syntax.Gtr:
-		return truth(a > b)
-	case syntax.Lss:
-		return truth(a < b)
-	case syntax.Leq:
-		return truth(a <= b)
-	case syntax.Geq:
-		return truth(a >= b)
-	case syntax.And:
-		return a & b
-	case syntax.Or:
-		return a | b
-	case syntax.Xor:
-		return a ^ b
-	case syntax.Shl:
-		return a << uint(b&63)
-	case syntax.Shr:
-		return a >> uint(b&63)
-	case syntax.Comma:
-		return b
+func (sh *shell) binaryOf(op syntax.BinAritOperator, a, b int64) int64 {
+	if op == syntax.Shl || op == syntax.Shr {
+		b &= 63
 	}
-	sh.failf("%s: operator not supported", op)
-	return 0
+	return sh.compute(&syntax.BinaryArithm{Op: op, X: operand(a), Y: operand(b)})
+}
+
+// compute applies an operator to numbers by package expand.
+func (sh *shell) compute(x syntax.ArithmExpr) int64 {
+	n, err := expand.Arithm(&expand.Config{}, x)
+	if err != nil {
+		sh.discardf("%v", err)
+	}
+	return int64(n)
+}
+
+// operand is a number as package expand reads it, which cannot read the smallest one.
+func operand(n int64) syntax.ArithmExpr {
+	if n == math.MinInt64 {
+		return &syntax.BinaryArithm{Op: syntax.Sub, X: operand(n + 1), Y: operand(1)}
+	}
+	return &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: strconv.FormatInt(n, 10)}}}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,8 @@ import (
 type builtin struct {
 	*shell
 	name string
-	args []string
+	f    flags    // of a command that has flags
+	args []string // behind them
 	out  *stream
 }
 
@@ -25,34 +27,57 @@ func (b *builtin) printf(format string, args ...any) { _, _ = fmt.Fprintf(b.out,
 
 // failf tells an error, and returns the status given.
 func (b *builtin) failf(status int, format string, args ...any) int {
-	b.complain(fmt.Errorf(b.name+": "+format, args...))
-	return status
+	return b.refuse(status, b.name+": "+format, args...)
 }
 
-// builtins are the commands that win over programs.
-var builtins map[string]func(*builtin) int
+// builtinCommand is a command that wins over programs. flags is what parseFlags reads, if it reads them.
+type builtinCommand struct {
+	run   func(*builtin) int
+	flags string
+}
+
+var builtins map[string]builtinCommand
 
 func init() {
-	nothing := func(*builtin) int { return 0 }
-	builtins = map[string]func(*builtin) int{
-		":": nothing, "true": nothing, "false": func(*builtin) int { return 1 },
-		"hash": nothing, "bind": nothing, "complete": nothing, "compopt": nothing, "enable": nothing, "history": nothing,
-		"disown": nothing, "bg": nothing, "suspend": nothing, "caller": func(*builtin) int { return 1 }, "compgen": func(*builtin) int { return 1 },
-		"times": func(b *builtin) int { b.printf("0m0.000s 0m0.000s\n0m0.000s 0m0.000s\n"); return 0 },
-		"echo":  echoCommand, "printf": printfCommand, "read": readCommand, "mapfile": mapfileCommand, "readarray": mapfileCommand,
-		"cd": cdCommand, "pwd": pwdCommand, "pushd": pushdCommand, "popd": pushdCommand, "dirs": dirsCommand,
+	status := func(status int) func(*builtin) int { return func(*builtin) int { return status } }
+	builtins = map[string]builtinCommand{
+		"cd": {cdCommand, "LP"}, "pwd": {pwdCommand, "LP"}, "dirs": {dirsCommand, "lpv"}, "pushd": {pushdCommand, "n"},
+		"popd": {pushdCommand, "n"}, "exec": {execCommand, "cla:"}, "command": {commandCommand, "pvV"}, "type": {typeCommand, "afptP"},
+		"read": {readCommand, "rsea:d:n:N:p:t:u:i:"}, "mapfile": {mapfileCommand, "td:n:s:u:"}, "readarray": {mapfileCommand, "td:n:s:u:"},
+		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "shopt": {shoptCommand, "suqop"},
+		"alias": {aliasCommand, "p"}, "unalias": {unaliasCommand, "a"}, "unset": {unsetCommand, "fvn"},
+	}
+	for name, run := range map[string]func(*builtin) int{
+		":": status(0), "true": status(0), "false": status(1), "hash": status(0), "bind": status(0), "complete": status(0),
+		"compopt": status(0), "enable": status(0), "history": status(0), "disown": status(0), "bg": status(0), "suspend": status(0),
+		"caller": status(1), "compgen": status(1), "help": helpCommand, "echo": echoCommand, "printf": printfCommand,
 		"exit": exitCommand, "logout": exitCommand, "return": returnCommand, "break": loopCommand, "continue": loopCommand,
-		"shift": shiftCommand, "set": setCommand, "unset": unsetCommand, "shopt": shoptCommand,
-		"eval": evalCommand, "source": sourceCommand, ".": sourceCommand, "exec": execCommand, "command": commandCommand, "builtin": builtinCommand,
-		"type": typeCommand, "alias": aliasCommand, "unalias": unaliasCommand, "trap": trapCommand,
-		"wait": waitCommand, "jobs": jobsCommand, "fg": fgCommand, "kill": killCommand, "getopts": getoptsCommand,
-		"test": testCommand, "[": testCommand, "umask": umaskCommand, "ulimit": ulimitCommand, "help": helpCommand,
-		"export": declareCommand, "readonly": declareCommand, "declare": declareCommand, "typeset": declareCommand, "local": declareCommand, "let": letCommand,
+		"shift": shiftCommand, "set": setCommand, "let": letCommand, "getopts": getoptsCommand,
+		"eval": evalCommand, "source": sourceCommand, ".": sourceCommand, "builtin": builtinOf,
+		"fg": fgCommand, "kill": killCommand, "test": testCommand, "[": testCommand, "umask": umaskCommand, "ulimit": ulimitCommand,
+		"export": declareCommand, "readonly": declareCommand, "declare": declareCommand, "typeset": declareCommand, "local": declareCommand,
+	} {
+		builtins[name] = builtinCommand{run: run}
 	}
 }
 
+// runBuiltin runs a builtin, and returns its status.
+func (sh *shell) runBuiltin(args []string, out *stream) int {
+	b := &builtin{shell: sh, name: args[0], args: args[1:], out: out}
+	command := builtins[b.name]
+	if command.flags != "" {
+		var err error
+		if b.f, err = parseFlags(b.args, command.flags, nil, true); err != nil {
+			return b.failf(2, "%v", err)
+		}
+		b.args = b.f.args
+	}
+	return command.run(b)
+}
+
 func helpCommand(b *builtin) int {
-	b.printf("This is the shell of a simulated machine. Its builtins are:\n%s\nIts programs are in /usr/bin.\n", strings.Join(slices.Sorted(maps.Keys(builtins)), " "))
+	names := strings.Join(slices.Sorted(maps.Keys(builtins)), " ")
+	b.printf("This is the shell of a simulated machine. Its builtins are:\n%s\nIts programs are in /usr/bin.\n", names)
 	return 0
 }
 
@@ -74,70 +99,70 @@ func letCommand(b *builtin) int {
 	return boolStatus(n != 0)
 }
 
-// status is the number that exit and return were given, or what is the status now.
-func (b *builtin) number() (int, bool) {
+// status is the number that exit and return were given, or the status of the last command.
+func (b *builtin) exitStatus() (status int, ok bool) {
 	if len(b.args) == 0 {
 		return b.status, true
 	}
 	n, err := strconv.ParseInt(b.args[0], 10, 64)
-	return int(uint8(n)), err == nil
+	if err != nil {
+		return b.failf(2, "%s: numeric argument required", b.args[0]), false
+	}
+	return int(uint8(n)), true
 }
 
 func exitCommand(b *builtin) int {
-	n, ok := b.number()
-	if !ok {
-		n = b.failf(2, "%s: numeric argument required", b.args[0])
-	} else if len(b.args) > 1 {
+	status, ok := b.exitStatus()
+	if ok && len(b.args) > 1 {
 		return b.failf(1, "too many arguments")
 	}
 	b.flow = exiting
-	return n
+	return status
 }
 
 func returnCommand(b *builtin) int {
 	if b.calls == 0 && b.sources == 0 {
 		return b.failf(2, "can only `return' from a function or sourced script")
 	}
-	n, ok := b.number()
-	if !ok {
-		n = b.failf(2, "%s: numeric argument required", b.args[0])
-	}
 	b.flow = returning
-	return n
+	status, _ := b.exitStatus()
+	return status
+}
+
+// count is the number that break, continue and shift were given, or 1.
+func (b *builtin) count() (n int, err error) {
+	if len(b.args) == 0 {
+		return 1, nil
+	}
+	if n, err = strconv.Atoi(b.args[0]); err != nil {
+		b.failf(1, "%s: numeric argument required", b.args[0])
+	}
+	return n, err
 }
 
 func loopCommand(b *builtin) int {
 	if b.loops == 0 {
 		return b.failf(0, "only meaningful in a `for', `while', or `until' loop")
 	}
-	n := 1
-	if len(b.args) > 0 {
-		var err error
-		if n, err = strconv.Atoi(b.args[0]); err != nil {
-			b.flow = exiting
-			return b.failf(128, "%s: numeric argument required", b.args[0])
-		} else if n < 1 {
-			n = b.loops
-			b.failf(1, "%s: loop count out of range", b.args[0])
-		}
+	n, err := b.count()
+	if err != nil {
+		b.flow = exiting
+		return 128
+	}
+	if n < 1 {
+		n = b.loops
+		b.failf(1, "%s: loop count out of range", b.args[0])
 	}
 	b.flowCount = min(n, b.loops)
-	b.flow = breaking
-	if b.name == "continue" {
+	if b.flow = breaking; b.name == "continue" {
 		b.flow = continuing
 	}
 	return 0
 }
 
 func shiftCommand(b *builtin) int {
-	n := 1
-	if len(b.args) > 0 {
-		var err error
-		if n, err = strconv.Atoi(b.args[0]); err != nil {
-			return b.failf(1, "%s: numeric argument required", b.args[0])
-		}
-	}
-	if n < 0 || n > len(b.params) {
+	n, err := b.count()
+	if err != nil || n < 0 || n > len(b.params) {
 		return 1
 	}
 	b.params = b.params[n:]
@@ -145,19 +170,14 @@ func shiftCommand(b *builtin) int {
 }
 
 func unsetCommand(b *builtin) int {
-	funcs, vars := false, false
 	for _, arg := range b.args {
 		name, sub, element := strings.Cut(arg, "[")
 		switch {
-		case arg == "-f":
-			funcs = true
-		case arg == "-v" || arg == "-n":
-			vars = true
 		case element && strings.HasSuffix(sub, "]"):
 			b.unsetElem(name, strings.TrimSuffix(sub, "]"))
-		case !funcs && (b.scopeOf(arg) != nil || slices.Contains(fixedVariables, arg)):
+		case !b.f.has('f') && (b.scopeOf(arg) != nil || b.locked(arg)):
 			b.unset(arg)
-		case !vars:
+		case !b.f.has('v'):
 			delete(b.funcs, arg)
 		}
 	}
@@ -165,16 +185,10 @@ func unsetCommand(b *builtin) int {
 }
 
 func evalCommand(b *builtin) int {
-	text := strings.Join(b.args, " ")
 	defer b.nest()()
-	file, release, err := b.parse(text, "eval")
-	if err != nil {
-		return b.failf(2, "%v", err)
-	}
-	defer release()
 	b.status = 0
-	b.stmts(file.Stmts)
-	return b.shell.status
+	b.runScript(strings.Join(b.args, " "), "eval")
+	return b.status
 }
 
 func sourceCommand(b *builtin) int {
@@ -184,10 +198,8 @@ func sourceCommand(b *builtin) int {
 	defer b.nest()()
 	name := b.args[0]
 	file, err := b.open(name, vfs.O_RDONLY)
-	if err != nil && !strings.Contains(name, "/") {
-		if found, findErr := b.find(name); findErr == nil {
-			file, err = b.open(found, vfs.O_RDONLY)
-		}
+	if found, findErr := b.find(name); err != nil && findErr == nil {
+		file, err = b.open(found, vfs.O_RDONLY)
 	}
 	if err != nil {
 		b.complain(err)
@@ -198,18 +210,14 @@ func sourceCommand(b *builtin) int {
 	if err != nil {
 		return b.failf(1, "%s: %v", name, err)
 	}
-	tree, release, err := b.parse(string(data), name)
-	if err != nil {
-		return b.failf(2, "%v", err)
-	}
-	defer release()
 	params, source := b.params, b.source
 	if len(b.args) > 1 {
 		b.params = b.args[1:]
 	}
-	b.source, b.status = name, 0
+	b.source = name
 	b.sources++
-	b.stmts(tree.Stmts)
+	b.status = 0
+	b.runScript(string(data), name)
 	b.sources--
 	if b.source = source; len(b.args) > 1 {
 		b.params = params
@@ -217,150 +225,109 @@ func sourceCommand(b *builtin) int {
 	if b.flow == returning {
 		b.flow = onward
 	}
-	return b.shell.status
+	return b.status
 }
 
 func execCommand(b *builtin) int {
-	args := b.args
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		if args[0] == "-a" && len(args) > 1 {
-			args = args[1:]
-		}
-		args = args[1:]
-	}
-	if len(args) == 0 {
+	if len(b.args) == 0 {
 		return 0
 	}
-	status := b.exec(args)
+	status := b.exec(b.args)
 	b.flow = exiting
 	return status
 }
 
-func builtinCommand(b *builtin) int {
-	if len(b.args) == 0 {
+func builtinOf(b *builtin) int {
+	switch {
+	case len(b.args) == 0:
 		return 0
-	}
-	fn, ok := builtins[b.args[0]]
-	if !ok {
+	case builtins[b.args[0]].run == nil:
 		return b.failf(1, "%s: not a shell builtin", b.args[0])
 	}
-	return fn(&builtin{shell: b.shell, name: b.args[0], args: b.args[1:], out: b.out})
+	return b.runBuiltin(b.args, b.out)
 }
 
 func commandCommand(b *builtin) int {
-	args, verbose := b.args, ""
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		switch args[0] {
-		case "-v", "-V":
-			verbose = args[0]
-		case "-p", "--":
-		default:
-			return b.failf(2, "%s: invalid option", args[0])
-		}
-		args = args[1:]
-	}
-	if len(args) == 0 {
+	switch {
+	case len(b.args) == 0:
 		return 0
+	case b.f.has('V'):
+		b.f = flags{}
+		return typeCommand(b)
+	case !b.f.has('v') && builtins[b.args[0]].run != nil:
+		return b.runBuiltin(b.args, b.out)
+	case !b.f.has('v'):
+		return b.exec(b.args)
 	}
-	if verbose == "" {
-		if fn, ok := builtins[args[0]]; ok {
-			return fn(&builtin{shell: b.shell, name: args[0], args: args[1:], out: b.out})
-		}
-		return b.exec(args)
-	}
-	status := 0
-	for _, name := range args {
+	status := 1
+	for _, name := range b.args {
 		kind, detail := b.kindOf(name)
 		switch {
 		case kind == "":
-			status = 1
-		case verbose == "-V":
-			b.printf("%s\n", describeKind(name, kind, detail))
+			continue
 		case kind == "alias":
 			b.printf("alias %s=%s\n", name, quoteAlways(detail))
-		case kind == "file":
-			b.printf("%s\n", detail)
 		default:
-			b.printf("%s\n", name)
+			b.printf("%s\n", detail)
 		}
+		status = 0
 	}
 	return status
 }
 
-// kindOf says what a name is as a command.
+// kindOf says what a name is as a command, and the text of an alias or the path of a file.
 func (sh *shell) kindOf(name string) (kind, detail string) {
 	if text, ok := sh.aliases[name]; ok {
 		return "alias", text
 	}
-	if syntax.IsKeyword(name) {
-		return "keyword", ""
-	}
-	if _, ok := sh.funcs[name]; ok {
-		return "function", ""
-	}
-	if _, ok := builtins[name]; ok {
-		return "builtin", ""
-	}
-	if file, err := sh.find(name); err == nil && sh.fs.Access(file, 1) == nil {
-		if info, err := sh.fs.Stat(file); err == nil && !info.IsDir() {
-			return "file", file
-		}
-	}
-	if sh.s.injected(name) != nil {
+	file, err := sh.find(name)
+	info, statErr := sh.fs.Stat(file)
+	switch {
+	case syntax.IsKeyword(name):
+		return "keyword", name
+	case sh.funcs[name] != nil:
+		return "function", name
+	case builtins[name].run != nil:
+		return "builtin", name
+	case err == nil && statErr == nil && !info.IsDir() && sh.fs.Access(file, 1) == nil:
+		return "file", file
+	case sh.s.injected(name) != nil:
 		return "file", name
 	}
 	return "", ""
 }
 
-func describeKind(name, kind, detail string) string {
-	switch kind {
-	case "alias":
-		return name + " is aliased to `" + detail + "'"
-	case "keyword":
-		return name + " is a shell keyword"
-	case "function":
-		return name + " is a function"
-	case "builtin":
-		return name + " is a shell builtin"
-	}
-	return name + " is " + detail
+var kindTexts = map[string]string{
+	"alias": "%s is aliased to `%s'", "keyword": "%s is a shell keyword%.0s", "function": "%s is a function%.0s",
+	"builtin": "%s is a shell builtin%.0s", "file": "%s is %s",
 }
 
 func typeCommand(b *builtin) int {
-	status, flag := 0, ""
+	status, onlyPath := 0, b.f.has('p') || b.f.has('P')
 	for _, name := range b.args {
-		if strings.HasPrefix(name, "-") {
-			flag += name[1:]
-			continue
-		}
 		kind, detail := b.kindOf(name)
 		switch {
 		case kind == "":
-			status = 1
-			if flag == "" {
+			if status = 1; len(b.f.set) == 0 {
 				b.failf(1, "%s: not found", name)
 			}
-		case strings.Contains(flag, "t"):
+		case b.f.has('t'):
 			b.printf("%s\n", kind)
-		case strings.ContainsAny(flag, "pP"):
-			if kind == "file" {
-				b.printf("%s\n", detail)
-			}
-		default:
-			b.printf("%s\n", describeKind(name, kind, detail))
+		case kind == "file" && onlyPath:
+			b.printf("%s\n", detail)
+		case !onlyPath:
+			b.printf(kindTexts[kind]+"\n", name, detail)
 		}
 	}
 	return status
 }
 
 func aliasCommand(b *builtin) int {
-	status := 0
-	if len(b.args) == 0 {
-		for _, name := range slices.Sorted(maps.Keys(b.aliases)) {
-			b.printf("alias %s=%s\n", name, quoteAlways(b.aliases[name]))
-		}
+	names, status := b.args, 0
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(b.aliases))
 	}
-	for _, arg := range b.args {
+	for _, arg := range names {
 		name, text, ok := strings.Cut(arg, "=")
 		old, known := b.aliases[name]
 		switch {
@@ -379,10 +346,10 @@ func aliasCommand(b *builtin) int {
 }
 
 func unaliasCommand(b *builtin) int {
+	if b.f.has('a') {
+		clear(b.aliases)
+	}
 	for _, name := range b.args {
-		if name == "-a" {
-			clear(b.aliases)
-		}
 		delete(b.aliases, name)
 	}
 	return 0
@@ -393,30 +360,253 @@ func umaskCommand(b *builtin) int {
 		b.printf("%04o\n", b.umask)
 		return 0
 	}
-	n, err := strconv.ParseUint(b.args[len(b.args)-1], 8, 12)
+	n, err := strconv.ParseUint(b.args[0], 8, 12)
 	if err != nil {
-		if b.args[0] == "-S" {
-			b.printf("u=rwx,g=rx,o=rx\n")
-			return 0
-		}
 		return b.failf(1, "%s: octal number out of range", b.args[0])
 	}
 	b.umask = uint32(n) & 0o777
 	return 0
 }
 
+// ulimitCommand accepts every limit: those that count are the session's.
 func ulimitCommand(b *builtin) int {
-	for _, arg := range b.args {
-		if n, err := strconv.Atoi(arg); arg == "unlimited" || err == nil && n > maxFD {
-			return b.failf(1, "cannot modify limit: Operation not permitted")
-		} else if err == nil {
-			return 0
-		}
-	}
-	if slices.Contains(b.args, "-n") {
-		b.printf("%d\n", maxFD)
-	} else {
+	if len(b.args) == 0 || strings.HasPrefix(b.args[len(b.args)-1], "-") {
 		b.printf("unlimited\n")
 	}
 	return 0
+}
+
+// changeDir enters a directory. Unless physical is set, its path keeps symbolic links.
+func (b *builtin) changeDir(name string, physical bool) int {
+	full := path.Clean(b.abs(name)) // .. leads back the way that was taken
+	info, err := b.fs.Stat(full)
+	switch {
+	case err != nil:
+		return b.failf(1, "%v", describe(name, err))
+	case !info.IsDir():
+		return b.failf(1, "%s: Not a directory", name)
+	case b.fs.Access(full, 1) != nil:
+		return b.failf(1, "%s: Permission denied", name)
+	}
+	if real, err := b.fs.Resolve(full); physical && err == nil {
+		full = real
+	}
+	old := b.dir
+	b.dir = full
+	b.set("OLDPWD", old)
+	b.set("PWD", full)
+	return 0
+}
+
+func cdCommand(b *builtin) int {
+	if len(b.args) > 1 {
+		return b.failf(1, "too many arguments")
+	}
+	name, variable := "", "HOME"
+	if len(b.args) > 0 {
+		if name, variable = b.args[0], ""; name == "" {
+			return 0
+		} else if name == "-" {
+			variable = "OLDPWD"
+		}
+	}
+	if variable != "" {
+		if name = b.value(variable); name == "" {
+			return b.failf(1, "%s not set", variable)
+		}
+	}
+	status := b.changeDir(name, b.f.has('P'))
+	if status == 0 && variable == "OLDPWD" {
+		b.printf("%s\n", b.dir)
+	}
+	return status
+}
+
+func pwdCommand(b *builtin) int {
+	dir := b.dir
+	if b.f.has('P') {
+		var err error
+		if dir, err = realPath(b.fs, dir); err != nil {
+			return b.failf(1, "%v", describe(dir, err))
+		}
+	}
+	b.printf("%s\n", dir)
+	return 0
+}
+
+// pushdCommand is pushd and popd. With -n only the stack changes.
+func pushdCommand(b *builtin) int {
+	if b.name == "popd" && len(b.args) > 0 {
+		return b.failf(2, "%s: invalid argument", b.args[0])
+	}
+	stay, to, stack := b.f.has('n'), "", slices.Clone(b.dirs)
+	switch {
+	case len(b.args) > 0 && stay:
+		stack = append(b.args[:1:1], stack...)
+	case len(b.args) > 0:
+		to, stack = b.args[0], append([]string{b.dir}, stack...)
+	case stay && b.name == "pushd":
+		return 0
+	case len(stack) == 0:
+		return b.failf(1, "no other directory")
+	case b.name == "popd":
+		to, stack = stack[0], stack[1:]
+	default:
+		to, stack[0] = stack[0], b.dir
+	}
+	if len(stack) > b.r.limits.Depth {
+		return b.failf(1, "the stack is full")
+	}
+	if !stay {
+		if status := b.changeDir(to, false); status != 0 {
+			return status
+		}
+	}
+	b.dirs = stack
+	return dirsCommand(b)
+}
+
+func dirsCommand(b *builtin) int {
+	all := append([]string{b.dir}, b.dirs...)
+	for i, dir := range all {
+		all[i] = b.withTilde(dir)
+	}
+	b.printf("%s\n", strings.Join(all, " "))
+	return 0
+}
+
+// withTilde is a path as prompts show it.
+func (sh *shell) withTilde(dir string) string {
+	home := sh.value("HOME")
+	if rest, ok := strings.CutPrefix(dir, home); ok && len(home) > 1 && (rest == "" || rest[0] == '/') {
+		return "~" + rest
+	}
+	return dir
+}
+
+// setOptions are those of set, with their letters.
+func (o *options) setOptions() map[string]*bool {
+	return map[string]*bool{
+		"errexit": &o.errexit, "nounset": &o.nounset, "xtrace": &o.xtrace, "pipefail": &o.pipefail, "noglob": &o.noglob,
+		"noexec": &o.noexec, "allexport": &o.allexport,
+	}
+}
+
+var setLetters = map[rune]string{'e': "errexit", 'u': "nounset", 'x': "xtrace", 'f': "noglob", 'n': "noexec", 'a': "allexport"}
+
+func (o *options) shopts() map[string]*bool {
+	return map[string]*bool{
+		"nullglob": &o.nullglob, "dotglob": &o.dotglob, "nocaseglob": &o.nocaseglob, "globstar": &o.globstar,
+		"expand_aliases": &o.expandAliases,
+	}
+}
+
+func (sh *shell) flagLetters() string {
+	var b strings.Builder
+	for _, c := range slices.Sorted(maps.Keys(setLetters)) {
+		if *sh.setOptions()[setLetters[c]] {
+			b.WriteRune(c)
+		}
+	}
+	if sh.interactive {
+		b.WriteByte('i')
+	}
+	return b.String()
+}
+
+// setFlags sets options by their letters. Some that change nothing here are accepted.
+func (sh *shell) setFlags(letters string, on bool) error {
+	for _, c := range letters {
+		if name, ok := setLetters[c]; ok {
+			*sh.setOptions()[name] = on
+		} else if !strings.ContainsRune("bhkmptvBEHPTi", c) {
+			return fmt.Errorf("-%c: invalid option", c)
+		}
+	}
+	return nil
+}
+
+func setCommand(b *builtin) int {
+	if len(b.args) == 0 {
+		for _, name := range b.namesWith("") {
+			if v := b.raw(name); v.kind == scalar && v.set {
+				b.printf("%s=%s\n", name, quote(v.str))
+			}
+		}
+	}
+	for args := b.args; len(args) > 0; {
+		arg := args[0]
+		if args = args[1:]; arg == "-" || arg == "+" {
+			if b.xtrace = b.xtrace && arg == "+"; len(args) == 0 {
+				return 0
+			}
+		}
+		if arg == "--" || arg == "-" || arg == "+" {
+			b.params = slices.Clone(args)
+			return 0
+		}
+		if arg == "" || arg[0] != '-' && arg[0] != '+' {
+			b.params = append([]string{arg}, args...)
+			return 0
+		}
+		on := arg[0] == '-'
+		letters, named := strings.CutSuffix(arg[1:], "o")
+		if err := b.setFlags(letters, on); err != nil {
+			return b.failf(2, "%v", err)
+		}
+		switch {
+		case named && len(args) == 0:
+			b.listOptions(b.setOptions())
+		case named:
+			if p := b.setOptions()[args[0]]; p != nil {
+				*p = on
+			} else if !slices.Contains(ignoredOptions, args[0]) {
+				return b.failf(2, "%s: invalid option name", args[0])
+			}
+			args = args[1:]
+		}
+	}
+	return 0
+}
+
+// ignoredOptions are options of set and shopt that change nothing here.
+var ignoredOptions = []string{
+	"posix", "vi", "emacs", "monitor", "errtrace", "functrace", "history", "braceexpand", "hashall", "verbose", "nolog", "notify",
+	"physical", "privileged", "extglob", "checkwinsize", "histappend", "cmdhist", "sourcepath", "inherit_errexit", "progcomp",
+	"promptvars", "login_shell", "huponexit", "interactive_comments",
+}
+
+func (b *builtin) listOptions(all map[string]*bool) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		b.printf("%-15s\t%s\n", name, map[bool]string{true: "on", false: "off"}[*all[name]])
+	}
+}
+
+func shoptCommand(b *builtin) int {
+	all := b.shopts()
+	if b.f.has('o') {
+		all = b.setOptions()
+	}
+	if len(b.args) == 0 && !b.f.has('q') {
+		b.listOptions(all)
+	}
+	status := 0
+	for _, name := range b.args {
+		p := all[name]
+		switch {
+		case p == nil && slices.Contains(ignoredOptions, name):
+		case p == nil:
+			status = b.failf(1, "%s: invalid shell option name", name)
+		case b.f.has('s') || b.f.has('u'):
+			*p = b.f.has('s')
+		default:
+			if !b.f.has('q') {
+				b.listOptions(map[string]*bool{name: p})
+			}
+			if !*p {
+				status = 1
+			}
+		}
+	}
+	return status
 }

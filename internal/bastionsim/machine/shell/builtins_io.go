@@ -3,14 +3,69 @@ package shell
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
+	"time"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/expand"
 )
 
+var (
+	// escapeEnd matches a text up to the first \c.
+	escapeEnd = regexp.MustCompile(`(?s)^((?:[^\\]|\\[^c])*?)\\c`)
+	// echoEscape matches an escape sequence that echo -e and %b read in another way than $'...', or an escaped
+	// backslash.
+	echoEscape = regexp.MustCompile(`\\(?:0[0-7]{1,3}|['"\\])`)
+	escaped    = regexp.MustCompile(`(?s)\\(.)`)
+)
+
+// escape replaces escape sequences. As in echo -e and %b, with echo octal numbers begin with a zero, quotes need no
+// backslash, and \c ends the text (stop).
+func escape(text string, echo bool) (_ string, stop bool) {
+	if !strings.Contains(text, "\\") {
+		return text, false
+	}
+	if echo {
+		if found := escapeEnd.FindStringSubmatch(text); found != nil {
+			text, stop = found[1], true
+		}
+		text = echoEscape.ReplaceAllStringFunc(text, func(sequence string) string {
+			switch sequence[1] {
+			case '0':
+				return `\` + sequence[2:]
+			case '\\':
+				return sequence
+			}
+			return `\` + sequence
+		})
+	}
+	out, _, _ := expand.Format(&expand.Config{}, text, nil) // without arguments, nothing can be wrong
+	return out, stop
+}
+
+// ansi expands the text of $'...'.
+func ansi(text string) string {
+	out, _ := escape(text, false)
+	out, _, _ = strings.Cut(out, "\x00")
+	return out
+}
+
+// write writes the whole output of a command.
+func (b *builtin) write(text string) int {
+	if _, err := io.WriteString(b.out, text); err != nil && !b.out.broken {
+		return b.failf(1, "write error: %v", err)
+	}
+	return 0
+}
+
 func echoCommand(b *builtin) int {
-	args, newline, escapes := b.args, true, false
+	args, end, escapes := b.args, "\n", false
 	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && strings.Trim(args[0][1:], "neE") == "" {
-		newline = newline && !strings.Contains(args[0], "n")
+		if strings.Contains(args[0], "n") {
+			end = ""
+		}
 		if i := strings.LastIndexAny(args[0], "eE"); i >= 0 {
 			escapes = args[0][i] == 'e'
 		}
@@ -20,39 +75,206 @@ func echoCommand(b *builtin) int {
 	if escapes {
 		var stop bool
 		if text, stop = escape(text, true); stop {
-			newline = false
+			end = ""
 		}
 	}
-	if newline {
-		text += "\n"
+	return b.write(text + end)
+}
+
+func printfCommand(b *builtin) int {
+	args, target := b.args, ""
+	if len(args) > 1 && args[0] == "-v" {
+		target, args = args[1], args[2:]
 	}
-	if _, err := io.WriteString(b.out, text); err != nil && !b.out.broken {
-		return b.failf(1, "write error: %v", err)
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return b.failf(2, "usage: printf [-v var] format [arguments]")
+	}
+	p := &printer{sh: b.shell, args: args[1:]}
+	for {
+		before := len(p.args)
+		if err := p.format(args[0]); err != nil {
+			return b.failf(1, "%v", err)
+		}
+		if p.stop || len(p.args) == 0 || len(p.args) == before {
+			break
+		}
+		if b.step(1) != nil {
+			return statusKilled
+		}
+	}
+	if target != "" {
+		b.set(target, p.out.String())
+	} else if status := b.write(p.out.String()); status != 0 {
+		return status
+	}
+	if p.warning != nil {
+		return b.failf(1, "%v", p.warning)
 	}
 	return 0
 }
 
-// readLine reads up to a delimiter, a byte at a time so that what follows it is left for others. most > 0 is how many
-// bytes it reads at most.
+// printer formats as printf(1) does.
+type printer struct {
+	sh      *shell
+	args    []string
+	out     strings.Builder
+	stop    bool
+	warning error // of an argument that is no number
+}
+
+func (p *printer) next() string {
+	if len(p.args) == 0 {
+		return ""
+	}
+	arg := p.args[0]
+	p.args = p.args[1:]
+	return arg
+}
+
+func (p *printer) format(format string) error {
+	for format != "" && !p.stop {
+		if p.out.Len() > p.sh.r.limits.String {
+			return p.sh.r.kill("string")
+		}
+		end := strings.IndexByte(format, '%')
+		if end < 0 {
+			end = len(format)
+		}
+		text, _ := escape(format[:end], false)
+		p.out.WriteString(text)
+		if format = format[end:]; format == "" {
+			break
+		}
+		directive := printfDirective.FindStringSubmatch(format)
+		if directive == nil {
+			return fmt.Errorf("`%.20s': invalid format", format)
+		}
+		if err := p.directive(directive[1], directive[2], directive[3], directive[4]); err != nil {
+			return err
+		}
+		format = format[len(directive[0]):]
+	}
+	return nil
+}
+
+// printfDirective has the flags, width, precision and verb of a directive.
+var printfDirective = regexp.MustCompile(`^%([-+ #0']*)(\*|[0-9]*)(\.\*|\.[0-9]*|)[hlLjzt]*([a-zA-Z%]|\([^)]*\)T)`)
+
+// directive formats one argument. A width and a precision that have been checked are left to package fmt.
+func (p *printer) directive(flags, width, precision, verb string) error {
+	width, err := p.number(width)
+	if err != nil {
+		return err
+	}
+	dot := ""
+	if precision != "" {
+		if precision, err = p.number(precision[1:]); err != nil {
+			return err
+		}
+		if !strings.HasPrefix(precision, "-") {
+			dot = "." + precision
+		}
+	}
+	flags = strings.ReplaceAll(flags, "'", "")
+	spec := "%" + flags + width + dot
+	switch verb[0] {
+	case '%':
+		p.out.WriteByte('%')
+	case 's', 'b', 'q', 'c', '(':
+		if strings.Contains(flags, "-") {
+			width = "-" + strings.TrimLeft(width, "-")
+		}
+		fmt.Fprintf(&p.out, "%"+width+dot+"s", p.text(verb))
+	case 'd', 'i':
+		fmt.Fprintf(&p.out, spec+"d", p.integer(p.next()))
+	case 'u':
+		fmt.Fprintf(&p.out, spec+"d", uint64(p.integer(p.next())))
+	case 'x', 'X', 'o':
+		fmt.Fprintf(&p.out, spec+verb, uint64(p.integer(p.next())))
+	case 'e', 'E', 'f', 'F', 'g', 'G':
+		arg := p.next()
+		f, err := strconv.ParseFloat(arg, 64)
+		if err != nil && arg != "" {
+			p.warn(arg)
+		}
+		fmt.Fprintf(&p.out, spec+verb, f)
+	default:
+		return fmt.Errorf("`%s': invalid format character", verb)
+	}
+	return nil
+}
+
+// number checks a width or a precision, which an argument may give. It is limited as strings are.
+func (p *printer) number(text string) (string, error) {
+	if text == "*" {
+		text = strconv.FormatInt(p.integer(p.next()), 10)
+	}
+	if n, err := strconv.Atoi(text); text != "" && (err != nil || max(n, -n) > p.sh.r.limits.String/4) {
+		return "", p.sh.r.kill("string")
+	}
+	return text, nil
+}
+
+// text is an argument for a verb that formats no number.
+func (p *printer) text(verb string) string {
+	arg := p.next()
+	switch verb[0] {
+	case 'b':
+		arg, p.stop = escape(arg, true)
+	case 'q':
+		arg = quote(arg)
+	case 'c':
+		arg = (arg + "\x00")[:1]
+	case '(':
+		now := p.sh.s.o.Clock.Now()
+		if n := p.integer(arg); arg != "" && n >= 0 {
+			now = time.Unix(n, 0)
+		}
+		arg = strftime(verb[1:len(verb)-2], now.UTC())
+	}
+	return arg
+}
+
+func (p *printer) warn(arg string) { p.warning = fmt.Errorf("%s: invalid number", arg) }
+
+func (p *printer) integer(arg string) int64 {
+	if arg == "" {
+		return 0
+	}
+	if arg[0] == '\'' || arg[0] == '"' {
+		c, _ := utf8.DecodeRuneInString(arg[1:])
+		return int64(c)
+	}
+	n, ok := parseNumber(strings.TrimSpace(arg))
+	if !ok {
+		p.warn(arg)
+	}
+	return n
+}
+
+// readLine reads up to a delimiter, a byte at a time so that what follows it is left for others. Unless raw is set, a
+// line continues behind a backslash at its end. most > 0 is how many bytes it reads at most.
 func (sh *shell) readLine(in io.Reader, delim byte, raw bool, most int) (string, error) {
 	var line []byte
 	var buf [1]byte
+	escaped := false
 	for most <= 0 || len(line) < most {
 		n, err := in.Read(buf[:])
-		if n > 0 {
-			switch c := buf[0]; {
-			case c == delim && !raw && len(line) > 0 && line[len(line)-1] == '\\' && delim == '\n' && oddBackslashes(line):
-				line = line[:len(line)-1]
-				continue
-			case c == delim:
+		if n > 0 && buf[0] == delim {
+			if !escaped || delim != '\n' {
 				return string(line), nil
-			default:
-				line = append(line, c)
 			}
-			if len(line) > sh.r.limits.String {
-				sh.kill("string")
-				return "", errTooLong
-			}
+			line, escaped = line[:len(line)-1], false
+		} else if n > 0 {
+			line = append(line, buf[0])
+			escaped = !raw && !escaped && buf[0] == '\\'
+		}
+		if len(line) > sh.r.limits.String {
+			sh.kill("string")
+			return "", errTooLong
 		}
 		if err != nil {
 			return string(line), err
@@ -61,48 +283,32 @@ func (sh *shell) readLine(in io.Reader, delim byte, raw bool, most int) (string,
 	return string(line), nil
 }
 
-func oddBackslashes(line []byte) bool {
-	n := 0
-	for n < len(line) && line[len(line)-1-n] == '\\' {
-		n++
+// delimiter is the byte that the option -d gives.
+func (f flags) delimiter() byte {
+	if !f.has('d') {
+		return '\n'
 	}
-	return n%2 == 1
+	return (f.value('d', "") + "\x00")[0]
 }
 
 func readCommand(b *builtin) int {
-	f, err := parseFlags(b.args, "rsea:d:n:N:p:t:u:i:", nil, true)
-	if err != nil {
-		return b.failf(2, "%v", err)
-	}
-	delim := byte('\n')
-	if f.has('d') {
-		delim = 0
-		if d := f.value('d', ""); d != "" {
-			delim = d[0]
-		}
-	}
+	f := b.f
 	fd, _ := strconv.Atoi(f.value('u', "0"))
 	most, _ := strconv.Atoi(f.value('n', f.value('N', "0")))
 	in := b.stream(fd)
-	if prompt := f.value('p', ""); prompt != "" && in.file != nil && in.file.tty {
-		_, _ = io.WriteString(b.stream(2), prompt)
+	if in.file != nil && in.file.tty {
+		_, _ = io.WriteString(b.stream(2), f.value('p', ""))
 	}
 	raw, names := f.has('r'), f.args
-	line, readErr := b.readLine(in, delim, raw, most)
+	line, readErr := b.readLine(in, f.delimiter(), raw, most)
 	if b.step(1) != nil {
 		return statusKilled
 	}
 	switch array := f.value('a', ""); {
 	case array != "":
-		_, array = b.target(array)
-		if fields := b.splitFields(line, 0, raw); b.ok() {
-			b.assign(array, listOf(fields))
-		}
+		b.setArray(array, b.splitFields(line, 0, raw))
 	case len(names) == 0:
-		if !raw {
-			line = dropBackslashes(line)
-		}
-		b.set("REPLY", line)
+		b.set("REPLY", dropBackslashes(line, raw))
 	default:
 		fields := append(b.splitFields(line, len(names), raw), make([]string, len(names))...)
 		for i, name := range names {
@@ -112,87 +318,76 @@ func readCommand(b *builtin) int {
 	return boolStatus(readErr == nil)
 }
 
-func dropBackslashes(text string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) {
-			i++
-		}
-		b.WriteByte(text[i])
+func dropBackslashes(text string, raw bool) string {
+	if raw || !strings.Contains(text, "\\") {
+		return text
 	}
-	return b.String()
+	return escaped.ReplaceAllString(text, "$1")
 }
 
 // splitFields cuts a line at IFS into at most n fields (n <= 0: as many as there are).
 func (sh *shell) splitFields(line string, n int, raw bool) []string {
 	ifs := sh.value("IFS")
-	white := func(c byte) bool { return strings.IndexByte(" \t\n", c) >= 0 && strings.IndexByte(ifs, c) >= 0 }
-	trim := func(s string) string {
-		for s != "" && white(s[0]) {
-			s = s[1:]
-		}
-		return s
-	}
+	space := ifsSpace(ifs)
 	var out []string
-	rest := trim(line)
-	for rest != "" {
-		if n > 0 && len(out) == n-1 {
-			for rest != "" && white(rest[len(rest)-1]) {
-				rest = rest[:len(rest)-1]
-			}
-			if !raw {
-				rest = dropBackslashes(rest)
-			}
-			return append(out, rest)
+	for rest := strings.Trim(line, space); rest != ""; {
+		field, _, after := cutField(rest, ifs, raw)
+		if len(out) == n-1 && after != "" {
+			field, after = rest, ""
 		}
-		i := 0
-		for i < len(rest) && strings.IndexByte(ifs, rest[i]) < 0 {
-			if rest[i] == '\\' && !raw && i+1 < len(rest) {
-				i++
-			}
-			i++
-		}
-		field := rest[:i]
-		if !raw {
-			field = dropBackslashes(field)
-		}
-		out = append(out, field)
-		rest = trim(rest[i:])
-		if rest != "" && i < len(line) && strings.IndexByte(ifs, rest[0]) >= 0 && !white(rest[0]) {
-			rest = trim(rest[1:])
-		}
+		out, rest = append(out, dropBackslashes(field, raw)), after
 	}
 	return out
 }
 
-func mapfileCommand(b *builtin) int {
-	f, err := parseFlags(b.args, "td:n:O:s:u:", nil, true)
-	if err != nil {
-		return b.failf(2, "%v", err)
+// ifsSpace are the characters of IFS that are white space.
+func ifsSpace(ifs string) string {
+	return strings.Map(func(c rune) rune {
+		if strings.ContainsRune(" \t\n", c) {
+			return c
+		}
+		return -1
+	}, ifs)
+}
+
+// cutField cuts a text behind its first field. What separates fields is white space of IFS, or another character of
+// IFS with the white space around it. Unless raw is set, a character behind a backslash separates nothing.
+func cutField(text, ifs string, raw bool) (field, separator, rest string) {
+	end, escaped := len(text), false
+	for i, c := range text {
+		if !escaped && strings.ContainsRune(ifs, c) {
+			end = i
+			break
+		}
+		escaped = !raw && !escaped && c == '\\'
 	}
+	space := ifsSpace(ifs)
+	rest = strings.TrimLeft(text[end:], space)
+	if c, size := utf8.DecodeRuneInString(rest); size > 0 && strings.ContainsRune(ifs, c) {
+		rest = strings.TrimLeft(rest[size:], space)
+	}
+	return text[:end], text[end : len(text)-len(rest)], rest
+}
+
+func mapfileCommand(b *builtin) int {
+	f := b.f
 	name := "MAPFILE"
 	if len(f.args) > 0 {
 		name = f.args[0]
 	}
-	delim := byte('\n')
-	if f.has('d') {
-		delim = 0
-		if d := f.value('d', ""); d != "" {
-			delim = d[0]
-		}
-	}
+	delim := f.delimiter()
 	skip, _ := strconv.Atoi(f.value('s', "0"))
 	most, _ := strconv.Atoi(f.value('n', "0"))
 	fd, _ := strconv.Atoi(f.value('u', "0"))
 	in := b.stream(fd)
 	var lines []string
 	size := 0
-	for most <= 0 || len(lines) < most {
+	for more := true; more && (most <= 0 || len(lines) < most); {
 		line, err := b.readLine(in, delim, true, 0)
-		if line == "" && err != nil {
+		if more = err == nil; !more && line == "" {
 			break
 		}
-		if !f.has('t') && err == nil {
+		if more && !f.has('t') {
 			line += string(delim)
 		}
 		if skip--; skip < 0 {
@@ -202,13 +397,8 @@ func mapfileCommand(b *builtin) int {
 			b.kill("memory")
 			return statusKilled
 		}
-		if err != nil {
-			break
-		}
 	}
-	if _, name = b.target(name); b.ok() {
-		b.assign(name, listOf(lines))
-	}
+	b.setArray(name, lines)
 	return 0
 }
 
@@ -220,13 +410,9 @@ func getoptsCommand(b *builtin) int {
 	if len(b.args) > 2 {
 		args = b.args[2:]
 	}
-	silent := strings.HasPrefix(spec, ":")
 	index, err := strconv.Atoi(b.value("OPTIND"))
 	if err != nil || index < 1 {
 		index = 1
-	}
-	if index == 1 && b.value("OPTIND") == "1" && (len(args) == 0 || b.getopt >= len(args[0])) {
-		b.getopt = 0
 	}
 	done := func(opt, arg string, hasArg bool, status int) int {
 		b.set("OPTIND", strconv.Itoa(index))
@@ -249,21 +435,15 @@ func getoptsCommand(b *builtin) int {
 	if b.getopt < 1 || b.getopt >= len(arg) {
 		b.getopt = 1
 	}
-	c := arg[b.getopt]
-	b.getopt++
-	rest := arg[b.getopt:]
-	if rest == "" {
+	c, rest := arg[b.getopt], arg[b.getopt+1:]
+	if b.getopt++; rest == "" {
 		index, b.getopt = index+1, 0
 	}
-	i := strings.IndexByte(spec, c)
+	known, after, _ := strings.Cut(spec, string(c))
+	silent, problem, opt := strings.HasPrefix(spec, ":"), "illegal option", "?"
 	switch {
-	case i < 0 || c == ':':
-		if silent {
-			return done("?", string(c), true, 0)
-		}
-		b.complain(fmt.Errorf("illegal option -- %c", c))
-		return done("?", "", false, 0)
-	case i+1 == len(spec) || spec[i+1] != ':':
+	case c == ':' || len(known) == len(spec):
+	case !strings.HasPrefix(after, ":"):
 		return done(string(c), "", false, 0)
 	case rest != "":
 		index, b.getopt = index+1, 0
@@ -271,9 +451,12 @@ func getoptsCommand(b *builtin) int {
 	case index <= len(args):
 		index++
 		return done(string(c), args[index-2], true, 0)
-	case silent:
-		return done(":", string(c), true, 0)
+	default:
+		problem, opt = "option requires an argument", ":"
 	}
-	b.complain(fmt.Errorf("option requires an argument -- %c", c))
+	if silent {
+		return done(opt, string(c), true, 0)
+	}
+	b.complain(fmt.Errorf("%s -- %c", problem, c))
 	return done("?", "", false, 0)
 }

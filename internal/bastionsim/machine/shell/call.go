@@ -2,13 +2,14 @@ package shell
 
 import (
 	"bytes"
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
 	"strings"
+	"syscall"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -54,9 +55,12 @@ func (sh *shell) simple(cmd *syntax.CallExpr) {
 // assignments are those without a command.
 func (sh *shell) assignments(list []*syntax.Assign) {
 	for _, as := range list {
-		if sh.assignOne(as); sh.xtrace && as.Array != nil {
+		sh.assignOne(as)
+		switch {
+		case !sh.xtrace || !sh.ok():
+		case as.Array != nil || as.Index != nil || as.Append:
 			sh.traceText(sh.sourceOf(as))
-		} else if sh.xtrace && sh.ok() {
+		default:
 			sh.traceText(as.Name.Value + "=" + quote(sh.value(as.Name.Value)))
 		}
 	}
@@ -114,13 +118,10 @@ func (sh *shell) call(args []string) {
 		sh.callFunction(args, fn)
 		return
 	}
-	if fn, ok := builtins[args[0]]; ok {
+	if builtins[args[0]].run != nil {
 		out := sh.stream(1)
-		b := &builtin{shell: sh, name: args[0], args: args[1:], out: out}
-		sh.status = fn(b)
-		if f, ok := sh.err.(*failure); ok {
-			f.msg = b.name + ": " + f.msg
-		}
+		sh.status = sh.runBuiltin(args, out)
+		sh.errorOf(args[0])
 		if sh.failed(); out.broken {
 			sh.status, sh.flow = 141, exiting
 		}
@@ -155,10 +156,7 @@ func (sh *shell) find(name string) (string, error) {
 		list = defaultPath
 	}
 	for dir := range strings.SplitSeq(list, ":") {
-		if dir == "" {
-			dir = "."
-		}
-		file := strings.TrimSuffix(sh.abs(dir), "/") + "/" + name
+		file := strings.TrimSuffix(sh.abs(cmp.Or(dir, ".")), "/") + "/" + name
 		info, err := sh.fs.Stat(file)
 		if err != nil || info.IsDir() {
 			continue
@@ -174,65 +172,56 @@ func (sh *shell) find(name string) (string, error) {
 // exec runs a program: a command of the options, one of the tables, or a script.
 func (sh *shell) exec(args []string) int {
 	name := args[0]
-	if name == "" {
-		sh.complain(errors.New(": command not found"))
-		return 127
-	}
 	file, err := sh.find(name)
 	cmd := sh.s.injected(name)
-	if err != nil && cmd == nil {
-		if errors.Is(err, fs.ErrPermission) {
-			sh.complain(fmt.Errorf("%s: Permission denied", name))
-			return 126
-		}
-		sh.complain(fmt.Errorf("%s: command not found", name))
-		return 127
+	if cmd == nil && err == nil {
+		cmd = sh.s.o.Commands[path.Clean(file)]
 	}
-	if cmd == nil {
-		cmd = sh.s.commands[path.Clean(file)]
+	var data []byte
+	if cmd == nil && err == nil {
+		data, err = sh.readProgram(file)
 	}
-	if cmd != nil {
+	if program, ok := bytes.CutPrefix(data, []byte(vfs.ProgramMagic)); ok {
+		cmd = programs[strings.TrimSpace(string(program))]
+	}
+	switch {
+	case cmd != nil:
 		return sh.runCommand(cmd, args)
+	case errors.Is(err, fs.ErrNotExist) && !strings.Contains(name, "/"):
+		return sh.refuse(127, "%s: command not found", name)
+	case errors.Is(err, fs.ErrNotExist):
+		return sh.refuse(127, "%v", describe(name, err))
+	case err != nil:
+		return sh.refuse(126, "%v", describe(name, err))
 	}
-	return sh.execFile(file, args)
+	return sh.execScript(file, data, args)
 }
 
-func (sh *shell) execFile(file string, args []string) int {
+// refuse writes an error, and returns the status given.
+func (sh *shell) refuse(status int, format string, args ...any) int {
+	sh.complain(fmt.Errorf(format, args...))
+	return status
+}
+
+// readProgram reads a file to execute, which may be one that the user cannot read: what it does is not a secret.
+func (sh *shell) readProgram(file string) ([]byte, error) {
 	info, err := sh.fs.Stat(file)
 	switch {
 	case err != nil:
-		sh.complain(describe(args[0], err))
-		if errors.Is(err, fs.ErrNotExist) {
-			return 127
-		}
-		return 126
+		return nil, err
 	case info.IsDir():
-		sh.complain(fmt.Errorf("%s: Is a directory", args[0]))
-		return 126
+		return nil, syscall.EISDIR
 	case sh.fs.Access(file, 1) != nil:
-		sh.complain(fmt.Errorf("%s: Permission denied", args[0]))
-		return 126
+		return nil, fs.ErrPermission
 	}
-	// A program may be executed without being readable; its name is not a secret.
-	data, err := sh.fs.As(vfs.Root).ReadFile(file)
-	if err != nil {
-		sh.complain(describe(args[0], err))
-		return 126
-	}
-	if program, ok := bytes.CutPrefix(data, []byte(vfs.ProgramMagic)); ok {
-		if cmd := programs[strings.TrimSpace(string(program))]; cmd != nil {
-			return sh.runCommand(cmd, args)
-		}
-	}
-	return sh.execScript(file, data, args)
+	return sh.fs.As(vfs.Root).ReadFile(file)
 }
 
 // execScript runs a file with an interpreter line, or without any, in a new shell.
 func (sh *shell) execScript(file string, data []byte, args []string) int {
 	line, _, _ := bytes.Cut(data[:min(len(data), 4096)], []byte("\n"))
 	if bytes.IndexByte(line, 0) >= 0 || bytes.HasPrefix(line, []byte("\x7fELF")) {
-		sh.complain(fmt.Errorf("%s: cannot execute binary file: Exec format error", args[0]))
-		return 126
+		return sh.refuse(126, "%s: cannot execute binary file: Exec format error", args[0])
 	}
 	var flags []string
 	if text, ok := strings.CutPrefix(string(line), "#!"); ok {
@@ -241,8 +230,7 @@ func (sh *shell) execScript(file string, data []byte, args []string) int {
 			words = words[1:]
 		}
 		if len(words) == 0 || path.Base(words[0]) != "bash" && path.Base(words[0]) != "sh" {
-			sh.complain(fmt.Errorf("%s: %s: bad interpreter: No such file or directory", args[0], strings.TrimSpace(text)))
-			return 126
+			return sh.refuse(126, "%s: %s: bad interpreter: No such file or directory", args[0], text)
 		}
 		flags = words[1:]
 	}
@@ -258,14 +246,9 @@ func (sh *shell) newProgram(env []string) *shell {
 		env = sh.environ()
 	}
 	c := sh.fork()
-	c.scopes = []map[string]variable{{}}
-	for _, pair := range env {
-		if name, text, _ := strings.Cut(pair, "="); syntax.ValidName(name) {
-			c.scopes[0][name] = variable{set: true, str: text, exported: true}
-		}
-	}
+	c.scopes = environScope(env)
 	c.funcs, c.aliases, c.options = map[string]*syntax.Stmt{}, map[string]string{}, options{}
-	c.mainPID, c.level, c.flow, c.loops, c.calls, c.sources, c.noExit, c.interactive = c.pid, 0, onward, 0, 0, 0, 0, false
+	c.mainPID, c.level, c.progress, c.interactive = c.pid, 0, progress{}, false
 	c.function, c.source, c.line, c.params, c.commandLine, c.dirs = "", "", 0, nil, false, nil
 	return c
 }
@@ -289,20 +272,16 @@ func (sh *shell) script(text, name string, args, flags []string) int {
 
 // runCommand runs a command of a table, and waits for it.
 func (sh *shell) runCommand(cmd Command, args []string) int {
-	return sh.runCommandEnv(sh.ctx, cmd, args, sh.environ())
-}
-
-func (sh *shell) runCommandEnv(ctx context.Context, cmd Command, args, env []string) int {
 	defer sh.nest()()
 	if !sh.ok() {
 		return statusKilled
 	}
 	out := sh.stream(1)
 	p := &Process{
-		Args: args, Dir: sh.dir, User: sh.user, FS: sh.fs, Env: env,
+		Args: args, Dir: sh.dir, User: sh.user, FS: sh.fs, Env: sh.environ(),
 		Stdin: sh.stream(0), Stdout: out, Stderr: sh.stream(2), sh: sh,
 	}
-	status := cmd(ctx, p)
+	status := cmd(sh.ctx, p)
 	if sh.err != nil { // the program has told it
 		sh.err, status = nil, max(status, 1)
 	}

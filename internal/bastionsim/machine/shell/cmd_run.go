@@ -14,7 +14,7 @@ import (
 func builtinProgram(p *Process, f flags) int {
 	sub := p.sh.newProgram(p.Env)
 	defer sub.end()
-	return builtins[p.name()](&builtin{shell: sub, name: p.name(), args: f.args, out: sub.stream(1)})
+	return sub.runBuiltin(append([]string{p.name()}, f.args...), sub.stream(1))
 }
 
 func bashProgram(p *Process, f flags) int {

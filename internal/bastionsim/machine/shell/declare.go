@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -38,112 +39,82 @@ func (sh *shell) assignIndex(name string, index syntax.ArithmExpr, text string) 
 	case !sh.ok():
 	case index == nil:
 		sh.set(name, text)
-	case sh.get(name).kind == associative:
-		sh.setElem(name, sh.key(index), text)
 	default:
-		sh.setElem(name, fmt.Sprint(sh.arithm(index)), text)
+		sh.setElem(name, sh.indexText(sh.get(name), index), text)
 	}
 }
 
 func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, more bool) {
-	v, target := sh.target(name)
-	fresh := variable{kind: indexed, set: true, owned: true, list: map[int]string{}, exported: v.exported, integer: v.integer}
-	if v.kind == associative {
-		fresh.kind, fresh.list, fresh.assoc = associative, nil, map[string]string{}
+	old, target := sh.target(name)
+	v := variable{set: true, owned: true, elems: map[string]string{}, exported: old.exported, integer: old.integer}
+	if v.kind = indexed; old.kind == associative {
+		v.kind = associative
 	}
-	if more && (v.kind != scalar || v.set) {
-		fresh = v
-		fresh.owned = false
-		fresh.asList()
+	if more && (old.kind != scalar || old.set) {
+		v = old
+		v.owned = false
+		v.own()
 	}
-	next := int(fresh.end())
+	next := v.end()
 	for _, elem := range array.Elems {
-		next = sh.arrayElem(&fresh, elem, next)
-		if len(fresh.list)+len(fresh.assoc) > sh.r.limits.Fields {
+		if elem.Index != nil {
+			text := sh.convert(v, sh.literal(elem.Value))
+			sub := sh.subscript(v, sh.indexText(v, elem.Index))
+			v.elems[sub] = text
+			next, _ = strconv.ParseInt(sub, 10, 64) // a number where it is used
+			next++
+		} else {
+			for _, word := range sh.fields([]*syntax.Word{elem.Value}) {
+				if v.kind == associative {
+					v.elems[word] = ""
+					continue
+				}
+				v.elems[strconv.FormatInt(next, 10)] = sh.convert(v, word)
+				next++
+			}
+		}
+		if len(v.elems) > sh.r.limits.Fields {
 			sh.kill("fields")
 		}
 		if !sh.ok() {
 			return
 		}
 	}
-	sh.assign(target, fresh)
-}
-
-// arrayElem adds what an element of an array expression gives, and returns the index of the next one.
-func (sh *shell) arrayElem(v *variable, elem *syntax.ArrayElem, next int) int {
-	if elem.Index == nil {
-		for _, word := range sh.fields([]*syntax.Word{elem.Value}) {
-			if v.kind == associative {
-				v.assoc[word] = ""
-				continue
-			}
-			v.list[next] = sh.convert(*v, word)
-			next++
-		}
-		return next
-	}
-	text := sh.literal(elem.Value)
-	if v.kind == associative {
-		v.assoc[sh.key(elem.Index)] = text
-		return next
-	}
-	if next = sh.arrayIndex(*v, fmt.Sprint(sh.arithm(elem.Index))); sh.ok() {
-		v.list[next] = sh.convert(*v, text)
-	}
-	return next + 1
+	sh.assign(target, v)
 }
 
 // declaring is what declare and its relatives were called with.
 type declaring struct {
-	name             string
-	on, off          string // letters of attributes
-	global, print    bool
-	funcs, funcNames bool
+	flags
+	name     string
+	unexport bool
 }
 
-// flag takes an argument that has attributes. It is false if the argument has none.
-func (sh *shell) declareFlag(d *declaring, arg string) bool {
-	if len(arg) < 2 || arg[0] != '-' && arg[0] != '+' {
-		return arg == "-"
-	}
-	for _, c := range strings.TrimPrefix(arg[1:], "-") {
-		switch {
-		case c == 'g':
-			d.global = true
-		case c == 'p':
-			d.print = true
-		case c == 'f':
-			d.funcs = true
-		case c == 'F':
-			d.funcNames = true
-		case c == 'n' && d.name == "export":
-			d.on, d.off = "", d.off+"x"
-		case !strings.ContainsRune("aAilnruxtI", c):
-			sh.fail(&failure{msg: arg + ": invalid option", code: 2})
-		case arg[0] == '-':
-			d.on += string(c)
-		default:
-			d.off += string(c)
-		}
-	}
-	return true
-}
-
-// declare is export, readonly, local, declare and typeset. The arguments have been expanded, but for assignments whose value
-// is an array or belongs to an element.
+// declare is export, readonly, local, declare and typeset. The arguments have been expanded, but for assignments whose
+// value is an array or belongs to an element.
 func (sh *shell) declare(name string, args []any) {
-	d := &declaring{name: name}
+	var words []string
+	for len(args) > 0 {
+		word, ok := args[0].(string)
+		if !ok || !strings.HasPrefix(word, "-") {
+			break
+		}
+		words, args = append(words, word), args[1:]
+	}
+	f, err := parseFlags(words, "aAfFginprtxI", nil, true)
+	if err != nil {
+		sh.failWith(2, "%v", err)
+	} else if name == "local" && sh.calls == 0 {
+		sh.failf("can only be used in a function")
+	}
+	d := &declaring{flags: f, name: name}
 	switch name {
 	case "export":
-		d.on = "x"
+		d.unexport = f.has('n')
+		f.set['x'], f.set['n'] = !d.unexport, false
 	case "readonly":
-		d.on = "r"
-	case "local":
-		if sh.calls == 0 {
-			sh.failf("can only be used in a function")
-		}
+		f.set['r'] = true
 	}
-	names := 0
 	for _, arg := range args {
 		if !sh.ok() {
 			return
@@ -152,15 +123,24 @@ func (sh *shell) declare(name string, args []any) {
 		case *syntax.Assign:
 			sh.declareName(d, arg.Name.Value, func(string) { sh.assignOne(arg) })
 		case string:
-			if sh.declareFlag(d, arg) {
-				continue
-			}
 			sh.declareText(d, arg)
 		}
-		names++
 	}
-	if names == 0 && sh.ok() {
-		sh.printAll(d)
+	if len(args) > 0 || !sh.ok() {
+		return
+	}
+	if d.has('f') || d.has('F') {
+		for _, name := range slices.Sorted(maps.Keys(sh.funcs)) {
+			sh.print("declare -f " + name + "\n")
+		}
+		return
+	}
+	for _, name := range sh.namesWith("") {
+		v := sh.raw(name)
+		other := func(c rune) bool { return d.has(byte(c)) && !strings.ContainsRune(attributes(v), c) }
+		if !strings.ContainsFunc("aAinrx", other) && (v.set || v.kind != scalar) {
+			sh.print(declaration(name, v))
+		}
 	}
 }
 
@@ -182,17 +162,16 @@ func (sh *shell) declClause(cmd *syntax.DeclClause) {
 			args = append(args, as.Name.Value+"="+sh.assignText(as))
 		}
 	}
+	name := cmd.Variant.Value
 	if sh.xtrace && sh.ok() {
-		words := []string{cmd.Variant.Value}
+		words := []string{name}
 		for _, arg := range args {
 			words = append(words, fmt.Sprint(arg))
 		}
 		sh.trace(words)
 	}
-	sh.declare(cmd.Variant.Value, args)
-	if f, ok := sh.err.(*failure); ok {
-		f.msg = cmd.Variant.Value + ": " + f.msg
-	}
+	sh.declare(name, args)
+	sh.errorOf(name)
 }
 
 func (sh *shell) declareText(d *declaring, arg string) {
@@ -201,13 +180,13 @@ func (sh *shell) declareText(d *declaring, arg string) {
 	fn, isFunc := sh.funcs[name]
 	base, _, _ := strings.Cut(name, "[")
 	switch {
-	case (d.funcs || d.funcNames) && !isFunc:
+	case (d.has('f') || d.has('F')) && !isFunc:
 		sh.status = 1
-	case d.funcNames:
+	case d.has('F'):
 		sh.print(name + "\n")
-	case d.funcs:
+	case d.has('f'):
 		sh.print(name + " () \n" + sh.sourceOf(fn) + "\n")
-	case d.print:
+	case d.has('p'):
 		if v := sh.raw(name); v.set || v.kind != scalar {
 			sh.print(declaration(name, v))
 		} else {
@@ -231,66 +210,47 @@ func (sh *shell) declareName(d *declaring, name string, assign func(name string)
 		sh.failf("`%s': not a valid identifier", name)
 		return
 	}
-	if d.name != "export" && d.name != "readonly" && sh.calls > 0 && !d.global {
-		if scope := sh.scopes[len(sh.scopes)-1]; !sh.local(name) {
-			sh.store(scope, name, variable{})
-		}
+	if d.name != "export" && d.name != "readonly" && sh.calls > 0 && !d.has('g') && !sh.local(name) {
+		sh.store(sh.scopes[len(sh.scopes)-1], name, variable{})
 	}
 	v := sh.raw(name)
 	if v.readonly {
 		if assign(name); sh.ok() {
-			v.exported = v.exported || strings.Contains(d.on, "x")
+			v.exported = v.exported || d.has('x')
 			sh.scopeOf(name)[name] = v
 		}
 		return
 	}
-	if before := d.apply(v); before.kind != v.kind || before.integer != v.integer || before.lower != v.lower || before.upper != v.upper {
-		sh.assign(name, before)
-	}
-	if strings.Contains(d.on, "n") { // what is assigned is the name of another
+	if d.has('n') { // what is assigned is the name of another
 		v.kind = scalar
 		sh.assign(name, v)
-		assign(name)
-		if v = sh.raw(name); v.str == name {
-			sh.failf("%s: nameref variable self references not allowed", name)
-		}
-		v.kind = nameref
-		sh.assign(name, v)
+	} else if before := d.apply(v); before.kind != v.kind || before.integer != v.integer {
+		sh.assign(name, before)
+	}
+	if assign(name); !sh.ok() {
 		return
 	}
-	if assign(name); sh.ok() {
-		v = d.apply(sh.raw(name))
-		v.readonly = strings.Contains(d.on, "r")
-		sh.assign(name, v)
+	if v = d.apply(sh.raw(name)); d.has('n') {
+		v.kind = nameref
+		if v.str == name {
+			sh.failf("%s: nameref variable self references not allowed", name)
+		}
 	}
+	v.readonly = d.has('r')
+	sh.assign(name, v)
 }
 
 // apply changes attributes, but for readonly, which comes last.
 func (d *declaring) apply(v variable) variable {
-	if strings.Contains(d.on, "A") && v.kind != associative {
-		v = variable{kind: associative, assoc: map[string]string{}, owned: true, exported: v.exported}
+	if d.has('A') && v.kind != associative {
+		v = variable{kind: associative, elems: map[string]string{}, owned: true, exported: v.exported}
 	}
-	if set := v.set; strings.Contains(d.on, "a") && v.kind == scalar {
-		v.asList()
+	if set := v.set; d.has('a') && v.kind == scalar {
+		v.own()
 		v.set = set
 	}
-	for _, change := range []struct {
-		letters string
-		to      bool
-	}{{d.off, false}, {d.on, true}} {
-		for _, c := range change.letters {
-			switch c {
-			case 'i':
-				v.integer = change.to
-			case 'l':
-				v.lower, v.upper = change.to, v.upper && !change.to
-			case 'u':
-				v.upper, v.lower = change.to, v.lower && !change.to
-			case 'x':
-				v.exported = change.to
-			}
-		}
-	}
+	v.integer = v.integer || d.has('i')
+	v.exported = (v.exported || d.has('x')) && !d.unexport
 	return v
 }
 
@@ -301,16 +261,16 @@ func (sh *shell) print(text string) {
 
 // attributes are the letters of a variable's attributes.
 func attributes(v variable) string {
-	var b strings.Builder
+	letters := map[kind]string{indexed: "a", associative: "A"}[v.kind]
 	for _, a := range []struct {
 		on     bool
-		letter byte
-	}{{v.kind == indexed, 'a'}, {v.kind == associative, 'A'}, {v.integer, 'i'}, {v.lower, 'l'}, {v.kind == nameref, 'n'}, {v.readonly, 'r'}, {v.upper, 'u'}, {v.exported, 'x'}} {
+		letter string
+	}{{v.integer, "i"}, {v.kind == nameref, "n"}, {v.readonly, "r"}, {v.exported, "x"}} {
 		if a.on {
-			b.WriteByte(a.letter)
+			letters += a.letter
 		}
 	}
-	return b.String()
+	return letters
 }
 
 // declaration is the command that makes a variable what it is.
@@ -321,14 +281,16 @@ func declaration(name string, v variable) string {
 	}
 	text := "declare -" + flags + " " + name
 	switch {
-	case !v.set && len(v.list)+len(v.assoc) == 0:
-	case v.kind == indexed || v.kind == associative:
-		values, elems := v.values(), v.keys()
+	case !v.set && len(v.elems) == 0:
+	case v.array():
+		elems, values := v.elements()
 		for i := range elems {
 			elems[i] = "[" + elems[i] + "]=" + doubleQuote(values[i])
 		}
-		space := map[bool]string{true: " "}[v.kind == associative && len(elems) > 0]
-		text += "=(" + strings.Join(elems, " ") + space + ")"
+		if text += "=(" + strings.Join(elems, " "); v.kind == associative && len(elems) > 0 {
+			text += " "
+		}
+		text += ")"
 	default:
 		text += "=" + doubleQuote(v.str)
 	}
@@ -336,19 +298,3 @@ func declaration(name string, v variable) string {
 }
 
 func doubleQuote(text string) string { return `"` + backslash(text, "\\\"$`") + `"` }
-
-// printAll lists variables or functions.
-func (sh *shell) printAll(d *declaring) {
-	if d.funcs || d.funcNames {
-		for _, name := range slices.Sorted(maps.Keys(sh.funcs)) {
-			sh.print("declare -f " + name + "\n")
-		}
-		return
-	}
-	for _, name := range sh.namesWith("") {
-		v := sh.raw(name)
-		if strings.Trim(d.on, attributes(v)) == "" && (v.set || v.kind != scalar) {
-			sh.print(declaration(name, v))
-		}
-	}
-}

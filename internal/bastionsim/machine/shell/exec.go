@@ -1,13 +1,9 @@
 package shell
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -28,15 +24,11 @@ func (sh *shell) stmt(st *syntax.Stmt) {
 		return
 	}
 	sh.line = st.Pos().Line()
-	switch {
-	case st.Coprocess:
-		sh.status = 1
-		sh.complain(errors.New("coprocesses are not supported on this machine"))
-	case st.Background || st.Disown:
+	if st.Background {
 		copied := *st
-		copied.Background, copied.Disown = false, false
+		copied.Background = false
 		sh.background(&copied)
-	default:
+	} else {
 		sh.foreground(st)
 	}
 }
@@ -86,7 +78,9 @@ func (sh *shell) command(cmd syntax.Command) {
 	case *syntax.Block:
 		sh.stmts(cmd.Stmts)
 	case *syntax.Subshell:
-		sh.subshell(cmd.Stmts)
+		c := sh.fork()
+		c.forked(func() { c.stmts(cmd.Stmts) })
+		sh.status = c.status
 	case *syntax.IfClause:
 		sh.ifClause(cmd)
 	case *syntax.WhileClause:
@@ -96,7 +90,9 @@ func (sh *shell) command(cmd syntax.Command) {
 	case *syntax.CaseClause:
 		sh.caseClause(cmd)
 	case *syntax.FuncDecl:
-		if sh.hold(int64(cmd.End().Offset()-cmd.Pos().Offset()) * treeFactor); sh.ok() {
+		if cmd.Name == nil { // the parser reads functions of zsh, too
+			sh.failf("syntax error: a function has no name")
+		} else if sh.hold(int64(cmd.End().Offset()-cmd.Pos().Offset()) * treeFactor); sh.ok() {
 			sh.funcs[cmd.Name.Value], sh.status = cmd.Body, 0
 		}
 	case *syntax.ArithmCmd:
@@ -104,7 +100,7 @@ func (sh *shell) command(cmd syntax.Command) {
 		sh.keepLine()
 	case *syntax.LetClause:
 		if sh.xtrace {
-			sh.trace(strings.Fields(sh.sourceOf(&syntax.Stmt{Cmd: cmd})))
+			sh.traceText(sh.sourceOf(cmd))
 		}
 		for _, x := range cmd.Exprs {
 			sh.status = boolStatus(sh.arithm(x) != 0)
@@ -134,59 +130,38 @@ func (sh *shell) binary(cmd *syntax.BinaryCmd) {
 	}
 }
 
-func (sh *shell) subshell(stmts []*syntax.Stmt) {
-	c := sh.fork()
-	c.stmts(stmts)
-	c.flow = onward
-	c.end()
-	sh.status = c.status
-}
-
 // pipeline runs all commands but the last in goroutines of their own, and the last one here.
 func (sh *shell) pipeline(cmd *syntax.BinaryCmd) {
-	var stmts []*syntax.Stmt
-	var both []bool // stderr goes with stdout
+	stmts, shells := []*syntax.Stmt{cmd.Y}, []*shell{sh.fork()}
 	for {
-		stmts, both = append(stmts, cmd.Y), append(both, cmd.Op == syntax.PipeAll)
+		reader, writer := newPipe()
+		shells[0].replace(0, reader)
+		left := sh.fork()
+		if left.replace(1, writer); cmd.Op == syntax.PipeAll {
+			left.replace(2, writer.dup())
+		}
+		shells = slices.Insert(shells, 0, left)
 		next, ok := cmd.X.Cmd.(*syntax.BinaryCmd)
 		if !ok || next.Op != syntax.Pipe && next.Op != syntax.PipeAll || len(cmd.X.Redirs) > 0 || cmd.X.Negated {
-			stmts = append(stmts, cmd.X)
+			stmts = slices.Insert(stmts, 0, cmd.X)
 			break
 		}
+		stmts = slices.Insert(stmts, 0, next.Y)
 		cmd = next
-	}
-	slices.Reverse(stmts)
-	slices.Reverse(both)
-	shells := make([]*shell, len(stmts))
-	for i := range stmts {
-		shells[i] = sh.fork()
-	}
-	for i := range stmts[1:] {
-		reader, writer := newPipe()
-		shells[i].replace(1, writer)
-		if both[i] {
-			shells[i].replace(2, writer.dup())
-		}
-		shells[i+1].replace(0, reader)
 	}
 	done := make(chan struct{}, len(stmts))
 	last := len(stmts) - 1
 	for i, c := range shells[:last] {
 		if err := sh.r.spawn(func() {
-			c.runForked(stmts[i])
+			c.forked(func() { c.stmt(stmts[i]) })
 			done <- struct{}{}
 		}); err != nil {
-			c.status = 254
-			sh.complain(err)
+			c.status = sh.refuse(254, "%v", err)
 			c.end()
 			done <- struct{}{}
 		}
 	}
-	if sh.lastpipe {
-		sh.lastPipe(shells[last], stmts[last])
-	} else {
-		shells[last].runForked(stmts[last])
-	}
+	shells[last].forked(func() { shells[last].stmt(stmts[last]) })
 	for range last {
 		<-done
 	}
@@ -199,23 +174,11 @@ func (sh *shell) pipeline(cmd *syntax.BinaryCmd) {
 	}
 }
 
-// lastPipe runs the last command of a pipeline in this shell (shopt -s lastpipe).
-func (sh *shell) lastPipe(c *shell, st *syntax.Stmt) {
-	in := c.fds[0].dup()
-	c.end()
-	old := sh.fds[0]
-	sh.fds[0] = in
-	sh.stmt(st)
-	in.close()
-	sh.fds[0] = old
-	c.status = sh.status
-}
-
-// runForked runs a statement in a subshell that is for this statement alone.
-func (sh *shell) runForked(st *syntax.Stmt) {
+// forked runs a subshell to its end.
+func (sh *shell) forked(body func()) {
 	defer sh.end()
 	defer sh.guarded()
-	sh.stmt(st)
+	body()
 	sh.flow = onward
 }
 
@@ -286,23 +249,20 @@ func (sh *shell) while(cmd *syntax.WhileClause) {
 func (sh *shell) forClause(cmd *syntax.ForClause) {
 	switch loop := cmd.Loop.(type) {
 	case *syntax.WordIter:
-		items, source := sh.params, `in "$@"`
+		items := sh.params
 		if loop.InPos.IsValid() {
-			items, source = sh.fields(loop.Items), "in"
-			for _, word := range loop.Items {
-				source += " " + sh.sourceOf(word)
-			}
+			items = sh.fields(loop.Items)
 		}
 		if sh.failed() {
 			return
 		}
 		if sh.status = 0; cmd.Select {
-			sh.selectLoop(loop.Name.Value, items, cmd.Do)
-			return
+			sh.failf("select is not supported on this machine")
 		}
 		for _, item := range items {
 			if sh.xtrace {
-				sh.traceText("for " + loop.Name.Value + " " + source)
+				head, _, _ := strings.Cut(sh.sourceOf(cmd), "; do")
+				sh.traceText(head)
 			}
 			if sh.set(loop.Name.Value, item); sh.failed() || sh.loop(cmd.Do) {
 				return
@@ -317,42 +277,16 @@ func (sh *shell) forClause(cmd *syntax.ForClause) {
 	}
 }
 
-func (sh *shell) selectLoop(name string, items []string, do []*syntax.Stmt) {
-	for menu := true; !sh.stopped(); {
-		for i, item := range items {
-			if menu {
-				_, _ = fmt.Fprintf(sh.stream(2), "%d) %s\n", i+1, item)
-			}
-		}
-		_, _ = io.WriteString(sh.stream(2), cmp.Or(sh.value("PS3"), "#? "))
-		line, err := sh.readLine(sh.stream(0), '\n', true, 0)
-		if err != nil {
-			sh.print("\n")
-			sh.status = 1
-			return
-		}
-		menu = line == ""
-		n, _ := strconv.Atoi(strings.TrimSpace(line))
-		choice := ""
-		if n > 0 && n <= len(items) {
-			choice = items[n-1]
-		}
-		sh.set("REPLY", line)
-		if sh.set(name, choice); sh.failed() || !menu && sh.loop(do) {
-			return
-		}
-	}
-}
-
 func (sh *shell) caseClause(cmd *syntax.CaseClause) {
 	text := sh.literal(cmd.Word)
 	if sh.xtrace {
 		sh.traceText("case " + sh.sourceOf(cmd.Word) + " in")
 	}
 	sh.status = 0
+	matches := func(p *syntax.Word) bool { return sh.ok() && sh.match(sh.pattern(p), text, false) }
 	through := false
 	for _, item := range cmd.Items {
-		if !through && !slices.ContainsFunc(item.Patterns, func(p *syntax.Word) bool { return sh.ok() && sh.match(sh.pattern(p), text, sh.nocasematch) }) {
+		if !through && !slices.ContainsFunc(item.Patterns, matches) {
 			continue
 		}
 		if !sh.ok() {
@@ -371,9 +305,5 @@ func (sh *shell) time(cmd *syntax.TimeClause) {
 		sh.stmt(cmd.Stmt)
 	}
 	took := sh.s.o.Clock.Since(start)
-	if cmd.PosixFormat {
-		_, _ = fmt.Fprintf(sh.stream(2), "real %.2f\nuser 0.00\nsys 0.00\n", took.Seconds())
-		return
-	}
 	_, _ = fmt.Fprintf(sh.stream(2), "\nreal\t%dm%.3fs\nuser\t0m0.000s\nsys\t0m0.000s\n", int(took.Minutes()), math.Mod(took.Seconds(), 60))
 }

@@ -48,31 +48,20 @@ func (e *expander) next() {
 
 // result adds the result of an expansion. Without quotes, separators cut it into fields.
 func (e *expander) result(text string, quoted bool) {
-	ifs := ""
-	if !quoted && e.split {
-		ifs = e.sh.value("IFS")
+	if quoted || !e.split {
+		e.add(text, quoted)
+		return
 	}
-	for e.sh.ok() {
-		i := strings.IndexAny(text, ifs)
-		if i < 0 {
-			e.add(text, quoted)
-			return
+	ifs := e.sh.value("IFS")
+	for text != "" && e.sh.ok() {
+		field, separator, rest := cutField(text, ifs, true)
+		if e.add(field, false); separator != "" {
+			e.open = e.open || strings.Trim(separator, " \t\n") != "" // a field between two separators may be empty
+			e.next()
 		}
-		e.add(text[:i], false)
-		white := isSpace(text[i])
-		if !white { // a field between two separators may be empty
-			e.open = true
-		}
-		e.next()
-		_, size := utf8.DecodeRuneInString(text[i:])
-		text = text[i+size:]
-		for white && text != "" && isSpace(text[0]) && strings.IndexByte(ifs, text[0]) >= 0 {
-			text = text[1:]
-		}
+		text = rest
 	}
 }
-
-func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
 
 func joinPieces(field []piece) string {
 	if len(field) == 1 {
@@ -249,9 +238,6 @@ func (e *expander) lit(text string) {
 
 // unescape takes out backslashes before the characters given; a line's end goes with its backslash.
 func unescape(text, special string) string {
-	if !strings.Contains(text, "\\") {
-		return text
-	}
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte(special, text[i+1]) >= 0 {
@@ -274,11 +260,6 @@ func (sh *shell) tilde(name string) (string, bool) {
 			return home.str, true
 		}
 		return sh.user.Home, true
-	case name == "+":
-		return sh.dir, true
-	case name == "-":
-		old := sh.get("OLDPWD")
-		return old.str, old.set
 	default:
 		u, ok := LookupUser(sh.s.o.FS, name)
 		return u.Home, ok
@@ -290,9 +271,7 @@ func (sh *shell) capture(run func(c *shell)) (string, int) {
 	out := &sink{r: sh.r}
 	c := sh.fork()
 	c.replace(1, out.file())
-	run(c)
-	c.flow = onward
-	c.end()
+	c.forked(func() { run(c) })
 	if sh.step(1) != nil {
 		return "", c.status
 	}

@@ -1,20 +1,22 @@
 package shell
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
 	resyntax "regexp/syntax"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/pattern"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 const (
-	// maxRegexpWork is how many steps one match of a regular expression may take: its instructions times the text's length.
+	// maxRegexpWork is how many steps one match of a regular expression may take: its instructions times the text's
+	// length.
 	maxRegexpWork = 1 << 26
 	// maxPattern is how long a pattern or a regular expression may be.
 	maxPattern = 4096
@@ -45,7 +47,10 @@ func compile(expr string) (*matcher, error) {
 		return nil, errComplex
 	}
 	re, err := regexp.Compile(expr)
-	return &matcher{re, len(prog.Inst)}, err
+	if err != nil {
+		return nil, err
+	}
+	return &matcher{re, len(prog.Inst)}, nil
 }
 
 // find is the first match, as FindStringSubmatchIndex has it.
@@ -60,7 +65,8 @@ func (m *matcher) find(sh *shell, text string) []int {
 	return m.FindStringSubmatchIndex(text)
 }
 
-// globRegexp makes a regular expression of a pattern, which takes the place of %s in format. It is nil for what is no pattern.
+// globRegexp makes a regular expression of a pattern, which takes the place of %s in format. It is nil for what is no
+// pattern.
 func (sh *shell) globRegexp(pat string, mode pattern.Mode, format string) *matcher {
 	open := 0 // groups that are not closed, which would make reading the pattern take exponential time
 	for _, c := range pat {
@@ -74,39 +80,24 @@ func (sh *shell) globRegexp(pat string, mode pattern.Mode, format string) *match
 	if open == 0 {
 		mode |= pattern.ExtendedOperators
 	}
-	err := errComplex
-	var expr string
-	var re *matcher
-	if len(pat) <= maxPattern {
-		if expr, err = pattern.Regexp(pat, mode); err == nil {
-			re, err = compile(fmt.Sprintf(format, expr))
-		}
+	if len(pat) > maxPattern {
+		sh.fail(errComplex)
+		return nil
 	}
-	if errors.Is(err, errComplex) {
-		sh.fail(err)
-	}
+	expr, err := pattern.Regexp(pat, mode)
 	if err != nil {
 		return nil
+	}
+	re, err := compile(fmt.Sprintf(format, expr))
+	if errors.Is(err, errComplex) {
+		sh.fail(err)
 	}
 	return re
 }
 
 // plainPattern is the text that a pattern stands for, if it stands for one alone.
 func plainPattern(pat string) (string, bool) {
-	if !strings.ContainsAny(pat, `*?[(\`) {
-		return pat, true
-	}
-	var b strings.Builder
-	for i := 0; i < len(pat); i++ {
-		switch c := pat[i]; {
-		case c == '\\' && i+1 < len(pat):
-			i++
-		case strings.IndexByte(`*?[(\`, c) >= 0:
-			return "", false
-		}
-		b.WriteByte(pat[i])
-	}
-	return b.String(), true
+	return dropBackslashes(pat, false), !pattern.HasMeta(pat, 0) && !strings.Contains(pat, "(")
 }
 
 // match says whether a whole text is of a pattern.
@@ -128,38 +119,29 @@ func (sh *shell) match(pat, text string, fold bool) bool {
 	return re.find(sh, text) != nil
 }
 
-func (sh *shell) trimPrefix(text, pat string, large bool) string {
-	if plain, ok := plainPattern(pat); ok {
+// trim takes what is of a pattern from the beginning of a text or, with suffix, from its end: as little as can be or,
+// with large, as much.
+func (sh *shell) trim(text, pat string, suffix, large bool) string {
+	plain, ok := plainPattern(pat)
+	switch {
+	case ok && suffix:
+		return strings.TrimSuffix(text, plain)
+	case ok:
 		return strings.TrimPrefix(text, plain)
 	}
+	format := "(?s:^(?:%s)(.*)$)" // of two repetitions, the first one is as large or as small as it can be
 	mode := pattern.Shortest
-	if large {
+	switch {
+	case suffix && large:
+		format, mode = "(?s:^(.*?)(?:%s)$)", 0
+	case suffix:
+		format, mode = "(?s:^(.*)(?:%s)$)", 0
+	case large:
 		mode = 0
 	}
-	re := sh.globRegexp(pat, mode, "^(?:%s)")
-	if re == nil {
-		return text
-	}
-	if large {
-		re.Longest()
-	}
-	if found := re.find(sh, text); found != nil {
-		return text[found[1]:]
-	}
-	return text
-}
-
-func (sh *shell) trimSuffix(text, pat string, large bool) string {
-	if plain, ok := plainPattern(pat); ok {
-		return strings.TrimSuffix(text, plain)
-	}
-	before := "(?s:^(.*))" // as much as can be: the shortest end
-	if large {
-		before = "(?s:^(.*?))"
-	}
-	if re := sh.globRegexp(pat, 0, before+"(?:%s)$"); re != nil {
+	if re := sh.globRegexp(pat, mode, format); re != nil {
 		if found := re.find(sh, text); found != nil {
-			return text[:found[3]]
+			return text[found[2]:found[3]]
 		}
 	}
 	return text
@@ -233,20 +215,19 @@ func backslash(text, special string) string {
 	return b.String()
 }
 
+// globChars matches what makes a pattern of a field.
+var globChars = regexp.MustCompile(`[*?[]|[@+!]\(`)
+
 // globField is what a field is after globbing: the names of files, or the field itself.
 func (sh *shell) globField(field []piece) []string {
 	text := joinPieces(field)
-	if sh.noglob || !slices.ContainsFunc(field, func(p piece) bool {
-		return !p.quoted && (strings.ContainsAny(p.text, "*?[") || strings.Contains(p.text, "@(") || strings.Contains(p.text, "+(") || strings.Contains(p.text, "!("))
-	}) {
+	isPattern := func(p piece) bool { return !p.quoted && globChars.MatchString(p.text) }
+	if sh.noglob || !slices.ContainsFunc(field, isPattern) {
 		return []string{text}
 	}
 	names := sh.glob(patternOf(field))
-	switch {
-	case len(names) > 0 || sh.nullglob:
+	if len(names) > 0 || sh.nullglob {
 		return names
-	case sh.failglob:
-		sh.failf("no match: %s", text)
 	}
 	return []string{text}
 }
@@ -283,29 +264,23 @@ func (sh *shell) globDir(dir, part string, more bool) (out []string) {
 	}
 	if !strings.ContainsAny(part, "*?[(") {
 		name := dir + unescape(part, patternChars)
-		info, err := sh.fs.Lstat(sh.abs(name))
-		if more && err == nil {
-			info, err = sh.fs.Stat(sh.abs(name))
-		}
+		info, err := sh.fs.Lstat(sh.abs(name + tail))
 		if sh.step(1) != nil || err != nil || more && !info.IsDir() {
 			return nil
 		}
 		return []string{name + tail}
 	}
 	if part == "**" && sh.globstar {
-		return sh.globTree(dir, more, 0)
+		return sh.globTree(dir, more)
 	}
-	at := dir
-	if at == "" {
-		at = "."
-	}
-	entries, err := sh.fs.ReadDir(sh.abs(at))
+	entries, err := sh.fs.ReadDir(sh.abs(cmp.Or(dir, ".")))
 	if sh.step(1+len(entries)/8) != nil || err != nil {
 		return nil
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if name[0] == '.' && !sh.dotglob && part[0] != '.' && !strings.HasPrefix(part, `\.`) || !sh.match(part, name, sh.nocaseglob) {
+		hidden := name[0] == '.' && !sh.dotglob && part[0] != '.' && !strings.HasPrefix(part, `\.`)
+		if hidden || !sh.match(part, name, sh.nocaseglob) {
 			continue
 		}
 		if more {
@@ -318,40 +293,31 @@ func (sh *shell) globDir(dir, part string, more bool) (out []string) {
 	return out
 }
 
-// globTree is **: all that is below a directory.
-func (sh *shell) globTree(dir string, dirsOnly bool, depth int) []string {
+// globTree is **: a directory and all that is below it, but not what symbolic links lead to.
+func (sh *shell) globTree(dir string, dirsOnly bool) []string {
+	dirs := []string{dir}
 	var out []string
-	if depth == 0 {
-		out = append(out, dir)
-	}
-	for _, name := range sh.globDir(dir, "*", false) {
-		info, err := sh.fs.Lstat(sh.abs(name))
-		isDir := err == nil && info.IsDir() && depth < 64
-		switch {
-		case isDir && dirsOnly:
-			out = append(out, name+"/")
-		case !dirsOnly:
+	for i := 0; i < len(dirs) && sh.ok(); i++ {
+		for _, name := range sh.globDir(dirs[i], "*", false) {
+			if info, err := sh.fs.Lstat(sh.abs(name)); err == nil && info.IsDir() {
+				dirs = append(dirs, name+"/")
+			}
 			out = append(out, name)
-		}
-		if isDir {
-			out = append(out, sh.globTree(name+"/", dirsOnly, depth+1)...)
 		}
 		if len(out) > sh.r.limits.Fields {
 			sh.kill("fields")
 		}
-		if !sh.ok() {
-			return nil
-		}
 	}
-	return out
+	if dirsOnly {
+		return dirs
+	}
+	return append(out, dir)
 }
 
 // quote writes a text so that a shell reads it as it is, without quotes if it needs none.
 func quote(text string) string {
-	if text != "" && strings.IndexFunc(text, func(c rune) bool {
-		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("_-./:=,+@%", c)
-	}) < 0 {
-		return text
+	if quoted, err := syntax.Quote(text, syntax.LangBash); err == nil {
+		return quoted
 	}
 	return quoteAlways(text)
 }

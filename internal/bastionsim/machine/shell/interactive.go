@@ -7,11 +7,12 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
 
-// console stands between a terminal and whoever reads it: the line editor while there is a prompt, a command while one
+// console stands between a terminal and its reader: the line editor while there is a prompt, a command while one
 // runs. One goroutine reads the terminal all the time, so that Ctrl-C is seen while a command runs.
 type console struct {
 	tty TTY
@@ -32,20 +33,17 @@ type console struct {
 	end  context.CancelFunc
 }
 
-// Interactive serves a terminal until the user leaves with exit or Ctrl-D, the terminal ends or ctx does. It returns the
-// last status. Each line has the limits anew, and so has the time of each job that it leaves in the background. Ctrl-C ends
-// the command that runs. When it has returned, the caller closes the terminal, which ends the one goroutine that reads it.
+// Interactive serves a terminal until the user leaves with exit or Ctrl-D, the terminal ends or ctx does. It returns
+// the last status. Each line has the limits anew, and so has the time of each job that it leaves in the background.
+// Ctrl-C ends the command that runs. When it has returned, the caller closes the terminal, which ends the one
+// goroutine that reads it.
 func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	editor, toEditor := newPipe()
 	c := &console{tty: tty, raw: toEditor, in: editor, end: cancel}
 	c.changed = sync.NewCond(&c.mu)
-	context.AfterFunc(ctx, func() { // ctx ends with this function at the latest
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.changed.Broadcast()
-	})
+	context.AfterFunc(ctx, func() { c.change(func() {}) }) // ctx ends with this function at the latest
 	defer editor.close()
 	go c.pump(ctx)
 
@@ -54,8 +52,6 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 		io.Writer
 	}{&pipeReader{ctx, editor}, tty}, "")
 	r := newRun(s.o)
-	_, endAll := r.begin(ctx, nil)
-	defer endAll()
 	sh := s.newShell(r, ctx)
 	sh.interactive, sh.expandAliases, sh.base = true, true, ctx
 	out := r.counted(&newlines{tty: tty})
@@ -73,15 +69,10 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 		}
 		c.execute(ctx, sh, text)
 	}
-	return sh.status & 0xff, context.Cause(ctxOrNil(ctx))
-}
-
-// ctxOrNil leaves out the end that Interactive makes itself.
-func ctxOrNil(ctx context.Context) context.Context {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return ctx
+	if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) {
+		return sh.status & 0xff, err
 	}
-	return context.Background()
+	return sh.status & 0xff, nil // another end is one that the user or the terminal made
 }
 
 type pipeReader struct {
@@ -103,15 +94,11 @@ func (n *newlines) Write(p []byte) (int, error) {
 
 // prompt is user@host:dir$.
 func (sh *shell) prompt() string {
-	dir, home := sh.dir, sh.value("HOME")
-	if home != "" && home != "/" && (dir == home || strings.HasPrefix(dir, home+"/")) {
-		dir = "~" + dir[len(home):]
-	}
 	sign := "$"
 	if sh.user.UID == 0 {
 		sign = "#"
 	}
-	return fmt.Sprintf("%s@%s:%s%s ", sh.user.Name, sh.s.hostname(), dir, sign)
+	return fmt.Sprintf("%s@%s:%s%s ", sh.user.Name, sh.s.hostname(), sh.withTilde(sh.dir), sign)
 }
 
 // read is a command, which may have several lines.
@@ -124,7 +111,7 @@ func (c *console) read(t *term.Terminal, sh *shell) (string, error) {
 				return "", err
 			}
 		}
-		c.edit()
+		c.change(func() { c.editing = true })
 		line, err := t.ReadLine()
 		if err != nil && !errors.Is(err, term.ErrPasteIndicator) {
 			return "", err
@@ -132,20 +119,11 @@ func (c *console) read(t *term.Terminal, sh *shell) (string, error) {
 		if text += line + "\n"; len(text) > sh.r.limits.Script {
 			return "", errNested
 		}
-		if !unfinished(text) || line == "" {
+		if !incomplete(text) || line == "" {
 			return text, nil
 		}
 		t.SetPrompt("> ")
 	}
-}
-
-// unfinished says whether a command goes on in the next line.
-func unfinished(text string) bool {
-	trimmed := strings.TrimRight(text, "\n")
-	if strings.HasSuffix(trimmed, "\\") || strings.HasSuffix(trimmed, "|") || strings.HasSuffix(trimmed, "&&") {
-		return true
-	}
-	return incomplete(text)
 }
 
 // execute runs one command with a terminal.
@@ -153,80 +131,40 @@ func (c *console) execute(ctx context.Context, sh *shell, text string) {
 	if strings.TrimSpace(text) == "" {
 		return
 	}
-	r := sh.r
-	var end func()
-	if sh.s.o.Limits.Time < 0 {
-		sh.ctx, end = r.begin(ctx, nil)
-	} else {
-		timer := sh.s.o.Clock.NewTimer(sh.s.o.Limits.Time)
-		defer timer.Stop()
-		sh.ctx, end = r.begin(ctx, timer.C())
-	}
+	lineCtx, end := sh.s.begin(ctx, sh.r)
 	defer end()
-	lineCtx, stop := context.WithCancel(sh.ctx)
+	var stop context.CancelFunc
+	sh.ctx, stop = context.WithCancel(lineCtx)
 	defer stop()
-	sh.ctx, sh.stopErr, sh.err, sh.depth, sh.flow, sh.loops, sh.calls, sh.sources, sh.noExit = lineCtx, nil, nil, 0, onward, 0, 0, 0, 0
+	sh.stopErr, sh.err, sh.depth, sh.progress = nil, nil, 0, progress{}
 	reader, writer := newPipe()
 	reader.tty = true
 	sh.replace(0, reader)
-	c.begin(stop, writer)
-	func() {
-		defer sh.guarded()
-		file, release, err := sh.parse(text, "bash")
-		if err != nil {
-			sh.status = 2
-			sh.complain(err)
-			return
+	c.change(func() {
+		c.running, c.stdin, c.editing = stop, writer, false
+		if c.ended {
+			writer.close()
 		}
-		defer release()
-		sh.stmts(file.Stmts)
-	}()
-	c.finish()
+	})
+	sh.runScript(text, "bash")
+	c.change(func() { c.running, c.stdin = nil, nil })
 	writer.close()
-	if err := r.ended(ctx); err != nil {
+	if err := context.Cause(lineCtx); err != nil {
 		_, _ = fmt.Fprintf(c.tty, "bash: %v\r\n", err)
 		sh.status = statusKilled
-	} else if lineCtx.Err() != nil {
+	} else if sh.ctx.Err() != nil {
 		_, _ = io.WriteString(c.tty, "\r\n")
 		sh.status = 130
 	}
-	sh.stopErr = nil
-	sh.ctx = ctx
+	sh.ctx, sh.stopErr = ctx, nil
 }
 
-// edit gives the keys to the line editor.
-func (c *console) edit() {
+// change changes what pump waits for.
+func (c *console) change(fn func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.editing = true
+	fn()
 	c.changed.Broadcast()
-}
-
-func (c *console) begin(stop context.CancelFunc, stdin *file) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.running, c.stdin, c.editing = stop, stdin, false
-	if c.ended {
-		stdin.close()
-	}
-	c.changed.Broadcast()
-}
-
-// noMore is called when the terminal's input has ended, as that of a client does which reads a file: the command that runs
-// goes on and reads the end of its input, and so does the shell after it.
-func (c *console) noMore() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = true
-	if c.stdin != nil {
-		c.stdin.close()
-	}
-}
-
-func (c *console) finish() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.running, c.stdin = nil, nil
 }
 
 // pump reads the terminal until it ends. A terminal that fails ends everything.
@@ -243,7 +181,12 @@ func (c *console) pump(ctx context.Context) {
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			c.noMore()
+			// As that of a client does which reads a file: what runs continues, and reads the end of its input.
+			c.change(func() {
+				if c.ended = true; c.stdin != nil {
+					c.stdin.close()
+				}
+			})
 			return
 		case err != nil:
 			c.end()
@@ -294,4 +237,54 @@ func (c *console) key(ctx context.Context, b byte) bool {
 		_, _ = stdin.writer(full, input)
 	}
 	return true
+}
+
+// maxSequence is how long a sequence of a key may be: more than any has.
+const maxSequence = 32
+
+// keys stands before the line editor of golang.org/x/term. That waits for the end of whatever looks like the beginning
+// of a key, as long as it takes, and takes all that comes for a part of it: an invalid character, or Escape and then
+// Enter, would hold up the terminal for good, and 256 such bytes would make it a loop. So it gets whole characters and
+// ended sequences.
+type keys struct {
+	sequence  int    // how long the sequence is that has begun, 0 if none has
+	character []byte // that has begun
+}
+
+// next is what the line editor is given for a byte that was typed.
+func (k *keys) next(b byte) (given []byte) {
+	const escape, end = 27, '~'
+	if b >= utf8.RuneSelf {
+		if k.character = append(k.character, b); !utf8.FullRune(k.character) {
+			return nil
+		}
+		character := k.character
+		k.character = nil
+		if r, _ := utf8.DecodeRune(character); r == utf8.RuneError { // the one that is none, too
+			return nil
+		}
+		if k.sequence > 0 {
+			given, k.sequence = append(given, end), 0
+		}
+		return append(given, character...)
+	}
+	k.character = nil
+	switch {
+	case k.sequence == 0:
+	case b < ' ' || b == 127 || k.sequence >= maxSequence:
+		given, k.sequence = append(given, end), 0
+	case b == end || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z':
+		k.sequence = 0
+		return []byte{b}
+	default:
+		k.sequence++
+		return []byte{b}
+	}
+	switch b {
+	case 3: // Ctrl-C: what is pasted ends, to the end of the line, delete it, begin a new one
+		return append(given, escape, '[', '2', '0', '1', end, 5, 21, '\r')
+	case escape:
+		k.sequence = 1
+	}
+	return append(given, b)
 }

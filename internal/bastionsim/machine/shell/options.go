@@ -17,12 +17,11 @@ type Options struct {
 	FS *vfs.FS
 	// User is whom the session runs as. The zero value is root.
 	User User
-	// Env are NAME=value pairs, added to HOME, USER, LOGNAME, SHELL, PATH, PWD and LANG, which the session sets itself.
+	// Env are NAME=value pairs, added to HOME, USER, LOGNAME, SHELL, PATH, PWD and LANG, which the session sets
+	// itself.
 	Env []string
 	// Dir is where the session begins. Empty is the user's home or, where that does not exist, /.
 	Dir string
-	// Hostname is what hostname and the prompt say. Empty asks System.
-	Hostname string
 	// Commands are programs beside the built-in ones, by name ("kubectl") or path ("/opt/bin/kubelet").
 	// They win over built-in ones.
 	Commands map[string]Command
@@ -118,7 +117,8 @@ type Units interface {
 	// Mask makes a unit impossible to start; unmask undoes it.
 	Mask(name string, mask bool) error
 	DaemonReload() error
-	// Journal are lines of a unit, or of all if unit is "", oldest first, at most the last n (n <= 0: all that are kept).
+	// Journal are lines of a unit, or of all if unit is "", oldest first, at most the last n (n <= 0: all that are
+	// kept).
 	Journal(unit string, n int) []JournalEntry
 }
 
@@ -127,8 +127,8 @@ type Unit struct {
 	Name, Description string
 	// Path is its file's, "" if it has none.
 	Path string
-	// Load is loaded, not-found or masked; Active is active, inactive, failed, activating or deactivating; Sub is running,
-	// dead, exited, failed, auto-restart; Enabled is enabled, disabled, static or masked.
+	// Load is loaded, not-found or masked; Active is active, inactive, failed, activating or deactivating; Sub is
+	// running, dead, exited, failed, auto-restart; Enabled is enabled, disabled, static or masked.
 	Load, Active, Sub, Enabled string
 	MainPID                    int
 	// Since is when Active last changed.
@@ -146,7 +146,8 @@ type JournalEntry struct {
 	Message    string
 }
 
-// TTY is the terminal of an interactive session. Its owner closes it after Interactive returned, which ends the reading.
+// TTY is the terminal of an interactive session. Its owner closes it after Interactive returned, which ends the
+// reading.
 type TTY interface {
 	io.Reader
 	io.Writer

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,11 +15,11 @@ import (
 
 // value is what a parameter has: one string, or several for $@, $* and whole arrays.
 type value struct {
-	list  []string
-	index []int // of the elements of an indexed array
-	many  bool
-	star  bool // joined in quotes
-	set   bool
+	list []string
+	keys []string // of the elements of an indexed array
+	many bool
+	star bool // joined in quotes
+	set  bool
 }
 
 func one(text string, set bool) value { return value{list: []string{text}, set: set} }
@@ -65,7 +66,8 @@ func (sh *shell) param(e *expander, pe *syntax.ParamExp, quoted bool) {
 	case pe.Names != 0:
 		v = value{list: sh.namesWith(name), many: true, star: pe.Names == syntax.NamesPrefix, set: true}
 	case pe.Excl && all != "":
-		v = value{list: sh.get(name).keys(), many: true, star: all == "*", set: true}
+		keys, _ := sh.get(name).elements()
+		v = value{list: keys, many: true, star: all == "*", set: true}
 	case pe.Excl:
 		v = sh.indirect(name, pe.Index)
 	default:
@@ -84,7 +86,8 @@ func (sh *shell) param(e *expander, pe *syntax.ParamExp, quoted bool) {
 	case pe.Slice != nil:
 		sh.slice(&v, pe.Slice, name == "@" || name == "*")
 	case pe.Repl != nil:
-		sh.replaceAll(&v, pe.Repl)
+		pat, with := sh.pattern(pe.Repl.Orig), sh.literal(pe.Repl.With)
+		sh.mapAll(&v, func(text string) string { return sh.replacePattern(text, pat, with, pe.Repl.All) })
 	case replacesMissing(pe.Exp):
 		if !sh.orWord(e, &v, pe, quoted) {
 			return
@@ -110,11 +113,8 @@ func allElements(index syntax.ArithmExpr) string {
 // lookup is the value of a variable, an element or a special parameter.
 func (sh *shell) lookup(name string, index syntax.ArithmExpr) value {
 	if index != nil && allElements(index) == "" {
-		if v := sh.get(name); v.kind == associative {
-			return sh.element(v, sh.key(index))
-		} else {
-			return sh.element(v, strconv.FormatInt(sh.arithm(index), 10))
-		}
+		v := sh.get(name)
+		return sh.element(v, sh.indexText(v, index))
 	}
 	return sh.lookupText(name, allElements(index))
 }
@@ -148,9 +148,10 @@ func (sh *shell) lookupText(name, sub string) value {
 	case "":
 		return one(v.first())
 	case "@", "*":
-		all := many(v.values(), sub)
+		keys, values := v.elements()
+		all := many(values, sub)
 		if v.kind == indexed {
-			all.index = v.indexes()
+			all.keys = keys
 		}
 		return all
 	}
@@ -159,31 +160,31 @@ func (sh *shell) lookupText(name, sub string) value {
 
 func (sh *shell) element(v variable, sub string) value {
 	if v.kind == associative {
-		text, ok := v.assoc[sub]
+		text, ok := v.elems[sub]
 		return one(text, ok)
 	}
 	n := sh.arithmText(sub)
 	switch {
 	case !sh.ok():
-	case v.kind == scalar:
-		if n == 0 || n == -1 {
-			return one(v.str, v.set)
-		}
+	case !v.array() && n != 0 && n != -1:
+	case !v.array():
+		return one(v.str, v.set)
 	case n < 0 && v.end()+n < 0:
 		sh.complain(&failure{msg: sub + ": bad array subscript"})
 	default:
-		if n < 0 {
-			n += v.end()
-		}
-		text, ok := v.list[int(n)]
+		text, ok := v.elems[sh.subscript(v, sub)]
 		return one(text, ok)
 	}
 	return one("", false)
 }
 
-// key is a subscript of an associative array: a word, or what looked like arithmetic to the parser.
-func (sh *shell) key(index syntax.ArithmExpr) string {
-	if w, ok := index.(*syntax.Word); ok {
+// indexText expands a subscript. That of an associative array may have looked like arithmetic to the parser.
+func (sh *shell) indexText(v variable, index syntax.ArithmExpr) string {
+	w, isWord := index.(*syntax.Word)
+	switch {
+	case v.kind != associative:
+		return strconv.FormatInt(sh.arithm(index), 10)
+	case isWord:
 		return sh.literal(w)
 	}
 	var b strings.Builder
@@ -232,21 +233,24 @@ func (sh *shell) slice(v *value, s *syntax.Slice, params bool) {
 	if s.Length != nil {
 		length = sh.arithm(s.Length)
 	}
-	runes := []rune(v.list0())
+	var runes []rune
+	if !v.many {
+		runes = []rune(v.list[0])
+	} else if params {
+		v.list = append([]string{sh.name}, v.list...)
+	}
 	total := int64(len(runes))
 	if v.many {
-		if params {
-			v.list = append([]string{sh.name}, v.list...)
-		}
 		total = int64(len(v.list))
 	}
 	count := total
-	if n := len(v.index); n > 0 { // sparse arrays are cut by index
+	if n := len(v.keys); n > 0 { // sparse arrays are cut by subscript
+		index := func(key string) int64 { return sh.arithmText(key) }
 		if from < 0 {
-			from += int64(v.index[n-1]) + 1
+			from += index(v.keys[n-1]) + 1
 		}
 		if from >= 0 {
-			pos, _ := slices.BinarySearch(v.index, int(from))
+			pos, _ := slices.BinarySearchFunc(v.keys, from, func(key string, from int64) int { return cmp.Compare(index(key), from) })
 			from = int64(pos)
 		}
 	} else if from < 0 {
@@ -273,13 +277,6 @@ func (sh *shell) slice(v *value, s *syntax.Slice, params bool) {
 	}
 }
 
-func (v value) list0() string {
-	if v.many {
-		return ""
-	}
-	return v.list[0]
-}
-
 // mapAll replaces each string, and looks how long they are together.
 func (sh *shell) mapAll(v *value, fn func(string) string) {
 	out, total := make([]string, 0, len(v.list)), 0
@@ -295,49 +292,32 @@ func (sh *shell) mapAll(v *value, fn func(string) string) {
 	v.list = out
 }
 
-func (sh *shell) replaceAll(v *value, r *syntax.Replace) {
-	pat, with := sh.pattern(r.Orig), sh.literal(r.With)
-	sh.mapAll(v, func(text string) string { return sh.replacePattern(text, pat, with, r.All) })
-}
-
 // replacesMissing says whether an expansion is ${name:-word} or like it.
 func replacesMissing(exp *syntax.Expansion) bool {
-	if exp == nil {
-		return false
-	}
-	switch exp.Op {
-	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.DefaultUnset, syntax.DefaultUnsetOrNull,
-		syntax.ErrorUnset, syntax.ErrorUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
-		return true
-	}
-	return false
+	return exp != nil && exp.Op >= syntax.AlternateUnset && exp.Op <= syntax.AssignUnsetOrNull
 }
 
 // orWord does ${name:-word} and what is like it. It is false if e has the result.
 func (sh *shell) orWord(e *expander, v *value, pe *syntax.ParamExp, quoted bool) bool {
-	missing := !v.set
-	switch pe.Exp.Op {
+	op, missing := pe.Exp.Op, !v.set
+	switch op {
 	case syntax.AlternateUnsetOrNull, syntax.DefaultUnsetOrNull, syntax.ErrorUnsetOrNull, syntax.AssignUnsetOrNull:
 		missing = v.null()
 	}
-	switch pe.Exp.Op {
-	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.DefaultUnset, syntax.DefaultUnsetOrNull:
-		alternate := pe.Exp.Op == syntax.AlternateUnset || pe.Exp.Op == syntax.AlternateUnsetOrNull
-		switch {
-		case missing && alternate, missing && pe.Exp.Word == nil, !missing && alternate && pe.Exp.Word == nil:
+	alternate := op == syntax.AlternateUnset || op == syntax.AlternateUnsetOrNull
+	switch {
+	case alternate, missing && (op == syntax.DefaultUnset || op == syntax.DefaultUnsetOrNull):
+		if alternate == missing || pe.Exp.Word == nil {
 			e.result("", quoted)
-		case missing || alternate:
+		} else {
 			sh.parts(e, pe.Exp.Word.Parts, quoted, true)
-		default:
-			return true
 		}
 		return false
-	}
-	if !missing {
+	case !missing:
 		return true
 	}
 	text := sh.literal(pe.Exp.Word)
-	if pe.Exp.Op == syntax.ErrorUnset || pe.Exp.Op == syntax.ErrorUnsetOrNull {
+	if op == syntax.ErrorUnset || op == syntax.ErrorUnsetOrNull {
 		if text == "" {
 			text = "parameter null or not set"
 		}
@@ -350,14 +330,15 @@ func (sh *shell) orWord(e *expander, v *value, pe *syntax.ParamExp, quoted bool)
 }
 
 func (sh *shell) trimOrChangeCase(v *value, op syntax.ParExpOperator, pat string) {
-	switch op {
-	case syntax.RemSmallPrefix, syntax.RemLargePrefix:
-		sh.mapAll(v, func(text string) string { return sh.trimPrefix(text, pat, op == syntax.RemLargePrefix) })
-	case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
-		sh.mapAll(v, func(text string) string { return sh.trimSuffix(text, pat, op == syntax.RemLargeSuffix) })
-	default:
-		sh.mapAll(v, func(text string) string { return sh.changeCase(text, pat, op) })
-	}
+	sh.mapAll(v, func(text string) string {
+		switch op {
+		case syntax.RemSmallPrefix, syntax.RemLargePrefix:
+			return sh.trim(text, pat, false, op == syntax.RemLargePrefix)
+		case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+			return sh.trim(text, pat, true, op == syntax.RemLargeSuffix)
+		}
+		return sh.changeCase(text, pat, op)
+	})
 }
 
 func (sh *shell) changeCase(text, pat string, op syntax.ParExpOperator) string {
@@ -365,16 +346,10 @@ func (sh *shell) changeCase(text, pat string, op syntax.ParExpOperator) string {
 	if op == syntax.LowerFirst || op == syntax.LowerAll {
 		change = unicode.ToLower
 	}
-	all := op == syntax.UpperAll || op == syntax.LowerAll
-	var re *matcher
-	if pat != "" && pat != "?" {
-		if re = sh.globRegexp(pat, pattern.EntireString, "%s"); re == nil {
-			return text
-		}
-	}
+	re := sh.globRegexp(cmp.Or(pat, "?"), pattern.EntireString, "%s")
 	var b strings.Builder
 	for i, c := range text {
-		if (all || i == 0) && sh.ok() && (re == nil || re.find(sh, string(c)) != nil) {
+		if (i == 0 || op == syntax.UpperAll || op == syntax.LowerAll) && re != nil && re.find(sh, string(c)) != nil {
 			c = change(c)
 		}
 		b.WriteRune(c)

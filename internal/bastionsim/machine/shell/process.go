@@ -111,7 +111,8 @@ func (p *Process) readFile(name string) (string, error) {
 	return p.readAll(in)
 }
 
-// inputs calls fn for every file of the list, or for the input if there is none. It returns 1 if one could not be read.
+// inputs calls fn for every file of the list, or for the input if there is none. It returns 1 if one could not be
+// read.
 func (p *Process) inputs(names []string, fn func(name string, in io.Reader) error) int {
 	if len(names) == 0 {
 		names = []string{"-"}
@@ -184,15 +185,15 @@ func parseFlags(args []string, spec string, long map[string]byte, stop bool) (fl
 	}
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
-		if arg == "--" {
+		operand := len(arg) < 2 || arg[0] != '-'
+		switch {
+		case arg == "--":
 			f.args = append(f.args, args[i+1:]...)
 			return f, nil
-		}
-		if len(arg) < 2 || arg[0] != '-' {
-			if stop {
-				f.args = append(f.args, args[i:]...)
-				return f, nil
-			}
+		case operand && stop:
+			f.args = append(f.args, args[i:]...)
+			return f, nil
+		case operand:
 			f.args = append(f.args, arg)
 			continue
 		}

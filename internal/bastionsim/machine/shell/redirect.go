@@ -93,10 +93,6 @@ func (sh *shell) redirect(rd *syntax.Redirect, save func(int)) {
 		sh.duplicate(fd, arg)
 		return
 	default:
-		if info, err := sh.fs.Stat(sh.abs(arg)); err == nil && info.Mode().IsRegular() && sh.noclobber && rd.Op == syntax.RdrOut {
-			sh.failf("%s: cannot overwrite existing file", arg)
-			return
-		}
 		if f, err = sh.open(arg, openFlags(rd.Op)); err != nil {
 			sh.fail(err)
 			return
@@ -150,16 +146,13 @@ func (sh *shell) duplicate(fd int, arg string) {
 		return
 	}
 	from, move := strings.CutSuffix(arg, "-")
-	n, err := strconv.Atoi(from)
-	if err != nil || sh.fds[n] == nil {
+	switch n, err := strconv.Atoi(from); {
+	case err != nil || sh.fds[n] == nil:
 		sh.failf("%s: bad file descriptor", arg)
-		return
-	}
-	if n == fd {
-		return
-	}
-	if sh.replace(fd, sh.fds[n].dup()); move {
-		sh.replace(n, nil)
+	case n != fd:
+		if sh.replace(fd, sh.fds[n].dup()); move {
+			sh.replace(n, nil)
+		}
 	}
 }
 
@@ -179,26 +172,23 @@ func describe(name string, err error) error {
 // open opens a file for this shell: one of the file system, or one of its own descriptors.
 func (sh *shell) open(name string, flag int) (*file, error) {
 	full := path.Clean(sh.abs(name))
+	if number, ok := map[string]string{"/dev/stdin": "0", "/dev/stdout": "1", "/dev/stderr": "2"}[full]; ok {
+		full = "/dev/fd/" + number
+	}
 	switch {
 	case name == "":
 		return nil, errors.New(": No such file or directory")
-	case full == "/dev/stdin":
-		full = "/dev/fd/0"
-	case full == "/dev/stdout":
-		full = "/dev/fd/1"
-	case full == "/dev/stderr":
-		full = "/dev/fd/2"
 	case full == "/dev/tty":
-		return sh.openTTY()
+		for fd := range 3 {
+			if f := sh.fds[fd]; f != nil && f.tty && (fd == 0) == (flag == vfs.O_RDONLY) {
+				return f.dup(), nil
+			}
+		}
+		return nil, errors.New("/dev/tty: No such device or address")
 	case strings.HasPrefix(full, "/dev/tcp/"), strings.HasPrefix(full, "/dev/udp/"):
 		return nil, fmt.Errorf("%s: Network is unreachable", name)
-	}
-	fd, ok := strings.CutPrefix(full, "/dev/fd/")
-	if !ok {
-		fd, ok = strings.CutPrefix(full, "/proc/self/fd/")
-	}
-	if ok {
-		n, err := strconv.Atoi(fd)
+	case path.Dir(full) == "/dev/fd", path.Dir(full) == "/proc/self/fd":
+		n, err := strconv.Atoi(path.Base(full))
 		if err != nil || sh.fds[n] == nil {
 			return nil, fmt.Errorf("%s: No such file or directory", name)
 		}
@@ -213,20 +203,6 @@ func (sh *shell) open(name string, flag int) (*file, error) {
 		return nil, fmt.Errorf("%s: Is a directory", name)
 	}
 	return plain(f, func() { _ = f.Close() }), nil // a file in memory closes always
-}
-
-// openTTY is the terminal, for a session that has one.
-func (sh *shell) openTTY() (*file, error) {
-	for _, fd := range []int{0, 1, 2} {
-		if f := sh.fds[fd]; f != nil && f.tty {
-			out := sh.fds[1]
-			if sh.fds[2] != nil && sh.fds[2].tty {
-				out = sh.fds[2]
-			}
-			return newFile(f.reader, out.writer, nil), nil
-		}
-	}
-	return nil, errors.New("/dev/tty: No such device or address")
 }
 
 func (sh *shell) hereDoc(rd *syntax.Redirect) string {

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,27 +24,15 @@ func (e *LimitError) Error() string {
 const statusKilled = 137
 
 func (l Limits) withDefaults() Limits {
-	def := func(v *int64, d int64) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	defInt := func(v *int, d int) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	if l.Time == 0 {
-		l.Time = 10 * time.Minute
-	}
-	def(&l.Output, 16<<20)
-	def(&l.Memory, 64<<20)
-	def(&l.Steps, 20_000_000)
-	defInt(&l.String, 1<<20)
-	defInt(&l.Fields, 32768)
-	defInt(&l.Processes, 32)
-	defInt(&l.Depth, 1000)
-	defInt(&l.Script, 1<<20)
+	l.Time = cmp.Or(l.Time, 10*time.Minute)
+	l.Output = cmp.Or(max(l.Output, 0), 16<<20)
+	l.Memory = cmp.Or(max(l.Memory, 0), 64<<20)
+	l.Steps = cmp.Or(max(l.Steps, 0), 20_000_000)
+	l.String = cmp.Or(max(l.String, 0), 1<<20)
+	l.Fields = cmp.Or(max(l.Fields, 0), 32768)
+	l.Processes = cmp.Or(max(l.Processes, 0), 32)
+	l.Depth = cmp.Or(max(l.Depth, 0), 1000)
+	l.Script = cmp.Or(max(l.Script, 0), 1<<20)
 	return l
 }
 
@@ -73,12 +62,11 @@ type run struct {
 	group   sync.WaitGroup // of all goroutines but the one that reads the caller's stdin
 
 	mu     sync.Mutex
-	cause  error
-	cancel context.CancelFunc // of everything
+	cancel context.CancelCauseFunc // of everything
 }
 
 func newRun(o Options) *run {
-	r := &run{limits: o.Limits, budget: o.Budget}
+	r := &run{limits: o.Limits, budget: o.Budget, cancel: func(error) {}}
 	r.pids.Store(1000)
 	return r
 }
@@ -94,45 +82,42 @@ func (r *run) kill(limit string) error {
 	err := &LimitError{Limit: limit}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cause == nil {
-		r.cause = err
-	}
-	r.cancel()
+	r.cancel(err)
 	return err
 }
 
-// begin starts counting anew, and returns the context of what runs now. end must be called.
-func (r *run) begin(ctx context.Context, timer <-chan time.Time) (_ context.Context, end func()) {
-	ctx, cancel := context.WithCancel(ctx)
+// begin starts counting anew, and returns the context of what runs now, whose cause says why it ended. end must be
+// called.
+func (s *Session) begin(ctx context.Context, r *run) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()
-	r.cause, r.cancel = nil, cancel
+	r.cancel = cancel
 	r.mu.Unlock()
 	r.steps.Store(0)
 	r.output.Store(0)
+	wait := s.atTimeLimit(ctx, func() { _ = r.kill("time") })
+	return ctx, func() {
+		cancel(nil)
+		wait()
+	}
+}
+
+// atTimeLimit calls a function after the time that a line has, unless ctx is done before. wait waits for what it
+// started.
+func (s *Session) atTimeLimit(ctx context.Context, fn func()) (wait func()) {
 	var watcher sync.WaitGroup
-	if timer != nil {
+	if s.o.Limits.Time > 0 {
+		timer := s.o.Clock.NewTimer(s.o.Limits.Time)
 		watcher.Go(func() {
+			defer timer.Stop()
 			select {
-			case <-timer:
-				_ = r.kill("time")
+			case <-timer.C():
+				fn()
 			case <-ctx.Done():
 			}
 		})
 	}
-	return ctx, func() {
-		cancel()
-		watcher.Wait()
-	}
-}
-
-// ended is why everything was ended, or nil.
-func (r *run) ended(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.cause != nil {
-		return r.cause
-	}
-	return ctx.Err()
+	return watcher.Wait
 }
 
 // grow counts bytes that are kept (or, if negative, no longer).

@@ -5,18 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path"
+	"runtime"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
 // Session is what a user does on a machine. Run may be called by many at a time; each call is a shell of its own.
-type Session struct {
-	o        Options
-	commands map[string]Command // by name or path
-}
+type Session struct{ o Options }
 
 // Cred is the user for the file system.
 func (u User) Cred() vfs.Cred { return vfs.Cred{UID: u.UID, GID: u.GID, Groups: u.Groups} }
@@ -39,7 +38,7 @@ func New(o Options) (*Session, error) {
 		}
 	}
 	o.Limits = o.Limits.withDefaults()
-	return &Session{o: o, commands: maps.Clone(o.Commands)}, nil
+	return &Session{o}, nil
 }
 
 func (s *Session) hostname() string {
@@ -47,9 +46,6 @@ func (s *Session) hostname() string {
 		if name := s.o.System.Hostname(); name != "" {
 			return name
 		}
-	}
-	if s.o.Hostname != "" {
-		return s.o.Hostname
 	}
 	name, err := s.o.FS.ReadFile("/etc/hostname")
 	if err != nil {
@@ -60,15 +56,15 @@ func (s *Session) hostname() string {
 
 // injected is a command of the options by its path or name.
 func (s *Session) injected(name string) Command {
-	if c := s.commands[name]; c != nil {
+	if c := s.o.Commands[name]; c != nil {
 		return c
 	}
-	return s.commands[path.Base(name)]
+	return s.o.Commands[path.Base(name)]
 }
 
 // Run executes a script or a command line, and returns its exit status. When it was ended by a limit the error is a
-// *LimitError, by ctx that context's; the status is then 137. A script that cannot be read has status 2 and no error: what
-// is wrong is on stderr. Jobs that still run in the background at the end of the script are ended.
+// *LimitError, by ctx that context's; the status is then 137. A script that cannot be read has status 2 and no error:
+// what is wrong is on stderr. Jobs that still run in the background at the end of the script are ended.
 //
 // stdin may be nil. If the script reads it, one goroutine waits in stdin.Read until that returns: close it after Run.
 func (s *Session) Run(ctx context.Context, script string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
@@ -108,7 +104,7 @@ func (s *Session) run(ctx context.Context, name string, stdin io.Reader, stdout,
 	}
 	body(sh)
 	sh.end()
-	err := r.ended(ctx)
+	err := context.Cause(ctx)
 	end() // ends what is left in the background
 	r.wait()
 	if err != nil {
@@ -118,19 +114,6 @@ func (s *Session) run(ctx context.Context, name string, stdin io.Reader, stdout,
 		return statusKilled, err
 	}
 	return sh.status, nil
-}
-
-// begin starts the time of a run.
-func (s *Session) begin(ctx context.Context, r *run) (context.Context, func()) {
-	if s.o.Limits.Time < 0 {
-		return r.begin(ctx, nil)
-	}
-	timer := s.o.Clock.NewTimer(s.o.Limits.Time)
-	ctx, end := r.begin(ctx, timer.C())
-	return ctx, func() {
-		timer.Stop()
-		end()
-	}
 }
 
 // runScript executes a text to its end. A defect of this package ends the run and not the process.
@@ -144,9 +127,6 @@ func (sh *shell) runScript(text, name string) {
 	}
 	defer release()
 	sh.stmts(file.Stmts)
-	if sh.flow == exiting {
-		sh.flow = onward
-	}
 }
 
 // guarded is deferred where a goroutine begins.
@@ -156,4 +136,95 @@ func (sh *shell) guarded() {
 		_ = sh.r.kill("an internal error")
 		sh.status = statusKilled
 	}
+}
+
+// treeFactor is about how many bytes the tree of one byte of a script takes.
+const treeFactor = 40
+
+// maxFrames is how many calls deep the parser may be. It calls itself for what is nested, and a stack that is too long
+// would end the whole process.
+const maxFrames = 4000
+
+var errNested = errors.New("the script nests too deeply")
+
+// guard gives a parser its input in small pieces, and looks each time how deep the parser is.
+type guard struct {
+	text string
+	base int
+}
+
+func (g *guard) Read(p []byte) (int, error) {
+	if g.text == "" {
+		return 0, io.EOF
+	}
+	var frame [1]uintptr
+	if runtime.Callers(g.base+maxFrames, frame[:]) > 0 {
+		return 0, errNested
+	}
+	n := copy(p[:min(len(p), 512)], g.text)
+	g.text = g.text[n:]
+	return n, nil
+}
+
+func newGuard(text string) *guard {
+	g := &guard{text: text}
+	var frame [1]uintptr
+	for runtime.Callers(g.base, frame[:]) > 0 {
+		g.base += 100
+	}
+	return g
+}
+
+// parsing calls a function with a parser. A defect of the parser is not one of this process.
+func parsing(fn func(p *syntax.Parser) error) (err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("the script cannot be read: %v", problem)
+		}
+	}()
+	return fn(syntax.NewParser(syntax.Variant(syntax.LangBash)))
+}
+
+// parse reads a script. What it takes is counted until release is called.
+func (sh *shell) parse(text, name string) (file *syntax.File, release func(), err error) {
+	if len(text) > sh.r.limits.Script {
+		return nil, nil, fmt.Errorf("%s: the script has %d bytes, more than the %d that it may have", name, len(text), sh.r.limits.Script)
+	}
+	cost := int64(len(text)) * treeFactor
+	if err := errors.Join(sh.step(1+len(text)/16), sh.r.grow(cost)); err != nil {
+		return nil, nil, err
+	}
+	release = func() { _ = sh.r.grow(-cost) } // less is never too much
+	if err := parsing(func(p *syntax.Parser) (err error) {
+		file, err = p.Parse(newGuard(text), name)
+		return err
+	}); err != nil {
+		release()
+		return nil, nil, errors.New(strings.TrimSpace(err.Error()))
+	}
+	return file, release, nil
+}
+
+// parseArithm reads an arithmetic expression, which variables may hold.
+func parseArithm(text string) (expr syntax.ArithmExpr, err error) {
+	err = parsing(func(p *syntax.Parser) (err error) {
+		expr, err = p.Arithmetic(newGuard(text))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: syntax error in expression", text)
+	}
+	return expr, nil
+}
+
+// incomplete says whether a command continues in the next line.
+func incomplete(text string) bool {
+	line := strings.TrimRight(text, "\n")
+	if strings.HasSuffix(line, "\\") || strings.HasSuffix(line, "|") || strings.HasSuffix(line, "&&") {
+		return true
+	}
+	return syntax.IsIncomplete(parsing(func(p *syntax.Parser) error {
+		_, err := p.Parse(newGuard(text), "")
+		return err
+	}))
 }

@@ -27,9 +27,8 @@ const (
 )
 
 type options struct {
-	errexit, nounset, xtrace, pipefail, noglob, noexec, noclobber, allexport bool
-	nullglob, dotglob, failglob, nocaseglob, nocasematch, globstar           bool
-	expandAliases, lastpipe                                                  bool
+	errexit, nounset, xtrace, pipefail, noglob, noexec, allexport bool
+	nullglob, dotglob, nocaseglob, globstar, expandAliases        bool
 }
 
 // shell is one shell or subshell. It is used by one goroutine at a time.
@@ -73,17 +72,19 @@ type shell struct {
 	pipeStatus  []int
 	getopt      int // within an argument
 
-	flow      flow
-	flowCount int
-	loops     int
-	calls     int
-	sources   int
-	noExit    int // inside a condition, where errexit does not count
-	inTrap    bool
-	held      int64
-	stopErr   error
-	subs      int
-	temp      []string
+	progress
+	inTrap  bool
+	held    int64
+	stopErr error
+	subs    int
+}
+
+// progress is where a shell is in its script.
+type progress struct {
+	flow                  flow
+	flowCount             int // of loops that break or continue leaves
+	loops, calls, sources int
+	noExit                int // inside a condition, where errexit does not count
 }
 
 func (s *Session) newShell(r *run, ctx context.Context) *shell {
@@ -92,18 +93,24 @@ func (s *Session) newShell(r *run, ctx context.Context) *shell {
 		s: s, r: r, ctx: ctx, base: ctx, user: o.User, fs: o.FS.As(o.User.Cred()),
 		funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, traps: map[string]string{},
 		name: "bash", umask: 0o022, fds: map[int]*file{}, started: o.Clock.Now(),
-		scopes: []map[string]variable{{}}, substituted: -1,
+		substituted: -1,
 	}
 	sh.pid = r.pids.Add(1)
 	sh.mainPID = sh.pid
 	sh.dir = s.startDir(sh.fs)
-	for _, pair := range s.environ(sh.dir) {
-		name, text, _ := strings.Cut(pair, "=")
-		if syntax.ValidName(name) {
-			sh.scopes[0][name] = variable{set: true, str: text, exported: true}
+	sh.scopes = environScope(s.environ(sh.dir))
+	return sh
+}
+
+// environScope has the variables of an environment.
+func environScope(env []string) []map[string]variable {
+	scope := map[string]variable{}
+	for _, pair := range env {
+		if name, text, _ := strings.Cut(pair, "="); syntax.ValidName(name) {
+			scope[name] = variable{set: true, str: text, exported: true}
 		}
 	}
-	return sh
+	return []map[string]variable{scope}
 }
 
 // environ is what every session begins with, with what the options add.
@@ -117,10 +124,7 @@ const defaultPath = "/opt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:
 
 func (s *Session) startDir(view *vfs.View) string {
 	for _, dir := range []string{s.o.Dir, s.o.User.Home} {
-		if !strings.HasPrefix(dir, "/") {
-			continue
-		}
-		if info, err := view.Stat(dir); err == nil && info.IsDir() {
+		if info, err := view.Stat(dir); err == nil && info.IsDir() && path.IsAbs(dir) {
 			return path.Clean(dir)
 		}
 	}
@@ -146,7 +150,7 @@ func (sh *shell) fork() *shell {
 	for n, f := range sh.fds {
 		c.fds[n] = f.dup()
 	}
-	c.jobs, c.held, c.temp, c.inTrap = nil, 0, nil, false
+	c.jobs, c.held, c.inTrap = nil, 0, false
 	c.pid = sh.r.pids.Add(1)
 	c.level++
 	c.depth++
@@ -160,9 +164,6 @@ func (sh *shell) end() {
 		f.close()
 	}
 	sh.fds = nil
-	for _, name := range sh.temp {
-		_ = sh.s.o.FS.As(vfs.Root).Remove(name) // it may be gone
-	}
 	_ = sh.r.grow(-sh.held)
 }
 
@@ -201,7 +202,28 @@ func (sh *shell) fail(err error) {
 	}
 }
 
-func (sh *shell) failf(format string, args ...any) { sh.fail(failf(format, args...)) }
+// failure is an error of an expansion or a command.
+type failure struct {
+	msg  string
+	code int
+	exit bool // the shell ends, as bash does for some errors of expansions
+}
+
+func (f *failure) Error() string { return f.msg }
+
+func (sh *shell) failf(format string, args ...any) { sh.failWith(1, format, args...) }
+
+// failWith is failf of an error that gives the command another status.
+func (sh *shell) failWith(code int, format string, args ...any) {
+	sh.fail(&failure{msg: fmt.Sprintf(format, args...), code: code})
+}
+
+// errorOf names the command whose error it is.
+func (sh *shell) errorOf(command string) {
+	if f, ok := sh.err.(*failure); ok {
+		f.msg = command + ": " + f.msg
+	}
+}
 
 // discardf is failf of an error that ends a command line, but not a script.
 func (sh *shell) discardf(format string, args ...any) {

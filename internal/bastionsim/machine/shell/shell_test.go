@@ -292,7 +292,7 @@ func FuzzScript(f *testing.F) {
 	for _, script := range shelltest.Escapes {
 		f.Add(script)
 	}
-	for _, script := range []string{"", "echo ${x", "a=(", "((", "[[ -n", "cat <<E", "${x@Z}", "$((1#2))", "${a[-1]}", "${!}", "f(){ }", "case x in", "\x00", "echo $'\\c'", "printf %", "${x:-9223372036854775808}", "x[9223372036854775807]=1", "sed 's", "grep '['", "find -name", "cut -f", "test ( (", "tr a-", "head -c -99999999", "seq 9223372036854775800 9223372036854775807", "chmod + /tmp", "date +%", "sort -k", "xargs -I", "printf '%*d' -9999999999 1", "{1..}", "declare -n r=r; r=1; echo $r", "${#@}${@:0:-1}"} {
+	for _, script := range []string{"", "echo ${x", "a=(", "((", "[[ -n", "cat <<E", "${x@Z}", "$((1#2))", "${a[-1]}", "${!}", "f(){ }", "case x in", "\x00", "echo $'\\c'", "printf %", "${x:-9223372036854775808}", "x[9223372036854775807]=1", "sed 's", "grep '['", "find -name", "cut -f", "test ( (", "tr a-", "head -c -99999999", "seq 9223372036854775800 9223372036854775807", "chmod + /tmp", "date +%", "sort -k", "xargs -I", "printf '%*d' -9999999999 1", "{1..}", "declare -n r=r; r=1; echo $r", "${#@}${@:0:-1}", "()0"} {
 		f.Add(script)
 	}
 	f.Fuzz(func(t *testing.T, script string) {

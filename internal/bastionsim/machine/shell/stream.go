@@ -64,23 +64,20 @@ func (r *run) counted(w io.Writer) *file {
 		w = io.Discard
 	}
 	var mu sync.Mutex
-	f := newFile(nil, func(_ context.Context, p []byte) (int, error) {
-		if left := r.limits.Output - r.output.Add(int64(len(p))) + int64(len(p)); left < int64(len(p)) {
-			p = p[:max(0, left)]
-			mu.Lock()
-			defer mu.Unlock()
-			n, _ := w.Write(p) // the limit is the error to tell
-			return n, r.kill("output")
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		return w.Write(p)
-	}, nil)
-	f.bulk = func(_ context.Context, p []byte) (int, error) {
+	write := func(_ context.Context, p []byte) (int, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		return w.Write(p)
 	}
+	f := newFile(nil, func(ctx context.Context, p []byte) (int, error) {
+		left := r.limits.Output - r.output.Add(int64(len(p))) + int64(len(p))
+		if left >= int64(len(p)) {
+			return write(ctx, p)
+		}
+		n, _ := write(ctx, p[:max(0, left)]) // the limit is the error to tell
+		return n, r.kill("output")
+	}, nil)
+	f.bulk = write
 	return f
 }
 
@@ -109,8 +106,7 @@ const pipeSize = 64 << 10
 // pipe connects two commands. Reading and writing end with the context of who does it.
 type pipe struct {
 	mu      sync.Mutex
-	data    []byte        // a part of memory
-	memory  []byte        // used again and again, from the first byte on
+	data    []byte
 	changed chan struct{} // closed when something changed
 	noRead  bool
 	noWrite bool
@@ -158,19 +154,6 @@ func (p *pipe) read(ctx context.Context, b []byte) (int, error) {
 	}
 }
 
-// put adds what there is room for. It is locked.
-func (p *pipe) put(b []byte) {
-	if cap(p.data)-len(p.data) < len(b) {
-		memory := p.memory
-		if wanted := len(p.data) + len(b); wanted > len(memory) {
-			memory = make([]byte, min(max(wanted, 2*len(memory)), pipeSize))
-		}
-		p.data = memory[:copy(memory, p.data)]
-		p.memory = memory
-	}
-	p.data = append(p.data, b...)
-}
-
 func (p *pipe) write(ctx context.Context, b []byte) (int, error) {
 	written := 0
 	for {
@@ -181,7 +164,7 @@ func (p *pipe) write(ctx context.Context, b []byte) (int, error) {
 		}
 		n := min(pipeSize-len(p.data), len(b))
 		if n > 0 {
-			p.put(b[:n])
+			p.data = append(p.data, b[:n]...)
 			b, written = b[n:], written+n
 			p.notify()
 		}
@@ -201,8 +184,8 @@ func (p *pipe) write(ctx context.Context, b []byte) (int, error) {
 // feedSize is how much of the caller's stdin is read at once: what a packet of SSH has.
 const feedSize = 32 << 10
 
-// feed makes a file of the caller's stdin. The caller's reader cannot be interrupted, so a goroutine reads it into a pipe,
-// from the first read on; it ends when the caller's reader does, or when the run does and the reader returns.
+// feed makes a file of the caller's stdin. The caller's reader cannot be interrupted, so a goroutine reads it into a
+// pipe, from the first read on; it ends when the caller's reader does, or when the run does and the reader returns.
 func feed(in io.Reader) *file {
 	reader, writer := newPipe()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -247,20 +230,21 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 func (s *stream) Write(p []byte) (int, error) {
-	if err := s.sh.step(1 + len(p)>>12); err != nil {
-		return 0, err
-	}
-	if s.file == nil || s.file.writer == nil {
+	if s.file == nil {
 		return 0, errClosed
 	}
 	return s.write(s.file.writer, p)
 }
 
 func (s *stream) write(writer func(context.Context, []byte) (int, error), p []byte) (int, error) {
-	n, err := writer(s.sh.ctx, p)
-	if errors.Is(err, syscall.EPIPE) {
-		s.broken = true
+	if err := s.sh.step(1 + len(p)>>12); err != nil {
+		return 0, err
 	}
+	if writer == nil {
+		return 0, errClosed
+	}
+	n, err := writer(s.sh.ctx, p)
+	s.broken = s.broken || errors.Is(err, syscall.EPIPE)
 	return n, err
 }
 
@@ -270,9 +254,6 @@ type bulk struct{ *stream }
 func (b bulk) Write(p []byte) (int, error) {
 	if b.file == nil || b.file.bulk == nil {
 		return b.stream.Write(p)
-	}
-	if err := b.sh.step(1 + len(p)>>12); err != nil {
-		return 0, err
 	}
 	return b.write(b.file.bulk, p)
 }

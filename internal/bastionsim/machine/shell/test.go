@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"io/fs"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -54,7 +53,7 @@ func (sh *shell) testBinary(op syntax.BinTestOperator, a string, right *syntax.W
 		return sh.testRegexp(a, right)
 	case syntax.TsMatchShort, syntax.TsMatch, syntax.TsNoMatch:
 		pat := sh.pattern(right)
-		return sh.ok() && sh.match(pat, a, sh.nocasematch) == (op != syntax.TsNoMatch)
+		return sh.ok() && sh.match(pat, a, false) == (op != syntax.TsNoMatch)
 	}
 	return sh.testTwo(op.String(), a, sh.literal(right), sh.arithmText)
 }
@@ -68,12 +67,9 @@ func (sh *shell) testRegexp(text string, w *syntax.Word) bool {
 			expr += p.text
 		}
 	}
-	if sh.nocasematch {
-		expr = "(?i)" + expr
-	}
 	re, err := compile(expr)
 	if err != nil {
-		sh.fail(&failure{msg: "[[: invalid regular expression `" + expr + "': " + err.Error(), code: 2})
+		sh.failWith(2, "[[: invalid regular expression `%s': %v", expr, err)
 		return false
 	}
 	found := re.find(sh, text)
@@ -119,7 +115,7 @@ func (sh *shell) testUnary(op, arg string) bool {
 	}
 	check := fileTests[op]
 	if check == nil {
-		sh.fail(&failure{msg: op + ": unary operator expected", code: 2})
+		sh.failWith(2, "%s: unary operator expected", op)
 		return false
 	}
 	if strings.HasPrefix(arg, "/dev/fd/") || arg == "/dev/stdin" || arg == "/dev/stdout" || arg == "/dev/stderr" {
@@ -149,34 +145,39 @@ var fileTests = map[string]func(*shell, fs.FileInfo) bool{
 
 // testTwo are the operators with two operands. number reads what is compared as a number.
 func (sh *shell) testTwo(op, a, b string, number func(string) int64) bool {
-	switch op {
-	case "=", "==":
-		return a == b
-	case "!=":
-		return a != b
-	case "<":
-		return a < b
-	case ">":
-		return a > b
-	case "-nt", "-ot", "-ef":
-		x, errX := sh.fs.Stat(sh.abs(a))
-		y, errY := sh.fs.Stat(sh.abs(b))
-		switch {
-		case op == "-nt":
-			return errX == nil && (errY != nil || x.ModTime().After(y.ModTime()))
-		case op == "-ot":
-			return errY == nil && (errX != nil || x.ModTime().Before(y.ModTime()))
-		}
-		return errX == nil && errY == nil && x.Sys().(*vfs.Stat).Ino == y.Sys().(*vfs.Stat).Ino
+	if test := textTests[op]; test != nil {
+		return test(sh, a, b)
 	}
 	compare := numberTests[op]
 	if compare == nil {
-		sh.fail(&failure{msg: op + ": binary operator expected", code: 2})
+		sh.failWith(2, "%s: binary operator expected", op)
 		return false
 	}
 	x := number(a)
 	y := number(b)
 	return sh.ok() && compare(cmp.Compare(x, y))
+}
+
+var textTests = map[string]func(sh *shell, a, b string) bool{
+	"=":   func(_ *shell, a, b string) bool { return a == b },
+	"==":  func(_ *shell, a, b string) bool { return a == b },
+	"!=":  func(_ *shell, a, b string) bool { return a != b },
+	"<":   func(_ *shell, a, b string) bool { return a < b },
+	">":   func(_ *shell, a, b string) bool { return a > b },
+	"-nt": (*shell).newer,
+	"-ot": func(sh *shell, a, b string) bool { return sh.newer(b, a) },
+	"-ef": func(sh *shell, a, b string) bool {
+		x, errX := sh.fs.Stat(sh.abs(a))
+		y, errY := sh.fs.Stat(sh.abs(b))
+		return errX == nil && errY == nil && x.Sys().(*vfs.Stat).Ino == y.Sys().(*vfs.Stat).Ino
+	},
+}
+
+// newer says whether a file has been changed after another, or only the first one exists.
+func (sh *shell) newer(a, b string) bool {
+	x, errX := sh.fs.Stat(sh.abs(a))
+	y, errY := sh.fs.Stat(sh.abs(b))
+	return errX == nil && (errY != nil || x.ModTime().After(y.ModTime()))
 }
 
 var numberTests = map[string]func(int) bool{
@@ -194,9 +195,9 @@ func testCommand(b *builtin) int {
 		args = args[:len(args)-1]
 	}
 	c := &classic{sh: b.shell, args: args}
-	ok := c.either("-o", func() bool { return c.either("-a", c.primary) })
+	ok := c.expression()
 	if len(c.args) > 0 {
-		b.fail(&failure{msg: "too many arguments", code: 2})
+		b.failWith(2, "too many arguments")
 	}
 	return boolStatus(ok)
 }
@@ -205,6 +206,10 @@ func testCommand(b *builtin) int {
 type classic struct {
 	sh   *shell
 	args []string
+}
+
+func (p *classic) expression() bool {
+	return p.either("-o", func() bool { return p.either("-a", p.primary) })
 }
 
 // either is a list of operands with -a or -o between them.
@@ -221,22 +226,18 @@ func (p *classic) either(op string, operand func() bool) bool {
 	return ok
 }
 
-func isBinaryTest(op string) bool {
-	return numberTests[op] != nil || slices.Contains([]string{"=", "==", "!=", "<", ">", "-nt", "-ot", "-ef"}, op)
-}
-
 func (p *classic) primary() bool {
 	defer p.sh.nest()()
 	a := p.args
 	switch {
 	case len(a) == 0 || !p.sh.ok():
 		return false
-	case len(a) >= 3 && isBinaryTest(a[1]):
+	case len(a) >= 3 && (textTests[a[1]] != nil || numberTests[a[1]] != nil):
 		p.args = a[3:]
 		return p.sh.testTwo(a[1], a[0], a[2], func(text string) int64 {
 			n, ok := parseNumber(strings.TrimSpace(text))
 			if !ok || strings.ContainsAny(text, "#xX") {
-				p.sh.fail(&failure{msg: text + ": integer expression expected", code: 2})
+				p.sh.failWith(2, "%s: integer expression expected", text)
 			}
 			return n
 		})
@@ -248,9 +249,9 @@ func (p *classic) primary() bool {
 		return !p.primary()
 	case a[0] == "(":
 		p.args = a[1:]
-		ok := p.either("-o", func() bool { return p.either("-a", p.primary) })
+		ok := p.expression()
 		if len(p.args) == 0 || p.args[0] != ")" {
-			p.sh.fail(&failure{msg: "`)' expected", code: 2})
+			p.sh.failWith(2, "`)' expected")
 			return false
 		}
 		p.args = p.args[1:]

@@ -1,30 +1,29 @@
 package shell
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
 // LookupUser is an account of a machine by its name, from the machine's own /etc/passwd and /etc/group.
 func LookupUser(f *vfs.FS, name string) (User, bool) {
-	return findUser(f, func(n string, _ uint32) bool { return n == name })
-}
-
-func findUser(f *vfs.FS, is func(name string, uid uint32) bool) (User, bool) {
 	for _, row := range table(f, "/etc/passwd") {
-		if len(row) < 7 {
+		if len(row) < 7 || row[0] != name {
 			continue
 		}
 		uid, gid := parseID(row[2]), parseID(row[3])
-		if uid < 0 || gid < 0 || !is(row[0], uint32(uid)) {
+		if uid < 0 || gid < 0 {
 			continue
 		}
 		u := User{Name: row[0], UID: uint32(uid), GID: uint32(gid), Home: row[5]}
 		for _, g := range table(f, "/etc/group") {
-			if id := groupID(g); id >= 0 && len(g) > 3 && uint32(id) != u.GID && inList(g[3], u.Name) {
+			id := groupID(g)
+			if id >= 0 && len(g) > 3 && id != gid && inList(g[3], u.Name) {
 				u.Groups = append(u.Groups, uint32(id))
 			}
 		}
@@ -48,14 +47,7 @@ func groupID(row []string) int64 {
 	return parseID(row[2])
 }
 
-func inList(list, name string) bool {
-	for n := range strings.SplitSeq(list, ",") {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
+func inList(list, name string) bool { return slices.Contains(strings.Split(list, ","), name) }
 
 // table has the lines of a file of /etc, cut at colons.
 func table(f *vfs.FS, name string) [][]string {
@@ -72,35 +64,24 @@ func table(f *vfs.FS, name string) [][]string {
 	return rows
 }
 
-// names caches what users and groups are called, for lists of files.
-type names struct {
-	users, groups map[uint32]string
-}
+// names are those of users and groups by their numbers, for lists of files.
+type names struct{ users, groups map[uint32]string }
 
 func loadNames(f *vfs.FS) names {
-	n := names{map[uint32]string{}, map[uint32]string{}}
-	for _, row := range table(f, "/etc/passwd") {
-		if id := groupID(row); id >= 0 {
-			n.users[uint32(id)] = row[0]
+	byID := func(file string) map[uint32]string {
+		all := map[uint32]string{}
+		for _, row := range table(f, file) {
+			if id := groupID(row); id >= 0 {
+				all[uint32(id)] = row[0]
+			}
 		}
+		return all
 	}
-	for _, row := range table(f, "/etc/group") {
-		if id := groupID(row); id >= 0 {
-			n.groups[uint32(id)] = row[0]
-		}
-	}
-	return n
+	return names{byID("/etc/passwd"), byID("/etc/group")}
 }
 
-func (n names) user(id uint32) string  { return orNumber(n.users[id], id) }
-func (n names) group(id uint32) string { return orNumber(n.groups[id], id) }
-
-func orNumber(name string, id uint32) string {
-	if name == "" {
-		return strconv.FormatUint(uint64(id), 10)
-	}
-	return name
-}
+func (n names) user(id uint32) string  { return cmp.Or(n.users[id], fmt.Sprint(id)) }
+func (n names) group(id uint32) string { return cmp.Or(n.groups[id], fmt.Sprint(id)) }
 
 // userID is the number of a user that is given by name or number; -1 if there is none.
 func userID(f *vfs.FS, name string) int {
@@ -125,15 +106,4 @@ func realPath(v *vfs.View, name string) (string, error) {
 		return "", err
 	}
 	return v.Resolve(name)
-}
-
-// time formats a time for printf's %(...)T.
-func (p *printer) time(format, arg string) string {
-	now := p.sh.s.o.Clock.Now()
-	if n, err := strconv.ParseInt(arg, 10, 64); err == nil && n >= 0 {
-		now = time.Unix(n, 0)
-	} else if arg != "" && arg != "-1" && arg != "-2" {
-		p.warn(arg)
-	}
-	return strftime(format, now.UTC())
 }

@@ -1,12 +1,11 @@
 package shell
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -20,85 +19,62 @@ const (
 	nameref
 )
 
-// variable is a value; arrays are shared between copies until one of them changes (owned).
+// variable is a value with its attributes.
 type variable struct {
 	kind     kind
 	set      bool
-	str      string
-	list     map[int]string
-	assoc    map[string]string
+	str      string            // of a scalar, or the name that a reference has
+	elems    map[string]string // of an array by subscript, shared between copies until one of them changes (owned)
 	owned    bool
 	exported bool
 	readonly bool
 	integer  bool
-	lower    bool
-	upper    bool
 }
+
+func (v variable) array() bool { return v.kind == indexed || v.kind == associative }
 
 func (v variable) size() int64 {
 	n := int64(64 + len(v.str))
-	for _, s := range v.list {
-		n += int64(len(s)) + 48
-	}
-	for k, s := range v.assoc {
+	for k, s := range v.elems {
 		n += int64(len(k)+len(s)) + 64
 	}
 	return n
 }
 
-func (v variable) indexes() []int { return slices.Sorted(maps.Keys(v.list)) }
-
 // end is the index behind the last element.
 func (v variable) end() int64 {
 	n := int64(0)
-	for i := range v.list {
-		n = max(n, int64(i)+1)
+	for k := range v.elems {
+		i, _ := strconv.ParseInt(k, 10, 64) // the subscripts of an indexed array are numbers
+		n = max(n, i+1)
 	}
 	return n
 }
 
-func (v variable) keys() []string {
-	if v.kind == associative {
-		return slices.Sorted(maps.Keys(v.assoc))
-	}
-	out := []string{}
-	for _, i := range v.indexes() {
-		out = append(out, strconv.Itoa(i))
-	}
-	if v.kind == scalar && v.set {
-		out = append(out, "0")
-	}
-	return out
-}
-
-// values are all elements; a scalar is its own first one.
-func (v variable) values() []string {
-	var out []string
-	switch v.kind {
-	case associative:
-		for _, k := range v.keys() {
-			out = append(out, v.assoc[k])
-		}
-	case indexed:
-		for _, i := range v.indexes() {
-			out = append(out, v.list[i])
-		}
-	default:
+// elements are the subscripts and values of an array. A scalar is its own first element.
+func (v variable) elements() (keys, values []string) {
+	if !v.array() {
 		if v.set {
-			out = []string{v.str}
+			return []string{"0"}, []string{v.str}
 		}
+		return nil, nil
 	}
-	return out
+	keys = slices.SortedFunc(maps.Keys(v.elems), func(a, b string) int {
+		if v.kind == indexed && len(a) != len(b) {
+			return cmp.Compare(len(a), len(b))
+		}
+		return cmp.Compare(a, b)
+	})
+	for _, k := range keys {
+		values = append(values, v.elems[k])
+	}
+	return keys, values
 }
 
 // first is what $name is.
 func (v variable) first() (string, bool) {
-	switch v.kind {
-	case indexed:
-		s, ok := v.list[0]
-		return s, ok
-	case associative:
-		s, ok := v.assoc["0"]
+	if v.array() {
+		s, ok := v.elems["0"]
 		return s, ok
 	}
 	return v.str, v.set
@@ -106,38 +82,41 @@ func (v variable) first() (string, bool) {
 
 // listOf is an array.
 func listOf(items []string) variable {
-	v := variable{kind: indexed, set: true, list: map[int]string{}}
+	v := variable{kind: indexed, set: true, elems: map[string]string{}}
 	for i, text := range items {
-		v.list[i] = text
+		v.elems[strconv.Itoa(i)] = text
 	}
 	return v
 }
 
-// asList makes an array of a scalar, and lets the caller change the elements.
-func (v *variable) asList() {
-	if v.kind == scalar || v.kind == nameref {
-		v.kind, v.list = indexed, map[int]string{}
+// own makes an array of a scalar, and lets the caller change the elements.
+func (v *variable) own() {
+	if !v.array() {
+		v.kind, v.elems = indexed, map[string]string{}
 		if v.set {
-			v.list[0] = v.str
+			v.elems["0"] = v.str
 		}
 		v.str = ""
 	} else if !v.owned {
-		v.list, v.assoc = maps.Clone(v.list), maps.Clone(v.assoc)
+		v.elems = maps.Clone(v.elems)
 	}
 	v.owned, v.set = true, true
 }
 
-// get is a variable, through references.
-func (sh *shell) get(name string) variable {
+// resolve follows references to the name of a variable. References in a circle lead to none.
+func (sh *shell) resolve(name string) string {
 	for range 10 {
-		v := sh.raw(name)
+		v := sh.scopeOf(name)[name]
 		if v.kind != nameref || v.str == "" {
-			return v
+			return name
 		}
 		name = v.str
 	}
-	return variable{}
+	return ""
 }
+
+// get is a variable, through references.
+func (sh *shell) get(name string) variable { return sh.raw(sh.resolve(name)) }
 
 // scopeOf is the innermost scope that has a variable, or nil.
 func (sh *shell) scopeOf(name string) map[string]variable {
@@ -153,18 +132,17 @@ func (sh *shell) raw(name string) variable {
 	if scope := sh.scopeOf(name); scope != nil {
 		return scope[name]
 	}
-	if fn := dynamic[name]; fn != nil {
+	switch fn := dynamic[name]; {
+	case fn != nil:
 		return variable{set: true, str: fn(sh)}
-	}
-	switch name {
-	case "PIPESTATUS":
+	case name == "DIRSTACK":
+		return listOf(append([]string{sh.dir}, sh.dirs...))
+	case name == "PIPESTATUS":
 		var list []string
 		for _, status := range sh.pipeStatus {
 			list = append(list, strconv.Itoa(status))
 		}
 		return listOf(list)
-	case "DIRSTACK":
-		return listOf(append([]string{sh.dir}, sh.dirs...))
 	}
 	return variable{}
 }
@@ -182,13 +160,12 @@ func init() {
 		return func(sh *shell) string { return strconv.FormatInt(fn(sh), 10) }
 	}
 	text := func(s string) func(*shell) string { return func(*shell) string { return s } }
+	uid := number(func(sh *shell) int64 { return int64(sh.user.UID) })
 	dynamic = map[string]func(*shell) string{
 		"RANDOM":        number(func(*shell) int64 { return rand.Int64N(32768) }),
 		"SRANDOM":       number(func(*shell) int64 { return rand.Int64N(1 << 32) }),
 		"SECONDS":       number(func(sh *shell) int64 { return int64(sh.s.o.Clock.Since(sh.started).Seconds()) }),
 		"EPOCHSECONDS":  number(func(sh *shell) int64 { return sh.s.o.Clock.Now().Unix() }),
-		"UID":           number(func(sh *shell) int64 { return int64(sh.user.UID) }),
-		"EUID":          number(func(sh *shell) int64 { return int64(sh.user.UID) }),
 		"GROUPS":        number(func(sh *shell) int64 { return int64(sh.user.GID) }),
 		"BASHPID":       number(func(sh *shell) int64 { return sh.pid }),
 		"LINENO":        number(func(sh *shell) int64 { return int64(sh.line) }),
@@ -197,26 +174,16 @@ func init() {
 		"FUNCNAME":      func(sh *shell) string { return sh.function },
 		"BASH_SOURCE":   func(sh *shell) string { return sh.source },
 		"_":             func(sh *shell) string { return sh.lastArg },
-		"PPID":          text("1"), "SHLVL": text("1"), "OPTIND": text("1"), "IFS": text(" \t\n"), "PS4": text("+ "),
+		"UID":           uid, "EUID": uid,
+		"PPID": text("1"), "SHLVL": text("1"), "OPTIND": text("1"), "IFS": text(" \t\n"), "PS4": text("+ "),
 		"HOSTTYPE": text("x86_64"), "OSTYPE": text("linux-gnu"), "MACHTYPE": text("x86_64-gardenlite-linux-gnu"),
 		"BASH": text("/usr/bin/bash"), "BASH_VERSION": text("5.2.0(1)-gardenlite"),
 	}
 }
 
-// fixedVariables cannot be unset.
-var fixedVariables = []string{"UID", "EUID", "PPID"}
-
-// failure is an error of an expansion or a command.
-type failure struct {
-	msg  string
-	code int
-	exit bool // the shell ends, as bash does for some errors of expansions
-}
-
-func (f *failure) Error() string { return f.msg }
-
-func failf(format string, args ...any) error {
-	return &failure{msg: fmt.Sprintf(format, args...), code: 1}
+// locked says whether a variable cannot be changed.
+func (sh *shell) locked(name string) bool {
+	return sh.scopeOf(name)[name].readonly || name == "UID" || name == "EUID" || name == "PPID"
 }
 
 // assign stores a variable in the scope that has it, or in the outermost one.
@@ -237,7 +204,7 @@ func (sh *shell) store(scope map[string]variable, name string, v variable) {
 		sh.kill("string")
 	case !had && len(scope) >= sh.r.limits.Fields:
 		sh.kill("memory")
-	case len(v.list)+len(v.assoc) > sh.r.limits.Fields:
+	case len(v.elems) > sh.r.limits.Fields:
 		sh.kill("fields")
 	}
 	if !sh.ok() {
@@ -260,7 +227,7 @@ func (sh *shell) hold(bytes int64) {
 // set gives a variable a string, which keeps its attributes.
 func (sh *shell) set(name, text string) {
 	v, name := sh.target(name)
-	if v.kind == indexed || v.kind == associative {
+	if v.array() {
 		sh.setElem(name, "0", text)
 		return
 	}
@@ -270,72 +237,61 @@ func (sh *shell) set(name, text string) {
 	}
 }
 
+// setArray makes a variable an array.
+func (sh *shell) setArray(name string, items []string) {
+	if _, name = sh.target(name); sh.ok() {
+		sh.assign(name, listOf(items))
+	}
+}
+
 // target is the variable that an assignment is for, through references.
 func (sh *shell) target(name string) (variable, string) {
-	for range 10 {
-		if !syntax.ValidName(name) {
-			sh.failf("`%s': not a valid identifier", name)
-		}
-		v := sh.scopeOf(name)[name]
-		if v.readonly || slices.Contains(fixedVariables, name) {
-			sh.failf("%s: readonly variable", name)
-		}
-		if v.kind != nameref || v.str == "" || !sh.ok() {
-			return v, name
-		}
-		name = v.str
+	name = sh.resolve(name)
+	if !syntax.ValidName(name) {
+		sh.failf("`%s': not a valid identifier", name)
+	} else if sh.locked(name) {
+		sh.failf("%s: readonly variable", name)
 	}
-	sh.failf("%s: circular name reference", name)
-	return variable{}, name
+	return sh.scopeOf(name)[name], name
 }
 
 func (sh *shell) convert(v variable, text string) string {
-	switch {
-	case v.integer:
+	if v.integer {
 		return strconv.FormatInt(sh.arithmText(text), 10)
-	case v.lower:
-		return strings.ToLower(text)
-	case v.upper:
-		return strings.ToUpper(text)
 	}
 	return text
 }
 
 // setElem sets an element of an array. The variable becomes an array if it is none.
-func (sh *shell) setElem(name, index, text string) {
+func (sh *shell) setElem(name, sub, text string) {
 	v, name := sh.target(name)
 	text = sh.convert(v, text)
-	if !v.owned || v.kind == scalar {
-		v.asList()
+	if !v.owned || !v.array() {
+		v.own()
 		sh.assign(name, v)
 	}
-	if len(v.list)+len(v.assoc) >= sh.r.limits.Fields {
+	if len(v.elems) >= sh.r.limits.Fields {
 		sh.kill("fields")
 	}
-	i := 0
-	if v.kind == indexed {
-		i = sh.arrayIndex(v, index)
-	}
-	if sh.hold(int64(len(text) + len(index) + 64)); !sh.ok() {
-		return
-	}
-	if v.kind == associative {
-		v.assoc[index] = text
-	} else {
-		v.list[i] = text
+	sub = sh.subscript(v, sub)
+	if sh.hold(int64(len(text) + len(sub) + 64)); sh.ok() {
+		v.elems[sub] = text
 	}
 }
 
-// arrayIndex is a subscript as a number; negative ones count from the end.
-func (sh *shell) arrayIndex(v variable, index string) int {
-	n := sh.arithmText(index)
+// subscript is the key of an element. That of an indexed array is a number, and a negative one counts from the end.
+func (sh *shell) subscript(v variable, sub string) string {
+	if v.kind == associative {
+		return sub
+	}
+	n := sh.arithmText(sub)
 	if n < 0 {
 		n += v.end()
 	}
 	if n < 0 {
-		sh.failf("%s: bad array subscript", index)
+		sh.failf("%s: bad array subscript", sub)
 	}
-	return int(n)
+	return strconv.FormatInt(n, 10)
 }
 
 // unset removes a variable. One of the function that runs stays local to it.
@@ -343,7 +299,7 @@ func (sh *shell) unset(name string) {
 	scope := sh.scopeOf(name)
 	v, had := scope[name]
 	switch {
-	case v.readonly || slices.Contains(fixedVariables, name):
+	case sh.locked(name):
 		sh.failf("%s: cannot unset: readonly variable", name)
 	case had && sh.local(name):
 		sh.store(scope, name, variable{})
@@ -367,36 +323,27 @@ func (sh *shell) unsetElem(name, sub string) {
 	case scope == nil || !sh.ok() || sub == "":
 		return
 	case sub == "@" || sub == "*":
-		v.list, v.assoc, v.owned = map[int]string{}, map[string]string{}, true
-	case v.kind == scalar && sh.arithmText(sub) == 0:
+		v.elems, v.owned = map[string]string{}, true
+	case v.array():
+		v.own()
+		delete(v.elems, sh.subscript(v, sub))
+	case sh.arithmText(sub) == 0:
 		sh.unset(name)
 		return
-	case v.kind == scalar:
-		sh.failf("%s: not an array variable", name)
-	case v.kind == associative:
-		v.asList()
-		delete(v.assoc, sub)
 	default:
-		v.asList()
-		delete(v.list, sh.arrayIndex(v, sub))
+		sh.failf("%s: not an array variable", name)
 	}
 	sh.store(scope, name, v)
 }
 
 // environ are the exported variables.
 func (sh *shell) environ() []string {
-	all := map[string]string{}
-	for _, scope := range sh.scopes {
-		for name, v := range scope {
-			delete(all, name)
-			if s, ok := v.first(); ok && v.exported {
-				all[name] = s
-			}
-		}
-	}
 	out := []string{}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, name+"="+all[name])
+	for _, name := range sh.namesWith("") {
+		v := sh.scopeOf(name)[name]
+		if s, ok := v.first(); ok && v.exported {
+			out = append(out, name+"="+s)
+		}
 	}
 	return out
 }

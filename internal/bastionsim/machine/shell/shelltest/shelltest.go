@@ -1,16 +1,49 @@
+// Package shelltest is the attempts to break out of a simulated machine and to use up its host, and the trap that
+// tells whether one of them succeeded. It is data for tests: those of package shell run the attempts as scripts, those
+// of package machine as commands and as what is typed, over SSH. Nothing but tests imports it, and it imports nothing
+// of the project.
 package shelltest
 
 import (
+	_ "embed"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 )
+
+//go:embed testdata/escapes.txt
+var escapes string
+
+//go:embed testdata/bombs.txt
+var bombs string
+
+// Escapes are attempts to reach the host or to use more of it than a session may. HOST is a folder of the host with
+// the file "secret", HOSTPORT a port that the host listens on, HOSTPID a process of the host; Trap.Script fills them
+// in. A user of the machine could never have a file there. An attempt that sees the host in another way than by its
+// secret prints the marker itself.
+var Escapes = scripts(escapes)
+
+// Bombs are attempts to use up what there is. Each has to be ended by a limit.
+var Bombs = scripts(bombs)
+
+var title = regexp.MustCompile(`(?m)^-- (.*) --\n`)
+
+// scripts reads scripts by name. A line "-- name --" stands before each.
+func scripts(text string) map[string]string {
+	all := map[string]string{}
+	texts := title.Split(text, -1)[1:]
+	for i, found := range title.FindAllStringSubmatch(text, -1) {
+		all[found[1]] = strings.TrimSuffix(texts[i], "\n")
+	}
+	return all
+}
 
 // Marker is what no output and no disk of a machine may have: it is in a file and in a variable of the host.
 const Marker = "HOST-SECRET-7f3a"
@@ -24,8 +57,8 @@ type Trap struct {
 	listener net.Listener
 }
 
-// New makes a folder of the host with a secret, a variable of this process with it, and a port that listens, and remembers
-// what the folder looks like. They go with the test.
+// New makes a folder of the host with a secret, a variable of this process with it, and a port that listens, and
+// remembers what the folder looks like. They go with the test.
 func New(t *testing.T) *Trap {
 	t.Helper()
 	t.Setenv("SECRET_OF_OUTSIDE", Marker)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
@@ -26,7 +27,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("%d bytes come back of %d", len(got), len(content))
 	}
 	c.do(typeFsetstat, h, attributes{flags: hasPermissions | hasTimes | hasSize, permissions: 0o604, atime: 5, mtime: 7, size: 3})
-	if a := c.do(typeFstat, h).attributes(); a.size != 3 || a.permissions != modeRegular|0o604 || a.atime != 5 || a.mtime != 7 || a.uid != 1000 {
+	if a := c.do(typeFstat, h).attributes(); a.size != 3 || a.permissions != syscall.S_IFREG|0o604 || a.atime != 5 || a.mtime != 7 || a.uid != 1000 {
 		t.Errorf("the open file has %+v", a)
 	}
 	c.do(typeRename, "file", "other")
@@ -65,7 +66,7 @@ func TestWhereWritesGo(t *testing.T) {
 func TestDirectories(t *testing.T) {
 	c := connect(t, vfs.Limits{})
 	c.do(typeMkdir, "d", attributes{flags: hasPermissions, permissions: 0o770})
-	if a := c.attributes(typeStat, "d"); a.permissions != modeDir|0o750 {
+	if a := c.attributes(typeStat, "d"); a.permissions != syscall.S_IFDIR|0o750 {
 		t.Errorf("mode %o", a.permissions)
 	}
 	want := map[string]bool{}
@@ -87,10 +88,10 @@ func TestDirectories(t *testing.T) {
 		}
 		for n := d.uint32(); n > 0; n-- {
 			name, line := d.text(), d.text()
-			if a := d.attributes(); !want[name] || a.permissions != modeRegular|0o644 {
+			if a := d.attributes(); !want[name] || a.permissions != syscall.S_IFREG|0o644 {
 				t.Errorf("%s is not there, or has mode %o", name, a.permissions)
 			}
-			if wantLine := "-rw-r--r--    1 1000     1000            0 Jan 15 08:00 " + name; line != wantLine {
+			if wantLine := "-rw-r--r--    1 user1000 group1000        0 Jan 15 08:00 " + name; line != wantLine {
 				t.Errorf("line %q, want %q", line, wantLine)
 			}
 			delete(want, name)
@@ -128,10 +129,10 @@ func TestLinks(t *testing.T) {
 	c.fails(codeNoSuchFile, typeRealpath, "/etc/public/x")
 	c.do(typeSymlink, "loop", "loop")
 	c.fails(codeNoSuchFile, typeRealpath, "loop")
-	if a := c.attributes(typeLstat, "link"); a.permissions != modeLink|0o777 {
+	if a := c.attributes(typeLstat, "link"); a.permissions != syscall.S_IFLNK|0o777 {
 		t.Errorf("mode %o", a.permissions)
 	}
-	if a := c.attributes(typeStat, "link"); a.permissions != modeDir|0o755 {
+	if a := c.attributes(typeStat, "link"); a.permissions != syscall.S_IFDIR|0o755 {
 		t.Errorf("mode %o", a.permissions)
 	}
 	d := c.do(typeReadlink, "link")

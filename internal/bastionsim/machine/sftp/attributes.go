@@ -45,8 +45,8 @@ func (n named) Chown(uid, gid int) error             { return n.view.Chown(n.pat
 func (n named) Chmod(mode fs.FileMode) error         { return n.view.Chmod(n.path, mode) }
 func (n named) Chtimes(atime, mtime time.Time) error { return n.view.Chtimes(n.path, atime, mtime) }
 
-// set sets attributes up to the first one that fails. The owner comes before the mode, because changing the owner clears bits
-// of the mode. The file system rejects a size that is negative as an int64.
+// set sets attributes up to the first one that fails. The owner comes before the mode, because changing the owner
+// clears bits of the mode. The file system rejects a size that is negative as an int64.
 func (a attributes) set(t target) (err error) {
 	if a.flags&hasSize != 0 {
 		err = t.Truncate(int64(a.size))
@@ -101,5 +101,6 @@ func (s *server) longName(info fs.FileInfo) string {
 		layout = "Jan _2  2006"
 	}
 	user, group := s.Owner(stat.UID, stat.GID)
-	return fmt.Sprintf("%s %4d %-8s %-8s %8d %s %s", vfs.ListMode(info.Mode()), stat.Nlink, user, group, info.Size(), when.Format(layout), info.Name())
+	return fmt.Sprintf("%s %4d %-8s %-8s %8d %s %s", vfs.ListMode(info.Mode()), stat.Nlink, user, group, info.Size(),
+		when.Format(layout), info.Name())
 }

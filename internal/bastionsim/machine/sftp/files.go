@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"syscall"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
@@ -21,9 +22,13 @@ type handle struct {
 // access has the vfs flags for reading and writing by the first two flags of the protocol.
 var access = [...]int{vfs.O_RDONLY, openRead: vfs.O_RDONLY, openWrite: vfs.O_WRONLY, openRead | openWrite: vfs.O_RDWR}
 
+var openFlags = map[uint32]int{
+	openAppend: vfs.O_APPEND, openCreate: vfs.O_CREATE, openTrunc: vfs.O_TRUNC, openExcl: vfs.O_EXCL,
+}
+
 func (s *server) openFile() error {
 	flag := access[s.number&(openRead|openWrite)]
-	for bit, also := range map[uint32]int{openAppend: vfs.O_APPEND, openCreate: vfs.O_CREATE, openTrunc: vfs.O_TRUNC, openExcl: vfs.O_EXCL} {
+	for bit, also := range openFlags {
 		if s.number&bit != 0 {
 			flag |= also
 		}
@@ -103,6 +108,9 @@ func (s *server) write() error {
 
 // readDir answers with the next entries of a directory.
 func (s *server) readDir() error {
+	if !s.handle.isDir {
+		return syscall.ENOTDIR
+	}
 	if len(s.handle.entries) == 0 {
 		return io.EOF
 	}

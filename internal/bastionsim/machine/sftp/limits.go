@@ -15,8 +15,6 @@ const (
 	maxListing = 32 << 10
 	// firstBuffer is the initial capacity of the buffer for packets.
 	firstBuffer = 34 << 10
-	// maxMessage is the maximum length of an error message.
-	maxMessage = 256
 )
 
 // umask is removed from the modes of new files and directories.

@@ -37,19 +37,6 @@ func fieldHandle(s *server, d *decoder) {
 	}
 }
 
-// fieldFile is a handle of a file, fieldDir one of a directory.
-func fieldFile(s *server, d *decoder) {
-	if fieldHandle(s, d); s.err == nil && s.handle.isDir {
-		s.err = syscall.EISDIR
-	}
-}
-
-func fieldDir(s *server, d *decoder) {
-	if fieldHandle(s, d); s.err == nil && !s.handle.isDir {
-		s.err = syscall.ENOTDIR
-	}
-}
-
 // absolute makes a path absolute without cleaning it. The empty path stays empty, which the file system rejects.
 func (s *server) absolute(name string) string {
 	if name == "" || strings.HasPrefix(name, "/") {
@@ -58,8 +45,8 @@ func (s *server) absolute(name string) string {
 	return strings.TrimSuffix(s.Home, "/") + "/" + name
 }
 
-// kind is a type of request: its fields, and the function that executes it once all of them are valid. If the function returns
-// no error and writes no answer, the answer is the status "OK".
+// kind is a type of request: its fields, and the function that executes it once all of them are valid. If the function
+// returns no error and writes no answer, the answer is the status "OK".
 type kind struct {
 	fields []field
 	do     func(s *server) error
@@ -68,14 +55,14 @@ type kind struct {
 var requests = map[byte]kind{
 	typeOpen:     {[]field{fieldPath, fieldNumber, fieldAttributes}, (*server).openFile},
 	typeClose:    {[]field{fieldHandle}, (*server).closeHandle},
-	typeRead:     {[]field{fieldFile, fieldOffset, fieldNumber}, (*server).read},
-	typeWrite:    {[]field{fieldFile, fieldOffset, fieldData}, (*server).write},
+	typeRead:     {[]field{fieldHandle, fieldOffset, fieldNumber}, (*server).read},
+	typeWrite:    {[]field{fieldHandle, fieldOffset, fieldData}, (*server).write},
 	typeLstat:    {[]field{fieldPath}, func(s *server) error { return s.describe(s.View.Lstat(s.path)) }},
 	typeFstat:    {[]field{fieldHandle}, func(s *server) error { return s.describe(s.handle.Stat()) }},
 	typeSetstat:  {[]field{fieldPath, fieldAttributes}, func(s *server) error { return s.attributes.set(named{s.View, s.path}) }},
 	typeFsetstat: {[]field{fieldHandle, fieldAttributes}, func(s *server) error { return s.attributes.set(s.handle) }},
 	typeOpendir:  {[]field{fieldPath}, (*server).openDir},
-	typeReaddir:  {[]field{fieldDir}, (*server).readDir},
+	typeReaddir:  {[]field{fieldHandle}, (*server).readDir},
 	typeRemove:   {[]field{fieldPath}, func(s *server) error { return s.remove(false) }},
 	typeMkdir:    {[]field{fieldPath, fieldAttributes}, func(s *server) error { return s.View.Mkdir(s.path, s.attributes.newMode(0o777)) }},
 	typeRmdir:    {[]field{fieldPath}, func(s *server) error { return s.remove(true) }},
@@ -96,7 +83,7 @@ var extensions = []struct {
 }{
 	{"posix-rename@openssh.com", kind{[]field{fieldPath, fieldSecond}, func(s *server) error { return s.View.Rename(s.path, s.second) }}},
 	{"hardlink@openssh.com", kind{[]field{fieldPath, fieldSecond}, func(s *server) error { return s.View.Link(s.path, s.second) }}},
-	{"fsync@openssh.com", kind{[]field{fieldFile}, func(s *server) error { return s.View.FS().Sync() }}},
+	{"fsync@openssh.com", kind{[]field{fieldHandle}, func(s *server) error { return s.View.FS().Sync() }}},
 	{"limits@openssh.com", kind{nil, (*server).limits}},
 }
 

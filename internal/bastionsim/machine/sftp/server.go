@@ -47,8 +47,8 @@ type server struct {
 	unlisted int    // entries of all open directories
 }
 
-// Serve answers requests from in on out until in ends between two packets, which is no error, or ctx is done. Serve checks ctx
-// only between packets: to end it earlier, close in and out.
+// Serve answers requests from in on out until in ends between two packets, which is no error, or ctx is done. It checks
+// ctx only between packets: to end it earlier, close in and out.
 func Serve(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 	s := &server{Config: cfg, in: in, to: out, handles: map[string]*handle{}}
 	s.body.Grow(firstBuffer)
@@ -75,7 +75,7 @@ func (s *server) receive() (*decoder, error) {
 	}
 	length := binary.BigEndian.Uint32(head[:])
 	if length == 0 || length > MaxPacket {
-		return nil, fmt.Errorf("reading a packet: %w: its length is %d and must be 1 to %d", ErrMalformed, length, MaxPacket)
+		return nil, fmt.Errorf("reading a packet: %w: length %d is not from 1 to %d", ErrMalformed, length, MaxPacket)
 	}
 	s.body.Reset()
 	if n, err := io.CopyN(&s.body, s.in, int64(length)); err == io.EOF {
@@ -93,7 +93,8 @@ func (s *server) greet() error {
 		return err
 	}
 	if number, offered := d.byte(), d.uint32(); d.bad || number != typeInit || offered < version {
-		return fmt.Errorf("starting a session: %w: the first packet has type %d and version %d, and must offer version %d", ErrMalformed, number, offered, version)
+		return fmt.Errorf("starting a session: %w: type %d with version %d instead of an offer of version %d",
+			ErrMalformed, number, offered, version)
 	}
 	s.out.begin(typeVersion, version)
 	for _, e := range extensions {
@@ -150,7 +151,7 @@ func (s *server) status(err error) {
 	}
 	s.out.begin(typeStatus, s.id)
 	s.out.uint32(code)
-	s.out.text(message[:min(len(message), maxMessage)])
+	s.out.text(message)
 	s.out.text("en")
 }
 

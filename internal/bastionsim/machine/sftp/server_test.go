@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
@@ -26,12 +27,14 @@ func TestFiles(t *testing.T) {
 	if got := c.readAll(h); !bytes.Equal(got, content) {
 		t.Errorf("%d bytes come back of %d", len(got), len(content))
 	}
-	c.do(typeFsetstat, h, attributes{flags: hasPermissions | hasTimes | hasSize, permissions: 0o604, atime: 5, mtime: 7, size: 3})
-	if a := c.do(typeFstat, h).attributes(); a.size != 3 || a.permissions != syscall.S_IFREG|0o604 || a.atime != 5 || a.mtime != 7 || a.uid != 1000 {
-		t.Errorf("the open file has %+v", a)
+	set := attributes{flags: hasPermissions | hasTimes | hasSize, permissions: 0o604, atime: 5, mtime: 7, size: 3}
+	c.do(typeFsetstat, h, set)
+	set.flags, set.permissions, set.uid, set.gid = set.flags|hasOwner, syscall.S_IFREG|0o604, 1000, 1000
+	if a := c.do(typeFstat, h).attributes(); a != set {
+		t.Errorf("the open file has %+v, want %+v", a, set)
 	}
 	c.do(typeRename, "file", "other")
-	c.do(typeFsetstat, h, attributes{flags: hasPermissions, permissions: 0o600}) // whatever its name is now
+	c.do(typeFsetstat, h, attributes{flags: hasPermissions, permissions: 0o600}) // the handle follows the file
 	c.do(typeClose, h)
 	c.fails(codeFailure, typeClose, h)
 	c.fails(codeFailure, typeRead, h, uint64(0), 1)
@@ -42,7 +45,7 @@ func TestFiles(t *testing.T) {
 	c.fails(codeNoSuchFile, typeLstat, "/home/gardener/other")
 }
 
-// Appending goes to the end, wherever a client says; other writing goes where it says.
+// Appending ignores the offset; other writes use it.
 func TestWhereWritesGo(t *testing.T) {
 	c := connect(t, vfs.Limits{})
 	h := c.open("log", openWrite|openCreate|openAppend, attributes{})
@@ -61,6 +64,7 @@ func TestWhereWritesGo(t *testing.T) {
 	c.fails(codeFailure, typeOpen, "log", openWrite|openCreate|openExcl, attributes{})
 	c.fails(codeFailure, typeWrite, h, uint64(1)<<63, "far away")
 	c.fails(codeFailure, typeRead, h, uint64(0), 1) // it is open for writing
+	c.fails(codeNoSuchFile, typeReaddir, h)
 }
 
 func TestDirectories(t *testing.T) {
@@ -105,7 +109,32 @@ func TestDirectories(t *testing.T) {
 	c.fails(codeNoSuchFile, typeRmdir, "/etc/public")
 	c.fails(codeNoSuchFile, typeRmdir, "")
 	c.do(typeMkdir, "e", attributes{})
+	c.fails(codeFailure, typeRemove, "e")
 	c.do(typeRmdir, "e")
+}
+
+// A listing has the time of day of a file that is less than half a year away, and the year of others.
+func TestTimesInListings(t *testing.T) {
+	c := connect(t, vfs.Limits{})
+	c.do(typeMkdir, "d", attributes{})
+	for _, file := range []struct {
+		age  time.Duration
+		want string
+	}{
+		{0, "Jan 15 08:00"}, {halfYear, "Jul 19 08:00"}, {halfYear + 1, "Jul 19  2026"},
+		{-halfYear, "Jul 14 08:00"}, {-halfYear - 1, "Jul 14  2027"},
+	} {
+		h := c.open("d/f", create, attributes{})
+		changed := now.Add(-file.age)
+		if err := c.disk.As(vfs.Root).Chtimes("/home/gardener/d/f", changed, changed); err != nil {
+			t.Fatal(err)
+		}
+		c.do(typeClose, h)
+		d := c.do(typeReaddir, c.do(typeOpendir, "d").text())
+		if n, _, line := d.uint32(), d.text(), d.text(); n != 1 || !strings.HasSuffix(line, file.want+" f") {
+			t.Errorf("age %v: %q, want %q", file.age, line, file.want)
+		}
+	}
 }
 
 func TestLinks(t *testing.T) {
@@ -157,14 +186,15 @@ func TestExtensions(t *testing.T) {
 		t.Errorf("the file that was replaced has %q", got)
 	}
 	d := c.do(typeExtended, "limits@openssh.com")
-	if packet, read, write, handles := d.uint64(), d.uint64(), d.uint64(), d.uint64(); packet != MaxPacket || read != MaxTransfer || write != MaxTransfer || handles != MaxHandles {
-		t.Errorf("limits %d, %d, %d, %d", packet, read, write, handles)
+	limits := [4]uint64{d.uint64(), d.uint64(), d.uint64(), d.uint64()}
+	if limits != [4]uint64{MaxPacket, MaxTransfer, MaxTransfer, MaxHandles} {
+		t.Errorf("limits %d", limits)
 	}
 	c.fails(codeUnsupported, typeExtended, "unknown@example.com", "x")
 	c.fails(codeUnsupported, 99)
 }
 
-// A session may do what its user may.
+// A session has the permissions of its user.
 func TestPermissions(t *testing.T) {
 	c := connect(t, vfs.Limits{})
 	h := c.open("/etc/public", openRead, attributes{})
@@ -222,15 +252,16 @@ func TestLimits(t *testing.T) {
 	full("large", "file too large")
 	full("next", "no space left on device")
 	c.fails(codeFailure, typeSetstat, "large", attributes{flags: hasSize, size: 1 << 40})
-	if d := c.do(typeRead, c.open("/dev/zero", openRead, attributes{}), uint64(0), uint32(1<<32-1)); len(d.bytes()) != MaxTransfer {
-		t.Error("a read gives more than it may")
+	zeros := c.open("/dev/zero", openRead, attributes{})
+	if d := c.do(typeRead, zeros, uint64(0), uint32(1<<32-1)); len(d.bytes()) != MaxTransfer {
+		t.Error("a read is not shortened to the maximum")
 	}
 	name := strings.Repeat("n", vfs.MaxPath)
 	c.fails(codeFailure, typeStat, name)
 	c.fails(codeFailure, typeStat, "a\x00b")
 }
 
-// The entries of open directories are limited, and do not count any more when they have been read or closed.
+// The unread entries of open directories are limited.
 func TestManyEntries(t *testing.T) {
 	c := connect(t, vfs.Limits{})
 	const count = 30_000
@@ -255,7 +286,7 @@ func TestManyEntries(t *testing.T) {
 	c.do(typeOpendir, "/srv/shared")
 }
 
-// What is no packet ends the session, and nothing is done.
+// A malformed packet ends the session, and no part of the request is executed.
 func TestMalformed(t *testing.T) {
 	init := packet(typeInit, version)
 	for name, data := range map[string][]byte{
@@ -278,7 +309,8 @@ func TestMalformed(t *testing.T) {
 		"half a rename":     append(init[:len(init):len(init)], packet(typeExtended, 1, "posix-rename@openssh.com", "/home/gardener")...),
 	} {
 		disk := newDisk(t, vfs.Limits{})
-		if err := Serve(context.Background(), configOf(disk), bytes.NewReader(data), io.Discard); !errors.Is(err, ErrMalformed) {
+		err := Serve(context.Background(), configOf(disk), bytes.NewReader(data), io.Discard)
+		if !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := disk.As(vfs.Root).Stat("/home/gardener/made"); !errors.Is(err, fs.ErrNotExist) {

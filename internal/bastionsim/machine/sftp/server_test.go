@@ -256,6 +256,7 @@ func TestLimits(t *testing.T) {
 	if d := c.do(typeRead, zeros, uint64(0), uint32(1<<32-1)); len(d.bytes()) != MaxTransfer {
 		t.Error("a read is not shortened to the maximum")
 	}
+	c.do(typeMkdir, "made", 0, make([]byte, MaxPacket-21)) // the longest packet, with bytes after the fields
 	name := strings.Repeat("n", vfs.MaxPath)
 	c.fails(codeFailure, typeStat, name)
 	c.fails(codeFailure, typeStat, "a\x00b")
@@ -296,7 +297,7 @@ func TestMalformed(t *testing.T) {
 		"second init":       append(init[:len(init):len(init)], init...),
 		"half a length":     append(init[:len(init):len(init)], 0, 0),
 		"no length":         append(init[:len(init):len(init)], 0, 0, 0, 0),
-		"too long":          append(init[:len(init):len(init)], 0, 4, 0, 1),
+		"too long":          append(init[:len(init):len(init)], packet(typeMkdir, 1, "made", 0, make([]byte, MaxPacket-20))...),
 		"very long":         append(init[:len(init):len(init)], 0xff, 0xff, 0xff, 0xff, typeStat),
 		"ends within":       append(init[:len(init):len(init)], 0, 1, 0, 0, typeStat),
 		"no number":         append(init[:len(init):len(init)], packet(typeStat)...),
@@ -316,6 +317,14 @@ func TestMalformed(t *testing.T) {
 		if _, err := disk.As(vfs.Root).Stat("/home/gardener/made"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: the request was done", name)
 		}
+	}
+}
+
+// The length of a packet allocates no memory before the bytes arrive.
+func TestAnnouncedLength(t *testing.T) {
+	s := &server{in: bytes.NewReader([]byte{0, 4, 0, 0, typeStat})}
+	if _, err := s.receive(); !errors.Is(err, ErrMalformed) || s.body.Cap() > 8<<10 {
+		t.Errorf("%d bytes are allocated: %v", s.body.Cap(), err)
 	}
 }
 

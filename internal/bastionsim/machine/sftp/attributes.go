@@ -3,98 +3,104 @@ package sftp
 import (
 	"fmt"
 	"io/fs"
+	"syscall"
 	"time"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// attributes are what the protocol says about a file.
+// attributes of a file, as a client sets them.
 type attributes struct {
-	flags        uint32 // which of the others a client has said
+	flags        uint32 // which of the others are set
 	size         uint64
 	uid, gid     uint32
 	permissions  uint32
 	atime, mtime uint32 // seconds
 }
 
-// attributesOf describes a file.
-func attributesOf(info fs.FileInfo) attributes {
-	a := attributes{size: uint64(info.Size()), permissions: permissionsOf(info.Mode()), mtime: uint32(info.ModTime().Unix())}
-	if stat, ok := info.Sys().(*vfs.Stat); ok {
-		a.uid, a.gid, a.atime = stat.UID, stat.GID, uint32(stat.Atime.Unix())
+// newMode returns the mode of a new file: the one that is set or a default, without the umask.
+func (a attributes) newMode(otherwise fs.FileMode) fs.FileMode {
+	if a.flags&hasPermissions != 0 {
+		otherwise = vfs.FileMode(a.permissions)
 	}
-	return a
+	return otherwise &^ umask
 }
 
-func permissionsOf(mode fs.FileMode) uint32 {
-	permissions := vfs.UnixMode(mode)
-	switch {
-	case mode.IsRegular():
-		return permissions | modeRegular
-	case mode.IsDir():
-		return permissions | modeDir
-	case mode&fs.ModeSymlink != 0:
-		return permissions | modeLink
-	case mode&fs.ModeCharDevice != 0:
-		return permissions | modeChar
-	default:
-		return permissions | modeBlock
-	}
+// target is an open file or a path.
+type target interface {
+	Truncate(size int64) error
+	Chown(uid, gid int) error
+	Chmod(mode fs.FileMode) error
+	Chtimes(atime, mtime time.Time) error
 }
 
-// mode is what a client wants a file's mode to be; the type of a file does not change.
-func (a attributes) mode() fs.FileMode { return vfs.FileMode(a.permissions) }
-
-// modeOr is the mode of a new file: what the client says, or something else, without the umask.
-func (a attributes) modeOr(otherwise fs.FileMode) fs.FileMode {
-	if a.flags&hasPermissions == 0 {
-		return otherwise &^ umask
-	}
-	return a.mode() &^ umask
+// named is a target with a path.
+type named struct {
+	view *vfs.View
+	path string
 }
 
-// target is what attributes are set of: an open file, or a path.
-type target struct {
-	truncate func(size int64) error
-	chown    func(uid, gid int) error
-	chmod    func(mode fs.FileMode) error
-	chtimes  func(atime, mtime time.Time) error
-}
+func (n named) Truncate(size int64) error            { return n.view.Truncate(n.path, size) }
+func (n named) Chown(uid, gid int) error             { return n.view.Chown(n.path, uid, gid) }
+func (n named) Chmod(mode fs.FileMode) error         { return n.view.Chmod(n.path, mode) }
+func (n named) Chtimes(atime, mtime time.Time) error { return n.view.Chtimes(n.path, atime, mtime) }
 
-// set sets the attributes that a client has said, up to the first that cannot be set. The owner comes before the mode,
-// because changing it takes bits of the mode away.
+// set sets attributes up to the first one that fails. The owner comes before the mode, because changing the owner
+// clears bits of the mode. The file system rejects a size that is negative as an int64.
 func (a attributes) set(t target) (err error) {
 	if a.flags&hasSize != 0 {
-		err = t.truncate(int64(a.size)) // one that is too large for this is negative, and refused
+		err = t.Truncate(int64(a.size))
 	}
 	if err == nil && a.flags&hasOwner != 0 {
-		err = t.chown(int(a.uid), int(a.gid))
+		err = t.Chown(int(a.uid), int(a.gid))
 	}
 	if err == nil && a.flags&hasPermissions != 0 {
-		err = t.chmod(a.mode())
+		err = t.Chmod(vfs.FileMode(a.permissions))
 	}
 	if err == nil && a.flags&hasTimes != 0 {
-		err = t.chtimes(time.Unix(int64(a.atime), 0), time.Unix(int64(a.mtime), 0))
+		err = t.Chtimes(time.Unix(int64(a.atime), 0), time.Unix(int64(a.mtime), 0))
 	}
 	return err
 }
 
-// halfYear is how old a file is whose time of day nobody wants to see.
+// fileTypes has the bits of permissions that POSIX systems have for the types of files.
+var fileTypes = map[fs.FileMode]uint32{
+	0: syscall.S_IFREG, fs.ModeDir: syscall.S_IFDIR, fs.ModeSymlink: syscall.S_IFLNK,
+	fs.ModeDevice: syscall.S_IFBLK, fs.ModeDevice | fs.ModeCharDevice: syscall.S_IFCHR,
+}
+
+// info writes the attributes of a file.
+func (e *encoder) info(info fs.FileInfo) {
+	stat := info.Sys().(*vfs.Stat)
+	e.uint32(hasSize | hasOwner | hasPermissions | hasTimes)
+	e.uint64(uint64(info.Size()))
+	e.uint32(stat.UID)
+	e.uint32(stat.GID)
+	e.uint32(vfs.UnixMode(info.Mode()) | fileTypes[info.Mode().Type()])
+	e.uint32(uint32(stat.Atime.Unix()))
+	e.uint32(uint32(info.ModTime().Unix()))
+}
+
+// describe answers with the attributes of a file.
+func (s *server) describe(info fs.FileInfo, err error) error {
+	if err != nil {
+		return err
+	}
+	s.out.begin(typeAttributes, s.id)
+	s.out.info(info)
+	return nil
+}
+
+// halfYear is the age from which a listing has the year of a file instead of the time of day.
 const halfYear = 180 * 24 * time.Hour
 
-// longName is a line about a file as ls -l has it.
-func (s *server) longName(name string, info fs.FileInfo) string {
-	a := attributesOf(info)
-	nlink, owner, group := 1, fmt.Sprint(a.uid), fmt.Sprint(a.gid)
-	if stat, ok := info.Sys().(*vfs.Stat); ok {
-		nlink = stat.Nlink
-	}
-	if s.Owner != nil {
-		owner, group = s.Owner(a.uid, a.gid)
-	}
-	when, layout := info.ModTime().UTC(), "Jan _2 15:04"
-	if age := s.Clock.Since(when); age > halfYear || age < -halfYear {
+// longName returns a line about a file in the format of ls -l.
+func (s *server) longName(info fs.FileInfo) string {
+	stat, when, layout := info.Sys().(*vfs.Stat), info.ModTime().UTC(), "Jan _2 15:04"
+	if s.Clock.Since(when).Abs() > halfYear {
 		layout = "Jan _2  2006"
 	}
-	return fmt.Sprintf("%s %4d %-8s %-8s %8d %s %s", vfs.ListMode(info.Mode()), nlink, owner, group, info.Size(), when.Format(layout), name)
+	user, group := s.Owner(stat.UID, stat.GID)
+	return fmt.Sprintf("%s %4d %-8s %-8s %8d %s %s", vfs.ListMode(info.Mode()), stat.Nlink, user, group, info.Size(),
+		when.Format(layout), info.Name())
 }

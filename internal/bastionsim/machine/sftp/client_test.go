@@ -19,10 +19,10 @@ var (
 	now      = time.Unix(1_800_000_000, 0)
 )
 
-// secret is what only root may read, and change.
+// secret is the content of a file that only root may read and change.
 const secret = "for root alone"
 
-// newDisk is a disk with the home of gardener and a secret.
+// newDisk returns a disk with the home of gardener and a secret.
 func newDisk(t testing.TB, limits vfs.Limits) *vfs.FS {
 	t.Helper()
 	disk, err := vfs.Open(vfs.Config{Clock: clocktesting.NewFakeClock(now), Limits: limits})
@@ -42,7 +42,8 @@ func newDisk(t testing.TB, limits vfs.Limits) *vfs.FS {
 }
 
 func configOf(disk *vfs.FS) Config {
-	return Config{View: disk.As(gardener), Home: "/home/gardener", Clock: clocktesting.NewFakeClock(now)}
+	owner := func(uid, gid uint32) (user, group string) { return fmt.Sprint("user", uid), fmt.Sprint("group", gid) }
+	return Config{View: disk.As(gardener), Home: "/home/gardener", Owner: owner, Clock: clocktesting.NewFakeClock(now)}
 }
 
 // client is the other end of a session.
@@ -76,7 +77,7 @@ func connect(t *testing.T, limits vfs.Limits) *client {
 	return c
 }
 
-// packet is a packet with fields: numbers, texts and attributes.
+// packet encodes a packet with fields: numbers, texts and attributes.
 func packet(kind byte, fields ...any) []byte {
 	e := encoder{data: []byte{0, 0, 0, 0, kind}}
 	for _, f := range fields {
@@ -134,7 +135,7 @@ func (c *client) receive() (byte, *decoder) {
 	return d.byte(), d
 }
 
-// failure is a status that is not well.
+// failure is a status other than "OK".
 type failure struct {
 	code    uint32
 	message string
@@ -142,7 +143,7 @@ type failure struct {
 
 func (f failure) Error() string { return fmt.Sprintf("%d: %s", f.code, f.message) }
 
-// request asks for something and returns what the answer has after its number.
+// request sends a request and returns its answer after the ID.
 func (c *client) request(kind byte, fields ...any) (*decoder, error) {
 	c.t.Helper()
 	c.id++
@@ -201,7 +202,7 @@ func (c *client) attributes(kind byte, name string) attributes {
 	return c.do(kind, name).attributes()
 }
 
-// content is what a file has by now, for root.
+// content reads a file as root.
 func (c *client) content(name string) string {
 	c.t.Helper()
 	data, err := c.disk.ReadFile(name)

@@ -13,10 +13,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// bounds are small, so that they are met.
+// bounds are small, so that sessions reach them.
 var bounds = vfs.Limits{Bytes: 1 << 20, FileSize: 256 << 10, Inodes: 200}
 
-// try has a session of bytes served, and looks whether the answers are answers, and nothing happened that may not.
+// try serves a session that sends data. It checks that the answers are packets, and that the session stays within the
+// permissions of the user and the limits of the disk.
 func try(t *testing.T, data []byte) {
 	t.Helper()
 	disk := newDisk(t, bounds)
@@ -46,7 +47,7 @@ func try(t *testing.T, data []byte) {
 	}
 }
 
-// FuzzServe takes what a client sends after the first packet.
+// FuzzServe sends arbitrary data after the first packet.
 func FuzzServe(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(packet(typeOpen, 1, "f", create, attributes{}))
@@ -57,8 +58,7 @@ func FuzzServe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { try(t, append(packet(typeInit, version), data...)) })
 }
 
-// TestRandomRequests sends requests that are nearly right, many in a session, so that they work on each other's files.
-// GARDENLITE_SOAK=1 tries more of them.
+// TestRandomRequests sends sessions of mostly valid requests on the same few files. GARDENLITE_SOAK=1 sends more of them.
 func TestRandomRequests(t *testing.T) {
 	sessions := uint64(150)
 	if testutil.Soaking() {

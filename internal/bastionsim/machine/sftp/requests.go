@@ -1,34 +1,55 @@
 package sftp
 
-// request is a request of a client; it has the fields that are of its type.
+import (
+	"cmp"
+	"errors"
+	"strings"
+	"syscall"
+)
+
+// request has the fields that its type has.
 type request struct {
 	id           uint32
 	path, second string // absolute
 	text         string
-	handle       []byte
+	handle       *handle
 	number       uint32 // flags of opening, length of reading
 	offset       uint64
 	data         []byte
 	attributes   attributes
+	err          error // of a field that is complete, but not valid
 }
 
-// field reads a field of a request.
-type field func(s *server, d *decoder, r *request)
+// field reads a field of the current request.
+type field func(s *server, d *decoder)
 
-func fieldPath(s *server, d *decoder, r *request)       { r.path = s.absolute(d.text()) }
-func fieldSecond(s *server, d *decoder, r *request)     { r.second = s.absolute(d.text()) }
-func fieldText(_ *server, d *decoder, r *request)       { r.text = d.text() }
-func fieldHandle(_ *server, d *decoder, r *request)     { r.handle = d.bytes() }
-func fieldNumber(_ *server, d *decoder, r *request)     { r.number = d.uint32() }
-func fieldOffset(_ *server, d *decoder, r *request)     { r.offset = d.uint64() }
-func fieldData(_ *server, d *decoder, r *request)       { r.data = d.bytes() }
-func fieldAttributes(_ *server, d *decoder, r *request) { r.attributes = d.attributes() }
+func fieldPath(s *server, d *decoder)       { s.path = s.absolute(d.text()) }
+func fieldSecond(s *server, d *decoder)     { s.second = s.absolute(d.text()) }
+func fieldText(s *server, d *decoder)       { s.text = d.text() }
+func fieldNumber(s *server, d *decoder)     { s.number = d.uint32() }
+func fieldOffset(s *server, d *decoder)     { s.offset = d.uint64() }
+func fieldData(s *server, d *decoder)       { s.data = d.bytes() }
+func fieldAttributes(s *server, d *decoder) { s.attributes = d.attributes() }
 
-// kind is a type of request: its fields, and what it does when all of them are there. Without an error, do may have made an
-// answer; if not, the answer is that all is well.
+func fieldHandle(s *server, d *decoder) {
+	if s.handle = s.handles[string(d.bytes())]; s.handle == nil {
+		s.err = errors.New("no such handle")
+	}
+}
+
+// absolute makes a path absolute without cleaning it. The empty path stays empty, which the file system rejects.
+func (s *server) absolute(name string) string {
+	if name == "" || strings.HasPrefix(name, "/") {
+		return name
+	}
+	return strings.TrimSuffix(s.Home, "/") + "/" + name
+}
+
+// kind is a type of request: its fields, and the function that executes it once all of them are valid. If the function
+// returns no error and writes no answer, the answer is the status "OK".
 type kind struct {
 	fields []field
-	do     func(s *server, r *request) error
+	do     func(s *server) error
 }
 
 var requests = map[byte]kind{
@@ -36,45 +57,37 @@ var requests = map[byte]kind{
 	typeClose:    {[]field{fieldHandle}, (*server).closeHandle},
 	typeRead:     {[]field{fieldHandle, fieldOffset, fieldNumber}, (*server).read},
 	typeWrite:    {[]field{fieldHandle, fieldOffset, fieldData}, (*server).write},
-	typeLstat:    {[]field{fieldPath}, (*server).lstat},
-	typeFstat:    {[]field{fieldHandle}, (*server).fstat},
-	typeSetstat:  {[]field{fieldPath, fieldAttributes}, (*server).setstat},
-	typeFsetstat: {[]field{fieldHandle, fieldAttributes}, (*server).fsetstat},
+	typeLstat:    {[]field{fieldPath}, func(s *server) error { return s.describe(s.View.Lstat(s.path)) }},
+	typeFstat:    {[]field{fieldHandle}, func(s *server) error { return s.describe(s.handle.Stat()) }},
+	typeSetstat:  {[]field{fieldPath, fieldAttributes}, func(s *server) error { return s.attributes.set(named{s.View, s.path}) }},
+	typeFsetstat: {[]field{fieldHandle, fieldAttributes}, func(s *server) error { return s.attributes.set(s.handle) }},
 	typeOpendir:  {[]field{fieldPath}, (*server).openDir},
 	typeReaddir:  {[]field{fieldHandle}, (*server).readDir},
-	typeRemove:   {[]field{fieldPath}, (*server).remove},
-	typeMkdir:    {[]field{fieldPath, fieldAttributes}, (*server).mkdir},
-	typeRmdir:    {[]field{fieldPath}, (*server).rmdir},
-	typeRealpath: {[]field{fieldPath}, (*server).realpath},
-	typeStat:     {[]field{fieldPath}, (*server).stat},
-	typeRename:   {[]field{fieldPath, fieldSecond}, (*server).rename},
-	typeReadlink: {[]field{fieldPath}, (*server).readlink},
-	typeSymlink:  {[]field{fieldText, fieldPath}, (*server).symlink},
+	typeRemove:   {[]field{fieldPath}, func(s *server) error { return s.remove(false) }},
+	typeMkdir:    {[]field{fieldPath, fieldAttributes}, func(s *server) error { return s.View.Mkdir(s.path, s.attributes.newMode(0o777)) }},
+	typeRmdir:    {[]field{fieldPath}, func(s *server) error { return s.remove(true) }},
+	// Clients send the empty path or "." to get the home.
+	typeRealpath: {[]field{fieldPath}, func(s *server) error { return s.name(s.View.Resolve(cmp.Or(s.path, s.Home))) }},
+	typeStat:     {[]field{fieldPath}, func(s *server) error { return s.describe(s.View.Stat(s.path)) }},
+	// Unlike posix-rename, this replaces no file.
+	typeRename:   {[]field{fieldPath, fieldSecond}, func(s *server) error { return s.View.RenameNew(s.path, s.second) }},
+	typeReadlink: {[]field{fieldPath}, func(s *server) error { return s.name(s.View.Readlink(s.path)) }},
+	// The target comes first, as in OpenSSH's clients and servers; in the draft it comes second.
+	typeSymlink: {[]field{fieldText, fieldPath}, func(s *server) error { return s.View.Symlink(s.text, s.path) }},
 }
 
-// extension is a request that has a name. All are of version 1.
-type extension struct {
+// extensions are requests with a name. The version of each is 1.
+var extensions = []struct {
 	name string
 	kind
-}
-
-var extensions = []extension{
-	{"posix-rename@openssh.com", kind{[]field{fieldPath, fieldSecond}, (*server).posixRename}},
-	{"hardlink@openssh.com", kind{[]field{fieldPath, fieldSecond}, (*server).hardlink}},
-	{"fsync@openssh.com", kind{[]field{fieldHandle}, (*server).fsync}},
+}{
+	{"posix-rename@openssh.com", kind{[]field{fieldPath, fieldSecond}, func(s *server) error { return s.View.Rename(s.path, s.second) }}},
+	{"hardlink@openssh.com", kind{[]field{fieldPath, fieldSecond}, func(s *server) error { return s.View.Link(s.path, s.second) }}},
+	{"fsync@openssh.com", kind{[]field{fieldHandle}, func(s *server) error { return s.View.FS().Sync() }}},
 	{"limits@openssh.com", kind{nil, (*server).limits}},
 }
 
-// limits answers what a client may do in one request and at a time.
-func (s *server) limits(r *request) error {
-	s.out.begin(typeExtendedReply, r.id)
-	for _, limit := range []uint64{MaxPacket, MaxTransfer, MaxTransfer, MaxHandles} {
-		s.out.uint64(limit)
-	}
-	return nil
-}
-
-// kindOf is the type of a request, whose name is read if it has one.
+// kindOf returns the type of a request. It reads the name of an extension.
 func kindOf(number byte, d *decoder) (kind, bool) {
 	if number != typeExtended {
 		k, known := requests[number]
@@ -87,4 +100,37 @@ func kindOf(number byte, d *decoder) (kind, bool) {
 		}
 	}
 	return kind{}, false
+}
+
+// limits answers with the limits of one request and of the session.
+func (s *server) limits() error {
+	s.out.begin(typeExtendedReply, s.id)
+	for _, limit := range []uint64{MaxPacket, MaxTransfer, MaxTransfer, MaxHandles} {
+		s.out.uint64(limit)
+	}
+	return nil
+}
+
+// name answers with a path.
+func (s *server) name(name string, err error) error {
+	s.out.begin(typeName, s.id)
+	s.out.uint32(1)
+	s.out.text(name)
+	s.out.text(name)
+	s.out.uint32(0) // no attributes
+	return err
+}
+
+// remove removes a directory, or anything else.
+func (s *server) remove(dir bool) error {
+	info, err := s.View.Lstat(s.path)
+	switch {
+	case err != nil:
+		return err
+	case dir && !info.IsDir():
+		return syscall.ENOTDIR
+	case !dir && info.IsDir():
+		return syscall.EISDIR
+	}
+	return s.View.Remove(s.path)
 }

@@ -15,70 +15,67 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// Config is what a session needs.
+// Config configures a session. All fields are required.
 type Config struct {
-	// View is the file system as the user sees it.
+	// View is the file system with the permissions of the user.
 	View *vfs.View
-	// Home is where relative paths begin: an absolute path.
+	// Home is the absolute path where relative paths begin.
 	Home string
-	// Owner has the names of a user and a group for listings; if it is nil, these have the numbers.
+	// Owner returns the names of a user and a group for listings.
 	Owner func(uid, gid uint32) (user, group string)
-	// Clock says how old files are.
+	// Clock determines the age of files in listings.
 	Clock clock.PassiveClock
 }
 
-// ErrMalformed is why a session ends that a client has sent something which is no packet of the protocol.
+// ErrMalformed ends a session whose client sends something that is no packet of the protocol.
 var ErrMalformed = errors.New("malformed packet")
 
-// server is a session.
+var errUnsupported = errors.New("operation not supported")
+
+// server serves one session.
 type server struct {
 	Config
-	in   io.Reader
-	to   io.Writer
-	body bytes.Buffer // of the packet that is worked on
-	out  encoder
+	request // the current one
 
-	handles map[uint64]*handle
-	next    uint64
-	entries int // of all directories in handles
+	in   io.Reader
+	body bytes.Buffer // of the current packet
+	to   io.Writer
+	out  encoder // of the current answer
+
+	handles  map[string]*handle
+	last     uint64 // handle
+	unlisted int    // entries of all open directories
 }
 
-// Serve answers requests from in on out until in ends between two packets, which is no error, or ctx is done. It notices ctx
-// only between packets: who ends it has to end in and out, too.
+// Serve answers requests from in on out until in ends between two packets, which is no error, or ctx is done. It checks
+// ctx only between packets: to end it earlier, close in and out.
 func Serve(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
-	s := &server{Config: cfg, in: in, to: out, handles: map[uint64]*handle{}}
+	s := &server{Config: cfg, in: in, to: out, handles: map[string]*handle{}}
 	s.body.Grow(firstBuffer)
 	defer s.closeAll()
-	if err := s.greet(); err != nil {
-		return endOf(err)
-	}
-	for ctx.Err() == nil {
-		if err := s.serveOne(); err != nil {
-			return endOf(err)
+	err := s.greet()
+	for err == nil {
+		if err = ctx.Err(); err == nil {
+			err = s.serveOne()
 		}
 	}
-	return ctx.Err()
-}
-
-// endOf is nil for the end that sessions have.
-func endOf(err error) error {
 	if err == io.EOF {
 		return nil
 	}
 	return err
 }
 
-// receive reads a packet. The error is io.EOF if there is none any more.
+// receive reads a packet. It returns io.EOF if there are no more packets.
 func (s *server) receive() (*decoder, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(s.in, head[:]); err == io.ErrUnexpectedEOF {
-		return nil, fmt.Errorf("reading the length of a packet: %w: it ends", ErrMalformed)
+		return nil, fmt.Errorf("reading the length of a packet: %w: it is incomplete", ErrMalformed)
 	} else if err != nil {
 		return nil, err
 	}
 	length := binary.BigEndian.Uint32(head[:])
 	if length == 0 || length > MaxPacket {
-		return nil, fmt.Errorf("reading a packet: %w: it has %d bytes and may have 1 to %d", ErrMalformed, length, MaxPacket)
+		return nil, fmt.Errorf("reading a packet: %w: length %d is not from 1 to %d", ErrMalformed, length, MaxPacket)
 	}
 	s.body.Reset()
 	if n, err := io.CopyN(&s.body, s.in, int64(length)); err == io.EOF {
@@ -89,14 +86,15 @@ func (s *server) receive() (*decoder, error) {
 	return &decoder{rest: s.body.Bytes()}, nil
 }
 
-// greet agrees on the version and says which extensions there are.
+// greet negotiates the version and announces the extensions.
 func (s *server) greet() error {
 	d, err := s.receive()
 	if err != nil {
 		return err
 	}
-	if kind, offered := d.byte(), d.uint32(); d.bad || kind != typeInit || offered < version {
-		return fmt.Errorf("beginning a session: %w: the first packet has type %d and version %d, and should be an offer of version %d", ErrMalformed, kind, offered, version)
+	if number, offered := d.byte(), d.uint32(); d.bad || number != typeInit || offered < version {
+		return fmt.Errorf("starting a session: %w: type %d with version %d instead of an offer of version %d",
+			ErrMalformed, number, offered, version)
 	}
 	s.out.begin(typeVersion, version)
 	for _, e := range extensions {
@@ -106,29 +104,31 @@ func (s *server) greet() error {
 	return s.send()
 }
 
-// serveOne answers one request. Nothing is done unless all of its fields are there.
+// serveOne answers one request. It executes the request only if all fields are complete.
 func (s *server) serveOne() error {
 	d, err := s.receive()
 	if err != nil {
 		return err
 	}
 	number := d.byte()
-	r := &request{id: d.uint32()}
+	s.request = request{id: d.uint32()}
 	kind, known := kindOf(number, d)
-	for _, field := range kind.fields {
-		field(s, d, r)
+	for _, read := range kind.fields {
+		read(s, d)
 	}
+	s.out.data = s.out.data[:0]
 	switch {
 	case d.bad || number == typeInit:
 		return fmt.Errorf("reading a request of type %d: %w", number, ErrMalformed)
 	case !known:
 		err = errUnsupported
+	case s.err != nil:
+		err = s.err
 	default:
-		s.out.data = s.out.data[:0]
-		err = kind.do(s, r)
+		err = kind.do(s)
 	}
 	if err != nil || len(s.out.data) == 0 {
-		s.status(r, err)
+		s.status(err)
 	}
 	return s.send()
 }
@@ -140,10 +140,8 @@ func (s *server) send() error {
 	return nil
 }
 
-var errUnsupported = errors.New("this server does not have that")
-
-// status answers how a request ended.
-func (s *server) status(r *request, err error) {
+// status answers with the result of the request.
+func (s *server) status(err error) {
 	code, message := uint32(codeOK), "Success"
 	if err != nil {
 		code, message = codeOf(err), err.Error()
@@ -151,9 +149,9 @@ func (s *server) status(r *request, err error) {
 			message = pathErr.Err.Error()
 		}
 	}
-	s.out.begin(typeStatus, r.id)
+	s.out.begin(typeStatus, s.id)
 	s.out.uint32(code)
-	s.out.text(message[:min(len(message), maxMessage)])
+	s.out.text(message)
 	s.out.text("en")
 }
 

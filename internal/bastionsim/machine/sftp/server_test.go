@@ -8,7 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
@@ -25,12 +27,14 @@ func TestFiles(t *testing.T) {
 	if got := c.readAll(h); !bytes.Equal(got, content) {
 		t.Errorf("%d bytes come back of %d", len(got), len(content))
 	}
-	c.do(typeFsetstat, h, attributes{flags: hasPermissions | hasTimes | hasSize, permissions: 0o604, atime: 5, mtime: 7, size: 3})
-	if a := c.do(typeFstat, h).attributes(); a.size != 3 || a.permissions != modeRegular|0o604 || a.atime != 5 || a.mtime != 7 || a.uid != 1000 {
-		t.Errorf("the open file has %+v", a)
+	set := attributes{flags: hasPermissions | hasTimes | hasSize, permissions: 0o604, atime: 5, mtime: 7, size: 3}
+	c.do(typeFsetstat, h, set)
+	set.flags, set.permissions, set.uid, set.gid = set.flags|hasOwner, syscall.S_IFREG|0o604, 1000, 1000
+	if a := c.do(typeFstat, h).attributes(); a != set {
+		t.Errorf("the open file has %+v, want %+v", a, set)
 	}
 	c.do(typeRename, "file", "other")
-	c.do(typeFsetstat, h, attributes{flags: hasPermissions, permissions: 0o600}) // whatever its name is now
+	c.do(typeFsetstat, h, attributes{flags: hasPermissions, permissions: 0o600}) // the handle follows the file
 	c.do(typeClose, h)
 	c.fails(codeFailure, typeClose, h)
 	c.fails(codeFailure, typeRead, h, uint64(0), 1)
@@ -41,7 +45,7 @@ func TestFiles(t *testing.T) {
 	c.fails(codeNoSuchFile, typeLstat, "/home/gardener/other")
 }
 
-// Appending goes to the end, wherever a client says; other writing goes where it says.
+// Appending ignores the offset; other writes use it.
 func TestWhereWritesGo(t *testing.T) {
 	c := connect(t, vfs.Limits{})
 	h := c.open("log", openWrite|openCreate|openAppend, attributes{})
@@ -60,12 +64,13 @@ func TestWhereWritesGo(t *testing.T) {
 	c.fails(codeFailure, typeOpen, "log", openWrite|openCreate|openExcl, attributes{})
 	c.fails(codeFailure, typeWrite, h, uint64(1)<<63, "far away")
 	c.fails(codeFailure, typeRead, h, uint64(0), 1) // it is open for writing
+	c.fails(codeNoSuchFile, typeReaddir, h)
 }
 
 func TestDirectories(t *testing.T) {
 	c := connect(t, vfs.Limits{})
 	c.do(typeMkdir, "d", attributes{flags: hasPermissions, permissions: 0o770})
-	if a := c.attributes(typeStat, "d"); a.permissions != modeDir|0o750 {
+	if a := c.attributes(typeStat, "d"); a.permissions != syscall.S_IFDIR|0o750 {
 		t.Errorf("mode %o", a.permissions)
 	}
 	want := map[string]bool{}
@@ -87,10 +92,10 @@ func TestDirectories(t *testing.T) {
 		}
 		for n := d.uint32(); n > 0; n-- {
 			name, line := d.text(), d.text()
-			if a := d.attributes(); !want[name] || a.permissions != modeRegular|0o644 {
+			if a := d.attributes(); !want[name] || a.permissions != syscall.S_IFREG|0o644 {
 				t.Errorf("%s is not there, or has mode %o", name, a.permissions)
 			}
-			if wantLine := "-rw-r--r--    1 1000     1000            0 Jan 15 08:00 " + name; line != wantLine {
+			if wantLine := "-rw-r--r--    1 user1000 group1000        0 Jan 15 08:00 " + name; line != wantLine {
 				t.Errorf("line %q, want %q", line, wantLine)
 			}
 			delete(want, name)
@@ -104,7 +109,32 @@ func TestDirectories(t *testing.T) {
 	c.fails(codeNoSuchFile, typeRmdir, "/etc/public")
 	c.fails(codeNoSuchFile, typeRmdir, "")
 	c.do(typeMkdir, "e", attributes{})
+	c.fails(codeFailure, typeRemove, "e")
 	c.do(typeRmdir, "e")
+}
+
+// A listing has the time of day of a file that is less than half a year away, and the year of others.
+func TestTimesInListings(t *testing.T) {
+	c := connect(t, vfs.Limits{})
+	c.do(typeMkdir, "d", attributes{})
+	for _, file := range []struct {
+		age  time.Duration
+		want string
+	}{
+		{0, "Jan 15 08:00"}, {halfYear, "Jul 19 08:00"}, {halfYear + 1, "Jul 19  2026"},
+		{-halfYear, "Jul 14 08:00"}, {-halfYear - 1, "Jul 14  2027"},
+	} {
+		h := c.open("d/f", create, attributes{})
+		changed := now.Add(-file.age)
+		if err := c.disk.As(vfs.Root).Chtimes("/home/gardener/d/f", changed, changed); err != nil {
+			t.Fatal(err)
+		}
+		c.do(typeClose, h)
+		d := c.do(typeReaddir, c.do(typeOpendir, "d").text())
+		if n, _, line := d.uint32(), d.text(), d.text(); n != 1 || !strings.HasSuffix(line, file.want+" f") {
+			t.Errorf("age %v: %q, want %q", file.age, line, file.want)
+		}
+	}
 }
 
 func TestLinks(t *testing.T) {
@@ -128,10 +158,10 @@ func TestLinks(t *testing.T) {
 	c.fails(codeNoSuchFile, typeRealpath, "/etc/public/x")
 	c.do(typeSymlink, "loop", "loop")
 	c.fails(codeNoSuchFile, typeRealpath, "loop")
-	if a := c.attributes(typeLstat, "link"); a.permissions != modeLink|0o777 {
+	if a := c.attributes(typeLstat, "link"); a.permissions != syscall.S_IFLNK|0o777 {
 		t.Errorf("mode %o", a.permissions)
 	}
-	if a := c.attributes(typeStat, "link"); a.permissions != modeDir|0o755 {
+	if a := c.attributes(typeStat, "link"); a.permissions != syscall.S_IFDIR|0o755 {
 		t.Errorf("mode %o", a.permissions)
 	}
 	d := c.do(typeReadlink, "link")
@@ -156,14 +186,15 @@ func TestExtensions(t *testing.T) {
 		t.Errorf("the file that was replaced has %q", got)
 	}
 	d := c.do(typeExtended, "limits@openssh.com")
-	if packet, read, write, handles := d.uint64(), d.uint64(), d.uint64(), d.uint64(); packet != MaxPacket || read != MaxTransfer || write != MaxTransfer || handles != MaxHandles {
-		t.Errorf("limits %d, %d, %d, %d", packet, read, write, handles)
+	limits := [4]uint64{d.uint64(), d.uint64(), d.uint64(), d.uint64()}
+	if limits != [4]uint64{MaxPacket, MaxTransfer, MaxTransfer, MaxHandles} {
+		t.Errorf("limits %d", limits)
 	}
 	c.fails(codeUnsupported, typeExtended, "unknown@example.com", "x")
 	c.fails(codeUnsupported, 99)
 }
 
-// A session may do what its user may.
+// A session has the permissions of its user.
 func TestPermissions(t *testing.T) {
 	c := connect(t, vfs.Limits{})
 	h := c.open("/etc/public", openRead, attributes{})
@@ -221,15 +252,17 @@ func TestLimits(t *testing.T) {
 	full("large", "file too large")
 	full("next", "no space left on device")
 	c.fails(codeFailure, typeSetstat, "large", attributes{flags: hasSize, size: 1 << 40})
-	if d := c.do(typeRead, c.open("/dev/zero", openRead, attributes{}), uint64(0), uint32(1<<32-1)); len(d.bytes()) != MaxTransfer {
-		t.Error("a read gives more than it may")
+	zeros := c.open("/dev/zero", openRead, attributes{})
+	if d := c.do(typeRead, zeros, uint64(0), uint32(1<<32-1)); len(d.bytes()) != MaxTransfer {
+		t.Error("a read is not shortened to the maximum")
 	}
+	c.do(typeMkdir, "made", 0, make([]byte, MaxPacket-21)) // the longest packet, with bytes after the fields
 	name := strings.Repeat("n", vfs.MaxPath)
 	c.fails(codeFailure, typeStat, name)
 	c.fails(codeFailure, typeStat, "a\x00b")
 }
 
-// The entries of open directories are limited, and do not count any more when they have been read or closed.
+// The unread entries of open directories are limited.
 func TestManyEntries(t *testing.T) {
 	c := connect(t, vfs.Limits{})
 	const count = 30_000
@@ -254,7 +287,7 @@ func TestManyEntries(t *testing.T) {
 	c.do(typeOpendir, "/srv/shared")
 }
 
-// What is no packet ends the session, and nothing is done.
+// A malformed packet ends the session, and no part of the request is executed.
 func TestMalformed(t *testing.T) {
 	init := packet(typeInit, version)
 	for name, data := range map[string][]byte{
@@ -264,7 +297,7 @@ func TestMalformed(t *testing.T) {
 		"second init":       append(init[:len(init):len(init)], init...),
 		"half a length":     append(init[:len(init):len(init)], 0, 0),
 		"no length":         append(init[:len(init):len(init)], 0, 0, 0, 0),
-		"too long":          append(init[:len(init):len(init)], 0, 4, 0, 1),
+		"too long":          append(init[:len(init):len(init)], packet(typeMkdir, 1, "made", 0, make([]byte, MaxPacket-20))...),
 		"very long":         append(init[:len(init):len(init)], 0xff, 0xff, 0xff, 0xff, typeStat),
 		"ends within":       append(init[:len(init):len(init)], 0, 1, 0, 0, typeStat),
 		"no number":         append(init[:len(init):len(init)], packet(typeStat)...),
@@ -277,12 +310,21 @@ func TestMalformed(t *testing.T) {
 		"half a rename":     append(init[:len(init):len(init)], packet(typeExtended, 1, "posix-rename@openssh.com", "/home/gardener")...),
 	} {
 		disk := newDisk(t, vfs.Limits{})
-		if err := Serve(context.Background(), configOf(disk), bytes.NewReader(data), io.Discard); !errors.Is(err, ErrMalformed) {
+		err := Serve(context.Background(), configOf(disk), bytes.NewReader(data), io.Discard)
+		if !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := disk.As(vfs.Root).Stat("/home/gardener/made"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: the request was done", name)
 		}
+	}
+}
+
+// The length of a packet allocates no memory before the bytes arrive.
+func TestAnnouncedLength(t *testing.T) {
+	s := &server{in: bytes.NewReader([]byte{0, 4, 0, 0, typeStat})}
+	if _, err := s.receive(); !errors.Is(err, ErrMalformed) || s.body.Cap() > 8<<10 {
+		t.Errorf("%d bytes are allocated: %v", s.body.Cap(), err)
 	}
 }
 

@@ -78,6 +78,11 @@ func gardenletConfiguration(name string) *gardenletconfigv1alpha1.GardenletConfi
 	}
 }
 
+// region and zones are those of the landscape's own seeds.
+const region = "local"
+
+var zones = []string{"local-a", "local-b", "local-c"}
+
 // seedTemplate is what the gardenlet of a seed registers.
 func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
 	secret := func(name string) corev1.ObjectReference {
@@ -86,7 +91,7 @@ func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
 	return &gardencorev1beta1.SeedTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: gardencorev1beta1.SeedSpec{
-			Provider: gardencorev1beta1.SeedProvider{Type: extensions.DefaultProvider, Region: "local", Zones: []string{"local-a", "local-b", "local-c"}},
+			Provider: gardencorev1beta1.SeedProvider{Type: extensions.DefaultProvider, Region: region, Zones: zones},
 			Networks: gardencorev1beta1.SeedNetworks{
 				Nodes: ptr.To("10.240.0.0/16"), Pods: "10.241.0.0/16", Services: "10.242.0.0/16",
 			},

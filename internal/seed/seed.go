@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -26,6 +27,8 @@ type Config struct {
 	Prefix          string
 	BindAddress     string
 	Port            int
+	// Region and Zone are those of the Node on which Pods run.
+	Region, Zone string
 	// AuditLog is controlplane.Config's.
 	AuditLog string
 	Clock    clock.WithTicker
@@ -52,6 +55,7 @@ type Cluster struct {
 	http *http.Client
 
 	controllers *kubecontrollers.Running
+	node        *simulatedNode
 }
 
 // Start starts a seed cluster and returns when it is ready. The context covers the start only. If it fails, everything
@@ -98,6 +102,7 @@ func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 	if err := c.startControllers(); err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)
 	}
+	c.node = awaitPods(c.server, cfg)
 	cfg.OnPhase("controllers", cfg.Clock.Since(begin))
 	return nil
 }
@@ -105,7 +110,13 @@ func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 func (c *Cluster) startControllers() (err error) {
 	p := c.server.PKI()
 	c.controllers, err = kubecontrollers.Start(kubecontrollers.Config{
-		ClientConfig:          c.server.ClientConfig,
+		ClientConfig: c.server.ClientConfig,
+		Workloads:    true,
+		PodCIDR:      podNetwork,
+		NodeMask:     podNetwork.Bits(),
+		// Those are control planes of shoots, which run in the process.
+		DeploymentSelector:    constants.GardenRole + "!=" + constants.GardenRoleControlPlane,
+		Idle:                  c.server.Idle,
 		RootCA:                p.CAPEM(),
 		SigningCertFile:       p.SigningCertFile(),
 		SigningKeyFile:        p.SigningKeyFile(),
@@ -150,8 +161,9 @@ func (c *Cluster) Done() <-chan struct{} { return c.server.Done() }
 // Err is the error the cluster ended with. Call it after Done.
 func (c *Cluster) Err() error { return c.server.Err() }
 
-// Stop stops the controllers, then the server, and waits for both.
+// Stop stops the Node and the controllers, then the server, and waits for all.
 func (c *Cluster) Stop() error {
+	c.node.stop()
 	c.controllers.Stop()
 	if c.http != nil {
 		// They would be kept for minutes, and the server's side of them too.

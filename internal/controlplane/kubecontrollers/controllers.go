@@ -25,8 +25,10 @@ type Config struct {
 	Nodes bool
 	// Workloads says that Pods run on the cluster's nodes: the scheduler and the workload controllers run as well.
 	Workloads bool
-	// PodCIDR is the network of the Pods, of which each Node gets a range; none if it is not valid.
+	// PodCIDR is the network of the Pods, of which each Node gets a range of NodeMask bits; none if it is not valid.
 	PodCIDR netip.Prefix
+	// NodeMask is 24 if it is 0, and 64 for IPv6.
+	NodeMask int
 	// DeploymentSelector selects the Deployments by label that the Deployment controller is for; all if it is empty.
 	DeploymentSelector string
 	// Idle, if set, says of a resource whether it has no objects, and then has the function called once there is one: only

@@ -58,13 +58,12 @@ var table = []struct {
 	{names.BootstrapSignerController, "bootstrap-signer", newBootstrapSigner},
 	{names.TokenCleanerController, "token-cleaner", newTokenCleaner},
 	{names.ResourceQuotaController, "resourcequota-controller", newQuota},
-	{names.NodeLifecycleController, "node-controller", newNodeLifecycle},
 	{names.CertificateSigningRequestApprovingController, "certificate-controller", newCSRApprover},
 	{servingApproverController, servingApproverAccount, newServingApprover},
 }
 
-// forNodes are the controllers that only a cluster with nodes has.
-var forNodes = sets.New(names.NodeLifecycleController, names.CertificateSigningRequestApprovingController, servingApproverController)
+// forNodes are the controllers that only a cluster has to which nodes are added.
+var forNodes = sets.New(names.CertificateSigningRequestApprovingController, servingApproverController)
 
 func newNamespaces(ctx context.Context, c *Controllers, client *client) ([]run, error) {
 	n := namespace.NewNamespaceController(ctx, client, client.metadata, c.discovery.ServerPreferredNamespacedResources,

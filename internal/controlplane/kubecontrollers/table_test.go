@@ -28,4 +28,9 @@ func TestServiceAccounts(t *testing.T) {
 			t.Errorf("%s: Kubernetes binds no role to the service account %s", entry.name, entry.serviceAccount)
 		}
 	}
+	for _, entry := range workloads {
+		if entry.serviceAccount != "" && !bound.Has("kube-system/"+entry.serviceAccount) {
+			t.Errorf("%s: Kubernetes binds no role to the service account %s", entry.name, entry.serviceAccount)
+		}
+	}
 }

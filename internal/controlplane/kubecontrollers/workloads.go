@@ -1,6 +1,7 @@
 package kubecontrollers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -59,7 +60,7 @@ type workload struct {
 	new            func(context.Context, *Controllers, *client) ([]run, error)
 }
 
-// workloads are the controllers that only a cluster with nodes and workloads has.
+// workloads are the controllers that only a cluster has in which Pods run.
 var workloads = []workload{
 	{names.DeploymentController, "deployment-controller", apps("deployments"), newDeployments},
 	{names.ReplicaSetController, "replicaset-controller", apps("replicasets"), newReplicaSets},
@@ -74,6 +75,7 @@ var workloads = []workload{
 	{names.EndpointsController, "endpoint-controller", core("pods"), newEndpoints},
 	{names.TaintEvictionController, "node-controller", core("pods"), newTaintEviction},
 	{names.PodGarbageCollectorController, "pod-garbage-collector", core("pods"), newPodGC},
+	{names.NodeLifecycleController, "node-controller", core("nodes"), newNodeLifecycle},
 	{names.NodeIpamController, "node-controller", core("nodes"), newNodeIPAM},
 	{schedulerName, "", core("pods"), newScheduler},
 }
@@ -89,7 +91,7 @@ func batch(resource string) schema.GroupResource {
 // awaitWorkloads queues each of the workload controllers once there is an object of its resource.
 func (c *Controllers) awaitWorkloads() {
 	c.wanted = make(chan workload, len(workloads))
-	if !c.cfg.Nodes || !c.cfg.Workloads {
+	if !c.cfg.Workloads {
 		return
 	}
 	for _, w := range workloads {
@@ -248,8 +250,8 @@ func newTaintEviction(ctx context.Context, c *Controllers, client *client) ([]ru
 
 // newNodeIPAM gives each Node a range of the cluster's Pod network, if that is known and large enough.
 func newNodeIPAM(ctx context.Context, c *Controllers, client *client) ([]run, error) {
-	pods, mask := c.cfg.PodCIDR, nodeMaskIPv4
-	if pods.IsValid() && pods.Addr().Is6() {
+	pods, mask := c.cfg.PodCIDR, cmp.Or(c.cfg.NodeMask, nodeMaskIPv4)
+	if c.cfg.NodeMask == 0 && pods.IsValid() && pods.Addr().Is6() {
 		mask = nodeMaskIPv6
 	}
 	if !pods.IsValid() || pods.Bits() > mask {

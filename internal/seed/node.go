@@ -1,0 +1,131 @@
+package seed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/node/apiclient"
+	"github.com/gardenlite/gardenlite/internal/node/host"
+	"github.com/gardenlite/gardenlite/internal/node/kubelet"
+)
+
+const (
+	nodeLife = 10 * 365 * 24 * time.Hour
+	// nodeCPU, nodeMemory and nodePods are what the Node has for Pods: more than a seed's components ask for.
+	nodeCPU, nodeMemory = "1000", "4Ti"
+	nodePods            = 10000
+)
+
+// nodeAddress is the Node's, in a network of its own: nothing is reached there.
+var nodeAddress = netip.MustParseAddr("10.240.0.4")
+
+// podNetwork has the addresses of all Pods.
+var podNetwork = netip.MustParsePrefix("10.241.0.0/16")
+
+// simulatedNode is the Node of a seed cluster, on which all Pods run. It exists from the first Pod on.
+type simulatedNode struct {
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// awaitPods starts the Node of a cluster with its first Pod.
+func awaitPods(server *controlplane.Server, cfg Config) *simulatedNode {
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &simulatedNode{cancel: cancel}
+	if server.Shared() { // other processes run the cluster as well: each would have a kubelet for the same Node
+		return n
+	}
+	first := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(first) })
+	if !server.Idle(corev1.SchemeGroupVersion.WithResource("pods").GroupResource(), begin) {
+		begin()
+	}
+	n.running.Go(func() {
+		select {
+		case <-first:
+		case <-ctx.Done():
+			return
+		}
+		if err := runNode(ctx, server, cfg); err != nil {
+			klog.FromContext(ctx).Error(err, "The Node of a seed does not run", "seed", cfg.Name)
+		}
+	})
+	return n
+}
+
+// stop stops the Node's kubelet and waits for it. Nothing happens if there is none.
+func (n *simulatedNode) stop() {
+	if n != nil {
+		n.cancel()
+		n.running.Wait()
+	}
+}
+
+func runNode(ctx context.Context, server *controlplane.Server, cfg Config) error {
+	name := clusterPrefix + cfg.Name
+	cert, key, err := server.PKI().Issue("system:node:"+name, []string{"system:nodes"}, nodeLife)
+	if err != nil {
+		return fmt.Errorf("making the certificate of the Node: %w", err)
+	}
+	capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(nodeCPU), corev1.ResourceMemory: resource.MustParse(nodeMemory)}
+	config, err := json.Marshal(node.KubeletConfig{
+		APIServer: server.URL(), CA: string(server.PKI().CAPEM()), KubernetesVersion: controlplane.KubernetesVersion[1:],
+		Region: cfg.Region, Zone: cfg.Zone, OSImage: "gardenlite", Capacity: capacity, MaxPods: nodePods,
+	})
+	if err != nil {
+		return err
+	}
+	return kubelet.Run(ctx, host.Host{
+		Hostname: name, Addresses: []netip.Addr{nodeAddress}, Clock: cfg.Clock, Log: klog.Background(), Journal: io.Discard,
+		Files: &files{all: map[string][]byte{node.PathKubeletConfig: config, node.PathKubeletClient: append(cert, key...)}},
+	}, &apiclient.Pool{Clock: clock.PassiveClock(cfg.Clock)})
+}
+
+// files are the files of a Node that has no disk.
+type files struct {
+	mu  sync.Mutex
+	all map[string][]byte
+}
+
+// ReadFile implements host.Files.
+func (f *files) ReadFile(path string) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	data, ok := f.all[path]
+	if !ok {
+		return nil, fmt.Errorf("reading %s: %w", path, fs.ErrNotExist)
+	}
+	return data, nil
+}
+
+// WriteFile implements host.Files.
+func (f *files) WriteFile(path string, data []byte, _ fs.FileMode) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all[path] = data
+	return nil
+}
+
+// Remove implements host.Files.
+func (f *files) Remove(path string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.all, path)
+	return nil
+}
+
+// Sync implements host.Files.
+func (f *files) Sync() error { return nil }

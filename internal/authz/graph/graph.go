@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 )
@@ -21,15 +22,13 @@ type Graph struct {
 type node struct {
 	Vertex
 	out, in []*edge
-	// object is nil if there are only edges that refer to the vertex.
-	object *object
+	// exists says that the vertex's object does, and causes are the edges that it causes. Without, edges refer to the vertex.
+	exists bool
+	causes []*edge
 	// reaches and dest belong to the index.
 	reaches []reach
 	dest    *destination
 }
-
-// object is an object that exists, with the edges that it causes.
-type object struct{ edges []*edge }
 
 // edge is an edge that one object causes. Two objects that cause the same edge have one each.
 type edge struct {
@@ -46,17 +45,13 @@ func New() *Graph { return &Graph{vertices: map[Vertex]*node{}} }
 func (g *Graph) Set(owner Vertex, edges []Edge) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
-	if g.vertices[owner].causes(edges) {
+	if g.vertices[owner].hasCaused(edges) {
 		return // readers need not wait
 	}
+	c := g.prepare(owner, edges)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := g.node(owner)
-	if n.object == nil {
-		n.object = &object{}
-	}
-	g.replace(n.object, edges)
-	g.index.refresh()
+	g.apply(c)
 }
 
 // Delete removes the owner's object and all edges of it.
@@ -64,15 +59,15 @@ func (g *Graph) Delete(owner Vertex) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
 	n := g.vertices[owner]
-	if n == nil || n.object == nil {
+	if n == nil || !n.exists {
 		return
 	}
+	c := g.prepare(owner, nil)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.replace(n.object, nil)
-	n.object = nil
+	g.apply(c)
+	n.exists = false
 	g.dropUnused(n)
-	g.index.refresh()
 }
 
 // Has returns whether the vertex lives: its object exists, or an edge refers to it.
@@ -98,54 +93,81 @@ func (g *Graph) Len() (vertices, edges int) {
 	return len(g.vertices), g.edges
 }
 
-// causes returns whether the node's object exists and causes exactly these edges in this order.
-func (n *node) causes(edges []Edge) bool {
-	return n != nil && n.object != nil && slices.EqualFunc(n.object.edges, edges, func(e *edge, f Edge) bool {
+// hasCaused returns whether the node's object exists and causes exactly these edges in this order.
+func (n *node) hasCaused(edges []Edge) bool {
+	return n != nil && n.exists && slices.EqualFunc(n.causes, edges, func(e *edge, f Edge) bool {
 		return e.from.Vertex == f.From && e.to.Vertex == f.To
 	})
 }
 
-// replace changes only the edges that differ. It adds before it removes, so that what stays reachable is not touched.
-func (g *Graph) replace(o *object, edges []Edge) {
-	old := make(map[Edge]*edge, len(o.edges))
-	for _, e := range o.edges {
+// change is an update of the edges of one object.
+type change struct {
+	owner                 *node
+	nodes                 map[Vertex]*node // new ones
+	edges, added, removed []*edge          // those that the object is to have, and how they differ from those that it has
+}
+
+// prepare finds out which edges differ, and allocates: an allocation may have to help the garbage collector, for which
+// readers should not wait.
+func (g *Graph) prepare(owner Vertex, edges []Edge) *change {
+	c := &change{nodes: map[Vertex]*node{}, edges: make([]*edge, 0, len(edges))}
+	c.owner = g.nodeOf(c, owner)
+	old := make(map[Edge]*edge, len(edges))
+	for _, e := range c.owner.causes {
 		old[e.edge()] = e
 	}
-	o.edges = make([]*edge, 0, len(edges))
 	for _, wanted := range edges {
 		e, known := old[wanted]
 		if known && e == nil {
 			continue // a duplicate
 		}
 		if !known {
-			e = g.link(g.node(wanted.From), g.node(wanted.To))
+			e = &edge{from: g.nodeOf(c, wanted.From), to: g.nodeOf(c, wanted.To)}
+			e.from.out, e.to.in = slices.Grow(e.from.out, 1), slices.Grow(e.to.in, 1)
+			c.added = append(c.added, e)
 		}
 		old[wanted] = nil
-		o.edges = append(o.edges, e)
+		c.edges = append(c.edges, e)
 	}
 	for _, e := range old {
 		if e != nil {
-			g.unlink(e)
+			c.removed = append(c.removed, e)
 		}
 	}
+	return c
 }
 
-// node returns the node of a vertex, a new one if there is none.
-func (g *Graph) node(v Vertex) *node {
-	n := g.vertices[v]
+// nodeOf returns the node of a vertex, a new one if there is none.
+func (g *Graph) nodeOf(c *change, v Vertex) *node {
+	n := cmp.Or(g.vertices[v], c.nodes[v])
 	if n == nil {
 		n = &node{Vertex: v}
+		c.nodes[v] = n
+	}
+	return n
+}
+
+// apply makes a change. It adds before it removes, so that what stays reachable is not touched.
+func (g *Graph) apply(c *change) {
+	for v, n := range c.nodes {
 		g.vertices[v] = n
 		if v.Kind == KindSeed {
 			g.index.makeDestination(n)
 		}
 	}
-	return n
+	c.owner.exists, c.owner.causes = true, c.edges
+	for _, e := range c.added {
+		g.link(e)
+	}
+	for _, e := range c.removed {
+		g.unlink(e)
+	}
+	g.index.refresh()
 }
 
 // dropUnused removes a node that has neither an object nor an edge.
 func (g *Graph) dropUnused(n *node) {
-	if n.object != nil || len(n.out) > 0 || len(n.in) > 0 {
+	if n.exists || len(n.out) > 0 || len(n.in) > 0 {
 		return
 	}
 	if g.vertices[n.Vertex] == n { // not a relay
@@ -155,15 +177,15 @@ func (g *Graph) dropUnused(n *node) {
 }
 
 // link adds an edge. One that could close a cycle goes through a relay, at which the index stops.
-func (g *Graph) link(from, to *node) *edge {
+func (g *Graph) link(e *edge) {
 	g.edges++
-	if from.Kind != KindSeed && from.Kind.rank() >= to.Kind.rank() {
-		relay := &node{Vertex: from.Vertex}
+	if e.from.Kind != KindSeed && e.from.Kind.rank() >= e.to.Kind.rank() {
+		relay := &node{Vertex: e.from.Vertex}
 		g.index.makeDestination(relay)
-		g.connect(from, relay)
-		from = relay
+		g.connect(&edge{from: e.from, to: relay})
+		e.from = relay
 	}
-	return g.connect(from, to)
+	g.connect(e)
 }
 
 // unlink is the inverse of link.
@@ -175,11 +197,10 @@ func (g *Graph) unlink(e *edge) {
 	}
 }
 
-func (g *Graph) connect(from, to *node) *edge {
-	e := &edge{from: from, to: to, out: uint32(len(from.out)), in: uint32(len(to.in))}
-	from.out, to.in = append(from.out, e), append(to.in, e)
-	g.index.count(from, to, 1)
-	return e
+func (g *Graph) connect(e *edge) {
+	e.out, e.in = uint32(len(e.from.out)), uint32(len(e.to.in))
+	e.from.out, e.to.in = append(e.from.out, e), append(e.to.in, e)
+	g.index.count(e.from, e.to, 1)
 }
 
 func (g *Graph) disconnect(e *edge) {

@@ -151,10 +151,10 @@ func onlyNeededDestinations(t *testing.T, g *Graph) {
 		if v.Kind == KindSeed {
 			want++
 		}
-		if n.object == nil {
+		if !n.exists {
 			continue
 		}
-		for _, e := range n.object.edges {
+		for _, e := range n.causes {
 			if tail := e.edge().From; tail.Kind != KindSeed && tail.Kind.rank() >= e.to.Kind.rank() {
 				want++
 			}

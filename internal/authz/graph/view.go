@@ -56,11 +56,9 @@ func (g *Graph) copy() Snapshot {
 	defer g.writing.Unlock()
 	snapshot := Snapshot{Vertices: make([]SnapshotVertex, 0, len(g.vertices)), Edges: make([]Edge, 0, g.edges)}
 	for v, n := range g.vertices {
-		snapshot.Vertices = append(snapshot.Vertices, SnapshotVertex{Vertex: v, Exists: n.object != nil})
-		if n.object != nil {
-			for _, e := range n.object.edges {
-				snapshot.Edges = append(snapshot.Edges, e.edge())
-			}
+		snapshot.Vertices = append(snapshot.Vertices, SnapshotVertex{Vertex: v, Exists: n.exists})
+		for _, e := range n.causes {
+			snapshot.Edges = append(snapshot.Edges, e.edge())
 		}
 	}
 	return snapshot

@@ -162,8 +162,11 @@ func (m *Machine) applyUserData(ctx context.Context, out *vfs.File) (int, error)
 			problems = errors.Join(problems, fmt.Errorf("adding user %q of users: %w", u.Name, err))
 		}
 	}
-	if problems = errors.Join(problems, run(data.RunCmd)); data.Script != "" && problems == nil {
-		status, problems = session.Run(ctx, data.Script, nil, out, out)
+	problems = errors.Join(problems, run(data.RunCmd))
+	for _, script := range data.Scripts {
+		if problems == nil {
+			status, problems = session.Run(ctx, script, nil, out, out)
+		}
 	}
 	if ctx.Err() != nil {
 		problems = context.Cause(ctx)

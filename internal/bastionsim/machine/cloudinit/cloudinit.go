@@ -1,9 +1,9 @@
-// Package cloudinit makes of a machine's user data the script that is run at the first boot: of a script with "#!" itself,
-// of a #cloud-config one that does the same. It imports nothing of the project, and runs nothing.
+// Package cloudinit reads a machine's user data: a script with "#!", a #cloud-config, several of them in a
+// #cloud-config-archive or a MIME message with parts, or an Ignition configuration. It imports nothing of the project, and
+// runs nothing.
 package cloudinit
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -22,15 +22,15 @@ const MaxUserData = 64 << 10
 
 // Data is what user data has a machine do, in this order.
 type Data struct {
-	// Unsupported are keys of cloud-config that are left out.
+	// Unsupported are keys of cloud-config, and types of parts, that are left out.
 	Unsupported []string
 	BootCmd     [][]string
 	Files       []File
 	Users       []User
 	// RunCmd are commands with their arguments.
 	RunCmd [][]string
-	// Script is for the shell. Cloud-config has none.
-	Script string
+	// Scripts are for the shell.
+	Scripts []string
 }
 
 // File is an entry of write_files.
@@ -58,18 +58,31 @@ func Parse(userData []byte) (*Data, error) {
 	if len(userData) > MaxUserData {
 		return nil, fmt.Errorf("reading the user data: %d bytes are more than the %d that it may have", len(userData), MaxUserData)
 	}
-	text := strings.ReplaceAll(string(bytes.TrimLeft(userData, " \t\r\n")), "\r\n", "\n")
+	d := &Data{}
+	return d, d.add(string(userData), true)
+}
+
+// add reads user data of any form; whole is false for a part, which has no parts.
+func (d *Data) add(text string, whole bool) error {
+	text = strings.ReplaceAll(strings.TrimLeft(text, " \t\r\n"), "\r\n", "\n")
 	first, rest, _ := strings.Cut(text, "\n")
 	switch {
 	case text == "":
-		return &Data{}, nil
+		return nil
 	case strings.HasPrefix(first, "#!"):
 		options, err := shebang(strings.TrimSpace(first[2:]))
-		return &Data{Script: options + "\n" + rest}, err
-	case strings.HasPrefix(first, "#cloud-config"):
-		return config(text)
+		d.Scripts = append(d.Scripts, options+"\n"+rest)
+		return err
+	case whole && strings.HasPrefix(first, "#cloud-config-archive"):
+		return d.archive(text)
+	case whole && isMultipart(text):
+		return d.multipart(text)
+	case strings.HasPrefix(first, "#cloud-config") && !strings.HasPrefix(first, "#cloud-config-"):
+		return d.config(text)
+	case whole && strings.HasPrefix(first, "{"):
+		return d.ignition(text)
 	default:
-		return nil, errors.New(`reading the user data: it begins neither with "#!" nor with "#cloud-config"`)
+		return errors.New(`reading the user data: it begins neither with "#!" nor with "#cloud-config", and is neither a MIME message with parts nor an Ignition configuration`)
 	}
 }
 
@@ -89,7 +102,7 @@ func shebang(line string) (string, error) {
 }
 
 // config reads cloud-config.
-func config(text string) (*Data, error) {
+func (d *Data) config(text string) error {
 	var c struct {
 		Users      []json.RawMessage `json:"users"`
 		WriteFiles []File            `json:"write_files"`
@@ -98,34 +111,34 @@ func config(text string) (*Data, error) {
 	}
 	var keys map[string]any
 	if err := errors.Join(yaml.Unmarshal([]byte(text), &keys), yaml.Unmarshal([]byte(text), &c)); err != nil {
-		return nil, fmt.Errorf("reading the user data as #cloud-config: %w", err)
+		return fmt.Errorf("reading the user data as #cloud-config: %w", err)
 	}
-	d := &Data{Files: c.WriteFiles}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if !slices.Contains([]string{"users", "write_files", "bootcmd", "runcmd"}, key) {
 			d.Unsupported = append(d.Unsupported, key)
 		}
 	}
-	for i := range d.Files {
-		if err := d.Files[i].decode(); err != nil {
-			return nil, fmt.Errorf("reading write_files[%d] of the user data: %w", i, err)
+	for i, f := range c.WriteFiles {
+		if err := f.decode(); err != nil {
+			return fmt.Errorf("reading write_files[%d] of the user data: %w", i, err)
 		}
+		d.Files = append(d.Files, f)
 	}
 	for i, entry := range c.Users {
 		var u User
 		if json.Unmarshal(entry, &u.Name) != nil { // an entry is a name alone, or an object
 			if err := json.Unmarshal(entry, &u); err != nil || u.Name == "" {
-				return nil, fmt.Errorf("reading users[%d] of the user data: %w", i, cmp.Or(err, errors.New("it has no name")))
+				return fmt.Errorf("reading users[%d] of the user data: %w", i, cmp.Or(err, errors.New("it has no name")))
 			}
 		}
 		if u.Name != "default" {
 			d.Users = append(d.Users, u)
 		}
 	}
-	var errBoot, errRun error
-	d.BootCmd, errBoot = commands("bootcmd", c.BootCmd)
-	d.RunCmd, errRun = commands("runcmd", c.RunCmd)
-	return d, errors.Join(errBoot, errRun)
+	boot, errBoot := commands("bootcmd", c.BootCmd)
+	run, errRun := commands("runcmd", c.RunCmd)
+	d.BootCmd, d.RunCmd = append(d.BootCmd, boot...), append(d.RunCmd, run...)
+	return errors.Join(errBoot, errRun)
 }
 
 // decode replaces the content by what it encodes.
@@ -133,11 +146,10 @@ func (f *File) decode() error {
 	switch f.Encoding {
 	case "", "text/plain":
 	case "b64", "base64":
-		decoded, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(f.Content), ""))
-		if err != nil {
+		var err error
+		if f.Content, err = decodeBase64(f.Content); err != nil {
 			return err
 		}
-		f.Content = string(decoded)
 	default:
 		return fmt.Errorf("encoding %q is not supported", f.Encoding)
 	}
@@ -145,6 +157,12 @@ func (f *File) decode() error {
 		return fmt.Errorf("path %q is not absolute", f.Path)
 	}
 	return nil
+}
+
+// decodeBase64 decodes a text, whatever white space it has.
+func decodeBase64(text string) (string, error) {
+	decoded, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+	return string(decoded), err
 }
 
 // commands are strings for the shell, or lists of words.

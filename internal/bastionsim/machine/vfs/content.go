@@ -34,6 +34,9 @@ var baseLinks = []entry{
 // shadowGID is the group that may read /etc/shadow.
 const shadowGID = 42
 
+// idleUnit is a service that user data enables and restarts, with nothing to do on a simulated machine.
+const idleUnit = "[Service]\nExecStart=/usr/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
+
 var baseFiles = []entry{
 	{name: "/etc/os-release", mode: 0o644, text: `NAME="Gardenlite OS"
 ID=gardenlite
@@ -81,6 +84,10 @@ nobody:*:20454:0:99999:7:::
 	{name: "/etc/shells", mode: 0o644, text: "/bin/sh\n/bin/bash\n"},
 	{name: "/etc/ssh/sshd_config", mode: 0o600, text: "PasswordAuthentication no\nPermitRootLogin no\nSubsystem sftp internal-sftp\n"},
 	{name: "/etc/containerd/config.toml", mode: 0o644, text: "version = 2\n"},
+	{name: "/usr/lib/systemd/system/containerd.service", mode: 0o644, text: "[Service]\nExecStart=/usr/bin/containerd\n[Install]\nWantedBy=multi-user.target\n"},
+	{name: "/usr/lib/systemd/system/docker.service", mode: 0o644, text: idleUnit},
+	{name: "/usr/lib/systemd/system/systemd-journald.service", mode: 0o644, text: idleUnit},
+	{name: "/usr/lib/systemd/system/systemd-networkd.service", mode: 0o644, text: idleUnit},
 	{name: "/etc/skel/.bashrc", mode: 0o644, text: "# Read by interactive shells.\n"},
 	{name: "/etc/skel/.profile", mode: 0o644, text: "# Read by login shells.\n"},
 	{name: "/root/.bashrc", mode: 0o644, text: "# Read by interactive shells.\n"},
@@ -89,12 +96,12 @@ nobody:*:20454:0:99999:7:::
 
 // Programs are the files in /usr/bin. The shell has each of them built in.
 var Programs = []string{
-	"[", "adduser", "base64", "basename", "bash", "cat", "chgrp", "chmod", "chown", "chpasswd", "clear", "cp", "curl", "cut",
+	"[", "adduser", "apt-get", "apt-mark", "base64", "basename", "bash", "cat", "chgrp", "chmod", "chown", "chpasswd", "clear", "containerd", "cp", "curl", "cut",
 	"date", "df", "dirname", "echo", "egrep", "env", "false", "fgrep", "find", "getent", "grep", "groupadd", "groups", "head",
 	"hostname", "id", "install", "ip", "iptables", "journalctl", "kill", "less", "ln", "ls", "md5sum", "mkdir",
-	"mkfifo", "mktemp", "modprobe", "mount", "mv", "nc", "nohup", "nproc", "passwd", "ping", "poweroff", "printenv", "printf", "ps",
+	"mkfifo", "mktemp", "modprobe", "mount", "mv", "nc", "nohup", "nproc", "nslookup", "passwd", "ping", "poweroff", "printenv", "printf", "ps",
 	"pwd", "readlink", "realpath", "reboot", "rm", "rmdir", "scp", "sed", "seq", "sftp", "sh", "sha256sum",
 	"sha512sum", "shutdown", "sleep", "sort", "ssh", "stat", "su", "sudo", "sync", "sysctl", "systemctl", "tac",
 	"tail", "tee", "test", "timeout", "touch", "tr", "true", "truncate", "uname", "uniq", "uptime", "useradd", "userdel",
-	"usermod", "wc", "wget", "which", "whoami", "xargs", "yes",
+	"usermod", "wc", "wget", "which", "whoami", "xargs", "yes", "zypper",
 }

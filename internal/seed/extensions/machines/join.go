@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"time"
 
@@ -24,8 +25,8 @@ import (
 // fill puts the machine's own into the user data of its pool.
 func (t *task) fill(ctx context.Context, userData []byte, timeout time.Duration) ([]byte, error) {
 	m := t.machine
-	userData = bytes.ReplaceAll(userData, []byte(PlaceholderMachineName), []byte(m.Name))
-	if !bytes.Contains(userData, []byte(PlaceholderBootstrapToken)) {
+	userData = replace(userData, PlaceholderMachineName, m.Name)
+	if bytes.Equal(userData, replace(userData, PlaceholderBootstrapToken, "")) {
 		return userData, nil
 	}
 	var token string
@@ -36,7 +37,13 @@ func (t *task) fill(ctx context.Context, userData []byte, timeout time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	return bytes.ReplaceAll(userData, []byte(PlaceholderBootstrapToken), []byte(token)), nil
+	return replace(userData, PlaceholderBootstrapToken, token), nil
+}
+
+// replace puts a value in place of a placeholder, also where that stands in a URL: files in Ignition configurations do.
+func replace(userData []byte, placeholder, value string) []byte {
+	userData = bytes.ReplaceAll(userData, []byte(placeholder), []byte(value))
+	return bytes.ReplaceAll(userData, []byte(url.QueryEscape(placeholder)), []byte(url.QueryEscape(value)))
 }
 
 // inShoot does something in the shoot. Where that does not answer, or refuses, it is an *unreachableError.

@@ -130,19 +130,13 @@ var declarations = map[string]program{
 	"journalctl": {run: journalctlProgram, options: "u|unit: n|lines: o|output: r|reverse f|follow e x b|boot k q|quiet|no-pager S|since:"},
 
 	// Users
-	"id":       {run: idProgram, options: "u|user g|group G|groups n|name r"},
-	"groups":   {run: idProgram},
+	"id":       {run: idProgram, options: "u|user g|group G|groups n|name"},
 	"whoami":   {run: idProgram},
-	"getent":   {run: getentProgram, operands: 1},
 	"useradd":  {run: rootOnly(useraddProgram), operands: 1, usage: 2, options: userOptions},
-	"adduser":  {run: rootOnly(useraddProgram), operands: 1, usage: 2, options: userOptions},
-	"usermod":  {run: rootOnly(useraddProgram), operands: 1, usage: 2, options: userOptions},
-	"userdel":  {run: rootOnly(userdelProgram), operands: 1, usage: 2, options: "r|remove|remove-home f|force"},
-	"groupadd": {run: rootOnly(groupaddProgram), operands: 1, usage: 2, options: "r|system f|force g|gid:"},
 	"passwd":   {run: refused(1, noPasswords), options: "*"},
 	"chpasswd": {run: refused(1, noPasswords), options: "*"},
-	"sudo":     {run: sudoProgram, options: "+n|non-interactive u|user: g: E|preserve-env H i|s|login v|k|K|validate l|list b S A"},
-	"su":       {run: suProgram, options: "c|command: s|shell: l|login m p"},
+	"sudo":     {run: sudoProgram, options: "+n|non-interactive u|user: E|preserve-env H i|s|login"},
+	"su":       {run: suProgram, options: "c|command: l|login"},
 }
 
 const (
@@ -151,8 +145,7 @@ const (
 		"h|no-filename H|with-filename e|regexp: m|max-count: A|after-context: B|before-context: C|context: a|text G|color"
 	systemctlOptions = "w|now q|quiet p|property: v|value t|type: a|all l|full|no-pager|no-block|plain|no-legend|system f|force " +
 		"o|output|state: n|lines:"
-	userOptions = "m|create-home M|no-create-home s|shell: d|home|home-dir: u|uid: g|gid: G|groups: r|system " +
-		"c|comment|gecos: U|unlock|user-group N|no-user-group p|password: D|disabled-password a|append L|lock e|expiredate: f|inactive: o"
+	userOptions = "m|create-home M|no-create-home s|shell: d|home-dir: G|groups: r|system c|comment: U|user-group"
 )
 
 // number is the value of an option as a number.

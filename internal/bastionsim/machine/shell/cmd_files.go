@@ -95,19 +95,6 @@ func mkdirProgram(p *Process, f flags) int {
 	})
 }
 
-func rmdirProgram(p *Process, f flags) int {
-	return p.each(f.args, "failed to remove", func(name string) error {
-		info, err := p.FS.Lstat(p.Path(name))
-		if err != nil {
-			return err
-		}
-		if !info.IsDir() {
-			return &fs.PathError{Op: "rmdir", Path: name, Err: syscall.ENOTDIR}
-		}
-		return p.FS.Remove(p.Path(name))
-	})
-}
-
 func rmProgram(p *Process, f flags) int {
 	return p.each(f.args, "cannot remove", func(name string) error {
 		if base := path.Base(name); base == "." || base == ".." || path.Clean(p.Path(name)) == "/" {
@@ -144,9 +131,6 @@ func touchProgram(p *Process, f flags) int {
 	}
 	return p.each(f.args, "cannot touch", func(name string) error {
 		if _, err := p.FS.Stat(p.Path(name)); errors.Is(err, fs.ErrNotExist) {
-			if f.has('c') {
-				return nil
-			}
 			if err := p.createFile(p.Path(name), 0, fs.FileMode(0o666&^p.sh.umask)); err != nil {
 				return err
 			}
@@ -175,7 +159,7 @@ func readlinkProgram(p *Process, f flags) int {
 
 func mktempProgram(p *Process, f flags) int {
 	template := append(f.args, "tmp.XXXXXXXXXX")[0]
-	if len(f.args) == 0 || f.has('p') || f.has('t') {
+	if len(f.args) == 0 || f.has('p') {
 		template = path.Join(f.value('p', cmp.Or(p.Getenv("TMPDIR"), "/tmp")), template)
 	}
 	head := strings.TrimRight(template, "X")
@@ -197,23 +181,9 @@ func mktempProgram(p *Process, f flags) int {
 	return 0
 }
 
-func truncateProgram(p *Process, f flags) int {
-	size, err := parseSize(f.value('s', ""))
-	if err != nil {
-		return p.Fail(err)
-	}
-	return p.each(f.args, "failed to truncate", func(name string) error {
-		file, err := p.FS.OpenFile(p.Path(name), vfs.O_WRONLY|vfs.O_CREATE, fs.FileMode(0o666&^p.sh.umask))
-		if err != nil {
-			return err
-		}
-		return errors.Join(file.Truncate(size), file.Close())
-	})
-}
-
 // parseSize reads a number with a unit: K, M, G.
 func parseSize(text string) (int64, error) {
-	digits := strings.TrimRight(text, "KMGTkBib")
+	digits := strings.TrimRight(text, "KMGkB")
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("invalid number: '%s'", text)
@@ -222,7 +192,7 @@ func parseSize(text string) (int64, error) {
 		if n > 1<<20 || n < -(1<<20) {
 			return 0, fmt.Errorf("number too large: '%s'", text)
 		}
-		n <<= map[byte]int{'K': 10, 'k': 10, 'M': 20, 'G': 30, 'T': 40}[unit[0]]
+		n <<= map[byte]int{'K': 10, 'k': 10, 'M': 20, 'G': 30}[unit[0]]
 	}
 	return n, nil
 }
@@ -245,14 +215,11 @@ func dirnameProgram(p *Process, f flags) int {
 
 // transfer calls fn for each source of cp, mv, ln and install with the path that it goes to.
 func (p *Process) transfer(f flags, what string, fn func(src, dst string) error) int {
-	sources, target := f.args, f.value('t', "")
-	if target == "" {
-		last := len(sources) - 1
-		if last < 1 {
-			return p.Failf(1, "missing destination file operand")
-		}
-		sources, target = sources[:last], sources[last]
+	last := len(f.args) - 1
+	if last < 1 {
+		return p.Failf(1, "missing destination file operand")
 	}
+	sources, target := f.args[:last], f.args[last]
 	info, err := p.FS.Stat(p.Path(target))
 	isDir := err == nil && info.IsDir() && !f.has('T')
 	if len(sources) > 1 && !isDir {
@@ -275,9 +242,6 @@ func mvProgram(p *Process, f flags) int {
 }
 
 func lnProgram(p *Process, f flags) int {
-	if len(f.args) == 1 {
-		f.args = append(f.args, ".")
-	}
 	return p.transfer(f, "failed to create link to", func(src, dst string) error {
 		if f.has('f') {
 			_ = p.FS.Remove(dst) // making the link says what is wrong
@@ -329,10 +293,7 @@ func installProgram(p *Process, f flags) int {
 func cpProgram(p *Process, f flags) int {
 	levels, stat := 0, p.FS.Stat
 	if f.has('r') || f.has('a') {
-		levels = deepest
-	}
-	if levels > 0 || f.has('d') {
-		stat = p.FS.Lstat
+		levels, stat = deepest, p.FS.Lstat
 	}
 	below := 0
 	status := p.transfer(f, "cannot copy", func(src, dst string) error {

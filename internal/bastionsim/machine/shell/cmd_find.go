@@ -91,15 +91,7 @@ func (f *finder) parse(args []string) (_ test, used int, err error) {
 			command, err := f.p.fillIn(args[1:end], "{}", name)
 			return err == nil && f.p.run(f.p.sh.ctx, command, f.p.Env, nil) == 0
 		}, end + 1, nil
-	case "-empty":
-		return func(name string, info fs.FileInfo) bool {
-			if !info.IsDir() {
-				return info.Size() == 0
-			}
-			entries, err := f.p.FS.ReadDir(f.p.Path(name))
-			return err == nil && len(entries) == 0
-		}, 1, nil
-	case "-a", "-xdev":
+	case "-a":
 		return nil, 1, nil
 	}
 	if len(args) == 1 {

@@ -65,13 +65,11 @@ func bracketEnd(text string) int {
 }
 
 type grepper struct {
-	p             *Process
-	f             flags
-	re            *matcher
-	matched       bool
-	names         bool
-	most          int
-	after, before int
+	p       *Process
+	f       flags
+	re      *matcher
+	matched bool
+	names   bool
 }
 
 func grepProgram(p *Process, f flags) int {
@@ -82,17 +80,9 @@ func grepProgram(p *Process, f flags) int {
 		}
 		patterns, args = strings.Split(args[0], "\n"), args[1:]
 	}
-	if f.has('s') {
-		p.Stderr = io.Discard
-	}
-	g := &grepper{p: p, f: f, names: (len(args) > 1 || f.has('r') || f.has('H')) && !f.has('h')}
-	around, errAround := f.number('C', 0)
-	var errAfter, errBefore, errMost, errExpr error
-	g.after, errAfter = f.number('A', around)
-	g.before, errBefore = f.number('B', around)
-	g.most, errMost = f.number('m', 1<<30)
-	g.re, errExpr = g.compile(patterns)
-	if err := cmp.Or(errAround, errAfter, errBefore, errMost, errExpr); err != nil {
+	g := &grepper{p: p, f: f, names: (len(args) > 1 || f.has('r')) && !f.has('h')}
+	var err error
+	if g.re, err = g.compile(patterns); err != nil {
 		return p.Failf(2, "%v", err)
 	}
 	status := 0
@@ -126,10 +116,9 @@ func grepProgram(p *Process, f flags) int {
 func (g *grepper) compile(patterns []string) (*matcher, error) {
 	var alternatives []string
 	for _, pat := range patterns {
-		switch {
-		case g.f.has('F') || g.p.name() == "fgrep":
+		if g.f.has('F') {
 			pat = regexp.QuoteMeta(pat)
-		case !g.f.has('P'):
+		} else {
 			pat = goRegexp(pat, g.f.has('E') || g.p.name() == "egrep")
 		}
 		alternatives = append(alternatives, "(?:"+pat+")")
@@ -150,8 +139,8 @@ func (g *grepper) compile(patterns []string) (*matcher, error) {
 // file looks through a file.
 func (g *grepper) file(name string, in io.Reader) error {
 	name = cmp.Or(strings.TrimPrefix(name, "-"), "(standard input)")
-	count, n, trailing := 0, 0, 0
-	show := func(n int, line string) error {
+	count, n := 0, 0
+	show := func(line string) error {
 		if g.f.has('n') && !g.f.has('c') {
 			line = strconv.Itoa(n) + ":" + line
 		}
@@ -160,7 +149,6 @@ func (g *grepper) file(name string, in io.Reader) error {
 		}
 		return g.p.write(line + "\n")
 	}
-	var before []string
 	err := g.p.lines(in, func(line string) (bool, error) {
 		n++
 		found := g.re.find(g.p.sh, line)
@@ -168,13 +156,6 @@ func (g *grepper) file(name string, in io.Reader) error {
 			return false, g.p.sh.err
 		}
 		if (found != nil) == g.f.has('v') {
-			if trailing > 0 {
-				trailing--
-				return true, show(n, line)
-			}
-			if before = append(before, line); len(before) > min(g.before, 1000) {
-				before = before[1:]
-			}
 			return true, nil
 		}
 		g.matched = true
@@ -183,25 +164,19 @@ func (g *grepper) file(name string, in io.Reader) error {
 		case g.f.has('q'), g.f.has('l'):
 			return false, nil
 		case g.f.has('c'):
-			return count < g.most, nil
+			return true, nil
 		case g.f.has('o'):
-			return count < g.most, g.eachMatch(line, func(part string) error { return show(n, part) })
+			return true, g.eachMatch(line, show)
 		}
-		for i, earlier := range before {
-			if err := show(n-len(before)+i, earlier); err != nil {
-				return false, err
-			}
-		}
-		before, trailing = nil, g.after
-		return count < g.most, show(n, line)
+		return true, show(line)
 	})
 	switch {
 	case err != nil || g.f.has('q'):
 		return err
 	case g.f.has('c'):
-		return show(0, strconv.Itoa(count))
+		return show(strconv.Itoa(count))
 	case g.f.has('l') && count > 0:
-		g.p.Printf("%s\n", name)
+		return g.p.write(name + "\n")
 	}
 	return nil
 }

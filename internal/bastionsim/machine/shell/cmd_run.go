@@ -3,7 +3,6 @@ package shell
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,15 +72,9 @@ func envProgram(p *Process, f flags) int {
 	if f.has('i') {
 		env = []string{}
 	}
-	drop := func(name string) {
-		env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
-	}
-	for _, name := range f.values['u'] {
-		drop(name)
-	}
 	for len(args) > 0 && strings.Contains(args[0], "=") {
 		name, _, _ := strings.Cut(args[0], "=")
-		drop(name)
+		env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
 		env, args = append(env, args[0]), args[1:]
 	}
 	if len(args) > 0 {
@@ -91,20 +84,6 @@ func envProgram(p *Process, f flags) int {
 		p.Printf("%s\n", e)
 	}
 	return 0
-}
-
-func printenvProgram(p *Process, f flags) int {
-	found := 0
-	for _, e := range p.Env {
-		name, value, _ := strings.Cut(e, "=")
-		if len(f.args) == 0 {
-			p.Printf("%s\n", e)
-		} else if slices.Contains(f.args, name) {
-			p.Printf("%s\n", value)
-			found++
-		}
-	}
-	return boolStatus(found >= len(f.args))
 }
 
 func whichProgram(p *Process, f flags) int {
@@ -137,17 +116,11 @@ func duration(text string) (time.Duration, error) {
 }
 
 func sleepProgram(p *Process, f flags) int {
-	total := time.Duration(0)
-	for _, a := range f.args {
-		d, err := duration(a)
-		if err != nil {
-			return p.Fail(err)
-		}
-		if total += d; total < 0 {
-			total = 1 << 62
-		}
+	d, err := duration(f.args[0])
+	if err != nil {
+		return p.Fail(err)
 	}
-	return boolStatus(p.sleep(p.sh.ctx, total) == nil)
+	return boolStatus(p.sleep(p.sh.ctx, d) == nil)
 }
 
 func timeoutProgram(p *Process, f flags) int {
@@ -183,7 +156,7 @@ func xargsProgram(p *Process, f flags) int {
 	case f.has('I'):
 		items = splitLines(text)
 	default:
-		items = shellWords(text)
+		items = strings.Fields(text)
 	}
 	items = slices.DeleteFunc(items, func(s string) bool { return s == "" })
 	command := f.args
@@ -233,18 +206,4 @@ func (p *Process) fillIn(command []string, mark, text string) ([]string, error) 
 		out[i] = strings.ReplaceAll(arg, mark, text)
 	}
 	return out, nil
-}
-
-var (
-	shellWord  = regexp.MustCompile(`(?s)(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\])+`)
-	shellQuote = regexp.MustCompile(`(?s)'([^']*)'|"([^"]*)"|\\(.)`)
-)
-
-// shellWords cuts a text at white space, except in quotes.
-func shellWords(text string) []string {
-	words := shellWord.FindAllString(text, -1)
-	for i, word := range words {
-		words[i] = shellQuote.ReplaceAllString(word, "$1$2$3")
-	}
-	return words
 }

@@ -79,8 +79,8 @@ func parseDate(text string, now time.Time) (time.Time, error) {
 		s, err := strconv.ParseInt(n, 10, 64)
 		return time.Unix(s, 0), err
 	}
-	if days, ok := map[string]int{"now": 0, "yesterday": -1, "tomorrow": 1}[text]; ok {
-		return now.AddDate(0, 0, days), nil
+	if text == "now" {
+		return now, nil
 	}
 	for _, layout := range []string{
 		time.RFC3339, time.DateTime, "2006-01-02 15:04", time.DateOnly, "200601021504.05", "200601021504",
@@ -99,8 +99,6 @@ func dateProgram(p *Process, f flags) int {
 	}
 	format := "%a %b %e %H:%M:%S UTC %Y"
 	switch {
-	case f.has('R'):
-		format = "%a, %d %b %Y %H:%M:%S %z"
 	case f.has('I'):
 		format = "%F"
 	case len(f.args) > 0 && !strings.HasPrefix(f.args[0], "+"):
@@ -118,19 +116,13 @@ func unameProgram(p *Process, f flags) int {
 		flag byte
 		text string
 	}{
-		{'s', "Linux"}, {'n', p.sh.s.hostname()}, {'r', vfs.KernelRelease}, {'v', "#1 SMP simulated"},
-		{'m', "x86_64"}, {'o', "GNU/Linux"},
+		{'s', "Linux"}, {'n', p.sh.s.hostname()}, {'r', vfs.KernelRelease}, {'m', "x86_64"},
 	} {
 		if f.has(part.flag) || f.has('a') || len(f.set) == 0 && part.flag == 's' {
 			out = append(out, part.text)
 		}
 	}
 	p.Printf("%s\n", strings.Join(out, " "))
-	return 0
-}
-
-func nprocProgram(p *Process, _ flags) int {
-	p.Printf("2\n")
 	return 0
 }
 
@@ -168,10 +160,10 @@ func hostnameProgram(p *Process, f flags) int {
 	return 0
 }
 
+// psProgram lists processes as with -f: those of the terminal, or with one of the letters e, a and x all.
 func psProgram(p *Process, f flags) int {
-	options := strings.Join(f.args, "")
 	var rows []ProcessInfo
-	if strings.ContainsAny(options, "eaAx") {
+	if strings.ContainsAny(strings.Join(f.args, ""), "eaAx") {
 		rows = []ProcessInfo{{PID: 1, User: "root", Started: p.booted(), Command: "/sbin/init"}}
 		if s := p.sh.s.o.System; s != nil {
 			rows = s.Processes()
@@ -180,33 +172,11 @@ func psProgram(p *Process, f flags) int {
 	shell, user := int(p.sh.mainPID), p.User.Name
 	rows = append(rows, ProcessInfo{shell, 1, user, p.sh.started, "bash"},
 		ProcessInfo{int(p.sh.r.pids.Add(1)), shell, user, p.now(), strings.Join(p.Args, " ")})
-	full := strings.ContainsAny(options, "fu")
-	if full {
-		p.Printf("%-10s %7s %7s %-5s %s\n", "UID", "PID", "PPID", "STIME", "CMD")
-	} else {
-		p.Printf("%7s %-8s %8s %s\n", "PID", "TTY", "TIME", "CMD")
-	}
+	p.Printf("%-10s %7s %7s %-5s %s\n", "UID", "PID", "PPID", "STIME", "CMD")
 	for _, r := range rows {
-		columns := fmt.Sprintf("%7d ?        00:00:00", r.PID)
-		if full {
-			columns = fmt.Sprintf("%-10s %7d %7d %s", r.User, r.PID, r.PPID, r.Started.UTC().Format("15:04"))
-		}
-		p.Printf("%s %s\n", columns, r.Command)
+		p.Printf("%-10s %7d %7d %s %s\n", r.User, r.PID, r.PPID, r.Started.UTC().Format("15:04"), r.Command)
 	}
 	return 0
-}
-
-func mountProgram(p *Process, f flags) int {
-	if len(f.args) > 0 {
-		return p.Failf(32, "permission denied: nothing can be mounted on a simulated machine")
-	}
-	text, err := p.readFile("/proc/mounts")
-	for _, line := range splitLines(text) {
-		if w := strings.Fields(line); len(w) > 3 {
-			p.Printf("%s on %s type %s (%s)\n", w[0], w[1], w[2], w[3])
-		}
-	}
-	return p.done(err)
 }
 
 func powerProgram(p *Process, f flags) int {

@@ -3,11 +3,11 @@ package shell
 import (
 	"bufio"
 	"cmp"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"slices"
 	"strconv"
@@ -62,16 +62,10 @@ func (p *Process) allLines(names []string) ([]string, int) {
 	return rows, status
 }
 
-// eachLine writes what fn makes of each line of the inputs. Lines that it drops are left out.
-func (p *Process) eachLine(names []string, fn func(line string) (_ string, keep bool)) int {
+// eachLine writes what fn makes of each line of the inputs.
+func (p *Process) eachLine(names []string, fn func(line string) string) int {
 	return p.inputs(names, func(_ string, in io.Reader) error {
-		return p.lines(in, func(line string) (bool, error) {
-			text, keep := fn(line)
-			if !keep {
-				return true, nil
-			}
-			return true, p.write(text + "\n")
-		})
+		return p.lines(in, func(line string) (bool, error) { return true, p.write(fn(line) + "\n") })
 	})
 }
 
@@ -87,28 +81,16 @@ func (p *Process) rearranged(names []string, fn func(rows []string) []string) in
 }
 
 func catProgram(p *Process, f flags) int {
-	if !f.has('n') && !f.has('A') {
+	if !f.has('n') {
 		return p.inputs(f.args, func(_ string, in io.Reader) error {
 			_, err := io.Copy(p.Stdout, in)
 			return err
 		})
 	}
 	n := 0
-	return p.eachLine(f.args, func(line string) (string, bool) {
-		if n++; f.has('A') {
-			line = strings.ReplaceAll(line, "\t", "^I") + "$"
-		}
-		if f.has('n') {
-			line = fmt.Sprintf("%6d\t%s", n, line)
-		}
-		return line, true
-	})
-}
-
-func tacProgram(p *Process, f flags) int {
-	return p.rearranged(f.args, func(rows []string) []string {
-		slices.Reverse(rows)
-		return rows
+	return p.eachLine(f.args, func(line string) string {
+		n++
+		return fmt.Sprintf("%6d\t%s", n, line)
 	})
 }
 
@@ -146,33 +128,25 @@ func headProgram(p *Process, f flags) int {
 }
 
 func tailProgram(p *Process, f flags) int {
-	count, fromStart := strings.CutPrefix(f.value('c', f.value('n', "10")), "+")
-	n, err := parseSize(strings.TrimPrefix(count, "-"))
+	count, fromStart := strings.CutPrefix(f.value('n', "10"), "+")
+	n, err := strconv.Atoi(strings.TrimPrefix(count, "-"))
 	if err != nil {
-		return p.Fail(err)
+		return p.Failf(1, "invalid number of lines: '%s'", count)
 	}
 	return p.parts(f, func(in io.Reader) error {
 		text, err := p.readAll(in)
 		if err != nil {
 			return err
 		}
-		lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
-		size := len(lines)
-		if f.has('c') {
-			size = len(text)
+		lines := strings.SplitAfter(text, "\n")
+		if lines[len(lines)-1] == "" {
+			lines = lines[:len(lines)-1]
 		}
-		from := size - int(n)
+		from := len(lines) - n
 		if fromStart {
-			from = int(n) - 1
+			from = n - 1
 		}
-		if from = min(max(0, from), size); f.has('c') {
-			return p.write(text[from:])
-		}
-		rest := 0
-		for _, line := range lines[:from] {
-			rest += len(line)
-		}
-		return p.write(text[min(rest, len(text)):])
+		return p.write(strings.Join(lines[min(max(0, from), len(lines)):], ""))
 	})
 }
 
@@ -261,22 +235,22 @@ func parseRanges(text string) (func(n int) bool, error) {
 }
 
 func cutProgram(p *Process, f flags) int {
-	in, err := parseRanges(f.value('f', f.value('c', f.value('b', ""))))
+	in, err := parseRanges(f.value('f', f.value('c', "")))
 	if err != nil {
 		return p.Fail(err)
 	}
-	sep := f.value('d', "\t")
-	if !f.has('f') {
-		sep = ""
+	sep := ""
+	if f.has('f') {
+		sep = f.value('d', "\t")
 	}
-	return p.eachLine(f.args, func(line string) (string, bool) {
+	return p.eachLine(f.args, func(line string) string {
 		parts := strings.Split(line, sep)
 		if f.has('f') && len(parts) == 1 {
-			return line, !f.has('s')
+			return line
 		}
 		n := 0
 		kept := slices.DeleteFunc(parts, func(string) bool { n++; return !in(n) })
-		return strings.Join(kept, sep), true
+		return strings.Join(kept, sep)
 	})
 }
 
@@ -338,9 +312,6 @@ func uniqProgram(p *Process, f flags) int {
 				n++
 			}
 			rows = rows[n:]
-			if f.has('d') && n == 1 || f.has('u') && n > 1 {
-				continue
-			}
 			if f.has('c') {
 				first = fmt.Sprintf("%7d %s", n, first)
 			}
@@ -478,15 +449,12 @@ func base64Program(p *Process, f flags) int {
 	})
 }
 
-// sumProgram makes a program such as sha256sum.
-func sumProgram(newHash func() hash.Hash) func(p *Process, f flags) int {
-	return func(p *Process, f flags) int {
-		return p.inputs(f.args, func(name string, in io.Reader) error {
-			h := newHash()
-			if _, err := io.Copy(h, in); err != nil {
-				return err
-			}
-			return p.write(hex.EncodeToString(h.Sum(nil)) + "  " + name + "\n")
-		})
-	}
+func sha256Program(p *Process, f flags) int {
+	return p.inputs(f.args, func(name string, in io.Reader) error {
+		h := sha256.New()
+		if _, err := io.Copy(h, in); err != nil {
+			return err
+		}
+		return p.write(hex.EncodeToString(h.Sum(nil)) + "  " + name + "\n")
+	})
 }

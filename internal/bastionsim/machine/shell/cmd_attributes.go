@@ -75,7 +75,7 @@ func chmodProgram(p *Process, f flags) int {
 			return err
 		}
 		return p.FS.Chmod(p.Path(name), mode)
-	}, nil)
+	})
 }
 
 // owner reads "user", "user:group", ":group", and "user:", which is the group of the user too. What is not there is -1.
@@ -98,13 +98,8 @@ func (p *Process) owner(text string) (uid, gid int, _ error) {
 	return uid, gid, nil
 }
 
-// chownProgram is chown and chgrp.
 func chownProgram(p *Process, f flags) int {
-	owner := f.args[0]
-	if p.name() == "chgrp" {
-		owner = ":" + owner
-	}
-	uid, gid, err := p.owner(owner)
+	uid, gid, err := p.owner(f.args[0])
 	if err != nil {
 		return p.Fail(err)
 	}
@@ -114,5 +109,5 @@ func chownProgram(p *Process, f flags) int {
 	}
 	return p.walk(f.args[1:], "changing ownership of", levels, func(name string, _ fs.FileInfo) error {
 		return change(p.Path(name), uid, gid)
-	}, nil)
+	})
 }

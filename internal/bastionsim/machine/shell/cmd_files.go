@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -47,30 +46,24 @@ func (p *Process) each(names []string, what string, fn func(name string) error) 
 	return status
 }
 
-// visit is what walk calls.
-type visit func(name string, info fs.FileInfo) error
-
-// walk is each for the names and for all that is below them, as many levels as given: before is called for a directory
-// before its entries are, after when they have been. One of them may be nil.
-func (p *Process) walk(names []string, what string, levels int, before, after visit) int {
+// walk is each for the names and for all that is below them, as many levels as given. A directory comes before its
+// entries.
+func (p *Process) walk(names []string, what string, levels int, fn func(name string, info fs.FileInfo) error) int {
 	below := 0
 	status := p.each(names, what, func(name string) error {
 		info, err := p.FS.Lstat(p.Path(name))
-		if err == nil && before != nil {
-			err = before(name, info)
+		if err == nil {
+			err = fn(name, info)
 		}
-		if err == nil && info.IsDir() && levels > 0 {
-			var entries []fs.DirEntry
-			entries, err = p.FS.ReadDir(p.Path(name))
-			var children []string
-			for _, e := range entries {
-				children = append(children, strings.TrimSuffix(name, "/")+"/"+e.Name())
-			}
-			below = max(below, p.walk(children, what, levels-1, before, after))
+		if err != nil || !info.IsDir() || levels == 0 {
+			return err
 		}
-		if err == nil && after != nil {
-			err = after(name, info)
+		entries, err := p.FS.ReadDir(p.Path(name))
+		var children []string
+		for _, e := range entries {
+			children = append(children, strings.TrimSuffix(name, "/")+"/"+e.Name())
 		}
+		below = max(below, p.walk(children, what, levels-1, fn))
 		return err
 	})
 	return max(status, below)
@@ -78,12 +71,6 @@ func (p *Process) walk(names []string, what string, levels int, before, after vi
 
 func mkdirProgram(p *Process, f flags) int {
 	mode := fs.FileMode(0o777 &^ p.sh.umask)
-	if f.has('m') {
-		var err error
-		if mode, err = parseMode(f.value('m', ""), 0o777); err != nil {
-			return p.Fail(err)
-		}
-	}
 	return p.each(f.args, "cannot create directory", func(name string) error {
 		if !f.has('p') {
 			return p.FS.Mkdir(p.Path(name), mode)
@@ -139,11 +126,10 @@ func touchProgram(p *Process, f flags) int {
 	})
 }
 
-// readlinkProgram is readlink and realpath.
 func readlinkProgram(p *Process, f flags) int {
 	for _, name := range f.args {
 		text, err := p.FS.Readlink(p.Path(name))
-		if p.name() == "realpath" || f.has('f') {
+		if f.has('f') {
 			if text, err = realPath(p.FS, p.Path(name)); err != nil { // the last part may be missing
 				text, err = realPath(p.FS, path.Dir(p.Path(name)))
 				text = path.Join(text, path.Base(name))
@@ -159,8 +145,8 @@ func readlinkProgram(p *Process, f flags) int {
 
 func mktempProgram(p *Process, f flags) int {
 	template := append(f.args, "tmp.XXXXXXXXXX")[0]
-	if len(f.args) == 0 || f.has('p') {
-		template = path.Join(f.value('p', cmp.Or(p.Getenv("TMPDIR"), "/tmp")), template)
+	if len(f.args) == 0 {
+		template = path.Join(cmp.Or(p.Getenv("TMPDIR"), "/tmp"), template)
 	}
 	head := strings.TrimRight(template, "X")
 	random := len(template) - len(head)
@@ -181,39 +167,7 @@ func mktempProgram(p *Process, f flags) int {
 	return 0
 }
 
-// parseSize reads a number with a unit: K, M, G.
-func parseSize(text string) (int64, error) {
-	digits := strings.TrimRight(text, "KMGkB")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("invalid number: '%s'", text)
-	}
-	if unit := text[len(digits):]; unit != "" {
-		if n > 1<<20 || n < -(1<<20) {
-			return 0, fmt.Errorf("number too large: '%s'", text)
-		}
-		n <<= map[byte]int{'K': 10, 'k': 10, 'M': 20, 'G': 30}[unit[0]]
-	}
-	return n, nil
-}
-
-func basenameProgram(p *Process, f flags) int {
-	base := path.Base(f.args[0])
-	if len(f.args) > 1 && base != f.args[1] {
-		base = strings.TrimSuffix(base, f.args[1])
-	}
-	p.Printf("%s\n", base)
-	return 0
-}
-
-func dirnameProgram(p *Process, f flags) int {
-	for _, name := range f.args {
-		p.Printf("%s\n", path.Dir(cmp.Or(strings.TrimRight(name, "/"), "/")))
-	}
-	return 0
-}
-
-// transfer calls fn for each source of cp, mv, ln and install with the path that it goes to.
+// transfer calls fn for each source of cp, mv and ln with the path that it goes to.
 func (p *Process) transfer(f flags, what string, fn func(src, dst string) error) int {
 	last := len(f.args) - 1
 	if last < 1 {
@@ -253,43 +207,6 @@ func lnProgram(p *Process, f flags) int {
 	})
 }
 
-func installProgram(p *Process, f flags) int {
-	mode, err := parseMode(f.value('m', "755"), 0)
-	if err != nil {
-		return p.Fail(err)
-	}
-	owner := f.value('o', "")
-	if f.has('g') {
-		owner += ":" + f.value('g', "")
-	}
-	uid, gid, err := p.owner(owner)
-	if err != nil {
-		return p.Fail(err)
-	}
-	finish := func(name string) error {
-		return cmp.Or(p.FS.Chown(name, uid, gid), p.FS.Chmod(name, mode))
-	}
-	if f.has('d') {
-		return p.each(f.args, "cannot create directory", func(name string) error {
-			if err := p.FS.MkdirAll(p.Path(name), 0o755); err != nil {
-				return err
-			}
-			return finish(p.Path(name))
-		})
-	}
-	if f.has('D') {
-		if err := p.FS.MkdirAll(path.Dir(p.Path(f.args[len(f.args)-1])), 0o755); err != nil {
-			return p.Fail(err)
-		}
-	}
-	return p.transfer(f, "cannot install", func(src, dst string) error {
-		if err := p.copyFile(p.Path(src), dst, 0o600); err != nil {
-			return err
-		}
-		return finish(dst)
-	})
-}
-
 func cpProgram(p *Process, f flags) int {
 	levels, stat := 0, p.FS.Stat
 	if f.has('r') || f.has('a') {
@@ -301,23 +218,20 @@ func cpProgram(p *Process, f flags) int {
 		if levels > 0 && strings.HasPrefix(path.Clean(dst)+"/", strings.TrimSuffix(path.Clean(p.Path(src)), "/")+"/") {
 			return errors.New("cannot copy a directory into itself")
 		}
-		copied := func(fn func(from, to string, info fs.FileInfo) error) visit {
-			return func(name string, _ fs.FileInfo) error {
-				info, err := stat(p.Path(name))
-				if err == nil && info.IsDir() && levels == 0 {
-					err = errors.New("-r not specified; omitting directory")
-				}
-				if err != nil {
-					return err
-				}
-				return fn(p.Path(name), dst+strings.TrimPrefix(name, from), info)
+		below = max(below, p.walk([]string{from}, "cannot copy", levels, func(name string, _ fs.FileInfo) error {
+			info, err := stat(p.Path(name))
+			if err == nil && info.IsDir() && levels == 0 {
+				err = errors.New("-r not specified; omitting directory")
 			}
-		}
-		after := copied(p.copyAttributes)
-		if !f.has('p') && !f.has('a') {
-			after = nil
-		}
-		below = max(below, p.walk([]string{from}, "cannot copy", levels, copied(p.copy), after))
+			to := dst + strings.TrimPrefix(name, from)
+			if err == nil {
+				err = p.copy(p.Path(name), to, info)
+			}
+			if err == nil && (f.has('p') || f.has('a')) {
+				err = p.copyAttributes(to, info)
+			}
+			return err
+		}))
 		return nil
 	})
 	return max(status, below)
@@ -342,11 +256,22 @@ func (p *Process) copy(from, to string, info fs.FileInfo) error {
 		_ = p.FS.Remove(to) // Symlink says what is wrong
 		return p.FS.Symlink(target, to)
 	}
-	return p.copyFile(from, to, info.Mode())
+	in, done, err := p.open(from)
+	if err != nil {
+		return err
+	}
+	defer done()
+	const flags = vfs.O_WRONLY | vfs.O_CREATE | vfs.O_TRUNC
+	out, err := p.FS.OpenFile(to, flags, info.Mode().Perm()&^fs.FileMode(p.sh.umask))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 // copyAttributes gives a copy the mode, the times and, if root does it, the owner of its source.
-func (p *Process) copyAttributes(_, to string, info fs.FileInfo) error {
+func (p *Process) copyAttributes(to string, info fs.FileInfo) error {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return nil
 	}
@@ -357,18 +282,4 @@ func (p *Process) copyAttributes(_, to string, info fs.FileInfo) error {
 		}
 	}
 	return errors.Join(p.FS.Chmod(to, info.Mode()), p.FS.Chtimes(to, st.Atime, info.ModTime()))
-}
-
-func (p *Process) copyFile(from, to string, mode fs.FileMode) error {
-	in, done, err := p.open(from)
-	if err != nil {
-		return err
-	}
-	defer done()
-	out, err := p.FS.OpenFile(to, vfs.O_WRONLY|vfs.O_CREATE|vfs.O_TRUNC, mode.Perm()&^fs.FileMode(p.sh.umask))
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }

@@ -16,10 +16,9 @@ import (
 type finder struct {
 	p *Process
 	// tests are tests and actions. One of them is done if all before it were true.
-	tests     []test
-	acts      bool // there is an action, so that names are not just printed
-	postOrder bool
-	levels    int
+	tests  []test
+	acts   bool // there is an action, so that names are not just printed
+	levels int
 }
 
 type test func(name string, info fs.FileInfo) bool
@@ -35,7 +34,7 @@ func findProgram(p *Process, f flags) int {
 		roots = []string{"."}
 	}
 	for want := true; len(args) > 0; want = true {
-		for len(args) > 1 && (args[0] == "!" || args[0] == "-not") {
+		for len(args) > 1 && args[0] == "!" {
 			want, args = !want, args[1:]
 		}
 		is, used, err := find.parse(args)
@@ -49,11 +48,7 @@ func findProgram(p *Process, f flags) int {
 	if !find.acts {
 		find.tests = append(find.tests, find.print("\n"))
 	}
-	before, after := find.visit, visit(nil)
-	if find.postOrder {
-		before, after = nil, find.visit
-	}
-	return p.walk(roots, "", find.levels, before, after)
+	return p.walk(roots, "", find.levels, find.visit)
 }
 
 func (f *finder) visit(name string, info fs.FileInfo) error {
@@ -75,12 +70,6 @@ func (f *finder) parse(args []string) (_ test, used int, err error) {
 	case "-print", "-print0":
 		f.acts = true
 		return f.print(map[string]string{"-print": "\n", "-print0": "\x00"}[args[0]]), 1, nil
-	case "-delete":
-		f.acts, f.postOrder = true, true
-		remove := func(name string) error { return f.p.FS.Remove(f.p.Path(name)) }
-		return func(name string, _ fs.FileInfo) bool {
-			return f.p.each([]string{name}, "cannot delete", remove) == 0
-		}, 1, nil
 	case "-exec":
 		end := slices.IndexFunc(args, func(a string) bool { return a == ";" || a == "+" })
 		if end < 2 {
@@ -101,8 +90,6 @@ func (f *finder) parse(args []string) (_ test, used int, err error) {
 	case "-name", "-iname":
 		fold := args[0] == "-iname"
 		return func(name string, _ fs.FileInfo) bool { return f.p.sh.match(arg, path.Base(name), fold) }, 2, nil
-	case "-path":
-		return func(name string, _ fs.FileInfo) bool { return f.p.sh.match(arg, name, false) }, 2, nil
 	case "-type":
 		kinds := map[byte]string{'-': "f", 'd': "d", 'l': "l", 'c': "c", 'b': "b"}
 		return func(_ string, info fs.FileInfo) bool { return arg == kinds[vfs.ListMode(info.Mode())[0]] }, 2, nil

@@ -5,9 +5,13 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
+
+// posixPart matches the parts of an expression of POSIX: a character with a backslash, a set, and any other character.
+var posixPart = regexp.MustCompile(`(?s)\\.|\[\^?\]?(?:\[:[^]]*:\]|[^]])*\]|.`)
 
 // goRegexp writes a basic or extended regular expression of POSIX as one of Go.
 func goRegexp(expr string, extended bool) string {
@@ -15,53 +19,28 @@ func goRegexp(expr string, extended bool) string {
 	if len(expr) > maxPattern { // compile refuses it
 		return expr
 	}
-	var b strings.Builder
-	for i := 0; i < len(expr); i++ {
-		c := expr[i : i+1]
+	before := "" // the part before, where a star stands for itself
+	return posixPart.ReplaceAllStringFunc(expr, func(part string) string {
+		text := part
 		switch {
-		case c == `\` && i+1 < len(expr):
-			i++
-			switch next := expr[i : i+1]; {
-			case next == "<" || next == ">":
-				b.WriteString(`\b`)
-			case !extended && strings.Contains(special, next):
-				b.WriteString(next)
-			case next >= "0" && next <= "9" || next >= "A" && next <= "z":
-				b.WriteString(`\` + next)
-			default:
-				b.WriteString(regexp.QuoteMeta(next))
+		case part == `\<` || part == `\>`:
+			text = `\b`
+		case part[0] == '\\' && len(part) > 1:
+			if !extended && strings.Contains(special, part[1:]) {
+				text = part[1:]
 			}
-		case c == "[":
-			end := bracketEnd(expr[i:])
-			if end < 0 {
-				b.WriteString(`\[`)
-				continue
-			}
-			b.WriteString(strings.ReplaceAll(expr[i:i+end], `\`, `\\`))
-			i += end - 1
-		case !extended && strings.Contains(special, c):
-			b.WriteString(`\` + c)
-		case !extended && c == "*" && starts.MatchString(expr[:i]):
-			b.WriteString(`\*`)
-		default:
-			b.WriteString(c)
+		case part[0] == '[' && len(part) > 1:
+			text = strings.ReplaceAll(part, `\`, `\\`)
+		case part == "[" || part == `\`:
+			text = `\` + part
+		case !extended && strings.Contains(special, part):
+			text = `\` + part
+		case !extended && part == "*" && slices.Contains([]string{"", "^", `\(`, `\|`}, before):
+			text = `\*`
 		}
-	}
-	return b.String()
-}
-
-var (
-	// starts matches where an expression or a part of it begins, where a star stands for itself.
-	starts  = regexp.MustCompile(`(^\^?|\\[(|])$`)
-	bracket = regexp.MustCompile(`^\[\^?\]?(\[:[^]]*:\]|[^]])*\]`)
-)
-
-// bracketEnd is the length of the bracket expression that a text begins with, or -1.
-func bracketEnd(text string) int {
-	if loc := bracket.FindStringIndex(text); loc != nil {
-		return loc[1]
-	}
-	return -1
+		before = part
+		return text
+	})
 }
 
 type grepper struct {
@@ -100,7 +79,7 @@ func grepProgram(p *Process, f flags) int {
 			}
 			defer done()
 			return g.file(name, in)
-		}, nil)
+		})
 	} else {
 		status = p.inputs(args, g.file)
 	}
@@ -126,9 +105,6 @@ func (g *grepper) compile(patterns []string) (*matcher, error) {
 	expr := strings.Join(alternatives, "|")
 	if g.f.has('w') {
 		expr = `\b(?:` + expr + `)\b`
-	}
-	if g.f.has('x') {
-		expr = "^(?:" + expr + ")$"
 	}
 	if g.f.has('i') {
 		expr = "(?i)" + expr

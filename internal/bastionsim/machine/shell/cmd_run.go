@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,11 +8,13 @@ import (
 	"time"
 )
 
-// builtinProgram are builtins that exist as files too.
-func builtinProgram(p *Process, f flags) int {
-	sub := p.sh.newProgram(p.Env)
-	defer sub.end()
-	return sub.runBuiltin(append([]string{p.name()}, f.args...), sub.stream(1))
+// builtinProgram makes a program of a builtin that exists as a file too, or of another call of one.
+func builtinProgram(words ...string) func(p *Process, f flags) int {
+	return func(p *Process, f flags) int {
+		sub := p.sh.newProgram(p.Env)
+		defer sub.end()
+		return sub.runBuiltin(slices.Concat(words, f.args), sub.stream(1))
+	}
 }
 
 func bashProgram(p *Process, f flags) int {
@@ -86,20 +87,7 @@ func envProgram(p *Process, f flags) int {
 	return 0
 }
 
-func whichProgram(p *Process, f flags) int {
-	status := 0
-	for _, name := range f.args {
-		file, err := p.sh.find(name)
-		if err != nil || p.FS.Access(file, 1) != nil {
-			status = 1
-			continue
-		}
-		p.Printf("%s\n", file)
-	}
-	return status
-}
-
-// duration reads what sleep and timeout are given.
+// duration reads what sleep is given.
 func duration(text string) (time.Duration, error) {
 	unit := time.Second
 	if text != "" {
@@ -121,24 +109,6 @@ func sleepProgram(p *Process, f flags) int {
 		return p.Fail(err)
 	}
 	return boolStatus(p.sleep(p.sh.ctx, d) == nil)
-}
-
-func timeoutProgram(p *Process, f flags) int {
-	d, err := duration(f.args[0])
-	if err != nil {
-		return p.Failf(125, "%v", err)
-	}
-	ctx, cancel := context.WithCancel(p.sh.ctx)
-	over := make(chan bool, 1)
-	go func() {
-		over <- p.sleep(ctx, d) == nil
-		cancel()
-	}()
-	status := p.run(ctx, f.args[1:], p.Env, nil)
-	if cancel(); <-over {
-		return 124
-	}
-	return status
 }
 
 // maxXargs is how many commands one xargs runs.

@@ -45,32 +45,13 @@ var layouts = map[byte]string{
 
 // strftime formats a time by a format of date(1).
 func strftime(format string, t time.Time) string {
-	var b strings.Builder
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' || i+1 == len(format) {
-			b.WriteByte(format[i])
-			continue
-		}
-		i++
-		for i+1 < len(format) && strings.IndexByte("-_3", format[i]) >= 0 {
-			i++
-		}
-		switch c := format[i]; c {
-		case 's':
-			b.WriteString(strconv.FormatInt(t.Unix(), 10))
-		case 'N':
-			fmt.Fprintf(&b, "%09d", t.Nanosecond())
-		case 'u':
-			b.WriteString(strconv.Itoa((int(t.Weekday())+6)%7 + 1))
-		default:
-			if layouts[c] == "" {
-				b.WriteByte('%')
-				b.WriteByte(c)
-			}
-			b.WriteString(t.Format(layouts[c]))
-		}
+	pairs := []string{
+		"%s", strconv.FormatInt(t.Unix(), 10), "%N", fmt.Sprintf("%09d", t.Nanosecond()), "%u", fmt.Sprint((int(t.Weekday())+6)%7 + 1),
 	}
-	return b.String()
+	for letter, layout := range layouts {
+		pairs = append(pairs, "%"+string(letter), t.Format(layout))
+	}
+	return strings.NewReplacer(pairs...).Replace(format)
 }
 
 // parseDate reads the dates that date -d and touch -d and -t are given.
@@ -99,8 +80,6 @@ func dateProgram(p *Process, f flags) int {
 	}
 	format := "%a %b %e %H:%M:%S UTC %Y"
 	switch {
-	case f.has('I'):
-		format = "%F"
 	case len(f.args) > 0 && !strings.HasPrefix(f.args[0], "+"):
 		return p.Failf(1, "cannot set date: Operation not permitted")
 	case len(f.args) > 0:
@@ -179,10 +158,8 @@ func psProgram(p *Process, f flags) int {
 	return 0
 }
 
+// powerProgram is reboot, poweroff and shutdown.
 func powerProgram(p *Process, f flags) int {
-	if slices.Contains(f.args, "-c") {
-		return 0
-	}
 	if p.name() == "reboot" || slices.Contains(f.args, "-r") {
 		return p.power(Reboot)
 	}

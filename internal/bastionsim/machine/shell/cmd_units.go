@@ -163,9 +163,6 @@ func journalctlProgram(p *Process, f flags) int {
 	if units := p.units(); units != nil {
 		entries = units.Journal(unit, n)
 	}
-	if f.has('r') {
-		slices.Reverse(entries)
-	}
 	if len(entries) == 0 {
 		p.Printf("-- No entries --\n")
 	}

@@ -165,7 +165,7 @@ func (p *Process) makeHome(home string, uid, gid int) int {
 	status := p.walk([]string{skeleton}, "cannot copy", deepest, func(name string, info fs.FileInfo) error {
 		to := home + strings.TrimPrefix(name, skeleton)
 		return cmp.Or(p.copy(name, to, info), p.FS.Chown(to, uid, gid))
-	}, nil)
+	})
 	return max(status, p.done(p.FS.Chmod(home, 0o750)))
 }
 

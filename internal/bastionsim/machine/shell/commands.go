@@ -37,32 +37,27 @@ var declarations = map[string]program{
 	"ls":       {run: lsProgram, usage: 2, options: "l a|all A|almost-all h|human-readable d|directory t r|reverse 1 G|color"},
 	"stat":     {run: statProgram, operands: 1, options: "c|format:"},
 	"df":       {run: dfProgram, options: "h|human-readable"},
-	"mkdir":    {run: mkdirProgram, operands: 1, options: "p|parents m|mode:"},
+	"mkdir":    {run: mkdirProgram, operands: 1, options: "p|parents"},
 	"rm":       {run: rmProgram, options: "r|R|recursive f|force"},
 	"cp":       {run: cpProgram, options: "r|R|recursive a|archive f|force p|preserve n|no-clobber T|no-target-directory"},
 	"mv":       {run: mvProgram, options: "f|force n|no-clobber T|no-target-directory"},
 	"ln":       {run: lnProgram, options: "s|symbolic f|force T|n|no-dereference"},
-	"install":  {run: installProgram, operands: 1, options: "d|directory D m|mode: o|owner: g|group:"},
 	"touch":    {run: touchProgram, operands: 1, options: "d|date: t:"},
 	"readlink": {run: readlinkProgram, operands: 1, options: "f|canonicalize"},
-	"realpath": {run: readlinkProgram, operands: 1},
-	"mktemp":   {run: mktempProgram, options: "d|directory p:"},
-	"basename": {run: basenameProgram, operands: 1},
-	"dirname":  {run: dirnameProgram, operands: 1},
+	"mktemp":   {run: mktempProgram, options: "d|directory"},
 	"chmod":    {run: chmodProgram, operands: 2, options: "*"},
 	"chown":    {run: chownProgram, operands: 2, options: "R|recursive"},
-	"chgrp":    {run: chownProgram, operands: 2, options: "R|recursive"},
 	"find":     {run: findProgram, options: "*"},
 
 	// Text
-	"cat":       {run: catProgram, options: "n|number"},
-	"less":      {run: catProgram, options: "n R S"},
-	"head":      {run: headProgram, options: "n|lines: c|bytes: q|quiet"},
-	"tail":      {run: tailProgram, options: "n|lines: q|quiet f|follow F"},
+	"cat":       {run: catProgram},
+	"less":      {run: catProgram},
+	"head":      {run: headProgram, options: "n|lines: c|bytes:"},
+	"tail":      {run: tailProgram, options: "n|lines: f|follow F"},
 	"tee":       {run: teeProgram, options: "a|append"},
 	"wc":        {run: wcProgram, options: "l|lines w|words c|bytes|chars|m"},
 	"cut":       {run: cutProgram, options: "d|delimiter: f|fields: c|characters:"},
-	"sort":      {run: sortProgram, usage: 2, options: "r|reverse n|numeric-sort u|unique k|key: t|field-separator:"},
+	"sort":      {run: sortProgram, usage: 2, options: "r|reverse n|numeric-sort u|unique"},
 	"uniq":      {run: uniqProgram, options: "c|count"},
 	"tr":        {run: trProgram, operands: 1, options: "+d|delete s|squeeze-repeats c|C|complement"},
 	"seq":       {run: seqProgram, operands: 1, options: "*"},
@@ -74,20 +69,19 @@ var declarations = map[string]program{
 	"sed":       {run: sedProgram, options: "n|quiet|silent E|r|regexp-extended i|in-place e|expression:"},
 
 	// Programs that run others
-	"echo":    {run: builtinProgram, options: "*"},
-	"kill":    {run: builtinProgram, options: "*"},
-	"printf":  {run: builtinProgram, options: "*"},
-	"pwd":     {run: builtinProgram, options: "*"},
-	"test":    {run: builtinProgram, options: "*"},
-	"[":       {run: builtinProgram, options: "*"},
-	"bash":    {run: bashProgram, options: "*"},
-	"sh":      {run: bashProgram, options: "*"},
-	"env":     {run: envProgram, usage: 125, options: "+i|ignore-environment"},
-	"nohup":   {run: envProgram, operands: 1, usage: 125, options: "+"},
-	"which":   {run: whichProgram},
-	"sleep":   {run: sleepProgram, operands: 1},
-	"timeout": {run: timeoutProgram, operands: 2, usage: 125, options: "+s|signal: k|kill-after:"},
-	"xargs":   {run: xargsProgram, options: "+n|max-args: I|replace: 0|null r|no-run-if-empty"},
+	"echo":   {run: builtinProgram("echo"), options: "*"},
+	"kill":   {run: builtinProgram("kill"), options: "*"},
+	"printf": {run: builtinProgram("printf"), options: "*"},
+	"pwd":    {run: builtinProgram("pwd"), options: "*"},
+	"test":   {run: builtinProgram("test"), options: "*"},
+	"[":      {run: builtinProgram("["), options: "*"},
+	"bash":   {run: bashProgram, options: "*"},
+	"sh":     {run: bashProgram, options: "*"},
+	"env":    {run: envProgram, usage: 125, options: "+i|ignore-environment"},
+	"nohup":  {run: envProgram, operands: 1, usage: 125, options: "+"},
+	"which":  {run: builtinProgram("type", "-P")},
+	"sleep":  {run: sleepProgram, operands: 1},
+	"xargs":  {run: xargsProgram, options: "+n|max-args: I|replace: 0|null r|no-run-if-empty"},
 
 	// The system
 	"true":       {run: exitStatus(0), options: "*"},
@@ -98,7 +92,7 @@ var declarations = map[string]program{
 	"sysctl":     {run: rootOnly(exitStatus(0)), options: "*"},
 	"iptables":   {run: rootOnly(exitStatus(0)), options: "*"},
 	"mkfifo":     {run: refused(1, "Operation not permitted: this machine is simulated"), options: "*"},
-	"date":       {run: dateProgram, options: "u|utc d|date: I|iso-8601"},
+	"date":       {run: dateProgram, options: "u|utc d|date:"},
 	"uname":      {run: unameProgram, options: "a|all s n|nodename r|kernel-release m|machine"},
 	"uptime":     {run: uptimeProgram},
 	"hostname":   {run: hostnameProgram, options: "I|all-ip-addresses f|fqdn s|short"},
@@ -115,7 +109,7 @@ var declarations = map[string]program{
 	"sftp":       {run: refused(255, noNetwork), options: "*"},
 	"scp":        {run: scpProgram, options: "+t f r p d v q"},
 	"systemctl":  {run: systemctlProgram, options: systemctlOptions},
-	"journalctl": {run: journalctlProgram, options: "u|unit: n|lines: o|output: r|reverse f|follow e x b|boot q|quiet|no-pager"},
+	"journalctl": {run: journalctlProgram, options: "u|unit: n|lines: o|output: f|follow e x b|boot q|quiet|no-pager"},
 
 	// Users
 	"id":       {run: idProgram, options: "u|user g|group G|groups n|name"},
@@ -129,7 +123,7 @@ var declarations = map[string]program{
 
 const (
 	grepOptions = "i|ignore-case v|invert-match n|line-number c|count q|quiet|silent E|extended-regexp F|fixed-strings " +
-		"r|R|recursive w|word-regexp x|line-regexp o|only-matching l|files-with-matches h|no-filename e|regexp: G|color"
+		"r|R|recursive w|word-regexp o|only-matching l|files-with-matches h|no-filename e|regexp: G|color"
 	systemctlOptions = "w|now q|quiet a|all l|full|no-pager|no-block"
 	userOptions      = "m|create-home M|no-create-home s|shell: d|home-dir: G|groups: r|system c|comment: U|user-group"
 )

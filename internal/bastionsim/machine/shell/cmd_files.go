@@ -75,9 +75,6 @@ func mkdirProgram(p *Process, f flags) int {
 		if !f.has('p') {
 			return p.FS.Mkdir(p.Path(name), mode)
 		}
-		if info, err := p.FS.Stat(p.Path(name)); err == nil && info.IsDir() {
-			return nil
-		}
 		return p.FS.MkdirAll(p.Path(name), mode)
 	})
 }
@@ -183,9 +180,6 @@ func (p *Process) transfer(f flags, what string, fn func(src, dst string) error)
 		dst := p.Path(target)
 		if isDir {
 			dst = strings.TrimSuffix(dst, "/") + "/" + path.Base(src)
-		}
-		if _, err := p.FS.Lstat(dst); err == nil && f.has('n') {
-			return nil
 		}
 		return fn(src, dst)
 	})

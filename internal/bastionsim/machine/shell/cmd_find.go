@@ -46,7 +46,7 @@ func findProgram(p *Process, f flags) int {
 		}
 	}
 	if !find.acts {
-		find.tests = append(find.tests, find.print("\n"))
+		find.tests = append(find.tests, find.print)
 	}
 	return p.walk(roots, "", find.levels, find.visit)
 }
@@ -60,16 +60,14 @@ func (f *finder) visit(name string, info fs.FileInfo) error {
 	return nil
 }
 
-func (f *finder) print(end string) test {
-	return func(name string, _ fs.FileInfo) bool { return f.p.write(name+end) == nil }
-}
+func (f *finder) print(name string, _ fs.FileInfo) bool { return f.p.write(name+"\n") == nil }
 
 // parse reads a test or an action, and says how many arguments it has. What says how find works is nil.
 func (f *finder) parse(args []string) (_ test, used int, err error) {
 	switch args[0] {
-	case "-print", "-print0":
+	case "-print":
 		f.acts = true
-		return f.print(map[string]string{"-print": "\n", "-print0": "\x00"}[args[0]]), 1, nil
+		return f.print, 1, nil
 	case "-exec":
 		end := slices.IndexFunc(args, func(a string) bool { return a == ";" || a == "+" })
 		if end < 2 {
@@ -80,8 +78,6 @@ func (f *finder) parse(args []string) (_ test, used int, err error) {
 			command, err := f.p.fillIn(args[1:end], "{}", name)
 			return err == nil && f.p.run(f.p.sh.ctx, command, f.p.Env, nil) == 0
 		}, end + 1, nil
-	case "-a":
-		return nil, 1, nil
 	}
 	if len(args) == 1 {
 		return nil, 0, fmt.Errorf("missing argument to `%s'", args[0])

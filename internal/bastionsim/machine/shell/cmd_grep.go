@@ -98,7 +98,7 @@ func (g *grepper) compile(patterns []string) (*matcher, error) {
 		if g.f.has('F') {
 			pat = regexp.QuoteMeta(pat)
 		} else {
-			pat = goRegexp(pat, g.f.has('E') || g.p.name() == "egrep")
+			pat = goRegexp(pat, g.f.has('E'))
 		}
 		alternatives = append(alternatives, "(?:"+pat+")")
 	}

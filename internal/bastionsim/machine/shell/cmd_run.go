@@ -119,16 +119,10 @@ func xargsProgram(p *Process, f flags) int {
 	if err != nil {
 		return p.Fail(err)
 	}
-	var items []string
-	switch {
-	case f.has('0'):
-		items = strings.Split(text, "\x00")
-	case f.has('I'):
-		items = splitLines(text)
-	default:
-		items = strings.Fields(text)
+	items := strings.Fields(text)
+	if f.has('I') {
+		items = slices.DeleteFunc(splitLines(text), func(line string) bool { return line == "" })
 	}
-	items = slices.DeleteFunc(items, func(s string) bool { return s == "" })
 	command := f.args
 	if len(command) == 0 {
 		command = []string{"echo"}

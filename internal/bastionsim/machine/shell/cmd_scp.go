@@ -202,10 +202,11 @@ func (s *scp) receive(target string, needsDir bool) error {
 	return s.receiveInto(target, isDir, 0)
 }
 
-// Lines of the protocol: "C0644 12 name" or "D0755 0 name", and the times of change and reading with microseconds.
+// Lines of the protocol: "C0644 12 name" or "D0755 0 name", and the times of change and reading, whose microseconds
+// are left out.
 var (
 	scpFile  = regexp.MustCompile(`^[CD]([0-7]{4}) (\d{1,18}) (.*)$`)
-	scpTimes = regexp.MustCompile(`^T(\d{1,11}) (\d{1,6}) (\d{1,11}) (\d{1,6})$`)
+	scpTimes = regexp.MustCompile(`^T(\d{1,11}) \d{1,6} (\d{1,11}) \d{1,6}$`)
 )
 
 // announced is a file or directory that the other end sends.
@@ -246,7 +247,7 @@ func (s *scp) receiveInto(target string, isDir bool, depth int) error {
 		case line == "E" && depth > 0: // receiveDir answers
 			return nil
 		case times != nil:
-			next.mtime, next.atime = scpTime(times[1:3]), scpTime(times[3:5])
+			next.mtime, next.atime = scpTime(times[1]), scpTime(times[2])
 			err = s.write(scpOK)
 		case file == nil, line[0] == 'D' && !s.recursive:
 			return s.fatal("%s: protocol error", target)
@@ -272,10 +273,9 @@ func (s *scp) receiveInto(target string, isDir bool, depth int) error {
 	}
 }
 
-func scpTime(numbers []string) time.Time {
-	seconds, _ := strconv.ParseInt(numbers[0], 10, 64) // scpTimes lets only numbers through
-	micros, _ := strconv.ParseInt(numbers[1], 10, 64)
-	return time.Unix(seconds, micros*1000)
+func scpTime(text string) time.Time {
+	seconds, _ := strconv.ParseInt(text, 10, 64) // scpTimes lets only numbers through
+	return time.Unix(seconds, 0)
 }
 
 // finish gives a file that was received its mode and times, and answers.

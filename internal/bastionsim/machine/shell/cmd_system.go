@@ -192,22 +192,16 @@ func ipProgram(p *Process, f flags) int {
 	if i := slices.IndexFunc(f.args, func(a string) bool { return !strings.HasPrefix(a, "-") }); i >= 0 {
 		object = f.args[i]
 	}
-	switch {
-	case strings.HasPrefix("route", object):
-		for _, a := range p.addresses() {
-			p.Printf("%s dev eth0 proto kernel scope link src %s\n", a.Masked(), a.Addr())
+	if !strings.HasPrefix("address", object) && !strings.HasPrefix("link", object) {
+		return p.Failf(1, "Object \"%s\" is unknown on this machine, try addr or link.", object)
+	}
+	p.Printf("%s", links)
+	for _, a := range p.addresses() {
+		family := "inet"
+		if a.Addr().Is6() {
+			family = "inet6"
 		}
-	case strings.HasPrefix("address", object), strings.HasPrefix("link", object):
-		p.Printf("%s", links)
-		for _, a := range p.addresses() {
-			family := "inet"
-			if a.Addr().Is6() {
-				family = "inet6"
-			}
-			p.Printf("    %s %s scope global eth0\n", family, a)
-		}
-	default:
-		return p.Failf(1, "Object \"%s\" is unknown on this machine, try addr, link or route.", object)
+		p.Printf("    %s %s scope global eth0\n", family, a)
 	}
 	return 0
 }

@@ -309,9 +309,6 @@ func trProgram(p *Process, f flags) int {
 			break
 		}
 		i, found := index[c]
-		if f.has('c') {
-			i, found = len(to)-1, !found
-		}
 		switch {
 		case found && f.has('d'):
 			continue

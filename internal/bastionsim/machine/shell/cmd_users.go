@@ -3,7 +3,6 @@ package shell
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -86,13 +85,13 @@ func (p *Process) editLines(file string, edit func(lines []string) []string) err
 
 var accountName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}$`)
 
-// freeID is the first number from the one given that neither a user nor a group has.
-func freeID(f *vfs.FS, from uint32) uint32 {
-	used := loadNames(f)
-	for used.users[from] != "" || used.groups[from] != "" {
-		from++
+// freeID is the first number from 1000 that neither a user nor a group has.
+func freeID(f *vfs.FS) uint32 {
+	used, id := loadNames(f), uint32(1000)
+	for used.users[id] != "" || used.groups[id] != "" {
+		id++
 	}
-	return from
+	return id
 }
 
 // useraddProgram makes a user, and a group of the same name unless there is one.
@@ -114,11 +113,7 @@ func useraddProgram(p *Process, f flags) int {
 			return p.Failf(6, "group '%s' does not exist", group)
 		}
 	}
-	first := uint32(1000)
-	if f.has('r') {
-		first = 201
-	}
-	uid := freeID(files, first)
+	uid := freeID(files)
 	gid := groupIDOf(files, name)
 	newGroup := gid < 0
 	if newGroup {
@@ -147,26 +142,10 @@ func useraddProgram(p *Process, f flags) int {
 	if err == nil {
 		err = p.editLines("/etc/shadow", added(fmt.Sprintf("%s:!:%d:0:99999:7:::", name, p.now().Unix()/86400)))
 	}
-	if err == nil && (f.has('m') || !f.has('M') && !f.has('r')) {
-		return p.makeHome(home, int(uid), gid)
+	if _, missing := p.FS.Stat(home); err == nil && missing != nil && !f.has('M') {
+		err = cmp.Or(p.FS.MkdirAll(home, 0o755), p.FS.Chown(home, int(uid), gid), p.FS.Chmod(home, 0o750))
 	}
 	return p.done(err)
-}
-
-// makeHome makes a home directory with what is in /etc/skel, unless it is there.
-func (p *Process) makeHome(home string, uid, gid int) int {
-	if _, err := p.FS.Stat(home); err == nil {
-		return 0
-	}
-	if err := p.FS.MkdirAll(home, 0o755); err != nil {
-		return p.Fail(err)
-	}
-	const skeleton = "/etc/skel"
-	status := p.walk([]string{skeleton}, "cannot copy", deepest, func(name string, info fs.FileInfo) error {
-		to := home + strings.TrimPrefix(name, skeleton)
-		return cmp.Or(p.copy(name, to, info), p.FS.Chown(to, uid, gid))
-	})
-	return max(status, p.done(p.FS.Chmod(home, 0o750)))
 }
 
 // maySudo says whether a user may become others: root, and the users and groups of a line of /etc/sudoers or of a file
@@ -221,9 +200,6 @@ func sudoProgram(p *Process, f flags) int {
 		}
 	}
 	args := f.args
-	for len(args) > 0 && strings.Contains(args[0], "=") {
-		env, args = append(env, args[0]), args[1:]
-	}
 	switch {
 	case f.has('i') && len(args) > 0:
 		args = []string{"bash", "-c", strings.Join(args, " ")}

@@ -39,8 +39,8 @@ var declarations = map[string]program{
 	"df":       {run: dfProgram, options: "h|human-readable"},
 	"mkdir":    {run: mkdirProgram, operands: 1, options: "p|parents"},
 	"rm":       {run: rmProgram, options: "r|R|recursive f|force"},
-	"cp":       {run: cpProgram, options: "r|R|recursive a|archive f|force p|preserve n|no-clobber T|no-target-directory"},
-	"mv":       {run: mvProgram, options: "f|force n|no-clobber T|no-target-directory"},
+	"cp":       {run: cpProgram, options: "r|R|recursive a|archive f|force p|preserve T|no-target-directory"},
+	"mv":       {run: mvProgram, options: "f|force T|no-target-directory"},
 	"ln":       {run: lnProgram, options: "s|symbolic f|force T|n|no-dereference"},
 	"touch":    {run: touchProgram, operands: 1, options: "d|date: t:"},
 	"readlink": {run: readlinkProgram, operands: 1, options: "f|canonicalize"},
@@ -59,13 +59,12 @@ var declarations = map[string]program{
 	"cut":       {run: cutProgram, options: "d|delimiter: f|fields: c|characters:"},
 	"sort":      {run: sortProgram, usage: 2, options: "r|reverse n|numeric-sort u|unique"},
 	"uniq":      {run: uniqProgram, options: "c|count"},
-	"tr":        {run: trProgram, operands: 1, options: "+d|delete s|squeeze-repeats c|C|complement"},
+	"tr":        {run: trProgram, operands: 1, options: "+d|delete s|squeeze-repeats"},
 	"seq":       {run: seqProgram, operands: 1, options: "*"},
 	"yes":       {run: yesProgram, options: "*"},
 	"base64":    {run: base64Program, options: "d|decode i w|wrap:"},
 	"sha256sum": {run: sha256Program},
 	"grep":      {run: grepProgram, usage: 2, options: grepOptions},
-	"egrep":     {run: grepProgram, usage: 2, options: grepOptions},
 	"sed":       {run: sedProgram, options: "n|quiet|silent E|r|regexp-extended i|in-place e|expression:"},
 
 	// Programs that run others
@@ -81,7 +80,7 @@ var declarations = map[string]program{
 	"nohup":  {run: envProgram, operands: 1, usage: 125, options: "+"},
 	"which":  {run: builtinProgram("type", "-P")},
 	"sleep":  {run: sleepProgram, operands: 1},
-	"xargs":  {run: xargsProgram, options: "+n|max-args: I|replace: 0|null r|no-run-if-empty"},
+	"xargs":  {run: xargsProgram, options: "+n|max-args: I|replace: r|no-run-if-empty"},
 
 	// The system
 	"true":       {run: exitStatus(0), options: "*"},
@@ -125,7 +124,7 @@ const (
 	grepOptions = "i|ignore-case v|invert-match n|line-number c|count q|quiet|silent E|extended-regexp F|fixed-strings " +
 		"r|R|recursive w|word-regexp o|only-matching l|files-with-matches h|no-filename e|regexp: G|color"
 	systemctlOptions = "w|now q|quiet a|all l|full|no-pager|no-block"
-	userOptions      = "m|create-home M|no-create-home s|shell: d|home-dir: G|groups: r|system c|comment: U|user-group"
+	userOptions      = "m|create-home M|no-create-home s|shell: d|home-dir: G|groups: c|comment: U|user-group"
 )
 
 // number is the value of an option as a number.

@@ -90,8 +90,8 @@ nobody:*:20454:0:99999:7:::
 // Programs are the files in /usr/bin. The shell has each of them built in.
 var Programs = []string{
 	"[", "base64", "bash", "cat", "chmod", "chown", "chpasswd", "clear", "cp", "curl", "cut", "date", "df",
-	"echo", "egrep", "env", "false", "find", "grep", "head", "hostname", "id", "ip", "iptables", "journalctl",
-	"kill", "less", "ln", "ls", "mkdir", "mkfifo", "mktemp", "modprobe", "mv", "nc", "nohup", "passwd", "ping",
+	"echo", "env", "false", "find", "grep", "head", "hostname", "id", "ip", "iptables", "journalctl", "kill",
+	"less", "ln", "ls", "mkdir", "mkfifo", "mktemp", "modprobe", "mv", "nc", "nohup", "passwd", "ping",
 	"poweroff", "printf", "ps", "pwd", "readlink", "reboot", "rm", "scp", "sed", "seq", "sftp", "sh",
 	"sha256sum", "shutdown", "sleep", "sort", "ssh", "stat", "su", "sudo", "sync", "sysctl", "systemctl",
 	"tail", "tee", "test", "touch", "tr", "true", "uname", "uniq", "uptime", "useradd", "wc", "wget", "which",

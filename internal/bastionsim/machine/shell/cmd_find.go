@@ -48,16 +48,14 @@ func findProgram(p *Process, f flags) int {
 	if !find.acts {
 		find.tests = append(find.tests, find.print)
 	}
-	return p.walk(roots, "", find.levels, find.visit)
-}
-
-func (f *finder) visit(name string, info fs.FileInfo) error {
-	for _, is := range f.tests {
-		if !is(name, info) {
-			break
+	return p.walk(roots, "", find.levels, func(name string, info fs.FileInfo) error {
+		for _, is := range find.tests {
+			if !is(name, info) {
+				break
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (f *finder) print(name string, _ fs.FileInfo) bool { return f.p.write(name+"\n") == nil }

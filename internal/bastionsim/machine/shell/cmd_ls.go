@@ -134,7 +134,7 @@ const statFormat = "  File: %n\n  Size: %s\tBlocks: %b\t%F\nInode: %i\tLinks: %h
 
 func statProgram(p *Process, f flags) int {
 	owners := loadNames(p.FS.FS())
-	kinds := map[byte]string{'d': "directory", 'l': "symbolic link", 'c': "character special file", 'b': "block special file"}
+	kinds := map[byte]string{'d': "directory", 'l': "symbolic link", 'c': "character special file"}
 	return p.each(f.args, "cannot statx", func(name string) error {
 		info, err := p.FS.Lstat(p.Path(name))
 		if err != nil {
@@ -145,8 +145,8 @@ func statProgram(p *Process, f flags) int {
 			"%F", cmp.Or(kinds[mode[0]], "regular file"), "%i", fmt.Sprint(st.Ino), "%h", fmt.Sprint(st.Nlink),
 			"%a", fmt.Sprintf("%o", vfs.UnixMode(info.Mode())), "%A", mode,
 			"%u", fmt.Sprint(st.UID), "%U", owners.user(st.UID), "%g", fmt.Sprint(st.GID), "%G", owners.group(st.GID),
-			"%Y", fmt.Sprint(info.ModTime().Unix()), "%y", info.ModTime().UTC().Format("2006-01-02 15:04:05.000000000 -0700"),
-			"%%", "%",
+			"%Y", fmt.Sprint(info.ModTime().Unix()), "%%", "%",
+			"%y", info.ModTime().UTC().Format("2006-01-02 15:04:05.000000000 -0700"),
 		).Replace(f.value('c', statFormat)))
 		return nil
 	})

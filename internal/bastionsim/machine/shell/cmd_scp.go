@@ -86,17 +86,11 @@ func (s *scp) line() (string, error) {
 // end reports itself.
 func (s *scp) answer() (bool, error) {
 	answer, err := s.in.ReadByte()
-	if err != nil {
-		return false, errLost
-	}
-	if string(answer) == scpOK {
+	if err == nil && string(answer) == scpOK {
 		return true, nil
 	}
 	s.status = 1
-	if _, err := s.line(); err != nil {
-		return false, err
-	}
-	if string(answer) != scpError {
+	if _, lineErr := s.line(); lineErr != nil || string(answer) != scpError {
 		return false, errLost
 	}
 	return false, nil

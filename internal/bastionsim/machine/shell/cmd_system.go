@@ -45,9 +45,7 @@ var layouts = map[byte]string{
 
 // strftime formats a time by a format of date(1).
 func strftime(format string, t time.Time) string {
-	pairs := []string{
-		"%s", strconv.FormatInt(t.Unix(), 10), "%N", fmt.Sprintf("%09d", t.Nanosecond()), "%u", fmt.Sprint((int(t.Weekday())+6)%7 + 1),
-	}
+	pairs := []string{"%s", strconv.FormatInt(t.Unix(), 10), "%N", fmt.Sprintf("%09d", t.Nanosecond())}
 	for letter, layout := range layouts {
 		pairs = append(pairs, "%"+string(letter), t.Format(layout))
 	}
@@ -139,14 +137,11 @@ func hostnameProgram(p *Process, f flags) int {
 	return 0
 }
 
-// psProgram lists processes as with -f: those of the terminal, or with one of the letters e, a and x all.
-func psProgram(p *Process, f flags) int {
-	var rows []ProcessInfo
-	if strings.ContainsAny(strings.Join(f.args, ""), "eaAx") {
-		rows = []ProcessInfo{{PID: 1, User: "root", Started: p.booted(), Command: "/sbin/init"}}
-		if s := p.sh.s.o.System; s != nil {
-			rows = s.Processes()
-		}
+// psProgram lists all processes, with the columns of -f.
+func psProgram(p *Process, _ flags) int {
+	rows := []ProcessInfo{{PID: 1, User: "root", Started: p.booted(), Command: "/sbin/init"}}
+	if s := p.sh.s.o.System; s != nil {
+		rows = s.Processes()
 	}
 	shell, user := int(p.sh.mainPID), p.User.Name
 	rows = append(rows, ProcessInfo{shell, 1, user, p.sh.started, "bash"},

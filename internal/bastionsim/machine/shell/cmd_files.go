@@ -212,20 +212,22 @@ func cpProgram(p *Process, f flags) int {
 		if levels > 0 && strings.HasPrefix(path.Clean(dst)+"/", strings.TrimSuffix(path.Clean(p.Path(src)), "/")+"/") {
 			return errors.New("cannot copy a directory into itself")
 		}
-		below = max(below, p.walk([]string{from}, "cannot copy", levels, func(name string, _ fs.FileInfo) error {
-			info, err := stat(p.Path(name))
-			if err == nil && info.IsDir() && levels == 0 {
-				err = errors.New("-r not specified; omitting directory")
-			}
-			to := dst + strings.TrimPrefix(name, from)
-			if err == nil {
-				err = p.copy(p.Path(name), to, info)
-			}
-			if err == nil && (f.has('p') || f.has('a')) {
-				err = p.copyAttributes(to, info)
-			}
-			return err
-		}))
+		each := func(fn func(from, to string, info fs.FileInfo) error) {
+			below = max(below, p.walk([]string{from}, "cannot copy", levels, func(name string, _ fs.FileInfo) error {
+				info, err := stat(p.Path(name))
+				if err == nil && info.IsDir() && levels == 0 {
+					err = errors.New("-r not specified; omitting directory")
+				}
+				if err != nil {
+					return err
+				}
+				return fn(p.Path(name), dst+strings.TrimPrefix(name, from), info)
+			}))
+		}
+		each(p.copy)
+		if f.has('p') || f.has('a') {
+			each(p.copyAttributes) // last, for directories that their owner may not write
+		}
 		return nil
 	})
 	return max(status, below)
@@ -265,7 +267,7 @@ func (p *Process) copy(from, to string, info fs.FileInfo) error {
 }
 
 // copyAttributes gives a copy the mode, the times and, if root does it, the owner of its source.
-func (p *Process) copyAttributes(to string, info fs.FileInfo) error {
+func (p *Process) copyAttributes(_, to string, info fs.FileInfo) error {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return nil
 	}

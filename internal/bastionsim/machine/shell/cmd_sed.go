@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -88,8 +89,12 @@ func (s *sed) inPlace(name string) error {
 		return err
 	}
 	defer done()
-	s.out, s.quit = file, false
-	return s.run(splitLines(text))
+	out := bufio.NewWriter(file)
+	s.out, s.quit = out, false
+	if err := s.run(splitLines(text)); err != nil {
+		return err
+	}
+	return out.Flush()
 }
 
 // Limits of a script, which bound the work of reading it.

@@ -155,6 +155,9 @@ func psProgram(p *Process, _ flags) int {
 
 // powerProgram is reboot, poweroff and shutdown.
 func powerProgram(p *Process, f flags) int {
+	if slices.Contains(f.args, "-c") { // nothing is planned that could be cancelled
+		return 0
+	}
 	if p.name() == "reboot" || slices.Contains(f.args, "-r") {
 		return p.power(Reboot)
 	}

@@ -38,7 +38,7 @@ var declarations = map[string]program{
 	"stat":     {run: statProgram, operands: 1, options: "c|format:"},
 	"df":       {run: dfProgram, options: "h|human-readable"},
 	"mkdir":    {run: mkdirProgram, operands: 1, options: "p|parents"},
-	"rm":       {run: rmProgram, options: "r|R|recursive f|force"},
+	"rm":       {run: rmProgram, options: "r|R|recursive f|force d|no-preserve-root"},
 	"cp":       {run: cpProgram, options: "r|R|recursive a|archive f|force p|preserve T|no-target-directory"},
 	"mv":       {run: mvProgram, options: "f|force T|no-target-directory"},
 	"ln":       {run: lnProgram, options: "s|symbolic f|force T|n|no-dereference"},

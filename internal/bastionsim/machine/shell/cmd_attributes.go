@@ -57,11 +57,8 @@ const deepest = vfs.MaxPath
 
 func chmodProgram(p *Process, f flags) int {
 	args, levels := f.args, 0
-	for slices.Contains([]string{"-R", "--recursive", "-v", "-f", "-c"}, args[0]) && len(args) > 2 {
-		if args[0] == "-R" || args[0] == "--recursive" {
-			levels = deepest
-		}
-		args = args[1:]
+	if len(args) > 2 && slices.Contains([]string{"-R", "--recursive"}, args[0]) {
+		args, levels = args[1:], deepest
 	}
 	return p.walk(args[1:], "cannot change mode of", levels, func(name string, info fs.FileInfo) error {
 		if info.Mode()&fs.ModeSymlink != 0 {
@@ -78,7 +75,7 @@ func chmodProgram(p *Process, f flags) int {
 			return err
 		}
 		return p.FS.Chmod(p.Path(name), mode)
-	}, nil)
+	})
 }
 
 // owner reads "user", "user:group", ":group", and "user:", which is the group of the user too. What is not there is -1.
@@ -101,24 +98,16 @@ func (p *Process) owner(text string) (uid, gid int, _ error) {
 	return uid, gid, nil
 }
 
-// chownProgram is chown and chgrp.
 func chownProgram(p *Process, f flags) int {
-	owner := f.args[0]
-	if p.name() == "chgrp" {
-		owner = ":" + owner
-	}
-	uid, gid, err := p.owner(owner)
+	uid, gid, err := p.owner(f.args[0])
 	if err != nil {
 		return p.Fail(err)
 	}
 	levels, change := 0, p.FS.Chown
 	if f.has('R') {
-		levels = deepest
-	}
-	if f.has('R') || f.has('h') {
-		change = p.FS.Lchown
+		levels, change = deepest, p.FS.Lchown
 	}
 	return p.walk(f.args[1:], "changing ownership of", levels, func(name string, _ fs.FileInfo) error {
 		return change(p.Path(name), uid, gid)
-	}, nil)
+	})
 }

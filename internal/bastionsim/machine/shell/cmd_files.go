@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -47,30 +46,24 @@ func (p *Process) each(names []string, what string, fn func(name string) error) 
 	return status
 }
 
-// visit is what walk calls.
-type visit func(name string, info fs.FileInfo) error
-
-// walk is each for the names and for all that is below them, as many levels as given: before is called for a directory
-// before its entries are, after when they have been. One of them may be nil.
-func (p *Process) walk(names []string, what string, levels int, before, after visit) int {
+// walk is each for the names and for all that is below them, as many levels as given. A directory comes before its
+// entries.
+func (p *Process) walk(names []string, what string, levels int, fn func(name string, info fs.FileInfo) error) int {
 	below := 0
 	status := p.each(names, what, func(name string) error {
 		info, err := p.FS.Lstat(p.Path(name))
-		if err == nil && before != nil {
-			err = before(name, info)
+		if err == nil {
+			err = fn(name, info)
 		}
-		if err == nil && info.IsDir() && levels > 0 {
-			var entries []fs.DirEntry
-			entries, err = p.FS.ReadDir(p.Path(name))
-			var children []string
-			for _, e := range entries {
-				children = append(children, strings.TrimSuffix(name, "/")+"/"+e.Name())
-			}
-			below = max(below, p.walk(children, what, levels-1, before, after))
+		if err != nil || !info.IsDir() || levels == 0 {
+			return err
 		}
-		if err == nil && after != nil {
-			err = after(name, info)
+		entries, err := p.FS.ReadDir(p.Path(name))
+		var children []string
+		for _, e := range entries {
+			children = append(children, strings.TrimSuffix(name, "/")+"/"+e.Name())
 		}
+		below = max(below, p.walk(children, what, levels-1, fn))
 		return err
 	})
 	return max(status, below)
@@ -78,33 +71,11 @@ func (p *Process) walk(names []string, what string, levels int, before, after vi
 
 func mkdirProgram(p *Process, f flags) int {
 	mode := fs.FileMode(0o777 &^ p.sh.umask)
-	if f.has('m') {
-		var err error
-		if mode, err = parseMode(f.value('m', ""), 0o777); err != nil {
-			return p.Fail(err)
-		}
-	}
 	return p.each(f.args, "cannot create directory", func(name string) error {
 		if !f.has('p') {
 			return p.FS.Mkdir(p.Path(name), mode)
 		}
-		if info, err := p.FS.Stat(p.Path(name)); err == nil && info.IsDir() {
-			return nil
-		}
 		return p.FS.MkdirAll(p.Path(name), mode)
-	})
-}
-
-func rmdirProgram(p *Process, f flags) int {
-	return p.each(f.args, "failed to remove", func(name string) error {
-		info, err := p.FS.Lstat(p.Path(name))
-		if err != nil {
-			return err
-		}
-		if !info.IsDir() {
-			return &fs.PathError{Op: "rmdir", Path: name, Err: syscall.ENOTDIR}
-		}
-		return p.FS.Remove(p.Path(name))
 	})
 }
 
@@ -144,9 +115,6 @@ func touchProgram(p *Process, f flags) int {
 	}
 	return p.each(f.args, "cannot touch", func(name string) error {
 		if _, err := p.FS.Stat(p.Path(name)); errors.Is(err, fs.ErrNotExist) {
-			if f.has('c') {
-				return nil
-			}
 			if err := p.createFile(p.Path(name), 0, fs.FileMode(0o666&^p.sh.umask)); err != nil {
 				return err
 			}
@@ -155,11 +123,10 @@ func touchProgram(p *Process, f flags) int {
 	})
 }
 
-// readlinkProgram is readlink and realpath.
 func readlinkProgram(p *Process, f flags) int {
 	for _, name := range f.args {
 		text, err := p.FS.Readlink(p.Path(name))
-		if p.name() == "realpath" || f.has('f') {
+		if f.has('f') {
 			if text, err = realPath(p.FS, p.Path(name)); err != nil { // the last part may be missing
 				text, err = realPath(p.FS, path.Dir(p.Path(name)))
 				text = path.Join(text, path.Base(name))
@@ -175,8 +142,8 @@ func readlinkProgram(p *Process, f flags) int {
 
 func mktempProgram(p *Process, f flags) int {
 	template := append(f.args, "tmp.XXXXXXXXXX")[0]
-	if len(f.args) == 0 || f.has('p') || f.has('t') {
-		template = path.Join(f.value('p', cmp.Or(p.Getenv("TMPDIR"), "/tmp")), template)
+	if len(f.args) == 0 {
+		template = path.Join(cmp.Or(p.Getenv("TMPDIR"), "/tmp"), template)
 	}
 	head := strings.TrimRight(template, "X")
 	random := len(template) - len(head)
@@ -197,36 +164,6 @@ func mktempProgram(p *Process, f flags) int {
 	return 0
 }
 
-func truncateProgram(p *Process, f flags) int {
-	size, err := parseSize(f.value('s', ""))
-	if err != nil {
-		return p.Fail(err)
-	}
-	return p.each(f.args, "failed to truncate", func(name string) error {
-		file, err := p.FS.OpenFile(p.Path(name), vfs.O_WRONLY|vfs.O_CREATE, fs.FileMode(0o666&^p.sh.umask))
-		if err != nil {
-			return err
-		}
-		return errors.Join(file.Truncate(size), file.Close())
-	})
-}
-
-// parseSize reads a number with a unit: K, M, G.
-func parseSize(text string) (int64, error) {
-	digits := strings.TrimRight(text, "KMGTkBib")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("invalid number: '%s'", text)
-	}
-	if unit := text[len(digits):]; unit != "" {
-		if n > 1<<20 || n < -(1<<20) {
-			return 0, fmt.Errorf("number too large: '%s'", text)
-		}
-		n <<= map[byte]int{'K': 10, 'k': 10, 'M': 20, 'G': 30, 'T': 40}[unit[0]]
-	}
-	return n, nil
-}
-
 func basenameProgram(p *Process, f flags) int {
 	base := path.Base(f.args[0])
 	if len(f.args) > 1 && base != f.args[1] {
@@ -243,16 +180,13 @@ func dirnameProgram(p *Process, f flags) int {
 	return 0
 }
 
-// transfer calls fn for each source of cp, mv, ln and install with the path that it goes to.
+// transfer calls fn for each source of cp, mv and ln with the path that it goes to.
 func (p *Process) transfer(f flags, what string, fn func(src, dst string) error) int {
-	sources, target := f.args, f.value('t', "")
-	if target == "" {
-		last := len(sources) - 1
-		if last < 1 {
-			return p.Failf(1, "missing destination file operand")
-		}
-		sources, target = sources[:last], sources[last]
+	last := len(f.args) - 1
+	if last < 1 {
+		return p.Failf(1, "missing destination file operand")
 	}
+	sources, target := f.args[:last], f.args[last]
 	info, err := p.FS.Stat(p.Path(target))
 	isDir := err == nil && info.IsDir() && !f.has('T')
 	if len(sources) > 1 && !isDir {
@@ -263,9 +197,6 @@ func (p *Process) transfer(f flags, what string, fn func(src, dst string) error)
 		if isDir {
 			dst = strings.TrimSuffix(dst, "/") + "/" + path.Base(src)
 		}
-		if _, err := p.FS.Lstat(dst); err == nil && f.has('n') {
-			return nil
-		}
 		return fn(src, dst)
 	})
 }
@@ -275,9 +206,6 @@ func mvProgram(p *Process, f flags) int {
 }
 
 func lnProgram(p *Process, f flags) int {
-	if len(f.args) == 1 {
-		f.args = append(f.args, ".")
-	}
 	return p.transfer(f, "failed to create link to", func(src, dst string) error {
 		if f.has('f') {
 			_ = p.FS.Remove(dst) // making the link says what is wrong
@@ -289,50 +217,10 @@ func lnProgram(p *Process, f flags) int {
 	})
 }
 
-func installProgram(p *Process, f flags) int {
-	mode, err := parseMode(f.value('m', "755"), 0)
-	if err != nil {
-		return p.Fail(err)
-	}
-	owner := f.value('o', "")
-	if f.has('g') {
-		owner += ":" + f.value('g', "")
-	}
-	uid, gid, err := p.owner(owner)
-	if err != nil {
-		return p.Fail(err)
-	}
-	finish := func(name string) error {
-		return cmp.Or(p.FS.Chown(name, uid, gid), p.FS.Chmod(name, mode))
-	}
-	if f.has('d') {
-		return p.each(f.args, "cannot create directory", func(name string) error {
-			if err := p.FS.MkdirAll(p.Path(name), 0o755); err != nil {
-				return err
-			}
-			return finish(p.Path(name))
-		})
-	}
-	if f.has('D') {
-		if err := p.FS.MkdirAll(path.Dir(p.Path(f.args[len(f.args)-1])), 0o755); err != nil {
-			return p.Fail(err)
-		}
-	}
-	return p.transfer(f, "cannot install", func(src, dst string) error {
-		if err := p.copyFile(p.Path(src), dst, 0o600); err != nil {
-			return err
-		}
-		return finish(dst)
-	})
-}
-
 func cpProgram(p *Process, f flags) int {
 	levels, stat := 0, p.FS.Stat
 	if f.has('r') || f.has('a') {
-		levels = deepest
-	}
-	if levels > 0 || f.has('d') {
-		stat = p.FS.Lstat
+		levels, stat = deepest, p.FS.Lstat
 	}
 	below := 0
 	status := p.transfer(f, "cannot copy", func(src, dst string) error {
@@ -340,8 +228,8 @@ func cpProgram(p *Process, f flags) int {
 		if levels > 0 && strings.HasPrefix(path.Clean(dst)+"/", strings.TrimSuffix(path.Clean(p.Path(src)), "/")+"/") {
 			return errors.New("cannot copy a directory into itself")
 		}
-		copied := func(fn func(from, to string, info fs.FileInfo) error) visit {
-			return func(name string, _ fs.FileInfo) error {
+		each := func(fn func(from, to string, info fs.FileInfo) error) {
+			below = max(below, p.walk([]string{from}, "cannot copy", levels, func(name string, _ fs.FileInfo) error {
 				info, err := stat(p.Path(name))
 				if err == nil && info.IsDir() && levels == 0 {
 					err = errors.New("-r not specified; omitting directory")
@@ -350,13 +238,12 @@ func cpProgram(p *Process, f flags) int {
 					return err
 				}
 				return fn(p.Path(name), dst+strings.TrimPrefix(name, from), info)
-			}
+			}))
 		}
-		after := copied(p.copyAttributes)
-		if !f.has('p') && !f.has('a') {
-			after = nil
+		each(p.copy)
+		if f.has('p') || f.has('a') {
+			each(p.copyAttributes) // last, for directories that their owner may not write
 		}
-		below = max(below, p.walk([]string{from}, "cannot copy", levels, copied(p.copy), after))
 		return nil
 	})
 	return max(status, below)
@@ -381,7 +268,18 @@ func (p *Process) copy(from, to string, info fs.FileInfo) error {
 		_ = p.FS.Remove(to) // Symlink says what is wrong
 		return p.FS.Symlink(target, to)
 	}
-	return p.copyFile(from, to, info.Mode())
+	in, done, err := p.open(from)
+	if err != nil {
+		return err
+	}
+	defer done()
+	const flags = vfs.O_WRONLY | vfs.O_CREATE | vfs.O_TRUNC
+	out, err := p.FS.OpenFile(to, flags, info.Mode().Perm()&^fs.FileMode(p.sh.umask))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 // copyAttributes gives a copy the mode, the times and, if root does it, the owner of its source.
@@ -396,18 +294,4 @@ func (p *Process) copyAttributes(_, to string, info fs.FileInfo) error {
 		}
 	}
 	return errors.Join(p.FS.Chmod(to, info.Mode()), p.FS.Chtimes(to, st.Atime, info.ModTime()))
-}
-
-func (p *Process) copyFile(from, to string, mode fs.FileMode) error {
-	in, done, err := p.open(from)
-	if err != nil {
-		return err
-	}
-	defer done()
-	out, err := p.FS.OpenFile(to, vfs.O_WRONLY|vfs.O_CREATE|vfs.O_TRUNC, mode.Perm()&^fs.FileMode(p.sh.umask))
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }

@@ -16,10 +16,9 @@ import (
 type finder struct {
 	p *Process
 	// tests are tests and actions. One of them is done if all before it were true.
-	tests     []test
-	acts      bool // there is an action, so that names are not just printed
-	postOrder bool
-	levels    int
+	tests  []test
+	acts   bool // there is an action, so that names are not just printed
+	levels int
 }
 
 type test func(name string, info fs.FileInfo) bool
@@ -35,7 +34,7 @@ func findProgram(p *Process, f flags) int {
 		roots = []string{"."}
 	}
 	for want := true; len(args) > 0; want = true {
-		for len(args) > 1 && (args[0] == "!" || args[0] == "-not") {
+		for len(args) > 1 && args[0] == "!" {
 			want, args = !want, args[1:]
 		}
 		is, used, err := find.parse(args)
@@ -47,40 +46,26 @@ func findProgram(p *Process, f flags) int {
 		}
 	}
 	if !find.acts {
-		find.tests = append(find.tests, find.print("\n"))
+		find.tests = append(find.tests, find.print)
 	}
-	before, after := find.visit, visit(nil)
-	if find.postOrder {
-		before, after = nil, find.visit
-	}
-	return p.walk(roots, "", find.levels, before, after)
-}
-
-func (f *finder) visit(name string, info fs.FileInfo) error {
-	for _, is := range f.tests {
-		if !is(name, info) {
-			break
+	return p.walk(roots, "", find.levels, func(name string, info fs.FileInfo) error {
+		for _, is := range find.tests {
+			if !is(name, info) {
+				break
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
-func (f *finder) print(end string) test {
-	return func(name string, _ fs.FileInfo) bool { return f.p.write(name+end) == nil }
-}
+func (f *finder) print(name string, _ fs.FileInfo) bool { return f.p.write(name+"\n") == nil }
 
 // parse reads a test or an action, and says how many arguments it has. What says how find works is nil.
 func (f *finder) parse(args []string) (_ test, used int, err error) {
 	switch args[0] {
-	case "-print", "-print0":
+	case "-print":
 		f.acts = true
-		return f.print(map[string]string{"-print": "\n", "-print0": "\x00"}[args[0]]), 1, nil
-	case "-delete":
-		f.acts, f.postOrder = true, true
-		remove := func(name string) error { return f.p.FS.Remove(f.p.Path(name)) }
-		return func(name string, _ fs.FileInfo) bool {
-			return f.p.each([]string{name}, "cannot delete", remove) == 0
-		}, 1, nil
+		return f.print, 1, nil
 	case "-exec":
 		end := slices.IndexFunc(args, func(a string) bool { return a == ";" || a == "+" })
 		if end < 2 {
@@ -91,16 +76,6 @@ func (f *finder) parse(args []string) (_ test, used int, err error) {
 			command, err := f.p.fillIn(args[1:end], "{}", name)
 			return err == nil && f.p.run(f.p.sh.ctx, command, f.p.Env, nil) == 0
 		}, end + 1, nil
-	case "-empty":
-		return func(name string, info fs.FileInfo) bool {
-			if !info.IsDir() {
-				return info.Size() == 0
-			}
-			entries, err := f.p.FS.ReadDir(f.p.Path(name))
-			return err == nil && len(entries) == 0
-		}, 1, nil
-	case "-a", "-xdev":
-		return nil, 1, nil
 	}
 	if len(args) == 1 {
 		return nil, 0, fmt.Errorf("missing argument to `%s'", args[0])
@@ -109,8 +84,6 @@ func (f *finder) parse(args []string) (_ test, used int, err error) {
 	case "-name", "-iname":
 		fold := args[0] == "-iname"
 		return func(name string, _ fs.FileInfo) bool { return f.p.sh.match(arg, path.Base(name), fold) }, 2, nil
-	case "-path":
-		return func(name string, _ fs.FileInfo) bool { return f.p.sh.match(arg, name, false) }, 2, nil
 	case "-type":
 		kinds := map[byte]string{'-': "f", 'd': "d", 'l': "l", 'c': "c", 'b': "b"}
 		return func(_ string, info fs.FileInfo) bool { return arg == kinds[vfs.ListMode(info.Mode())[0]] }, 2, nil

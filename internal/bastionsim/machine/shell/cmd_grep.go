@@ -5,9 +5,13 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
+
+// posixPart matches the parts of an expression of POSIX: a character with a backslash, a set, and any other character.
+var posixPart = regexp.MustCompile(`(?s)\\.|\[\^?\]?(?:\[:[^]]*:\]|[^]])*\]|.`)
 
 // goRegexp writes a basic or extended regular expression of POSIX as one of Go.
 func goRegexp(expr string, extended bool) string {
@@ -15,63 +19,36 @@ func goRegexp(expr string, extended bool) string {
 	if len(expr) > maxPattern { // compile refuses it
 		return expr
 	}
-	var b strings.Builder
-	for i := 0; i < len(expr); i++ {
-		c := expr[i : i+1]
+	before := "" // the part before, where a star stands for itself
+	return posixPart.ReplaceAllStringFunc(expr, func(part string) string {
+		text := part
 		switch {
-		case c == `\` && i+1 < len(expr):
-			i++
-			switch next := expr[i : i+1]; {
-			case next == "<" || next == ">":
-				b.WriteString(`\b`)
-			case !extended && strings.Contains(special, next):
-				b.WriteString(next)
-			case next >= "0" && next <= "9" || next >= "A" && next <= "z":
-				b.WriteString(`\` + next)
-			default:
-				b.WriteString(regexp.QuoteMeta(next))
+		case part == `\<` || part == `\>`:
+			text = `\b`
+		case part[0] == '\\' && len(part) > 1:
+			if !extended && strings.Contains(special, part[1:]) {
+				text = part[1:]
 			}
-		case c == "[":
-			end := bracketEnd(expr[i:])
-			if end < 0 {
-				b.WriteString(`\[`)
-				continue
-			}
-			b.WriteString(strings.ReplaceAll(expr[i:i+end], `\`, `\\`))
-			i += end - 1
-		case !extended && strings.Contains(special, c):
-			b.WriteString(`\` + c)
-		case !extended && c == "*" && starts.MatchString(expr[:i]):
-			b.WriteString(`\*`)
-		default:
-			b.WriteString(c)
+		case part[0] == '[' && len(part) > 1:
+			text = strings.ReplaceAll(part, `\`, `\\`)
+		case part == "[" || part == `\`:
+			text = `\` + part
+		case !extended && strings.Contains(special, part):
+			text = `\` + part
+		case !extended && part == "*" && slices.Contains([]string{"", "^", `\(`, `\|`}, before):
+			text = `\*`
 		}
-	}
-	return b.String()
-}
-
-var (
-	// starts matches where an expression or a part of it begins, where a star stands for itself.
-	starts  = regexp.MustCompile(`(^\^?|\\[(|])$`)
-	bracket = regexp.MustCompile(`^\[\^?\]?(\[:[^]]*:\]|[^]])*\]`)
-)
-
-// bracketEnd is the length of the bracket expression that a text begins with, or -1.
-func bracketEnd(text string) int {
-	if loc := bracket.FindStringIndex(text); loc != nil {
-		return loc[1]
-	}
-	return -1
+		before = part
+		return text
+	})
 }
 
 type grepper struct {
-	p             *Process
-	f             flags
-	re            *matcher
-	matched       bool
-	names         bool
-	most          int
-	after, before int
+	p       *Process
+	f       flags
+	re      *matcher
+	matched bool
+	names   bool
 }
 
 func grepProgram(p *Process, f flags) int {
@@ -82,17 +59,9 @@ func grepProgram(p *Process, f flags) int {
 		}
 		patterns, args = strings.Split(args[0], "\n"), args[1:]
 	}
-	if f.has('s') {
-		p.Stderr = io.Discard
-	}
-	g := &grepper{p: p, f: f, names: (len(args) > 1 || f.has('r') || f.has('H')) && !f.has('h')}
-	around, errAround := f.number('C', 0)
-	var errAfter, errBefore, errMost, errExpr error
-	g.after, errAfter = f.number('A', around)
-	g.before, errBefore = f.number('B', around)
-	g.most, errMost = f.number('m', 1<<30)
-	g.re, errExpr = g.compile(patterns)
-	if err := cmp.Or(errAround, errAfter, errBefore, errMost, errExpr); err != nil {
+	g := &grepper{p: p, f: f, names: (len(args) > 1 || f.has('r')) && !f.has('h')}
+	var err error
+	if g.re, err = g.compile(patterns); err != nil {
 		return p.Failf(2, "%v", err)
 	}
 	status := 0
@@ -110,7 +79,7 @@ func grepProgram(p *Process, f flags) int {
 			}
 			defer done()
 			return g.file(name, in)
-		}, nil)
+		})
 	} else {
 		status = p.inputs(args, g.file)
 	}
@@ -126,20 +95,16 @@ func grepProgram(p *Process, f flags) int {
 func (g *grepper) compile(patterns []string) (*matcher, error) {
 	var alternatives []string
 	for _, pat := range patterns {
-		switch {
-		case g.f.has('F') || g.p.name() == "fgrep":
+		if g.f.has('F') {
 			pat = regexp.QuoteMeta(pat)
-		case !g.f.has('P'):
-			pat = goRegexp(pat, g.f.has('E') || g.p.name() == "egrep")
+		} else {
+			pat = goRegexp(pat, g.f.has('E'))
 		}
 		alternatives = append(alternatives, "(?:"+pat+")")
 	}
 	expr := strings.Join(alternatives, "|")
 	if g.f.has('w') {
 		expr = `\b(?:` + expr + `)\b`
-	}
-	if g.f.has('x') {
-		expr = "^(?:" + expr + ")$"
 	}
 	if g.f.has('i') {
 		expr = "(?i)" + expr
@@ -150,8 +115,8 @@ func (g *grepper) compile(patterns []string) (*matcher, error) {
 // file looks through a file.
 func (g *grepper) file(name string, in io.Reader) error {
 	name = cmp.Or(strings.TrimPrefix(name, "-"), "(standard input)")
-	count, n, trailing := 0, 0, 0
-	show := func(n int, line string) error {
+	count, n := 0, 0
+	show := func(line string) error {
 		if g.f.has('n') && !g.f.has('c') {
 			line = strconv.Itoa(n) + ":" + line
 		}
@@ -160,7 +125,6 @@ func (g *grepper) file(name string, in io.Reader) error {
 		}
 		return g.p.write(line + "\n")
 	}
-	var before []string
 	err := g.p.lines(in, func(line string) (bool, error) {
 		n++
 		found := g.re.find(g.p.sh, line)
@@ -168,13 +132,6 @@ func (g *grepper) file(name string, in io.Reader) error {
 			return false, g.p.sh.err
 		}
 		if (found != nil) == g.f.has('v') {
-			if trailing > 0 {
-				trailing--
-				return true, show(n, line)
-			}
-			if before = append(before, line); len(before) > min(g.before, 1000) {
-				before = before[1:]
-			}
 			return true, nil
 		}
 		g.matched = true
@@ -183,25 +140,19 @@ func (g *grepper) file(name string, in io.Reader) error {
 		case g.f.has('q'), g.f.has('l'):
 			return false, nil
 		case g.f.has('c'):
-			return count < g.most, nil
+			return true, nil
 		case g.f.has('o'):
-			return count < g.most, g.eachMatch(line, func(part string) error { return show(n, part) })
+			return true, g.eachMatch(line, show)
 		}
-		for i, earlier := range before {
-			if err := show(n-len(before)+i, earlier); err != nil {
-				return false, err
-			}
-		}
-		before, trailing = nil, g.after
-		return count < g.most, show(n, line)
+		return true, show(line)
 	})
 	switch {
 	case err != nil || g.f.has('q'):
 		return err
 	case g.f.has('c'):
-		return show(0, strconv.Itoa(count))
+		return show(strconv.Itoa(count))
 	case g.f.has('l') && count > 0:
-		g.p.Printf("%s\n", name)
+		return g.p.write(name + "\n")
 	}
 	return nil
 }

@@ -1,20 +1,20 @@
 package shell
 
 import (
-	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// builtinProgram are builtins that exist as files too.
-func builtinProgram(p *Process, f flags) int {
-	sub := p.sh.newProgram(p.Env)
-	defer sub.end()
-	return sub.runBuiltin(append([]string{p.name()}, f.args...), sub.stream(1))
+// builtinProgram makes a program of a builtin that exists as a file too, or of another call of one.
+func builtinProgram(words ...string) func(p *Process, f flags) int {
+	return func(p *Process, f flags) int {
+		sub := p.sh.newProgram(p.Env)
+		defer sub.end()
+		return sub.runBuiltin(slices.Concat(words, f.args), sub.stream(1))
+	}
 }
 
 func bashProgram(p *Process, f flags) int {
@@ -73,15 +73,9 @@ func envProgram(p *Process, f flags) int {
 	if f.has('i') {
 		env = []string{}
 	}
-	drop := func(name string) {
-		env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
-	}
-	for _, name := range f.values['u'] {
-		drop(name)
-	}
 	for len(args) > 0 && strings.Contains(args[0], "=") {
 		name, _, _ := strings.Cut(args[0], "=")
-		drop(name)
+		env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
 		env, args = append(env, args[0]), args[1:]
 	}
 	if len(args) > 0 {
@@ -93,34 +87,7 @@ func envProgram(p *Process, f flags) int {
 	return 0
 }
 
-func printenvProgram(p *Process, f flags) int {
-	found := 0
-	for _, e := range p.Env {
-		name, value, _ := strings.Cut(e, "=")
-		if len(f.args) == 0 {
-			p.Printf("%s\n", e)
-		} else if slices.Contains(f.args, name) {
-			p.Printf("%s\n", value)
-			found++
-		}
-	}
-	return boolStatus(found >= len(f.args))
-}
-
-func whichProgram(p *Process, f flags) int {
-	status := 0
-	for _, name := range f.args {
-		file, err := p.sh.find(name)
-		if err != nil || p.FS.Access(file, 1) != nil {
-			status = 1
-			continue
-		}
-		p.Printf("%s\n", file)
-	}
-	return status
-}
-
-// duration reads what sleep and timeout are given.
+// duration reads what sleep is given.
 func duration(text string) (time.Duration, error) {
 	unit := time.Second
 	if text != "" {
@@ -137,35 +104,11 @@ func duration(text string) (time.Duration, error) {
 }
 
 func sleepProgram(p *Process, f flags) int {
-	total := time.Duration(0)
-	for _, a := range f.args {
-		d, err := duration(a)
-		if err != nil {
-			return p.Fail(err)
-		}
-		if total += d; total < 0 {
-			total = 1 << 62
-		}
-	}
-	return boolStatus(p.sleep(p.sh.ctx, total) == nil)
-}
-
-func timeoutProgram(p *Process, f flags) int {
 	d, err := duration(f.args[0])
 	if err != nil {
-		return p.Failf(125, "%v", err)
+		return p.Fail(err)
 	}
-	ctx, cancel := context.WithCancel(p.sh.ctx)
-	over := make(chan bool, 1)
-	go func() {
-		over <- p.sleep(ctx, d) == nil
-		cancel()
-	}()
-	status := p.run(ctx, f.args[1:], p.Env, nil)
-	if cancel(); <-over {
-		return 124
-	}
-	return status
+	return boolStatus(p.sleep(p.sh.ctx, d) == nil)
 }
 
 // maxXargs is how many commands one xargs runs.
@@ -176,16 +119,10 @@ func xargsProgram(p *Process, f flags) int {
 	if err != nil {
 		return p.Fail(err)
 	}
-	var items []string
-	switch {
-	case f.has('0'):
-		items = strings.Split(text, "\x00")
-	case f.has('I'):
-		items = splitLines(text)
-	default:
-		items = shellWords(text)
+	items := strings.Fields(text)
+	if f.has('I') {
+		items = slices.DeleteFunc(splitLines(text), func(line string) bool { return line == "" })
 	}
-	items = slices.DeleteFunc(items, func(s string) bool { return s == "" })
 	command := f.args
 	if len(command) == 0 {
 		command = []string{"echo"}
@@ -233,18 +170,4 @@ func (p *Process) fillIn(command []string, mark, text string) ([]string, error) 
 		out[i] = strings.ReplaceAll(arg, mark, text)
 	}
 	return out, nil
-}
-
-var (
-	shellWord  = regexp.MustCompile(`(?s)(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\])+`)
-	shellQuote = regexp.MustCompile(`(?s)'([^']*)'|"([^"]*)"|\\(.)`)
-)
-
-// shellWords cuts a text at white space, except in quotes.
-func shellWords(text string) []string {
-	words := shellWord.FindAllString(text, -1)
-	for i, word := range words {
-		words[i] = shellQuote.ReplaceAllString(word, "$1$2$3")
-	}
-	return words
 }

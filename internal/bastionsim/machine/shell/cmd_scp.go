@@ -15,19 +15,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// Limits of copying by scp.
-const (
-	// scpLine is how long a line of the protocol may be.
-	scpLine = vfs.MaxPath + 64
-	// scpDepth is how deeply directories may be in each other.
-	scpDepth = 200
-)
+// scpLine is how long a line of scp's protocol may be.
+const scpLine = vfs.MaxPath + 64
 
 // Answers of scp's protocol. After the last two there is a line that says what is wrong.
 const (
-	scpOK    = 0
-	scpError = 1
-	scpFatal = 2
+	scpOK    = "\x00"
+	scpError = "\x01"
+	scpFatal = "\x02"
 )
 
 // scp is one end of copying by the protocol that scp had before it used SFTP, and has with -O.
@@ -35,35 +30,29 @@ type scp struct {
 	p   *Process
 	in  *bufio.Reader
 	out io.Writer
-	// recursive copies directories, keep the mode and the times of files, dir needs the destination to be a directory.
-	recursive, keep, dir bool
-	status               int
+	// recursive copies directories, keep the mode and the times of files.
+	recursive, keep bool
+	status          int
 }
 
-var (
-	errLost     = errors.New("lost connection")
-	errProtocol = errors.New("protocol error")
-)
+var errLost = errors.New("lost connection")
 
 // scpProgram is scp as that of another machine calls it: -t receives files, -f sends them.
 func scpProgram(p *Process, f flags) int {
-	s := &scp{p: p, in: bufio.NewReaderSize(p.Stdin, scpLine), out: p.Stdout}
-	s.recursive, s.keep, s.dir = f.has('r'), f.has('p'), f.has('d')
+	s := &scp{p: p, in: bufio.NewReaderSize(p.Stdin, scpLine), out: p.Stdout, recursive: f.has('r'), keep: f.has('p')}
 	switch {
 	case f.has('t') == f.has('f'):
 		return p.Failf(255, noNetwork)
-	case f.has('t') && len(f.args) != 1 || len(f.args) == 0:
+	case f.has('f'):
+		return max(p.done(s.send(f.args)), s.status)
+	case len(f.args) != 1:
 		return p.Failf(1, "ambiguous target")
 	}
-	run := s.send
-	if f.has('t') {
-		run = s.receive
-	}
-	return max(p.done(run(f.args)), s.status)
+	return max(p.done(s.receive(f.args[0], f.has('d'))), s.status)
 }
 
-func (s *scp) say(answer byte) error {
-	_, err := s.out.Write([]byte{answer})
+func (s *scp) write(format string, args ...any) error {
+	_, err := fmt.Fprintf(s.out, format, args...)
 	return err
 }
 
@@ -71,14 +60,13 @@ func (s *scp) say(answer byte) error {
 func (s *scp) complain(name string, err error) error {
 	s.status = 1
 	text := strings.ReplaceAll(fmt.Sprintf("scp: %s: %v", name, reason(err)), "\n", "?")
-	_, err = fmt.Fprintf(s.out, "%c%.*s\n", scpError, vfs.MaxPath, text)
-	return err
+	return s.write(scpError+"%.*s\n", vfs.MaxPath, text)
 }
 
 // fatal reports an error to the other end that ends the copying.
 func (s *scp) fatal(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	_, _ = fmt.Fprintf(s.out, "%cscp: %v\n", scpFatal, err) // it ends anyway
+	_ = s.write(scpFatal+"scp: %v\n", err) // it ends anyway
 	return err
 }
 
@@ -98,17 +86,11 @@ func (s *scp) line() (string, error) {
 // end reports itself.
 func (s *scp) answer() (bool, error) {
 	answer, err := s.in.ReadByte()
-	if err != nil {
-		return false, errLost
-	}
-	if answer == scpOK {
+	if err == nil && string(answer) == scpOK {
 		return true, nil
 	}
 	s.status = 1
-	if _, err := s.line(); err != nil {
-		return false, err
-	}
-	if answer != scpError {
+	if _, lineErr := s.line(); lineErr != nil || string(answer) != scpError {
 		return false, errLost
 	}
 	return false, nil
@@ -116,7 +98,7 @@ func (s *scp) answer() (bool, error) {
 
 // ask sends a line and reads the answer.
 func (s *scp) ask(format string, args ...any) (bool, error) {
-	if _, err := fmt.Fprintf(s.out, format, args...); err != nil {
+	if err := s.write(format, args...); err != nil {
 		return false, err
 	}
 	return s.answer()
@@ -127,7 +109,7 @@ func (s *scp) send(names []string) error {
 		return err
 	}
 	for _, name := range names {
-		if err := s.sendOne(s.p.Path(name), name, 0); err != nil {
+		if err := s.sendOne(name); err != nil {
 			return err
 		}
 	}
@@ -135,49 +117,43 @@ func (s *scp) send(names []string) error {
 }
 
 // sendOne sends a file or a directory. Errors of files are reported to the other end.
-func (s *scp) sendOne(full, name string, depth int) error {
+func (s *scp) sendOne(name string) error {
 	if err := s.p.step(); err != nil {
 		return err
 	}
-	info, err := s.p.FS.Stat(full)
+	info, err := s.p.FS.Stat(s.p.Path(name))
 	switch {
 	case err != nil:
-	case strings.Contains(path.Base(full), "\n"):
+	case strings.Contains(path.Base(name), "\n"):
 		err = errors.New("the name has a line break")
-	case info.IsDir() && !s.recursive, !info.IsDir() && !info.Mode().IsRegular():
-		err = errors.New("not a regular file")
-	case depth > scpDepth:
-		err = fmt.Errorf("directories are more than %d deep", scpDepth)
-	case info.IsDir():
-		return s.sendDir(full, name, info, depth)
+	case info.IsDir() && s.recursive:
+		return s.sendDir(name, info)
+	case info.Mode().IsRegular():
+		return s.sendFile(name, info)
 	default:
-		return s.sendFile(full, name)
+		err = errors.New("not a regular file")
 	}
 	return s.complain(name, err)
 }
 
 // announce sends the times, if they are to be kept, and what comes next. It is false if the other end does not want it.
-func (s *scp) announce(kind byte, info fs.FileInfo, size int64, full string) (bool, error) {
+func (s *scp) announce(kind byte, name string, size int64, info fs.FileInfo) (bool, error) {
 	if s.keep {
 		atime := info.Sys().(*vfs.Stat).Atime
 		if ok, err := s.ask("T%d 0 %d 0\n", max(0, info.ModTime().Unix()), max(0, atime.Unix())); !ok {
 			return false, err
 		}
 	}
-	return s.ask("%c%04o %d %s\n", kind, vfs.UnixMode(info.Mode()), size, path.Base(full))
+	return s.ask("%c%04o %d %s\n", kind, vfs.UnixMode(info.Mode()), size, path.Base(name))
 }
 
-func (s *scp) sendFile(full, name string) error {
-	file, err := s.p.FS.Open(full)
+func (s *scp) sendFile(name string, info fs.FileInfo) error {
+	file, err := s.p.FS.Open(s.p.Path(name))
 	if err != nil {
 		return s.complain(name, err)
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return s.complain(name, err)
-	}
-	if ok, err := s.announce('C', info, info.Size(), full); !ok {
+	if ok, err := s.announce('C', name, info.Size(), info); !ok {
 		return err
 	}
 	out := s.out
@@ -187,20 +163,20 @@ func (s *scp) sendFile(full, name string) error {
 	if _, err := io.CopyN(out, file, info.Size()); err != nil { // also if the file has become shorter
 		return err
 	}
-	_, err = s.ask("%c", scpOK)
+	_, err = s.ask(scpOK)
 	return err
 }
 
-func (s *scp) sendDir(full, name string, info fs.FileInfo, depth int) error {
-	entries, err := s.p.FS.ReadDir(full)
+func (s *scp) sendDir(name string, info fs.FileInfo) error {
+	entries, err := s.p.FS.ReadDir(s.p.Path(name))
 	if err != nil {
 		return s.complain(name, err)
 	}
-	if ok, err := s.announce('D', info, 0, full); !ok {
+	if ok, err := s.announce('D', name, 0, info); !ok {
 		return err
 	}
 	for _, entry := range entries {
-		if err := s.sendOne(full+"/"+entry.Name(), name+"/"+entry.Name(), depth+1); err != nil {
+		if err := s.sendOne(name + "/" + entry.Name()); err != nil {
 			return err
 		}
 	}
@@ -208,41 +184,40 @@ func (s *scp) sendDir(full, name string, info fs.FileInfo, depth int) error {
 	return err
 }
 
+func (s *scp) receive(target string, needsDir bool) error {
+	info, err := s.p.FS.Stat(s.p.Path(target))
+	isDir := err == nil && info.IsDir()
+	if needsDir && !isDir {
+		return s.fatal("%s: not a directory", target)
+	}
+	if err := s.write(scpOK); err != nil {
+		return err
+	}
+	return s.receiveInto(target, isDir, 0)
+}
+
+// Lines of the protocol: "C0644 12 name" or "D0755 0 name", and the times of change and reading, whose microseconds
+// are left out.
+var (
+	scpFile  = regexp.MustCompile(`^[CD]([0-7]{4}) (\d{1,18}) (.*)$`)
+	scpTimes = regexp.MustCompile(`^T(\d{1,11}) \d{1,6} (\d{1,11}) \d{1,6}$`)
+)
+
 // announced is a file or directory that the other end sends.
 type announced struct {
+	name         string
 	mode         fs.FileMode
 	size         int64
 	atime, mtime time.Time // zero if they are not to be kept
-	target       string
-	shown        string
 }
 
-func (s *scp) receive(names []string) error {
-	target := s.p.Path(names[0])
-	info, err := s.p.FS.Stat(target)
-	isDir := err == nil && info.IsDir()
-	if s.dir && !isDir {
-		if err == nil {
-			err = errors.New("not a directory")
-		}
-		return s.fatal("%s: %v", names[0], reason(err))
-	}
-	if err := s.say(scpOK); err != nil {
-		return err
-	}
-	return s.receiveInto(target, names[0], isDir, 0)
-}
-
-// Lines of the protocol: "C0644 12 name" or "D0755 0 name", and the times of change and reading with microseconds.
-var (
-	scpFile  = regexp.MustCompile(`^[CD]([0-7]{4}) (\d{1,18}) (.*)$`)
-	scpTimes = regexp.MustCompile(`^T(\d{1,11}) (\d{1,6}) (\d{1,11}) (\d{1,6})$`)
-)
+// maxScpDepth is how deeply directories may be in each other.
+const maxScpDepth = 200
 
 // receiveInto receives until the end of a directory. A target that is no directory is the name of what is received.
-func (s *scp) receiveInto(target, shown string, isDir bool, depth int) error {
-	if depth > scpDepth {
-		return s.fatal("%s: directories are more than %d deep", shown, scpDepth)
+func (s *scp) receiveInto(target string, isDir bool, depth int) error {
+	if depth > maxScpDepth {
+		return s.fatal("%s: directories are more than %d deep", target, maxScpDepth)
 	}
 	next := announced{}
 	for {
@@ -258,27 +233,26 @@ func (s *scp) receiveInto(target, shown string, isDir bool, depth int) error {
 		}
 		times, file := scpTimes.FindStringSubmatch(line), scpFile.FindStringSubmatch(line)
 		switch {
-		case strings.HasPrefix(line, "\x01"): // the other end reports the error
+		case strings.HasPrefix(line, scpError): // the other end reports the error
 			s.status = 1
 			continue
-		case strings.HasPrefix(line, "\x02"):
+		case strings.HasPrefix(line, scpFatal):
 			return errLost
 		case line == "E" && depth > 0: // receiveDir answers
 			return nil
 		case times != nil:
-			next.mtime, next.atime = scpTime(times[1:3]), scpTime(times[3:5])
-			err = s.say(scpOK)
+			next.mtime, next.atime = scpTime(times[1]), scpTime(times[2])
+			err = s.write(scpOK)
 		case file == nil, line[0] == 'D' && !s.recursive:
-			return s.fatal("%s: %w", shown, errProtocol)
+			return s.fatal("%s: protocol error", target)
 		case file[3] == "", file[3] == ".", file[3] == "..", strings.Contains(file[3], "/"):
-			return s.fatal("%s: %w: unexpected name %q", shown, errProtocol, file[3])
+			return s.fatal("%s: protocol error: unexpected name %q", target, file[3])
 		default:
 			mode, _ := strconv.ParseUint(file[1], 8, 32) // scpFile lets only numbers through
 			next.mode = vfs.FileMode(uint32(mode))
 			next.size, _ = strconv.ParseInt(file[2], 10, 64)
-			if next.target, next.shown = target, shown; isDir {
-				next.target = strings.TrimSuffix(target, "/") + "/" + file[3]
-				next.shown = strings.TrimSuffix(shown, "/") + "/" + file[3]
+			if next.name = target; isDir {
+				next.name = strings.TrimSuffix(target, "/") + "/" + file[3]
 			}
 			if line[0] == 'D' {
 				err = s.receiveDir(next, depth)
@@ -293,35 +267,35 @@ func (s *scp) receiveInto(target, shown string, isDir bool, depth int) error {
 	}
 }
 
-func scpTime(numbers []string) time.Time {
-	seconds, _ := strconv.ParseInt(numbers[0], 10, 64) // scpTimes lets only numbers through
-	micros, _ := strconv.ParseInt(numbers[1], 10, 64)
-	return time.Unix(seconds, micros*1000)
+func scpTime(text string) time.Time {
+	seconds, _ := strconv.ParseInt(text, 10, 64) // scpTimes lets only numbers through
+	return time.Unix(seconds, 0)
 }
 
 // finish gives a file that was received its mode and times, and answers.
 func (s *scp) finish(a announced) error {
 	var err error
 	if s.keep {
-		err = s.p.FS.Chmod(a.target, a.mode)
+		err = s.p.FS.Chmod(s.p.Path(a.name), a.mode)
 	}
 	if !a.mtime.IsZero() {
-		err = errors.Join(err, s.p.FS.Chtimes(a.target, a.atime, a.mtime))
+		err = errors.Join(err, s.p.FS.Chtimes(s.p.Path(a.name), a.atime, a.mtime))
 	}
 	if err != nil {
-		return s.complain(a.shown, err)
+		return s.complain(a.name, err)
 	}
-	return s.say(scpOK)
+	return s.write(scpOK)
 }
 
 // receiveFile receives a file. All that was announced is read, also if it cannot be written.
 func (s *scp) receiveFile(a announced) error {
-	file, err := s.p.FS.OpenFile(a.target, vfs.O_WRONLY|vfs.O_CREATE|vfs.O_TRUNC, a.mode&^fs.FileMode(s.p.sh.umask))
+	const flags = vfs.O_WRONLY | vfs.O_CREATE | vfs.O_TRUNC
+	file, err := s.p.FS.OpenFile(s.p.Path(a.name), flags, a.mode&^fs.FileMode(s.p.sh.umask))
 	if err != nil {
-		return s.complain(a.shown, err)
+		return s.complain(a.name, err)
 	}
 	defer file.Close()
-	if err := s.say(scpOK); err != nil {
+	if err := s.write(scpOK); err != nil {
 		return err
 	}
 	content := &io.LimitedReader{R: s.in, N: a.size}
@@ -333,33 +307,31 @@ func (s *scp) receiveFile(a announced) error {
 		return err
 	}
 	if failed != nil {
-		return s.complain(a.shown, failed)
+		return s.complain(a.name, failed)
 	}
 	return s.finish(a)
 }
 
 func (s *scp) receiveDir(a announced, depth int) error {
-	info, err := s.p.FS.Stat(a.target)
-	made := errors.Is(err, fs.ErrNotExist)
+	dir := s.p.Path(a.name)
 	mode := a.mode &^ fs.FileMode(s.p.sh.umask)
-	switch {
-	case made:
-		err = s.p.FS.Mkdir(a.target, mode|0o700) // files have to be written into it first
-	case err == nil && !info.IsDir():
-		err = errors.New("not a directory")
+	err := s.p.FS.Mkdir(dir, mode|0o700) // files have to be written into it first
+	made := err == nil
+	if info, statErr := s.p.FS.Stat(dir); statErr == nil && info.IsDir() {
+		err = nil
+	}
+	if err == nil {
+		err = s.write(scpOK)
 	}
 	if err != nil {
-		return s.complain(a.shown, err)
+		return s.complain(a.name, err)
 	}
-	if err := s.say(scpOK); err != nil {
-		return err
-	}
-	if err := s.receiveInto(a.target, a.shown, true, depth+1); err != nil {
+	if err := s.receiveInto(a.name, true, depth+1); err != nil {
 		return err
 	}
 	if made && !s.keep {
-		if err := s.p.FS.Chmod(a.target, mode); err != nil {
-			return s.complain(a.shown, err)
+		if err := s.p.FS.Chmod(dir, mode); err != nil {
+			return s.complain(a.name, err)
 		}
 	}
 	return s.finish(a)

@@ -126,10 +126,10 @@ func TestScpGives(t *testing.T) {
 func TestScpIsNoOutput(t *testing.T) {
 	s := newSession(t, Options{User: rootUser, Limits: Limits{Output: 100 << 10, Time: time.Hour}})
 	yes := strings.Repeat("\x00", 1000)
-	if _, err := s.Run(t.Context(), "truncate -s 150K f; scp -f f", strings.NewReader(yes), nil, nil); err != nil {
+	if _, err := s.Run(t.Context(), "head -c 150000 /dev/zero > f; scp -f f", strings.NewReader(yes), nil, nil); err != nil {
 		t.Errorf("a large file: %v", err)
 	}
-	_, err := s.Run(t.Context(), "truncate -s 150K f; scp -f f | cat", strings.NewReader(yes), nil, nil)
+	_, err := s.Run(t.Context(), "head -c 150000 /dev/zero > f; scp -f f | cat", strings.NewReader(yes), nil, nil)
 	if limit, ok := err.(*LimitError); !ok || limit.Limit != "output" {
 		t.Errorf("a large file as output: %v", err)
 	}

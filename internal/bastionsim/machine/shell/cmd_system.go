@@ -45,32 +45,11 @@ var layouts = map[byte]string{
 
 // strftime formats a time by a format of date(1).
 func strftime(format string, t time.Time) string {
-	var b strings.Builder
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' || i+1 == len(format) {
-			b.WriteByte(format[i])
-			continue
-		}
-		i++
-		for i+1 < len(format) && strings.IndexByte("-_3", format[i]) >= 0 {
-			i++
-		}
-		switch c := format[i]; c {
-		case 's':
-			b.WriteString(strconv.FormatInt(t.Unix(), 10))
-		case 'N':
-			fmt.Fprintf(&b, "%09d", t.Nanosecond())
-		case 'u':
-			b.WriteString(strconv.Itoa((int(t.Weekday())+6)%7 + 1))
-		default:
-			if layouts[c] == "" {
-				b.WriteByte('%')
-				b.WriteByte(c)
-			}
-			b.WriteString(t.Format(layouts[c]))
-		}
+	pairs := []string{"%s", strconv.FormatInt(t.Unix(), 10), "%N", fmt.Sprintf("%09d", t.Nanosecond())}
+	for letter, layout := range layouts {
+		pairs = append(pairs, "%"+string(letter), t.Format(layout))
 	}
-	return b.String()
+	return strings.NewReplacer(pairs...).Replace(format)
 }
 
 // parseDate reads the dates that date -d and touch -d and -t are given.
@@ -79,8 +58,8 @@ func parseDate(text string, now time.Time) (time.Time, error) {
 		s, err := strconv.ParseInt(n, 10, 64)
 		return time.Unix(s, 0), err
 	}
-	if days, ok := map[string]int{"now": 0, "yesterday": -1, "tomorrow": 1}[text]; ok {
-		return now.AddDate(0, 0, days), nil
+	if text == "now" {
+		return now, nil
 	}
 	for _, layout := range []string{
 		time.RFC3339, time.DateTime, "2006-01-02 15:04", time.DateOnly, "200601021504.05", "200601021504",
@@ -99,10 +78,6 @@ func dateProgram(p *Process, f flags) int {
 	}
 	format := "%a %b %e %H:%M:%S UTC %Y"
 	switch {
-	case f.has('R'):
-		format = "%a, %d %b %Y %H:%M:%S %z"
-	case f.has('I'):
-		format = "%F"
 	case len(f.args) > 0 && !strings.HasPrefix(f.args[0], "+"):
 		return p.Failf(1, "cannot set date: Operation not permitted")
 	case len(f.args) > 0:
@@ -118,19 +93,13 @@ func unameProgram(p *Process, f flags) int {
 		flag byte
 		text string
 	}{
-		{'s', "Linux"}, {'n', p.sh.s.hostname()}, {'r', vfs.KernelRelease}, {'v', "#1 SMP simulated"},
-		{'m', "x86_64"}, {'o', "GNU/Linux"},
+		{'s', "Linux"}, {'n', p.sh.s.hostname()}, {'r', vfs.KernelRelease}, {'m', "x86_64"},
 	} {
 		if f.has(part.flag) || f.has('a') || len(f.set) == 0 && part.flag == 's' {
 			out = append(out, part.text)
 		}
 	}
 	p.Printf("%s\n", strings.Join(out, " "))
-	return 0
-}
-
-func nprocProgram(p *Process, _ flags) int {
-	p.Printf("2\n")
 	return 0
 }
 
@@ -168,49 +137,25 @@ func hostnameProgram(p *Process, f flags) int {
 	return 0
 }
 
-func psProgram(p *Process, f flags) int {
-	options := strings.Join(f.args, "")
-	var rows []ProcessInfo
-	if strings.ContainsAny(options, "eaAx") {
-		rows = []ProcessInfo{{PID: 1, User: "root", Started: p.booted(), Command: "/sbin/init"}}
-		if s := p.sh.s.o.System; s != nil {
-			rows = s.Processes()
-		}
+// psProgram lists all processes, with the columns of -f.
+func psProgram(p *Process, _ flags) int {
+	rows := []ProcessInfo{{PID: 1, User: "root", Started: p.booted(), Command: "/sbin/init"}}
+	if s := p.sh.s.o.System; s != nil {
+		rows = s.Processes()
 	}
 	shell, user := int(p.sh.mainPID), p.User.Name
 	rows = append(rows, ProcessInfo{shell, 1, user, p.sh.started, "bash"},
 		ProcessInfo{int(p.sh.r.pids.Add(1)), shell, user, p.now(), strings.Join(p.Args, " ")})
-	full := strings.ContainsAny(options, "fu")
-	if full {
-		p.Printf("%-10s %7s %7s %-5s %s\n", "UID", "PID", "PPID", "STIME", "CMD")
-	} else {
-		p.Printf("%7s %-8s %8s %s\n", "PID", "TTY", "TIME", "CMD")
-	}
+	p.Printf("%-10s %7s %7s %-5s %s\n", "UID", "PID", "PPID", "STIME", "CMD")
 	for _, r := range rows {
-		columns := fmt.Sprintf("%7d ?        00:00:00", r.PID)
-		if full {
-			columns = fmt.Sprintf("%-10s %7d %7d %s", r.User, r.PID, r.PPID, r.Started.UTC().Format("15:04"))
-		}
-		p.Printf("%s %s\n", columns, r.Command)
+		p.Printf("%-10s %7d %7d %s %s\n", r.User, r.PID, r.PPID, r.Started.UTC().Format("15:04"), r.Command)
 	}
 	return 0
 }
 
-func mountProgram(p *Process, f flags) int {
-	if len(f.args) > 0 {
-		return p.Failf(32, "permission denied: nothing can be mounted on a simulated machine")
-	}
-	text, err := p.readFile("/proc/mounts")
-	for _, line := range splitLines(text) {
-		if w := strings.Fields(line); len(w) > 3 {
-			p.Printf("%s on %s type %s (%s)\n", w[0], w[1], w[2], w[3])
-		}
-	}
-	return p.done(err)
-}
-
+// powerProgram is reboot, poweroff and shutdown.
 func powerProgram(p *Process, f flags) int {
-	if slices.Contains(f.args, "-c") {
+	if slices.Contains(f.args, "-c") { // nothing is planned that could be cancelled
 		return 0
 	}
 	if p.name() == "reboot" || slices.Contains(f.args, "-r") {
@@ -245,22 +190,16 @@ func ipProgram(p *Process, f flags) int {
 	if i := slices.IndexFunc(f.args, func(a string) bool { return !strings.HasPrefix(a, "-") }); i >= 0 {
 		object = f.args[i]
 	}
-	switch {
-	case strings.HasPrefix("route", object):
-		for _, a := range p.addresses() {
-			p.Printf("%s dev eth0 proto kernel scope link src %s\n", a.Masked(), a.Addr())
+	if !strings.HasPrefix("address", object) && !strings.HasPrefix("link", object) {
+		return p.Failf(1, "Object \"%s\" is unknown on this machine, try addr or link.", object)
+	}
+	p.Printf("%s", links)
+	for _, a := range p.addresses() {
+		family := "inet"
+		if a.Addr().Is6() {
+			family = "inet6"
 		}
-	case strings.HasPrefix("address", object), strings.HasPrefix("link", object):
-		p.Printf("%s", links)
-		for _, a := range p.addresses() {
-			family := "inet"
-			if a.Addr().Is6() {
-				family = "inet6"
-			}
-			p.Printf("    %s %s scope global eth0\n", family, a)
-		}
-	default:
-		return p.Failf(1, "Object \"%s\" is unknown on this machine, try addr, link or route.", object)
+		p.Printf("    %s %s scope global eth0\n", family, a)
 	}
 	return 0
 }

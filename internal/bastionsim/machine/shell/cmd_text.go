@@ -3,11 +3,11 @@ package shell
 import (
 	"bufio"
 	"cmp"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"slices"
 	"strconv"
@@ -62,19 +62,6 @@ func (p *Process) allLines(names []string) ([]string, int) {
 	return rows, status
 }
 
-// eachLine writes what fn makes of each line of the inputs. Lines that it drops are left out.
-func (p *Process) eachLine(names []string, fn func(line string) (_ string, keep bool)) int {
-	return p.inputs(names, func(_ string, in io.Reader) error {
-		return p.lines(in, func(line string) (bool, error) {
-			text, keep := fn(line)
-			if !keep {
-				return true, nil
-			}
-			return true, p.write(text + "\n")
-		})
-	})
-}
-
 // rearranged writes what fn makes of all lines of the inputs.
 func (p *Process) rearranged(names []string, fn func(rows []string) []string) int {
 	rows, status := p.allLines(names)
@@ -87,55 +74,25 @@ func (p *Process) rearranged(names []string, fn func(rows []string) []string) in
 }
 
 func catProgram(p *Process, f flags) int {
-	if !f.has('n') && !f.has('A') {
-		return p.inputs(f.args, func(_ string, in io.Reader) error {
-			_, err := io.Copy(p.Stdout, in)
-			return err
-		})
-	}
-	n := 0
-	return p.eachLine(f.args, func(line string) (string, bool) {
-		if n++; f.has('A') {
-			line = strings.ReplaceAll(line, "\t", "^I") + "$"
-		}
-		if f.has('n') {
-			line = fmt.Sprintf("%6d\t%s", n, line)
-		}
-		return line, true
-	})
-}
-
-func tacProgram(p *Process, f flags) int {
-	return p.rearranged(f.args, func(rows []string) []string {
-		slices.Reverse(rows)
-		return rows
-	})
-}
-
-// parts calls fn for each input of head and tail, after a title if there are several.
-func (p *Process) parts(f flags, fn func(in io.Reader) error) int {
-	separator := ""
-	return p.inputs(f.args, func(name string, in io.Reader) error {
-		if len(f.args) > 1 && !f.has('q') {
-			p.Printf("%s==> %s <==\n", separator, name)
-			separator = "\n"
-		}
-		return fn(in)
+	return p.inputs(f.args, func(_ string, in io.Reader) error {
+		_, err := io.Copy(p.Stdout, in)
+		return err
 	})
 }
 
 func headProgram(p *Process, f flags) int {
-	n, err := parseSize(f.value('c', f.value('n', "10")))
-	if err != nil || n < 0 {
+	bytes, errBytes := f.number('c', 0)
+	rows, errRows := f.number('n', 10)
+	if err := cmp.Or(errBytes, errRows); err != nil || bytes < 0 || rows < 0 {
 		return p.Fail(cmp.Or(err, errors.New("a negative number is not supported")))
 	}
-	return p.parts(f, func(in io.Reader) error {
+	return p.inputs(f.args, func(_ string, in io.Reader) error {
 		if f.has('c') {
-			_, err := io.Copy(p.Stdout, io.LimitReader(in, n))
+			_, err := io.Copy(p.Stdout, io.LimitReader(in, int64(bytes)))
 			return err
 		}
-		left := n
-		if n == 0 {
+		left := rows
+		if left == 0 {
 			return nil
 		}
 		return p.lines(in, func(line string) (bool, error) {
@@ -146,33 +103,17 @@ func headProgram(p *Process, f flags) int {
 }
 
 func tailProgram(p *Process, f flags) int {
-	count, fromStart := strings.CutPrefix(f.value('c', f.value('n', "10")), "+")
-	n, err := parseSize(strings.TrimPrefix(count, "-"))
+	count, fromStart := strings.CutPrefix(f.value('n', "10"), "+")
+	n, err := strconv.Atoi(strings.TrimPrefix(count, "-"))
 	if err != nil {
-		return p.Fail(err)
+		return p.Failf(1, "invalid number of lines: '%s'", count)
 	}
-	return p.parts(f, func(in io.Reader) error {
-		text, err := p.readAll(in)
-		if err != nil {
-			return err
-		}
-		lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
-		size := len(lines)
-		if f.has('c') {
-			size = len(text)
-		}
-		from := size - int(n)
+	return p.rearranged(f.args, func(rows []string) []string {
+		from := len(rows) - n
 		if fromStart {
-			from = int(n) - 1
+			from = n - 1
 		}
-		if from = min(max(0, from), size); f.has('c') {
-			return p.write(text[from:])
-		}
-		rest := 0
-		for _, line := range lines[:from] {
-			rest += len(line)
-		}
-		return p.write(text[min(rest, len(text)):])
+		return rows[min(max(0, from), len(rows)):]
 	})
 }
 
@@ -212,26 +153,19 @@ func wcProgram(p *Process, f flags) int {
 	}
 	var total [3]int
 	status := p.inputs(f.args, func(name string, in io.Reader) error {
-		var counts [3]int
-		inWord, r := false, bufio.NewReaderSize(in, 32<<10)
-		for {
-			c, err := r.ReadByte()
-			if err == io.EOF {
-				row(counts, name)
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			space := c == ' ' || c >= '\t' && c <= '\r'
-			for i, counted := range [3]bool{c == '\n', !space && !inWord, true} {
-				if counted {
-					counts[i]++
-					total[i]++
-				}
-			}
-			inWord = !space
+		text, err := p.readAll(in)
+		if err != nil {
+			return err
 		}
+		counts := [3]int{strings.Count(text, "\n"), 0, len(text)}
+		for range strings.FieldsSeq(text) {
+			counts[1]++
+		}
+		row(counts, name)
+		for i := range total {
+			total[i] += counts[i]
+		}
+		return nil
 	})
 	if len(f.args) > 1 {
 		row(total, "total")
@@ -261,53 +195,36 @@ func parseRanges(text string) (func(n int) bool, error) {
 }
 
 func cutProgram(p *Process, f flags) int {
-	in, err := parseRanges(f.value('f', f.value('c', f.value('b', ""))))
+	in, err := parseRanges(f.value('f', f.value('c', "")))
 	if err != nil {
 		return p.Fail(err)
 	}
-	sep := f.value('d', "\t")
-	if !f.has('f') {
-		sep = ""
+	sep := ""
+	if f.has('f') {
+		sep = f.value('d', "\t")
 	}
-	return p.eachLine(f.args, func(line string) (string, bool) {
-		parts := strings.Split(line, sep)
-		if f.has('f') && len(parts) == 1 {
-			return line, !f.has('s')
-		}
-		n := 0
-		kept := slices.DeleteFunc(parts, func(string) bool { n++; return !in(n) })
-		return strings.Join(kept, sep), true
+	return p.inputs(f.args, func(_ string, input io.Reader) error {
+		return p.lines(input, func(line string) (bool, error) {
+			parts := strings.Split(line, sep)
+			if f.has('f') && len(parts) == 1 {
+				return true, p.write(line + "\n")
+			}
+			n := 0
+			kept := slices.DeleteFunc(parts, func(string) bool { n++; return !in(n) })
+			return true, p.write(strings.Join(kept, sep) + "\n")
+		})
 	})
 }
 
 func sortProgram(p *Process, f flags) int {
-	key := func(line string) string { return line }
-	if k := f.value('k', ""); k != "" {
-		f.set['n'] = f.has('n') || strings.Contains(k, "n")
-		f.set['r'] = f.has('r') || strings.Contains(k, "r")
-		n, err := strconv.Atoi(strings.TrimSuffix(k, strings.TrimLeft(k, "0123456789")))
-		if err != nil || n < 1 {
-			return p.Failf(2, "invalid key '%s'", k)
-		}
-		key = func(line string) string {
-			fields := strings.Fields(line)
-			if t := f.value('t', ""); t != "" {
-				fields = strings.Split(line, t)
-			}
-			if n > len(fields) {
-				return ""
-			}
-			return fields[n-1]
-		}
-	}
 	status := p.rearranged(f.args, func(rows []string) []string {
-		slices.SortStableFunc(rows, func(a, b string) int {
+		slices.SortFunc(rows, func(a, b string) int {
 			if p.step() != nil {
 				return 0
 			}
-			c := strings.Compare(key(a), key(b))
+			c := strings.Compare(a, b)
 			if f.has('n') {
-				c = cmp.Or(cmp.Compare(leadingNumber(key(a)), leadingNumber(key(b))), strings.Compare(a, b))
+				c = cmp.Or(cmp.Compare(leadingNumber(a), leadingNumber(b)), c)
 			}
 			if f.has('r') {
 				c = -c
@@ -315,7 +232,7 @@ func sortProgram(p *Process, f flags) int {
 			return c
 		})
 		if f.has('u') {
-			rows = slices.CompactFunc(rows, func(a, b string) bool { return key(a) == key(b) })
+			rows = slices.Compact(rows)
 		}
 		return rows
 	})
@@ -338,9 +255,6 @@ func uniqProgram(p *Process, f flags) int {
 				n++
 			}
 			rows = rows[n:]
-			if f.has('d') && n == 1 || f.has('u') && n > 1 {
-				continue
-			}
 			if f.has('c') {
 				first = fmt.Sprintf("%7d %s", n, first)
 			}
@@ -395,9 +309,6 @@ func trProgram(p *Process, f flags) int {
 			break
 		}
 		i, found := index[c]
-		if f.has('c') {
-			i, found = len(to)-1, !found
-		}
 		switch {
 		case found && f.has('d'):
 			continue
@@ -416,21 +327,18 @@ func trProgram(p *Process, f flags) int {
 }
 
 func seqProgram(p *Process, f flags) int {
-	var n []int64
-	for _, arg := range f.args {
-		v, err := strconv.ParseInt(arg, 10, 63)
+	numbers := []int64{1, 1, 0} // the first, the step and the last
+	for i, arg := range f.args[:min(3, len(f.args))] {
+		n, err := strconv.ParseInt(arg, 10, 63)
 		if err != nil {
 			return p.Failf(1, "invalid argument: '%s'", arg)
 		}
-		n = append(n, v)
+		if i == len(f.args)-1 {
+			i = 2
+		}
+		numbers[i] = n
 	}
-	first, step, last := int64(1), int64(1), n[len(n)-1]
-	if len(n) > 1 {
-		first = n[0]
-	}
-	if len(n) > 2 {
-		step = n[1]
-	}
+	first, step, last := numbers[0], numbers[1], numbers[2]
 	if step == 0 {
 		return p.Failf(1, "invalid Zero increment value: '0'")
 	}
@@ -478,15 +386,12 @@ func base64Program(p *Process, f flags) int {
 	})
 }
 
-// sumProgram makes a program such as sha256sum.
-func sumProgram(newHash func() hash.Hash) func(p *Process, f flags) int {
-	return func(p *Process, f flags) int {
-		return p.inputs(f.args, func(name string, in io.Reader) error {
-			h := newHash()
-			if _, err := io.Copy(h, in); err != nil {
-				return err
-			}
-			return p.write(hex.EncodeToString(h.Sum(nil)) + "  " + name + "\n")
-		})
-	}
+func sha256Program(p *Process, f flags) int {
+	return p.inputs(f.args, func(name string, in io.Reader) error {
+		h := sha256.New()
+		if _, err := io.Copy(h, in); err != nil {
+			return err
+		}
+		return p.write(hex.EncodeToString(h.Sum(nil)) + "  " + name + "\n")
+	})
 }

@@ -3,7 +3,6 @@ package shell
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -25,24 +24,14 @@ func (p *Process) units() Units {
 
 // unitChanges are the verbs of systemctl that change a unit.
 var unitChanges = map[string]func(ctx context.Context, u Units, name string) error{
-	"start":             func(ctx context.Context, u Units, name string) error { return u.Start(ctx, name) },
-	"stop":              func(ctx context.Context, u Units, name string) error { return u.Stop(ctx, name) },
-	"restart":           restartUnit,
-	"reload":            restartUnit,
-	"reload-or-restart": restartUnit,
-	"try-restart": func(ctx context.Context, u Units, name string) error {
-		if unit, ok := u.Unit(name); !ok || unit.Active != "active" {
-			return nil
-		}
-		return u.Restart(ctx, name)
-	},
+	"start":   func(ctx context.Context, u Units, name string) error { return u.Start(ctx, name) },
+	"stop":    func(ctx context.Context, u Units, name string) error { return u.Stop(ctx, name) },
+	"restart": func(ctx context.Context, u Units, name string) error { return u.Restart(ctx, name) },
 	"enable":  func(_ context.Context, u Units, name string) error { return u.Enable(name) },
 	"disable": func(_ context.Context, u Units, name string) error { return u.Disable(name) },
 	"mask":    func(_ context.Context, u Units, name string) error { return u.Mask(name, true) },
 	"unmask":  func(_ context.Context, u Units, name string) error { return u.Mask(name, false) },
 }
-
-func restartUnit(ctx context.Context, u Units, name string) error { return u.Restart(ctx, name) }
 
 // alsoNow are the verbs that --now adds to others.
 var alsoNow = map[string]string{"enable": "start", "disable": "stop", "mask": "stop"}
@@ -63,22 +52,17 @@ func systemctlProgram(p *Process, f flags) int {
 		names[i] = unitName(names[i])
 	}
 	switch verb {
-	case "list-units", "list-unit-files":
+	case "list-units":
 		const columns = "%-40s %-8s %-10s %-10s %-8s %s\n"
 		p.Printf(columns, "UNIT", "LOAD", "ACTIVE", "SUB", "STATE", "DESCRIPTION")
 		for _, u := range units.List() {
 			p.Printf(columns, u.Name, u.Load, u.Active, u.Sub, u.Enabled, u.Description)
 		}
 		return 0
-	case "is-system-running":
-		p.Printf("running\n")
-		return 0
-	case "is-active", "is-enabled", "is-failed", "status", "show", "cat":
+	case "is-active", "is-enabled", "status", "cat":
 		status := 0
 		for _, name := range names {
-			if code := p.queryUnit(units, verb, name, f); code != 0 {
-				status = code
-			}
+			status = max(status, p.queryUnit(units, verb, name, f))
 		}
 		return status
 	}
@@ -86,7 +70,7 @@ func systemctlProgram(p *Process, f flags) int {
 	switch {
 	case p.User.UID != 0:
 		return p.Failf(1, "Access denied: only root may %s units", verb)
-	case verb == "daemon-reload" || verb == "daemon-reexec" || verb == "reset-failed":
+	case verb == "daemon-reload":
 		return p.done(units.DaemonReload())
 	case change == nil:
 		return p.Failf(1, "Unknown command verb %s.", verb)
@@ -106,31 +90,17 @@ func systemctlProgram(p *Process, f flags) int {
 	return status
 }
 
+// queryUnit shows a unit, and returns 0 if it is as the verb asks for.
 func (p *Process) queryUnit(units Units, verb, name string, f flags) int {
 	u, ok := units.Unit(name)
 	if !ok {
-		u = Unit{Name: name, Load: "not-found", Active: "inactive", Sub: "dead", Enabled: "not-found"}
+		u = Unit{Name: name, Active: "inactive", Enabled: "not-found"}
 	}
-	checks := map[string][]string{ // what is shown, and what is good
-		"is-active":  {u.Active, "active"},
-		"is-failed":  {u.Active, "failed"},
-		"is-enabled": {u.Enabled, "enabled", "static"},
-	}
-	if check := checks[verb]; check != nil {
-		if !f.has('q') {
-			p.Printf("%s\n", check[0])
-		}
-		switch {
-		case slices.Contains(check[1:], check[0]):
-			return 0
-		case verb == "is-active":
-			return 3
-		}
-		return 1
-	}
-	if verb == "show" {
-		p.showUnit(u, f)
-		return 0
+	switch verb {
+	case "is-active":
+		return p.unitState(f, u.Active, 3, "active")
+	case "is-enabled":
+		return p.unitState(f, u.Enabled, 1, "enabled", "static")
 	}
 	if !ok {
 		return p.Failf(4, "Unit %s could not be found.", name)
@@ -158,22 +128,15 @@ func (p *Process) queryUnit(units Units, verb, name string, f flags) int {
 	return 0
 }
 
-func (p *Process) showUnit(u Unit, f flags) {
-	wanted := strings.Join(f.values['p'], ",")
-	for _, row := range [][2]string{
-		{"Id", u.Name}, {"Description", u.Description}, {"LoadState", u.Load}, {"ActiveState", u.Active},
-		{"SubState", u.Sub}, {"UnitFileState", u.Enabled}, {"FragmentPath", u.Path},
-		{"MainPID", strconv.Itoa(u.MainPID)},
-	} {
-		if wanted != "" && !inList(wanted, row[0]) {
-			continue
-		}
-		if f.has('v') {
-			p.Printf("%s\n", row[1])
-		} else {
-			p.Printf("%s=%s\n", row[0], row[1])
-		}
+// unitState shows a state, unless with -q. The exit status is 0 for good ones.
+func (p *Process) unitState(f flags, state string, status int, good ...string) int {
+	if !f.has('q') {
+		p.Printf("%s\n", state)
 	}
+	if slices.Contains(good, state) {
+		return 0
+	}
+	return status
 }
 
 func (p *Process) printEntry(e JournalEntry) {
@@ -199,9 +162,6 @@ func journalctlProgram(p *Process, f flags) int {
 	var entries []JournalEntry
 	if units := p.units(); units != nil {
 		entries = units.Journal(unit, n)
-	}
-	if f.has('r') {
-		slices.Reverse(entries)
 	}
 	if len(entries) == 0 {
 		p.Printf("-- No entries --\n")

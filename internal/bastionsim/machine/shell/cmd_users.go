@@ -3,8 +3,8 @@ package shell
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,12 +21,9 @@ func randomName(n int) string {
 	return string(b)
 }
 
-// idProgram is id, groups and whoami.
+// idProgram is id and whoami.
 func idProgram(p *Process, f flags) int {
-	switch p.name() {
-	case "groups":
-		f.set['G'], f.set['n'] = true, true
-	case "whoami":
+	if p.name() == "whoami" {
 		f.set['u'], f.set['n'] = true, true
 	}
 	u := p.User
@@ -64,39 +61,9 @@ func idProgram(p *Process, f flags) int {
 	return 0
 }
 
-func getentProgram(p *Process, f flags) int {
-	if f.args[0] != "passwd" && f.args[0] != "group" {
-		return p.Failf(1, "unknown database")
-	}
-	status := 2
-	for _, row := range table(p.FS.FS(), "/etc/"+f.args[0]) {
-		if len(f.args) == 1 || row[0] == f.args[1] || len(row) > 2 && row[2] == f.args[1] {
-			p.Printf("%s\n", strings.Join(row, ":"))
-			status = 0
-		}
-	}
-	return status
-}
-
-// The files of accounts.
-const (
-	passwdFile = "/etc/passwd"
-	shadowFile = "/etc/shadow"
-	groupFile  = "/etc/group"
-)
-
-// account is the line of a name in a file of accounts, cut at colons, or nil.
-func (p *Process) account(file, name string) []string {
-	for _, row := range table(p.FS.FS(), file) {
-		if row[0] == name {
-			return row
-		}
-	}
-	return nil
-}
-
-// setAccount replaces the line of a name in a file of accounts, adds it, or, with nil, removes it.
-func (p *Process) setAccount(file, name string, row []string) error {
+// editLines replaces the lines of a file of accounts. The new file is renamed to the old one, so that a machine that
+// stops meanwhile has one of them.
+func (p *Process) editLines(file string, edit func(lines []string) []string) error {
 	data, err := p.FS.ReadFile(file)
 	if err != nil {
 		return err
@@ -105,16 +72,7 @@ func (p *Process) setAccount(file, name string, row []string) error {
 	if err = cmp.Or(err, p.sh.step(1+len(data)>>10)); err != nil {
 		return err
 	}
-	lines := splitLines(string(data))
-	i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, name+":") })
-	switch {
-	case i < 0 && row != nil:
-		lines = append(lines, strings.Join(row, ":"))
-	case i >= 0 && row != nil:
-		lines[i] = strings.Join(row, ":")
-	case i >= 0:
-		lines = slices.Delete(lines, i, i+1)
-	}
+	lines := edit(splitLines(string(data)))
 	tmp, st := file+"."+randomName(8), info.Sys().(*vfs.Stat)
 	if err := p.FS.WriteFile(tmp, []byte(strings.Join(lines, "\n")+"\n"), info.Mode()); err != nil {
 		return err
@@ -125,180 +83,69 @@ func (p *Process) setAccount(file, name string, row []string) error {
 	return p.FS.Rename(tmp, file)
 }
 
-func validAccount(name string) bool {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
-	return len(name) <= 32 && strings.Trim(name, letters+"0123456789-.") == "" && strings.IndexAny(name, letters) == 0
+var accountName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}$`)
+
+// freeID is the first number from 1000 that neither a user nor a group has.
+func freeID(f *vfs.FS) uint32 {
+	used, id := loadNames(f), uint32(1000)
+	for used.users[id] != "" || used.groups[id] != "" {
+		id++
+	}
+	return id
 }
 
-// freeID is the first number from the one given that no line of a file has.
-func (p *Process) freeID(file string, from int64) int64 {
-	used := map[int64]bool{}
-	for _, row := range table(p.FS.FS(), file) {
-		used[groupID(row)] = true
-	}
-	for used[from] {
-		from++
-	}
-	return from
-}
-
-// accountFields are the options of useradd and usermod that are a field of /etc/passwd.
-var accountFields = map[byte]int{'c': 4, 'd': 5, 's': 6}
-
-// useraddProgram is useradd, adduser and usermod.
+// useraddProgram makes a user, and a group of the same name unless there is one.
 func useraddProgram(p *Process, f flags) int {
-	name := f.args[0]
-	row := p.account(passwdFile, name)
-	isNew := p.name() != "usermod"
-	switch {
-	case f.has('p'):
-		return p.Failf(1, noPasswords)
-	case isNew && !validAccount(name):
+	name, files := f.args[0], p.FS.FS()
+	groups := strings.FieldsFunc(f.value('G', ""), func(c rune) bool { return c == ',' })
+	home, shell, comment := f.value('d', "/home/"+name), f.value('s', "/bin/bash"), f.value('c', "")
+	if !accountName.MatchString(name) {
 		return p.Failf(3, "invalid user name '%s'", name)
-	case isNew && row != nil:
-		return p.Failf(9, "user '%s' already exists", name)
-	case !isNew && len(row) < 7:
-		return p.Failf(6, "user '%s' does not exist", name)
-	case !isNew && f.has('u'):
-		return p.Failf(1, "numbers cannot be changed on this machine")
 	}
-	for _, group := range append(strings.Split(f.value('G', ""), ","), f.value('g', "")) {
-		if group != "" && groupIDOf(p.FS.FS(), group) < 0 {
+	if _, exists := LookupUser(files, name); exists {
+		return p.Failf(9, "user '%s' already exists", name)
+	}
+	if strings.ContainsAny(home+shell+comment, ":\n") {
+		return p.Failf(3, "invalid field")
+	}
+	for _, group := range groups {
+		if groupIDOf(files, group) < 0 {
 			return p.Failf(6, "group '%s' does not exist", group)
 		}
 	}
-	if isNew {
-		uid := p.freeID(passwdFile, firstID(f))
-		if f.has('u') {
-			if uid = parseID(f.value('u', "")); uid < 0 || p.freeID(passwdFile, uid) != uid {
-				return p.Failf(4, "UID %s is not unique or invalid", f.value('u', ""))
+	uid := freeID(files)
+	gid := groupIDOf(files, name)
+	newGroup := gid < 0
+	if newGroup {
+		gid = int(uid)
+	}
+	added := func(line string) func(lines []string) []string {
+		return func(lines []string) []string { return append(lines, line) }
+	}
+	err := p.editLines("/etc/group", func(lines []string) []string {
+		for i, line := range lines {
+			if group, _, _ := strings.Cut(line, ":"); slices.Contains(groups, group) {
+				lines[i] = line + "," + name
+				if strings.HasSuffix(line, ":") {
+					lines[i] = line + name
+				}
 			}
 		}
-		row = []string{name, "x", strconv.FormatInt(uid, 10), "", "", "/home/" + name, "/bin/bash"}
-	}
-	for option, field := range accountFields {
-		row[field] = f.value(option, row[field])
-		if strings.ContainsAny(row[field], ":\n") {
-			return p.Failf(3, "invalid field")
+		if newGroup {
+			lines = append(lines, fmt.Sprintf("%s:x:%d:", name, gid))
 		}
-	}
-	if g := f.value('g', name); isNew || f.has('g') {
-		if groupIDOf(p.FS.FS(), g) < 0 {
-			gid := p.freeID(groupFile, parseID(row[2]))
-			if err := p.setAccount(groupFile, g, []string{g, "x", fmt.Sprint(gid), ""}); err != nil {
-				return p.Fail(err)
-			}
-		}
-		row[3] = strconv.Itoa(groupIDOf(p.FS.FS(), g))
-	}
-	err := p.setAccount(passwdFile, name, row)
-	shadow := p.account(shadowFile, name)
-	if len(shadow) < 2 {
-		shadow = []string{name, "!", strconv.FormatInt(p.now().Unix()/86400, 10), "0", "99999", "7", "", "", ""}
-	}
-	switch {
-	case f.has('L'):
-		shadow[1] = "!" + shadow[1]
-	case f.has('U') && !isNew && strings.HasPrefix(shadow[1], "!!"):
-		shadow[1] = shadow[1][1:]
+		return lines
+	})
+	if err == nil {
+		err = p.editLines("/etc/passwd", added(fmt.Sprintf("%s:x:%d:%d:%s:%s:%s", name, uid, gid, comment, home, shell)))
 	}
 	if err == nil {
-		err = p.setAccount(shadowFile, name, shadow)
+		err = p.editLines("/etc/shadow", added(fmt.Sprintf("%s:!:%d:0:99999:7:::", name, p.now().Unix()/86400)))
 	}
-	if err == nil && f.has('G') {
-		err = p.setGroups(name, strings.Split(f.value('G', ""), ","), isNew || f.has('a'))
-	}
-	if err == nil && isNew && (f.has('m') || !f.has('M') && !f.has('r')) {
-		return p.makeHome(row[5], int(parseID(row[2])), int(parseID(row[3])))
+	if _, missing := p.FS.Stat(home); err == nil && missing != nil && !f.has('M') {
+		err = cmp.Or(p.FS.MkdirAll(home, 0o755), p.FS.Chown(home, int(uid), gid), p.FS.Chmod(home, 0o750))
 	}
 	return p.done(err)
-}
-
-// firstID is where the numbers of new users and groups begin.
-func firstID(f flags) int64 {
-	if f.has('r') {
-		return 201
-	}
-	return 1000
-}
-
-// makeHome makes a home directory with what is in /etc/skel, unless it is there.
-func (p *Process) makeHome(home string, uid, gid int) int {
-	if _, err := p.FS.Stat(home); err == nil {
-		return 0
-	}
-	if err := p.FS.MkdirAll(home, 0o755); err != nil {
-		return p.Fail(err)
-	}
-	const skeleton = "/etc/skel"
-	status := p.walk([]string{skeleton}, "cannot copy", deepest, func(name string, info fs.FileInfo) error {
-		to := home + strings.TrimPrefix(name, skeleton)
-		return cmp.Or(p.copy(name, to, info), p.FS.Chown(to, uid, gid))
-	}, nil)
-	return max(status, p.done(p.FS.Chmod(home, 0o750)))
-}
-
-// setGroups makes a user a member of groups. Unless it keeps those that it has, it is in no others afterwards.
-func (p *Process) setGroups(user string, groups []string, keep bool) error {
-	for _, row := range table(p.FS.FS(), groupFile) {
-		if len(row) < 4 {
-			continue
-		}
-		is, wanted := inList(row[3], user), slices.Contains(groups, row[0])
-		if is == wanted || is && keep {
-			continue
-		}
-		members := slices.DeleteFunc(strings.Split(row[3], ","), func(m string) bool { return m == "" || m == user })
-		if wanted {
-			members = append(members, user)
-		}
-		row[3] = strings.Join(members, ",")
-		if err := p.setAccount(groupFile, row[0], row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func userdelProgram(p *Process, f flags) int {
-	u, ok := LookupUser(p.FS.FS(), f.args[0])
-	switch {
-	case !ok:
-		return p.Failf(6, "user '%s' does not exist", f.args[0])
-	case u.UID == 0:
-		return p.Failf(8, "root cannot be removed")
-	}
-	err := p.setGroups(u.Name, nil, false)
-	files := []string{passwdFile, shadowFile}
-	if own := p.account(groupFile, u.Name); groupID(own) == int64(u.GID) && strings.Join(own[3:], "") == "" {
-		files = append(files, groupFile)
-	}
-	for _, file := range files {
-		err = cmp.Or(err, p.setAccount(file, u.Name, nil))
-	}
-	if err == nil && f.has('r') && strings.HasPrefix(u.Home, "/home/") {
-		err = p.FS.RemoveAll(u.Home)
-	}
-	return p.done(err)
-}
-
-func groupaddProgram(p *Process, f flags) int {
-	name := f.args[0]
-	switch {
-	case !validAccount(name):
-		return p.Failf(3, "invalid group name '%s'", name)
-	case p.account(groupFile, name) != nil && f.has('f'):
-		return 0
-	case p.account(groupFile, name) != nil:
-		return p.Failf(9, "group '%s' already exists", name)
-	}
-	gid := p.freeID(groupFile, firstID(f))
-	if f.has('g') {
-		if gid = parseID(f.value('g', "")); gid < 0 {
-			return p.Failf(3, "invalid group ID '%s'", f.value('g', ""))
-		}
-	}
-	return p.done(p.setAccount(groupFile, name, []string{name, "x", strconv.FormatInt(gid, 10), ""}))
 }
 
 // maySudo says whether a user may become others: root, and the users and groups of a line of /etc/sudoers or of a file
@@ -322,10 +169,7 @@ func (p *Process) maySudo() bool {
 		if err != nil || info.Sys().(*vfs.Stat).UID != 0 || info.Mode()&0o022 != 0 {
 			continue
 		}
-		data, err := root.ReadFile(name)
-		if err != nil {
-			continue
-		}
+		data, _ := root.ReadFile(name) // a directory has no lines
 		for _, line := range splitLines(string(data)) {
 			words := strings.Fields(line)
 			if len(words) > 1 && slices.Contains(names, words[0]) &&
@@ -340,17 +184,10 @@ func (p *Process) maySudo() bool {
 func sudoProgram(p *Process, f flags) int {
 	target, ok := LookupUser(p.FS.FS(), f.value('u', "root"))
 	switch {
-	case !p.maySudo() && f.has('n'):
-		return p.Failf(1, "a password is required")
 	case !p.maySudo():
 		return p.Failf(1, "%s is not in the sudoers file.", p.User.Name)
 	case !ok:
 		return p.Failf(1, "unknown user %s", f.value('u', ""))
-	case f.has('l'):
-		p.Printf("User %s may run the following commands:\n    (ALL : ALL) NOPASSWD: ALL\n", p.User.Name)
-		return 0
-	case f.has('v'):
-		return 0
 	}
 	env := []string{"SUDO_USER=" + p.User.Name, fmt.Sprintf("SUDO_UID=%d", p.User.UID)}
 	for _, e := range p.Env {
@@ -360,9 +197,6 @@ func sudoProgram(p *Process, f flags) int {
 		}
 	}
 	args := f.args
-	for len(args) > 0 && strings.Contains(args[0], "=") {
-		env, args = append(env, args[0]), args[1:]
-	}
 	switch {
 	case f.has('i') && len(args) > 0:
 		args = []string{"bash", "-c", strings.Join(args, " ")}

@@ -96,12 +96,11 @@ nobody:*:20454:0:99999:7:::
 
 // Programs are the files in /usr/bin. The shell has each of them built in.
 var Programs = []string{
-	"[", "adduser", "apt-get", "apt-mark", "base64", "basename", "bash", "cat", "chgrp", "chmod", "chown", "chpasswd", "clear", "containerd", "cp", "curl", "cut",
-	"date", "df", "dirname", "echo", "egrep", "env", "false", "fgrep", "find", "getent", "grep", "groupadd", "groups", "head",
-	"hostname", "id", "install", "ip", "iptables", "journalctl", "kill", "less", "ln", "ls", "md5sum", "mkdir",
-	"mkfifo", "mktemp", "modprobe", "mount", "mv", "nc", "nohup", "nproc", "nslookup", "passwd", "ping", "poweroff", "printenv", "printf", "ps",
-	"pwd", "readlink", "realpath", "reboot", "rm", "rmdir", "scp", "sed", "seq", "sftp", "sh", "sha256sum",
-	"sha512sum", "shutdown", "sleep", "sort", "ssh", "stat", "su", "sudo", "sync", "sysctl", "systemctl", "tac",
-	"tail", "tee", "test", "timeout", "touch", "tr", "true", "truncate", "uname", "uniq", "uptime", "useradd", "userdel",
-	"usermod", "wc", "wget", "which", "whoami", "xargs", "yes", "zypper",
+	"[", "apt-get", "apt-mark", "base64", "basename", "bash", "cat", "chmod", "chown", "chpasswd", "clear", "containerd", "cp", "curl", "cut", "date", "df", "dirname",
+	"echo", "env", "false", "find", "grep", "head", "hostname", "id", "ip", "iptables", "journalctl", "kill",
+	"less", "ln", "ls", "mkdir", "mkfifo", "mktemp", "modprobe", "mv", "nc", "nohup", "nslookup", "passwd", "ping",
+	"poweroff", "printf", "ps", "pwd", "readlink", "reboot", "rm", "scp", "sed", "seq", "sftp", "sh",
+	"sha256sum", "shutdown", "sleep", "sort", "ssh", "stat", "su", "sudo", "sync", "sysctl", "systemctl",
+	"tail", "tee", "test", "touch", "tr", "true", "uname", "uniq", "uptime", "useradd", "wc", "wget", "which",
+	"whoami", "xargs", "yes", "zypper",
 }

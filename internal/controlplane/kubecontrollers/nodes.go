@@ -50,10 +50,10 @@ const (
 	signingRequestsApproval = "certificatesigningrequests/approval"
 )
 
-func newNodeLifecycle(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newNodeLifecycle(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all
-	n, err := nodelifecycle.NewNodeLifecycleController(ctx, all.Coordination().V1().Leases(), all.Core().V1().Pods(), all.Core().V1().Nodes(),
-		all.Apps().V1().DaemonSets(), client, nodeMonitorPeriod, nodeStartupGracePeriod, nodeMonitorGracePeriod,
+	n, err := nodelifecycle.NewNodeLifecycleController(ctx, hold(h, all.Coordination().V1().Leases()), hold(h, all.Core().V1().Pods()), hold(h, all.Core().V1().Nodes()),
+		hold(h, all.Apps().V1().DaemonSets()), client, nodeMonitorPeriod, nodeStartupGracePeriod, nodeMonitorGracePeriod,
 		evictionRate, secondaryEvictionRate, largeCluster, unhealthyZoneThreshold)
 	if err != nil {
 		return nil, err

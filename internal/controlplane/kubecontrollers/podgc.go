@@ -35,7 +35,7 @@ type podGC struct {
 	missing map[string]time.Time
 }
 
-func newPodGC(_ context.Context, c *Controllers, client *client) ([]run, error) {
+func newPodGC(_ context.Context, c *Controllers, client *client, _ *handlers) ([]run, error) {
 	core := c.informers.all.Core().V1()
 	gc := &podGC{client: client, pods: core.Pods().Lister(), nodes: core.Nodes().Lister(), missing: map[string]time.Time{}}
 	synced := []func() bool{core.Pods().Informer().HasSynced, core.Nodes().Informer().HasSynced}

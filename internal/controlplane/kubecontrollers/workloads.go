@@ -57,7 +57,7 @@ type workload struct {
 	// serviceAccount is its identity in kube-system; the scheduler has none.
 	serviceAccount string
 	resource       schema.GroupResource
-	new            func(context.Context, *Controllers, *client) ([]run, error)
+	new            func(context.Context, *Controllers, *client, *handlers) ([]run, error)
 }
 
 // workloads are the controllers that only a cluster has in which Pods run.
@@ -135,15 +135,20 @@ func (c *Controllers) newWorkload(ctx context.Context, w workload) ([]run, error
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the controller %s: %w", w.name, err)
 	}
-	return w.new(ctx, c, client)
+	h := &handlers{}
+	runs, err := w.new(ctx, c, client, h)
+	if err != nil {
+		return nil, fmt.Errorf("making the controller %s: %w", w.name, err)
+	}
+	return runs, h.add()
 }
 
 // newDeployments leaves alone what the selector of the configuration excludes: other controllers run these Deployments.
-func newDeployments(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newDeployments(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	own := informers.NewSharedInformerFactoryWithOptions(c.shared, resync, informers.WithTransform(dropManagedFields),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = c.cfg.DeploymentSelector }))
 	all := c.informers.all
-	d, err := deployment.NewDeploymentController(ctx, own.Apps().V1().Deployments(), all.Apps().V1().ReplicaSets(), all.Core().V1().Pods(), client)
+	d, err := deployment.NewDeploymentController(ctx, hold(h, own.Apps().V1().Deployments()), hold(h, all.Apps().V1().ReplicaSets()), hold(h, all.Core().V1().Pods()), client)
 	if err != nil {
 		return nil, err
 	}
@@ -157,60 +162,60 @@ func newDeployments(ctx context.Context, c *Controllers, client *client) ([]run,
 	}, nil
 }
 
-func newReplicaSets(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newReplicaSets(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all
-	r := replicaset.NewReplicaSetController(ctx, all.Apps().V1().ReplicaSets(), all.Core().V1().Pods(), client, replicaset.BurstReplicas)
+	r := replicaset.NewReplicaSetController(ctx, hold(h, all.Apps().V1().ReplicaSets()), hold(h, all.Core().V1().Pods()), client, replicaset.BurstReplicas)
 	return []run{func(ctx context.Context) { r.Run(ctx, workloadWorkers) }}, nil
 }
 
-func newReplicationControllers(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newReplicationControllers(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all.Core().V1()
-	r := replication.NewReplicationManager(ctx, all.Pods(), all.ReplicationControllers(), client, replication.BurstReplicas)
+	r := replication.NewReplicationManager(ctx, hold(h, all.Pods()), hold(h, all.ReplicationControllers()), client, replication.BurstReplicas)
 	return []run{func(ctx context.Context) { r.Run(ctx, workloadWorkers) }}, nil
 }
 
-func newStatefulSets(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newStatefulSets(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all
-	s := statefulset.NewStatefulSetController(ctx, all.Core().V1().Pods(), all.Apps().V1().StatefulSets(),
-		all.Core().V1().PersistentVolumeClaims(), all.Apps().V1().ControllerRevisions(), client)
+	s := statefulset.NewStatefulSetController(ctx, hold(h, all.Core().V1().Pods()), hold(h, all.Apps().V1().StatefulSets()),
+		hold(h, all.Core().V1().PersistentVolumeClaims()), hold(h, all.Apps().V1().ControllerRevisions()), client)
 	return []run{func(ctx context.Context) { s.Run(ctx, workloadWorkers) }}, nil
 }
 
-func newDaemonSets(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newDaemonSets(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all
-	d, err := daemon.NewDaemonSetsController(ctx, all.Apps().V1().DaemonSets(), all.Apps().V1().ControllerRevisions(),
-		all.Core().V1().Pods(), all.Core().V1().Nodes(), client, flowcontrol.NewBackOff(daemonBackoff, daemonBackoffMax))
+	d, err := daemon.NewDaemonSetsController(ctx, hold(h, all.Apps().V1().DaemonSets()), hold(h, all.Apps().V1().ControllerRevisions()),
+		hold(h, all.Core().V1().Pods()), hold(h, all.Core().V1().Nodes()), client, flowcontrol.NewBackOff(daemonBackoff, daemonBackoffMax))
 	if err != nil {
 		return nil, err
 	}
 	return []run{func(ctx context.Context) { d.Run(ctx, workloadWorkers) }}, nil
 }
 
-func newJobs(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newJobs(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all
 	// Workloads and PodGroups belong to a feature that is off by default.
-	j, err := job.NewController(ctx, client, all.Core().V1().Pods(), all.Batch().V1().Jobs(), nil, nil)
+	j, err := job.NewController(ctx, client, hold(h, all.Core().V1().Pods()), hold(h, all.Batch().V1().Jobs()), nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	return []run{func(ctx context.Context) { j.Run(ctx, workloadWorkers) }}, nil
 }
 
-func newCronJobs(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newCronJobs(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all.Batch().V1()
-	j, err := cronjob.NewControllerV2(ctx, all.Jobs(), all.CronJobs(), client)
+	j, err := cronjob.NewControllerV2(ctx, hold(h, all.Jobs()), hold(h, all.CronJobs()), client)
 	if err != nil {
 		return nil, err
 	}
 	return []run{func(ctx context.Context) { j.Run(ctx, workloadWorkers) }}, nil
 }
 
-func newTTLAfterFinished(ctx context.Context, c *Controllers, client *client) ([]run, error) {
-	t := ttlafterfinished.New(ctx, c.informers.all.Batch().V1().Jobs(), client)
+func newTTLAfterFinished(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+	t := ttlafterfinished.New(ctx, hold(h, c.informers.all.Batch().V1().Jobs()), client)
 	return []run{func(ctx context.Context) { t.Run(ctx, workloadWorkers) }}, nil
 }
 
-func newDisruption(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newDisruption(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	config, err := c.cfg.ClientConfig("disruption-controller", serviceAccountUser+"disruption-controller", "system:serviceaccounts", "system:serviceaccounts:kube-system")
 	if err != nil {
 		return nil, err
@@ -221,27 +226,27 @@ func newDisruption(ctx context.Context, c *Controllers, client *client) ([]run, 
 	}
 	scales := scale.New(base, c.mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(client.Discovery()))
 	all := c.informers.all
-	d := disruption.NewDisruptionController(ctx, all.Core().V1().Pods(), all.Policy().V1().PodDisruptionBudgets(), all.Core().V1().ReplicationControllers(),
-		all.Apps().V1().ReplicaSets(), all.Apps().V1().Deployments(), all.Apps().V1().StatefulSets(), client, c.mapper, scales, client.Discovery())
+	d := disruption.NewDisruptionController(ctx, hold(h, all.Core().V1().Pods()), hold(h, all.Policy().V1().PodDisruptionBudgets()), hold(h, all.Core().V1().ReplicationControllers()),
+		hold(h, all.Apps().V1().ReplicaSets()), hold(h, all.Apps().V1().Deployments()), hold(h, all.Apps().V1().StatefulSets()), client, c.mapper, scales, client.Discovery())
 	return []run{d.Run}, nil
 }
 
-func newEndpointSlices(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newEndpointSlices(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all
-	e := endpointslice.NewController(ctx, all.Core().V1().Pods(), all.Core().V1().Services(), all.Core().V1().Nodes(),
-		all.Discovery().V1().EndpointSlices(), maxEndpointsPerSlice, client, 0)
+	e := endpointslice.NewController(ctx, hold(h, all.Core().V1().Pods()), hold(h, all.Core().V1().Services()), hold(h, all.Core().V1().Nodes()),
+		hold(h, all.Discovery().V1().EndpointSlices()), maxEndpointsPerSlice, client, 0)
 	return []run{func(ctx context.Context) { e.Run(ctx, workloadWorkers) }}, nil
 }
 
-func newEndpoints(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newEndpoints(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all.Core().V1()
-	e := endpoint.NewEndpointController(ctx, all.Pods(), all.Services(), all.Endpoints(), client, 0)
+	e := endpoint.NewEndpointController(ctx, hold(h, all.Pods()), hold(h, all.Services()), hold(h, all.Endpoints()), client, 0)
 	return []run{func(ctx context.Context) { e.Run(ctx, workloadWorkers) }}, nil
 }
 
-func newTaintEviction(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newTaintEviction(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all.Core().V1()
-	t, err := tainteviction.New(ctx, client, all.Pods(), all.Nodes(), names.TaintEvictionController)
+	t, err := tainteviction.New(ctx, client, hold(h, all.Pods()), hold(h, all.Nodes()), names.TaintEvictionController)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +254,7 @@ func newTaintEviction(ctx context.Context, c *Controllers, client *client) ([]ru
 }
 
 // newNodeIPAM gives each Node a range of the cluster's Pod network, if that is known and large enough.
-func newNodeIPAM(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newNodeIPAM(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	pods, mask := c.cfg.PodCIDR, cmp.Or(c.cfg.NodeMask, nodeMaskIPv4)
 	if c.cfg.NodeMask == 0 && pods.IsValid() && pods.Addr().Is6() {
 		mask = nodeMaskIPv6
@@ -258,7 +263,7 @@ func newNodeIPAM(ctx context.Context, c *Controllers, client *client) ([]run, er
 		return nil, nil
 	}
 	cidr := &net.IPNet{IP: pods.Masked().Addr().AsSlice(), Mask: net.CIDRMask(pods.Bits(), pods.Addr().BitLen())}
-	n, err := nodeipam.NewNodeIpamController(ctx, c.informers.all.Core().V1().Nodes(), nil, client, []*net.IPNet{cidr}, nil, nil, []int{mask}, ipam.RangeAllocatorType)
+	n, err := nodeipam.NewNodeIpamController(ctx, hold(h, c.informers.all.Core().V1().Nodes()), nil, client, []*net.IPNet{cidr}, nil, nil, []int{mask}, ipam.RangeAllocatorType)
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +271,7 @@ func newNodeIPAM(ctx context.Context, c *Controllers, client *client) ([]run, er
 }
 
 // newScheduler has informers of its own: those of Pods leave out the Pods that have ended.
-func newScheduler(ctx context.Context, _ *Controllers, client *client) ([]run, error) {
+func newScheduler(ctx context.Context, _ *Controllers, client *client, _ *handlers) ([]run, error) {
 	own := scheduler.NewInformerFactory(client, 0)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	s, err := scheduler.New(ctx, client, own, nil, profile.NewRecorderFactory(broadcaster))

@@ -1,0 +1,69 @@
+package kubecontrollers
+
+import (
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// handlers are the event handlers of one controller, which wait until it is made. A constructor adds them before it has set
+// all that they use, as informers do not run yet when a kube-controller-manager makes its controllers. Here they may run.
+type handlers struct{ waiting []func() error }
+
+// add has the informers call the handlers.
+func (h *handlers) add() error {
+	for _, add := range h.waiting {
+		if err := add(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// typed is what the informers of client-go have in common: L is their lister.
+type typed[L any] interface {
+	Informer() cache.SharedIndexInformer
+	Lister() L
+}
+
+// hold returns an informer whose handlers wait.
+func hold[L any](h *handlers, informer typed[L]) *held[L] {
+	return &held[L]{informer.Informer(), informer.Lister(), h}
+}
+
+type held[L any] struct {
+	cache.SharedIndexInformer
+	lister   L
+	handlers *handlers
+}
+
+// Informer implements typed.
+func (i *held[L]) Informer() cache.SharedIndexInformer { return i }
+
+// Lister implements typed.
+func (i *held[L]) Lister() L { return i.lister }
+
+// AddEventHandler implements cache.SharedInformer.
+func (i *held[L]) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
+}
+
+// AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
+func (i *held[L]) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resync time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{ResyncPeriod: &resync})
+}
+
+// AddEventHandlerWithOptions implements cache.SharedInformer.
+func (i *held[L]) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	registered := &registration{}
+	i.handlers.waiting = append(i.handlers.waiting, func() (err error) {
+		registered.ResourceEventHandlerRegistration, err = i.SharedIndexInformer.AddEventHandlerWithOptions(handler, options)
+		return err
+	})
+	return registered, nil
+}
+
+// registration is the informer's once the handler has been added. A controller uses it when it runs, not before.
+type registration struct {
+	cache.ResourceEventHandlerRegistration
+}

@@ -45,16 +45,16 @@ func init() {
 		"popd": {pushdCommand, "n"}, "exec": {execCommand, "cla:"}, "command": {commandCommand, "pvV"}, "type": {typeCommand, "afptP"},
 		"read": {readCommand, "rsea:d:n:N:p:t:u:i:"}, "mapfile": {mapfileCommand, "td:n:s:u:"}, "readarray": {mapfileCommand, "td:n:s:u:"},
 		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "shopt": {shoptCommand, "suqop"},
-		"alias": {aliasCommand, "p"}, "unalias": {unaliasCommand, "a"}, "unset": {unsetCommand, "fvn"},
+		"unset": {unsetCommand, "fvn"},
 	}
 	for name, run := range map[string]func(*builtin) int{
 		":": status(0), "true": status(0), "false": status(1), "hash": status(0), "bind": status(0), "complete": status(0),
-		"compopt": status(0), "enable": status(0), "history": status(0), "disown": status(0), "bg": status(0), "suspend": status(0),
-		"caller": status(1), "compgen": status(1), "help": helpCommand, "echo": echoCommand, "printf": printfCommand,
+		"compopt": status(0), "enable": status(0), "history": status(0), "disown": status(0),
+		"caller": status(1), "compgen": status(1), "echo": echoCommand, "printf": printfCommand,
 		"exit": exitCommand, "logout": exitCommand, "return": returnCommand, "break": loopCommand, "continue": loopCommand,
 		"shift": shiftCommand, "set": setCommand, "let": letCommand, "getopts": getoptsCommand,
 		"eval": evalCommand, "source": sourceCommand, ".": sourceCommand, "builtin": builtinOf,
-		"fg": fgCommand, "kill": killCommand, "test": testCommand, "[": testCommand, "umask": umaskCommand, "ulimit": ulimitCommand,
+		"kill": killCommand, "test": testCommand, "[": testCommand, "umask": umaskCommand, "ulimit": ulimitCommand,
 		"export": declareCommand, "readonly": declareCommand, "declare": declareCommand, "typeset": declareCommand, "local": declareCommand,
 	} {
 		builtins[name] = builtinCommand{run: run}
@@ -73,12 +73,6 @@ func (sh *shell) runBuiltin(args []string, out *stream) int {
 		b.args = b.f.args
 	}
 	return command.run(b)
-}
-
-func helpCommand(b *builtin) int {
-	names := strings.Join(slices.Sorted(maps.Keys(builtins)), " ")
-	b.printf("This is the shell of a simulated machine. Its builtins are:\n%s\nIts programs are in /usr/bin.\n", names)
-	return 0
 }
 
 func declareCommand(b *builtin) int {
@@ -262,24 +256,16 @@ func commandCommand(b *builtin) int {
 	status := 1
 	for _, name := range b.args {
 		kind, detail := b.kindOf(name)
-		switch {
-		case kind == "":
-			continue
-		case kind == "alias":
-			b.printf("alias %s=%s\n", name, quoteAlways(detail))
-		default:
+		if kind != "" {
 			b.printf("%s\n", detail)
+			status = 0
 		}
-		status = 0
 	}
 	return status
 }
 
-// kindOf says what a name is as a command, and the text of an alias or the path of a file.
+// kindOf says what a name is as a command, and the path of a file.
 func (sh *shell) kindOf(name string) (kind, detail string) {
-	if text, ok := sh.aliases[name]; ok {
-		return "alias", text
-	}
 	file, err := sh.find(name)
 	info, statErr := sh.fs.Stat(file)
 	switch {
@@ -298,8 +284,7 @@ func (sh *shell) kindOf(name string) (kind, detail string) {
 }
 
 var kindTexts = map[string]string{
-	"alias": "%s is aliased to `%s'", "keyword": "%s is a shell keyword%.0s", "function": "%s is a function%.0s",
-	"builtin": "%s is a shell builtin%.0s", "file": "%s is %s",
+	"keyword": "%s is a shell keyword%.0s", "function": "%s is a function%.0s", "builtin": "%s is a shell builtin%.0s", "file": "%s is %s",
 }
 
 func typeCommand(b *builtin) int {
@@ -320,39 +305,6 @@ func typeCommand(b *builtin) int {
 		}
 	}
 	return status
-}
-
-func aliasCommand(b *builtin) int {
-	names, status := b.args, 0
-	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(b.aliases))
-	}
-	for _, arg := range names {
-		name, text, ok := strings.Cut(arg, "=")
-		old, known := b.aliases[name]
-		switch {
-		case ok && len(b.aliases) >= 1000:
-			return b.failf(1, "too many aliases")
-		case ok:
-			b.hold(int64(len(name) + len(text) + 64))
-			b.aliases[name] = text
-		case known:
-			b.printf("alias %s=%s\n", name, quoteAlways(old))
-		default:
-			status = b.failf(1, "%s: not found", name)
-		}
-	}
-	return status
-}
-
-func unaliasCommand(b *builtin) int {
-	if b.f.has('a') {
-		clear(b.aliases)
-	}
-	for _, name := range b.args {
-		delete(b.aliases, name)
-	}
-	return 0
 }
 
 func umaskCommand(b *builtin) int {
@@ -497,7 +449,6 @@ var setLetters = map[rune]string{'e': "errexit", 'u': "nounset", 'x': "xtrace", 
 func (o *options) shopts() map[string]*bool {
 	return map[string]*bool{
 		"nullglob": &o.nullglob, "dotglob": &o.dotglob, "nocaseglob": &o.nocaseglob, "globstar": &o.globstar,
-		"expand_aliases": &o.expandAliases,
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/expand"
@@ -82,15 +81,12 @@ func echoCommand(b *builtin) int {
 }
 
 func printfCommand(b *builtin) int {
-	args, target := b.args, ""
-	if len(args) > 1 && args[0] == "-v" {
-		target, args = args[1], args[2:]
-	}
+	args := b.args
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
-	if len(args) == 0 {
-		return b.failf(2, "usage: printf [-v var] format [arguments]")
+	if len(args) == 0 || args[0] == "-v" {
+		return b.failf(2, "usage: printf format [arguments]")
 	}
 	p := &printer{sh: b.shell, args: args[1:]}
 	for {
@@ -105,9 +101,7 @@ func printfCommand(b *builtin) int {
 			return statusKilled
 		}
 	}
-	if target != "" {
-		b.set(target, p.out.String())
-	} else if status := b.write(p.out.String()); status != 0 {
+	if status := b.write(p.out.String()); status != 0 {
 		return status
 	}
 	if p.warning != nil {
@@ -161,7 +155,7 @@ func (p *printer) format(format string) error {
 }
 
 // printfDirective has the flags, width, precision and verb of a directive.
-var printfDirective = regexp.MustCompile(`^%([-+ #0']*)(\*|[0-9]*)(\.\*|\.[0-9]*|)[hlLjzt]*([a-zA-Z%]|\([^)]*\)T)`)
+var printfDirective = regexp.MustCompile(`^%([-+ #0']*)(\*|[0-9]*)(\.\*|\.[0-9]*|)[hlLjzt]*([a-zA-Z%])`)
 
 // directive formats one argument. A width and a precision that have been checked are left to package fmt.
 func (p *printer) directive(flags, width, precision, verb string) error {
@@ -183,7 +177,7 @@ func (p *printer) directive(flags, width, precision, verb string) error {
 	switch verb[0] {
 	case '%':
 		p.out.WriteByte('%')
-	case 's', 'b', 'q', 'c', '(':
+	case 's', 'b', 'c':
 		if strings.Contains(flags, "-") {
 			width = "-" + strings.TrimLeft(width, "-")
 		}
@@ -224,16 +218,8 @@ func (p *printer) text(verb string) string {
 	switch verb[0] {
 	case 'b':
 		arg, p.stop = escape(arg, true)
-	case 'q':
-		arg = quote(arg)
 	case 'c':
 		arg = (arg + "\x00")[:1]
-	case '(':
-		now := p.sh.s.o.Clock.Now()
-		if n := p.integer(arg); arg != "" && n >= 0 {
-			now = time.Unix(n, 0)
-		}
-		arg = strftime(verb[1:len(verb)-2], now.UTC())
 	}
 	return arg
 }

@@ -97,7 +97,6 @@ func (sh *shell) command(cmd syntax.Command) {
 		}
 	case *syntax.ArithmCmd:
 		sh.status = boolStatus(sh.arithm(cmd.X) != 0)
-		sh.keepLine()
 	case *syntax.LetClause:
 		if sh.xtrace {
 			sh.traceText(sh.sourceOf(cmd))
@@ -105,7 +104,6 @@ func (sh *shell) command(cmd syntax.Command) {
 		for _, x := range cmd.Exprs {
 			sh.status = boolStatus(sh.arithm(x) != 0)
 		}
-		sh.keepLine()
 	case *syntax.TestClause:
 		sh.status = boolStatus(sh.testExpr(cmd.X))
 	case *syntax.TimeClause:

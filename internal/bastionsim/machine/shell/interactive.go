@@ -53,7 +53,7 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	}{&pipeReader{ctx, editor}, tty}, "")
 	r := newRun(s.o)
 	sh := s.newShell(r, ctx)
-	sh.interactive, sh.expandAliases, sh.base = true, true, ctx
+	sh.interactive, sh.base = true, ctx
 	out := r.counted(&newlines{tty: tty})
 	out.tty = true
 	sh.fds = map[int]*file{1: out, 2: out.dup()}

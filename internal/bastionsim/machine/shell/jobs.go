@@ -163,20 +163,6 @@ func jobsCommand(b *builtin) int {
 	return 0
 }
 
-func fgCommand(b *builtin) int {
-	name := "%%"
-	if len(b.args) > 0 {
-		name = b.args[0]
-	}
-	j := b.findJob(name)
-	if j == nil {
-		return b.failf(1, "%s: no such job", name)
-	}
-	b.printf("%s\n", j.text)
-	defer context.AfterFunc(b.ctx, j.cancel)()
-	return b.waitFor(j)
-}
-
 // killCommand ends jobs of this shell, or the shell itself. No other process can be sent a signal.
 func killCommand(b *builtin) int {
 	if len(b.args) > 0 && strings.HasPrefix(b.args[0], "-l") {

@@ -16,9 +16,9 @@ import (
 // value is what a parameter has: one string, or several for $@, $* and whole arrays.
 type value struct {
 	list []string
-	keys []string // of the elements of an indexed array
 	many bool
 	star bool // joined in quotes
+	gaps bool // of an indexed array that lacks elements
 	set  bool
 }
 
@@ -148,11 +148,9 @@ func (sh *shell) lookupText(name, sub string) value {
 	case "":
 		return one(v.first())
 	case "@", "*":
-		keys, values := v.elements()
+		_, values := v.elements()
 		all := many(values, sub)
-		if v.kind == indexed {
-			all.keys = keys
-		}
+		all.gaps = v.kind == indexed && v.end() > int64(len(values))
 		return all
 	}
 	return sh.element(v, sub)
@@ -221,7 +219,7 @@ func (sh *shell) indirect(name string, index syntax.ArithmExpr) value {
 		target, sub = base, strings.TrimSuffix(rest, "]")
 	}
 	if !v.set || !syntax.ValidName(target) && !isNumber(target) && !slices.Contains([]string{"@", "*", "#", "?"}, target) {
-		sh.discardf("%s: invalid indirect expansion", name)
+		sh.failf("%s: invalid indirect expansion", name)
 		return one("", false)
 	}
 	return sh.lookupText(target, sub)
@@ -244,16 +242,11 @@ func (sh *shell) slice(v *value, s *syntax.Slice, params bool) {
 		total = int64(len(v.list))
 	}
 	count := total
-	if n := len(v.keys); n > 0 { // sparse arrays are cut by subscript
-		index := func(key string) int64 { return sh.arithmText(key) }
-		if from < 0 {
-			from += index(v.keys[n-1]) + 1
-		}
-		if from >= 0 {
-			pos, _ := slices.BinarySearchFunc(v.keys, from, func(key string, from int64) int { return cmp.Compare(index(key), from) })
-			from = int64(pos)
-		}
-	} else if from < 0 {
+	if v.gaps {
+		sh.failf("slices of arrays with gaps are not supported on this machine")
+		return
+	}
+	if from < 0 {
 		from += total
 	}
 	if from < 0 || from > total {

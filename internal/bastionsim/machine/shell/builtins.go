@@ -44,7 +44,7 @@ func init() {
 		"cd": {cdCommand, "LP"}, "pwd": {pwdCommand, "LP"}, "dirs": {dirsCommand, "lpv"}, "pushd": {pushdCommand, "n"},
 		"popd": {pushdCommand, "n"}, "exec": {execCommand, "cla:"}, "command": {commandCommand, "pvV"}, "type": {typeCommand, "afptP"},
 		"read": {readCommand, "rsea:d:n:N:p:t:u:i:"}, "mapfile": {mapfileCommand, "td:n:s:u:"}, "readarray": {mapfileCommand, "td:n:s:u:"},
-		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "shopt": {shoptCommand, "suqop"},
+		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "shopt": {shoptCommand, "suqo"},
 		"unset": {unsetCommand, "fvn"},
 	}
 	for name, run := range map[string]func(*builtin) int{
@@ -487,19 +487,18 @@ func setCommand(b *builtin) int {
 	}
 	for args := b.args; len(args) > 0; {
 		arg := args[0]
-		if args = args[1:]; arg == "-" || arg == "+" {
-			if b.xtrace = b.xtrace && arg == "+"; len(args) == 0 {
-				return 0
-			}
-		}
 		if arg == "--" || arg == "-" || arg == "+" {
-			b.params = slices.Clone(args)
+			b.xtrace = b.xtrace && arg != "-"
+			if len(args) > 1 || arg == "--" {
+				b.params = slices.Clone(args[1:])
+			}
 			return 0
 		}
-		if arg == "" || arg[0] != '-' && arg[0] != '+' {
-			b.params = append([]string{arg}, args...)
+		if len(arg) < 2 || arg[0] != '-' && arg[0] != '+' {
+			b.params = args
 			return 0
 		}
+		args = args[1:]
 		on := arg[0] == '-'
 		letters, named := strings.CutSuffix(arg[1:], "o")
 		if err := b.setFlags(letters, on); err != nil {
@@ -507,7 +506,7 @@ func setCommand(b *builtin) int {
 		}
 		switch {
 		case named && len(args) == 0:
-			b.listOptions(b.setOptions())
+			b.listOptions(b.setOptions(), slices.Sorted(maps.Keys(b.setOptions())))
 		case named:
 			if p := b.setOptions()[args[0]]; p != nil {
 				*p = on
@@ -527,10 +526,19 @@ var ignoredOptions = []string{
 	"promptvars", "login_shell", "huponexit", "interactive_comments",
 }
 
-func (b *builtin) listOptions(all map[string]*bool) {
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		b.printf("%-15s\t%s\n", name, map[bool]string{true: "on", false: "off"}[*all[name]])
+// listOptions fails if one of the options is off.
+func (b *builtin) listOptions(all map[string]*bool, names []string) int {
+	status := 0
+	for _, name := range names {
+		state := "on"
+		if p := all[name]; p == nil || !*p {
+			state, status = "off", 1
+		}
+		if !b.f.has('q') {
+			b.printf("%-15s\t%s\n", name, state)
+		}
 	}
+	return status
 }
 
 func shoptCommand(b *builtin) int {
@@ -538,25 +546,19 @@ func shoptCommand(b *builtin) int {
 	if b.f.has('o') {
 		all = b.setOptions()
 	}
-	if len(b.args) == 0 && !b.f.has('q') {
-		b.listOptions(all)
+	switch {
+	case len(b.args) == 0:
+		b.listOptions(all, slices.Sorted(maps.Keys(all)))
+		return 0
+	case !b.f.has('s') && !b.f.has('u'):
+		return b.listOptions(all, b.args)
 	}
 	status := 0
 	for _, name := range b.args {
-		p := all[name]
-		switch {
-		case p == nil && slices.Contains(ignoredOptions, name):
-		case p == nil:
-			status = b.failf(1, "%s: invalid shell option name", name)
-		case b.f.has('s') || b.f.has('u'):
+		if p := all[name]; p != nil {
 			*p = b.f.has('s')
-		default:
-			if !b.f.has('q') {
-				b.listOptions(map[string]*bool{name: p})
-			}
-			if !*p {
-				status = 1
-			}
+		} else if !slices.Contains(ignoredOptions, name) {
+			status = b.failf(1, "%s: invalid shell option name", name)
 		}
 	}
 	return status

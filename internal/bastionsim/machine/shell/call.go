@@ -54,7 +54,7 @@ func (sh *shell) assignments(list []*syntax.Assign) {
 		sh.assignOne(as)
 		switch {
 		case !sh.xtrace || !sh.ok():
-		case as.Array != nil || as.Index != nil || as.Append:
+		case as.Array != nil || as.Index != nil:
 			sh.traceText(sh.sourceOf(as))
 		default:
 			sh.traceText(as.Name.Value + "=" + quote(sh.value(as.Name.Value)))

@@ -14,9 +14,6 @@ import (
 func (sh *shell) assignText(as *syntax.Assign) string {
 	text := sh.literal(as.Value)
 	if as.Append && sh.ok() {
-		if v := sh.get(as.Name.Value); v.integer {
-			return fmt.Sprint(sh.arithmText(v.str) + sh.arithmText(text))
-		}
 		text = strings.Join(sh.lookup(as.Name.Value, as.Index).list, "") + text
 	}
 	if len(text) > sh.r.limits.String {
@@ -46,7 +43,7 @@ func (sh *shell) assignIndex(name string, index syntax.ArithmExpr, text string) 
 
 func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, more bool) {
 	old, target := sh.target(name)
-	v := variable{set: true, owned: true, elems: map[string]string{}, exported: old.exported, integer: old.integer}
+	v := variable{set: true, owned: true, elems: map[string]string{}, exported: old.exported}
 	if v.kind = indexed; old.kind == associative {
 		v.kind = associative
 	}
@@ -58,7 +55,7 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, more bool) {
 	next := v.end()
 	for _, elem := range array.Elems {
 		if elem.Index != nil {
-			text := sh.convert(v, sh.literal(elem.Value))
+			text := sh.literal(elem.Value)
 			sub := sh.subscript(v, sh.indexText(v, elem.Index))
 			v.elems[sub] = text
 			next, _ = strconv.ParseInt(sub, 10, 64) // a number where it is used
@@ -69,7 +66,7 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, more bool) {
 					v.elems[word] = ""
 					continue
 				}
-				v.elems[strconv.FormatInt(next, 10)] = sh.convert(v, word)
+				v.elems[strconv.FormatInt(next, 10)] = word
 				next++
 			}
 		}
@@ -101,7 +98,7 @@ func (sh *shell) declare(name string, args []any) {
 		}
 		words, args = append(words, word), args[1:]
 	}
-	f, err := parseFlags(words, "aAfFginprtxI", nil, true)
+	f, err := parseFlags(words, "aAfFgnprtxI", nil, true)
 	if err != nil {
 		sh.failWith(2, "%v", err)
 	} else if name == "local" && sh.calls == 0 {
@@ -138,7 +135,7 @@ func (sh *shell) declare(name string, args []any) {
 	for _, name := range sh.namesWith("") {
 		v := sh.raw(name)
 		other := func(c rune) bool { return d.has(byte(c)) && !strings.ContainsRune(attributes(v), c) }
-		if !strings.ContainsFunc("aAinrx", other) && (v.set || v.kind != scalar) {
+		if !strings.ContainsFunc("aAnrx", other) && (v.set || v.kind != scalar) {
 			sh.print(declaration(name, v))
 		}
 	}
@@ -224,7 +221,7 @@ func (sh *shell) declareName(d *declaring, name string, assign func(name string)
 	if d.has('n') { // what is assigned is the name of another
 		v.kind = scalar
 		sh.assign(name, v)
-	} else if before := d.apply(v); before.kind != v.kind || before.integer != v.integer {
+	} else if before := d.apply(v); before.kind != v.kind {
 		sh.assign(name, before)
 	}
 	if assign(name); !sh.ok() {
@@ -249,7 +246,6 @@ func (d *declaring) apply(v variable) variable {
 		v.own()
 		v.set = set
 	}
-	v.integer = v.integer || d.has('i')
 	v.exported = (v.exported || d.has('x')) && !d.unexport
 	return v
 }
@@ -265,7 +261,7 @@ func attributes(v variable) string {
 	for _, a := range []struct {
 		on     bool
 		letter string
-	}{{v.integer, "i"}, {v.kind == nameref, "n"}, {v.readonly, "r"}, {v.exported, "x"}} {
+	}{{v.kind == nameref, "n"}, {v.readonly, "r"}, {v.exported, "x"}} {
 		if a.on {
 			letters += a.letter
 		}

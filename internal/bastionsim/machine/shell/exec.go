@@ -98,9 +98,6 @@ func (sh *shell) command(cmd syntax.Command) {
 	case *syntax.ArithmCmd:
 		sh.status = boolStatus(sh.arithm(cmd.X) != 0)
 	case *syntax.LetClause:
-		if sh.xtrace {
-			sh.traceText(sh.sourceOf(cmd))
-		}
 		for _, x := range cmd.Exprs {
 			sh.status = boolStatus(sh.arithm(x) != 0)
 		}
@@ -258,10 +255,6 @@ func (sh *shell) forClause(cmd *syntax.ForClause) {
 			sh.failf("select is not supported on this machine")
 		}
 		for _, item := range items {
-			if sh.xtrace {
-				head, _, _ := strings.Cut(sh.sourceOf(cmd), "; do")
-				sh.traceText(head)
-			}
 			if sh.set(loop.Name.Value, item); sh.failed() || sh.loop(cmd.Do) {
 				return
 			}
@@ -277,9 +270,6 @@ func (sh *shell) forClause(cmd *syntax.ForClause) {
 
 func (sh *shell) caseClause(cmd *syntax.CaseClause) {
 	text := sh.literal(cmd.Word)
-	if sh.xtrace {
-		sh.traceText("case " + sh.sourceOf(cmd.Word) + " in")
-	}
 	sh.status = 0
 	matches := func(p *syntax.Word) bool { return sh.ok() && sh.match(sh.pattern(p), text, false) }
 	through := false

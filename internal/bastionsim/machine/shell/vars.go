@@ -28,7 +28,6 @@ type variable struct {
 	owned    bool
 	exported bool
 	readonly bool
-	integer  bool
 }
 
 func (v variable) array() bool { return v.kind == indexed || v.kind == associative }
@@ -231,7 +230,7 @@ func (sh *shell) set(name, text string) {
 		sh.setElem(name, "0", text)
 		return
 	}
-	v.set, v.str, v.exported = true, sh.convert(v, text), v.exported || sh.allexport
+	v.set, v.str, v.exported = true, text, v.exported || sh.allexport
 	if sh.ok() {
 		sh.assign(name, v)
 	}
@@ -255,17 +254,9 @@ func (sh *shell) target(name string) (variable, string) {
 	return sh.scopeOf(name)[name], name
 }
 
-func (sh *shell) convert(v variable, text string) string {
-	if v.integer {
-		return strconv.FormatInt(sh.arithmText(text), 10)
-	}
-	return text
-}
-
 // setElem sets an element of an array. The variable becomes an array if it is none.
 func (sh *shell) setElem(name, sub, text string) {
 	v, name := sh.target(name)
-	text = sh.convert(v, text)
 	if !v.owned || !v.array() {
 		v.own()
 		sh.assign(name, v)

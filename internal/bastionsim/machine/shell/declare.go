@@ -2,8 +2,6 @@ package shell
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -98,10 +96,13 @@ func (sh *shell) declare(name string, args []any) {
 		}
 		words, args = append(words, word), args[1:]
 	}
-	f, err := parseFlags(words, "aAfFgnprtxI", nil, true)
-	if err != nil {
+	f, err := parseFlags(words, "aAgnrx", nil, true)
+	switch {
+	case err != nil:
 		sh.failWith(2, "%v", err)
-	} else if name == "local" && sh.calls == 0 {
+	case len(args) == 0:
+		sh.failWith(2, "listing variables is not supported on this machine: see set and env")
+	case name == "local" && sh.calls == 0:
 		sh.failf("can only be used in a function")
 	}
 	d := &declaring{flags: f, name: name}
@@ -121,22 +122,6 @@ func (sh *shell) declare(name string, args []any) {
 			sh.declareName(d, arg.Name.Value, func(string) { sh.assignOne(arg) })
 		case string:
 			sh.declareText(d, arg)
-		}
-	}
-	if len(args) > 0 || !sh.ok() {
-		return
-	}
-	if d.has('f') || d.has('F') {
-		for _, name := range slices.Sorted(maps.Keys(sh.funcs)) {
-			sh.print("declare -f " + name + "\n")
-		}
-		return
-	}
-	for _, name := range sh.namesWith("") {
-		v := sh.raw(name)
-		other := func(c rune) bool { return d.has(byte(c)) && !strings.ContainsRune(attributes(v), c) }
-		if !strings.ContainsFunc("aAnrx", other) && (v.set || v.kind != scalar) {
-			sh.print(declaration(name, v))
 		}
 	}
 }
@@ -174,31 +159,15 @@ func (sh *shell) declClause(cmd *syntax.DeclClause) {
 func (sh *shell) declareText(d *declaring, arg string) {
 	name, text, has := strings.Cut(arg, "=")
 	name, more := strings.CutSuffix(name, "+")
-	fn, isFunc := sh.funcs[name]
 	base, _, _ := strings.Cut(name, "[")
-	switch {
-	case (d.has('f') || d.has('F')) && !isFunc:
-		sh.status = 1
-	case d.has('F'):
-		sh.print(name + "\n")
-	case d.has('f'):
-		sh.print(name + " () \n" + sh.sourceOf(fn) + "\n")
-	case d.has('p'):
-		if v := sh.raw(name); v.set || v.kind != scalar {
-			sh.print(declaration(name, v))
-		} else {
-			sh.failf("%s: not found", name)
+	sh.declareName(d, base, func(name string) {
+		if has && more {
+			text = sh.value(name) + text
 		}
-	default:
-		sh.declareName(d, base, func(name string) {
-			if has && more {
-				text = sh.value(name) + text
-			}
-			if has {
-				sh.set(name, text)
-			}
-		})
-	}
+		if has {
+			sh.set(name, text)
+		}
+	})
 }
 
 // declareName gives a variable its scope, its value and its attributes.
@@ -250,47 +219,14 @@ func (d *declaring) apply(v variable) variable {
 	return v
 }
 
-func (sh *shell) print(text string) {
-	_, err := sh.stream(1).Write([]byte(text))
-	sh.fail(err)
-}
-
 // attributes are the letters of a variable's attributes.
 func attributes(v variable) string {
-	letters := map[kind]string{indexed: "a", associative: "A"}[v.kind]
-	for _, a := range []struct {
-		on     bool
-		letter string
-	}{{v.kind == nameref, "n"}, {v.readonly, "r"}, {v.exported, "x"}} {
-		if a.on {
-			letters += a.letter
-		}
+	letters := map[kind]string{indexed: "a", associative: "A", nameref: "n"}[v.kind]
+	if v.readonly {
+		letters += "r"
+	}
+	if v.exported {
+		letters += "x"
 	}
 	return letters
 }
-
-// declaration is the command that makes a variable what it is.
-func declaration(name string, v variable) string {
-	flags := attributes(v)
-	if flags == "" {
-		flags = "-"
-	}
-	text := "declare -" + flags + " " + name
-	switch {
-	case !v.set && len(v.elems) == 0:
-	case v.array():
-		elems, values := v.elements()
-		for i := range elems {
-			elems[i] = "[" + elems[i] + "]=" + doubleQuote(values[i])
-		}
-		if text += "=(" + strings.Join(elems, " "); v.kind == associative && len(elems) > 0 {
-			text += " "
-		}
-		text += ")"
-	default:
-		text += "=" + doubleQuote(v.str)
-	}
-	return text + "\n"
-}
-
-func doubleQuote(text string) string { return `"` + backslash(text, "\\\"$`") + `"` }

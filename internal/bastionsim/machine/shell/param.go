@@ -63,13 +63,13 @@ func (sh *shell) param(e *expander, pe *syntax.ParamExp, quoted bool) {
 	var v value
 	name, all := pe.Param.Value, allElements(pe.Index)
 	switch {
+	case pe.Excl && pe.Names == 0 && all == "":
+		sh.failf("${!%s}: bad substitution: indirect expansion is not supported on this machine", name)
 	case pe.Names != 0:
 		v = value{list: sh.namesWith(name), many: true, star: pe.Names == syntax.NamesPrefix, set: true}
 	case pe.Excl && all != "":
 		keys, _ := sh.get(name).elements()
 		v = value{list: keys, many: true, star: all == "*", set: true}
-	case pe.Excl:
-		v = sh.indirect(name, pe.Index)
 	default:
 		v = sh.lookup(name, pe.Index)
 	}
@@ -205,26 +205,6 @@ func (sh *shell) namesWith(prefix string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// indirect is ${!name}.
-func (sh *shell) indirect(name string, index syntax.ArithmExpr) value {
-	if raw := sh.raw(name); raw.kind == nameref && index == nil {
-		return one(raw.str, true)
-	}
-	v := sh.lookup(name, index)
-	if len(v.list) == 0 || !sh.ok() {
-		return one("", false)
-	}
-	target, sub := v.list[0], ""
-	if base, rest, ok := strings.Cut(target, "["); ok && strings.HasSuffix(rest, "]") {
-		target, sub = base, strings.TrimSuffix(rest, "]")
-	}
-	if !v.set || !syntax.ValidName(target) && !isNumber(target) && !slices.Contains([]string{"@", "*", "#", "?"}, target) {
-		sh.failf("%s: invalid indirect expansion", name)
-		return one("", false)
-	}
-	return sh.lookupText(target, sub)
-}
-
 // slice is ${name:offset:length}.
 func (sh *shell) slice(v *value, s *syntax.Slice, params bool) {
 	from, length := sh.arithm(s.Offset), int64(0)
@@ -358,12 +338,6 @@ func (sh *shell) transform(v *value, name, op string) {
 		"P": func(text string) string { return text },
 		"a": func(string) string { return flags },
 		"u": func(text string) string { return sh.changeCase(text, "", syntax.UpperFirst) },
-		"A": func(text string) string {
-			if text = name + "=" + quoteAlways(text); flags != "" {
-				text = "declare -" + flags + " " + text
-			}
-			return text
-		},
 	}[op]
 	switch {
 	case fn == nil:

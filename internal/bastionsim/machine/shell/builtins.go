@@ -42,8 +42,8 @@ func init() {
 	status := func(status int) func(*builtin) int { return func(*builtin) int { return status } }
 	builtins = map[string]builtinCommand{
 		"cd": {cdCommand, "LP"}, "pwd": {pwdCommand, "LP"}, "dirs": {dirsCommand, "lpv"}, "pushd": {pushdCommand, "n"},
-		"popd": {pushdCommand, "n"}, "exec": {execCommand, "cla:"}, "command": {commandCommand, "pvV"}, "type": {typeCommand, "afptP"},
-		"read": {readCommand, "rsea:d:n:N:p:t:u:i:"}, "mapfile": {mapfileCommand, "td:n:s:u:"}, "readarray": {mapfileCommand, "td:n:s:u:"},
+		"popd": {pushdCommand, "n"}, "exec": {execCommand, "cla:"}, "command": {commandCommand, "pvV"}, "type": {typeCommand, "tp"},
+		"read": {readCommand, "rsea:d:n:N:p:t:u:i:"}, "mapfile": {mapfileCommand, "td:u:"}, "readarray": {mapfileCommand, "td:u:"},
 		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "shopt": {shoptCommand, "suqo"},
 		"unset": {unsetCommand, "fvn"},
 	}
@@ -288,7 +288,7 @@ var kindTexts = map[string]string{
 }
 
 func typeCommand(b *builtin) int {
-	status, onlyPath := 0, b.f.has('p') || b.f.has('P')
+	status := 0
 	for _, name := range b.args {
 		kind, detail := b.kindOf(name)
 		switch {
@@ -298,9 +298,9 @@ func typeCommand(b *builtin) int {
 			}
 		case b.f.has('t'):
 			b.printf("%s\n", kind)
-		case kind == "file" && onlyPath:
+		case b.f.has('p') && kind == "file":
 			b.printf("%s\n", detail)
-		case !onlyPath:
+		case !b.f.has('p'):
 			b.printf(kindTexts[kind]+"\n", name, detail)
 		}
 	}

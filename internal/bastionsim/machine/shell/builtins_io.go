@@ -362,13 +362,11 @@ func mapfileCommand(b *builtin) int {
 		name = f.args[0]
 	}
 	delim := f.delimiter()
-	skip, _ := strconv.Atoi(f.value('s', "0"))
-	most, _ := strconv.Atoi(f.value('n', "0"))
 	fd, _ := strconv.Atoi(f.value('u', "0"))
 	in := b.stream(fd)
 	var lines []string
 	size := 0
-	for more := true; more && (most <= 0 || len(lines) < most); {
+	for more := true; more; {
 		line, err := b.readLine(in, delim, true, 0)
 		if more = err == nil; !more && line == "" {
 			break
@@ -376,9 +374,7 @@ func mapfileCommand(b *builtin) int {
 		if more && !f.has('t') {
 			line += string(delim)
 		}
-		if skip--; skip < 0 {
-			lines = append(lines, line)
-		}
+		lines = append(lines, line)
 		if size += len(line); size > 4*b.r.limits.String || len(lines) > b.r.limits.Fields {
 			b.kill("memory")
 			return statusKilled

@@ -41,13 +41,12 @@ func (sh *shell) assignIndex(name string, index syntax.ArithmExpr, text string) 
 
 func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, more bool) {
 	old, target := sh.target(name)
-	v := variable{set: true, owned: true, elems: map[string]string{}, exported: old.exported}
+	v := variable{set: true, elems: map[string]string{}, exported: old.exported}
 	if v.kind = indexed; old.kind == associative {
 		v.kind = associative
 	}
 	if more && (old.kind != scalar || old.set) {
 		v = old
-		v.owned = false
 		v.own()
 	}
 	next := v.end()
@@ -209,7 +208,7 @@ func (sh *shell) declareName(d *declaring, name string, assign func(name string)
 // apply changes attributes, but for readonly, which comes last.
 func (d *declaring) apply(v variable) variable {
 	if d.has('A') && v.kind != associative {
-		v = variable{kind: associative, elems: map[string]string{}, owned: true, exported: v.exported}
+		v = variable{kind: associative, elems: map[string]string{}, exported: v.exported}
 	}
 	if set := v.set; d.has('a') && v.kind == scalar {
 		v.own()

@@ -165,10 +165,6 @@ func jobsCommand(b *builtin) int {
 
 // killCommand ends jobs of this shell, or the shell itself. No other process can be sent a signal.
 func killCommand(b *builtin) int {
-	if len(b.args) > 0 && strings.HasPrefix(b.args[0], "-l") {
-		b.printf("HUP INT QUIT KILL TERM\n")
-		return 0
-	}
 	args := b.args
 	if len(args) > 1 && (args[0] == "-s" || args[0] == "-n") {
 		args = args[1:]
@@ -182,7 +178,7 @@ func killCommand(b *builtin) int {
 		j := b.findJob(arg)
 		_, err := strconv.Atoi(arg)
 		switch {
-		case arg == "--", j != nil && probe, probe && (arg == self || b.user.UID == 0 && b.knownProcess(arg)):
+		case arg == "--", j != nil && probe, probe && arg == self:
 		case j != nil:
 			j.cancel()
 		case err != nil:
@@ -194,9 +190,4 @@ func killCommand(b *builtin) int {
 		}
 	}
 	return status
-}
-
-func (sh *shell) knownProcess(pid string) bool {
-	isIt := func(p ProcessInfo) bool { return strconv.Itoa(p.PID) == pid }
-	return sh.s.o.System != nil && slices.ContainsFunc(sh.s.o.System.Processes(), isIt)
 }

@@ -135,12 +135,6 @@ func (sh *shell) fork() *shell {
 	c := *sh
 	c.scopes = make([]map[string]variable, len(sh.scopes))
 	for i, scope := range sh.scopes {
-		for name, v := range scope {
-			if v.owned {
-				v.owned = false
-				scope[name] = v
-			}
-		}
 		c.scopes[i] = maps.Clone(scope)
 	}
 	c.funcs, c.traps = maps.Clone(sh.funcs), map[string]string{}

@@ -41,7 +41,7 @@ var builtins map[string]builtinCommand
 func init() {
 	status := func(status int) func(*builtin) int { return func(*builtin) int { return status } }
 	builtins = map[string]builtinCommand{
-		"cd": {cdCommand, "LP"}, "pwd": {pwdCommand, "LP"}, "dirs": {dirsCommand, "lpv"}, "pushd": {pushdCommand, "n"},
+		"cd": {cdCommand, "LP"}, "pwd": {pwdCommand, "LP"}, "dirs": {dirsCommand, "lp"}, "pushd": {pushdCommand, "n"},
 		"popd": {pushdCommand, "n"}, "exec": {execCommand, "cla:"}, "command": {commandCommand, "pvV"}, "type": {typeCommand, "tp"},
 		"read": {readCommand, "rsea:d:n:N:p:t:u:i:"}, "mapfile": {mapfileCommand, "td:u:"}, "readarray": {mapfileCommand, "td:u:"},
 		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "shopt": {shoptCommand, "suqo"},

@@ -34,10 +34,7 @@ func (p *Process) name() string { return path.Base(p.Args[0]) }
 
 // Path is a path from the root, which FS takes, for one that the user gave.
 func (p *Process) Path(name string) string {
-	if name == "" || strings.HasPrefix(name, "/") {
-		return name
-	}
-	return strings.TrimSuffix(p.Dir, "/") + "/" + name
+	return p.sh.abs(name)
 }
 
 // Getenv is a variable of the environment, or "".

@@ -196,8 +196,7 @@ func sourceCommand(b *builtin) int {
 		file, err = b.open(found, vfs.O_RDONLY)
 	}
 	if err != nil {
-		b.complain(err)
-		return 1
+		return b.refuse(1, "%v", err)
 	}
 	data, err := io.ReadAll(io.LimitReader(&stream{sh: b.shell, file: file}, int64(b.r.limits.Script)+1))
 	file.close()

@@ -384,6 +384,7 @@ func mapfileCommand(b *builtin) int {
 	return 0
 }
 
+// getoptsCommand reads the next option. b.getopt is where it is in an argument that has several.
 func getoptsCommand(b *builtin) int {
 	if len(b.args) < 2 {
 		return b.failf(2, "usage: getopts optstring name [arg ...]")
@@ -392,53 +393,46 @@ func getoptsCommand(b *builtin) int {
 	if len(b.args) > 2 {
 		args = b.args[2:]
 	}
-	index, err := strconv.Atoi(b.value("OPTIND"))
-	if err != nil || index < 1 {
-		index = 1
+	index, _ := strconv.Atoi(b.value("OPTIND")) // what is no number stands for the first argument
+	index = max(index, 1)
+	arg, value := "", ""
+	if index <= len(args) {
+		arg = args[index-1]
 	}
-	done := func(opt, arg string, hasArg bool, status int) int {
-		b.set("OPTIND", strconv.Itoa(index))
-		b.set(name, opt)
-		if hasArg {
-			b.set("OPTARG", arg)
-		} else {
-			b.unset("OPTARG")
-		}
-		return status
-	}
-	if index > len(args) || len(args[index-1]) < 2 || args[index-1][0] != '-' || args[index-1] == "--" {
-		if index <= len(args) && args[index-1] == "--" {
-			index++
-		}
-		b.getopt = 0
-		return done("?", "", false, 1)
-	}
-	arg := args[index-1]
 	if b.getopt < 1 || b.getopt >= len(arg) {
 		b.getopt = 1
 	}
-	c, rest := arg[b.getopt], arg[b.getopt+1:]
-	if b.getopt++; rest == "" {
-		index, b.getopt = index+1, 0
+	letter, problem, status := "?", "", 0
+	if len(arg) < 2 || arg[0] != '-' || arg == "--" {
+		if status = 1; arg == "--" {
+			index++
+		}
+	} else {
+		var rest string
+		letter, rest = arg[b.getopt:b.getopt+1], arg[b.getopt+1:]
+		_, after, known := strings.Cut(strings.TrimPrefix(spec, ":"), letter)
+		switch {
+		case !known || letter == ":":
+			letter, value, problem = "?", letter, "illegal option"
+		case !strings.HasPrefix(after, ":"):
+		case rest != "":
+			value, rest = rest, ""
+		case index < len(args):
+			index++
+			value = args[index-1]
+		default:
+			letter, value, problem = ":", letter, "option requires an argument"
+		}
+		if b.getopt++; rest == "" {
+			index, b.getopt = index+1, 0
+		}
 	}
-	known, after, _ := strings.Cut(spec, string(c))
-	silent, problem, opt := strings.HasPrefix(spec, ":"), "illegal option", "?"
-	switch {
-	case c == ':' || len(known) == len(spec):
-	case !strings.HasPrefix(after, ":"):
-		return done(string(c), "", false, 0)
-	case rest != "":
-		index, b.getopt = index+1, 0
-		return done(string(c), rest, true, 0)
-	case index <= len(args):
-		index++
-		return done(string(c), args[index-2], true, 0)
-	default:
-		problem, opt = "option requires an argument", ":"
+	if problem != "" && !strings.HasPrefix(spec, ":") {
+		b.complain(fmt.Errorf("%s -- %s", problem, value))
+		letter, value = "?", ""
 	}
-	if silent {
-		return done(opt, string(c), true, 0)
-	}
-	b.complain(fmt.Errorf("%s -- %c", problem, c))
-	return done("?", "", false, 0)
+	b.set("OPTIND", strconv.Itoa(index))
+	b.set(name, letter)
+	b.set("OPTARG", value)
+	return status
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -46,15 +47,11 @@ func plain(rw io.ReadWriter, closer func()) *file {
 // textFile is a file to read a text from, as here-documents are.
 func textFile(text string) *file {
 	var mu sync.Mutex
+	in := strings.NewReader(text)
 	return newFile(func(_ context.Context, p []byte) (int, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if text == "" {
-			return 0, io.EOF
-		}
-		n := copy(p, text)
-		text = text[n:]
-		return n, nil
+		return in.Read(p)
 	}, nil, nil)
 }
 

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -144,13 +143,6 @@ func (sh *shell) declClause(cmd *syntax.DeclClause) {
 		}
 	}
 	name := cmd.Variant.Value
-	if sh.xtrace && sh.ok() {
-		words := []string{name}
-		for _, arg := range args {
-			words = append(words, fmt.Sprint(arg))
-		}
-		sh.trace(words)
-	}
 	sh.declare(name, args)
 	sh.errorOf(name)
 }

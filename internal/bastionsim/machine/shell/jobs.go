@@ -173,6 +173,9 @@ func killCommand(b *builtin) int {
 	if len(args) > 0 && (strings.HasPrefix(args[0], "-") || len(args) < len(b.args)) {
 		probe, args = strings.TrimLeft(args[0], "-") == "0", args[1:]
 	}
+	if len(args) == 0 {
+		return b.failf(2, "usage: kill [-signal] pid | %%job ...")
+	}
 	status, self := 0, strconv.FormatInt(b.mainPID, 10)
 	for _, arg := range args {
 		j := b.findJob(arg)

@@ -80,9 +80,10 @@ func (r *run) counted(w io.Writer) *file {
 
 // sink collects the output of a command substitution.
 type sink struct {
-	r    *run
-	mu   sync.Mutex
-	data []byte
+	r      *run
+	mu     sync.Mutex
+	data   []byte
+	closed chan struct{} // when nothing can write to it any more
 }
 
 func (s *sink) file() *file {
@@ -94,7 +95,7 @@ func (s *sink) file() *file {
 		}
 		s.data = append(s.data, p...)
 		return len(p), nil
-	}, nil)
+	}, func() { close(s.closed) })
 }
 
 // pipeSize is how much a pipe holds.

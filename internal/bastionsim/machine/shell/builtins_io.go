@@ -81,12 +81,15 @@ func echoCommand(b *builtin) int {
 }
 
 func printfCommand(b *builtin) int {
-	args := b.args
+	args, target := b.args, ""
+	if len(args) > 1 && args[0] == "-v" {
+		target, args = args[1], args[2:]
+	}
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
-	if len(args) == 0 || args[0] == "-v" {
-		return b.failf(2, "usage: printf format [arguments]")
+	if len(args) == 0 {
+		return b.failf(2, "usage: printf [-v var] format [arguments]")
 	}
 	p := &printer{sh: b.shell, args: args[1:]}
 	for {
@@ -101,7 +104,9 @@ func printfCommand(b *builtin) int {
 			return statusKilled
 		}
 	}
-	if status := b.write(p.out.String()); status != 0 {
+	if target != "" {
+		b.set(target, p.out.String())
+	} else if status := b.write(p.out.String()); status != 0 {
 		return status
 	}
 	if p.warning != nil {

@@ -75,16 +75,16 @@ func (sh *shell) arithmText(text string) int64 {
 		return 0
 	}
 	if len(text) > 4096 {
-		sh.discardf("the expression is too long")
+		sh.failf("the expression is too long")
 		return 0
 	}
 	x, err := parseArithm(text)
 	if err != nil {
-		sh.discardf("%v", err)
+		sh.failf("%v", err)
 		return 0
 	}
 	if w, ok := x.(*syntax.Word); ok && w.Lit() == text && !syntax.ValidName(text) {
-		sh.discardf("%s: syntax error: operand expected, or a number that is none", text)
+		sh.failf("%s: syntax error: operand expected, or a number that is none", text)
 		return 0
 	}
 	return sh.arithm(x)
@@ -94,10 +94,10 @@ func (sh *shell) arithmText(text string) int64 {
 func parseNumber(text string) (int64, bool) {
 	body, negative := strings.CutPrefix(text, "-")
 	body = strings.TrimPrefix(body, "+")
-	base := uint64(10)
+	base := 10
 	if head, digits, ok := strings.Cut(body, "#"); ok {
-		b, err := strconv.ParseUint(head, 10, 7)
-		if err != nil || b < 2 || b > 64 {
+		b, err := strconv.Atoi(head)
+		if err != nil || b < 2 || b > 36 {
 			return 0, false
 		}
 		base, body = b, digits
@@ -106,21 +106,11 @@ func parseNumber(text string) (int64, bool) {
 	} else if len(body) > 1 && body[0] == '0' {
 		base = 8
 	}
-	if base <= 36 {
-		body = strings.ToLower(body)
-	}
-	n := uint64(0)
-	for i := range len(body) {
-		digit := strings.IndexByte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ@_", body[i])
-		if digit < 0 || uint64(digit) >= base {
-			return 0, false
-		}
-		n = n*base + uint64(digit)
-	}
+	n, err := strconv.ParseUint(body, base, 64)
 	if negative {
 		n = -n
 	}
-	return int64(n), body != ""
+	return int64(n), err == nil
 }
 
 func (sh *shell) unary(x *syntax.UnaryArithm) int64 {
@@ -142,13 +132,13 @@ func (sh *shell) unary(x *syntax.UnaryArithm) int64 {
 func (sh *shell) arithmAssign(x syntax.ArithmExpr, n int64) {
 	w, ok := x.(*syntax.Word)
 	if !ok {
-		sh.discardf("attempted assignment to non-variable")
+		sh.failf("attempted assignment to non-variable")
 		return
 	}
 	name, index, ok := arithmName(w)
 	if !ok {
 		if name = sh.literal(w); !syntax.ValidName(name) {
-			sh.discardf("%s: attempted assignment to non-variable", name)
+			sh.failf("%s: attempted assignment to non-variable", name)
 		}
 	}
 	sh.assignIndex(name, index, strconv.FormatInt(n, 10))
@@ -177,7 +167,7 @@ func (sh *shell) binaryArithm(x *syntax.BinaryArithm) int64 {
 		branches, ok := x.Y.(*syntax.BinaryArithm)
 		switch {
 		case !ok || branches.Op != syntax.TernColon:
-			sh.discardf("syntax error in expression: ':' expected")
+			sh.failf("syntax error in expression: ':' expected")
 			return 0
 		case a != 0:
 			return sh.arithm(branches.X)
@@ -204,7 +194,7 @@ func (sh *shell) binaryOf(op syntax.BinAritOperator, a, b int64) int64 {
 func (sh *shell) compute(x syntax.ArithmExpr) int64 {
 	n, err := expand.Arithm(&expand.Config{}, x)
 	if err != nil {
-		sh.discardf("%v", err)
+		sh.failf("%v", err)
 	}
 	return int64(n)
 }

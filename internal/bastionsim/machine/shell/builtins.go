@@ -41,20 +41,20 @@ var builtins map[string]builtinCommand
 func init() {
 	status := func(status int) func(*builtin) int { return func(*builtin) int { return status } }
 	builtins = map[string]builtinCommand{
-		"cd": {cdCommand, "LP"}, "pwd": {pwdCommand, "LP"}, "dirs": {dirsCommand, "lpv"}, "pushd": {pushdCommand, "n"},
-		"popd": {pushdCommand, "n"}, "exec": {execCommand, "cla:"}, "command": {commandCommand, "pvV"}, "type": {typeCommand, "afptP"},
-		"read": {readCommand, "rsea:d:n:N:p:t:u:i:"}, "mapfile": {mapfileCommand, "td:n:s:u:"}, "readarray": {mapfileCommand, "td:n:s:u:"},
-		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "shopt": {shoptCommand, "suqop"},
-		"alias": {aliasCommand, "p"}, "unalias": {unaliasCommand, "a"}, "unset": {unsetCommand, "fvn"},
+		"cd": {cdCommand, "LP"}, "pwd": {pwdCommand, "LP"}, "dirs": {dirsCommand, "lp"}, "pushd": {pushdCommand, "n"},
+		"popd": {pushdCommand, "n"}, "exec": {execCommand, "cla:"}, "command": {commandCommand, "pvV"}, "type": {typeCommand, "tp"},
+		"read": {readCommand, "rsea:d:n:N:p:t:u:i:"}, "mapfile": {mapfileCommand, "td:u:"}, "readarray": {mapfileCommand, "td:u:"},
+		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "shopt": {shoptCommand, "suqo"},
+		"unset": {unsetCommand, "fvn"},
 	}
 	for name, run := range map[string]func(*builtin) int{
 		":": status(0), "true": status(0), "false": status(1), "hash": status(0), "bind": status(0), "complete": status(0),
-		"compopt": status(0), "enable": status(0), "history": status(0), "disown": status(0), "bg": status(0), "suspend": status(0),
-		"caller": status(1), "compgen": status(1), "help": helpCommand, "echo": echoCommand, "printf": printfCommand,
+		"compopt": status(0), "enable": status(0), "history": status(0), "disown": status(0),
+		"caller": status(1), "compgen": status(1), "echo": echoCommand, "printf": printfCommand,
 		"exit": exitCommand, "logout": exitCommand, "return": returnCommand, "break": loopCommand, "continue": loopCommand,
 		"shift": shiftCommand, "set": setCommand, "let": letCommand, "getopts": getoptsCommand,
 		"eval": evalCommand, "source": sourceCommand, ".": sourceCommand, "builtin": builtinOf,
-		"fg": fgCommand, "kill": killCommand, "test": testCommand, "[": testCommand, "umask": umaskCommand, "ulimit": ulimitCommand,
+		"kill": killCommand, "test": testCommand, "[": testCommand, "umask": umaskCommand, "ulimit": ulimitCommand,
 		"export": declareCommand, "readonly": declareCommand, "declare": declareCommand, "typeset": declareCommand, "local": declareCommand,
 	} {
 		builtins[name] = builtinCommand{run: run}
@@ -73,12 +73,6 @@ func (sh *shell) runBuiltin(args []string, out *stream) int {
 		b.args = b.f.args
 	}
 	return command.run(b)
-}
-
-func helpCommand(b *builtin) int {
-	names := strings.Join(slices.Sorted(maps.Keys(builtins)), " ")
-	b.printf("This is the shell of a simulated machine. Its builtins are:\n%s\nIts programs are in /usr/bin.\n", names)
-	return 0
 }
 
 func declareCommand(b *builtin) int {
@@ -202,8 +196,7 @@ func sourceCommand(b *builtin) int {
 		file, err = b.open(found, vfs.O_RDONLY)
 	}
 	if err != nil {
-		b.complain(err)
-		return 1
+		return b.refuse(1, "%v", err)
 	}
 	data, err := io.ReadAll(io.LimitReader(&stream{sh: b.shell, file: file}, int64(b.r.limits.Script)+1))
 	file.close()
@@ -262,24 +255,16 @@ func commandCommand(b *builtin) int {
 	status := 1
 	for _, name := range b.args {
 		kind, detail := b.kindOf(name)
-		switch {
-		case kind == "":
-			continue
-		case kind == "alias":
-			b.printf("alias %s=%s\n", name, quoteAlways(detail))
-		default:
+		if kind != "" {
 			b.printf("%s\n", detail)
+			status = 0
 		}
-		status = 0
 	}
 	return status
 }
 
-// kindOf says what a name is as a command, and the text of an alias or the path of a file.
+// kindOf says what a name is as a command, and the path of a file.
 func (sh *shell) kindOf(name string) (kind, detail string) {
-	if text, ok := sh.aliases[name]; ok {
-		return "alias", text
-	}
 	file, err := sh.find(name)
 	info, statErr := sh.fs.Stat(file)
 	switch {
@@ -298,12 +283,11 @@ func (sh *shell) kindOf(name string) (kind, detail string) {
 }
 
 var kindTexts = map[string]string{
-	"alias": "%s is aliased to `%s'", "keyword": "%s is a shell keyword%.0s", "function": "%s is a function%.0s",
-	"builtin": "%s is a shell builtin%.0s", "file": "%s is %s",
+	"keyword": "%s is a shell keyword%.0s", "function": "%s is a function%.0s", "builtin": "%s is a shell builtin%.0s", "file": "%s is %s",
 }
 
 func typeCommand(b *builtin) int {
-	status, onlyPath := 0, b.f.has('p') || b.f.has('P')
+	status := 0
 	for _, name := range b.args {
 		kind, detail := b.kindOf(name)
 		switch {
@@ -313,46 +297,13 @@ func typeCommand(b *builtin) int {
 			}
 		case b.f.has('t'):
 			b.printf("%s\n", kind)
-		case kind == "file" && onlyPath:
+		case b.f.has('p') && kind == "file":
 			b.printf("%s\n", detail)
-		case !onlyPath:
+		case !b.f.has('p'):
 			b.printf(kindTexts[kind]+"\n", name, detail)
 		}
 	}
 	return status
-}
-
-func aliasCommand(b *builtin) int {
-	names, status := b.args, 0
-	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(b.aliases))
-	}
-	for _, arg := range names {
-		name, text, ok := strings.Cut(arg, "=")
-		old, known := b.aliases[name]
-		switch {
-		case ok && len(b.aliases) >= 1000:
-			return b.failf(1, "too many aliases")
-		case ok:
-			b.hold(int64(len(name) + len(text) + 64))
-			b.aliases[name] = text
-		case known:
-			b.printf("alias %s=%s\n", name, quoteAlways(old))
-		default:
-			status = b.failf(1, "%s: not found", name)
-		}
-	}
-	return status
-}
-
-func unaliasCommand(b *builtin) int {
-	if b.f.has('a') {
-		clear(b.aliases)
-	}
-	for _, name := range b.args {
-		delete(b.aliases, name)
-	}
-	return 0
 }
 
 func umaskCommand(b *builtin) int {
@@ -497,7 +448,6 @@ var setLetters = map[rune]string{'e': "errexit", 'u': "nounset", 'x': "xtrace", 
 func (o *options) shopts() map[string]*bool {
 	return map[string]*bool{
 		"nullglob": &o.nullglob, "dotglob": &o.dotglob, "nocaseglob": &o.nocaseglob, "globstar": &o.globstar,
-		"expand_aliases": &o.expandAliases,
 	}
 }
 
@@ -536,19 +486,18 @@ func setCommand(b *builtin) int {
 	}
 	for args := b.args; len(args) > 0; {
 		arg := args[0]
-		if args = args[1:]; arg == "-" || arg == "+" {
-			if b.xtrace = b.xtrace && arg == "+"; len(args) == 0 {
-				return 0
-			}
-		}
 		if arg == "--" || arg == "-" || arg == "+" {
-			b.params = slices.Clone(args)
+			b.xtrace = b.xtrace && arg != "-"
+			if len(args) > 1 || arg == "--" {
+				b.params = slices.Clone(args[1:])
+			}
 			return 0
 		}
-		if arg == "" || arg[0] != '-' && arg[0] != '+' {
-			b.params = append([]string{arg}, args...)
+		if len(arg) < 2 || arg[0] != '-' && arg[0] != '+' {
+			b.params = args
 			return 0
 		}
+		args = args[1:]
 		on := arg[0] == '-'
 		letters, named := strings.CutSuffix(arg[1:], "o")
 		if err := b.setFlags(letters, on); err != nil {
@@ -556,7 +505,7 @@ func setCommand(b *builtin) int {
 		}
 		switch {
 		case named && len(args) == 0:
-			b.listOptions(b.setOptions())
+			b.listOptions(b.setOptions(), slices.Sorted(maps.Keys(b.setOptions())))
 		case named:
 			if p := b.setOptions()[args[0]]; p != nil {
 				*p = on
@@ -576,10 +525,19 @@ var ignoredOptions = []string{
 	"promptvars", "login_shell", "huponexit", "interactive_comments",
 }
 
-func (b *builtin) listOptions(all map[string]*bool) {
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		b.printf("%-15s\t%s\n", name, map[bool]string{true: "on", false: "off"}[*all[name]])
+// listOptions fails if one of the options is off.
+func (b *builtin) listOptions(all map[string]*bool, names []string) int {
+	status := 0
+	for _, name := range names {
+		state := "on"
+		if p := all[name]; p == nil || !*p {
+			state, status = "off", 1
+		}
+		if !b.f.has('q') {
+			b.printf("%-15s\t%s\n", name, state)
+		}
 	}
+	return status
 }
 
 func shoptCommand(b *builtin) int {
@@ -587,25 +545,19 @@ func shoptCommand(b *builtin) int {
 	if b.f.has('o') {
 		all = b.setOptions()
 	}
-	if len(b.args) == 0 && !b.f.has('q') {
-		b.listOptions(all)
+	switch {
+	case len(b.args) == 0:
+		b.listOptions(all, slices.Sorted(maps.Keys(all)))
+		return 0
+	case !b.f.has('s') && !b.f.has('u'):
+		return b.listOptions(all, b.args)
 	}
 	status := 0
 	for _, name := range b.args {
-		p := all[name]
-		switch {
-		case p == nil && slices.Contains(ignoredOptions, name):
-		case p == nil:
-			status = b.failf(1, "%s: invalid shell option name", name)
-		case b.f.has('s') || b.f.has('u'):
+		if p := all[name]; p != nil {
 			*p = b.f.has('s')
-		default:
-			if !b.f.has('q') {
-				b.listOptions(map[string]*bool{name: p})
-			}
-			if !*p {
-				status = 1
-			}
+		} else if !slices.Contains(ignoredOptions, name) {
+			status = b.failf(1, "%s: invalid shell option name", name)
 		}
 	}
 	return status

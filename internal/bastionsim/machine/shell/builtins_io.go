@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/expand"
@@ -161,7 +160,7 @@ func (p *printer) format(format string) error {
 }
 
 // printfDirective has the flags, width, precision and verb of a directive.
-var printfDirective = regexp.MustCompile(`^%([-+ #0']*)(\*|[0-9]*)(\.\*|\.[0-9]*|)[hlLjzt]*([a-zA-Z%]|\([^)]*\)T)`)
+var printfDirective = regexp.MustCompile(`^%([-+ #0']*)(\*|[0-9]*)(\.\*|\.[0-9]*|)[hlLjzt]*([a-zA-Z%])`)
 
 // directive formats one argument. A width and a precision that have been checked are left to package fmt.
 func (p *printer) directive(flags, width, precision, verb string) error {
@@ -183,7 +182,7 @@ func (p *printer) directive(flags, width, precision, verb string) error {
 	switch verb[0] {
 	case '%':
 		p.out.WriteByte('%')
-	case 's', 'b', 'q', 'c', '(':
+	case 's', 'b', 'c':
 		if strings.Contains(flags, "-") {
 			width = "-" + strings.TrimLeft(width, "-")
 		}
@@ -224,16 +223,8 @@ func (p *printer) text(verb string) string {
 	switch verb[0] {
 	case 'b':
 		arg, p.stop = escape(arg, true)
-	case 'q':
-		arg = quote(arg)
 	case 'c':
 		arg = (arg + "\x00")[:1]
-	case '(':
-		now := p.sh.s.o.Clock.Now()
-		if n := p.integer(arg); arg != "" && n >= 0 {
-			now = time.Unix(n, 0)
-		}
-		arg = strftime(verb[1:len(verb)-2], now.UTC())
 	}
 	return arg
 }
@@ -376,13 +367,11 @@ func mapfileCommand(b *builtin) int {
 		name = f.args[0]
 	}
 	delim := f.delimiter()
-	skip, _ := strconv.Atoi(f.value('s', "0"))
-	most, _ := strconv.Atoi(f.value('n', "0"))
 	fd, _ := strconv.Atoi(f.value('u', "0"))
 	in := b.stream(fd)
 	var lines []string
 	size := 0
-	for more := true; more && (most <= 0 || len(lines) < most); {
+	for more := true; more; {
 		line, err := b.readLine(in, delim, true, 0)
 		if more = err == nil; !more && line == "" {
 			break
@@ -390,9 +379,7 @@ func mapfileCommand(b *builtin) int {
 		if more && !f.has('t') {
 			line += string(delim)
 		}
-		if skip--; skip < 0 {
-			lines = append(lines, line)
-		}
+		lines = append(lines, line)
 		if size += len(line); size > 4*b.r.limits.String || len(lines) > b.r.limits.Fields {
 			b.kill("memory")
 			return statusKilled
@@ -402,6 +389,7 @@ func mapfileCommand(b *builtin) int {
 	return 0
 }
 
+// getoptsCommand reads the next option. b.getopt is where it is in an argument that has several.
 func getoptsCommand(b *builtin) int {
 	if len(b.args) < 2 {
 		return b.failf(2, "usage: getopts optstring name [arg ...]")
@@ -410,53 +398,46 @@ func getoptsCommand(b *builtin) int {
 	if len(b.args) > 2 {
 		args = b.args[2:]
 	}
-	index, err := strconv.Atoi(b.value("OPTIND"))
-	if err != nil || index < 1 {
-		index = 1
+	index, _ := strconv.Atoi(b.value("OPTIND")) // what is no number stands for the first argument
+	index = max(index, 1)
+	arg, value := "", ""
+	if index <= len(args) {
+		arg = args[index-1]
 	}
-	done := func(opt, arg string, hasArg bool, status int) int {
-		b.set("OPTIND", strconv.Itoa(index))
-		b.set(name, opt)
-		if hasArg {
-			b.set("OPTARG", arg)
-		} else {
-			b.unset("OPTARG")
-		}
-		return status
-	}
-	if index > len(args) || len(args[index-1]) < 2 || args[index-1][0] != '-' || args[index-1] == "--" {
-		if index <= len(args) && args[index-1] == "--" {
-			index++
-		}
-		b.getopt = 0
-		return done("?", "", false, 1)
-	}
-	arg := args[index-1]
 	if b.getopt < 1 || b.getopt >= len(arg) {
 		b.getopt = 1
 	}
-	c, rest := arg[b.getopt], arg[b.getopt+1:]
-	if b.getopt++; rest == "" {
-		index, b.getopt = index+1, 0
+	letter, problem, status := "?", "", 0
+	if len(arg) < 2 || arg[0] != '-' || arg == "--" {
+		if status = 1; arg == "--" {
+			index++
+		}
+	} else {
+		var rest string
+		letter, rest = arg[b.getopt:b.getopt+1], arg[b.getopt+1:]
+		_, after, known := strings.Cut(strings.TrimPrefix(spec, ":"), letter)
+		switch {
+		case !known || letter == ":":
+			letter, value, problem = "?", letter, "illegal option"
+		case !strings.HasPrefix(after, ":"):
+		case rest != "":
+			value, rest = rest, ""
+		case index < len(args):
+			index++
+			value = args[index-1]
+		default:
+			letter, value, problem = ":", letter, "option requires an argument"
+		}
+		if b.getopt++; rest == "" {
+			index, b.getopt = index+1, 0
+		}
 	}
-	known, after, _ := strings.Cut(spec, string(c))
-	silent, problem, opt := strings.HasPrefix(spec, ":"), "illegal option", "?"
-	switch {
-	case c == ':' || len(known) == len(spec):
-	case !strings.HasPrefix(after, ":"):
-		return done(string(c), "", false, 0)
-	case rest != "":
-		index, b.getopt = index+1, 0
-		return done(string(c), rest, true, 0)
-	case index <= len(args):
-		index++
-		return done(string(c), args[index-2], true, 0)
-	default:
-		problem, opt = "option requires an argument", ":"
+	if problem != "" && !strings.HasPrefix(spec, ":") {
+		b.complain(fmt.Errorf("%s -- %s", problem, value))
+		letter, value = "?", ""
 	}
-	if silent {
-		return done(opt, string(c), true, 0)
-	}
-	b.complain(fmt.Errorf("%s -- %c", problem, c))
-	return done("?", "", false, 0)
+	b.set("OPTIND", strconv.Itoa(index))
+	b.set(name, letter)
+	b.set("OPTARG", value)
+	return status
 }

@@ -19,11 +19,7 @@ import (
 // simple is a command with its assignments.
 func (sh *shell) simple(cmd *syntax.CallExpr) {
 	sh.substituted = -1
-	words := cmd.Args
-	if sh.expandAliases && len(words) > 0 {
-		words = sh.unalias(words)
-	}
-	args := sh.fields(words)
+	args := sh.fields(cmd.Args)
 	if !sh.ok() {
 		return
 	}
@@ -58,7 +54,7 @@ func (sh *shell) assignments(list []*syntax.Assign) {
 		sh.assignOne(as)
 		switch {
 		case !sh.xtrace || !sh.ok():
-		case as.Array != nil || as.Index != nil || as.Append:
+		case as.Array != nil || as.Index != nil:
 			sh.traceText(sh.sourceOf(as))
 		default:
 			sh.traceText(as.Name.Value + "=" + quote(sh.value(as.Name.Value)))
@@ -68,33 +64,6 @@ func (sh *shell) assignments(list []*syntax.Assign) {
 		f.exit = true
 	}
 	sh.status = max(0, sh.substituted)
-}
-
-// unalias replaces a first word that is an alias.
-func (sh *shell) unalias(words []*syntax.Word) []*syntax.Word {
-	seen := map[string]bool{}
-	for len(words) > 0 {
-		name := words[0].Lit()
-		text, ok := sh.aliases[name]
-		if !ok || seen[name] {
-			return words
-		}
-		seen[name] = true
-		file, release, err := sh.parse(text, "alias")
-		if err != nil {
-			return words
-		}
-		release()
-		if len(file.Stmts) != 1 || len(file.Stmts[0].Redirs) > 0 {
-			return words
-		}
-		call, ok := file.Stmts[0].Cmd.(*syntax.CallExpr)
-		if !ok || len(call.Assigns) > 0 {
-			return words
-		}
-		words = append(append([]*syntax.Word(nil), call.Args...), words[1:]...)
-	}
-	return words
 }
 
 func (sh *shell) trace(args []string) {
@@ -247,7 +216,7 @@ func (sh *shell) newProgram(env []string) *shell {
 	}
 	c := sh.fork()
 	c.scopes = environScope(env)
-	c.funcs, c.aliases, c.options = map[string]*syntax.Stmt{}, map[string]string{}, options{}
+	c.funcs, c.options = map[string]*syntax.Stmt{}, options{}
 	c.mainPID, c.level, c.progress, c.interactive = c.pid, 0, progress{}, false
 	c.function, c.source, c.line, c.params, c.commandLine, c.dirs = "", "", 0, nil, false, nil
 	return c

@@ -1,9 +1,6 @@
 package shell
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,9 +11,6 @@ import (
 func (sh *shell) assignText(as *syntax.Assign) string {
 	text := sh.literal(as.Value)
 	if as.Append && sh.ok() {
-		if v := sh.get(as.Name.Value); v.integer {
-			return fmt.Sprint(sh.arithmText(v.str) + sh.arithmText(text))
-		}
 		text = strings.Join(sh.lookup(as.Name.Value, as.Index).list, "") + text
 	}
 	if len(text) > sh.r.limits.String {
@@ -46,19 +40,18 @@ func (sh *shell) assignIndex(name string, index syntax.ArithmExpr, text string) 
 
 func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, more bool) {
 	old, target := sh.target(name)
-	v := variable{set: true, owned: true, elems: map[string]string{}, exported: old.exported, integer: old.integer}
+	v := variable{set: true, elems: map[string]string{}, exported: old.exported}
 	if v.kind = indexed; old.kind == associative {
 		v.kind = associative
 	}
 	if more && (old.kind != scalar || old.set) {
 		v = old
-		v.owned = false
 		v.own()
 	}
 	next := v.end()
 	for _, elem := range array.Elems {
 		if elem.Index != nil {
-			text := sh.convert(v, sh.literal(elem.Value))
+			text := sh.literal(elem.Value)
 			sub := sh.subscript(v, sh.indexText(v, elem.Index))
 			v.elems[sub] = text
 			next, _ = strconv.ParseInt(sub, 10, 64) // a number where it is used
@@ -69,7 +62,7 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, more bool) {
 					v.elems[word] = ""
 					continue
 				}
-				v.elems[strconv.FormatInt(next, 10)] = sh.convert(v, word)
+				v.elems[strconv.FormatInt(next, 10)] = word
 				next++
 			}
 		}
@@ -101,10 +94,13 @@ func (sh *shell) declare(name string, args []any) {
 		}
 		words, args = append(words, word), args[1:]
 	}
-	f, err := parseFlags(words, "aAfFginprtxI", nil, true)
-	if err != nil {
+	f, err := parseFlags(words, "aAgnrx", nil, true)
+	switch {
+	case err != nil:
 		sh.failWith(2, "%v", err)
-	} else if name == "local" && sh.calls == 0 {
+	case len(args) == 0:
+		sh.failWith(2, "listing variables is not supported on this machine: see set and env")
+	case name == "local" && sh.calls == 0:
 		sh.failf("can only be used in a function")
 	}
 	d := &declaring{flags: f, name: name}
@@ -124,22 +120,6 @@ func (sh *shell) declare(name string, args []any) {
 			sh.declareName(d, arg.Name.Value, func(string) { sh.assignOne(arg) })
 		case string:
 			sh.declareText(d, arg)
-		}
-	}
-	if len(args) > 0 || !sh.ok() {
-		return
-	}
-	if d.has('f') || d.has('F') {
-		for _, name := range slices.Sorted(maps.Keys(sh.funcs)) {
-			sh.print("declare -f " + name + "\n")
-		}
-		return
-	}
-	for _, name := range sh.namesWith("") {
-		v := sh.raw(name)
-		other := func(c rune) bool { return d.has(byte(c)) && !strings.ContainsRune(attributes(v), c) }
-		if !strings.ContainsFunc("aAinrx", other) && (v.set || v.kind != scalar) {
-			sh.print(declaration(name, v))
 		}
 	}
 }
@@ -163,13 +143,6 @@ func (sh *shell) declClause(cmd *syntax.DeclClause) {
 		}
 	}
 	name := cmd.Variant.Value
-	if sh.xtrace && sh.ok() {
-		words := []string{name}
-		for _, arg := range args {
-			words = append(words, fmt.Sprint(arg))
-		}
-		sh.trace(words)
-	}
 	sh.declare(name, args)
 	sh.errorOf(name)
 }
@@ -177,31 +150,15 @@ func (sh *shell) declClause(cmd *syntax.DeclClause) {
 func (sh *shell) declareText(d *declaring, arg string) {
 	name, text, has := strings.Cut(arg, "=")
 	name, more := strings.CutSuffix(name, "+")
-	fn, isFunc := sh.funcs[name]
 	base, _, _ := strings.Cut(name, "[")
-	switch {
-	case (d.has('f') || d.has('F')) && !isFunc:
-		sh.status = 1
-	case d.has('F'):
-		sh.print(name + "\n")
-	case d.has('f'):
-		sh.print(name + " () \n" + sh.sourceOf(fn) + "\n")
-	case d.has('p'):
-		if v := sh.raw(name); v.set || v.kind != scalar {
-			sh.print(declaration(name, v))
-		} else {
-			sh.failf("%s: not found", name)
+	sh.declareName(d, base, func(name string) {
+		if has && more {
+			text = sh.value(name) + text
 		}
-	default:
-		sh.declareName(d, base, func(name string) {
-			if has && more {
-				text = sh.value(name) + text
-			}
-			if has {
-				sh.set(name, text)
-			}
-		})
-	}
+		if has {
+			sh.set(name, text)
+		}
+	})
 }
 
 // declareName gives a variable its scope, its value and its attributes.
@@ -224,7 +181,7 @@ func (sh *shell) declareName(d *declaring, name string, assign func(name string)
 	if d.has('n') { // what is assigned is the name of another
 		v.kind = scalar
 		sh.assign(name, v)
-	} else if before := d.apply(v); before.kind != v.kind || before.integer != v.integer {
+	} else if before := d.apply(v); before.kind != v.kind {
 		sh.assign(name, before)
 	}
 	if assign(name); !sh.ok() {
@@ -243,58 +200,24 @@ func (sh *shell) declareName(d *declaring, name string, assign func(name string)
 // apply changes attributes, but for readonly, which comes last.
 func (d *declaring) apply(v variable) variable {
 	if d.has('A') && v.kind != associative {
-		v = variable{kind: associative, elems: map[string]string{}, owned: true, exported: v.exported}
+		v = variable{kind: associative, elems: map[string]string{}, exported: v.exported}
 	}
 	if set := v.set; d.has('a') && v.kind == scalar {
 		v.own()
 		v.set = set
 	}
-	v.integer = v.integer || d.has('i')
 	v.exported = (v.exported || d.has('x')) && !d.unexport
 	return v
 }
 
-func (sh *shell) print(text string) {
-	_, err := sh.stream(1).Write([]byte(text))
-	sh.fail(err)
-}
-
 // attributes are the letters of a variable's attributes.
 func attributes(v variable) string {
-	letters := map[kind]string{indexed: "a", associative: "A"}[v.kind]
-	for _, a := range []struct {
-		on     bool
-		letter string
-	}{{v.integer, "i"}, {v.kind == nameref, "n"}, {v.readonly, "r"}, {v.exported, "x"}} {
-		if a.on {
-			letters += a.letter
-		}
+	letters := map[kind]string{indexed: "a", associative: "A", nameref: "n"}[v.kind]
+	if v.readonly {
+		letters += "r"
+	}
+	if v.exported {
+		letters += "x"
 	}
 	return letters
 }
-
-// declaration is the command that makes a variable what it is.
-func declaration(name string, v variable) string {
-	flags := attributes(v)
-	if flags == "" {
-		flags = "-"
-	}
-	text := "declare -" + flags + " " + name
-	switch {
-	case !v.set && len(v.elems) == 0:
-	case v.array():
-		elems, values := v.elements()
-		for i := range elems {
-			elems[i] = "[" + elems[i] + "]=" + doubleQuote(values[i])
-		}
-		if text += "=(" + strings.Join(elems, " "); v.kind == associative && len(elems) > 0 {
-			text += " "
-		}
-		text += ")"
-	default:
-		text += "=" + doubleQuote(v.str)
-	}
-	return text + "\n"
-}
-
-func doubleQuote(text string) string { return `"` + backslash(text, "\\\"$`") + `"` }

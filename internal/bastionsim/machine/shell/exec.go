@@ -97,15 +97,10 @@ func (sh *shell) command(cmd syntax.Command) {
 		}
 	case *syntax.ArithmCmd:
 		sh.status = boolStatus(sh.arithm(cmd.X) != 0)
-		sh.keepLine()
 	case *syntax.LetClause:
-		if sh.xtrace {
-			sh.traceText(sh.sourceOf(cmd))
-		}
 		for _, x := range cmd.Exprs {
 			sh.status = boolStatus(sh.arithm(x) != 0)
 		}
-		sh.keepLine()
 	case *syntax.TestClause:
 		sh.status = boolStatus(sh.testExpr(cmd.X))
 	case *syntax.TimeClause:
@@ -130,47 +125,32 @@ func (sh *shell) binary(cmd *syntax.BinaryCmd) {
 	}
 }
 
-// pipeline runs all commands but the last in goroutines of their own, and the last one here.
+// pipeline runs the left side in a goroutine of its own, and the right side here. The left side may be a pipeline.
 func (sh *shell) pipeline(cmd *syntax.BinaryCmd) {
-	stmts, shells := []*syntax.Stmt{cmd.Y}, []*shell{sh.fork()}
-	for {
-		reader, writer := newPipe()
-		shells[0].replace(0, reader)
-		left := sh.fork()
-		if left.replace(1, writer); cmd.Op == syntax.PipeAll {
-			left.replace(2, writer.dup())
-		}
-		shells = slices.Insert(shells, 0, left)
-		next, ok := cmd.X.Cmd.(*syntax.BinaryCmd)
-		if !ok || next.Op != syntax.Pipe && next.Op != syntax.PipeAll || len(cmd.X.Redirs) > 0 || cmd.X.Negated {
-			stmts = slices.Insert(stmts, 0, cmd.X)
-			break
-		}
-		stmts = slices.Insert(stmts, 0, next.Y)
-		cmd = next
+	reader, writer := newPipe()
+	left, right := sh.fork(), sh.fork()
+	right.replace(0, reader)
+	if left.replace(1, writer); cmd.Op == syntax.PipeAll {
+		left.replace(2, writer.dup())
 	}
-	done := make(chan struct{}, len(stmts))
-	last := len(stmts) - 1
-	for i, c := range shells[:last] {
-		if err := sh.r.spawn(func() {
-			c.forked(func() { c.stmt(stmts[i]) })
-			done <- struct{}{}
-		}); err != nil {
-			c.status = sh.refuse(254, "%v", err)
-			c.end()
-			done <- struct{}{}
-		}
+	done := make(chan struct{})
+	if err := sh.r.spawn(func() {
+		defer close(done)
+		left.forked(func() { left.stmt(cmd.X) })
+	}); err != nil {
+		left.status = sh.refuse(254, "%v", err)
+		left.end()
+		close(done)
 	}
-	shells[last].forked(func() { shells[last].stmt(stmts[last]) })
-	for range last {
-		<-done
+	right.forked(func() { right.stmt(cmd.Y) })
+	<-done
+	statuses := []int{left.status}
+	if inner, ok := cmd.X.Cmd.(*syntax.BinaryCmd); ok && inner.Op != syntax.AndStmt && inner.Op != syntax.OrStmt {
+		statuses = left.pipeStatus
 	}
-	sh.pipeStatus, sh.status = nil, 0
-	for i, c := range shells {
-		sh.pipeStatus = append(sh.pipeStatus, c.status)
-		if i == last && !sh.pipefail || c.status != 0 && sh.pipefail {
-			sh.status = c.status
-		}
+	sh.pipeStatus = append(slices.Clip(statuses), right.status)
+	if sh.status = right.status; sh.status == 0 && sh.pipefail {
+		sh.status = left.status
 	}
 }
 
@@ -260,10 +240,6 @@ func (sh *shell) forClause(cmd *syntax.ForClause) {
 			sh.failf("select is not supported on this machine")
 		}
 		for _, item := range items {
-			if sh.xtrace {
-				head, _, _ := strings.Cut(sh.sourceOf(cmd), "; do")
-				sh.traceText(head)
-			}
 			if sh.set(loop.Name.Value, item); sh.failed() || sh.loop(cmd.Do) {
 				return
 			}
@@ -279,9 +255,6 @@ func (sh *shell) forClause(cmd *syntax.ForClause) {
 
 func (sh *shell) caseClause(cmd *syntax.CaseClause) {
 	text := sh.literal(cmd.Word)
-	if sh.xtrace {
-		sh.traceText("case " + sh.sourceOf(cmd.Word) + " in")
-	}
 	sh.status = 0
 	matches := func(p *syntax.Word) bool { return sh.ok() && sh.match(sh.pattern(p), text, false) }
 	through := false

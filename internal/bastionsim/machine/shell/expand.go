@@ -266,12 +266,16 @@ func (sh *shell) tilde(name string) (string, bool) {
 	}
 }
 
-// capture runs statements in a subshell and returns what they write.
+// capture runs statements in a subshell and returns what they and their jobs write.
 func (sh *shell) capture(run func(c *shell)) (string, int) {
-	out := &sink{r: sh.r}
+	out := &sink{r: sh.r, closed: make(chan struct{})}
 	c := sh.fork()
 	c.replace(1, out.file())
 	c.forked(func() { run(c) })
+	select {
+	case <-out.closed:
+	case <-sh.ctx.Done():
+	}
 	if sh.step(1) != nil {
 		return "", c.status
 	}

@@ -53,7 +53,7 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	}{&pipeReader{ctx, editor}, tty}, "")
 	r := newRun(s.o)
 	sh := s.newShell(r, ctx)
-	sh.interactive, sh.expandAliases, sh.base = true, true, ctx
+	sh.interactive, sh.base = true, ctx
 	out := r.counted(&newlines{tty: tty})
 	out.tty = true
 	sh.fds = map[int]*file{1: out, 2: out.dup()}
@@ -242,49 +242,33 @@ func (c *console) key(ctx context.Context, b byte) bool {
 // maxSequence is how long a sequence of a key may be: more than any has.
 const maxSequence = 32
 
-// keys stands before the line editor of golang.org/x/term. That waits for the end of whatever looks like the beginning
-// of a key, as long as it takes, and takes all that comes for a part of it: an invalid character, or Escape and then
-// Enter, would hold up the terminal for good, and 256 such bytes would make it a loop. So it gets whole characters and
-// ended sequences.
+// keys stands before the line editor of golang.org/x/term, which waits for the end of whatever looks like the beginning
+// of a key, and takes all that comes until then for a part of it. So it gets whole characters and ended sequences.
 type keys struct {
-	sequence  int    // how long the sequence is that has begun, 0 if none has
-	character []byte // that has begun
+	begun []byte // of a sequence or a character
 }
 
 // next is what the line editor is given for a byte that was typed.
-func (k *keys) next(b byte) (given []byte) {
-	const escape, end = 27, '~'
-	if b >= utf8.RuneSelf {
-		if k.character = append(k.character, b); !utf8.FullRune(k.character) {
-			return nil
-		}
-		character := k.character
-		k.character = nil
-		if r, _ := utf8.DecodeRune(character); r == utf8.RuneError { // the one that is none, too
-			return nil
-		}
-		if k.sequence > 0 {
-			given, k.sequence = append(given, end), 0
-		}
-		return append(given, character...)
+func (k *keys) next(b byte) []byte {
+	const escape, interrupt = 27, 3
+	inSequence := len(k.begun) > 0 && k.begun[0] == escape
+	if b < ' ' || b == 127 || (b >= utf8.RuneSelf) == inSequence { // what has begun does not end
+		k.begun = nil
 	}
-	k.character = nil
-	switch {
-	case k.sequence == 0:
-	case b < ' ' || b == 127 || k.sequence >= maxSequence:
-		given, k.sequence = append(given, end), 0
-	case b == end || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z':
-		k.sequence = 0
-		return []byte{b}
-	default:
-		k.sequence++
-		return []byte{b}
+	k.begun = append(k.begun, b)
+	typed := k.begun
+	switch first := typed[0]; {
+	case b == interrupt: // what is pasted ends, to the end of the line, delete it, begin a new one
+		typed = []byte("\x1b[201~\x05\x15\r")
+	case first == escape && len(typed) == maxSequence:
+		typed = nil
+	case first == escape && b != '~' && (b < 'A' || b > 'Z') && (b < 'a' || b > 'z'), !utf8.FullRune(typed):
+		return nil
+	case first >= utf8.RuneSelf:
+		if r, _ := utf8.DecodeRune(typed); r == utf8.RuneError {
+			typed = nil
+		}
 	}
-	switch b {
-	case 3: // Ctrl-C: what is pasted ends, to the end of the line, delete it, begin a new one
-		return append(given, escape, '[', '2', '0', '1', end, 5, 21, '\r')
-	case escape:
-		k.sequence = 1
-	}
-	return append(given, b)
+	k.begun = nil
+	return typed
 }

@@ -163,26 +163,8 @@ func jobsCommand(b *builtin) int {
 	return 0
 }
 
-func fgCommand(b *builtin) int {
-	name := "%%"
-	if len(b.args) > 0 {
-		name = b.args[0]
-	}
-	j := b.findJob(name)
-	if j == nil {
-		return b.failf(1, "%s: no such job", name)
-	}
-	b.printf("%s\n", j.text)
-	defer context.AfterFunc(b.ctx, j.cancel)()
-	return b.waitFor(j)
-}
-
 // killCommand ends jobs of this shell, or the shell itself. No other process can be sent a signal.
 func killCommand(b *builtin) int {
-	if len(b.args) > 0 && strings.HasPrefix(b.args[0], "-l") {
-		b.printf("HUP INT QUIT KILL TERM\n")
-		return 0
-	}
 	args := b.args
 	if len(args) > 1 && (args[0] == "-s" || args[0] == "-n") {
 		args = args[1:]
@@ -191,12 +173,15 @@ func killCommand(b *builtin) int {
 	if len(args) > 0 && (strings.HasPrefix(args[0], "-") || len(args) < len(b.args)) {
 		probe, args = strings.TrimLeft(args[0], "-") == "0", args[1:]
 	}
+	if len(args) == 0 {
+		return b.failf(2, "usage: kill [-signal] pid | %%job ...")
+	}
 	status, self := 0, strconv.FormatInt(b.mainPID, 10)
 	for _, arg := range args {
 		j := b.findJob(arg)
 		_, err := strconv.Atoi(arg)
 		switch {
-		case arg == "--", j != nil && probe, probe && (arg == self || b.user.UID == 0 && b.knownProcess(arg)):
+		case arg == "--", j != nil && probe, probe && arg == self:
 		case j != nil:
 			j.cancel()
 		case err != nil:
@@ -208,9 +193,4 @@ func killCommand(b *builtin) int {
 		}
 	}
 	return status
-}
-
-func (sh *shell) knownProcess(pid string) bool {
-	isIt := func(p ProcessInfo) bool { return strconv.Itoa(p.PID) == pid }
-	return sh.s.o.System != nil && slices.ContainsFunc(sh.s.o.System.Processes(), isIt)
 }

@@ -16,9 +16,9 @@ import (
 // value is what a parameter has: one string, or several for $@, $* and whole arrays.
 type value struct {
 	list []string
-	keys []string // of the elements of an indexed array
 	many bool
 	star bool // joined in quotes
+	gaps bool // of an indexed array that lacks elements
 	set  bool
 }
 
@@ -63,13 +63,13 @@ func (sh *shell) param(e *expander, pe *syntax.ParamExp, quoted bool) {
 	var v value
 	name, all := pe.Param.Value, allElements(pe.Index)
 	switch {
+	case pe.Excl && pe.Names == 0 && all == "":
+		sh.failf("${!%s}: bad substitution: indirect expansion is not supported on this machine", name)
 	case pe.Names != 0:
 		v = value{list: sh.namesWith(name), many: true, star: pe.Names == syntax.NamesPrefix, set: true}
 	case pe.Excl && all != "":
 		keys, _ := sh.get(name).elements()
 		v = value{list: keys, many: true, star: all == "*", set: true}
-	case pe.Excl:
-		v = sh.indirect(name, pe.Index)
 	default:
 		v = sh.lookup(name, pe.Index)
 	}
@@ -148,11 +148,9 @@ func (sh *shell) lookupText(name, sub string) value {
 	case "":
 		return one(v.first())
 	case "@", "*":
-		keys, values := v.elements()
+		_, values := v.elements()
 		all := many(values, sub)
-		if v.kind == indexed {
-			all.keys = keys
-		}
+		all.gaps = v.kind == indexed && v.end() > int64(len(values))
 		return all
 	}
 	return sh.element(v, sub)
@@ -207,26 +205,6 @@ func (sh *shell) namesWith(prefix string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// indirect is ${!name}.
-func (sh *shell) indirect(name string, index syntax.ArithmExpr) value {
-	if raw := sh.raw(name); raw.kind == nameref && index == nil {
-		return one(raw.str, true)
-	}
-	v := sh.lookup(name, index)
-	if len(v.list) == 0 || !sh.ok() {
-		return one("", false)
-	}
-	target, sub := v.list[0], ""
-	if base, rest, ok := strings.Cut(target, "["); ok && strings.HasSuffix(rest, "]") {
-		target, sub = base, strings.TrimSuffix(rest, "]")
-	}
-	if !v.set || !syntax.ValidName(target) && !isNumber(target) && !slices.Contains([]string{"@", "*", "#", "?"}, target) {
-		sh.discardf("%s: invalid indirect expansion", name)
-		return one("", false)
-	}
-	return sh.lookupText(target, sub)
-}
-
 // slice is ${name:offset:length}.
 func (sh *shell) slice(v *value, s *syntax.Slice, params bool) {
 	from, length := sh.arithm(s.Offset), int64(0)
@@ -244,16 +222,11 @@ func (sh *shell) slice(v *value, s *syntax.Slice, params bool) {
 		total = int64(len(v.list))
 	}
 	count := total
-	if n := len(v.keys); n > 0 { // sparse arrays are cut by subscript
-		index := func(key string) int64 { return sh.arithmText(key) }
-		if from < 0 {
-			from += index(v.keys[n-1]) + 1
-		}
-		if from >= 0 {
-			pos, _ := slices.BinarySearchFunc(v.keys, from, func(key string, from int64) int { return cmp.Compare(index(key), from) })
-			from = int64(pos)
-		}
-	} else if from < 0 {
+	if v.gaps {
+		sh.failf("slices of arrays with gaps are not supported on this machine")
+		return
+	}
+	if from < 0 {
 		from += total
 	}
 	if from < 0 || from > total {
@@ -365,12 +338,6 @@ func (sh *shell) transform(v *value, name, op string) {
 		"P": func(text string) string { return text },
 		"a": func(string) string { return flags },
 		"u": func(text string) string { return sh.changeCase(text, "", syntax.UpperFirst) },
-		"A": func(text string) string {
-			if text = name + "=" + quoteAlways(text); flags != "" {
-				text = "declare -" + flags + " " + text
-			}
-			return text
-		},
 	}[op]
 	switch {
 	case fn == nil:

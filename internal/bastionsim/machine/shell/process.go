@@ -33,12 +33,7 @@ type Process struct {
 func (p *Process) name() string { return path.Base(p.Args[0]) }
 
 // Path is a path from the root, which FS takes, for one that the user gave.
-func (p *Process) Path(name string) string {
-	if name == "" || strings.HasPrefix(name, "/") {
-		return name
-	}
-	return strings.TrimSuffix(p.Dir, "/") + "/" + name
-}
+func (p *Process) Path(name string) string { return p.sh.abs(name) }
 
 // Getenv is a variable of the environment, or "".
 func (p *Process) Getenv(name string) string {

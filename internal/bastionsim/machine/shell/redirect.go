@@ -145,14 +145,11 @@ func (sh *shell) duplicate(fd int, arg string) {
 		sh.replace(fd, nil)
 		return
 	}
-	from, move := strings.CutSuffix(arg, "-")
-	switch n, err := strconv.Atoi(from); {
+	switch n, err := strconv.Atoi(arg); {
 	case err != nil || sh.fds[n] == nil:
 		sh.failf("%s: bad file descriptor", arg)
 	case n != fd:
-		if sh.replace(fd, sh.fds[n].dup()); move {
-			sh.replace(n, nil)
-		}
+		sh.replace(fd, sh.fds[n].dup())
 	}
 }
 

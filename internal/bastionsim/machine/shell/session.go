@@ -68,7 +68,7 @@ func (s *Session) injected(name string) Command {
 //
 // stdin may be nil. If the script reads it, one goroutine waits in stdin.Read until that returns: close it after Run.
 func (s *Session) Run(ctx context.Context, script string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
-	return s.run(ctx, "bash", stdin, stdout, stderr, func(sh *shell) {
+	return s.run(ctx, stdin, stdout, stderr, func(sh *shell) {
 		sh.commandLine = true
 		sh.runScript(script, sh.name)
 	})
@@ -76,7 +76,7 @@ func (s *Session) Run(ctx context.Context, script string, stdin io.Reader, stdou
 
 // Exec is Run of a program of the machine with its arguments, which no shell reads.
 func (s *Session) Exec(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
-	return s.run(ctx, "bash", nil, stdout, stderr, func(sh *shell) {
+	return s.run(ctx, nil, stdout, stderr, func(sh *shell) {
 		defer sh.guarded()
 		if len(args) > 0 {
 			sh.status = sh.exec(args)
@@ -84,20 +84,11 @@ func (s *Session) Exec(ctx context.Context, args []string, stdout, stderr io.Wri
 	})
 }
 
-// RunFile is Run with $0 and the positional parameters.
-func (s *Session) RunFile(ctx context.Context, name string, args []string, script string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
-	return s.run(ctx, name, stdin, stdout, stderr, func(sh *shell) {
-		sh.params = args
-		sh.runScript(script, name)
-	})
-}
-
-func (s *Session) run(ctx context.Context, name string, stdin io.Reader, stdout, stderr io.Writer, body func(*shell)) (int, error) {
+func (s *Session) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, body func(*shell)) (int, error) {
 	r := newRun(s.o)
 	ctx, end := s.begin(ctx, r)
 	defer end()
 	sh := s.newShell(r, ctx)
-	sh.name = name
 	sh.fds = map[int]*file{0: textFile(""), 1: r.counted(stdout), 2: r.counted(stderr)}
 	if stdin != nil {
 		sh.fds[0] = feed(stdin)
@@ -109,7 +100,7 @@ func (s *Session) run(ctx context.Context, name string, stdin io.Reader, stdout,
 	r.wait()
 	if err != nil {
 		if stderr != nil {
-			_, _ = fmt.Fprintf(stderr, "%s: %v\n", name, err)
+			_, _ = fmt.Fprintf(stderr, "bash: %v\n", err)
 		}
 		return statusKilled, err
 	}

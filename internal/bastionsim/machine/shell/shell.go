@@ -28,7 +28,7 @@ const (
 
 type options struct {
 	errexit, nounset, xtrace, pipefail, noglob, noexec, allexport bool
-	nullglob, dotglob, nocaseglob, globstar, expandAliases        bool
+	nullglob, dotglob, nocaseglob, globstar                       bool
 }
 
 // shell is one shell or subshell. It is used by one goroutine at a time.
@@ -41,10 +41,9 @@ type shell struct {
 	user User
 	fs   *vfs.View
 
-	scopes  []map[string]variable
-	funcs   map[string]*syntax.Stmt
-	aliases map[string]string
-	traps   map[string]string
+	scopes []map[string]variable
+	funcs  map[string]*syntax.Stmt
+	traps  map[string]string
 	options
 	name   string // $0
 	params []string
@@ -91,7 +90,7 @@ func (s *Session) newShell(r *run, ctx context.Context) *shell {
 	o := s.o
 	sh := &shell{
 		s: s, r: r, ctx: ctx, base: ctx, user: o.User, fs: o.FS.As(o.User.Cred()),
-		funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, traps: map[string]string{},
+		funcs: map[string]*syntax.Stmt{}, traps: map[string]string{},
 		name: "bash", umask: 0o022, fds: map[int]*file{}, started: o.Clock.Now(),
 		substituted: -1,
 	}
@@ -136,15 +135,9 @@ func (sh *shell) fork() *shell {
 	c := *sh
 	c.scopes = make([]map[string]variable, len(sh.scopes))
 	for i, scope := range sh.scopes {
-		for name, v := range scope {
-			if v.owned {
-				v.owned = false
-				scope[name] = v
-			}
-		}
 		c.scopes[i] = maps.Clone(scope)
 	}
-	c.funcs, c.aliases, c.traps = maps.Clone(sh.funcs), maps.Clone(sh.aliases), map[string]string{}
+	c.funcs, c.traps = maps.Clone(sh.funcs), map[string]string{}
 	c.params = slices.Clone(sh.params)
 	c.fds = map[int]*file{}
 	for n, f := range sh.fds {
@@ -222,18 +215,6 @@ func (sh *shell) failWith(code int, format string, args ...any) {
 func (sh *shell) errorOf(command string) {
 	if f, ok := sh.err.(*failure); ok {
 		f.msg = command + ": " + f.msg
-	}
-}
-
-// discardf is failf of an error that ends a command line, but not a script.
-func (sh *shell) discardf(format string, args ...any) {
-	sh.fail(&failure{msg: fmt.Sprintf(format, args...), code: 1, exit: sh.commandLine})
-}
-
-// keepLine makes an error one that ends nothing but the command.
-func (sh *shell) keepLine() {
-	if f, ok := sh.err.(*failure); ok {
-		f.exit = false
 	}
 }
 

@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 		"getopts":     {`while getopts ab:c o -a -bv -c x; do echo $o $OPTARG; done`, "a\nb v\nc\n", 0},
 		"reading":     {`printf 'a b c\nd\n' | while read x y; do echo "$y-$x"; done; mapfile -t l < <(seq 3); echo ${l[2]}; IFS=, read p q <<< m,n; echo $q`, "b c-a\n-d\n3\nn\n", 0},
 		"jobs":        {`(exit 5) & wait $!; echo $?; sleep 100 & kill $!; wait $!; echo $?`, "5\n143\n", 0},
+		"captures":    {`x=$({ sleep 0.01; echo b; } & echo a); echo "$x" | sort`, "a\nb\n", 0},
 		"text":        {`printf 'b\na\na\n' | sort | uniq -c | tr -s ' '; seq 5 | sed -n '2,3p;$p'; echo hello | sed -E 's/(l+)/[\1]/' | grep -o '\[.*\]'; echo a,b | cut -d, -f2; seq 9 | tail -n +8 | head -1; echo hi | base64; echo -n | sha256sum | cut -c1-8`, " 2 a\n 1 b\n2\n3\n5\n[ll]\nb\n8\naGkK\ne3b0c442\n", 0},
 		"files":       {`mkdir -p a/b; echo x > a/b/c; cp -r a d; mv d/b e; ln -s e l; cat l/c; find a e | sort | xargs; chmod 640 e/c; stat -c '%a %U' l/c; rm -r a d; ls; cp e/c i; chmod 600 i; chown nobody i; stat -c '%a %U' i; ls -l i | cut -d' ' -f1`, "x\na a/b a/b/c e e/c\n640 root\ne\nl\n600 nobody\n-rw-------\n", 0},
 		"links":       {`mkdir a b; ln -s a l; ln -sfn b l; readlink l; ls`, "b\na\nb\nl\n", 0},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -46,15 +47,11 @@ func plain(rw io.ReadWriter, closer func()) *file {
 // textFile is a file to read a text from, as here-documents are.
 func textFile(text string) *file {
 	var mu sync.Mutex
+	in := strings.NewReader(text)
 	return newFile(func(_ context.Context, p []byte) (int, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if text == "" {
-			return 0, io.EOF
-		}
-		n := copy(p, text)
-		text = text[n:]
-		return n, nil
+		return in.Read(p)
 	}, nil, nil)
 }
 
@@ -83,9 +80,10 @@ func (r *run) counted(w io.Writer) *file {
 
 // sink collects the output of a command substitution.
 type sink struct {
-	r    *run
-	mu   sync.Mutex
-	data []byte
+	r      *run
+	mu     sync.Mutex
+	data   []byte
+	closed chan struct{} // when nothing can write to it any more
 }
 
 func (s *sink) file() *file {
@@ -97,7 +95,7 @@ func (s *sink) file() *file {
 		}
 		s.data = append(s.data, p...)
 		return len(p), nil
-	}, nil)
+	}, func() { close(s.closed) })
 }
 
 // pipeSize is how much a pipe holds.

@@ -24,11 +24,9 @@ type variable struct {
 	kind     kind
 	set      bool
 	str      string            // of a scalar, or the name that a reference has
-	elems    map[string]string // of an array by subscript, shared between copies until one of them changes (owned)
-	owned    bool
+	elems    map[string]string // of an array by subscript; it is never changed, as copies share it
 	exported bool
 	readonly bool
-	integer  bool
 }
 
 func (v variable) array() bool { return v.kind == indexed || v.kind == associative }
@@ -91,16 +89,16 @@ func listOf(items []string) variable {
 
 // own makes an array of a scalar, and lets the caller change the elements.
 func (v *variable) own() {
-	if !v.array() {
-		v.kind, v.elems = indexed, map[string]string{}
-		if v.set {
-			v.elems["0"] = v.str
-		}
-		v.str = ""
-	} else if !v.owned {
+	if v.array() {
 		v.elems = maps.Clone(v.elems)
+	} else {
+		keys, values := v.elements()
+		*v = variable{kind: indexed, elems: map[string]string{}, exported: v.exported, readonly: v.readonly}
+		for i, key := range keys {
+			v.elems[key] = values[i]
+		}
 	}
-	v.owned, v.set = true, true
+	v.set = true
 }
 
 // resolve follows references to the name of a variable. References in a circle lead to none.
@@ -231,7 +229,7 @@ func (sh *shell) set(name, text string) {
 		sh.setElem(name, "0", text)
 		return
 	}
-	v.set, v.str, v.exported = true, sh.convert(v, text), v.exported || sh.allexport
+	v.set, v.str, v.exported = true, text, v.exported || sh.allexport
 	if sh.ok() {
 		sh.assign(name, v)
 	}
@@ -255,27 +253,13 @@ func (sh *shell) target(name string) (variable, string) {
 	return sh.scopeOf(name)[name], name
 }
 
-func (sh *shell) convert(v variable, text string) string {
-	if v.integer {
-		return strconv.FormatInt(sh.arithmText(text), 10)
-	}
-	return text
-}
-
 // setElem sets an element of an array. The variable becomes an array if it is none.
 func (sh *shell) setElem(name, sub, text string) {
 	v, name := sh.target(name)
-	text = sh.convert(v, text)
-	if !v.owned || !v.array() {
-		v.own()
+	v.own()
+	v.elems[sh.subscript(v, sub)] = text
+	if sh.step(len(v.elems)/64) == nil && sh.ok() {
 		sh.assign(name, v)
-	}
-	if len(v.elems) >= sh.r.limits.Fields {
-		sh.kill("fields")
-	}
-	sub = sh.subscript(v, sub)
-	if sh.hold(int64(len(text) + len(sub) + 64)); sh.ok() {
-		v.elems[sub] = text
 	}
 }
 
@@ -323,7 +307,7 @@ func (sh *shell) unsetElem(name, sub string) {
 	case scope == nil || !sh.ok() || sub == "":
 		return
 	case sub == "@" || sub == "*":
-		v.elems, v.owned = map[string]string{}, true
+		v.elems = map[string]string{}
 	case v.array():
 		v.own()
 		delete(v.elems, sh.subscript(v, sub))

@@ -25,12 +25,10 @@ const (
 	issuer = "https://kubernetes.default.svc.cluster.local"
 	// authorizationModes are who is asked whether a request is allowed, in this order.
 	authorizationModes = "RBAC,Node"
-	// kubeletClientName is the name of the certificate with which the API server is KubeletClientUser at kubelets.
+	// kubeletClientName is the name of the certificate with which the API server is kubeletClientUser at kubelets.
 	kubeletClientName = "kube-apiserver-kubelet"
+	kubeletClientUser = "system:kube-apiserver:kubelet"
 )
-
-// KubeletClientUser is who an API server is at kubelets, as Gardener's.
-const KubeletClientUser = "system:kube-apiserver:kubelet"
 
 // serviceRange is the range of the cluster's services; nothing routes to it. A seed has a Service for each shoot.
 var serviceRange = netip.MustParsePrefix("10.0.0.0/16")
@@ -55,7 +53,7 @@ func serverOptions(ctx context.Context, s *Server, listener net.Listener) (optio
 		opts.KubeletConfig.Lookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
 			return func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, address) }, nil
 		}
-		client, err := s.pki.Client(kubeletClientName, KubeletClientUser)
+		client, err := s.pki.Client(kubeletClientName, kubeletClientUser)
 		if err != nil {
 			return none, fmt.Errorf("making the certificate for kubelets: %w", err)
 		}

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/node"
@@ -91,7 +90,7 @@ func runNode(ctx context.Context, server *controlplane.Server, cfg Config) error
 	return kubelet.Run(ctx, host.Host{
 		Hostname: name, Addresses: []netip.Addr{nodeAddress}, Clock: cfg.Clock, Log: klog.Background(), Journal: io.Discard,
 		Files: &files{all: map[string][]byte{node.PathKubeletConfig: config, node.PathKubeletClient: append(cert, key...)}},
-	}, &apiclient.Pool{Clock: clock.PassiveClock(cfg.Clock)})
+	}, &apiclient.Pool{Clock: cfg.Clock})
 }
 
 // files are the files of a Node that has no disk.

@@ -181,22 +181,24 @@ func (r *Reconciler) order(found objects) (Order, error) {
 		Issuers:   deployment.Annotations[spec.AnnotationIssuers],
 	}
 	o.Controllers = o.APIServer && found.controllers != nil && found.controllers.DeletionTimestamp == nil && replicas(found.controllers) > 0
-	if cidr := deployment.Annotations[spec.AnnotationServiceCIDR]; cidr != "" {
-		var err error
-		if o.ServiceCIDR, err = netip.ParsePrefix(cidr); err != nil {
-			return o, fmt.Errorf("the annotation %s of Deployment %s/%s: %w", spec.AnnotationServiceCIDR, deployment.Namespace, deployment.Name, err)
-		}
+	var err error
+	if o.ServiceCIDR, err = network(deployment, spec.AnnotationServiceCIDR); err == nil && found.controllers != nil {
+		o.PodCIDR, err = network(found.controllers, spec.AnnotationPodCIDR)
 	}
-	if found.controllers == nil {
-		return o, nil
+	return o, err
+}
+
+// network reads an annotation with a network; it is not valid without the annotation.
+func network(deployment *appsv1.Deployment, annotation string) (netip.Prefix, error) {
+	value := deployment.Annotations[annotation]
+	if value == "" {
+		return netip.Prefix{}, nil
 	}
-	if cidr := found.controllers.Annotations[spec.AnnotationPodCIDR]; cidr != "" {
-		var err error
-		if o.PodCIDR, err = netip.ParsePrefix(cidr); err != nil {
-			return o, fmt.Errorf("the annotation %s of Deployment %s/%s: %w", spec.AnnotationPodCIDR, deployment.Namespace, found.controllers.Name, err)
-		}
+	prefix, err := netip.ParsePrefix(value)
+	if err != nil {
+		return prefix, fmt.Errorf("the annotation %s of Deployment %s/%s: %w", annotation, deployment.Namespace, deployment.Name, err)
 	}
-	return o, nil
+	return prefix, nil
 }
 
 func replicas(deployment *appsv1.Deployment) int32 { return ptr.Deref(deployment.Spec.Replicas, 1) }

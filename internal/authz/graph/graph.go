@@ -45,7 +45,7 @@ func New() *Graph { return &Graph{vertices: map[Vertex]*node{}} }
 func (g *Graph) Set(owner Vertex, edges []Edge) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
-	if g.vertices[owner].hasCaused(edges) {
+	if g.vertices[owner].causesExactly(edges) {
 		return // readers need not wait
 	}
 	c := g.prepare(owner, edges)
@@ -93,8 +93,8 @@ func (g *Graph) Len() (vertices, edges int) {
 	return len(g.vertices), g.edges
 }
 
-// hasCaused returns whether the node's object exists and causes exactly these edges in this order.
-func (n *node) hasCaused(edges []Edge) bool {
+// causesExactly returns whether the node's object exists and causes exactly these edges in this order.
+func (n *node) causesExactly(edges []Edge) bool {
 	return n != nil && n.exists && slices.EqualFunc(n.causes, edges, func(e *edge, f Edge) bool {
 		return e.from.Vertex == f.From && e.to.Vertex == f.To
 	})

@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/netip"
@@ -197,7 +196,7 @@ func isTrue(conditions []corev1.PodCondition, kind corev1.PodConditionType) bool
 }
 
 // imageID is a digest that is always the same for a reference.
-func imageID(reference string) string { return "sha256:" + hexSum(cmp.Or(reference, "scratch")) }
+func imageID(reference string) string { return "sha256:" + hexSum(reference) }
 
 func hexSum(parts ...string) string {
 	h := sha256.New()

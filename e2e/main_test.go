@@ -27,6 +27,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == processArgument { // as the program that an image is mapped to
+		runProgram(os.Args[2:])
+		return
+	}
 	_, config = suite.Enter("--seeds=2", "--datastore=sqlite")
 	kube, dyn = kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
 	os.Exit(m.Run())

@@ -161,34 +161,52 @@ func (r *Runner) writePID(pid int) error {
 
 // endLeftovers ends the processes that were noted and still run, and what they have started.
 func (r *Runner) endLeftovers() error {
-	files, err := os.ReadDir(filepath.Join(r.cfg.Dir, pidsFolder))
-	if err != nil || len(files) == 0 {
-		return err
-	}
-	all, err := listProcesses()
+	folder := filepath.Join(r.cfg.Dir, pidsFolder)
+	files, err := os.ReadDir(folder)
 	if err != nil {
 		return fmt.Errorf("looking for processes that were left behind: %w", err)
 	}
+	noted := map[int]string{}
 	for _, file := range files {
-		path := filepath.Join(r.cfg.Dir, pidsFolder, file.Name())
-		noted, err := os.ReadFile(path)
+		started, err := os.ReadFile(filepath.Join(folder, file.Name()))
 		if err != nil {
 			return fmt.Errorf("looking for processes that were left behind: %w", err)
 		}
-		for _, p := range all {
-			if strconv.Itoa(p.group) != file.Name() || !r.isOurs(p, string(noted)) {
-				continue
-			}
-			r.cfg.Log.Info("Ending a process that was left behind", "pid", p.pid)
-			if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return fmt.Errorf("ending process %d, which was left behind: %w", p.pid, err)
-			}
+		if pid, err := strconv.Atoi(file.Name()); err == nil {
+			noted[pid] = string(started)
 		}
-		if err := os.Remove(path); err != nil {
-			return fmt.Errorf("looking for processes that were left behind: %w", err)
+	}
+	// One that is being ended may start another one.
+	for found := len(noted) > 0; found; {
+		if found, err = r.endNoted(noted); err != nil {
+			return err
+		}
+	}
+	for pid := range noted {
+		if err := os.Remove(r.pidFile(pid)); err != nil {
+			return fmt.Errorf("removing the note of a process that has ended: %w", err)
 		}
 	}
 	return nil
+}
+
+// endNoted ends the processes of noted groups, and says whether there were any.
+func (r *Runner) endNoted(noted map[int]string) (found bool, err error) {
+	all, err := listProcesses()
+	if err != nil {
+		return false, fmt.Errorf("looking for processes that were left behind: %w", err)
+	}
+	for _, p := range all {
+		if started, ok := noted[p.group]; !ok || !r.isOurs(p, started) {
+			continue
+		}
+		found = true
+		r.cfg.Log.Info("Ending a process that was left behind", "pid", p.pid)
+		if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return found, fmt.Errorf("ending process %d, which was left behind: %w", p.pid, err)
+		}
+	}
+	return found, nil
 }
 
 // isOurs says whether a process of a noted group is the noted process, or one that has a folder of a Pod as its home.

@@ -21,7 +21,7 @@ func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// listProcesses returns all processes of this machine.
+// listProcesses returns all processes of this machine that have not ended.
 func listProcesses() ([]processInfo, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -30,7 +30,7 @@ func listProcesses() ([]processInfo, error) {
 	var all []processInfo
 	for _, entry := range entries {
 		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			if p, err := readProcess(pid); err == nil { // one that ends has no file any more
+			if p, err := readProcess(pid); err == nil && !p.ended { // one that is gone has no file
 				all = append(all, p)
 			}
 		}
@@ -56,7 +56,7 @@ func readProcess(pid int) (processInfo, error) {
 	}
 	return processInfo{
 		pid: pid, group: int(number(5)), started: fields[22-3],
-		memory: number(24) * int64(os.Getpagesize()), cpu: time.Duration(number(14)+number(15)) * clockTicks,
+		ended: fields[0] == "Z", memory: number(24) * int64(os.Getpagesize()), cpu: time.Duration(number(14)+number(15)) * clockTicks,
 	}, nil
 }
 

@@ -5,6 +5,7 @@ package process
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,24 +15,30 @@ import (
 // ownGroup makes a process the first of a group of its own.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// listProcesses returns all processes of this machine, as ps knows them.
-func listProcesses() ([]processInfo, error) { return ps("-ax") }
+// listProcesses returns all processes of this machine that have not ended, as ps knows them.
+func listProcesses() ([]processInfo, error) {
+	all, err := ps("-ax")
+	return slices.DeleteFunc(all, func(p processInfo) bool { return p.ended }), err
+}
 
 func ps(which ...string) ([]processInfo, error) {
-	out, err := exec.Command("/bin/ps", append(which, "-o", "pid=,pgid=,rss=,time=,lstart=")...).Output()
+	out, err := exec.Command("/bin/ps", append(which, "-o", "pid=,pgid=,rss=,time=,stat=,lstart=")...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("ps: %w", err)
 	}
 	var all []processInfo
 	for _, line := range strings.Split(string(out), "\n") {
 		fields := strings.Fields(line)
-		if len(fields) < 5 {
+		if len(fields) < 6 {
 			continue
 		}
 		pid, _ := strconv.Atoi(fields[0])
 		group, _ := strconv.Atoi(fields[1])
 		kilobytes, _ := strconv.ParseInt(fields[2], 10, 64)
-		all = append(all, processInfo{pid, group, strings.Join(fields[4:], " "), kilobytes << 10, cpuTime(fields[3])})
+		all = append(all, processInfo{
+			pid: pid, group: group, started: strings.Join(fields[5:], " "), ended: strings.HasPrefix(fields[4], "Z"),
+			memory: kilobytes << 10, cpu: cpuTime(fields[3]),
+		})
 	}
 	return all, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -177,7 +178,7 @@ func TestGracePeriod(t *testing.T) {
 	if s := until(t, p, "terminated", func(s corev1.ContainerStatus) bool { return s.State.Terminated != nil }); s.State.Terminated.ExitCode != 137 {
 		t.Errorf("it has ended as %+v", s.State.Terminated)
 	}
-	testutil.EventuallyTrue(t, "the process's child has ended", func() bool { return syscall.Kill(child, 0) != nil })
+	testutil.EventuallyTrue(t, "the process's child has ended", func() bool { return !isRunning(t, child) })
 	if notes, err := os.ReadDir(filepath.Join(w.cfg.Dir, pidsFolder)); err != nil || len(notes) > 0 {
 		t.Errorf("notes of processes that have ended: %v, %v", notes, err)
 	}
@@ -191,6 +192,16 @@ func (w *world) untilLog(t *testing.T, p *Pod, is func(string) bool) {
 		}
 		return nil
 	})
+}
+
+// isRunning says whether a process runs, or one of its group.
+func isRunning(t *testing.T, pid int) bool {
+	t.Helper()
+	all, err := listProcesses()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(all, func(p processInfo) bool { return p.pid == pid || p.group == pid })
 }
 
 func logOf(t *testing.T, p *Pod, previous bool) string {
@@ -282,7 +293,7 @@ func TestLeftovers(t *testing.T) {
 	if state, err := left.Process.Wait(); err != nil || state.Success() {
 		t.Errorf("what was left behind: %v, %v", state, err)
 	}
-	testutil.EventuallyTrue(t, "what it has started has ended", func() bool { return syscall.Kill(-left.Process.Pid, 0) != nil })
+	testutil.EventuallyTrue(t, "what it has started has ended", func() bool { return !isRunning(t, left.Process.Pid) })
 	if err := syscall.Kill(other.Process.Pid, 0); err != nil {
 		t.Errorf("another process with a noted number: %v", err)
 	}

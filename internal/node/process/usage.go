@@ -14,6 +14,7 @@ type Usage struct {
 type processInfo struct {
 	pid, group int
 	started    string
+	ended      bool // but its parent does not know yet
 	memory     int64
 	cpu        time.Duration
 }

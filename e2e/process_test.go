@@ -1,0 +1,329 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"encoding/json"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/utils/ptr"
+)
+
+const programImage = "example.com/program"
+
+// TestProcesses runs this test's binary as the program of an image, in a seed and in a Shoot.
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	l := newLandscape(t)
+	l.mapImage(t)
+	s := l.newShoot(t, "processes", nil)
+	inSeed := &programs{l: l, client: l.seeds["local"]}
+	t.Run("in a seed", inSeed.lives)
+	s.succeeds(t)
+	inShoot := &programs{l: l, client: clientOf(t, s.admin(t))}
+	t.Run("in a Shoot", inShoot.lives)
+	t.Run("webhook", inShoot.webhook)
+	t.Run("not by itself", inShoot.notByItself)
+	t.Run("restart", inShoot.restart)
+}
+
+func (l *landscape) mapImage(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	must(t, err)
+	script := filepath.Join(t.TempDir(), "program")
+	must(t, os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec '%s' %s \"$@\"\n", self, processArgument), 0o700))
+	gardenlite(t, l.dir, "image", "run", programImage, script).OK(t)
+}
+
+// programs are the Pods of a cluster that are processes.
+type programs struct {
+	l      *landscape
+	client kubernetes.Interface
+}
+
+// deploy deploys the program, and waits until it runs.
+func (p *programs) deploy(t *testing.T, name string, replicas int32, change func(*corev1.PodSpec), args ...string) {
+	t.Helper()
+	labels := map[string]string{"app": name}
+	spec := corev1.PodSpec{
+		TerminationGracePeriodSeconds: ptr.To[int64](10),
+		Containers:                    []corev1.Container{{Name: "program", Image: programImage + ":v1", Command: []string{"/bin/something-else"}, Args: args}},
+	}
+	if change != nil {
+		change(&spec)
+	}
+	_, err := p.client.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To(replicas), Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+	}}, created)
+	must(t, err)
+	p.ready(t, name, replicas)
+}
+
+func (p *programs) ready(t *testing.T, name string, replicas int32) {
+	t.Helper()
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		d, err := p.client.AppsV1().Deployments("default").Get(ctx, name, metav1.GetOptions{})
+		if err == nil && (d.Status.ReadyReplicas != replicas || d.Status.ObservedGeneration != d.Generation) {
+			err = fmt.Errorf("Deployment %s: %+v", name, d.Status)
+		}
+		return err
+	})
+}
+
+func (p *programs) pod(t *testing.T, name string) *corev1.Pod {
+	t.Helper()
+	pods, err := p.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
+	must(t, err)
+	if len(pods.Items) != 1 {
+		t.Fatalf("there are %d Pods of %s", len(pods.Items), name)
+	}
+	return &pods.Items[0]
+}
+
+// logs waits until the log of the one Pod has all lines.
+func (p *programs) logs(t *testing.T, name string, lines ...string) string {
+	t.Helper()
+	pod := p.pod(t, name)
+	var log string
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		data, err := p.client.CoreV1().Pods("default").GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+		if err != nil {
+			return err
+		}
+		log = string(data)
+		for _, line := range lines {
+			if !strings.Contains(log, line) {
+				return fmt.Errorf("the log of %s does not have %q: %s", pod.Name, line, log)
+			}
+		}
+		return nil
+	})
+	return log
+}
+
+// lives shows a process with its identity, environment and files, which follow their Secret.
+func (p *programs) lives(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "told"}, StringData: map[string]string{"word": "first"}}
+	_, err := p.client.CoreV1().Secrets("default").Create(t.Context(), secret, created)
+	must(t, err)
+	p.deploy(t, "lives", 1, func(spec *corev1.PodSpec) {
+		spec.Volumes = []corev1.Volume{{Name: "told", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "told"}}}}
+		c := &spec.Containers[0]
+		c.VolumeMounts = []corev1.VolumeMount{{Name: "told", MountPath: "/etc/told"}}
+		c.Env = []corev1.EnvVar{
+			{Name: "OWN", Value: "/etc/told/word"}, {Name: "LD_PRELOAD", Value: "/evil.so"}, {Name: "PATH", Value: "/evil"},
+			{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+		}
+	}, "--file=/etc/told/word", "$(POD)")
+	pod := p.pod(t, "lives")
+	log := p.logs(t, "lives", "file first", "identity system:serviceaccount:default:default\n", "secrets secrets is forbidden",
+		"arguments ["+pod.Name+"]", "environment OWN="+p.l.dir, "environment HOME="+p.l.dir, "environment KUBERNETES_SERVICE_HOST=127.0.0.1")
+	for _, never := range []string{"LD_PRELOAD", "/evil", "GARDENLITE_BINARY", "something-else"} {
+		if strings.Contains(log, never) {
+			t.Errorf("the process has %s: %s", never, log)
+		}
+	}
+	secret.StringData["word"] = "second"
+	_, err = p.client.CoreV1().Secrets("default").Update(t.Context(), secret, metav1.UpdateOptions{})
+	must(t, err)
+	p.logs(t, "lives", "file second")
+	must(t, p.client.AppsV1().Deployments("default").Delete(t.Context(), "lives", metav1.DeleteOptions{}))
+	p.gone(t, pod)
+}
+
+// process is what the status says of one.
+type statusProcess struct {
+	Pod string
+	PID int
+}
+
+func (p *programs) running(t *testing.T) []statusProcess {
+	t.Helper()
+	var status struct{ Processes []statusProcess }
+	must(t, json.Unmarshal([]byte(gardenlite(t, p.l.dir, "status", "-o", "json").OK(t).Stdout), &status))
+	return status.Processes
+}
+
+// gone waits until a Pod and its process are gone.
+func (p *programs) gone(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	eventuallyGonePod(t, p.client, pod)
+	for _, process := range p.running(t) {
+		if process.Pod == pod.Name {
+			t.Errorf("the process %d of %s still runs", process.PID, pod.Name)
+		}
+	}
+}
+
+func eventuallyGonePod(t *testing.T, client kubernetes.Interface, pod *corev1.Pod) {
+	t.Helper()
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		if _, err := client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{}); err == nil {
+			return fmt.Errorf("Pod %s is still there", pod.Name)
+		}
+		return nil
+	})
+}
+
+func freePortOf(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// webhook shows that the API server calls a webhook behind a Service, that its failure policy decides while there is no
+// process, and that it is called again when there is one.
+func (p *programs) webhook(t *testing.T) {
+	port := freePortOf(t)
+	certificate, key, err := cert.GenerateSelfSignedCertKey("hook.default.svc", nil, nil)
+	must(t, err)
+	_, err = p.client.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hook"}, Data: map[string][]byte{"tls.crt": certificate, "tls.key": key}}, created)
+	must(t, err)
+	p.deploy(t, "hook", 1, func(spec *corev1.PodSpec) {
+		spec.Volumes = []corev1.Volume{{Name: "hook", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hook"}}}}
+		c := &spec.Containers[0]
+		c.VolumeMounts = []corev1.VolumeMount{{Name: "hook", MountPath: "/certificates"}}
+		c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt(port)}}}
+	}, "--certificates=/certificates", fmt.Sprintf("--port=%d", port))
+	_, err = p.client.CoreV1().Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "hook"}, Spec: corev1.ServiceSpec{
+		Selector: map[string]string{"app": "hook"}, Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt(port)}},
+	}}, created)
+	must(t, err)
+	hooks := p.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	_, err = hooks.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "hook"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+		Name: "hook.example.com", SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+		ClientConfig:   admissionregistrationv1.WebhookClientConfig{CABundle: certificate, Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "hook"}},
+		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hook": "yes"}},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		}},
+	}}}, created)
+	must(t, err)
+	p.answers(t, "refused by the program")
+	must(t, p.client.AppsV1().Deployments("default").Delete(t.Context(), "hook", metav1.DeleteOptions{}))
+	p.answers(t, "service default/hook has no ready Pod that runs as a process")
+	must(t, hooks.Delete(t.Context(), "hook", metav1.DeleteOptions{}))
+}
+
+// answers waits until the creation of a ConfigMap is refused with a message.
+func (p *programs) answers(t *testing.T, message string) {
+	t.Helper()
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "hooked-", Labels: map[string]string{"hook": "yes"}}}
+		_, err := p.client.CoreV1().ConfigMaps("default").Create(ctx, cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil || !strings.Contains(err.Error(), message) {
+			return fmt.Errorf("%v, want %q", err, message)
+		}
+		return nil
+	})
+}
+
+// notByItself shows that Pods do not get a process, or another one, by what they say.
+func (p *programs) notByItself(t *testing.T) {
+	self, err := os.Executable()
+	must(t, err)
+	before := p.running(t)
+	images := []string{
+		"example.com/program2", "example.com/programs/program", "example.org/program", "program", "library/example.com/program", "xn--example.com/program",
+		"localhost" + self, "file" + self, "process" + self, "127.0.0.1/program", "example.com:443/program",
+	}
+	for i, image := range images {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("alike-%d", i), Annotations: map[string]string{"gardenlite.dev/program": self}}, Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "program", Image: image, Command: []string{self, processArgument}}},
+		}}
+		pod, err := p.client.CoreV1().Pods("default").Create(t.Context(), pod, created)
+		must(t, err)
+		eventually(t, waitTimeout, func(ctx context.Context) error {
+			if pod, err = p.client.CoreV1().Pods("default").Get(ctx, pod.Name, metav1.GetOptions{}); err == nil && pod.Status.Phase != corev1.PodRunning {
+				err = fmt.Errorf("Pod %s is %s", pod.Name, pod.Status.Phase)
+			}
+			return err
+		})
+		if id := pod.Status.ContainerStatuses[0].ContainerID; strings.HasPrefix(id, "process://") {
+			t.Errorf("a Pod with the image %q has the process %s", image, id)
+		}
+		must(t, p.client.CoreV1().Pods("default").Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
+	}
+	if now := p.running(t); !slices.Equal(before, now) {
+		t.Errorf("the processes were %v and are %v", before, now)
+	}
+}
+
+// restart shows that no process outlives the landscape, and that all run again after it is started again.
+func (p *programs) restart(t *testing.T) {
+	const replicas = 10
+	p.deploy(t, "many", replicas, nil)
+	pids := map[int]bool{}
+	for _, process := range p.running(t) {
+		pids[process.PID] = true
+	}
+	if len(pids) < replicas {
+		t.Fatalf("%d processes run", len(pids))
+	}
+	p.l.kill()
+	p.l.up(t)
+	p.noneOf(t, pids)
+	p.again(t, "many", replicas)
+	again := map[int]bool{}
+	for _, process := range p.running(t) {
+		again[process.PID] = true
+	}
+	p.l.stop(t)
+	p.noneOf(t, again)
+	p.l.up(t)
+}
+
+// again waits until all Pods run with other processes than before.
+func (p *programs) again(t *testing.T, name string, replicas int) {
+	t.Helper()
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		pods, err := p.client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+		if err != nil {
+			return err
+		}
+		running := 0
+		for _, pod := range pods.Items {
+			if s := pod.Status.ContainerStatuses; len(s) == 1 && s[0].State.Running != nil && s[0].RestartCount > 0 && s[0].Ready {
+				running++
+			}
+		}
+		if running != replicas {
+			return fmt.Errorf("%d of %d Pods run again", running, replicas)
+		}
+		return nil
+	})
+}
+
+// noneOf waits until none of some processes runs.
+func (p *programs) noneOf(t *testing.T, pids map[int]bool) {
+	t.Helper()
+	eventually(t, waitTimeout, func(context.Context) error {
+		for pid := range maps.Keys(pids) {
+			if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("process %d still runs (%v)", pid, err)
+			}
+		}
+		return nil
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/klog/v2"
 
@@ -29,5 +30,5 @@ func (l *Landscape) openCloud() error {
 	}
 	l.cloud = c
 	l.onClose(c.Close)
-	return nil
+	return l.processes.CleanUp(func(node, _ string) bool { return !strings.HasPrefix(node, seedPrefix) && !c.HasHost(node) })
 }

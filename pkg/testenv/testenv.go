@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
 // Env is a running landscape.
@@ -55,6 +56,14 @@ func WithDatastore(datastore string) Option {
 // there is the garden alone, which starts in less than half the time.
 func WithSeeds(count int) Option {
 	return func(o *options) { o.Seeds = count }
+}
+
+// WithImage runs containers of an image as a process: a program with arguments, which those of the container follow. Without a
+// tag and digest it means all of the image. Containers of other images are simulated.
+func WithImage(reference, program string, args ...string) Option {
+	return func(o *options) {
+		o.Images = append(o.Images, process.Image{Reference: reference, Program: program, Args: args})
+	}
 }
 
 // WithReadyTimeout says how long the start may take; the default is two minutes.

@@ -372,6 +372,18 @@ func (c *Cloud) Instances(network string) (all []Instance) {
 	return all
 }
 
+// HasHost says whether an instance has a hostname.
+func (c *Cloud) HasHost(hostname string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range c.instances {
+		if i.status().Hostname == hostname {
+			return true
+		}
+	}
+	return false
+}
+
 // Machine is the machine of an instance, if it runs.
 func (c *Cloud) Machine(id string) (*machine.Machine, bool) {
 	c.mu.Lock()

@@ -26,6 +26,9 @@ const (
 	// maxCrash is how much of a crash is read.
 	maxCrash = 4 << 10
 
+	// maxProcesses is how many charts are rendered at a time.
+	maxProcesses = 2
+
 	memoryInterval = 10 * time.Millisecond
 	exitMemory     = 3
 )
@@ -52,8 +55,16 @@ type answer struct {
 	Invalid string
 }
 
+var processes = make(chan struct{}, maxProcesses)
+
 // Render renders a chart in a process of its own. The objects are in the order of the chart's files.
 func Render(ctx context.Context, request Request) ([]*unstructured.Unstructured, error) {
+	select {
+	case processes <- struct{}{}:
+		defer func() { <-processes }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	return renderWithin(ctx, request, maxTime)
 }
 

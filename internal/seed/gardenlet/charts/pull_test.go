@@ -3,7 +3,6 @@ package charts
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"net/http"
@@ -14,96 +13,32 @@ import (
 	"testing"
 
 	"github.com/opencontainers/go-digest"
-	"github.com/opencontainers/image-spec/specs-go"
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
-
-// artifact is a chart as an OCI artifact.
-type artifact struct {
-	blobs    map[digest.Digest][]byte
-	manifest ocispec.Descriptor
-}
-
-func newArtifact(t *testing.T, media string, size int64, chart []byte) artifact {
-	t.Helper()
-	layer := ocispec.Descriptor{MediaType: media, Digest: digest.FromBytes(chart), Size: size}
-	config := []byte("{}")
-	manifest, err := json.Marshal(ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
-		Config: ocispec.Descriptor{MediaType: "application/vnd.cncf.helm.config.v1+json", Digest: digest.FromBytes(config), Size: 2},
-		Layers: []ocispec.Descriptor{{MediaType: "text/plain", Digest: digest.FromString("p"), Size: 1}, layer}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return artifact{
-		blobs:    map[digest.Digest][]byte{layer.Digest: chart, digest.FromBytes(config): config, digest.FromBytes(manifest): manifest},
-		manifest: ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromBytes(manifest), Size: int64(len(manifest))},
-	}
-}
-
-// ServeHTTP is a registry with the artifact as x/c:1.
-func (a artifact) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	kind, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/x/c/"), "/")
-	if name == "1" {
-		name = a.manifest.Digest.String()
-	}
-	blob, ok := a.blobs[digest.Digest(name)]
-	if !ok {
-		http.NotFound(w, r)
-		return
-	}
-	if kind == "manifests" {
-		w.Header().Set("Content-Type", a.manifest.MediaType)
-		w.Header().Set("Docker-Content-Digest", a.manifest.Digest.String())
-	}
-	w.Header().Set("Content-Length", fmt.Sprint(len(blob)))
-	_, _ = w.Write(blob)
-}
-
-// writeLayout writes the artifact as a folder with an OCI layout.
-func (a artifact) writeLayout(t *testing.T, folder string) {
-	t.Helper()
-	a.manifest.Annotations = map[string]string{ocispec.AnnotationRefName: "1"}
-	index, err := json.Marshal(ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, Manifests: []ocispec.Descriptor{a.manifest}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string][]byte{"oci-layout": []byte(`{"imageLayoutVersion": "1.0.0"}`), "index.json": index}
-	for d, blob := range a.blobs {
-		files["blobs/sha256/"+d.Encoded()] = blob
-	}
-	for name, data := range files {
-		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 func TestPull(t *testing.T) {
 	chart := []byte("a chart")
-	good := newArtifact(t, mediaType, int64(len(chart)), chart)
-	altered := newArtifact(t, mediaType, int64(len(chart)), chart)
-	altered.blobs[digest.FromBytes(chart)] = []byte("A chart")
+	good := testutil.NewArtifact(t, mediaType, int64(len(chart)), chart)
+	altered := testutil.NewArtifact(t, mediaType, int64(len(chart)), chart)
+	altered.Blobs[digest.FromBytes(chart)] = []byte("A chart")
 	layouts := t.TempDir()
-	good.writeLayout(t, filepath.Join(layouts, "c"))
+	good.WriteLayout(t, filepath.Join(layouts, "c"))
 	for name, test := range map[string]struct {
-		artifact  artifact
+		artifact  testutil.Artifact
 		reference string // %s is the registry
 		says      string // "" if it succeeds
 	}{
 		"tag":                     {good, "%s/x/c:1", ""},
-		"digest":                  {good, "%s/x/c@" + good.manifest.Digest.String(), ""},
+		"digest":                  {good, "%s/x/c@" + good.Manifest.Digest.String(), ""},
 		"another tag":             {good, "%s/x/c:2", "not found"},
 		"no tag":                  {good, "%s/x/c", "it needs a tag or a digest"},
 		"no reference":            {good, "x", "invalid reference"},
-		"no chart":                {newArtifact(t, "text/plain", 7, chart), "%s/x/c:1", "is no chart"},
-		"too large":               {newArtifact(t, mediaType, maxPacked+1, chart), "%s/x/c:1", "4194304 are allowed"},
+		"no chart":                {testutil.NewArtifact(t, "text/plain", 7, chart), "%s/x/c:1", "is no chart"},
+		"too large":               {testutil.NewArtifact(t, mediaType, maxPacked+1, chart), "%s/x/c:1", "4194304 are allowed"},
 		"altered":                 {altered, "%s/x/c:1", "mismatch"},
 		"folder":                  {good, "layout://c:1", ""},
-		"folder, by digest":       {good, "layout://c@" + good.manifest.Digest.String(), ""},
+		"folder, by digest":       {good, "layout://c@" + good.Manifest.Digest.String(), ""},
 		"folder, another tag":     {good, "layout://c:2", "not found"},
 		"folder that is not here": {good, "layout://d:1", "no such file"},
 		"folder outside":          {good, "layout://../c:1", "must look like"},
@@ -131,8 +66,8 @@ func TestPull(t *testing.T) {
 func TestPullFromLayoutStaysInside(t *testing.T) {
 	secret := []byte("secret")
 	layouts, outside := t.TempDir(), filepath.Join(t.TempDir(), "file")
-	a := newArtifact(t, mediaType, int64(len(secret)), secret)
-	a.writeLayout(t, filepath.Join(layouts, "c"))
+	a := testutil.NewArtifact(t, mediaType, int64(len(secret)), secret)
+	a.WriteLayout(t, filepath.Join(layouts, "c"))
 	blob := filepath.Join(layouts, "c", "blobs", "sha256", fmt.Sprintf("%x", sha256.Sum256(secret)))
 	for _, err := range []error{os.WriteFile(outside, secret, 0o600), os.Remove(blob), os.Symlink(outside, blob)} {
 		if err != nil {
@@ -147,7 +82,7 @@ func TestPullFromLayoutStaysInside(t *testing.T) {
 // TestPullWithSecrets: a registry with its own authority that wants credentials, which no one else is sent.
 func TestPullWithSecrets(t *testing.T) {
 	chart := []byte("a chart")
-	a := newArtifact(t, mediaType, int64(len(chart)), chart)
+	a := testutil.NewArtifact(t, mediaType, int64(len(chart)), chart)
 	sent := ""
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()

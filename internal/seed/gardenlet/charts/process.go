@@ -125,12 +125,13 @@ func serve(in io.Reader, out io.Writer) int {
 		return 1
 	}
 	var a answer
-	if objects, err := render(request); err != nil {
+	objects, err := render(request)
+	checkMemory()
+	if err != nil {
 		a.Invalid = err.Error()
-	} else {
-		for _, object := range objects {
-			a.Objects = append(a.Objects, object.Object)
-		}
+	}
+	for _, object := range objects {
+		a.Objects = append(a.Objects, object.Object)
 	}
 	if err := json.NewEncoder(out).Encode(a); err != nil {
 		return 1
@@ -139,11 +140,16 @@ func serve(in io.Reader, out io.Writer) int {
 }
 
 func watchMemory() {
-	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	for range time.Tick(memoryInterval) {
-		if metrics.Read(sample); sample[0].Value.Uint64() > maxMemory {
-			os.Exit(exitMemory)
-		}
+		checkMemory()
+	}
+}
+
+// checkMemory ends the process if it has taken too much memory at any time: what it has given back counts as well.
+func checkMemory() {
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
+	if metrics.Read(sample); sample[0].Value.Uint64() > maxMemory {
+		os.Exit(exitMemory)
 	}
 }
 

@@ -42,7 +42,8 @@ func ServiceAccountName(installation string) string {
 
 // reconcileAccess asks the token requestor for a token of the extension's ServiceAccount, or takes that away again. The
 // token requestor makes the ServiceAccount.
-func (r *Reconciler) reconcileAccess(ctx context.Context, installation *corev1beta1.ControllerInstallation, registration string, what *rendered) error {
+func (r *Reconciler) reconcileAccess(ctx context.Context, installation *corev1beta1.ControllerInstallation, registration string,
+	what *rendered) error {
 	secret := accessSecret(installation)
 	if err := r.reconcileKubeconfig(ctx, secret.Namespace, what.kubeconfig); err != nil {
 		return err

@@ -105,9 +105,11 @@ func (r *Reconciler) chart(ctx context.Context, helm *gardencorev1.HelmControlle
 	case len(helm.RawChart) > 0:
 		return helm.RawChart, nil
 	case ref == nil:
-		return nil, &invalid{reason: "ChartInformationInvalid", err: errors.New("it needs a chart: set helm.rawChart or helm.ociRepository"), final: true}
+		err := errors.New("it needs a chart: set helm.rawChart or helm.ociRepository")
+		return nil, &invalid{reason: "ChartInformationInvalid", err: err, final: true}
 	case ref.Ref == nil && ref.Repository == nil:
-		return nil, &invalid{reason: "OCIChartCannotBePulled", err: errors.New("helm.ociRepository names no chart: set ref, or repository with tag or digest"), final: true}
+		err := errors.New("helm.ociRepository names no chart: set ref, or repository with tag or digest")
+		return nil, &invalid{reason: "OCIChartCannotBePulled", err: err, final: true}
 	}
 	source := charts.Source{Reference: ref.GetURL(), Layouts: r.ChartLayouts}
 	for _, needed := range []struct {

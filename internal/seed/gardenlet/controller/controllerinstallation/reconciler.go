@@ -110,7 +110,7 @@ func (r *Reconciler) reconcile(ctx context.Context, installation *corev1beta1.Co
 		}
 	}
 	if seed.Status.ClusterIdentity == nil || seed.Status.KubernetesVersion == nil {
-		return component.NotYet(fmt.Errorf("seed %s has no cluster identity or Kubernetes version yet; its gardenlet reports them", seed.Name))
+		return component.NotYet(fmt.Errorf("seed %s has no cluster identity or version yet; its gardenlet reports them", seed.Name))
 	}
 	objects, wrong, err := r.render(ctx, installation, seed, deployment)
 	if err != nil {
@@ -160,7 +160,8 @@ func (r *Reconciler) reportInvalid(ctx context.Context, installation *corev1beta
 	if wrong.final {
 		return r.report(ctx, installation, now)
 	}
-	return r.failed(ctx, installation, now, fmt.Errorf("rendering the chart of ControllerDeployment %s: %w", deployment.Name, wrong.err))
+	err := fmt.Errorf("rendering the chart of ControllerDeployment %s: %w", deployment.Name, wrong.err)
+	return r.failed(ctx, installation, now, err)
 }
 
 func (r *Reconciler) install(ctx context.Context, installation *corev1beta1.ControllerInstallation, registration *corev1beta1.ControllerRegistration,

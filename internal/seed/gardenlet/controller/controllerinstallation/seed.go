@@ -75,7 +75,8 @@ func managedResource(installation *corev1beta1.ControllerInstallation) *resource
 const objectsFile = "objects.yaml"
 
 // reconcileManagedResource makes the ManagedResource of an installation, with the objects of its chart in a Secret.
-func (r *Reconciler) reconcileManagedResource(ctx context.Context, installation *corev1beta1.ControllerInstallation, objects []*unstructured.Unstructured) error {
+func (r *Reconciler) reconcileManagedResource(ctx context.Context, installation *corev1beta1.ControllerInstallation,
+	objects []*unstructured.Unstructured) error {
 	secret, err := objectsSecret(installation, objects)
 	if err != nil {
 		return err
@@ -100,7 +101,8 @@ func (r *Reconciler) reconcileManagedResource(ctx context.Context, installation 
 
 // reconcileObjectsSecret makes sure that there is this Secret with the objects of an installation, and no older one.
 func (r *Reconciler) reconcileObjectsSecret(ctx context.Context, installation *corev1beta1.ControllerInstallation, wanted *corev1.Secret) error {
-	return r.reconcileUnique(ctx, wanted, installation.Name, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{LabelInstallation: installation.Name})
+	return r.reconcileUnique(ctx, wanted, installation.Name,
+		client.InNamespace(constants.GardenNamespace), client.MatchingLabels{LabelInstallation: installation.Name})
 }
 
 // objectsSecret is the Secret with the objects of an installation; nil if there are none.

@@ -124,7 +124,8 @@ func (r *Reconciler) resourceData(ctx context.Context, resource gardencorev1.Nam
 		return nil, fmt.Errorf("it must be a Secret or a ConfigMap, not a %s", resource.ResourceRef.Kind)
 	}
 	if obj.GetLabels()[constants.GardenRole] != constants.GardenRoleResourceReference {
-		return nil, fmt.Errorf("%s %s in the garden needs the label %s: %s", resource.ResourceRef.Kind, key, constants.GardenRole, constants.GardenRoleResourceReference)
+		return nil, fmt.Errorf("%s %s in the garden needs the label %s: %s",
+			resource.ResourceRef.Kind, key, constants.GardenRole, constants.GardenRoleResourceReference)
 	}
 	return data, nil
 }

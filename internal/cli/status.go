@@ -104,6 +104,16 @@ func printStatus(g *globals, s *statusWithShoots, wide bool) error {
 	if err := table(g.out, "COMPONENT | STATUS | MESSAGE", components); err != nil {
 		return err
 	}
+	if len(s.Processes) > 0 {
+		var processes [][]string
+		for _, p := range s.Processes {
+			processes = append(processes, []string{p.Node, p.Namespace, p.Pod, p.Container, strconv.Itoa(p.PID), mebibytes(uint64(p.Memory)), strconv.Itoa(int(p.Restarts)), p.Program})
+		}
+		fmt.Fprintln(g.out)
+		if err := table(g.out, "NODE | NAMESPACE | POD | CONTAINER | PID | MEMORY | RESTARTS | PROGRAM", processes); err != nil {
+			return err
+		}
+	}
 	if len(s.Shoots) > 0 {
 		fmt.Fprintln(g.out)
 		if err := printShoots(g, s.Shoots, wide); err != nil {

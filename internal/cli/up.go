@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
 type upFlags struct {
@@ -18,6 +19,7 @@ type upFlags struct {
 	detach     bool
 	file       string
 	progressFD int
+	images     []string
 }
 
 func newUp(g *globals) *cobra.Command {
@@ -53,6 +55,7 @@ On a landscape that is running already, up says so and ends with 0.`,
 	f.IntVar(&c.Seeds, "seeds", landscape.DefaultSeeds, "how many seeds to start (0: the garden alone)")
 	f.StringVar(&c.Datastore, "datastore", "sqlite", "where the data is: sqlite, memory, or a URL (postgres://, mysql://, nats://, and http:// or https:// for etcd)")
 	f.StringArrayVar(&c.Apply, "apply", nil, "directory or file with manifests to apply once the landscape is ready; can be given several times")
+	f.StringArrayVar(&flags.images, "run-image", nil, "run containers of an image as a process: REFERENCE=PROGRAM [ARGUMENT…]; whoever may create Pods with it can run the program with arguments of their choice, as you; can be given several times")
 	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run: '*' for all, NAME for one, -NAME for all but one")
 	f.DurationVar(&c.ReadyTimeout, "ready-timeout", landscape.DefaultReadyTimeout, "how long the start may take")
 	f.StringVar(&c.AuditLog, "audit-log", "", "file for the audit log of the garden's API server: who asked for what, nothing of what was in it; those of seeds go to FILE.seed-NAME")
@@ -77,6 +80,13 @@ On a landscape that is running already, up says so and ends with 0.`,
 func (u *upFlags) run(ctx context.Context, g *globals) error {
 	c := &u.config
 	c.Name, c.Dir, c.LogFormat, c.Verbose = g.name, g.dataDir, g.logFormat, g.verbose
+	for _, text := range u.images {
+		image, err := process.ParseImage(text)
+		if err != nil {
+			return &exitError{exitUsage, fmt.Errorf("--run-image: %w", err)}
+		}
+		c.Images = append(c.Images, image)
+	}
 	if err := c.Complete(); err != nil {
 		return err
 	}

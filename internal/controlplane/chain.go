@@ -89,7 +89,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		generic.DisabledPostStartHooks.Insert(name)
 	}
 
-	kube, err := newKubeConfig(opts, common, s.cfg.Services)
+	kube, err := newKubeConfig(opts, common, s.cfg.Services, s.servesPod())
 	if err != nil {
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}

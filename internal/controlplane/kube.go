@@ -2,11 +2,10 @@ package controlplane
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 
 	"k8s.io/apiserver/pkg/admission"
-	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/client-go/informers"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/capabilities"
@@ -28,14 +27,14 @@ type kubeConfig struct {
 
 // newKubeConfig is Kubernetes' CreateKubeAPIServerConfig, but for how services are found: there is no network that routes
 // to them, so some have an address in this process.
-func newKubeConfig(opts options.CompletedOptions, g *generic, services map[string]*url.URL) (*kubeConfig, error) {
+func newKubeConfig(opts options.CompletedOptions, g *generic, services map[string]*url.URL, servesPod func(netip.AddrPort) bool) (*kubeConfig, error) {
 	capabilities.Setup(opts.AllowPrivileged, opts.MaxConnectionBytesPerSec)
 	initializers, err := (&kubeadmission.Config{}).New()
 	if err != nil {
 		return nil, fmt.Errorf("preparing admission: %w", err)
 	}
 	kube := &kubeConfig{}
-	if kube.services, err = newServices(g.config, g.informers, services); err != nil {
+	if kube.services, err = newServices(g.config, g.informers, services, servesPod); err != nil {
 		return nil, err
 	}
 	shared, initializers, err := controlplaneapiserver.CreateConfig(opts.CompletedOptions, g.config, g.informers, g.storage, kube.services, initializers)
@@ -55,27 +54,4 @@ func newKubeConfig(opts options.CompletedOptions, g *generic, services map[strin
 		MasterCount:               opts.MasterCount,
 	}}
 	return kube, nil
-}
-
-// localServices finds services that this process serves itself; the others are found by their addresses.
-type localServices struct {
-	local  map[string]*url.URL
-	others aggregatorapiserver.ServiceResolver
-}
-
-func newServices(c *genericapiserver.Config, shared informers.SharedInformerFactory, local map[string]*url.URL) (aggregatorapiserver.ServiceResolver, error) {
-	loopback, err := url.Parse(c.LoopbackClientConfig.Host)
-	if err != nil {
-		return nil, fmt.Errorf("the address of the server for itself: %w", err)
-	}
-	others := aggregatorapiserver.NewClusterIPServiceResolver(shared.Core().V1().Services().Lister())
-	return &localServices{local, aggregatorapiserver.NewLoopbackServiceResolver(others, loopback)}, nil
-}
-
-// ResolveEndpoint returns where a service is reached.
-func (s *localServices) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
-	if at, ok := s.local[namespace+"/"+name]; ok && port == servicePort {
-		return at, nil
-	}
-	return s.others.ResolveEndpoint(namespace, name, port)
 }

@@ -56,6 +56,9 @@ type Config struct {
 	AuditLog string
 	// DialNode, if set, connects to an address and port of a Node, where its kubelet answers. Without it, Nodes are not reached.
 	DialNode func(ctx context.Context, address string) (net.Conn, error)
+	// ServesPod, if set, says whether a process of this machine listens at the address and port of a Pod, in the cluster whose
+	// API server has a URL. Webhooks and aggregated APIs behind a Service with such Pods are called, at the loopback address.
+	ServesPod func(apiServer string, at netip.AddrPort) bool
 	// Authorities, if set, are certificate authorities and keys that others made and keep. Without them, the control plane
 	// makes its own.
 	Authorities *pki.Authorities
@@ -262,6 +265,14 @@ func (s *Server) URL() string {
 
 // Shared says whether other processes may run the same cluster, on the same datastore.
 func (s *Server) Shared() bool { return s.cfg.shared() }
+
+// servesPod says of addresses and ports of Pods whether a process listens there; nil if none does.
+func (s *Server) servesPod() func(netip.AddrPort) bool {
+	if s.cfg.ServesPod == nil {
+		return nil
+	}
+	return func(at netip.AddrPort) bool { return s.cfg.ServesPod(s.URL(), at) }
+}
 
 // Port is the port that the API server listens on.
 func (s *Server) Port() int { return s.address.Port }

@@ -23,7 +23,7 @@ func (l *Landscape) openCloud() error {
 			return fmt.Errorf("deleting the machines that nobody knows any more: %w", err)
 		}
 	}
-	c, err := cloud.Open(cloud.Config{Dir: dir, Clock: l.cfg.Clock, Log: klog.Background().WithName("cloud"), Programs: programs.New(l.cfg.Clock)})
+	c, err := cloud.Open(cloud.Config{Dir: dir, Clock: l.cfg.Clock, Log: klog.Background().WithName("cloud"), Programs: programs.New(l.cfg.Clock, l.processes)})
 	if err != nil {
 		return fmt.Errorf("opening the simulated cloud: %w", err)
 	}

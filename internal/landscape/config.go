@@ -19,6 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/bastion"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/operations"
+	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
@@ -61,6 +62,8 @@ type Config struct {
 	Datastore string
 	// Apply are folders or files with manifests that are applied once the landscape is ready.
 	Apply []string
+	// Images are mapped to programs, beside those that were mapped while the landscape ran.
+	Images []process.Image
 	// Controllers selects controllers as kube-controller-manager's flag does: "*", "name", "-name".
 	Controllers []string
 	// ReadyTimeout is how long the start may take.
@@ -151,6 +154,11 @@ func (c *Config) validate() error {
 	}
 	if c.SeedMonitorPeriod < 0 {
 		errs = append(errs, fmt.Errorf("--seed-monitor-period %s: must not be negative", c.SeedMonitorPeriod))
+	}
+	for i := range c.Images {
+		if err := c.Images[i].Complete(); err != nil {
+			errs = append(errs, fmt.Errorf("--run-image: %w", err))
+		}
 	}
 	if err := c.Kubeconfigs.Validate(); err != nil {
 		errs = append(errs, err)

@@ -27,7 +27,7 @@ type control struct {
 }
 
 // startControl answers on the socket.
-func startControl(socket net.Listener, status func(collect bool) Status, stop func(), access http.Handler) *control {
+func startControl(socket net.Listener, status func(collect bool) Status, stop func(), access, images http.Handler) *control {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -38,6 +38,7 @@ func startControl(socket net.Listener, status func(collect bool) Status, stop fu
 		stop()
 	})
 	mux.Handle(inspect.Prefix, access)
+	mux.Handle(imagesPath, images)
 	c := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)

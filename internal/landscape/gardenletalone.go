@@ -129,6 +129,9 @@ func RunGardenlet(ctx context.Context, c GardenletConfig) (err error) {
 		return err
 	}
 	l.onClose(logs.Close)
+	if err := l.startProcesses(); err != nil {
+		return err
+	}
 	return l.runGardenletAlone(ctx, c, configuration)
 }
 

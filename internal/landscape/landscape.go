@@ -19,6 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/garbage"
 	"github.com/gardenlite/gardenlite/internal/garden"
+	"github.com/gardenlite/gardenlite/internal/node/process"
 	shootplane "github.com/gardenlite/gardenlite/internal/shoot"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
@@ -34,6 +35,8 @@ type Landscape struct {
 	deployer  *deployer
 	shoots    *shootplane.Host
 	cloud     *cloud.Cloud
+	images    *process.Images
+	processes *process.Runner
 	// events is held while OnEvent is called: clusters start beside each other.
 	events sync.Mutex
 
@@ -118,6 +121,9 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := l.startProcesses(); err != nil {
+		return err
+	}
 	seeds := l.beginSeeds(ctx, previous)
 	if err := l.startGarden(ctx, run); err != nil {
 		return err
@@ -187,7 +193,7 @@ func (l *Landscape) announce() (run, previous *Run, err error) {
 	l.board.update(func(s *Status) {
 		*s = Status{Run: *run, Dir: l.cfg.Dir, State: StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
 	})
-	server := startControl(socket, l.board.snapshot, l.stop, inspect.Handler(l.inspector))
+	server := startControl(socket, l.status, l.stop, inspect.Handler(l.inspector), imagesHandler(func() *process.Images { return l.images }))
 	l.onClose(func() error { server.stop(); return nil })
 	return run, previous, writeRun(l.cfg.Dir, run)
 }
@@ -311,7 +317,7 @@ func (l *Landscape) Done() <-chan struct{} { return l.done }
 func (l *Landscape) Err() error { return l.err }
 
 // Status is the landscape's status now.
-func (l *Landscape) Status() Status { return l.board.snapshot(false) }
+func (l *Landscape) Status() Status { return l.status(false) }
 
 // Garden is the garden cluster.
 func (l *Landscape) Garden() *garden.Garden { return l.garden }

@@ -38,7 +38,7 @@ func (l *Landscape) newShoots() *shootplane.Host {
 	return shootplane.NewHost(shootplane.HostConfig{
 		Dir: l.cfg.Dir, Datastore: l.shootDatastore(),
 		Prefix:   func(id string) string { return l.prefix(path.Join(shootsFolder, id)) },
-		AuditLog: l.auditLog, DialNode: l.dialNode,
+		AuditLog: l.auditLog, DialNode: l.dialNode, ServesPod: l.processes.Serves,
 		Clock: l.cfg.Clock, Log: klog.Background().WithName(controlPlanes),
 		OnChange: l.showShoot,
 	})

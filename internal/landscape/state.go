@@ -98,7 +98,7 @@ func Reset(dir string) error {
 		return err
 	}
 	defer l.Unlock() //nolint:errcheck // the file is gone
-	for _, name := range []string{dataFolder, pkiFolder, cloudFolder, admissionFolder, gardenletsFolder, kubeconfigFile, runFile, controlSocket} {
+	for _, name := range []string{dataFolder, pkiFolder, cloudFolder, admissionFolder, gardenletsFolder, processesFolder, imagesFile, kubeconfigFile, runFile, controlSocket} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
 // States of a landscape and of what it consists of.
@@ -26,7 +28,9 @@ type Status struct {
 	Log        string      `json:"log,omitempty"`
 	Clusters   []Cluster   `json:"clusters"`
 	Components []Component `json:"components"`
-	Phases     []Event     `json:"phases"`
+	// Processes are the containers that run as processes of this machine.
+	Processes []process.Process `json:"processes,omitempty"`
+	Phases    []Event           `json:"phases"`
 	// ReadyAfter is how long the start took.
 	ReadyAfter time.Duration `json:"readyAfter,omitempty"`
 	Memory     Memory        `json:"memory"`

@@ -196,7 +196,7 @@ func TestJoins(t *testing.T) {
 	defer cancel()
 	machine.Units.OnStart = func(unit string) {
 		if unit == node.UnitKubelet {
-			runs.Go(func() { _ = kubelet.Run(ctx, h, pool) })
+			runs.Go(func() { _ = kubelet.Run(ctx, h, pool, nil) })
 		}
 	}
 	content, err := json.Marshal(config)

@@ -96,7 +96,7 @@ func (s *shoot) addNode(name string, address netip.Addr) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var runs sync.WaitGroup
 	runs.Go(func() {
-		if err := kubelet.Run(ctx, h, &apiclient.Pool{}); err != nil {
+		if err := kubelet.Run(ctx, h, &apiclient.Pool{}, nil); err != nil {
 			s.t.Error(err)
 		}
 	})

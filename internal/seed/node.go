@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/netip"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,14 +41,34 @@ var podNetwork = netip.MustParsePrefix("10.241.0.0/16")
 type simulatedNode struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	// kubelet is where the kubelet's API listens, once it does.
+	kubelet atomic.Pointer[net.TCPAddr]
+}
+
+// dial connects to the kubelet.
+func (n *simulatedNode) dial(ctx context.Context, address string) (net.Conn, error) {
+	listens := n.kubelet.Load()
+	if to, err := netip.ParseAddrPort(address); err != nil || to != netip.AddrPortFrom(nodeAddress, kubelet.Port) || listens == nil {
+		return nil, fmt.Errorf("connecting to %s: no kubelet of the seed answers there", address)
+	}
+	return (&net.Dialer{}).DialContext(ctx, listens.Network(), listens.String())
+}
+
+// listen has the kubelet's API listen at this machine's loopback address.
+func (n *simulatedNode) listen(uint16) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err == nil {
+		n.kubelet.Store(listener.Addr().(*net.TCPAddr))
+	}
+	return listener, err
 }
 
 // awaitPods starts the Node of a cluster with its first Pod.
-func awaitPods(server *controlplane.Server, cfg Config) *simulatedNode {
+func (n *simulatedNode) awaitPods(server *controlplane.Server, cfg Config) {
 	ctx, cancel := context.WithCancel(context.Background())
-	n := &simulatedNode{cancel: cancel}
+	n.cancel = cancel
 	if server.Shared() { // other processes run the cluster as well: each would have a kubelet for the same Node
-		return n
+		return
 	}
 	first := make(chan struct{})
 	begin := sync.OnceFunc(func() { close(first) })
@@ -58,22 +81,25 @@ func awaitPods(server *controlplane.Server, cfg Config) *simulatedNode {
 		case <-ctx.Done():
 			return
 		}
-		if err := runNode(ctx, server, cfg); err != nil {
+		if err := n.run(ctx, server, cfg); err != nil {
 			klog.FromContext(ctx).Error(err, "The Node of a seed does not run", "seed", cfg.Name)
 		}
 	})
-	return n
 }
 
 // stop stops the Node's kubelet and waits for it. Nothing happens if there is none.
 func (n *simulatedNode) stop() {
-	if n != nil {
+	if n.cancel != nil {
 		n.cancel()
 		n.running.Wait()
 	}
 }
 
-func runNode(ctx context.Context, server *controlplane.Server, cfg Config) error {
+func (n *simulatedNode) run(ctx context.Context, server *controlplane.Server, cfg Config) error {
+	clientCA, err := os.ReadFile(server.PKI().ClientCAFile())
+	if err != nil {
+		return fmt.Errorf("reading the authority of the kubelet's clients: %w", err)
+	}
 	name := clusterPrefix + cfg.Name
 	cert, key, err := server.PKI().Issue("system:node:"+name, []string{"system:nodes"}, nodeLife)
 	if err != nil {
@@ -81,16 +107,16 @@ func runNode(ctx context.Context, server *controlplane.Server, cfg Config) error
 	}
 	capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(nodeCPU), corev1.ResourceMemory: resource.MustParse(nodeMemory)}
 	config, err := json.Marshal(node.KubeletConfig{
-		APIServer: server.URL(), CA: string(server.PKI().CAPEM()), KubernetesVersion: controlplane.KubernetesVersion[1:],
+		APIServer: server.URL(), CA: string(server.PKI().CAPEM()), ClientCA: string(clientCA), KubernetesVersion: controlplane.KubernetesVersion[1:],
 		Region: cfg.Region, Zone: cfg.Zone, OSImage: "gardenlite", Capacity: capacity, MaxPods: nodePods,
 	})
 	if err != nil {
 		return err
 	}
 	return kubelet.Run(ctx, host.Host{
-		Hostname: name, Addresses: []netip.Addr{nodeAddress}, Clock: cfg.Clock, Log: klog.Background(), Journal: io.Discard,
+		Hostname: name, Addresses: []netip.Addr{nodeAddress}, Clock: cfg.Clock, Log: klog.Background(), Journal: io.Discard, Listen: n.listen,
 		Files: &files{all: map[string][]byte{node.PathKubeletConfig: config, node.PathKubeletClient: append(cert, key...)}},
-	}, &apiclient.Pool{Clock: cfg.Clock})
+	}, &apiclient.Pool{Clock: cfg.Clock}, cfg.Processes)
 }
 
 // files are the files of a Node that has no disk.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
+	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
 // Config is what a seed cluster is made of; see controlplane.Config for what stands there as well.
@@ -29,6 +30,8 @@ type Config struct {
 	Port            int
 	// Region and Zone are those of the Node on which Pods run.
 	Region, Zone string
+	// Processes runs the containers whose images are mapped to programs; nil if all Pods are simulated.
+	Processes *process.Runner
 	// AuditLog is controlplane.Config's.
 	AuditLog string
 	Clock    clock.WithTicker
@@ -55,7 +58,7 @@ type Cluster struct {
 	http *http.Client
 
 	controllers *kubecontrollers.Running
-	node        *simulatedNode
+	node        simulatedNode
 }
 
 // Start starts a seed cluster and returns when it is ready. The context covers the start only. If it fails, everything
@@ -70,14 +73,15 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if cfg.OnPhase == nil {
 		cfg.OnPhase = func(string, time.Duration) {}
 	}
-	server, err := controlplane.Start(ctx, controlplane.Config{
-		Name: clusterPrefix + cfg.Name, PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
+	c := &Cluster{name: cfg.Name}
+	var err error
+	c.server, err = controlplane.Start(ctx, controlplane.Config{
+		DialNode: c.node.dial, ServesPod: cfg.Processes.Serves, Name: clusterPrefix + cfg.Name, PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
 		BindAddress: cfg.BindAddress, Port: cfg.Port, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the cluster of seed %s: %w", cfg.Name, err)
 	}
-	c := &Cluster{name: cfg.Name, server: server}
 	if err := c.setUp(ctx, cfg); err != nil {
 		return nil, errors.Join(fmt.Errorf("setting up the cluster of seed %s: %w", cfg.Name, err), c.Stop())
 	}
@@ -102,7 +106,7 @@ func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 	if err := c.startControllers(); err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)
 	}
-	c.node = awaitPods(c.server, cfg)
+	c.node.awaitPods(c.server, cfg)
 	cfg.OnPhase("controllers", cfg.Clock.Since(begin))
 	return nil
 }

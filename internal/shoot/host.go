@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -35,6 +36,8 @@ type HostConfig struct {
 	Prefix    func(id string) string
 	// DialNode connects to an address and port of a shoot's network, where its Nodes are; nil if they are not reached.
 	DialNode func(ctx context.Context, id, address string) (net.Conn, error)
+	// ServesPod is controlplane.Config's.
+	ServesPod func(apiServer string, at netip.AddrPort) bool
 	// AuditLog is the file for a shoot's audit log, "" for none.
 	AuditLog func(id string) string
 	// Clock is the real one by default.

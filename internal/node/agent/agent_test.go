@@ -85,7 +85,7 @@ func newWorld(t *testing.T) *world {
 	go func() {
 		select {
 		case <-w.started:
-			ended <- kubelet.Run(ctx, w.host, pool)
+			ended <- kubelet.Run(ctx, w.host, pool, nil)
 		case <-ctx.Done():
 			ended <- nil
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host"
+	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
 const (
@@ -42,11 +43,14 @@ type Kubelet struct {
 	lease *coordinationv1.Lease
 	// running are the Pods that run.
 	running runningPods
+	// processes are the Pods that are not simulated.
+	processes *processes
 }
 
-// Run runs the kubelet until the context ends. It goes on after every error but one: that there is no configuration.
-func Run(ctx context.Context, h host.Host, pool *apiclient.Pool) error {
-	k := &Kubelet{host: h, pool: pool, bootID: string(uuid.NewUUID())}
+// Run runs the kubelet until the context ends. It goes on after every error but one: that there is no configuration. Without
+// a runner, all Pods are simulated.
+func Run(ctx context.Context, h host.Host, pool *apiclient.Pool, runner *process.Runner) error {
+	k := &Kubelet{host: h, pool: pool, bootID: string(uuid.NewUUID()), processes: newProcesses(runner)}
 	data, err := h.Files.ReadFile(node.PathKubeletConfig)
 	if err != nil {
 		return fmt.Errorf("reading the configuration of the kubelet: %w", err)
@@ -55,6 +59,10 @@ func Run(ctx context.Context, h host.Host, pool *apiclient.Pool) error {
 	if err != nil {
 		return err
 	}
+	var writing sync.WaitGroup
+	writing.Go(func() { k.writeEvents(ctx) })
+	defer writing.Wait()
+	defer k.processes.stop()
 	backoff := host.Backoff{First: retryFirst, Max: retryMax}
 	for {
 		err := k.work(ctx, config, &backoff)
@@ -94,6 +102,7 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 		return err
 	}
 	defer client.Close()
+	k.processes.client.Store(client)
 	k.uid, k.lease = "", nil
 	if err := k.tell(ctx, client, config); err != nil {
 		return err
@@ -101,7 +110,7 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 	backoff.Reset()
 	ctx, cancel := context.WithCancel(ctx)
 	var pods sync.WaitGroup
-	pods.Go(func() { k.runPods(ctx, client) })
+	pods.Go(func() { k.runPods(ctx, client, config) })
 	pods.Go(func() { k.serve(ctx, config) })
 	defer pods.Wait()
 	defer cancel()

@@ -77,7 +77,7 @@ func (w *world) start() {
 	var ctx context.Context
 	ctx, w.end = context.WithCancel(context.Background())
 	w.ended = make(chan error, 1)
-	go func() { w.ended <- Run(ctx, w.host, w.pool) }()
+	go func() { w.ended <- Run(ctx, w.host, w.pool, nil) }()
 }
 
 func (w *world) stop() {
@@ -277,7 +277,7 @@ func TestBootstrapsAgain(t *testing.T) {
 
 func TestNeedsConfiguration(t *testing.T) {
 	_, h := hosttest.New(name, clocktesting.NewFakeClock(time.Now()))
-	if err := Run(t.Context(), h, &apiclient.Pool{}); !errors.Is(err, fs.ErrNotExist) {
+	if err := Run(t.Context(), h, &apiclient.Pool{}, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a configuration: %v", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host"
 )
@@ -57,8 +58,11 @@ func (r *runningPods) ended(pod types.NamespacedName) <-chan struct{} {
 	return r.all[pod]
 }
 
-// podRunner runs the Pods of a node: it simulates them. It keeps no Pods, only what it has to remember of them.
+// podRunner runs the Pods of a node: it simulates them, but those with a mapped image. It keeps no Pods, only what it has to
+// remember of them.
 type podRunner struct {
+	kubelet *Kubelet
+	config  node.KubeletConfig
 	host    host.Host
 	client  *apiclient.Client
 	running *runningPods
@@ -71,11 +75,14 @@ type podRunner struct {
 }
 
 // runPods runs the Pods of the node until the context ends.
-func (k *Kubelet) runPods(ctx context.Context, client *apiclient.Client) {
+func (k *Kubelet) runPods(ctx context.Context, client *apiclient.Client, config node.KubeletConfig) {
 	h := k.host
 	backoff := host.Backoff{First: retryFirst, Max: retryMax}
 	for {
-		r := &podRunner{host: h, client: client, running: &k.running, addresses: map[netip.Addr]types.UID{}, due: map[types.NamespacedName]time.Time{}}
+		r := &podRunner{
+			kubelet: k, config: config, host: h, client: client, running: &k.running, addresses: map[netip.Addr]types.UID{},
+			due: map[types.NamespacedName]time.Time{},
+		}
 		begin := h.Clock.Now()
 		err := r.run(ctx)
 		if ctx.Err() != nil {
@@ -101,6 +108,9 @@ func (r *podRunner) run(ctx context.Context) error {
 	list := &corev1.PodList{}
 	if err := r.client.List(ctx, podsPath, selector, list); err != nil {
 		return fmt.Errorf("listing the Pods of the node: %w", err)
+	}
+	if err := r.kubelet.processes.onlyThese(r.host.Hostname, list.Items); err != nil {
+		return fmt.Errorf("ending the processes of Pods that are gone: %w", err)
 	}
 	for i := range list.Items {
 		r.remember(&list.Items[i])
@@ -128,6 +138,10 @@ func (r *podRunner) run(ctx context.Context) error {
 			return err
 		case event := <-events:
 			r.handle(ctx, event)
+		case <-r.kubelet.processes.changed:
+			for _, pod := range r.kubelet.processes.takeDirty() {
+				r.sync(ctx, pod)
+			}
 		case <-timer.C():
 			r.syncDue(ctx)
 		}
@@ -183,6 +197,9 @@ func (r *podRunner) forget(pod *corev1.Pod) {
 	delete(r.due, keyOf(pod))
 	r.release(pod)
 	r.running.set(keyOf(pod), false)
+	if err := r.kubelet.processes.forget(pod); err != nil {
+		r.host.Say("removing what is left of Pod %s: %v", keyOf(pod), err)
+	}
 }
 
 func (r *podRunner) release(pod *corev1.Pod) {
@@ -247,13 +264,21 @@ func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *
 	if err != nil {
 		return err
 	}
-	step := stepOf(pod, r.host.Clock.Now(), r.host.Addresses, ips)
+	processes := r.kubelet.processes.ensure(pod, r.host.Hostname, r.config)
+	var step podStep
+	if processes != nil {
+		step = processStep(pod, processes, r.host.Clock.Now(), r.host.Addresses, ips)
+	} else {
+		step = stepOf(pod, r.host.Clock.Now(), r.host.Addresses, ips)
+	}
 	if !equality.Semantic.DeepEqual(step.status, pod.Status) {
 		patch := map[string]any{"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion}, "status": step.status}
 		if err := r.client.Patch(ctx, podPath(key)+"/status", types.StrategicMergePatchType, patch, nil); err != nil {
 			return fmt.Errorf("writing the status: %w", err)
 		}
-		r.record(ctx, pod, step.status.Phase)
+		if processes == nil {
+			r.record(ctx, pod, step.status.Phase)
+		}
 	}
 	r.running.set(key, step.status.Phase == corev1.PodRunning)
 	if step.remove {
@@ -262,7 +287,7 @@ func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *
 			return fmt.Errorf("deleting: %w", err)
 		}
 	}
-	if step.status.Phase != corev1.PodRunning {
+	if step.status.Phase == corev1.PodSucceeded || step.status.Phase == corev1.PodFailed {
 		r.release(pod)
 	}
 	if !step.next.IsZero() {
@@ -309,7 +334,7 @@ func (r *podRunner) addressesOf(ctx context.Context, pod *corev1.Pod) ([]netip.A
 	return nil, fmt.Errorf("all addresses of the Node's range %s are taken", r.network)
 }
 
-// record writes the Event that belongs to a new phase.
+// record writes the Events that belong to a new phase.
 func (r *podRunner) record(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) {
 	reason, message := "Started", "Started container "
 	switch {
@@ -318,22 +343,7 @@ func (r *podRunner) record(ctx context.Context, pod *corev1.Pod, phase corev1.Po
 	case phase != corev1.PodRunning || pod.Status.Phase == corev1.PodRunning:
 		return
 	}
-	now := metav1.NewTime(r.host.Clock.Now())
 	for _, c := range pod.Spec.Containers {
-		event := &corev1.Event{
-			TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Event"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, GenerateName: pod.Name + "."},
-			InvolvedObject: corev1.ObjectReference{
-				APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-				ResourceVersion: pod.ResourceVersion, FieldPath: "spec.containers{" + c.Name + "}",
-			},
-			Type: corev1.EventTypeNormal, Reason: reason, Message: message + c.Name,
-			Source:         corev1.EventSource{Component: "kubelet", Host: r.host.Hostname},
-			FirstTimestamp: now, LastTimestamp: now, Count: 1, ReportingController: "kubelet", ReportingInstance: r.host.Hostname,
-		}
-		// A namespace that is being deleted takes none.
-		if err := r.client.Create(ctx, "/api/v1/namespaces/"+pod.Namespace+"/events", event, nil); err != nil && ctx.Err() == nil && !apierrors.IsForbidden(err) {
-			r.host.Say("writing an Event: %v", err)
-		}
+		r.kubelet.writeEvent(ctx, r.client, podNews{pod, corev1.EventTypeNormal, reason, message + c.Name, c.Name})
 	}
 }

@@ -76,7 +76,24 @@ func hasEnded(pod *corev1.Pod) bool {
 
 // start has all containers of a Pod run.
 func start(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) {
-	status.Phase, status.ObservedGeneration = corev1.PodRunning, pod.Generation
+	status.Phase = corev1.PodRunning
+	place(status, pod, now, hostIPs, podIPs)
+	status.InitContainerStatuses = containerStatuses(pod, pod.Spec.InitContainers, status.InitContainerStatuses, now, true)
+	status.ContainerStatuses = containerStatuses(pod, pod.Spec.Containers, status.ContainerStatuses, now, false)
+	var debug []corev1.Container
+	for _, c := range pod.Spec.EphemeralContainers {
+		debug = append(debug, corev1.Container(c.EphemeralContainerCommon))
+	}
+	status.EphemeralContainerStatuses = containerStatuses(pod, debug, status.EphemeralContainerStatuses, now, false)
+	for _, kind := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.ContainersReady} {
+		setCondition(status, pod, now, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue})
+	}
+	setCondition(status, pod, now, readyOf(pod))
+}
+
+// place notes where a Pod runs.
+func place(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) {
+	status.ObservedGeneration = pod.Generation
 	if status.StartTime == nil {
 		status.StartTime = ptr.To(metav1.NewTime(now))
 	}
@@ -93,16 +110,10 @@ func start(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, po
 	if len(podIPs) > 0 {
 		status.PodIP = podIPs[0].String()
 	}
-	status.InitContainerStatuses = containerStatuses(pod, pod.Spec.InitContainers, status.InitContainerStatuses, now, true)
-	status.ContainerStatuses = containerStatuses(pod, pod.Spec.Containers, status.ContainerStatuses, now, false)
-	var debug []corev1.Container
-	for _, c := range pod.Spec.EphemeralContainers {
-		debug = append(debug, corev1.Container(c.EphemeralContainerCommon))
-	}
-	status.EphemeralContainerStatuses = containerStatuses(pod, debug, status.EphemeralContainerStatuses, now, false)
-	for _, kind := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.ContainersReady} {
-		setCondition(status, pod, now, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue})
-	}
+}
+
+// readyOf is the condition Ready of a Pod whose containers are ready.
+func readyOf(pod *corev1.Pod) corev1.PodCondition {
 	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
 	for _, gate := range pod.Spec.ReadinessGates {
 		if !isTrue(pod.Status.Conditions, gate.ConditionType) {
@@ -110,7 +121,7 @@ func start(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, po
 			ready.Message = "corresponding condition of pod readiness gate \"" + string(gate.ConditionType) + "\" is not \"True\"."
 		}
 	}
-	setCondition(status, pod, now, ready)
+	return ready
 }
 
 // end has all containers of a Pod end.

@@ -14,12 +14,18 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"strconv"
+	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cri-streaming/pkg/streaming/portforward"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/host"
+	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
 const (
@@ -31,6 +37,9 @@ const (
 	servingLife       = 365 * 24 * time.Hour
 	readHeaderTimeout = 10 * time.Second
 	maxHeaderBytes    = 16 << 10
+	// forwardIdle and forwardCreation are the kubelet's, for forwarded ports.
+	forwardIdle     = 4 * time.Hour
+	forwardCreation = 30 * time.Second
 )
 
 // serve answers the API server until the context ends.
@@ -112,28 +121,114 @@ func (k *Kubelet) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.containerLogs)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "the containers of this Pod are simulated: there is no program to connect to", http.StatusNotImplemented)
+	mux.HandleFunc("/portForward/{namespace}/{pod}", k.portForward)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "there is no container to enter: containers are simulated, or processes of this machine", http.StatusNotImplemented)
 	})
 	return mux
 }
 
-// containerLogs answers kubectl logs: a simulated container writes nothing. With follow, the answer ends with the Pod.
+func podOf(r *http.Request) types.NamespacedName {
+	return types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("pod")}
+}
+
+// containerLogs answers kubectl logs.
 func (k *Kubelet) containerLogs(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/plain")
-	w.WriteHeader(http.StatusOK)
-	if r.URL.Query().Get("follow") != "true" {
+	options := &corev1.PodLogOptions{}
+	if err := legacyscheme.ParameterCodec.DecodeParameters(r.URL.Query(), corev1.SchemeGroupVersion, options); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	ended := k.running.ended(types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("pod")})
+	options.Container = r.PathValue("container")
+	out := &flushed{w: w}
+	pod := k.processes.of(podOf(r))
+	if pod == nil {
+		k.simulatedLogs(out, r, options.Follow)
+		return
+	}
+	if options.Follow {
+		out.flush()
+	}
+	if err := pod.Logs(r.Context(), options, out); err != nil && !out.begun && r.Context().Err() == nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	}
+}
+
+// simulatedLogs is the log of a simulated container, which writes nothing. With follow, it ends with the Pod.
+func (k *Kubelet) simulatedLogs(out *flushed, r *http.Request, follow bool) {
+	out.flush()
+	if !follow {
+		return
+	}
+	ended := k.running.ended(podOf(r))
 	if ended == nil {
 		return
-	}
-	if flusher, ok := w.(http.Flusher); ok {
-		flusher.Flush()
 	}
 	select {
 	case <-ended:
 	case <-r.Context().Done():
 	}
+}
+
+// flushed has what is written to it be sent at once.
+type flushed struct {
+	w     http.ResponseWriter
+	begun bool
+}
+
+// Write implements io.Writer.
+func (f *flushed) Write(data []byte) (int, error) {
+	f.begun = true
+	n, err := f.w.Write(data)
+	if flusher, ok := f.w.(http.Flusher); ok {
+		flusher.Flush()
+	}
+	return n, err
+}
+
+func (f *flushed) flush() {
+	f.w.Header().Set("Content-Type", "text/plain")
+	_, _ = f.Write(nil)
+}
+
+// portForward answers kubectl port-forward for Pods that are processes.
+func (k *Kubelet) portForward(w http.ResponseWriter, r *http.Request) {
+	pod := k.processes.of(podOf(r))
+	if pod == nil {
+		http.Error(w, "the containers of this Pod are simulated: there is no program to connect to", http.StatusNotImplemented)
+		return
+	}
+	options, err := portforward.NewV4Options(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	portforward.ServePortForward(w, r, forwarder{pod}, pod.UID(), pod.UID(), options, forwardIdle, forwardCreation, portforward.SupportedProtocols)
+}
+
+// forwarder connects to a port that a process listens on.
+type forwarder struct{ pod *process.Pod }
+
+// PortForward implements portforward.PortForwarder.
+func (f forwarder) PortForward(ctx context.Context, _ string, _ string, port int32, stream io.ReadWriteCloser) error {
+	defer stream.Close()
+	if !f.pod.Listens(int(port)) {
+		return fmt.Errorf("no process of the Pod listens on port %d", port)
+	}
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	var copying sync.WaitGroup
+	copying.Go(func() {
+		_, _ = io.Copy(connection, stream)
+		if tcp, ok := connection.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		}
+	})
+	_, err = io.Copy(stream, connection)
+	_ = stream.Close()
+	copying.Wait()
+	return err
 }

@@ -18,15 +18,21 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/internal/node/kubelet"
+	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
 // New are the programs of all nodes of a process, by their path on a machine. What runs on one machine shares a connection.
-func New(clk clock.PassiveClock) map[string]machine.Program {
+// Without a runner, all Pods are simulated.
+func New(clk clock.PassiveClock, runner *process.Runner) map[string]machine.Program {
 	pool := &apiclient.Pool{Clock: clk}
-	program := func(run func(context.Context, host.Host, *apiclient.Pool) error) machine.Program {
-		return func(ctx context.Context, m *machine.Machine, _ []string) error { return run(ctx, hostOf(ctx, m), pool) }
+	return map[string]machine.Program{
+		node.PathNodeAgent: func(ctx context.Context, m *machine.Machine, _ []string) error {
+			return agent.Run(ctx, hostOf(ctx, m), pool)
+		},
+		node.PathKubelet: func(ctx context.Context, m *machine.Machine, _ []string) error {
+			return kubelet.Run(ctx, hostOf(ctx, m), pool, runner)
+		},
 	}
-	return map[string]machine.Program{node.PathNodeAgent: program(agent.Run), node.PathKubelet: program(kubelet.Run)}
 }
 
 // hostOf is a machine as the programs see it.

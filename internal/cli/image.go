@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gardenlite/gardenlite/internal/node/process"
+)
+
+func newImage(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "Map images of containers to programs of this machine",
+		Long: `Containers are simulated unless their image is mapped to a program of this machine: then they run as a process of it,
+with the arguments, variables, volumes and identity of their Pod. Whoever may create Pods with a mapped image, in any
+cluster of the landscape, can run the program with arguments of their choice, as you.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newImageList(g), newImageRun(g), newImageForget(g))
+	return cmd
+}
+
+func newImageList(g *globals) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show the images that are mapped",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, _, err := g.connect()
+			if err != nil {
+				return err
+			}
+			images, err := client.Images(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if done, err := printObject(g.out, output, images); done || err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, image := range images {
+				rows = append(rows, []string{image.Reference, strings.Join(append([]string{image.Program}, image.Args...), " ")})
+			}
+			return table(g.out, "IMAGE | PROGRAM", rows)
+		},
+	}
+	addOutputFlag(cmd, &output, "table", "json", "yaml")
+	return cmd
+}
+
+func newImageRun(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "run IMAGE PROGRAM [-- ARGUMENT…]",
+		Short: "Run containers of an image as a process",
+		Long: `Map an image to a program. Pods that are created from now on run it; those that are there already stay as they are, until
+they are deleted. The mapping stays until it is forgotten, also when the landscape is started again.`,
+		Example: `  # Every tag of the image
+  gardenlite image run registry.example.com/controller ./bin/controller
+  # One tag, with arguments before those of the container
+  gardenlite image run registry.example.com/controller:v1 ./bin/controller -- --verbose`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			image := process.Image{Reference: args[0], Program: args[1], Args: args[2:]}
+			if err := image.Complete(); err != nil {
+				return &exitError{exitUsage, err}
+			}
+			client, _, err := g.connect()
+			if err != nil {
+				return err
+			}
+			if err := client.MapImage(cmd.Context(), image); err != nil {
+				return err
+			}
+			fmt.Fprintf(g.out, "Containers of %s run %s from now on.\n", image.Reference, image.Program)
+			return nil
+		},
+	}
+}
+
+func newImageForget(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "forget IMAGE",
+		Short: "Simulate containers of an image again",
+		Long:  `Remove the mapping of an image. Pods that run already stay as they are, until they are deleted.`,
+		Args:  cobra.ExactArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return mappedImages(cmd.Context(), g), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, _, err := g.connect()
+			if err != nil {
+				return err
+			}
+			return client.ForgetImage(cmd.Context(), args[0])
+		},
+	}
+}
+
+// mappedImages are the references of mapped images, for completion.
+func mappedImages(ctx context.Context, g *globals) (references []string) {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	client, _, err := g.connect()
+	if err != nil {
+		return nil
+	}
+	images, err := client.Images(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, image := range images {
+		references = append(references, image.Reference)
+	}
+	return references
+}

@@ -1,0 +1,217 @@
+package kubelet
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/node/apiclient"
+	"github.com/gardenlite/gardenlite/internal/node/process"
+)
+
+const (
+	// stopGrace is how long processes have to end at most when their node stops.
+	stopGrace = 30 * time.Second
+	// maxEvents is how many Events wait to be written; more are left out.
+	maxEvents = 200
+)
+
+// processes are the Pods of the node that run as processes of this machine. They outlive connections to the API server.
+type processes struct {
+	runner *process.Runner // nil if all Pods are simulated
+	client atomic.Pointer[apiclient.Client]
+	events chan podNews
+	// changed has a value while there are Pods in dirty.
+	changed chan struct{}
+
+	mu    sync.Mutex
+	pods  map[types.NamespacedName]*process.Pod
+	dirty map[types.NamespacedName]bool
+	// simulated are Pods that were seen before their image was mapped: they stay as they are.
+	simulated map[types.UID]bool
+}
+
+// podNews is what an Event of a Pod is about; the container is empty if it is about the Pod.
+type podNews struct {
+	pod                              *corev1.Pod
+	kind, reason, message, container string
+}
+
+func newProcesses(runner *process.Runner) *processes {
+	return &processes{
+		runner: runner, events: make(chan podNews, maxEvents), changed: make(chan struct{}, 1), pods: map[types.NamespacedName]*process.Pod{},
+		dirty: map[types.NamespacedName]bool{}, simulated: map[types.UID]bool{},
+	}
+}
+
+// of returns the processes of a Pod, nil if it is simulated.
+func (p *processes) of(key types.NamespacedName) *process.Pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pods[key]
+}
+
+// ensure returns the processes of a Pod that is there, and starts them if they are to be: nil if it is simulated.
+func (p *processes) ensure(pod *corev1.Pod, nodeName string, config node.KubeletConfig) *process.Pod {
+	if p.runner == nil {
+		return nil
+	}
+	key := keyOf(pod)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.pods[key]; known != nil && known.UID() == string(pod.UID) {
+		return known
+	}
+	if p.simulated[pod.UID] || hasEnded(pod) {
+		return nil
+	}
+	if !p.runner.Runs(images(pod)) {
+		p.simulated[pod.UID] = true
+		return nil
+	}
+	p.pods[key] = p.runner.NewPod(process.PodConfig{
+		Node: nodeName, APIServer: config.APIServer, CA: []byte(config.CA), Client: p.client.Load,
+		Changed: func() { p.note(key) },
+		Event: func(kind, reason, message, container string) {
+			select {
+			case p.events <- podNews{pod, kind, reason, message, container}:
+			default:
+			}
+		},
+	}, pod)
+	return p.pods[key]
+}
+
+func images(pod *corev1.Pod) (all []string) {
+	for _, c := range pod.Spec.InitContainers {
+		all = append(all, c.Image)
+	}
+	for _, c := range pod.Spec.Containers {
+		all = append(all, c.Image)
+	}
+	return all
+}
+
+// note has the status of a Pod be written.
+func (p *processes) note(key types.NamespacedName) {
+	p.mu.Lock()
+	p.dirty[key] = true
+	p.mu.Unlock()
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// takeDirty returns the Pods whose status is to be written.
+func (p *processes) takeDirty() []*corev1.Pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []*corev1.Pod
+	for key := range p.dirty {
+		if pod := p.pods[key]; pod != nil {
+			all = append(all, pod.Latest())
+		}
+	}
+	clear(p.dirty)
+	return all
+}
+
+// forget ends the processes of a Pod that is gone.
+func (p *processes) forget(pod *corev1.Pod) error {
+	p.mu.Lock()
+	key := keyOf(pod)
+	running := p.pods[key]
+	delete(p.simulated, pod.UID)
+	if running == nil || running.UID() != string(pod.UID) {
+		p.mu.Unlock()
+		return nil
+	}
+	delete(p.pods, key)
+	p.mu.Unlock()
+	running.Stop(0)
+	<-running.Done()
+	return running.Remove()
+}
+
+// onlyThese forgets all Pods but these.
+func (p *processes) onlyThese(nodeName string, pods []corev1.Pod) error {
+	if p.runner == nil {
+		return nil
+	}
+	listed := map[string]bool{}
+	for i := range pods {
+		listed[string(pods[i].UID)] = true
+	}
+	p.mu.Lock()
+	var gone []*corev1.Pod
+	for _, pod := range p.pods {
+		if !listed[pod.UID()] {
+			gone = append(gone, pod.Latest())
+		}
+	}
+	p.mu.Unlock()
+	for _, pod := range gone {
+		if err := p.forget(pod); err != nil {
+			return err
+		}
+	}
+	return p.runner.CleanUp(func(node, uid string) bool { return node == nodeName && !listed[uid] })
+}
+
+// stop ends all processes within their grace periods.
+func (p *processes) stop() {
+	p.mu.Lock()
+	pods := p.pods
+	p.pods = map[types.NamespacedName]*process.Pod{}
+	p.mu.Unlock()
+	for _, pod := range pods {
+		seconds := ptr.Deref(pod.Latest().Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+		pod.Stop(min(time.Duration(seconds)*time.Second, stopGrace))
+	}
+	for _, pod := range pods {
+		<-pod.Done()
+	}
+}
+
+// writeEvents writes Events until the context ends.
+func (k *Kubelet) writeEvents(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case news := <-k.processes.events:
+			k.writeEvent(ctx, k.processes.client.Load(), news)
+		}
+	}
+}
+
+func (k *Kubelet) writeEvent(ctx context.Context, client *apiclient.Client, news podNews) {
+	pod, now := news.pod, metav1.NewTime(k.host.Clock.Now())
+	event := &corev1.Event{
+		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Event"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, GenerateName: pod.Name + "."},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+			ResourceVersion: pod.ResourceVersion,
+		},
+		Type: news.kind, Reason: news.reason, Message: news.message,
+		Source:         corev1.EventSource{Component: "kubelet", Host: k.host.Hostname},
+		FirstTimestamp: now, LastTimestamp: now, Count: 1, ReportingController: "kubelet", ReportingInstance: k.host.Hostname,
+	}
+	if news.container != "" {
+		event.InvolvedObject.FieldPath = "spec.containers{" + news.container + "}"
+	}
+	// A namespace that is being deleted takes none.
+	if err := client.Create(ctx, "/api/v1/namespaces/"+pod.Namespace+"/events", event, nil); err != nil && ctx.Err() == nil && !apierrors.IsForbidden(err) {
+		k.host.Say("writing an Event: %v", err)
+	}
+}

@@ -1,0 +1,200 @@
+package process
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// drainTimeout is how long the output of a process that has ended is still read: others may have inherited it.
+	drainTimeout = time.Second
+	// maxLine is how long a line of the output is at most; longer ones are written in parts.
+	maxLine = 16 << 10
+)
+
+// command is what is run.
+type command struct {
+	program        string
+	args, env      []string
+	dir            string
+	stdout, stderr io.Writer // take one line, or a part of one, at a time
+}
+
+// exit is how a process has ended.
+type exit struct {
+	code, signal int32
+	at           time.Time
+}
+
+// child is a process that was started.
+type child struct {
+	pid  int
+	done chan struct{}
+	exit exit // once done
+}
+
+// startChild starts a process in a process group of its own.
+func (r *Runner) startChild(c command) (*child, error) {
+	if err := checkProgram(c.program); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(c.program, c.args...)
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = c.env, c.dir, ownGroup()
+	var outputs []output
+	for _, to := range []struct {
+		file   *io.Writer
+		writer io.Writer
+	}{{&cmd.Stdout, c.stdout}, {&cmd.Stderr, c.stderr}} {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return nil, fmt.Errorf("starting program %s: %w", c.program, err)
+		}
+		defer write.Close()
+		*to.file = write
+		outputs = append(outputs, output{read, to.writer})
+	}
+	started := make(chan error)
+	start := func() { started <- cmd.Start() }
+	select {
+	case r.start <- start:
+	case <-r.ctx.Done():
+		return nil, errors.New("the landscape stops")
+	}
+	if err := <-started; err != nil {
+		for _, o := range outputs {
+			_ = o.from.Close()
+		}
+		return nil, fmt.Errorf("starting program %s: %w", c.program, errors.Unwrap(err))
+	}
+	ch := &child{pid: cmd.Process.Pid, done: make(chan struct{})}
+	if err := r.writePID(ch.pid); err != nil {
+		r.cfg.Log.Error(err, "Noting a process, which would be left behind if gardenlite is killed", "pid", ch.pid)
+	}
+	r.ended.Go(func() {
+		defer close(ch.done)
+		r.wait(cmd, ch, outputs)
+	})
+	return ch, nil
+}
+
+// wait waits until a process has ended, and ends what is left of its group.
+func (r *Runner) wait(cmd *exec.Cmd, ch *child, outputs []output) {
+	var copying sync.WaitGroup
+	for _, o := range outputs {
+		copying.Go(o.copy)
+	}
+	_ = cmd.Wait()
+	ch.exit.at = r.cfg.Clock.Now()
+	ch.signal(syscall.SIGKILL)
+	for _, o := range outputs {
+		_ = o.from.SetReadDeadline(time.Now().Add(drainTimeout))
+	}
+	copying.Wait()
+	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	ch.exit.code = int32(cmd.ProcessState.ExitCode())
+	if status.Signaled() { // as shells and container runtimes say it
+		ch.exit.code, ch.exit.signal = 128+int32(status.Signal()), int32(status.Signal())
+	}
+	if err := os.Remove(r.pidFile(ch.pid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.cfg.Log.Error(err, "Removing the note of a process that has ended")
+	}
+}
+
+// signal sends a signal to the whole group of a process.
+func (c *child) signal(s syscall.Signal) { _ = syscall.Kill(-c.pid, s) }
+
+// stop asks a process to end, and ends it after a time.
+func (c *child) stop(grace <-chan time.Time) {
+	c.signal(syscall.SIGTERM)
+	select {
+	case <-c.done:
+	case <-grace:
+		c.signal(syscall.SIGKILL)
+		<-c.done
+	}
+}
+
+// output is one of the two outputs of a process.
+type output struct {
+	from *os.File
+	to   io.Writer
+}
+
+// copy copies the output line by line, and reads to its end whatever happens: the process must not wait.
+func (o output) copy() {
+	defer o.from.Close()
+	lines := bufio.NewReaderSize(o.from, maxLine)
+	for {
+		line, err := lines.ReadSlice('\n')
+		if len(line) > 0 {
+			_, _ = o.to.Write(line)
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}
+
+func (r *Runner) pidFile(pid int) string {
+	return filepath.Join(r.cfg.Dir, pidsFolder, strconv.Itoa(pid))
+}
+
+// writePID notes a process with the time at which it was started, which tells it from a later one with the same number.
+func (r *Runner) writePID(pid int) error {
+	started, err := startTime(pid)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(r.pidFile(pid), []byte(started), 0o600)
+}
+
+// endLeftovers ends the processes that were noted and still run, and what they have started.
+func (r *Runner) endLeftovers() error {
+	files, err := os.ReadDir(filepath.Join(r.cfg.Dir, pidsFolder))
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	all, err := listProcesses()
+	if err != nil {
+		return fmt.Errorf("looking for processes that were left behind: %w", err)
+	}
+	for _, file := range files {
+		path := filepath.Join(r.cfg.Dir, pidsFolder, file.Name())
+		noted, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("looking for processes that were left behind: %w", err)
+		}
+		for _, p := range all {
+			if strconv.Itoa(p.group) != file.Name() || !r.isOurs(p, string(noted)) {
+				continue
+			}
+			r.cfg.Log.Info("Ending a process that was left behind", "pid", p.pid)
+			if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("ending process %d, which was left behind: %w", p.pid, err)
+			}
+		}
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("looking for processes that were left behind: %w", err)
+		}
+	}
+	return nil
+}
+
+// isOurs says whether a process of a noted group is the noted process, or one that has a folder of a Pod as its home.
+func (r *Runner) isOurs(p processInfo, noted string) bool {
+	if p.pid == p.group {
+		return p.started == noted
+	}
+	return strings.HasPrefix(homeOf(p.pid), filepath.Join(r.cfg.Dir, podsFolder)+string(filepath.Separator))
+}

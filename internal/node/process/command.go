@@ -1,0 +1,230 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	podresource "k8s.io/kubernetes/pkg/api/v1/resource"
+	"k8s.io/kubernetes/pkg/fieldpath"
+	"k8s.io/kubernetes/third_party/forked/golang/expansion"
+	"k8s.io/utils/ptr"
+)
+
+// searchPath is PATH of all processes.
+const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// errConfig says that a Pod's specification cannot be followed.
+var errConfig = errors.New("the container cannot be configured")
+
+// reserved are variables that a Pod does not set: loaders and runtimes read code, or paths of code, from them.
+var reserved = struct{ names, prefixes []string }{
+	names: []string{
+		"PATH", "HOME", "TMPDIR", "BASH_ENV", "ENV", "SHELLOPTS", "IFS", "PS4", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NODE_OPTIONS", "NODE_PATH",
+		"RUBYOPT", "RUBYLIB", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH",
+	},
+	prefixes: []string{"LD_", "DYLD_", "PYTHON", "PERL", "MALLOC_"},
+}
+
+func isReserved(name string) bool {
+	return slices.Contains(reserved.names, name) ||
+		slices.ContainsFunc(reserved.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// command returns how the container's process is started: the mapped program, whatever the container's command names.
+func (c *container) command(ctx context.Context) (command, error) {
+	mounts, err := c.mounts()
+	if err != nil {
+		return command{}, err
+	}
+	variables, err := c.variables(ctx)
+	if err != nil {
+		return command{}, err
+	}
+	home := c.homeDir()
+	temporary := filepath.Join(home, "tmp")
+	if err := os.MkdirAll(temporary, 0o700); err != nil {
+		return command{}, fmt.Errorf("making the container's folder: %w", err)
+	}
+	environment := []string{"PATH=" + searchPath, "HOME=" + home, "TMPDIR=" + temporary, "HOSTNAME=" + c.pod.latest().Name}
+	identity, err := c.identity(mounts, variables)
+	if err != nil {
+		return command{}, err
+	}
+	environment = append(environment, identity...)
+	values := map[string]string{}
+	for _, v := range variables {
+		values[v.Name] = v.Value
+		environment = append(environment, v.Name+"="+mounts.rewrite(v.Value))
+	}
+	args := slices.Clone(c.image.Args)
+	for _, arg := range slices.Concat(c.spec.Command[min(1, len(c.spec.Command)):], c.spec.Args) {
+		args = append(args, mounts.rewrite(expansion.Expand(arg, expansion.MappingFuncFor(values))))
+	}
+	return command{program: c.image.Program, args: args, env: environment, dir: mounts.folder(c.spec.WorkingDir, home)}, nil
+}
+
+// variables are the variables of the container's own, in their order: a later one of a name counts.
+func (c *container) variables(ctx context.Context) ([]corev1.EnvVar, error) {
+	var all []corev1.EnvVar
+	values := map[string]string{}
+	set := func(name, value string) {
+		if !isReserved(name) {
+			values[name] = value
+			all = append(slices.DeleteFunc(all, func(v corev1.EnvVar) bool { return v.Name == name }), corev1.EnvVar{Name: name, Value: value})
+		}
+	}
+	for _, from := range c.spec.EnvFrom {
+		data, err := c.environmentFrom(ctx, from)
+		if err != nil {
+			return nil, err
+		}
+		for key, value := range data {
+			if name := from.Prefix + key; len(validation.IsEnvVarName(name)) == 0 {
+				set(name, value)
+			}
+		}
+	}
+	for _, v := range c.spec.Env {
+		value, ok, err := c.valueOf(ctx, v, values)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			set(v.Name, value)
+		}
+	}
+	return all, nil
+}
+
+func (c *container) environmentFrom(ctx context.Context, from corev1.EnvFromSource) (map[string]string, error) {
+	data := map[string]string{}
+	if ref := from.ConfigMapRef; ref != nil {
+		cm := &corev1.ConfigMap{}
+		if err := c.read(ctx, configMaps, ref.Name, ref.Optional, cm); err != nil {
+			return nil, err
+		}
+		return cm.Data, nil
+	}
+	if ref := from.SecretRef; ref != nil {
+		secret := &corev1.Secret{}
+		if err := c.read(ctx, secrets, ref.Name, ref.Optional, secret); err != nil {
+			return nil, err
+		}
+		for key, value := range secret.Data {
+			data[key] = string(value)
+		}
+	}
+	return data, nil
+}
+
+// read reads an object that the container's environment names; one that is optional may be missing.
+func (c *container) read(ctx context.Context, resource, name string, optional *bool, into any) error {
+	err := c.pod.get(ctx, resource, name, into)
+	if apierrors.IsNotFound(err) && ptr.Deref(optional, false) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	return nil
+}
+
+// valueOf returns the value of a variable; there is none if it is that of a key that is optional and missing.
+func (c *container) valueOf(ctx context.Context, v corev1.EnvVar, before map[string]string) (value string, ok bool, err error) {
+	from := v.ValueFrom
+	switch {
+	case from == nil:
+		return expansion.Expand(v.Value, expansion.MappingFuncFor(before)), true, nil
+	case from.FieldRef != nil:
+		value, err = c.field(from.FieldRef.FieldPath)
+	case from.ResourceFieldRef != nil:
+		value, err = podresource.ExtractResourceValueByContainerNameAndNodeAllocatable(from.ResourceFieldRef, c.pod.latest(), c.spec.Name, nil)
+	case from.ConfigMapKeyRef != nil:
+		ref, cm := from.ConfigMapKeyRef, &corev1.ConfigMap{}
+		if err := c.read(ctx, configMaps, ref.Name, ref.Optional, cm); err != nil {
+			return "", false, err
+		}
+		value, ok = cm.Data[ref.Key]
+		return value, ok, missing(ok, ref.Optional, ref.Key, "ConfigMap "+ref.Name)
+	case from.SecretKeyRef != nil:
+		ref, secret := from.SecretKeyRef, &corev1.Secret{}
+		if err := c.read(ctx, secrets, ref.Name, ref.Optional, secret); err != nil {
+			return "", false, err
+		}
+		data, ok := secret.Data[ref.Key]
+		return string(data), ok, missing(ok, ref.Optional, ref.Key, "Secret "+ref.Name)
+	default:
+		err = errors.New("this kind of source is not supported for processes")
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("%w: variable %s: %w", errConfig, v.Name, err)
+	}
+	return value, true, nil
+}
+
+func missing(found bool, optional *bool, key, in string) error {
+	if found || ptr.Deref(optional, false) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s has no key %s", errConfig, in, key)
+}
+
+// field returns a field of the Pod.
+func (c *container) field(path string) (string, error) {
+	pod := c.pod.latest()
+	c.pod.mu.Lock()
+	var ip string
+	if len(c.pod.addresses) > 0 {
+		ip = c.pod.addresses[0].String()
+	}
+	c.pod.mu.Unlock()
+	switch path {
+	case "spec.nodeName":
+		return pod.Spec.NodeName, nil
+	case "spec.serviceAccountName":
+		return pod.Spec.ServiceAccountName, nil
+	case "status.podIP", "status.podIPs":
+		return ip, nil
+	case "status.hostIP", "status.hostIPs":
+		return pod.Status.HostIP, nil
+	}
+	return fieldpath.ExtractFieldPathAsString(pod, path)
+}
+
+// identity returns the variables with which the process finds the API server, as the Pod's ServiceAccount. A Pod without a
+// token has none.
+func (c *container) identity(mounts mounts, own []corev1.EnvVar) ([]string, error) {
+	server, err := url.Parse(c.pod.cfg.APIServer)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the API server: %w", err)
+	}
+	environment := []string{"KUBERNETES_SERVICE_HOST=" + server.Hostname(), "KUBERNETES_SERVICE_PORT=" + server.Port()}
+	folder, ok := mounts.exact(serviceAccountPath)
+	if !ok || slices.ContainsFunc(own, func(v corev1.EnvVar) bool { return v.Name == clientcmd.RecommendedConfigPathEnvVar }) {
+		return environment, nil
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["cluster"] = &clientcmdapi.Cluster{Server: c.pod.cfg.APIServer, CertificateAuthorityData: c.pod.cfg.CA}
+	config.AuthInfos["pod"] = &clientcmdapi.AuthInfo{TokenFile: filepath.Join(folder, corev1.ServiceAccountTokenKey)}
+	config.Contexts["pod"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "pod", Namespace: c.pod.latest().Namespace}
+	config.CurrentContext = "pod"
+	path := filepath.Join(c.homeDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return nil, fmt.Errorf("writing the kubeconfig of the container: %w", err)
+	}
+	return append(environment, clientcmd.RecommendedConfigPathEnvVar+"="+path), nil
+}
+
+// serviceAccountPath is where Kubernetes mounts the token of a Pod's ServiceAccount.
+const serviceAccountPath = "/var/run/secrets/kubernetes.io/serviceaccount"

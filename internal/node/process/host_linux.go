@@ -1,0 +1,115 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+)
+
+// clockTicks is the unit of times in /proc, which is the same on all platforms that Go runs on.
+const clockTicks = time.Second / 100
+
+// ownGroup makes a process the first of a group of its own, and has the kernel end it when gardenlite ends.
+func ownGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// listProcesses returns all processes of this machine.
+func listProcesses() ([]processInfo, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var all []processInfo
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			if p, err := readProcess(pid); err == nil { // one that ends has no file any more
+				all = append(all, p)
+			}
+		}
+	}
+	return all, nil
+}
+
+// readProcess reads /proc/PID/stat, see proc(5).
+func readProcess(pid int) (processInfo, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return processInfo{}, err
+	}
+	// The name is in parentheses, and may have some in it.
+	_, rest, _ := strings.Cut(string(data[bytes.LastIndexByte(data, ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	if len(fields) < 22 {
+		return processInfo{}, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
+	}
+	number := func(field int) int64 { // as numbered in proc(5)
+		n, _ := strconv.ParseInt(fields[field-3], 10, 64)
+		return n
+	}
+	return processInfo{
+		pid: pid, group: int(number(5)), started: fields[22-3],
+		memory: number(24) * int64(os.Getpagesize()), cpu: time.Duration(number(14)+number(15)) * clockTicks,
+	}, nil
+}
+
+// startTime is when a process was started, in a form of its own.
+func startTime(pid int) (string, error) {
+	p, err := readProcess(pid)
+	return p.started, err
+}
+
+// homeOf returns HOME of a process.
+func homeOf(pid int) string {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	for _, variable := range strings.Split(string(data), "\x00") {
+		if home, ok := strings.CutPrefix(variable, "HOME="); ok {
+			return home
+		}
+	}
+	return ""
+}
+
+// listens says whether one of some processes listens on a TCP port.
+func listens(pids []int, port int) bool {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return false
+	}
+	sockets := map[string]bool{}
+	for _, read := range []func() (procfs.NetTCP, error){fs.NetTCP, fs.NetTCP6} {
+		lines, err := read()
+		if err != nil {
+			continue
+		}
+		for _, line := range lines {
+			if line.St == tcpListen && line.LocalPort == uint64(port) {
+				sockets[fmt.Sprintf("socket:[%d]", line.Inode)] = true
+			}
+		}
+	}
+	if len(sockets) == 0 {
+		return false
+	}
+	for _, pid := range pids {
+		process, err := fs.Proc(pid)
+		if err != nil {
+			continue
+		}
+		targets, err := process.FileDescriptorTargets()
+		if err == nil && slices.ContainsFunc(targets, func(target string) bool { return sockets[target] }) {
+			return true
+		}
+	}
+	return false
+}
+
+// tcpListen is the state of a socket that listens, in /proc/net/tcp.
+const tcpListen = 10

@@ -1,0 +1,281 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/node/apiclient"
+)
+
+// prepareRetry is when it is tried again to bring a Pod's volumes up to date.
+const prepareRetry = time.Second
+
+// PodConfig is what a kubelet says of one of its Pods.
+type PodConfig struct {
+	// Node is the name of the Pod's Node; no two Nodes of a landscape have the same.
+	Node string
+	// APIServer and CA are what the Pod's identity is for.
+	APIServer string
+	CA        []byte
+	// Client returns the node's client.
+	Client func() *apiclient.Client
+	// Changed is called when the statuses of the containers have changed, Event with what is worth an Event; the container
+	// is empty if it is about the Pod. Both return soon.
+	Changed func()
+	Event   func(kind, reason, message, container string)
+}
+
+// Pod is one whose containers run as processes. Those of its containers whose image is not mapped are simulated.
+type Pod struct {
+	cfg    PodConfig
+	runner *Runner
+	dir    string
+	// ctx ends when the Pod is to end, done is closed when it has.
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{}
+	// refresh has the volumes be brought up to date.
+	refresh chan struct{}
+
+	// init and main are the containers, in their order.
+	init, main []*container
+
+	mu        sync.Mutex
+	pod       *corev1.Pod
+	addresses []netip.Addr
+	// deadline is when processes that are asked to end are ended.
+	deadline time.Time
+	tokens   map[string]token
+}
+
+// NewPod has a Pod run, until it is stopped.
+func (r *Runner) NewPod(cfg PodConfig, pod *corev1.Pod) *Pod {
+	p := &Pod{
+		cfg: cfg, runner: r, dir: r.podDir(string(pod.UID)), done: make(chan struct{}), refresh: make(chan struct{}, 1),
+		pod: pod.DeepCopy(), tokens: map[string]token{},
+	}
+	p.ctx, p.cancel = context.WithCancel(r.ctx)
+	for i := range pod.Spec.InitContainers {
+		p.init = append(p.init, p.newContainer(&p.pod.Spec.InitContainers[i], pod.Status.InitContainerStatuses, true))
+	}
+	for i := range pod.Spec.Containers {
+		p.main = append(p.main, p.newContainer(&p.pod.Spec.Containers[i], pod.Status.ContainerStatuses, false))
+	}
+	r.mu.Lock()
+	r.pods[p] = struct{}{}
+	r.mu.Unlock()
+	r.ended.Go(p.run)
+	return p
+}
+
+// UID is the Pod's.
+func (p *Pod) UID() string { return string(p.latest().UID) }
+
+// Update takes note of a change of the Pod, and of its addresses.
+func (p *Pod) Update(pod *corev1.Pod, addresses []netip.Addr) {
+	p.mu.Lock()
+	p.pod, p.addresses = pod.DeepCopy(), addresses
+	p.mu.Unlock()
+	select {
+	case p.refresh <- struct{}{}:
+	default:
+	}
+}
+
+// Latest returns the Pod as it was updated last.
+func (p *Pod) Latest() *corev1.Pod { return p.latest().DeepCopy() }
+
+func (p *Pod) latest() *corev1.Pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pod
+}
+
+func (p *Pod) hasAddress(address netip.Addr) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(p.addresses, address)
+}
+
+// Stop has the Pod end within a time, or sooner than it was asked before. It does not wait.
+func (p *Pod) Stop(grace time.Duration) {
+	deadline := p.runner.cfg.Clock.Now().Add(grace)
+	p.mu.Lock()
+	sooner := !p.deadline.IsZero() && deadline.Before(p.deadline)
+	if p.deadline.IsZero() || sooner {
+		p.deadline = deadline
+	}
+	p.mu.Unlock()
+	p.cancel()
+	if !sooner {
+		return
+	}
+	for _, c := range slices.Concat(p.init, p.main) {
+		c.hurry()
+	}
+}
+
+// Done is closed when all of the Pod's processes have ended for good.
+func (p *Pod) Done() <-chan struct{} { return p.done }
+
+// Remove removes what the Pod has on this machine. Call it once the Pod has ended.
+func (p *Pod) Remove() error { return os.RemoveAll(p.dir) }
+
+// Statuses returns the statuses of the init containers and of the containers.
+func (p *Pod) Statuses() (init, main []corev1.ContainerStatus) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.init {
+		init = append(init, *c.status.DeepCopy())
+	}
+	for _, c := range p.main {
+		main = append(main, *c.status.DeepCopy())
+	}
+	return init, main
+}
+
+// run runs the Pod from its volumes to the end of its last container.
+func (p *Pod) run() {
+	defer func() {
+		p.runner.mu.Lock()
+		delete(p.runner.pods, p)
+		p.runner.mu.Unlock()
+		close(p.done)
+		p.cfg.Changed()
+	}()
+	if !p.prepare() {
+		return
+	}
+	refreshing, endRefreshing := context.WithCancel(context.Background())
+	var keeping sync.WaitGroup
+	keeping.Go(func() { p.keepVolumes(refreshing) })
+	defer keeping.Wait()
+	defer endRefreshing()
+
+	// Sidecars end after the containers have.
+	sidecars, endSidecars := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer endSidecars()
+	for _, c := range p.init {
+		if c.isSidecar() {
+			running.Go(func() { c.run(sidecars) })
+			if !c.awaitStarted(p.ctx) {
+				return
+			}
+			continue
+		}
+		if c.run(p.ctx); !c.succeeded() {
+			return
+		}
+	}
+	var containers sync.WaitGroup
+	for _, c := range p.main {
+		containers.Go(func() { c.run(p.ctx) })
+	}
+	containers.Wait()
+}
+
+// prepare makes the Pod's folder with its volumes, and tries until that is done. It fails only when the Pod is to end.
+func (p *Pod) prepare() bool {
+	var last string
+	for {
+		err := p.tryPrepare()
+		if err == nil {
+			return true
+		}
+		if err.Error() != last {
+			last = err.Error()
+			p.cfg.Event(corev1.EventTypeWarning, "FailedMount", last, "")
+			p.message(last)
+		}
+		select {
+		case <-p.ctx.Done():
+			return false
+		case <-p.runner.cfg.Clock.After(prepareRetry):
+		}
+	}
+}
+
+func (p *Pod) tryPrepare() error {
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return fmt.Errorf("making the Pod's folder: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(p.dir, ownerFile), []byte(p.cfg.Node), 0o600); err != nil {
+		return fmt.Errorf("making the Pod's folder: %w", err)
+	}
+	_, err := p.writeVolumes(p.ctx)
+	return err
+}
+
+// message has the containers that wait say why.
+func (p *Pod) message(text string) {
+	p.mu.Lock()
+	for _, c := range slices.Concat(p.init, p.main) {
+		if c.status.State.Waiting != nil {
+			c.status.State.Waiting.Message = text
+		}
+	}
+	p.mu.Unlock()
+	p.cfg.Changed()
+}
+
+// graceOf is how long a Pod's processes have to end.
+func graceOf(pod *corev1.Pod) time.Duration {
+	return time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
+}
+
+// untilDeadline is what is left of the time in which the Pod's processes have to end.
+func (p *Pod) untilDeadline() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.deadline.IsZero() { // the containers have ended, a sidecar has not
+		return graceOf(p.pod)
+	}
+	return max(0, p.deadline.Sub(p.runner.cfg.Clock.Now()))
+}
+
+// measured takes note of what the Pod's processes use, and ends those that use more memory than they may.
+func (p *Pod) measured(groups map[int]Usage) {
+	for _, c := range slices.Concat(p.init, p.main) {
+		c.measured(groups)
+	}
+}
+
+func (p *Pod) processes() []Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []Process
+	for _, c := range slices.Concat(p.init, p.main) {
+		if c.child == nil || c.status.State.Running == nil {
+			continue
+		}
+		all = append(all, Process{
+			Node: p.cfg.Node, Namespace: p.pod.Namespace, Pod: p.pod.Name, Container: c.spec.Name, Program: c.image.Program,
+			PID: c.child.pid, Memory: c.usage.Memory, Restarts: c.status.RestartCount, StartedAt: c.status.State.Running.StartedAt.Time,
+		})
+	}
+	return all
+}
+
+// Usage returns what each container that is a process uses.
+func (p *Pod) Usage() map[string]Usage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := map[string]Usage{}
+	for _, c := range slices.Concat(p.init, p.main) {
+		if c.child != nil {
+			all[c.spec.Name] = c.usage
+		}
+	}
+	return all
+}

@@ -1,0 +1,225 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/probe"
+	grpcprobe "k8s.io/kubernetes/pkg/probe/grpc"
+	httpprobe "k8s.io/kubernetes/pkg/probe/http"
+	tcpprobe "k8s.io/kubernetes/pkg/probe/tcp"
+	"k8s.io/utils/ptr"
+)
+
+// loopback is where processes are reached.
+const loopback = "127.0.0.1"
+
+// startProbes begins to probe a container that has just started, until the context ends.
+func (c *container) startProbes(ctx context.Context) *sync.WaitGroup {
+	var probing sync.WaitGroup
+	probing.Go(func() {
+		if p := c.spec.StartupProbe; p != nil {
+			passed := c.probe(ctx, "Startup", p, func(ok bool) bool {
+				if !ok {
+					c.killUnhealthy("startup", p)
+					return true
+				}
+				c.change(func() { c.started = true })
+				return ok
+			})
+			if !passed {
+				return
+			}
+		}
+		if p := c.spec.ReadinessProbe; p != nil {
+			probing.Go(func() {
+				c.probe(ctx, "Readiness", p, func(ok bool) bool {
+					c.change(func() { c.ready = ok })
+					return false
+				})
+			})
+		}
+		if p := c.spec.LivenessProbe; p != nil {
+			probing.Go(func() {
+				c.probe(ctx, "Liveness", p, func(ok bool) bool {
+					if !ok {
+						c.killUnhealthy("liveness", p)
+					}
+					return !ok
+				})
+			})
+		}
+	})
+	return &probing
+}
+
+func (c *container) killUnhealthy(kind string, p *corev1.Probe) {
+	c.event(corev1.EventTypeNormal, "Killing", fmt.Sprintf("Container %s failed %s probe, will be restarted", c.spec.Name, kind))
+	grace := graceOf(c.pod.latest())
+	if seconds := p.TerminationGracePeriodSeconds; seconds != nil {
+		grace = time.Duration(*seconds) * time.Second
+	}
+	c.kill("", grace)
+}
+
+// probe asks again and again, and reports when the answer has been another one as often as it has to be. It returns the
+// answer once report says that this was enough, and false if the context ends.
+func (c *container) probe(ctx context.Context, kind string, p *corev1.Probe, report func(ok bool) (enough bool)) bool {
+	clk := c.pod.runner.cfg.Clock
+	wait := time.Duration(p.InitialDelaySeconds) * time.Second
+	var last bool
+	same, reported := int32(0), false
+	for {
+		timer := clk.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		case <-timer.C():
+		}
+		wait = time.Duration(max(1, p.PeriodSeconds)) * time.Second
+		result, output, err := c.ask(ctx, p)
+		if ctx.Err() != nil {
+			return false
+		}
+		ok := err == nil && (result == probe.Success || result == probe.Warning)
+		if !ok {
+			if err != nil {
+				output = err.Error()
+			}
+			c.event(corev1.EventTypeWarning, "Unhealthy", kind+" probe failed: "+output)
+		}
+		if same > 0 && ok != last {
+			same, reported = 0, false
+		}
+		last = ok
+		same++
+		threshold := max(1, p.FailureThreshold)
+		if ok {
+			threshold = max(1, p.SuccessThreshold)
+		}
+		if same >= threshold && !reported {
+			reported = true
+			if report(ok) {
+				return ok
+			}
+		}
+	}
+}
+
+// ask asks once. Whatever host a probe names, it is this machine that is asked.
+func (c *container) ask(ctx context.Context, p *corev1.Probe) (probe.Result, string, error) {
+	timeout := time.Duration(max(1, p.TimeoutSeconds)) * time.Second
+	switch {
+	case p.Exec != nil:
+		return c.askProgram(ctx, p.Exec, timeout)
+	case p.HTTPGet != nil:
+		if err := isHere(p.HTTPGet.Host); err != nil {
+			return probe.Failure, "", err
+		}
+		port, err := probe.ResolveContainerPort(p.HTTPGet.Port, c.spec)
+		if err == nil {
+			err = c.pod.checkListens(port)
+		}
+		if err != nil {
+			return probe.Failure, "", err
+		}
+		request, err := httpprobe.NewRequestForHTTPGetAction(p.HTTPGet, c.spec, loopback, "probe")
+		if err != nil {
+			return probe.Failure, "", err
+		}
+		return httpprobe.New(false).Probe(request, timeout)
+	case p.TCPSocket != nil:
+		if err := isHere(p.TCPSocket.Host); err != nil {
+			return probe.Failure, "", err
+		}
+		port, err := probe.ResolveContainerPort(p.TCPSocket.Port, c.spec)
+		if err == nil {
+			err = c.pod.checkListens(port)
+		}
+		if err != nil {
+			return probe.Failure, "", err
+		}
+		return tcpprobe.New().Probe(loopback, port, timeout)
+	case p.GRPC != nil:
+		if err := c.pod.checkListens(int(p.GRPC.Port)); err != nil {
+			return probe.Failure, "", err
+		}
+		return grpcprobe.New().Probe(loopback, ptr.Deref(p.GRPC.Service, ""), int(p.GRPC.Port), timeout)
+	}
+	return probe.Failure, "", errors.New("this kind of probe is not supported for processes")
+}
+
+func isHere(host string) error {
+	if ip := net.ParseIP(host); host == "" || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("host %q: a process is probed at this machine's loopback address only", host)
+}
+
+// askProgram runs the mapped program with the arguments of a probe, instead of the command that the probe names.
+func (c *container) askProgram(ctx context.Context, exec *corev1.ExecAction, timeout time.Duration) (probe.Result, string, error) {
+	command, err := c.command(ctx)
+	if err != nil {
+		return probe.Failure, "", err
+	}
+	mounts, err := c.mounts()
+	if err != nil {
+		return probe.Failure, "", err
+	}
+	command.args = append([]string{}, c.image.Args...)
+	for _, arg := range exec.Command[min(1, len(exec.Command)):] {
+		command.args = append(command.args, mounts.rewrite(arg))
+	}
+	out := &limited{}
+	command.stdout, command.stderr = out, out
+	ch, err := c.pod.runner.startChild(command)
+	if err != nil {
+		return probe.Failure, "", err
+	}
+	limit := time.NewTimer(timeout)
+	defer limit.Stop()
+	select {
+	case <-ch.done:
+	case <-ctx.Done():
+		ch.signal(syscall.SIGKILL)
+	case <-limit.C:
+		ch.signal(syscall.SIGKILL)
+		<-ch.done
+		return probe.Failure, "", fmt.Errorf("timed out after %s", timeout)
+	}
+	<-ch.done
+	if ch.exit.code != 0 {
+		return probe.Failure, out.String(), nil
+	}
+	return probe.Success, out.String(), nil
+}
+
+// maxProbeOutput is how much of the output of a probe is kept.
+const maxProbeOutput = 10 << 10
+
+// limited keeps the beginning of what is written to it.
+type limited struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+// Write implements io.Writer.
+func (l *limited) Write(data []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.data = append(l.data, data[:min(len(data), maxProbeOutput-len(l.data))]...)
+	return len(data), nil
+}
+
+func (l *limited) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.data)
+}

@@ -1,0 +1,192 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+)
+
+const (
+	podsFolder = "pods"
+	pidsFolder = "pids"
+	// sampleInterval is how often it is measured what processes use.
+	sampleInterval = time.Second
+)
+
+// Config is what a Runner is made of.
+type Config struct {
+	// Dir is a folder of its own.
+	Dir    string
+	Images *Images
+	Clock  clock.WithTicker
+	Log    logr.Logger
+}
+
+// Runner runs the processes of a landscape.
+type Runner struct {
+	cfg    Config
+	start  chan func()
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+
+	mu   sync.Mutex
+	pods map[*Pod]struct{}
+}
+
+// Start starts a Runner. Processes that an earlier one has left behind are ended before it returns.
+func Start(cfg Config) (*Runner, error) {
+	for _, folder := range []string{podsFolder, pidsFolder} {
+		if err := os.MkdirAll(filepath.Join(cfg.Dir, folder), 0o700); err != nil {
+			return nil, fmt.Errorf("making the folder of processes: %w", err)
+		}
+	}
+	r := &Runner{cfg: cfg, start: make(chan func()), pods: map[*Pod]struct{}{}}
+	if err := r.endLeftovers(); err != nil {
+		return nil, err
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.ended.Go(r.startProcesses)
+	r.ended.Go(r.measure)
+	return r, nil
+}
+
+// Close ends what still runs, at once.
+func (r *Runner) Close() error {
+	for _, pod := range r.all() {
+		pod.Stop(0)
+	}
+	r.cancel()
+	r.ended.Wait()
+	return nil
+}
+
+// Runs says whether one of a Pod's containers is to be a process.
+func (r *Runner) Runs(images []string) bool {
+	return slices.ContainsFunc(images, func(image string) bool {
+		_, ok := r.cfg.Images.Lookup(image)
+		return ok
+	})
+}
+
+// startProcesses starts processes one after the other, all from one thread, which lives as long as the Runner: the kernel
+// ends a process when the thread ends that started it.
+func (r *Runner) startProcesses() {
+	runtime.LockOSThread()
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case start := <-r.start:
+			start()
+		}
+	}
+}
+
+// measure measures what processes use, while there are some.
+func (r *Runner) measure() {
+	ticker := r.cfg.Clock.NewTicker(sampleInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		pods := r.all()
+		if len(pods) == 0 {
+			continue
+		}
+		all, err := listProcesses()
+		if err != nil {
+			r.cfg.Log.Error(err, "Measuring what processes use")
+			continue
+		}
+		groups := map[int]Usage{}
+		for _, p := range all {
+			u := groups[p.group]
+			groups[p.group] = Usage{Memory: u.Memory + p.memory, CPU: u.CPU + p.cpu}
+		}
+		for _, pod := range pods {
+			pod.measured(groups)
+		}
+	}
+}
+
+func (r *Runner) all() []*Pod {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	pods := make([]*Pod, 0, len(r.pods))
+	for pod := range r.pods {
+		pods = append(pods, pod)
+	}
+	return pods
+}
+
+// Serves says whether a process of a Pod listens on a port: of the Pod with an address in a cluster, which is told by the URL
+// of its API server. It is reached at this machine's loopback address. Without a Runner, none does.
+func (r *Runner) Serves(apiServer string, at netip.AddrPort) bool {
+	return r != nil && slices.ContainsFunc(r.all(), func(p *Pod) bool {
+		return p.cfg.APIServer == apiServer && p.hasAddress(at.Addr()) && p.Listens(int(at.Port()))
+	})
+}
+
+// Process is one that runs.
+type Process struct {
+	Node      string    `json:"node"`
+	Namespace string    `json:"namespace"`
+	Pod       string    `json:"pod"`
+	Container string    `json:"container"`
+	Program   string    `json:"program"`
+	PID       int       `json:"pid"`
+	Memory    int64     `json:"memoryBytes"`
+	Restarts  int32     `json:"restarts"`
+	StartedAt time.Time `json:"startedAt"`
+}
+
+// Processes returns the processes that run, by Node, namespace, Pod and container.
+func (r *Runner) Processes() []Process {
+	var all []Process
+	for _, pod := range r.all() {
+		all = append(all, pod.processes()...)
+	}
+	slices.SortFunc(all, func(a, b Process) int { return strings.Compare(a.key(), b.key()) })
+	return all
+}
+
+func (p Process) key() string {
+	return strings.Join([]string{p.Node, p.Namespace, p.Pod, p.Container}, "/")
+}
+
+// podDir is the folder of a Pod.
+func (r *Runner) podDir(uid string) string { return filepath.Join(r.cfg.Dir, podsFolder, uid) }
+
+// CleanUp removes what is left of Pods that are gone, by the name of their Node and their UID.
+func (r *Runner) CleanUp(gone func(node, uid string) bool) error {
+	owners, err := filepath.Glob(filepath.Join(r.podDir("*"), ownerFile))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, file := range owners {
+		dir := filepath.Dir(file)
+		if node, err := os.ReadFile(file); err == nil && gone(string(node), filepath.Base(dir)) {
+			errs = append(errs, os.RemoveAll(dir))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ownerFile, in the folder of a Pod, has the name of its Node.
+const ownerFile = "node"

@@ -1,0 +1,321 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/volume"
+	"k8s.io/kubernetes/pkg/volume/configmap"
+	"k8s.io/kubernetes/pkg/volume/downwardapi"
+	"k8s.io/kubernetes/pkg/volume/secret"
+	volumeutil "k8s.io/kubernetes/pkg/volume/util"
+	"k8s.io/utils/ptr"
+)
+
+// The resources that volumes and variables come from.
+const (
+	configMaps = "configmaps"
+	secrets    = "secrets"
+)
+
+const (
+	// watchRetryFirst and watchRetryMax are how long it takes until an object is watched again after that has failed.
+	watchRetryFirst = time.Second
+	watchRetryMax   = 30 * time.Second
+	// tokenMaxAge is how old a token becomes at most, as with a kubelet.
+	tokenMaxAge = 24 * time.Hour
+)
+
+// token is one of the Pod's ServiceAccount.
+type token struct {
+	value string
+	// renewal is when another one is asked for.
+	renewal time.Time
+}
+
+func (p *Pod) volumeDir(name string) string { return filepath.Join(p.dir, "volumes", name) }
+
+// writeVolumes makes the volumes that are missing, and brings the others up to date. It returns when that is to be done
+// again if nothing happens: a token has to be renewed.
+func (p *Pod) writeVolumes(ctx context.Context) (next time.Time, err error) {
+	pod := p.latest()
+	var errs []error
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		due, err := p.writeVolume(ctx, pod, v)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("volume %s: %w", v.Name, err))
+		}
+		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	return next, errors.Join(errs...)
+}
+
+func (p *Pod) writeVolume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (time.Time, error) {
+	var none time.Time
+	dir := p.volumeDir(v.Name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return none, err
+	}
+	var sources []corev1.VolumeProjection
+	var mode *int32
+	switch {
+	case v.EmptyDir != nil:
+		return none, nil
+	case v.HostPath != nil: // an empty folder of the Pod's own
+		switch kind := ptr.Deref(v.HostPath.Type, ""); kind {
+		case corev1.HostPathUnset, corev1.HostPathDirectory, corev1.HostPathDirectoryOrCreate:
+			return none, nil
+		default:
+			return none, fmt.Errorf("a process has no hostPath of type %s", kind)
+		}
+	case v.ConfigMap != nil:
+		mode = v.ConfigMap.DefaultMode
+		sources = []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: v.ConfigMap.LocalObjectReference, Items: v.ConfigMap.Items, Optional: v.ConfigMap.Optional,
+		}}}
+	case v.Secret != nil:
+		mode = v.Secret.DefaultMode
+		sources = []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName}, Items: v.Secret.Items, Optional: v.Secret.Optional,
+		}}}
+	case v.DownwardAPI != nil:
+		mode = v.DownwardAPI.DefaultMode
+		sources = []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: v.DownwardAPI.Items}}}
+	case v.Projected != nil:
+		mode, sources = v.Projected.DefaultMode, v.Projected.Sources
+	default:
+		return none, errors.New("a process has volumes of the types emptyDir, configMap, secret, projected, downwardAPI and hostPath only")
+	}
+	payload := map[string]volumeutil.FileProjection{}
+	var next time.Time
+	for i := range sources {
+		files, due, err := p.project(ctx, pod, v.Name, &sources[i], mode)
+		if err != nil {
+			return none, err
+		}
+		for name, file := range files {
+			payload[name] = file
+		}
+		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	return next, p.write(v.Name, dir, payload)
+}
+
+// write replaces the files of a volume in one step. A kubeconfig among them names paths of the container.
+func (p *Pod) write(name, dir string, payload map[string]volumeutil.FileProjection) error {
+	mounts, err := p.mountsOf(name)
+	if err != nil {
+		return err
+	}
+	for path, file := range payload {
+		if bytes.Contains(file.Data, []byte("kind: Config")) || bytes.Contains(file.Data, []byte(`"kind":"Config"`)) {
+			file.Data = []byte(mounts.rewrite(string(file.Data)))
+			payload[path] = file
+		}
+	}
+	writer, err := volumeutil.NewAtomicWriter(dir, "pod "+p.UID())
+	if err != nil {
+		return err
+	}
+	return writer.Write(payload, nil)
+}
+
+// project returns the files of one source of a volume, and when it is to be looked at again.
+func (p *Pod) project(ctx context.Context, pod *corev1.Pod, volumeName string, s *corev1.VolumeProjection, mode *int32) (map[string]volumeutil.FileProjection, time.Time, error) {
+	var none time.Time
+	switch {
+	case s.ConfigMap != nil:
+		optional, cm := ptr.Deref(s.ConfigMap.Optional, false), &corev1.ConfigMap{}
+		if err := p.get(ctx, configMaps, s.ConfigMap.Name, cm); err != nil && !(optional && apierrors.IsNotFound(err)) {
+			return nil, none, err
+		}
+		files, err := configmap.MakePayload(s.ConfigMap.Items, cm, mode, optional)
+		return files, none, err
+	case s.Secret != nil:
+		optional, sec := ptr.Deref(s.Secret.Optional, false), &corev1.Secret{}
+		if err := p.get(ctx, secrets, s.Secret.Name, sec); err != nil && !(optional && apierrors.IsNotFound(err)) {
+			return nil, none, err
+		}
+		files, err := secret.MakePayload(s.Secret.Items, sec, mode, optional)
+		return files, none, err
+	case s.DownwardAPI != nil:
+		files, err := downwardapi.CollectData(s.DownwardAPI.Items, pod, noHost{}, mode)
+		return files, none, err
+	case s.ServiceAccountToken != nil:
+		t, err := p.token(ctx, pod, volumeName, s.ServiceAccountToken)
+		if err != nil {
+			return nil, none, err
+		}
+		file := volumeutil.FileProjection{Data: []byte(t.value), Mode: 0o600}
+		return map[string]volumeutil.FileProjection{s.ServiceAccountToken.Path: file}, t.renewal, nil
+	}
+	return nil, none, errors.New("this kind of source is not supported for processes")
+}
+
+// noHost has nothing that is allocatable, so that a container without a limit has none.
+type noHost struct{ volume.VolumeHost }
+
+func (noHost) GetNodeAllocatable() (corev1.ResourceList, error) { return nil, nil }
+
+// token returns the token of a projection, a new one if it is time: once four fifths of its life are over, or after a day.
+func (p *Pod) token(ctx context.Context, pod *corev1.Pod, volumeName string, s *corev1.ServiceAccountTokenProjection) (token, error) {
+	key, now := volumeName+"/"+s.Path, p.runner.cfg.Clock.Now()
+	p.mu.Lock()
+	t, ok := p.tokens[key]
+	p.mu.Unlock()
+	if ok && now.Before(t.renewal) {
+		return t, nil
+	}
+	request := &authenticationv1.TokenRequest{
+		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
+		Spec: authenticationv1.TokenRequestSpec{
+			ExpirationSeconds: s.ExpirationSeconds,
+			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+		},
+	}
+	if s.Audience != "" {
+		request.Spec.Audiences = []string{s.Audience}
+	}
+	account := pod.Spec.ServiceAccountName
+	path := "/api/v1/namespaces/" + pod.Namespace + "/serviceaccounts/" + account + "/token"
+	if err := p.cfg.Client().Create(ctx, path, request, request); err != nil {
+		if ok && now.Before(t.renewal.Add(tokenMaxAge)) { // the one that there is may be valid yet
+			p.runner.cfg.Log.Error(err, "Renewing a token; trying again", "pod", pod.Name, "namespace", pod.Namespace)
+			t.renewal = now.Add(watchRetryMax)
+			return t, nil
+		}
+		return token{}, fmt.Errorf("asking for a token of ServiceAccount %s: %w", account, err)
+	}
+	life := time.Duration(ptr.Deref(request.Spec.ExpirationSeconds, 3600)) * time.Second
+	t = token{request.Status.Token, now.Add(min(life*4/5, tokenMaxAge))}
+	p.mu.Lock()
+	p.tokens[key] = t
+	p.mu.Unlock()
+	return t, nil
+}
+
+// get reads an object of the Pod's namespace, as the node that it is on.
+func (p *Pod) get(ctx context.Context, resource, name string, into any) error {
+	return p.cfg.Client().Get(ctx, p.namespacePath()+resource+"/"+name, into)
+}
+
+func (p *Pod) namespacePath() string { return "/api/v1/namespaces/" + p.latest().Namespace + "/" }
+
+// keepVolumes keeps the volumes up to date until the context ends.
+func (p *Pod) keepVolumes(ctx context.Context) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	for _, object := range p.sources() {
+		watching.Go(func() { p.watch(ctx, object) })
+	}
+	clk := p.runner.cfg.Clock
+	next, err := p.writeVolumes(ctx)
+	for ctx.Err() == nil {
+		wait := tokenMaxAge
+		switch {
+		case err != nil:
+			p.runner.cfg.Log.Error(err, "Bringing the volumes of a Pod up to date; trying again", "pod", p.latest().Name, "namespace", p.latest().Namespace)
+			wait = watchRetryMax
+		case !next.IsZero():
+			wait = max(0, next.Sub(clk.Now()))
+		}
+		timer := clk.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C():
+		case <-p.refresh:
+		}
+		timer.Stop()
+		next, err = p.writeVolumes(ctx)
+	}
+}
+
+// source is an object that volumes come from.
+type source struct{ resource, name string }
+
+// sources are the objects that the Pod's volumes come from, each once.
+func (p *Pod) sources() []source {
+	seen := map[source]bool{}
+	var all []source
+	add := func(resource, name string) {
+		if s := (source{resource, name}); !seen[s] {
+			seen[s] = true
+			all = append(all, s)
+		}
+	}
+	for _, v := range p.latest().Spec.Volumes {
+		switch {
+		case v.ConfigMap != nil:
+			add(configMaps, v.ConfigMap.Name)
+		case v.Secret != nil:
+			add(secrets, v.Secret.SecretName)
+		case v.Projected != nil:
+			for _, s := range v.Projected.Sources {
+				switch {
+				case s.ConfigMap != nil:
+					add(configMaps, s.ConfigMap.Name)
+				case s.Secret != nil:
+					add(secrets, s.Secret.Name)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// watch has the volumes be brought up to date when an object has changed.
+func (p *Pod) watch(ctx context.Context, s source) {
+	wait := watchRetryFirst
+	for {
+		begin := p.runner.cfg.Clock.Now()
+		err := p.watchOnce(ctx, s)
+		if ctx.Err() != nil {
+			return
+		}
+		if p.runner.cfg.Clock.Since(begin) > watchRetryMax {
+			wait = watchRetryFirst
+		}
+		if !errors.Is(err, io.EOF) {
+			p.runner.cfg.Log.V(1).Info("Watching an object of a Pod", "resource", s.resource, "name", s.name, "error", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.runner.cfg.Clock.After(wait):
+		}
+		wait = min(2*wait, watchRetryMax)
+	}
+}
+
+func (p *Pod) watchOnce(ctx context.Context, s source) error {
+	w, err := p.cfg.Client().Watch(ctx, p.namespacePath()+s.resource, "metadata.name="+s.name, "")
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for {
+		if _, err := w.Next(&metav1.PartialObjectMetadata{}); err != nil {
+			return err
+		}
+		select {
+		case p.refresh <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -146,8 +147,9 @@ func (l *Landscape) startGardenlet(cluster *seed.Cluster, configuration *gardenl
 	return l.inSeed(gardenletName, gardenlet.SeedUser, cluster, func(name string, config *rest.Config) (runner, error) {
 		cfg := gardenlet.Config{
 			Configuration: configuration, Seed: config, Garden: l.deployer.garden.at,
-			WrapGarden: func(config *rest.Config) { l.countRefusals(name, config) },
-			Version:    version.GardenerVersion, Clock: l.cfg.Clock, Log: klog.Background().WithName(name),
+			WrapGarden:   func(config *rest.Config) { l.countRefusals(name, config) },
+			ChartLayouts: filepath.Join(l.cfg.Dir, chartsFolder),
+			Version:      version.GardenerVersion, Clock: l.cfg.Clock, Log: klog.Background().WithName(name),
 			LeaderElection: l.shared(), Deployer: l.deployer,
 		}
 		if !hasParent {

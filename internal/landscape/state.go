@@ -21,6 +21,8 @@ const (
 	controlSocket  = "control.sock"
 	pkiFolder      = "pki"
 	dataFolder     = "data"
+	// chartsFolder has OCI layouts of charts, which the user puts there.
+	chartsFolder = "charts"
 )
 
 // ErrLocked says that another process holds the landscape.

@@ -43,7 +43,8 @@ func TestTheSeedsCustomResources(t *testing.T) {
 		"dnsrecords.extensions.gardener.cloud", "extensions.extensions.gardener.cloud", "infrastructures.extensions.gardener.cloud",
 		"machineclasses.machine.sapcloud.io", "machinedeployments.machine.sapcloud.io", "machines.machine.sapcloud.io",
 		"machinesets.machine.sapcloud.io", "managedresources.resources.gardener.cloud", "networks.extensions.gardener.cloud",
-		"operatingsystemconfigs.extensions.gardener.cloud", "selfhostedshootexposures.extensions.gardener.cloud", "workers.extensions.gardener.cloud",
+		"operatingsystemconfigs.extensions.gardener.cloud", "selfhostedshootexposures.extensions.gardener.cloud", "servicemonitors.monitoring.coreos.com",
+		"verticalpodautoscalers.autoscaling.k8s.io", "workers.extensions.gardener.cloud",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("there are\n%v, want\n%v", names, want)

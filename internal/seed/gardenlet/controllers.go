@@ -67,7 +67,10 @@ var controllers = []struct {
 		return &bastion.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, ConcurrentSyncs: *p.cfg.Configuration.Controllers.Bastion.ConcurrentSyncs}
 	}},
 	{controllerinstallation.ControllerName, func(p parts) addable {
-		return &controllerinstallation.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, GardenConfig: p.identity.Garden()}
+		return &controllerinstallation.Reconciler{
+			SeedName: p.seedName, Clock: p.cfg.Clock, GardenConfig: p.identity.Garden(),
+			Version: p.cfg.Version, FeatureGates: p.cfg.Configuration.FeatureGates, ChartLayouts: p.cfg.ChartLayouts,
+		}
 	}},
 	{controllerinstallationcare.ControllerName, func(p parts) addable {
 		return &controllerinstallationcare.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}

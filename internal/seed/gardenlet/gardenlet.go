@@ -43,6 +43,8 @@ type Config struct {
 	WrapGarden func(*rest.Config)
 	// Version is Gardener's, whose API it uses.
 	Version string
+	// ChartLayouts is a folder with OCI layouts of charts, for references that begin with layout://. "" if there is none.
+	ChartLayouts string
 	// Clock is the real one by default.
 	Clock clock.WithTicker
 	Log   logr.Logger

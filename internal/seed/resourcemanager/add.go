@@ -3,12 +3,17 @@ package resourcemanager
 import (
 	"context"
 	"slices"
+	"strings"
+	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -21,6 +26,9 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "managedresource"
 
+// What could not be applied is tried again after these times: it may need a kind that is not there yet.
+const minRetry, maxRetry = 5 * time.Millisecond, 30 * time.Second
+
 // AddToManager adds the controller to the seed's manager, with what it misses from there.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	if r.Client == nil {
@@ -32,11 +40,30 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	return component.Controller(mgr, ControllerName).
+	applied := builder.WithPredicates(predicate.And[client.Object](
+		predicate.ResourceVersionChangedPredicate{}, predicate.NewPredicateFuncs(func(obj client.Object) bool { return len(origin(obj)) > 0 })))
+	return component.Controller(mgr, ControllerName, controller.Options{
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
+	}).
 		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.referringTo), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		// Of these, it depends on their status whether they are healthy.
+		WatchesMetadata(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(ofOrigin), applied).
+		WatchesMetadata(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(ofOrigin), applied).
+		WatchesMetadata(&appsv1.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(ofOrigin), applied).
 		Complete(r)
+}
+
+// ofOrigin is the ManagedResource that an object is of.
+func ofOrigin(_ context.Context, obj client.Object) []reconcile.Request { return origin(obj) }
+
+func origin(obj client.Object) []reconcile.Request {
+	namespace, name, ok := strings.Cut(obj.GetAnnotations()[resourcesv1alpha1.OriginAnnotation], "/")
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
 }
 
 // referringTo finds the ManagedResources whose objects are in a Secret.

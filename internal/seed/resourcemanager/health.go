@@ -3,7 +3,6 @@ package resourcemanager
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -55,15 +54,9 @@ var mustBe = map[string][]string{
 
 func unhealthy(obj *unstructured.Unstructured) string {
 	kind := obj.GroupVersionKind().GroupKind().String()
-	if wanted, ok := mustBe[kind]; ok {
-		found, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-		for _, condition := range wanted {
-			if !slices.ContainsFunc(found, func(c any) bool {
-				fields, _ := c.(map[string]any)
-				return fields["type"] == condition && fields["status"] == "True"
-			}) {
-				return fmt.Sprintf("the condition %s is not True", condition)
-			}
+	for _, wanted := range mustBe[kind] {
+		if found := conditionOf(obj, wanted); found["status"] != "True" {
+			return notTrue(obj, wanted, found)
 		}
 	}
 	switch kind {
@@ -82,6 +75,29 @@ func unhealthy(obj *unstructured.Unstructured) string {
 	return ""
 }
 
+// conditionOf is a condition of an object, nil if it has none of that type.
+func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
+	all, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, condition := range all {
+		if fields, _ := condition.(map[string]any); fields["type"] == kind {
+			return fields
+		}
+	}
+	return nil
+}
+
+// notTrue says of a condition why it is not True, as far as the object knows. A Deployment says in another condition why
+// there are no Pods.
+func notTrue(obj *unstructured.Unstructured, kind string, found map[string]any) string {
+	text, separator := fmt.Sprintf("the condition %s is not True", kind), ": "
+	for _, condition := range []map[string]any{found, conditionOf(obj, "ReplicaFailure")} {
+		if message, _ := condition["message"].(string); message != "" {
+			text, separator = text+separator+message, " "
+		}
+	}
+	return text
+}
+
 // rollingOut says what is not yet rolled out of a workload; "" if it is, or is none.
 func rollingOut(obj *unstructured.Unstructured) string {
 	updated, wanted := "", int64(0)
@@ -94,7 +110,7 @@ func rollingOut(obj *unstructured.Unstructured) string {
 		return ""
 	}
 	if number(obj, 0, "status", "observedGeneration") < obj.GetGeneration() {
-		return "it has changed, and nobody has looked at that yet"
+		return "its last change is not observed yet"
 	}
 	return short(obj, updated, wanted)
 }

@@ -117,7 +117,7 @@ func (r *Reconciler) apply(ctx context.Context, resource *resourcesv1alpha1.Mana
 	}
 	for _, obj := range wanted.objects {
 		if err := r.applyObject(ctx, resource, obj); err != nil {
-			return 0, r.failed(ctx, resource, corev1beta1.ConditionFalse, resourcesv1alpha1.ConditionApplyFailed, err)
+			return 0, r.applyFailed(ctx, resource, wanted, err)
 		}
 	}
 	return defaulted(r.SyncPeriod, DefaultSyncPeriod), r.end(ctx, resource, wanted)
@@ -201,10 +201,24 @@ func (r *Reconciler) report(ctx context.Context, resource *resourcesv1alpha1.Man
 	return operation.PatchStatus(ctx, r.Client, resource, func(resource *resourcesv1alpha1.ManagedResource) { r.set(resource, now...) })
 }
 
+// applyFailed says that an object could not be applied, how the objects are all the same, and gives the cause back.
+func (r *Reconciler) applyFailed(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, wanted *wanted, cause error) error {
+	healthy, progressing, err := r.look(ctx, wanted.references)
+	if err != nil {
+		return r.failed(ctx, resource, corev1beta1.ConditionFalse, resourcesv1alpha1.ConditionApplyFailed, cause)
+	}
+	return r.failed(ctx, resource, corev1beta1.ConditionFalse, resourcesv1alpha1.ConditionApplyFailed, cause, healthy, progressing)
+}
+
 // failed says that applying has failed, and gives the cause back.
-func (r *Reconciler) failed(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, status corev1beta1.ConditionStatus, reason string, cause error) error {
-	now := conditions.Condition{Type: resourcesv1alpha1.ResourcesApplied, Status: status, Reason: reason, Message: cause.Error()}
-	if err := r.report(ctx, resource, now); err != nil {
+func (r *Reconciler) failed(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, status corev1beta1.ConditionStatus, reason string,
+	cause error, others ...conditions.Condition) error {
+	now := append(others, conditions.Condition{Type: resourcesv1alpha1.ResourcesApplied, Status: status, Reason: reason, Message: cause.Error()})
+	err := operation.PatchStatus(ctx, r.Client, resource, func(resource *resourcesv1alpha1.ManagedResource) {
+		resource.Status.ObservedGeneration = resource.Generation
+		r.set(resource, now...)
+	})
+	if err != nil {
 		return fmt.Errorf("%w (and: %v)", cause, err)
 	}
 	return cause

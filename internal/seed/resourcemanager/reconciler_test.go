@@ -1,6 +1,7 @@
 package resourcemanager
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -10,14 +11,19 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
@@ -196,5 +202,71 @@ func TestSaysWhatIsWrong(t *testing.T) {
 			w.run()
 			w.wantConditions(test.applied, test.healthy, test.progressing)
 		})
+	}
+}
+
+// TestUnknownKind: an object whose kind the seed does not have is named, also as unhealthy, for this generation.
+func TestUnknownKind(t *testing.T) {
+	w := newWorld(t, "seed", two)
+	r := *w.Reconciler
+	missing := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Foo"}, SearchedVersions: []string{"v1"}}
+	r.Client = interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			return missing
+		},
+	})
+	resource := w.resource()
+	resource.Generation = 3
+	w.must(w.Client.Update(t.Context(), resource))
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(resource)}); !meta.IsNoMatchError(err) {
+		t.Fatalf("it fails with %v", err)
+	}
+	w.wantConditions("False", "False", "False")
+	status := w.resource().Status
+	for kind, want := range map[corev1beta1.ConditionType]string{
+		resourcesv1alpha1.ResourcesApplied: `applying ConfigMap x/a of ManagedResource garden/mr: no matches for kind "Foo" in version "example.com/v1"`,
+		resourcesv1alpha1.ResourcesHealthy: "ConfigMap x/a is missing.",
+	} {
+		if got := conditions.Find(status.Conditions, kind).Message; got != want {
+			t.Errorf("%s says %q, not %q", kind, got, want)
+		}
+	}
+	if status.ObservedGeneration != 3 {
+		t.Errorf("it has observed generation %d", status.ObservedGeneration)
+	}
+	w.run()
+	w.wantConditions("True", "True", "False")
+}
+
+// TestUnhealthyDeployment: what keeps a Deployment from being healthy is said in its own words.
+func TestUnhealthyDeployment(t *testing.T) {
+	obj := &unstructured.Unstructured{}
+	err := yaml.Unmarshal([]byte(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d, namespace: x}
+status:
+  conditions:
+  - {type: Available, status: "False", message: Too few.}
+  - {type: ReplicaFailure, status: "True", message: Pods are forbidden.}
+`), &obj.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := unhealthy(obj), "the condition Available is not True: Too few. Pods are forbidden."; got != want {
+		t.Errorf("it says %q, not %q", got, want)
+	}
+}
+
+// TestOrigin: what happens to an object leads to its ManagedResource.
+func TestOrigin(t *testing.T) {
+	w := newWorld(t, "seed", two)
+	w.run()
+	want := []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: "garden", Name: "mr"}}}
+	if got := ofOrigin(t.Context(), w.configMap("a")); !slices.Equal(got, want) {
+		t.Errorf("it leads to %v", got)
+	}
+	if got := ofOrigin(t.Context(), &corev1.ConfigMap{}); len(got) > 0 {
+		t.Errorf("an object of no ManagedResource leads to %v", got)
 	}
 }

@@ -17,15 +17,17 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/charts"
 )
 
 const (
 	// AccessSecretName is the Secret, in the extension's namespace, with its token for the garden; Gardener's.
 	AccessSecretName = "garden-access-extension"
 
-	// tokenFile is where extensions find that token; Gardener's.
-	tokenFile = "/var/run/secrets/gardener.cloud/garden/generic-kubeconfig/" + resourcesv1alpha1.DataKeyToken
-	// labelCollectable is for Secrets that never change, and are of no use once nobody refers to them; Gardener's.
+	// tokenFile is where extensions find that token.
+	tokenFile = charts.GardenMountPath + "/" + resourcesv1alpha1.DataKeyToken
+	// labelCollectable is for Secrets that never change, and are of no use without a reference to them; Gardener's.
 	labelCollectable = "resources.gardener.cloud/garbage-collectable-reference"
 )
 
@@ -39,25 +41,22 @@ func ServiceAccountName(installation string) string {
 }
 
 // reconcileAccess asks the token requestor for a token of the extension's ServiceAccount, or takes that away again. The
-// ServiceAccount is the token requestor's business.
-func (r *Reconciler) reconcileAccess(ctx context.Context, installation *corev1beta1.ControllerInstallation, registration string, needed bool) error {
+// token requestor makes the ServiceAccount.
+func (r *Reconciler) reconcileAccess(ctx context.Context, installation *corev1beta1.ControllerInstallation, registration string,
+	what *rendered) error {
 	secret := accessSecret(installation)
-	if !needed {
+	if err := r.reconcileKubeconfig(ctx, secret.Namespace, what.kubeconfig); err != nil {
+		return err
+	}
+	if !what.access {
 		if err := r.SeedClient.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting Secret %s/%s in the seed: %w", secret.Namespace, secret.Name, err)
 		}
-		return r.reconcileKubeconfig(ctx, secret.Namespace, nil)
+		return nil
 	}
 	labels, err := json.Marshal(map[string]string{constants.LabelControllerRegistrationName: registration})
 	if err != nil {
 		return fmt.Errorf("encoding the labels of the ServiceAccount of ControllerInstallation %s: %w", installation.Name, err)
-	}
-	kubeconfig, err := r.genericKubeconfig(secret.Namespace)
-	if err != nil {
-		return err
-	}
-	if err := r.reconcileKubeconfig(ctx, secret.Namespace, kubeconfig); err != nil {
-		return err
 	}
 	return createOrPatch(ctx, r.SeedClient, secret, func(secret *corev1.Secret) {
 		if secret.Type == "" {
@@ -85,33 +84,31 @@ func (r *Reconciler) genericKubeconfig(namespace string) (*corev1.Secret, error)
 	if err != nil {
 		return nil, fmt.Errorf("writing the kubeconfig for extensions: %w", err)
 	}
-	sum := sha256.Sum256(data)
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: constants.SecretNameGenericGardenKubeconfig + "-" + hex.EncodeToString(sum[:])[:8],
-			Labels: map[string]string{labelCollectable: "true"},
-		},
-		Immutable: ptr.To(true),
-		Data:      map[string][]byte{resourcesv1alpha1.DataKeyKubeconfig: data},
-	}, nil
+	return unique(namespace, constants.SecretNameGenericGardenKubeconfig, resourcesv1alpha1.DataKeyKubeconfig, data), nil
 }
 
-// reconcileKubeconfig sees to it that this kubeconfig is there, and none of before.
+// reconcileKubeconfig makes sure that there is this kubeconfig, and no older one.
 func (r *Reconciler) reconcileKubeconfig(ctx context.Context, namespace string, wanted *corev1.Secret) error {
+	return r.reconcileUnique(ctx, wanted, constants.SecretNameGenericGardenKubeconfig, client.InNamespace(namespace))
+}
+
+// reconcileUnique makes sure of a Secret whose name says what is in it, and deletes those of before: what is selected and
+// has a name that begins like this.
+func (r *Reconciler) reconcileUnique(ctx context.Context, wanted *corev1.Secret, name string, selected ...client.ListOption) error {
 	all := &corev1.SecretList{}
-	if err := r.SeedClient.List(ctx, all, client.InNamespace(namespace), client.MatchingLabels{labelCollectable: "true"}); err != nil {
-		return fmt.Errorf("listing the kubeconfigs for the garden in the seed's namespace %s: %w", namespace, err)
+	if err := r.SeedClient.List(ctx, all, append(selected, client.MatchingLabels{labelCollectable: "true"})...); err != nil {
+		return fmt.Errorf("listing the Secrets %s in the seed: %w", name, err)
 	}
 	there := false
 	for i := range all.Items {
 		secret := &all.Items[i]
 		switch {
-		case !strings.HasPrefix(secret.Name, constants.SecretNameGenericGardenKubeconfig+"-"):
+		case !strings.HasPrefix(secret.Name, name+"-"):
 		case wanted != nil && secret.Name == wanted.Name:
 			there = true
 		default:
 			if err := r.SeedClient.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("deleting Secret %s/%s, a kubeconfig of before, in the seed: %w", namespace, secret.Name, err)
+				return fmt.Errorf("deleting the former Secret %s/%s in the seed: %w", secret.Namespace, secret.Name, err)
 			}
 		}
 	}
@@ -119,7 +116,19 @@ func (r *Reconciler) reconcileKubeconfig(ctx context.Context, namespace string, 
 		return nil
 	}
 	if err := r.SeedClient.Create(ctx, wanted); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("creating Secret %s/%s in the seed: %w", namespace, wanted.Name, err)
+		return fmt.Errorf("creating Secret %s/%s in the seed: %w", wanted.Namespace, wanted.Name, err)
 	}
 	return nil
+}
+
+// unique is a Secret that never changes: its name says what is in it.
+func unique(namespace, name, key string, data []byte) *corev1.Secret {
+	sum := sha256.Sum256(data)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name + "-" + hex.EncodeToString(sum[:])[:8], Labels: map[string]string{labelCollectable: "true"},
+		},
+		Immutable: ptr.To(true),
+		Data:      map[string][]byte{key: data},
+	}
 }

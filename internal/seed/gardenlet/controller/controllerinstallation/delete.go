@@ -35,6 +35,9 @@ func (r *Reconciler) delete(ctx context.Context, installation *corev1beta1.Contr
 			return r.requeue(), r.report(ctx, installation, notInstalled("DeletionPending", what+" is being deleted in the seed."))
 		}
 	}
+	if err := r.reconcileObjectsSecret(ctx, installation, nil); err != nil {
+		return 0, r.failed(ctx, installation, notInstalled("DeletionFailed", err.Error()), err)
+	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: registration.NamespaceOf(r.SeedName), Name: ServiceAccountName(installation.Name),
 	}}

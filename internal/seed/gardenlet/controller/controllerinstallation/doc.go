@@ -1,8 +1,8 @@
 // Package controllerinstallation installs extensions into a seed, as its ControllerInstallations say: each gets a
-// namespace, access to the garden by a ServiceAccount of its own (through the token requestor), and a ManagedResource.
+// namespace, access to the garden by a ServiceAccount of its own (through the token requestor), and a ManagedResource with
+// the objects of its chart.
 //
-// No workload runs in a seed of gardenlite, so no chart is rendered: a chart is looked at, and the ManagedResource has
-// nothing in it. The landscape's own provider (Simulated) is served by this process. Deletion undoes everything in
-// order, and whatever is cut short is gone on with. It may import API types, and the seed's packages for conditions and
-// finalizers.
+// The landscape's own provider (Simulated) has no chart: this process serves it. Deletion undoes everything in order, and
+// what is cut short is continued. It may import API types, the package that renders charts, and the seed's packages for
+// conditions and finalizers.
 package controllerinstallation

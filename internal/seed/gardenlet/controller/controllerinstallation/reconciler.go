@@ -46,6 +46,11 @@ type Reconciler struct {
 	GardenConfig *rest.Config
 	Clock        clock.WithTicker
 	SeedName     string
+	// Version is Gardener's, and FeatureGates are those of the gardenlet: charts are told both.
+	Version      string
+	FeatureGates map[string]bool
+	// ChartLayouts is the folder of OCI layouts to which references to charts with layout:// lead. Without it there are none.
+	ChartLayouts string
 	// Recorder is not used: Gardener has no events for ControllerInstallations.
 	Recorder events.EventRecorder
 	// Requeue is DefaultRequeue by default.
@@ -104,9 +109,19 @@ func (r *Reconciler) reconcile(ctx context.Context, installation *corev1beta1.Co
 			return r.failed(ctx, installation, unreadable(needed.kind, needed.name, err), err)
 		}
 	}
-	valid := validate(deployment)
-	if valid.Status != corev1beta1.ConditionTrue {
-		return r.report(ctx, installation, valid)
+	if seed.Status.ClusterIdentity == nil || seed.Status.KubernetesVersion == nil {
+		return component.NotYet(fmt.Errorf("seed %s has no cluster identity or version yet; its gardenlet reports them", seed.Name))
+	}
+	objects, wrong, err := r.render(ctx, installation, seed, deployment)
+	if err != nil {
+		return fmt.Errorf("rendering the chart of ControllerDeployment %s: %w", deployment.Name, err)
+	}
+	if wrong != nil {
+		return r.reportInvalid(ctx, installation, deployment, wrong)
+	}
+	valid := condition(corev1beta1.ControllerInstallationValid, corev1beta1.ConditionTrue, "RegistrationValid", "The chart is rendered.")
+	if Simulated(deployment) {
+		valid.Message = "This process serves the extension. It has no chart."
 	}
 	all := []conditions.Condition{valid}
 	if conditions.Find(installation.Status.Conditions, corev1beta1.ControllerInstallationInstalled).Status == corev1beta1.ConditionUnknown {
@@ -117,7 +132,7 @@ func (r *Reconciler) reconcile(ctx context.Context, installation *corev1beta1.Co
 	if err := r.report(ctx, installation, all...); err != nil {
 		return err
 	}
-	if err := r.install(ctx, installation, registration, seed, deployment); err != nil {
+	if err := r.install(ctx, installation, registration, seed, objects); err != nil {
 		return r.failed(ctx, installation, condition(corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionFalse,
 			"InstallationFailed", err.Error()), err)
 	}
@@ -137,18 +152,27 @@ func Deployment(ctx context.Context, garden client.Reader, installation *corev1b
 	return deployment, nil
 }
 
-func (r *Reconciler) install(ctx context.Context, installation *corev1beta1.ControllerInstallation, registration *corev1beta1.ControllerRegistration,
-	seed *corev1beta1.Seed, deployment *gardencorev1.ControllerDeployment) error {
-	if seed.Status.ClusterIdentity == nil {
-		return component.NotYet(fmt.Errorf("seed %s has no cluster identity yet; it gets one from its gardenlet", seed.Name))
+// reportInvalid says what is wrong with a deployment. What is installed of it stays as it is.
+func (r *Reconciler) reportInvalid(ctx context.Context, installation *corev1beta1.ControllerInstallation,
+	deployment *gardencorev1.ControllerDeployment, wrong *invalid) error {
+	now := condition(corev1beta1.ControllerInstallationValid, corev1beta1.ConditionFalse, wrong.reason,
+		fmt.Sprintf("ControllerDeployment %s: %v", deployment.Name, wrong.err))
+	if wrong.final {
+		return r.report(ctx, installation, now)
 	}
+	err := fmt.Errorf("rendering the chart of ControllerDeployment %s: %w", deployment.Name, wrong.err)
+	return r.failed(ctx, installation, now, err)
+}
+
+func (r *Reconciler) install(ctx context.Context, installation *corev1beta1.ControllerInstallation, registration *corev1beta1.ControllerRegistration,
+	seed *corev1beta1.Seed, what *rendered) error {
 	if err := r.reconcileNamespace(ctx, installation, registration, seed); err != nil {
 		return err
 	}
-	if err := r.reconcileAccess(ctx, installation, registration.Name, NeedsGardenAccess(deployment)); err != nil {
+	if err := r.reconcileAccess(ctx, installation, registration.Name, what); err != nil {
 		return err
 	}
-	return r.reconcileManagedResource(ctx, installation)
+	return r.reconcileManagedResource(ctx, installation, what.objects)
 }
 
 func (r *Reconciler) report(ctx context.Context, installation *corev1beta1.ControllerInstallation, now ...conditions.Condition) error {

@@ -1,9 +1,6 @@
 package controllerinstallation
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"slices"
 	"strings"
@@ -14,7 +11,6 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,13 +44,14 @@ func newWorld(t *testing.T, deployment *gardencorev1.ControllerDeployment) world
 		DeploymentRef: &corev1.ObjectReference{Name: deployment.Name},
 	}}
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "local"}}
-	seed.Spec.Provider.Zones, seed.Status.ClusterIdentity = []string{"a", "b"}, ptr.To("id")
+	seed.Spec.Provider.Zones, seed.Status.ClusterIdentity, seed.Status.KubernetesVersion = []string{"a", "b"}, ptr.To("id"), ptr.To("v1.36.3")
+	identity := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}, Data: map[string]string{"cluster-identity": "garden-id"}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-local", Name: "extension-x-1"}}
-	garden := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(installation, seed).WithObjects(installation, deployment, seed, account,
+	garden := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(installation, seed).WithObjects(installation, deployment, seed, account, identity,
 		&corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "x"}}).Build()
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resourcesv1alpha1.ManagedResource{}).Build()
 	return world{t, garden, c, &Reconciler{GardenClient: garden, GardenReader: garden, SeedClient: c, SeedName: "local",
-		GardenConfig: &rest.Config{Host: "https://garden"}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}}
+		Version: "1.2.3", FeatureGates: map[string]bool{"A": true}, GardenConfig: &rest.Config{Host: "https://garden"}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}}
 }
 
 func (w world) run() reconcile.Result {
@@ -89,23 +86,6 @@ func (w world) exists(c client.Client, obj client.Object) bool {
 
 func provider() *gardencorev1.ControllerDeployment {
 	return &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "provider-local"}}
-}
-
-func chart(t *testing.T, file string) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	zipped := gzip.NewWriter(&b)
-	files := tar.NewWriter(zipped)
-	if err := files.WriteHeader(&tar.Header{Name: file, Mode: 0o644}); err != nil {
-		t.Fatal(err)
-	}
-	if err := files.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }
 
 func TestInstallsAndDeletes(t *testing.T) {
@@ -193,38 +173,6 @@ func TestKubeconfigOfAnotherAddress(t *testing.T) {
 	w.run()
 	if after := names(); len(before) != 1 || len(after) != 1 || before[0] == after[0] {
 		t.Errorf("%v, then %v", before, after)
-	}
-}
-
-func TestValid(t *testing.T) {
-	for name, test := range map[string]struct {
-		helm   *gardencorev1.HelmControllerDeployment
-		reason string // "" if it is somebody else's
-		valid  bool
-	}{
-		"another type":    {},
-		"no chart":        {&gardencorev1.HelmControllerDeployment{}, "ChartInformationInvalid", false},
-		"values":          {&gardencorev1.HelmControllerDeployment{Values: &apiextensionsv1.JSON{Raw: []byte("[1]")}}, "ChartInformationInvalid", false},
-		"no archive":      {&gardencorev1.HelmControllerDeployment{RawChart: []byte("x")}, "ChartCannotBeRendered", false},
-		"no chart in it":  {&gardencorev1.HelmControllerDeployment{RawChart: chart(t, "x/README")}, "ChartCannotBeRendered", false},
-		"chart":           {&gardencorev1.HelmControllerDeployment{RawChart: chart(t, "x/Chart.yaml")}, "RegistrationValid", true},
-		"empty reference": {&gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{}}, "OCIChartCannotBePulled", false},
-		"reference":       {&gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{Ref: ptr.To("r/x:1")}}, "RegistrationValid", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Helm: test.helm})
-			w.run()
-			got := conditions.Find(w.installation().Status.Conditions, "Valid")
-			if got.Reason != test.reason || test.valid != (got.Status == "True") {
-				t.Errorf("%+v", got)
-			}
-			if installed := w.exists(w.seed, managedResource(w.installation())); installed != test.valid {
-				t.Errorf("installed: %t", installed)
-			}
-			if w.exists(w.seed, accessSecret(w.installation())) {
-				t.Error("it has access to the garden without asking")
-			}
-		})
 	}
 }
 

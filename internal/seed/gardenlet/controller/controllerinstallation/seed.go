@@ -1,6 +1,7 @@
 package controllerinstallation
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -12,8 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 // The label of Pod Security Admission.
@@ -68,14 +71,58 @@ func managedResource(installation *corev1beta1.ControllerInstallation) *resource
 	return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: installation.Name}}
 }
 
-// reconcileManagedResource makes the ManagedResource of an installation. There is no chart whose objects it could have.
-func (r *Reconciler) reconcileManagedResource(ctx context.Context, installation *corev1beta1.ControllerInstallation) error {
-	return createOrPatch(ctx, r.SeedClient, managedResource(installation), func(resource *resourcesv1alpha1.ManagedResource) {
+// objectsFile is where in the Secret of a ManagedResource the objects are.
+const objectsFile = "objects.yaml"
+
+// reconcileManagedResource makes the ManagedResource of an installation, with the objects of its chart in a Secret.
+func (r *Reconciler) reconcileManagedResource(ctx context.Context, installation *corev1beta1.ControllerInstallation,
+	objects []*unstructured.Unstructured) error {
+	secret, err := objectsSecret(installation, objects)
+	if err != nil {
+		return err
+	}
+	refs := []corev1.LocalObjectReference{}
+	if secret != nil {
+		refs = append(refs, corev1.LocalObjectReference{Name: secret.Name})
+		if err := r.SeedClient.Create(ctx, secret.DeepCopy()); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("creating Secret %s/%s in the seed: %w", secret.Namespace, secret.Name, err)
+		}
+	}
+	err = createOrPatch(ctx, r.SeedClient, managedResource(installation), func(resource *resourcesv1alpha1.ManagedResource) {
 		metav1.SetMetaDataLabel(&resource.ObjectMeta, LabelInstallation, installation.Name)
 		metav1.SetMetaDataLabel(&resource.ObjectMeta, LabelRegistration, installation.Spec.RegistrationRef.Name)
-		resource.Spec.Class = ptr.To(constants.SeedResourceManagerClass)
-		if resource.Spec.SecretRefs == nil {
-			resource.Spec.SecretRefs = []corev1.LocalObjectReference{}
-		}
+		resource.Spec.Class, resource.Spec.SecretRefs = ptr.To(constants.SeedResourceManagerClass), refs
 	})
+	if err != nil {
+		return err
+	}
+	return r.reconcileObjectsSecret(ctx, installation, secret)
+}
+
+// reconcileObjectsSecret makes sure that there is this Secret with the objects of an installation, and no older one.
+func (r *Reconciler) reconcileObjectsSecret(ctx context.Context, installation *corev1beta1.ControllerInstallation, wanted *corev1.Secret) error {
+	return r.reconcileUnique(ctx, wanted, installation.Name,
+		client.InNamespace(constants.GardenNamespace), client.MatchingLabels{LabelInstallation: installation.Name})
+}
+
+// objectsSecret is the Secret with the objects of an installation; nil if there are none.
+func objectsSecret(installation *corev1beta1.ControllerInstallation, objects []*unstructured.Unstructured) (*corev1.Secret, error) {
+	if len(objects) == 0 {
+		return nil, nil
+	}
+	var data bytes.Buffer
+	for _, obj := range objects {
+		text, err := yaml.Marshal(obj.Object)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s %s: %w", obj.GetKind(), obj.GetName(), err)
+		}
+		data.WriteString("---\n")
+		data.Write(text)
+	}
+	if data.Len() > corev1.MaxSecretSize {
+		return nil, fmt.Errorf("the objects of the chart have %d bytes, a Secret has %d at most", data.Len(), corev1.MaxSecretSize)
+	}
+	secret := unique(constants.GardenNamespace, installation.Name, objectsFile, data.Bytes())
+	secret.Labels[LabelInstallation] = installation.Name
+	return secret, nil
 }

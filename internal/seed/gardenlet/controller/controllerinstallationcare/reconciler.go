@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -127,15 +128,23 @@ func (r *Reconciler) missing(ctx context.Context, installation *corev1beta1.Cont
 		return "", fmt.Errorf("reading the namespace %s in the seed: %w", name, err)
 	}
 	deployment, err := controllerinstallation.Deployment(ctx, r.GardenReader, installation)
-	if err != nil || deployment == nil || !controllerinstallation.NeedsGardenAccess(deployment) {
+	if err != nil || deployment == nil || !controllerinstallation.AsksForGarden(deployment) {
 		return "", err
 	}
+	return r.missingToken(ctx, name, deployment)
+}
+
+// missingToken says that an extension waits for its token for the garden; "" if not.
+func (r *Reconciler) missingToken(ctx context.Context, namespace string, deployment *gardencorev1.ControllerDeployment) (string, error) {
 	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: name, Name: controllerinstallation.AccessSecretName}
-	if err := r.SeedClient.Get(ctx, key, secret); client.IgnoreNotFound(err) != nil {
+	key := client.ObjectKey{Namespace: namespace, Name: controllerinstallation.AccessSecretName}
+	err := r.SeedClient.Get(ctx, key, secret)
+	switch {
+	case apierrors.IsNotFound(err) && !controllerinstallation.Simulated(deployment):
+		return "", nil // no workload of the chart needs one
+	case client.IgnoreNotFound(err) != nil:
 		return "", fmt.Errorf("reading Secret %s in the seed: %w", key, err)
-	}
-	if len(secret.Data[resourcesv1alpha1.DataKeyToken]) == 0 {
+	case len(secret.Data[resourcesv1alpha1.DataKeyToken]) == 0:
 		return fmt.Sprintf("There is no token for the garden in Secret %s yet.", key), nil
 	}
 	return "", nil

@@ -1,0 +1,118 @@
+package charts
+
+import (
+	"slices"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	// GardenMountPath is where workloads of extensions find their kubeconfig for the garden and its token; Gardener's.
+	GardenMountPath = "/var/run/secrets/gardener.cloud/garden/generic-kubeconfig"
+
+	gardenVolume = "garden-kubeconfig"
+	volumeMode   = int64(0o644)
+)
+
+// Workload says whether Gardener gives the Pods of an object access to the garden, and the name of the seed.
+func Workload(obj *unstructured.Unstructured, namespace string) bool {
+	return podSpecPath(obj) != nil && obj.GetNamespace() == namespace
+}
+
+// WantsGarden says whether a workload has not refused the kubeconfig for the garden.
+func WantsGarden(obj *unstructured.Unstructured) bool {
+	value, ok := obj.GetLabels()[constants.LabelInjectGardenKubeconfig]
+	return !ok || value == "true"
+}
+
+// podSpecPath is where in a workload the specification of its Pods is; nil if it is none.
+func podSpecPath(obj *unstructured.Unstructured) []string {
+	switch gvk := obj.GroupVersionKind(); {
+	case gvk.Group == appsv1.GroupName && slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}, gvk.Kind),
+		gvk.Group == batchv1.GroupName && gvk.Kind == "Job":
+		return []string{"spec", "template", "spec"}
+	case gvk.Group == batchv1.GroupName && gvk.Kind == "CronJob":
+		return []string{"spec", "jobTemplate", "spec", "template", "spec"}
+	}
+	return nil
+}
+
+// SetEnv sets a variable in all containers of a workload.
+func SetEnv(obj *unstructured.Unstructured, name, value string) {
+	changeContainers(obj, func(container map[string]any) {
+		setNamed(container, "env", map[string]any{"name": name, "value": value})
+	})
+}
+
+// InjectGardenKubeconfig gives a workload the kubeconfig in one Secret and the token in another. It leaves a workload
+// alone that brings its own.
+func InjectGardenKubeconfig(obj *unstructured.Unstructured, kubeconfigSecret, tokenSecret string) {
+	own := false
+	changeContainers(obj, func(container map[string]any) {
+		env, _, _ := unstructured.NestedSlice(container, "env")
+		own = own || slices.ContainsFunc(env, named(constants.EnvGenericGardenKubeconfig))
+	})
+	if own {
+		return
+	}
+	changePodSpec(obj, func(spec map[string]any) {
+		setNamed(spec, "volumes", map[string]any{"name": gardenVolume, "projected": map[string]any{
+			"defaultMode": volumeMode,
+			"sources": []any{
+				secretFile(kubeconfigSecret, resourcesv1alpha1.DataKeyKubeconfig),
+				secretFile(tokenSecret, resourcesv1alpha1.DataKeyToken),
+			},
+		}})
+	})
+	changeContainers(obj, func(container map[string]any) {
+		setNamed(container, "volumeMounts", map[string]any{"name": gardenVolume, "mountPath": GardenMountPath, "readOnly": true})
+	})
+	SetEnv(obj, constants.EnvGenericGardenKubeconfig, GardenMountPath+"/"+resourcesv1alpha1.DataKeyKubeconfig)
+}
+
+func secretFile(secret, key string) any {
+	return map[string]any{"secret": map[string]any{
+		"name": secret, "optional": false, "items": []any{map[string]any{"key": key, "path": key}},
+	}}
+}
+
+func changePodSpec(obj *unstructured.Unstructured, change func(map[string]any)) {
+	spec, ok, _ := unstructured.NestedFieldNoCopy(obj.Object, podSpecPath(obj)...)
+	if fields, isMap := spec.(map[string]any); ok && isMap {
+		change(fields)
+	}
+}
+
+func changeContainers(obj *unstructured.Unstructured, change func(map[string]any)) {
+	changePodSpec(obj, func(spec map[string]any) {
+		for _, kind := range []string{"initContainers", "containers"} {
+			containers, _ := spec[kind].([]any)
+			for _, container := range containers {
+				if fields, ok := container.(map[string]any); ok {
+					change(fields)
+				}
+			}
+		}
+	})
+}
+
+// setNamed puts an item into a list of named items, in the place of one with its name.
+func setNamed(fields map[string]any, list string, item map[string]any) {
+	items, _ := fields[list].([]any)
+	if i := slices.IndexFunc(items, named(item["name"])); i >= 0 {
+		items[i] = item
+		return
+	}
+	fields[list] = append(items, item)
+}
+
+func named(name any) func(any) bool {
+	return func(item any) bool {
+		fields, _ := item.(map[string]any)
+		return fields["name"] == name
+	}
+}

@@ -189,7 +189,7 @@ func newRoot(s streams) *cobra.Command {
 	flags.StringVar(&g.logFormat, "log-format", "text", "format of the log: text or json")
 	_ = root.MarkPersistentFlagDirname("data-dir")
 	_ = root.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(newUp(g), newDown(g), newStatus(g), newReset(g), newKubeconfig(g), newShoot(g), newSSH(g), newSSHHelper(g), newToken(g), newExec(g), newReaper(), newVersion(g),
+	root.AddCommand(newUp(g), newDown(g), newStatus(g), newReset(g), newKubeconfig(g), newShoot(g), newSSH(g), newSSHHelper(g), newRotate(g), newToken(g), newExec(g), newReaper(), newVersion(g),
 		newAccess(g), newGraph(g), newAdmissionController(g), newGardenlet(g))
 	for _, command := range root.Commands() {
 		if command.Args == nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
@@ -45,7 +46,7 @@ func ProgressOf(shoot *corev1beta1.Shoot) Progress {
 		}
 	}
 	seen := shoot.Status.ObservedGeneration == shoot.Generation
-	p.Done = seen && operation.State == corev1beta1.LastOperationStateSucceeded && shoot.DeletionTimestamp == nil && operation.Type != corev1beta1.LastOperationTypeMigrate
+	p.Done = seen && shoot.Annotations[constants.GardenerOperation] == "" && operation.State == corev1beta1.LastOperationStateSucceeded && shoot.DeletionTimestamp == nil && operation.Type != corev1beta1.LastOperationTypeMigrate
 	p.Failed = seen && operation.State == corev1beta1.LastOperationStateFailed
 	return p
 }

@@ -48,9 +48,6 @@ func newRotate(g *globals) *cobra.Command {
 	for _, r := range rotations {
 		cmd.AddCommand(newRotateOne(g, r))
 	}
-	for _, sub := range cmd.Commands() {
-		wrapArgs(sub)
-	}
 	return cmd
 }
 

@@ -131,6 +131,21 @@ func (c *Client) List(ctx context.Context) ([]Summary, error) {
 	return all, nil
 }
 
+// KubernetesVersions are those of all cloud profiles.
+func (c *Client) KubernetesVersions(ctx context.Context) (versions []string, err error) {
+	profiles := &corev1beta1.CloudProfileList{}
+	if err := c.Client.List(ctx, profiles); err != nil {
+		return nil, fmt.Errorf("listing the cloud profiles: %w", err)
+	}
+	for _, profile := range profiles.Items {
+		for _, version := range profile.Spec.Kubernetes.Versions {
+			versions = append(versions, version.Version)
+		}
+	}
+	slices.Sort(versions)
+	return slices.Compact(versions), nil
+}
+
 // Delete asks for a Shoot to be deleted; the error is ErrNotFound if there is none. One that is being deleted is all right.
 func (c *Client) Delete(ctx context.Context, key Key) error {
 	shoot, err := c.Shoot(ctx, key)

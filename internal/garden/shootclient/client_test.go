@@ -116,6 +116,43 @@ func TestSampleRotates(t *testing.T) {
 	}
 }
 
+func TestKubernetesVersions(t *testing.T) {
+	c := garden(t, nil)
+	for name, versions := range map[string][]string{"a": {"1.36.0", "1.35.2"}, "b": {"1.35.2"}} {
+		profile := &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, version := range versions {
+			profile.Spec.Kubernetes.Versions = append(profile.Spec.Kubernetes.Versions, corev1beta1.ExpirableVersion{Version: version})
+		}
+		if err := c.Client.Create(t.Context(), profile); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if versions, err := c.KubernetesVersions(t.Context()); err != nil || strings.Join(versions, " ") != "1.35.2 1.36.0" {
+		t.Errorf("%v, %v", versions, err)
+	}
+}
+
+// TestWithoutGardenlet: that no gardenlet works on a Shoot is what is said of it.
+func TestWithoutGardenlet(t *testing.T) {
+	c := garden(t, nil)
+	if _, _, err := c.Create(t.Context(), Spec{Key: key, Seed: "edge"}); err != nil {
+		t.Fatal(err)
+	}
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
+	seed.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.GardenletReady, Status: "Unknown", Message: "it has stopped"}}
+	if err := c.Client.Create(t.Context(), seed); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*c.PollInterval)
+	defer cancel()
+	told := ""
+	err := c.WaitGone(ctx, key, func(p Progress) { told = p.Description })
+	const want = "no gardenlet works on it, that of seed edge is not ready: it has stopped"
+	if told != want || err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%q, %v", told, err)
+	}
+}
+
 // TestOperate: what was asked for before and has not begun is not lost.
 func TestOperate(t *testing.T) {
 	c := garden(t, nil)

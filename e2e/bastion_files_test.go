@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const (
@@ -53,6 +55,28 @@ func (s *shoot) copiesFiles(t *testing.T, node, address string) {
 	t.Run("folder", c.folder)
 	t.Run("ProxyCommand", c.byProxyCommand)
 	t.Run("sftp", c.sftp)
+	c.keepsAlive(t)
+}
+
+// keepsAlive expects that OpenSSH's sessions through a Bastion that was made before prolong its life.
+func (c *cargo) keepsAlive(t *testing.T) {
+	name := filepath.Base(filepath.Dir(c.config))
+	first := ""
+	eventually(t, shootTimeout, func(context.Context) error {
+		c.run(t, "ssh", "-F", c.config, c.node, "true").OK(t)
+		bastion, err := c.s.l.at("bastions", shootNamespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		beat, _, _ := unstructured.NestedString(bastion.Object, "status", "lastHeartbeatTimestamp")
+		if first == "" {
+			first = beat
+		}
+		if beat == first {
+			return fmt.Errorf("the last heartbeat of Bastion %s is still of %s", name, beat)
+		}
+		return nil
+	})
 }
 
 // run runs a program that has more to do than others.
@@ -132,12 +156,12 @@ func (c *cargo) folder(t *testing.T) {
 func (c *cargo) byProxyCommand(t *testing.T) {
 	name := filepath.Base(filepath.Dir(c.config))
 	line := strings.TrimSpace(c.run(t, binary, "ssh", "--data-dir", c.s.l.dir, "dev/"+c.s.name, c.node, "--bastion", name, "--print").OK(t).Stdout)
-	options, ok := strings.CutPrefix(strings.TrimSuffix(line, " "+c.address), "ssh ")
+	options, ok := strings.CutPrefix(strings.TrimSuffix(line, " "+c.node), "ssh ")
 	if !ok || !strings.Contains(options, "ProxyCommand=") {
 		t.Fatalf("this is no command line of ssh with a ProxyCommand: %s", line)
 	}
 	back := filepath.Join(t.TempDir(), "back")
-	script := fmt.Sprintf("set -e\nscp -q %[1]s '%[2]s' %[3]s:by-command\nscp -q -O %[1]s %[3]s:by-command '%[4]s'\n", options, c.file, c.address, back)
+	script := fmt.Sprintf("set -e\nscp -q %[1]s '%[2]s' %[3]s:by-command\nscp -q -O %[1]s %[3]s:by-command '%[4]s'\n", options, c.file, c.node, back)
 	c.run(t, "sh", "-c", script).OK(t)
 	c.is(t, back, false)
 }

@@ -166,10 +166,39 @@ func TestBastions(t *testing.T) {
 	t.Run("ingress", func(t *testing.T) { s.ingressCounts(t) })
 	t.Run("deletion cuts", func(t *testing.T) { s.deletionCuts(t) })
 	t.Run("half-open connections", func(t *testing.T) { s.halfOpens(t) })
+	t.Run("SSH access off and on", func(t *testing.T) { s.closesSSH(t, node) })
 	s.bastionRestarts(t)
 	s.delete(t)
 	s.goes(t)
 	l.checkNothingForbidden(t)
+}
+
+// closesSSH: without SSH access there is no way in, and when it is on again there is one with other keys.
+func (s *shoot) closesSSH(t *testing.T, node string) {
+	before := s.sshKey(t)
+	session := s.runsSSH(t)
+	s.patch(t, `{"spec":{"provider":{"workersSettings":{"sshAccess":{"enabled":false}}}}}`)
+	select {
+	case <-session.ended:
+	case <-time.After(shootTimeout):
+		t.Fatal("a session goes on although there is no SSH access")
+	}
+	s.succeeds(t)
+	if err := s.l.noBastions(t); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.l.kube.CoreV1().Secrets(shootNamespace).Get(t.Context(), s.name+".ssh-keypair", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the key pair is still there: %v", err)
+	}
+	if r := command(t, "", binary, "ssh", "--data-dir", s.l.dir, "dev/"+s.name, "--", "true"); r.Code != 1 || !strings.Contains(r.Stderr, "SSH is disabled") {
+		t.Errorf("exit status %d, %s", r.Code, r.Stderr)
+	}
+	s.patch(t, `{"spec":{"provider":{"workersSettings":{"sshAccess":{"enabled":true}}}}}`)
+	s.succeeds(t)
+	if after := s.sshKey(t); string(after["id_rsa.pub"]) == string(before["id_rsa.pub"]) {
+		t.Error("the key pair is the one of before")
+	}
+	command(t, "", binary, "ssh", "--data-dir", s.l.dir, "dev/"+s.name, node, "--", "hostname").OK(t).Shows(t, node)
 }
 
 func (l *landscape) noBastions(t *testing.T) error {

@@ -29,7 +29,7 @@ type bootstrapToken struct {
 // newBootstrapToken makes a token in the suite's landscape. It is known there when this returns, and goes with the test.
 func newBootstrapToken(t *testing.T, seed string) *bootstrapToken {
 	t.Helper()
-	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(gardenlite(t, suite.DataDir(), "token", "create", "--seed", seed).OK(t).Stdout))
+	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(gardenlite(t, suite.DataDir(), "token", "create", "--seed", seed, "--yes").OK(t).Stdout))
 	must(t, err)
 	token := &bootstrapToken{seed: seed, secret: bootstrapTokenOf("garden", seed), config: config, kube: clientOf(t, config)}
 	t.Cleanup(func() {

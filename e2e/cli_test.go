@@ -120,7 +120,7 @@ func TestClearErrors(t *testing.T) {
 		{"a key that is no flag", []string{"up", "-f", file}, 2, `unknown key "ports"`},
 		{"a value that does not fit", []string{"up", "-f", file}, 2, "landscape.yaml: port: "},
 		{"unknown flag", []string{"up", "--nonsense"}, 2, "unknown flag"},
-		{"unknown command", []string{"nonsense"}, 1, "unknown command"},
+		{"unknown command", []string{"nonsense"}, 2, "unknown command"},
 		{"arguments", []string{"up", "now"}, 2, "now"},
 		{"name", []string{"up", "--name", "Not A Name"}, 2, "--name"},
 		{"port", []string{"up", "--port", "70000"}, 2, "between 1 and 65535"},
@@ -140,6 +140,7 @@ func TestClearErrors(t *testing.T) {
 		{"not a landscape", []string{"reset", "--yes", "--data-dir", garbage + "/data"}, 1, "nothing was deleted"},
 		{"group without user", []string{"kubeconfig", "--group", "x"}, 2, "--user"},
 		{"exec without command", []string{"exec"}, 2, "arg"},
+		{"exec with a name", []string{"exec", "--name", "x", "--", "true"}, 2, "--name"},
 		{"exec of nothing", []string{"exec", "--", "no-such-program"}, 127, "command not found"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -111,8 +112,13 @@ func (s *shoot) backsUp(t *testing.T, seed string) {
 
 // rotatesSSH: when the status tells that the key pair is another one, each node knows it already.
 func (s *shoot) rotatesSSH(t *testing.T, client kubernetes.Interface) {
+	config := ""
+	if _, err := exec.LookPath("ssh"); err == nil {
+		config = strings.TrimSpace(command(t, "", binary, "ssh", "--data-dir", s.l.dir, "dev/"+s.name, "--config").OK(t).Stdout)
+		s.operate(t, "rotate-ssh-keypair")
+	}
 	before := s.sshKey(t)
-	s.operate(t, "rotate-ssh-keypair")
+	command(t, "", binary, "rotate", "ssh-keypair", "--data-dir", s.l.dir, "dev/"+s.name, "--wait").OK(t).Shows(t, "has the new configuration (1 of 1)")
 	after := s.sshKey(t)
 	if string(before["id_rsa.pub"]) == string(after["id_rsa.pub"]) {
 		t.Error("the key pair is the same")
@@ -129,7 +135,10 @@ func (s *shoot) rotatesSSH(t *testing.T, client kubernetes.Interface) {
 		}
 	}
 	if len(nodes.Items) != 1 {
-		t.Errorf("%d nodes", len(nodes.Items))
+		t.Fatalf("%d nodes", len(nodes.Items))
+	}
+	if config != "" { // of two rotations before: its key is read when it is used
+		command(t, "", "ssh", "-F", config, nodes.Items[0].Name, "hostname").OK(t).Shows(t, nodes.Items[0].Name)
 	}
 }
 

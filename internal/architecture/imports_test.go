@@ -36,14 +36,15 @@ var allowed = map[string][]string{
 	"internal/garbage":                 {},
 	"internal/httpserver":              {},
 	"internal/landscape":               {"internal/garbage", "internal/bastionsim", "internal/node", "internal/component", "internal/garden", "internal/seed", "internal/authz", "internal/controlplane", "internal/datastore", "internal/fsutil", "internal/shoot", "internal/usage", "internal/version", "manifests"},
-	"internal/bastionsim":              {"internal/component", "internal/fsutil", "internal/garbage"},
-	"internal/bastionsim/machine":      {"internal/fsutil"},
+	"internal/bastionspec":             {},
+	"internal/bastionsim":              {"internal/bastionspec", "internal/component", "internal/fsutil", "internal/garbage"},
+	"internal/bastionsim/machine":      {"internal/bastionspec", "internal/fsutil"},
 	"internal/modules":                 {},
 	"internal/manifest":                {},
 	"internal/node":                    {},
 	"internal/node/process":            {"internal/fsutil", "internal/node/apiclient"},
 	"internal/node/programs":           {"internal/node", "internal/bastionsim/machine"},
-	"internal/seed":                    {"internal/bastionsim", "internal/node", "internal/authz/bootstrapping", "internal/authz/seedidentity", "internal/component", "internal/controlplane", "internal/manifest", "internal/shoot/spec", "manifests"},
+	"internal/seed":                    {"internal/bastionsim", "internal/bastionspec", "internal/node", "internal/authz/bootstrapping", "internal/authz/seedidentity", "internal/component", "internal/controlplane", "internal/manifest", "internal/shoot/spec", "manifests"},
 	"internal/shoot":                   {"internal/component", "internal/controlplane", "internal/fsutil"},
 	"internal/shoot/spec":              {},
 	"internal/usage":                   {},
@@ -54,7 +55,7 @@ var allowed = map[string][]string{
 	// It decides on certificate requests by the rules of scoped access.
 	"internal/garden/controllermanager": {"internal/authz/bootstrapping", "internal/authz/seedidentity", "internal/component", "internal/garden/admission", "internal/garden/scheme", "internal/garden/validation"},
 	// Validation knows types only, so that everything may use it.
-	"internal/garden/validation": {"internal/garden/scheme"},
+	"internal/garden/validation": {"internal/bastionspec", "internal/garden/scheme"},
 	// Admission reads through an interface, not through the registry.
 	"internal/garden/admission": {"internal/garden/validation", "internal/garden/scheme"},
 	"internal/garden/registry":  {"internal/garden/validation", "internal/garden/scheme", "internal/garden/admission/plugin"},

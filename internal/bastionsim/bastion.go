@@ -16,12 +16,14 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
-	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
+	"github.com/gardenlite/gardenlite/internal/bastionspec"
 	"github.com/gardenlite/gardenlite/internal/component/cluster"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
@@ -41,7 +43,7 @@ type Cloud interface {
 	DeleteInstance(ctx context.Context, id string) error
 	Instance(id string) (cloud.Instance, bool)
 	Instances(network string) []cloud.Instance
-	UpdateIngress(ctx context.Context, id string, rules public.Ingress) error
+	UpdateIngress(ctx context.Context, id string, rules bastionspec.Ingress) error
 	Ready(id string) <-chan struct{}
 }
 
@@ -75,18 +77,32 @@ func (b Provider) Reconcile(ctx context.Context, seed client.Client, bastion *ex
 	return nil
 }
 
-// ensure runs the instance as the Bastion specifies. The ingress comes first: whatever else is wrong, no client stays
-// connected that is not allowed any more.
+// Guard has the firewall of a Bastion's instance let in what the spec allows, and nobody if the spec cannot be applied or the
+// Bastion is being deleted. Connections that it does not allow are cut.
+func (b Provider) Guard(ctx context.Context, bastion *extensionsv1alpha1.Bastion) error {
+	ingress, problem := ingressOf(bastion)
+	if bastion.DeletionTimestamp != nil {
+		ingress, problem = nil, nil
+	}
+	id := InstanceID(bastion)
+	if instance, ok := b.Cloud.Instance(id); !ok || instance.Network != bastion.Namespace {
+		return problem
+	}
+	if err := b.Cloud.UpdateIngress(ctx, id, ingress); err != nil && !errors.Is(err, cloud.ErrNotFound) && !errors.Is(err, cloud.ErrDeleting) {
+		return errors.Join(problem, fmt.Errorf("updating the firewall of Bastion %s/%s: %w", bastion.Namespace, bastion.Name, err))
+	}
+	return problem
+}
+
+// ensure runs the instance as the Bastion specifies.
 func (b Provider) ensure(ctx context.Context, seed client.Client, bastion *extensionsv1alpha1.Bastion) (netip.AddrPort, error) {
 	id := InstanceID(bastion)
+	if err := b.Guard(ctx, bastion); err != nil {
+		return netip.AddrPort{}, err
+	}
 	ingress, err := ingressOf(bastion)
 	if err != nil {
-		return netip.AddrPort{}, operation.ConfigurationProblem(err)
-	}
-	if instance, ok := b.Cloud.Instance(id); ok && instance.Network == bastion.Namespace {
-		if err := b.Cloud.UpdateIngress(ctx, id, ingress); err != nil {
-			return netip.AddrPort{}, fmt.Errorf("updating the firewall of Bastion %s/%s: %w", bastion.Namespace, bastion.Name, err)
-		}
+		return netip.AddrPort{}, err
 	}
 	if len(bastion.Spec.UserData) > cloud.MaxUserData {
 		return netip.AddrPort{}, operation.ConfigurationProblem(fmt.Errorf("spec.userData of Bastion %s/%s has %d bytes, more than %d", bastion.Namespace, bastion.Name, len(bastion.Spec.UserData), cloud.MaxUserData))
@@ -209,23 +225,14 @@ func DeleteOrphans(ctx context.Context, seed client.Reader, c Cloud, namespace s
 }
 
 // ingressOf are the rules of the firewall.
-func ingressOf(bastion *extensionsv1alpha1.Bastion) (rules public.Ingress, err error) {
-	for n, policy := range bastion.Spec.Ingress {
-		rule := public.Rule{}
-		if rule.CIDR, err = netip.ParsePrefix(policy.IPBlock.CIDR); err != nil {
-			return nil, fmt.Errorf("spec.ingress[%d].ipBlock.cidr of Bastion %s/%s: %w", n, bastion.Namespace, bastion.Name, err)
-		}
-		for _, text := range policy.IPBlock.Except {
-			except, err := netip.ParsePrefix(text)
-			if err != nil {
-				return nil, fmt.Errorf("spec.ingress[%d].ipBlock.except of Bastion %s/%s: %w", n, bastion.Namespace, bastion.Name, err)
-			}
-			rule.Except = append(rule.Except, except)
-		}
-		rules = append(rules, rule)
+func ingressOf(bastion *extensionsv1alpha1.Bastion) (bastionspec.Ingress, error) {
+	blocks := make([]networkingv1.IPBlock, len(bastion.Spec.Ingress))
+	for i := range blocks {
+		blocks[i] = bastion.Spec.Ingress[i].IPBlock
 	}
-	if err := rules.Check(); err != nil {
-		return nil, fmt.Errorf("spec.ingress of Bastion %s/%s: %w", bastion.Namespace, bastion.Name, err)
+	rules, errs := bastionspec.ParseIngress(blocks, field.NewPath("spec", "ingress"))
+	if len(errs) > 0 {
+		return nil, operation.ConfigurationProblem(fmt.Errorf("Bastion %s/%s: %w", bastion.Namespace, bastion.Name, errs.ToAggregate()))
 	}
 	return rules, nil
 }

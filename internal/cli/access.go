@@ -23,7 +23,6 @@ which the graph of dependencies has a path to the seed ("graph", see "gardenlite
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, sub := range []*cobra.Command{newAccessExplain(g), newAccessMatrix(g)} {
-		wrapArgs(sub)
 		cmd.AddCommand(sub)
 	}
 	return cmd

@@ -48,6 +48,15 @@ func accessMatrix(ctx context.Context, g *globals, u inspect.User, output string
 	if err != nil {
 		return err
 	}
+	if u.Seed != "" {
+		names, err := client.Names(ctx)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(names.Seeds, u.Seed) {
+			fmt.Fprintf(g.err, "There is no Seed %q: this is what a gardenlet may do that is to register it.\n", u.Seed)
+		}
+	}
 	m, err := client.Matrix(ctx, u)
 	if err != nil {
 		return err

@@ -78,6 +78,9 @@ func reset(g *globals, yes bool) error {
 		fmt.Fprintf(g.out, "Landscape %q has no data.\n", g.name)
 		return nil
 	}
+	if err := landscape.CheckReset(dir); err != nil {
+		return err
+	}
 	if !yes {
 		if err := ask(g, "reset", fmt.Sprintf("Delete all data of landscape %q in %s?", g.name, dir)); err != nil {
 			return err
@@ -90,15 +93,15 @@ func reset(g *globals, yes bool) error {
 	return nil
 }
 
-// ask asks before something is deleted. Any answer but yes is an error, and so is that there is nobody to ask.
+// ask asks before something is done that cannot be undone. Any answer but yes is an error, and so is a missing terminal.
 func ask(g *globals, command, question string) error {
 	if file, ok := g.in.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
-		return &landscape.UsageError{Err: fmt.Errorf("%s asks before it deletes, and there is no terminal to ask on: say --yes", command)}
+		return &landscape.UsageError{Err: fmt.Errorf("%s asks first, and there is no terminal to ask on: say --yes", command)}
 	}
 	fmt.Fprintf(g.err, "%s [y/N] ", question)
 	answer, _ := bufio.NewReader(g.in).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return errors.New("nothing was deleted")
+		return errors.New("nothing was done")
 	}
 	return nil
 }

@@ -40,7 +40,14 @@ GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment.`,
 		Example: `  gardenlite exec -- kubectl get cloudprofiles
   gardenlite exec --apply testdata -- go test ./e2e/...`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return runExec(cmd.Context(), g, config, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, flag := range []string{"name", "data-dir"} {
+				if cmd.Flags().Changed(flag) {
+					return &landscape.UsageError{Err: fmt.Errorf("--%s chooses a landscape that stays: exec's has a name and a folder of its own", flag)}
+				}
+			}
+			return runExec(cmd.Context(), g, config, args)
+		},
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false)
@@ -48,6 +55,7 @@ GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment.`,
 	f.StringVar(&config.Datastore, "datastore", "memory", "memory or sqlite")
 	f.StringArrayVar(&config.Apply, "apply", nil, "directory or file with manifests to apply before the command runs; can be given several times")
 	f.StringSliceVar(&config.Controllers, "controllers", []string{"*"}, "controllers to run, as with up")
+	_ = cmd.RegisterFlagCompletionFunc("controllers", completeControllers)
 	f.DurationVar(&config.ReadyTimeout, "ready-timeout", landscape.DefaultReadyTimeout, "how long the start may take")
 	return cmd
 }

@@ -39,7 +39,13 @@ anew each time and which expires: after an hour, or --expiration.`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return completeCluster(cmd.Context(), g, args), cobra.ShellCompDirectiveNoFileComp
 		},
-		Args: cobra.MaximumNArgs(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			words := map[string]int{"garden": 1, "seed": 2}
+			if len(args) == 0 || args[0] == "shoot" || len(args) == words[args[0]] {
+				return nil
+			}
+			return errors.New("say \"garden\", \"seed NAME\" or \"shoot PROJECT/NAME\": which cluster the kubeconfig is for")
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && args[0] == "shoot" {
 				if !cmd.Flags().Changed("expiration") {
@@ -83,10 +89,8 @@ func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, e
 		return "", err
 	}
 	switch {
-	case len(args) == 0, len(args) == 1 && args[0] == "garden":
+	case len(args) < 2:
 		return garden, nil
-	case len(args) != 2 || args[0] != "seed":
-		return "", &landscape.UsageError{Err: errors.New("kubeconfig is for \"garden\", \"seed NAME\" or \"shoot PROJECT/NAME\"")}
 	case k.user != "":
 		return "", &landscape.UsageError{Err: errors.New("--user is for the garden")}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -118,9 +119,11 @@ func Main() int {
 	return run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
 }
 
-// isFlagGroupError says whether cobra refused flags that do not go together, or miss one another. Its errors have no type.
-func isFlagGroupError(err error) bool {
-	return strings.HasPrefix(err.Error(), "if any flags in the group [") || strings.HasPrefix(err.Error(), "required flag(s) ")
+// isCobraUsageError says whether cobra refused a command, or flags that do not go together or miss one another. Its errors
+// have no type.
+func isCobraUsageError(err error) bool {
+	return slices.ContainsFunc([]string{"if any flags in the group [", "at least one of the flags in the group [", "required flag(s) ", "unknown command "},
+		func(prefix string) bool { return strings.HasPrefix(err.Error(), prefix) })
 }
 
 func run(ctx context.Context, args []string, s streams) int {
@@ -138,7 +141,7 @@ func run(ctx context.Context, args []string, s streams) int {
 			fmt.Fprintln(s.err, "Error:", exit.err)
 		}
 		return exit.code
-	case errors.As(err, &usage), isFlagGroupError(err):
+	case errors.As(err, &usage), isCobraUsageError(err):
 		fmt.Fprintf(s.err, "Error: %v\nSee \"gardenlite help\".\n", err)
 		return exitUsage
 	case ctx.Err() != nil:
@@ -174,9 +177,11 @@ func newRoot(s streams) *cobra.Command {
   export KUBECONFIG=$(gardenlite kubeconfig --path)
   kubectl get cloudprofiles,projects     uses it
   gardenlite down                        stops it; its data stays`,
+		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetVersionTemplate("gardenlite {{.Version}}\n")
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
@@ -188,21 +193,29 @@ func newRoot(s streams) *cobra.Command {
 	flags.BoolVarP(&g.verbose, "verbose", "v", false, "write the log to standard error as well")
 	flags.StringVar(&g.logFormat, "log-format", "text", "format of the log: text or json")
 	_ = root.MarkPersistentFlagDirname("data-dir")
+	_ = root.RegisterFlagCompletionFunc("name", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return landscape.Names(), cobra.ShellCompDirectiveNoFileComp
+	})
 	_ = root.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(newUp(g), newDown(g), newStatus(g), newReset(g), newKubeconfig(g), newShoot(g), newSSH(g), newToken(g), newImage(g), newExec(g), newReaper(), newVersion(g),
+	root.AddCommand(newUp(g), newDown(g), newStatus(g), newReset(g), newKubeconfig(g), newShoot(g), newSSH(g), newSSHHelper(g), newRotate(g), newToken(g), newImage(g), newExec(g), newReaper(), newVersion(g),
 		newAccess(g), newGraph(g), newAdmissionController(g), newGardenlet(g))
-	for _, command := range root.Commands() {
-		if command.Args == nil {
-			command.Args = cobra.NoArgs
-		}
-		wrapArgs(command)
-	}
+	wrapArgs(root)
 	return root
 }
 
-// wrapArgs makes wrong arguments a usage error, as wrong flags are.
-func wrapArgs(command *cobra.Command) {
+// wrapArgs makes wrong arguments a usage error, as wrong flags are, of all commands below one.
+func wrapArgs(parent *cobra.Command) {
+	for _, command := range parent.Commands() {
+		wrapArgsOf(command)
+		wrapArgs(command)
+	}
+}
+
+func wrapArgsOf(command *cobra.Command) {
 	check := command.Args
+	if check == nil {
+		check = cobra.NoArgs
+	}
 	command.Args = func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
 			return &landscape.UsageError{Err: err}

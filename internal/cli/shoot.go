@@ -34,9 +34,6 @@ func newShoot(g *globals) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newShootCreate(g), newShootList(g), newShootDelete(g))
-	for _, sub := range cmd.Commands() {
-		wrapArgs(sub)
-	}
 	return cmd
 }
 

@@ -53,7 +53,16 @@ says so and ends with 0; if that one is otherwise, with 1.`,
 		}
 		return landscape.KnownSeeds(dir), cobra.ShellCompDirectiveNoFileComp
 	})
-	_ = cmd.RegisterFlagCompletionFunc("kubernetes-version", cobra.NoFileCompletions)
+	_ = cmd.RegisterFlagCompletionFunc("kubernetes-version", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		client, err := g.shootClient(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		versions, _ := client.KubernetesVersions(ctx) // nothing is completed then
+		return versions, cobra.ShellCompDirectiveNoFileComp
+	})
 	return cmd
 }
 

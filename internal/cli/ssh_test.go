@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,12 +30,21 @@ func TestSSHWithoutLandscape(t *testing.T) {
 		"ssh x --bastion b --keep-bastion --unknown": {exitUsage, "unknown flag"},
 	} {
 		t.Run(line, func(t *testing.T) {
-			var out, errs bytes.Buffer
-			name, rest, _ := strings.Cut(line, " ")
-			args := append([]string{name, "--data-dir", t.TempDir()}, strings.Fields(rest)...)
-			if code := run(t.Context(), args, streams{strings.NewReader(""), &out, &errs}); code != want.code || !strings.Contains(errs.String(), want.says) || out.Len() > 0 {
-				t.Errorf("exit status %d, output %q, errors %q", code, out.String(), errs.String())
+			if code, out, errs := runLine(t, line); code != want.code || !strings.Contains(errs, want.says) || out != "" {
+				t.Errorf("exit status %d, output %q, errors %q", code, out, errs)
 			}
 		})
 	}
+}
+
+// runLine runs a command line for a landscape that does not run.
+func runLine(t *testing.T, line string) (code int, out, errs string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	args := append(strings.Fields(line), "--data-dir", t.TempDir())
+	if dash := slices.Index(args, "--"); dash >= 0 {
+		args = slices.Concat(args[len(args)-2:], args[:len(args)-2])
+	}
+	code = run(t.Context(), args, streams{strings.NewReader(""), &stdout, &stderr})
+	return code, stdout.String(), stderr.String()
 }

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/landscape/sshclient"
 )
@@ -40,30 +39,39 @@ func (s *sshFlags) run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return explainShoot(g, err)
 	}
-	pair, err := s.keyPair()
-	if err != nil {
-		return err
-	}
-	var bastion *operationsv1alpha1.Bastion
+	way := &sshclient.OpenSSH{Route: sshclient.Route{Network: shoot.Status.TechnicalID}}
 	stays := s.bastion != ""
 	if stays {
-		if bastion, err = client.Find(ctx, shoot, s.bastion); err != nil {
+		if way.Bastion, err = client.Find(ctx, shoot, s.bastion); err != nil {
 			return err
 		}
-	} else {
-		bastion = sshclient.NewBastion(shoot, pair.Public, s.cidrs)
+		if way.Bastion, err = client.Heartbeat(ctx, way.Bastion); err != nil {
+			return err
+		}
+	}
+	if way.Key, err = s.keyPair(); err != nil {
+		return err
+	}
+	if way.Nodes, err = client.Nodes(ctx, key); err != nil {
+		return err
+	}
+	if way.Node, err = sshclient.Choose(way.Nodes, s.node); err != nil {
+		return err
+	}
+	if !stays {
+		way.Bastion = sshclient.NewBastion(shoot, way.Key.Public, s.cidrs)
+		created := way.Bastion
 		defer func() {
 			if !stays {
-				s.delete(ctx, g, client, bastion)
+				s.delete(ctx, g, client, created)
 			}
 		}()
-		if err := client.Create(ctx, bastion); err != nil {
+		if err := client.Create(ctx, created); err != nil {
 			stays = apierrors.ReasonForError(err) != metav1.StatusReasonUnknown // it was refused: there is nothing to delete
 			return err
 		}
 	}
-	way, err := s.prepare(ctx, g, client, key, shoot, bastion, pair)
-	if err != nil {
+	if err := s.prepare(ctx, g, client, shoot, way); err != nil {
 		return err
 	}
 	if s.opensNothing() || s.keep {
@@ -110,47 +118,43 @@ func (s *sshFlags) delete(ctx context.Context, g *globals, client *sshclient.Cli
 	}
 }
 
-// prepare waits for the bastion, and finds the node and its keys meanwhile.
-func (s *sshFlags) prepare(ctx context.Context, g *globals, client *sshclient.Client, key shootclient.Key, shoot *corev1beta1.Shoot,
-	bastion *operationsv1alpha1.Bastion, pair sshclient.KeyPair) (*sshclient.OpenSSH, error) {
+// prepare waits for the bastion, and reads the keys of the nodes meanwhile.
+func (s *sshFlags) prepare(ctx context.Context, g *globals, client *sshclient.Client, shoot *corev1beta1.Shoot, way *sshclient.OpenSSH) error {
+	bastion := way.Bastion
+	way.Dir = sshclient.Dir(s.dir, bastion.Name)
 	progress := newProgress(g, 0)
 	progress.begin("Waiting for the bastion " + bastion.Name)
 	defer progress.close()
-	way := &sshclient.OpenSSH{Route: sshclient.Route{Bastion: bastion, Key: pair, Network: shoot.Status.TechnicalID}, Dir: sshclient.Dir(s.dir, bastion.Name)}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	waiting, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		ready, err := client.Wait(ctx, bastion, progress.say)
+	group, waiting := errgroup.WithContext(waiting)
+	group.Go(func() error {
+		ready, err := client.Wait(waiting, bastion, progress.say)
 		if err == nil {
 			way.Bastion = ready
 		}
 		return err
 	})
 	group.Go(func() (err error) {
-		if way.Nodes, err = client.Nodes(ctx, key); err != nil {
-			return err
-		}
-		way.Node, err = sshclient.Choose(way.Nodes, s.node)
+		way.NodeKeys, err = client.NodeKeys(waiting, shoot)
 		return err
 	})
-	group.Go(func() (err error) {
-		way.NodeKeys, err = client.NodeKeys(ctx, shoot)
+	err := group.Wait()
+	if err != nil {
 		return err
-	})
-	if err := group.Wait(); err != nil {
-		return nil, err
 	}
 	hosts := ""
 	if s.files() {
-		if err := sshclient.MakeDir(way.Dir, time.Now()); err != nil {
-			return nil, err
+		if err := client.MakeDir(ctx, way.Dir); err != nil {
+			return err
 		}
 		hosts = sshclient.KnownHosts(way.Dir)
 	}
-	known, err := sshclient.NewHostKeys(hosts)
-	way.HostKeys = known
-	return way, err
+	if way.Helper, err = g.sshHelper(s.dir); err != nil {
+		return err
+	}
+	way.HostKeys, err = sshclient.NewHostKeys(hosts)
+	return err
 }
 
 // open goes the way, and keeps the bastion alive meanwhile.
@@ -214,10 +218,7 @@ func (s *sshFlags) show(ctx context.Context, g *globals, way *sshclient.OpenSSH)
 	}
 	line := way.ProxyJump(more, s.command)
 	if s.print == printCommand {
-		var err error
-		if line, err = way.ProxyCommand(more, s.command); err != nil {
-			return err
-		}
+		line = way.ProxyCommand(more, s.command)
 	}
 	for i, word := range line {
 		line[i] = shellQuote(word)

@@ -144,6 +144,11 @@ type versions struct {
 	Kubernetes string `json:"kubernetes"`
 }
 
+// versionText is the versions in one line.
+func versionText() string {
+	return fmt.Sprintf("%s (Gardener API %s, Kubernetes %s)", version.Version(), version.GardenerVersion, controlplane.KubernetesVersion)
+}
+
 func newVersion(g *globals) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
@@ -154,7 +159,7 @@ func newVersion(g *globals) *cobra.Command {
 			if done, err := printObject(g.out, output, v); done || err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(g.out, "gardenlite %s (Gardener API %s, Kubernetes %s)\n", v.Gardenlite, v.Gardener, v.Kubernetes)
+			_, err := fmt.Fprintln(g.out, "gardenlite "+versionText())
 			return err
 		},
 	}

@@ -26,7 +26,7 @@ func newToken(g *globals) *cobra.Command {
 type tokenFlags struct {
 	seed, kubeconfig string
 	life             time.Duration
-	secrets          bool
+	secrets, yes     bool
 }
 
 func newTokenCreate(g *globals) *cobra.Command {
@@ -50,6 +50,7 @@ of no other one, until it expires: keep it to yourself.`,
 	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "kubeconfig for a garden elsewhere (default: this landscape's)")
 	f.DurationVar(&flags.life, "ttl", landscape.DefaultTokenLife, "how long the token is valid (1m to 720h)")
 	f.BoolVar(&flags.secrets, "secrets", true, "create the Secrets in the namespace garden that a Seed of the local provider refers to")
+	f.BoolVarP(&flags.yes, "yes", "y", false, "do not ask, also if the seed is registered")
 	_ = cmd.MarkFlagRequired("seed")
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	return cmd
@@ -69,6 +70,14 @@ func (t *tokenFlags) run(ctx context.Context, g *globals) error {
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	if registered, err := landscape.SeedExists(ctx, config, t.seed); err != nil {
+		return err
+	} else if registered && !t.yes {
+		question := fmt.Sprintf("Seed %q is registered: a gardenlet that bootstraps with this token takes it over. Create the token?", t.seed)
+		if err := ask(g, "token create", question); err != nil {
+			return err
+		}
 	}
 	if t.secrets {
 		if err := landscape.PrepareSeed(ctx, config, t.seed); err != nil {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/node/process"
@@ -20,6 +22,47 @@ type upFlags struct {
 	file       string
 	progressFD int
 	images     []string
+	// given are the flags that were set.
+	given map[string]bool
+}
+
+// optionFlags are the flags that a landscape keeps until it is started again. The datastore's may have a password.
+var optionFlags = []string{
+	"bind-address", "seeds", "apply", "run-image", "controllers", "audit-log", "shoot-admin-kubeconfig-max-expiration",
+	"shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm", "bastion-time-to-live", "bastion-max-lifetime",
+}
+
+// readOptions notes how flags were set. Without --port, a port that was chosen by --port 0 is kept.
+func (u *upFlags) readOptions(cmd *cobra.Command) {
+	u.given, u.config.Options = map[string]bool{}, map[string]string{}
+	cmd.Flags().Visit(func(f *pflag.Flag) { u.given[f.Name] = true })
+	for _, name := range optionFlags {
+		u.config.Options[name] = cmd.Flags().Lookup(name).Value.String()
+	}
+}
+
+// keepPort has the landscape take a port again that was chosen by --port 0.
+func (u *upFlags) keepPort() {
+	if previous, err := landscape.ReadRun(u.config.Dir); err == nil && previous.PortChosen && !u.given["port"] {
+		u.config.Port = 0
+	}
+}
+
+// differences are the flags that were set otherwise than those that the running landscape was started with.
+func (u *upFlags) differences(running landscape.Run) (all []string) {
+	for _, name := range optionFlags {
+		is, known := running.Options[name]
+		if wanted := u.config.Options[name]; known && u.given[name] && wanted != is {
+			all = append(all, fmt.Sprintf("--%s is %s, not %s", name, is, wanted))
+		}
+	}
+	if u.given["port"] && u.config.Port != 0 && u.config.Port != running.Port {
+		all = append(all, fmt.Sprintf("--port is %d, not %d", running.Port, u.config.Port))
+	}
+	if wanted := landscape.DatastoreKind(u.config.Datastore); u.given["datastore"] && wanted != running.Datastore {
+		all = append(all, fmt.Sprintf("--datastore is %s, not %s", running.Datastore, wanted))
+	}
+	return all
 }
 
 func newUp(g *globals) *cobra.Command {
@@ -28,7 +71,7 @@ func newUp(g *globals) *cobra.Command {
 		Use:   "up",
 		Short: "Start the landscape",
 		Long: `Start the landscape and stay in the foreground until Ctrl-C. With --detach it goes on in the background.
-On a landscape that is running already, up says so and ends with 0.`,
+On a landscape that is running already, up says so and ends with 0, or with 1 if it was started with other flags.`,
 		Example: `  # Start, and use it from another terminal
   gardenlite up
   # Start in the background on a free port
@@ -43,6 +86,7 @@ On a landscape that is running already, up says so and ends with 0.`,
 					return &exitError{exitUsage, err}
 				}
 			}
+			flags.readOptions(cmd)
 			return flags.run(cmd.Context(), g)
 		},
 	}
@@ -57,6 +101,7 @@ On a landscape that is running already, up says so and ends with 0.`,
 	f.StringArrayVar(&c.Apply, "apply", nil, "directory or file with manifests to apply once the landscape is ready; can be given several times")
 	f.StringArrayVar(&flags.images, "run-image", nil, "run containers of an image as a process: REFERENCE=PROGRAM [ARGUMENT…]; whoever may create Pods with it can run the program with arguments of their choice, as you; can be given several times")
 	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run: '*' for all, NAME for one, -NAME for all but one")
+	_ = cmd.RegisterFlagCompletionFunc("controllers", completeControllers)
 	f.DurationVar(&c.ReadyTimeout, "ready-timeout", landscape.DefaultReadyTimeout, "how long the start may take")
 	f.StringVar(&c.AuditLog, "audit-log", "", "file for the audit log of the garden's API server: who asked for what, nothing of what was in it; those of seeds go to FILE.seed-NAME")
 	_ = f.MarkHidden("audit-log")
@@ -77,6 +122,15 @@ On a landscape that is running already, up says so and ends with 0.`,
 	return cmd
 }
 
+// completeControllers completes the last one of a list of controllers, each with or without "-".
+func completeControllers(_ *cobra.Command, _ []string, typed string) (all []string, _ cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	for _, name := range append([]string{"*"}, landscape.ControllerNames()...) {
+		all = append(all, before+name, before+"-"+name)
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
 func (u *upFlags) run(ctx context.Context, g *globals) error {
 	c := &u.config
 	c.Name, c.Dir, c.LogFormat, c.Verbose = g.name, g.dataDir, g.logFormat, g.verbose
@@ -90,6 +144,7 @@ func (u *upFlags) run(ctx context.Context, g *globals) error {
 	if err := c.Complete(); err != nil {
 		return err
 	}
+	u.keepPort()
 	if ip := net.ParseIP(c.BindAddress); !ip.IsLoopback() && u.progressFD == 0 {
 		fmt.Fprintf(g.err, "WARNING: the landscape listens on %s: everybody who reaches this machine reaches its API server.\n", c.BindAddress)
 	}
@@ -134,6 +189,10 @@ func (u *upFlags) alreadyRunning(ctx context.Context, g *globals) error {
 		return fmt.Errorf("another process holds landscape %q: %w", u.config.Name, err)
 	}
 	fmt.Fprintf(g.out, "Landscape %q is running already (process %d).\n", status.Name, status.PID)
+	if all := u.differences(status.Run); len(all) > 0 {
+		return fmt.Errorf("landscape %q was started with other flags: %s. \"gardenlite down%s\" stops it, then up starts it with these",
+			status.Name, strings.Join(all, "; "), g.nameFlag())
+	}
 	printReady(g, *status)
 	return nil
 }

@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
@@ -68,6 +70,8 @@ type Config struct {
 	Controllers []string
 	// ReadyTimeout is how long the start may take.
 	ReadyTimeout time.Duration
+	// Options are how it was started, for those who start it again: flags by their names.
+	Options map[string]string
 	// Log takes the log; the file gardenlite.log in the state directory if nil.
 	Log io.Writer
 	// LogFormat is text or json.
@@ -207,6 +211,22 @@ func DefaultDir(name string) (string, error) {
 		state = filepath.Join(home, ".local", "state")
 	}
 	return filepath.Join(state, "gardenlite", name), nil
+}
+
+// ControllerNames are those that Config.Controllers can name.
+func ControllerNames() []string { return slices.Concat(kubecontrollers.Names(), controllerNames()) }
+
+// Names are the landscapes that have a folder where DefaultDir is.
+func Names() (names []string) {
+	dir, err := DefaultDir("*")
+	if err != nil {
+		return nil
+	}
+	locks, _ := filepath.Glob(filepath.Join(dir, lockFile)) // the pattern is well-formed
+	for _, file := range locks {
+		names = append(names, filepath.Base(filepath.Dir(file)))
+	}
+	return names
 }
 
 // prepareDir makes the state directory, for its owner alone.

@@ -174,12 +174,16 @@ func (l *Landscape) announce() (run, previous *Run, err error) {
 	if err != nil && !errors.Is(err, ErrNotRunning) {
 		klog.Background().Error(err, "Could not read what the last process left; going on without")
 	}
-	if previous != nil && l.cfg.Port == 0 {
+	chosen := l.cfg.Port == 0
+	if chosen && previous != nil {
 		l.cfg.Port = freePort(l.cfg.BindAddress, previous.Port)
 	}
-	if previous != nil && previous.Datastore != "" && previous.Datastore != datastoreKind(l.cfg.Datastore) && l.dataIsLocal(previous) {
+	if !chosen && isTaken(l.cfg.BindAddress, l.cfg.Port) {
+		return nil, nil, fmt.Errorf("another program listens on port %d of %s: choose another one with --port, or --port 0 for a free one", l.cfg.Port, l.cfg.BindAddress)
+	}
+	if previous != nil && previous.Datastore != "" && previous.Datastore != DatastoreKind(l.cfg.Datastore) && l.dataIsLocal(previous) {
 		return nil, nil, fmt.Errorf("this landscape's data is in %s, not in %s: use the same --datastore, another --name, or start anew with \"gardenlite reset\"",
-			previous.Datastore, datastoreKind(l.cfg.Datastore))
+			previous.Datastore, DatastoreKind(l.cfg.Datastore))
 	}
 	socket, err := fsutil.ListenSocket(l.cfg.Dir, controlSocket)
 	if err != nil {
@@ -189,7 +193,7 @@ func (l *Landscape) announce() (run, previous *Run, err error) {
 	if err := l.listenAdmission(previous); err != nil {
 		return nil, nil, err
 	}
-	run = &Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.admission.port(), Control: socket.Addr().String(), Datastore: datastoreKind(l.cfg.Datastore)}
+	run = &Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.admission.port(), PortChosen: chosen, Options: l.cfg.Options, Control: socket.Addr().String(), Datastore: DatastoreKind(l.cfg.Datastore)}
 	l.board.update(func(s *Status) {
 		*s = Status{Run: *run, Dir: l.cfg.Dir, State: StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
 	})
@@ -343,8 +347,8 @@ func (l *Landscape) prefix(cluster string) string {
 	return "/gardenlite/" + l.cfg.Name + "/" + cluster
 }
 
-// datastoreKind is what can be said of a datastore without its password.
-func datastoreKind(endpoint string) string {
+// DatastoreKind is what can be said of a datastore without its password.
+func DatastoreKind(endpoint string) string {
 	kind, _, _ := strings.Cut(endpoint, "://")
 	if kind == "" {
 		return datastore.SQLite

@@ -27,6 +27,20 @@ const internalDomain = "internal.gardenlite.local"
 func backupSecret(seedName string) string { return seedPrefix + seedName + "-backup" }
 func dnsSecret(seedName string) string    { return seedPrefix + seedName + "-dns" }
 
+// SeedExists says whether a Seed is registered in a garden.
+func SeedExists(ctx context.Context, config *rest.Config, seedName string) (bool, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return false, err
+	}
+	path := "/apis/" + gardencorev1beta1.SchemeGroupVersion.String() + "/seeds/" + seedName
+	err = client.CoreV1().RESTClient().Get().AbsPath(path).Do(ctx).Error()
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("reading Seed %s: %w", seedName, err)
+	}
+	return err == nil, nil
+}
+
 // PrepareSeed creates in a garden what a Seed of the local provider refers to, as whoever operates the garden. The local
 // provider looks at no credentials; there have to be some.
 func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) error {

@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/landscape/sshclient"
 )
 
 // The files of a state directory.
@@ -37,9 +40,13 @@ type Run struct {
 	PID       int       `json:"pid"`
 	Version   string    `json:"version"`
 	StartedAt time.Time `json:"startedAt"`
-	// URL is the garden's API server; Port is taken again at the next start with --port 0.
-	URL  string `json:"url,omitempty"`
-	Port int    `json:"port,omitempty"`
+	// URL is the garden's API server; Port is taken again at the next start with --port 0. PortChosen says that it was a free
+	// one that was chosen.
+	URL        string `json:"url,omitempty"`
+	Port       int    `json:"port,omitempty"`
+	PortChosen bool   `json:"portChosen,omitempty"`
+	// Options are the values of Config.Options.
+	Options map[string]string `json:"options,omitempty"`
 	// AdmissionPort is where the garden's API server asks the admission controller; taken again at the next start.
 	AdmissionPort int `json:"admissionPort,omitempty"`
 	// SeedPorts is where the clusters of the seeds listen, by the seed's name; taken again at the next start.
@@ -74,31 +81,50 @@ func writeRun(dir string, run *Run) error {
 	return fsutil.WriteFile(filepath.Join(dir, runFile), append(data, '\n'), 0o600)
 }
 
-// Reset deletes a landscape's data. It is refused while a process holds the landscape, and for a directory that does
-// not look like a landscape's.
-func Reset(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// CheckReset says why a landscape's data cannot be deleted: a process holds the landscape, or the directory does not look
+// like a landscape's.
+func CheckReset(dir string) error {
+	held, err := lockForReset(dir)
+	if held != nil {
+		_ = held.Unlock()
 	}
-	if err != nil {
-		return fmt.Errorf("reading the state directory: %w", err)
+	return err
+}
+
+// lockForReset locks a landscape that can be deleted. There is no lock for a directory that is empty or missing.
+func lockForReset(dir string) (*flock.Flock, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the state directory: %w", err)
 	}
 	if len(entries) == 0 {
-		return os.Remove(dir)
+		return nil, nil
 	}
 	if _, err := os.Stat(filepath.Join(dir, lockFile)); err != nil {
-		return fmt.Errorf("%s is not the state directory of a landscape; nothing was deleted", dir)
+		return nil, fmt.Errorf("%s is not the state directory of a landscape; nothing was deleted", dir)
 	}
-	l, err := lock(dir)
+	held, err := lock(dir)
 	if errors.Is(err, ErrLocked) {
-		return fmt.Errorf("%w: stop it first with \"gardenlite down\"", err)
+		err = fmt.Errorf("%w: stop it first with \"gardenlite down\"", err)
 	}
+	return held, err
+}
+
+// Reset deletes what a landscape has made. The file that tells its folder goes last, so that a reset that was interrupted
+// can be run again.
+func Reset(dir string) error {
+	held, err := lockForReset(dir)
 	if err != nil {
 		return err
 	}
-	defer l.Unlock() //nolint:errcheck // the file is gone
-	for _, name := range []string{dataFolder, pkiFolder, cloudFolder, admissionFolder, gardenletsFolder, processesFolder, imagesFile, kubeconfigFile, runFile, controlSocket} {
+	if held == nil {
+		if err := os.Remove(dir); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	defer held.Unlock() //nolint:errcheck // the file is gone
+	for _, name := range []string{dataFolder, pkiFolder, cloudFolder, admissionFolder, gardenletsFolder, processesFolder, imagesFile, sshclient.Folder, kubeconfigFile, runFile, controlSocket} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}

@@ -10,6 +10,8 @@ const (
 const (
 	UnitNodeAgent = "gardener-node-agent.service"
 	UnitKubelet   = "kubelet.service"
+	// UnitSSH is the machine's own SSH server.
+	UnitSSH = "ssh.service"
 )
 
 // Files of gardener-node-agent; the names are Gardener's.

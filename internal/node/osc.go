@@ -29,7 +29,7 @@ func Files(agent AgentConfig, kubelet KubeletConfig, authorizedKeys []string) ([
 	}, nil
 }
 
-// Units are those of an OperatingSystemConfig of purpose reconcile. The SSH server is the machine's own and always there.
+// Units are the two programs of an OperatingSystemConfig of purpose reconcile.
 func Units() []extensionsv1alpha1.Unit {
 	return []extensionsv1alpha1.Unit{
 		{

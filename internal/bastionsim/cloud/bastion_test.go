@@ -19,8 +19,8 @@ import (
 	"golang.org/x/crypto/ssh"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
+	"github.com/gardenlite/gardenlite/internal/bastionspec"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
@@ -55,9 +55,9 @@ systemctl start sshd || systemctl start ssh
 `, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey()))))
 }
 
-func from(cidrs ...string) (rules public.Ingress) {
+func from(cidrs ...string) (rules bastionspec.Ingress) {
 	for _, cidr := range cidrs {
-		rules = append(rules, public.Rule{CIDR: netip.MustParsePrefix(cidr)})
+		rules = append(rules, bastionspec.Rule{CIDR: netip.MustParsePrefix(cidr)})
 	}
 	return rules
 }
@@ -223,7 +223,7 @@ func TestBastionIngress(t *testing.T) {
 	}
 	defer half.Close()
 	refusedUnread(t, "127.0.0.2", b.PublicAddress)
-	rules := append(from("127.0.0.3/32"), public.Rule{CIDR: netip.MustParsePrefix("127.0.0.0/29"), Except: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	rules := append(from("127.0.0.3/32"), bastionspec.Rule{CIDR: netip.MustParsePrefix("127.0.0.0/29"), Except: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
 	if err := c.UpdateIngress(t.Context(), "b", rules); err != nil {
 		t.Fatal(err)
 	}

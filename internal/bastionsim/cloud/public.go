@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/sshd"
+	"github.com/gardenlite/gardenlite/internal/bastionspec"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
@@ -27,7 +27,7 @@ const (
 // allows. In its network it answers nobody, and its units can run no Programs, which are not behind its firewall.
 type PublicSpec struct {
 	// Ingress says who may connect. UpdateIngress changes it.
-	Ingress public.Ingress `json:"ingress,omitempty"`
+	Ingress bastionspec.Ingress `json:"ingress,omitempty"`
 	// Forward are the tags of those instances of its network that its SSH server forwards to: to their addresses, port 22.
 	// Bastions are never among them. It forwards to nobody if there are no tags.
 	Forward map[string]string `json:"forward,omitempty"`
@@ -48,7 +48,7 @@ func (s *PublicSpec) check() error {
 type exposure struct {
 	address netip.AddrPort
 	forward map[string]string
-	ingress atomic.Pointer[public.Ingress]
+	ingress atomic.Pointer[bastionspec.Ingress]
 	// listener is the one that EnsureInstance made, until the instance takes it. Guarded by Cloud.mu.
 	listener net.Listener
 }
@@ -157,7 +157,7 @@ func hasTags(i *instance, tags map[string]string) bool {
 
 // UpdateIngress changes who may connect to a bastion. It takes effect at once: connections of those who are not allowed any
 // more are cut before it returns.
-func (c *Cloud) UpdateIngress(_ context.Context, id string, rules public.Ingress) error {
+func (c *Cloud) UpdateIngress(_ context.Context, id string, rules bastionspec.Ingress) error {
 	if err := rules.Check(); err != nil {
 		return fmt.Errorf("changing the ingress of instance %s: %w", id, err)
 	}
@@ -172,7 +172,7 @@ func (c *Cloud) UpdateIngress(_ context.Context, id string, rules public.Ingress
 }
 
 // setIngress has new rules count, and keeps them. It returns the machine if it runs.
-func (c *Cloud) setIngress(id string, rules public.Ingress) (*machine.Machine, error) {
+func (c *Cloud) setIngress(id string, rules bastionspec.Ingress) (*machine.Machine, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := c.instances[id]

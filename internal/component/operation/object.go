@@ -35,6 +35,19 @@ func PatchStatus[T client.Object](ctx context.Context, c client.Client, obj T, m
 	return WriteStatus(ctx, c, obj, before)
 }
 
+// PatchStatusExclusively is PatchStatus that fails with a conflict if anything in the object has been written since it was read.
+func PatchStatusExclusively[T client.Object](ctx context.Context, c client.Client, obj T, mutate func(T)) error {
+	before := obj.DeepCopyObject().(T)
+	mutate(obj)
+	if equality.Semantic.DeepEqual(before, obj) {
+		return nil
+	}
+	if err := c.Status().Patch(ctx, obj, exclusively(before)); err != nil {
+		return fmt.Errorf("writing the status of %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
+
 // WriteStatus writes what has changed in an object's status since before, if anything has.
 func WriteStatus(ctx context.Context, c client.Client, obj, before client.Object) error {
 	if equality.Semantic.DeepEqual(before, obj) {

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -130,6 +131,21 @@ func (c *Client) List(ctx context.Context) ([]Summary, error) {
 	return all, nil
 }
 
+// KubernetesVersions are those of all cloud profiles.
+func (c *Client) KubernetesVersions(ctx context.Context) (versions []string, err error) {
+	profiles := &corev1beta1.CloudProfileList{}
+	if err := c.Client.List(ctx, profiles); err != nil {
+		return nil, fmt.Errorf("listing the cloud profiles: %w", err)
+	}
+	for _, profile := range profiles.Items {
+		for _, version := range profile.Spec.Kubernetes.Versions {
+			versions = append(versions, version.Version)
+		}
+	}
+	slices.Sort(versions)
+	return slices.Compact(versions), nil
+}
+
 // Delete asks for a Shoot to be deleted; the error is ErrNotFound if there is none. One that is being deleted is all right.
 func (c *Client) Delete(ctx context.Context, key Key) error {
 	shoot, err := c.Shoot(ctx, key)
@@ -145,6 +161,26 @@ func (c *Client) Delete(ctx context.Context, key Key) error {
 		return fmt.Errorf("deleting the shoot %s: %w", key, err)
 	}
 	return nil
+}
+
+// Operate asks for an operation on a Shoot, beside those that have been asked for and have not begun.
+func (c *Client) Operate(ctx context.Context, key Key, operation string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		shoot, err := c.Shoot(ctx, key)
+		if err != nil {
+			return err
+		}
+		before := shoot.DeepCopy()
+		asked := operation
+		if pending := shoot.Annotations[constants.GardenerOperation]; pending != "" {
+			asked = pending + constants.GardenerOperationsSeparator + operation
+		}
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.GardenerOperation, asked)
+		if err := c.Patch(ctx, shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("asking for %s of the shoot %s: %w", operation, key, err)
+		}
+		return nil
+	})
 }
 
 // Kubeconfig is a kubeconfig for a Shoot with the rights of an administrator, or of a viewer, and when it expires: at the

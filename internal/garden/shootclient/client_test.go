@@ -104,6 +104,75 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// TestSampleRotates: the SSH key pair of the sample is rotated in its maintenance time window.
+func TestSampleRotates(t *testing.T) {
+	shoot, err := Spec{Key: Key{"dev", "x"}}.Sample("garden-dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := shoot.Spec.Maintenance; m == nil || m.AutoRotation == nil || m.AutoRotation.Credentials == nil || m.AutoRotation.Credentials.SSHKeypair == nil ||
+		m.AutoRotation.Credentials.SSHKeypair.RotationPeriod.Duration != 7*24*time.Hour {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestKubernetesVersions(t *testing.T) {
+	c := garden(t, nil)
+	for name, versions := range map[string][]string{"a": {"1.36.0", "1.35.2"}, "b": {"1.35.2"}} {
+		profile := &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, version := range versions {
+			profile.Spec.Kubernetes.Versions = append(profile.Spec.Kubernetes.Versions, corev1beta1.ExpirableVersion{Version: version})
+		}
+		if err := c.Client.Create(t.Context(), profile); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if versions, err := c.KubernetesVersions(t.Context()); err != nil || strings.Join(versions, " ") != "1.35.2 1.36.0" {
+		t.Errorf("%v, %v", versions, err)
+	}
+}
+
+// TestWithoutGardenlet: that no gardenlet works on a Shoot is what is said of it.
+func TestWithoutGardenlet(t *testing.T) {
+	c := garden(t, nil)
+	if _, _, err := c.Create(t.Context(), Spec{Key: key, Seed: "edge"}); err != nil {
+		t.Fatal(err)
+	}
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
+	seed.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.GardenletReady, Status: "Unknown", Message: "it has stopped"}}
+	if err := c.Client.Create(t.Context(), seed); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*c.PollInterval)
+	defer cancel()
+	told := ""
+	err := c.WaitGone(ctx, key, func(p Progress) { told = p.Description })
+	const want = "no gardenlet works on it, that of seed edge is not ready: it has stopped"
+	if told != want || err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%q, %v", told, err)
+	}
+}
+
+// TestOperate: what was asked for before and has not begun is not lost.
+func TestOperate(t *testing.T) {
+	c := garden(t, nil)
+	if _, _, err := c.Create(t.Context(), Spec{Key: Key{"dev", "x"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, operation := range []string{"rotate-ca-start", "rotate-ssh-keypair"} {
+		if err := c.Operate(t.Context(), Key{"dev", "x"}, operation); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shoot, err := c.Shoot(t.Context(), Key{"dev", "x"})
+	if err != nil || shoot.Annotations["gardener.cloud/operation"] != "rotate-ca-start;rotate-ssh-keypair" {
+		t.Errorf("%v, %v", shoot.Annotations, err)
+	}
+	if err := c.Operate(t.Context(), Key{"dev", "none"}, "rotate-ca-start"); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+}
+
 func at(state corev1beta1.LastOperationState, percent int32) func(*corev1beta1.Shoot) {
 	return func(shoot *corev1beta1.Shoot) {
 		shoot.Generation, shoot.Status.ObservedGeneration = 2, 2
@@ -125,6 +194,10 @@ func TestProgress(t *testing.T) {
 		"changed since": {func(s *corev1beta1.Shoot) {
 			at("Succeeded", 100)(s)
 			s.Generation = 3
+		}, "Create Succeeded", false, false},
+		"asked since": {func(s *corev1beta1.Shoot) {
+			at("Succeeded", 100)(s)
+			s.Annotations = map[string]string{"gardener.cloud/operation": "rotate-ssh-keypair"}
 		}, "Create Succeeded", false, false},
 		"corrected since": {func(s *corev1beta1.Shoot) {
 			at("Failed", 40)(s)

@@ -51,8 +51,8 @@ func (s Spec) Sample(namespace string) (*corev1beta1.Shoot, error) {
 	}
 	switch {
 	case s.Workers == nil:
-	case *s.Workers == 0: // without workers there is nothing that needs credentials, or a network but the one of services
-		shoot.Spec.Provider.Workers, shoot.Spec.CredentialsBindingName = nil, nil
+	case *s.Workers == 0: // without workers there is nothing that needs credentials or keys, or a network but the one of services
+		shoot.Spec.Provider.Workers, shoot.Spec.CredentialsBindingName, shoot.Spec.Maintenance = nil, nil, nil
 		shoot.Spec.Networking = &corev1beta1.Networking{Services: shoot.Spec.Networking.Services}
 	default:
 		for i := range shoot.Spec.Provider.Workers {
@@ -102,7 +102,7 @@ func (c *Client) Create(ctx context.Context, spec Spec) (shoot *corev1beta1.Shoo
 }
 
 // difference is what a Shoot lacks of what is wanted; empty if nothing. What the garden adds does not count, and neither do
-// versions that nobody asked for: they move on.
+// versions that nobody asked for, which move on, and the maintenance, which is its owner's.
 func (s Spec) difference(wanted, found *corev1beta1.Shoot) (string, error) {
 	w, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&wanted.Spec)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s Spec) difference(wanted, found *corev1beta1.Shoot) (string, error) {
 		return "", fmt.Errorf("comparing shoots: %w", err)
 	}
 	return lacks("spec", w, f, func(path string) bool {
-		return path == "spec.kubernetes.version" && s.KubernetesVersion == "" || path == "spec.provider.workers[0].machine.image.version"
+		return path == "spec.maintenance" || path == "spec.kubernetes.version" && s.KubernetesVersion == "" || path == "spec.provider.workers[0].machine.image.version"
 	}), nil
 }
 

@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Progress is how far the last operation of a Shoot is.
@@ -45,7 +47,7 @@ func ProgressOf(shoot *corev1beta1.Shoot) Progress {
 		}
 	}
 	seen := shoot.Status.ObservedGeneration == shoot.Generation
-	p.Done = seen && operation.State == corev1beta1.LastOperationStateSucceeded && shoot.DeletionTimestamp == nil && operation.Type != corev1beta1.LastOperationTypeMigrate
+	p.Done = seen && shoot.Annotations[constants.GardenerOperation] == "" && operation.State == corev1beta1.LastOperationStateSucceeded && shoot.DeletionTimestamp == nil && operation.Type != corev1beta1.LastOperationTypeMigrate
 	p.Failed = seen && operation.State == corev1beta1.LastOperationStateFailed
 	return p
 }
@@ -125,6 +127,21 @@ func (c *Client) WaitGone(ctx context.Context, key Key, report func(Progress)) e
 	return err
 }
 
+// withoutGardenlet says that no gardenlet works on a Shoot, "" if one does or this is not known.
+func (c *Client) withoutGardenlet(ctx context.Context, shoot *corev1beta1.Shoot) string {
+	name := cmp.Or(value(shoot.Status.SeedName), value(shoot.Spec.SeedName))
+	seed := &corev1beta1.Seed{}
+	if name == "" || c.Get(ctx, client.ObjectKey{Name: name}, seed) != nil {
+		return ""
+	}
+	for _, condition := range seed.Status.Conditions {
+		if condition.Type == corev1beta1.GardenletReady && condition.Status != corev1beta1.ConditionTrue {
+			return fmt.Sprintf("no gardenlet works on it, that of seed %s is not ready: %s", name, condition.Message)
+		}
+	}
+	return ""
+}
+
 func isTimeout(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && (wait.Interrupted(err) || errors.Is(err, ctx.Err()))
 }
@@ -143,6 +160,9 @@ func (c *Client) poll(ctx context.Context, key Key, report func(Progress), done 
 			return false, err
 		}
 		p := ProgressOf(shoot)
+		if why := c.withoutGardenlet(ctx, shoot); why != "" && !p.Done {
+			p.Description = why
+		}
 		if report != nil && (p.String() != last.String() || p.Description != last.Description) {
 			report(p)
 		}

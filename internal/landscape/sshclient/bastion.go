@@ -17,6 +17,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,8 +29,8 @@ const (
 	annotationSSHPort = operation.AnnotationSSHPort
 	// watchAgain is how long to wait before a Bastion is watched again.
 	watchAgain = 200 * time.Millisecond
-	// MaxLifetime is how long a Bastion lives at most.
-	MaxLifetime = 24 * time.Hour
+	// keepAliveRetry is how long to wait after a heartbeat that failed. The shortest time to live is 10 s.
+	keepAliveRetry = 2 * time.Second
 )
 
 // NewBastion is a Bastion for a Shoot, with a name of its own. It lets in one key, from these ranges of addresses.
@@ -172,29 +173,42 @@ func Endpoint(bastion *operationsv1alpha1.Bastion) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// KeepAlive keeps a Bastion alive until the context ends: it asks for that each time a third of the time to live has passed.
-// What goes wrong is reported, and tried again.
+// Heartbeat prolongs the life of a Bastion, and returns it with its new expiration.
+func (c *Client) Heartbeat(ctx context.Context, bastion *operationsv1alpha1.Bastion) (*operationsv1alpha1.Bastion, error) {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, constants.GardenerOperation, constants.GardenerOperationKeepalive)
+	alive := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: bastion.Namespace, Name: bastion.Name}}
+	if err := c.garden.Patch(ctx, alive, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return nil, fmt.Errorf("keeping the bastion %s alive: %w", bastion.Name, err)
+	}
+	return alive, nil
+}
+
+// KeepAlive keeps a Bastion alive until the context ends: it sends a heartbeat at once, then each time that a third of the
+// time to live has passed, and again soon if one fails. report is called with the first of several failures in a row.
 func (c *Client) KeepAlive(ctx context.Context, bastion *operationsv1alpha1.Bastion, report func(error)) {
-	ticker := c.clock.NewTicker(keepAliveInterval(bastion))
-	defer ticker.Stop()
-	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, constants.GardenerOperation, constants.GardenerOperationKeepalive))
-	for {
+	failed := false
+	for ctx.Err() == nil {
+		alive, err := c.Heartbeat(ctx, bastion)
+		interval := keepAliveRetry
+		if err == nil {
+			interval = keepAliveInterval(alive)
+		} else if !failed && ctx.Err() == nil {
+			report(err)
+		}
+		failed = err != nil
+		timer := c.clock.NewTimer(interval)
 		select {
 		case <-ctx.Done():
-			return
-		case <-ticker.C():
-			target := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: bastion.Namespace, Name: bastion.Name}}
-			if err := c.garden.Patch(ctx, target, patch); err != nil && ctx.Err() == nil {
-				report(fmt.Errorf("keeping the bastion %s alive: %w", bastion.Name, err))
-			}
+		case <-timer.C():
 		}
+		timer.Stop()
 	}
 }
 
 func keepAliveInterval(bastion *operationsv1alpha1.Bastion) time.Duration {
 	beat, end := bastion.Status.LastHeartbeatTimestamp, bastion.Status.ExpirationTimestamp
 	if beat == nil || end == nil {
-		return time.Minute
+		return keepAliveRetry
 	}
 	return max(end.Sub(beat.Time)/3, time.Second)
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 	"github.com/gardenlite/gardenlite/internal/testutil"
@@ -145,31 +146,52 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
+// TestKeepAlive: a Bastion that has 15 s left of its hour gets a heartbeat at once, and then each 20 minutes. A heartbeat
+// that fails is sent again soon, and reported once.
 func TestKeepAlive(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	clk := clocktesting.NewFakeClock(now)
 	bastion := NewBastion(sampleShoot(), "key", nil)
-	bastion.Status.LastHeartbeatTimestamp, bastion.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(now)), ptr.To(metav1.NewTime(now.Add(time.Hour)))
+	bastion.Status.LastHeartbeatTimestamp = ptr.To(metav1.NewTime(now.Add(15*time.Second - time.Hour)))
+	bastion.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(now.Add(15 * time.Second)))
 	c := fakeGarden(t, clk, nil, bastion.DeepCopy())
+	heartbeats := make(chan error)
+	c.garden = interceptor.NewClient(c.garden, interceptor.Funcs{
+		Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+			if data, _ := patch.Data(obj); string(data) != `{"metadata":{"annotations":{"gardener.cloud/operation":"keepalive"}}}` {
+				t.Errorf("the heartbeat is %s", data)
+			}
+			alive := obj.(*operationsv1alpha1.Bastion)
+			alive.Status.LastHeartbeatTimestamp = ptr.To(metav1.NewTime(clk.Now()))
+			alive.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(clk.Now().Add(time.Hour)))
+			return <-heartbeats
+		}})
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
+	ended, reports := make(chan struct{}), 0
 	go func() {
 		defer close(ended)
-		c.KeepAlive(ctx, bastion, func(err error) { t.Error(err) })
+		c.KeepAlive(ctx, bastion, func(error) { reports++ })
 	}()
-	asked := func() bool {
-		b := &operationsv1alpha1.Bastion{}
-		return c.garden.Get(t.Context(), client.ObjectKeyFromObject(bastion), b) == nil && b.Annotations["gardener.cloud/operation"] == "keepalive"
+	heartbeats <- nil // at once: the clock has not moved
+	after := func(early, rest time.Duration, result error) {
+		t.Helper()
+		testutil.EventuallyTrue(t, "it waits", clk.HasWaiters)
+		clk.Step(early)
+		if !clk.HasWaiters() {
+			t.Errorf("a heartbeat is sent after %s, too early", early)
+		}
+		clk.Step(rest)
+		heartbeats <- result
 	}
-	testutil.EventuallyTrue(t, "it waits", clk.HasWaiters)
-	clk.Step(19 * time.Minute)
-	if asked() {
-		t.Error("asked too early")
-	}
-	clk.Step(time.Minute)
-	testutil.EventuallyTrue(t, "a longer life is requested", asked)
+	after(19*time.Minute, time.Minute, errors.New("the garden is away"))
+	after(time.Second, time.Second, errors.New("the garden is away"))
+	after(time.Second, time.Second, nil)
+	after(19*time.Minute, time.Minute, nil)
 	cancel()
 	<-ended
+	if reports != 1 {
+		t.Errorf("two failures in a row are reported %d times", reports)
+	}
 }
 
 func TestChoose(t *testing.T) {

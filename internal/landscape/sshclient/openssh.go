@@ -1,14 +1,16 @@
 package sshclient
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"time"
+
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
@@ -28,10 +30,16 @@ type OpenSSH struct {
 	// Dir is the folder, Nodes all nodes of the Shoot.
 	Dir   string
 	Nodes []Node
+	// Helper is the command that OpenSSH runs for the way: "keys BASTION" writes the current keys of the nodes, and
+	// "proxy BASTION HOST PORT" connects to the bastion and keeps it alive.
+	Helper []string
 }
 
+// Folder is where the folders of bastions are, below the landscape's.
+const Folder = "ssh"
+
 // Dir is the folder of a bastion below the landscape's.
-func Dir(landscape, bastion string) string { return filepath.Join(landscape, "ssh", bastion) }
+func Dir(landscape, bastion string) string { return filepath.Join(landscape, Folder, bastion) }
 
 // KnownHosts is the file with the host keys in the folder of a bastion.
 func KnownHosts(dir string) string { return filepath.Join(dir, fileKnownHosts) }
@@ -39,21 +47,29 @@ func KnownHosts(dir string) string { return filepath.Join(dir, fileKnownHosts) }
 // KeptKey is the key for a bastion that was kept, an error that is fs.ErrNotExist if there is none.
 func KeptKey(dir string) (KeyPair, error) { return ReadKeyPair("", filepath.Join(dir, fileBastionKey)) }
 
-// MakeDir makes the folder of a bastion, and removes those of bastions that cannot live any more.
-func MakeDir(dir string, now time.Time) error {
+// MakeDir makes the folder of a bastion, and removes those of bastions that the garden does not have any more. Folders are
+// read before bastions, so that the folder of a bastion that is created meanwhile stays.
+func (c *Client) MakeDir(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making a folder for the bastion: %w", err)
 	}
-	all, err := os.ReadDir(filepath.Dir(dir))
+	folders, err := os.ReadDir(filepath.Dir(dir))
 	if err != nil {
-		return fmt.Errorf("looking for folders of former bastions: %w", err)
+		return fmt.Errorf("reading the folders of bastions: %w", err)
 	}
-	for _, entry := range all {
-		info, err := entry.Info()
-		if err != nil || !entry.IsDir() || entry.Name() == filepath.Base(dir) || now.Sub(info.ModTime()) < MaxLifetime {
+	bastions := &operationsv1alpha1.BastionList{}
+	if err := c.garden.List(ctx, bastions); err != nil {
+		return fmt.Errorf("listing bastions, for their folders: %w", err)
+	}
+	kept := map[string]bool{filepath.Base(dir): true}
+	for i := range bastions.Items {
+		kept[bastions.Items[i].Name] = true
+	}
+	for _, folder := range folders {
+		if kept[folder.Name()] {
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(filepath.Dir(dir), entry.Name())); err != nil {
+		if err := os.RemoveAll(filepath.Join(filepath.Dir(dir), folder.Name())); err != nil {
 			return fmt.Errorf("removing the folder of a former bastion: %w", err)
 		}
 	}
@@ -62,29 +78,31 @@ func MakeDir(dir string, now time.Time) error {
 
 // Write writes keys and a configuration into the folder, which has to be there.
 func (o *OpenSSH) Write() error {
-	files := map[string][]byte{}
 	if o.Key.File == "" {
 		o.Key.File = filepath.Join(o.Dir, fileBastionKey)
-		files[fileBastionKey] = o.Key.PEM
+		if err := writeFile(o.Key.File, o.Key.PEM); err != nil {
+			return err
+		}
 	}
-	for i, key := range o.NodeKeys {
-		files[[]string{fileNodeKey, fileOldNodeKey}[i]] = key
+	if err := WriteNodeKeys(o.Dir, o.NodeKeys); err != nil {
+		return err
 	}
 	config, err := o.config()
 	if err != nil {
 		return err
 	}
-	files[fileConfig] = []byte(config)
-	for name, data := range files {
-		if err := fsutil.WriteFile(filepath.Join(o.Dir, name), data, 0o600); err != nil {
-			return fmt.Errorf("writing what ssh needs: %w", err)
-		}
-	}
-	if len(o.NodeKeys) > 1 {
-		return nil
-	}
-	if err := os.Remove(filepath.Join(o.Dir, fileOldNodeKey)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing a key that was rotated: %w", err)
+	return writeFile(o.ConfigFile(), []byte(config))
+}
+
+// WriteNodeKeys writes the keys of the nodes into the folder of a bastion. Without a rotation, the file of the key before it
+// has the only key: OpenSSH complains about a file that is missing.
+func WriteNodeKeys(dir string, keys [][]byte) error {
+	return errors.Join(writeFile(filepath.Join(dir, fileNodeKey), keys[0]), writeFile(filepath.Join(dir, fileOldNodeKey), keys[len(keys)-1]))
+}
+
+func writeFile(name string, data []byte) error {
+	if err := fsutil.WriteFile(name, data, 0o600); err != nil {
+		return fmt.Errorf("writing what ssh needs: %w", err)
 	}
 	return nil
 }
@@ -114,43 +132,31 @@ func quotePath(path string) string {
 	return path
 }
 
-func (o *OpenSSH) bastionHop() []option { return o.hop(o.bastionAlias(), o.Key.File) }
+func (o *OpenSSH) bastionHop() []option {
+	return append(o.hop(o.bastionAlias(), o.Key.File), option{"ProxyCommand", o.helper("proxy", "%h", "%p")})
+}
 
 func (o *OpenSSH) nodeHop(node Node) []option {
-	keys := []string{filepath.Join(o.Dir, fileNodeKey)}
-	if len(o.NodeKeys) > 1 {
-		keys = append(keys, filepath.Join(o.Dir, fileOldNodeKey))
-	}
-	return o.hop(o.nodeAlias(node), keys...)
+	return o.hop(o.nodeAlias(node), filepath.Join(o.Dir, fileNodeKey), filepath.Join(o.Dir, fileOldNodeKey))
 }
 
-func flags(options []option) (args []string) {
-	for _, option := range options {
-		args = append(args, "-o", option.name+"="+option.value)
+// helper is a command line of the helper as options of ssh take it. Its arguments may have variables of ssh.
+func (o *OpenSSH) helper(name string, args ...string) string {
+	words := append(slices.Clone(o.Helper), name, o.Bastion.Namespace+"/"+o.Bastion.Name)
+	for i, word := range words {
+		words[i] = strings.ReplaceAll(Quote(word), "%", "%%")
 	}
-	return args
+	return strings.Join(append(words, args...), " ")
 }
 
-// ProxyCommand is the command line that goes through the bastion with ssh itself as the command in between. Nothing of the
-// user's own configuration counts.
-func (o *OpenSSH) ProxyCommand(more []string, command []string) ([]string, error) {
-	host, port, err := o.endpoint()
-	if err != nil {
-		return nil, err
-	}
-	inner := append([]string{"ssh", "-F", "none"}, flags(o.bastionHop())...)
-	inner = append(inner, "-p", port, "-W", "[%h]:%p", host)
-	for i, word := range inner {
-		inner[i] = Quote(word)
-	}
-	args := append([]string{"ssh", "-F", "none"}, flags(o.nodeHop(o.Node))...)
-	args = append(args, "-o", "ProxyCommand="+strings.Join(inner, " "))
-	args = append(append(args, more...), o.Node.Address)
-	return append(args, command...), nil
+// ProxyCommand is the command line that goes through the bastion with ssh itself as the command in between.
+func (o *OpenSSH) ProxyCommand(more []string, command []string) []string {
+	inner := "ssh -F " + strings.ReplaceAll(Quote(o.ConfigFile()), "%", "%%") + " -W [%h]:%p " + o.Bastion.Name
+	args := append([]string{"ssh", "-F", o.ConfigFile(), "-o", "ProxyCommand=" + inner}, more...)
+	return append(append(args, o.Node.Name), command...)
 }
 
-// ProxyJump is the command line that goes through the bastion with -J. What that needs to know of the bastion is in the
-// configuration that Write writes.
+// ProxyJump is the command line that goes through the bastion with -J.
 func (o *OpenSSH) ProxyJump(more []string, command []string) []string {
 	args := append([]string{"ssh", "-F", o.ConfigFile(), "-J", o.Bastion.Name}, more...)
 	return append(append(args, o.Node.Name), command...)
@@ -164,11 +170,15 @@ func (o *OpenSSH) endpoint() (host, port string, err error) {
 	return net.SplitHostPort(endpoint)
 }
 
-// config has an entry for the bastion and for each node.
+// config has an entry for the bastion and for each node. The node's current keys are written when ssh reads it.
 func (o *OpenSSH) config() (string, error) {
 	host, port, err := o.endpoint()
 	if err != nil {
 		return "", err
+	}
+	var nodes []string
+	for _, node := range o.Nodes {
+		nodes = append(nodes, node.Name)
 	}
 	var text strings.Builder
 	entry := func(name string, options ...option) {
@@ -178,6 +188,7 @@ func (o *OpenSSH) config() (string, error) {
 		}
 	}
 	fmt.Fprintf(&text, "# The way to the nodes of %s, by the bastion %s.\n", o.Network, o.Bastion.Name)
+	fmt.Fprintf(&text, "Match originalhost %s exec \"%s\"\n", strings.Join(nodes, ","), o.helper("keys"))
 	entry(o.Bastion.Name, append([]option{{"HostName", host}, {"Port", port}}, o.bastionHop()...)...)
 	for _, node := range o.Nodes {
 		if node.Address != "" {

@@ -1,6 +1,8 @@
 package sshclient
 
 import (
+	"bytes"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,6 +14,8 @@ import (
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func sampleWay(t *testing.T, dir string) *OpenSSH {
@@ -21,8 +25,8 @@ func sampleWay(t *testing.T, dir string) *OpenSSH {
 		t.Fatal(err)
 	}
 	node := Node{Name: "node-1", Address: "10.0.0.2", Ready: true}
-	return &OpenSSH{Dir: dir, Nodes: []Node{node, {Name: "new"}}, Route: Route{
-		Bastion: &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Name: "cli-b", UID: "uid", Annotations: map[string]string{annotationSSHPort: "2222"}},
+	return &OpenSSH{Dir: dir, Helper: []string{"/my bin/gardenlite", "ssh-helper"}, Nodes: []Node{node, {Name: "new"}}, Route: Route{
+		Bastion: &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "cli-b", UID: "uid", Annotations: map[string]string{annotationSSHPort: "2222"}},
 			Status: operationsv1alpha1.BastionStatus{Ingress: &corev1.LoadBalancerIngress{IP: "127.0.0.1"}}},
 		Key: pair, Node: node, NodeKeys: [][]byte{[]byte("new"), []byte("old")}, Network: "shoot--dev--x",
 	}}
@@ -30,15 +34,8 @@ func sampleWay(t *testing.T, dir string) *OpenSSH {
 
 func TestCommandLines(t *testing.T) {
 	o := sampleWay(t, "/d a%h")
-	o.Key.File = "/d a%h/bastion.key"
-	line, err := o.ProxyCommand([]string{"-t"}, []string{"echo", "$HOME"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"ssh", "-F", "none", "-o", "User=gardener", "-o", `IdentityFile="/d a%%h/node.key"`, "-o", `IdentityFile="/d a%%h/node.old.key"`,
-		"-o", "IdentitiesOnly=yes", "-o", `UserKnownHostsFile="/d a%%h/known_hosts"`, "-o", "HostKeyAlias=node-1.shoot--dev--x", "-o", "StrictHostKeyChecking=accept-new",
-		"-o", `ProxyCommand=ssh -F none -o User=gardener -o 'IdentityFile="/d a%%h/bastion.key"' -o IdentitiesOnly=yes -o 'UserKnownHostsFile="/d a%%h/known_hosts"' -o HostKeyAlias=bastion-uid -o StrictHostKeyChecking=accept-new -p 2222 -W '[%h]:%p' 127.0.0.1`,
-		"-t", "10.0.0.2", "echo", "$HOME"}
+	line := o.ProxyCommand([]string{"-t"}, []string{"echo", "$HOME"})
+	want := []string{"ssh", "-F", "/d a%h/config", "-o", `ProxyCommand=ssh -F '/d a%%h/config' -W [%h]:%p cli-b`, "-t", "node-1", "echo", "$HOME"}
 	if strings.Join(line, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(line, "\n"), strings.Join(want, "\n"))
 	}
@@ -50,49 +47,121 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
+// TestConfig: ssh asks for the current keys of the nodes before it uses them, and connects through what keeps the bastion alive.
+func TestConfig(t *testing.T) {
+	o := sampleWay(t, "/d a%h")
+	o.Key.File = "/d a%h/bastion.key"
+	got, err := o.config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `# The way to the nodes of shoot--dev--x, by the bastion cli-b.
+Match originalhost node-1,new exec "'/my bin/gardenlite' ssh-helper keys garden-dev/cli-b"
+Host cli-b
+  HostName 127.0.0.1
+  Port 2222
+  User gardener
+  IdentityFile "/d a%%h/bastion.key"
+  IdentitiesOnly yes
+  UserKnownHostsFile "/d a%%h/known_hosts"
+  HostKeyAlias bastion-uid
+  StrictHostKeyChecking accept-new
+  ProxyCommand '/my bin/gardenlite' ssh-helper proxy garden-dev/cli-b %h %p
+Host node-1
+  HostName 10.0.0.2
+  ProxyJump cli-b
+  User gardener
+  IdentityFile "/d a%%h/node.key"
+  IdentityFile "/d a%%h/node.old.key"
+  IdentitiesOnly yes
+  UserKnownHostsFile "/d a%%h/known_hosts"
+  HostKeyAlias node-1.shoot--dev--x
+  StrictHostKeyChecking accept-new
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestFiles(t *testing.T) {
 	home := t.TempDir()
 	dir := Dir(home, "cli-b")
 	o := sampleWay(t, dir)
-	now := time.Now()
-	former := Dir(home, "cli-former")
-	if err := os.MkdirAll(former, 0o700); err != nil {
-		t.Fatal(err)
+	kept := NewBastion(sampleShoot(), "key", nil)
+	c := fakeGarden(t, clocktesting.NewFakeClock(time.Now()), nil, kept)
+	for _, name := range []string{"cli-former", kept.Name} {
+		if err := os.MkdirAll(Dir(home, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-25 * time.Hour) // a Bastion may live for 30 days
+		if err := os.Chtimes(Dir(home, name), old, old); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.Chtimes(former, now, now.Add(-25*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	for _, err := range []error{MakeDir(dir, now), o.Write()} {
+	for _, err := range []error{c.MakeDir(t.Context(), dir), o.Write()} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := os.Stat(former); err == nil {
-		t.Error("the folder of a bastion that cannot live any more stays")
+	if _, err := os.Stat(Dir(home, "cli-former")); err == nil {
+		t.Error("the folder of a bastion stays that the garden does not have any more")
+	}
+	if _, err := os.Stat(Dir(home, kept.Name)); err != nil {
+		t.Errorf("the keys of a bastion that still lives are gone: %v", err)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
 	}
-	for _, name := range []string{"bastion.key", "node.key", "node.old.key", "config"} {
-		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != 0o600 {
+	for name, want := range map[string]string{"bastion.key": string(o.Key.PEM), "node.key": "new", "node.old.key": "old", "config": ""} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || want != "" && string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
 	}
-	kept, err := KeptKey(dir)
-	if err != nil || kept.Public != o.Key.Public || kept.Signer == nil {
-		t.Errorf("%+v, %v", kept, err)
+	key, err := KeptKey(dir)
+	if err != nil || key.Public != o.Key.Public || key.Signer == nil {
+		t.Errorf("%+v, %v", key, err)
 	}
-	config, err := os.ReadFile(o.ConfigFile())
-	if err != nil || !strings.Contains(string(config), "Host cli-b\n  HostName 127.0.0.1\n  Port 2222\n") ||
-		!strings.Contains(string(config), "Host node-1\n  HostName 10.0.0.2\n  ProxyJump cli-b\n") || strings.Contains(string(config), "Host new") {
-		t.Errorf("%s, %v", config, err)
-	}
-	o.NodeKeys = o.NodeKeys[:1]
-	if err := o.Write(); err != nil {
+	if err := WriteNodeKeys(dir, [][]byte{[]byte("only")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "node.old.key")); err == nil {
-		t.Error("a key that was rotated stays")
+	if got, err := os.ReadFile(filepath.Join(dir, "node.old.key")); err != nil || string(got) != "only" {
+		t.Errorf("a key that was rotated stays: %q, %v", got, err)
+	}
+}
+
+// TestProxy: OpenSSH's connection with a bastion is what the proxy reads and writes, and a heartbeat is sent meanwhile.
+func TestProxy(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	bastion := NewBastion(sampleShoot(), "key", nil)
+	c := fakeGarden(t, clocktesting.NewFakeClock(time.Now()), nil, bastion)
+	alive := func() bool {
+		now := &operationsv1alpha1.Bastion{}
+		return c.garden.Get(t.Context(), client.ObjectKeyFromObject(bastion), now) == nil && now.Annotations["gardener.cloud/operation"] == "keepalive"
+	}
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		request, _ := io.ReadAll(conn)
+		for !alive() && t.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		_, _ = conn.Write(append(request, " and back"...))
+	}()
+	var out bytes.Buffer
+	err = c.Proxy(t.Context(), client.ObjectKeyFromObject(bastion), listener.Addr().String(), strings.NewReader("there"), &out, func(err error) { t.Error(err) })
+	if err != nil || out.String() != "there and back" {
+		t.Errorf("%q, %v", out.String(), err)
 	}
 }
 

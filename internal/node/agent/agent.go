@@ -25,6 +25,9 @@ const (
 	lookFirst = 250 * time.Millisecond
 	lookMax   = 5 * time.Second
 
+	// checkInterval is how often the agent makes sure that files are still as they were applied last.
+	checkInterval = 30 * time.Second
+
 	secretsPath = "/api/v1/namespaces/" + node.SecretNamespace + "/secrets"
 )
 
@@ -93,35 +96,77 @@ func (a *Agent) follow(ctx context.Context, config node.AgentConfig, backoff *ho
 	if a.changed(config) {
 		return errors.New("the configuration has changed")
 	}
-	return a.watch(ctx, client, config, secret.ResourceVersion)
+	return a.watch(ctx, client, config, secret)
 }
 
-// watch applies each change of the Secret.
-func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node.AgentConfig, from string) error {
-	w, err := client.Watch(ctx, secretsPath, "metadata.name="+config.SecretName, from)
+// watch applies each change of the Secret, and restores files that have been changed on the machine since: a key that was
+// added to the authorized ones is gone again.
+func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node.AgentConfig, applied *corev1.Secret) error {
+	w, err := client.Watch(ctx, secretsPath, "metadata.name="+config.SecretName, applied.ResourceVersion)
 	if err != nil {
 		return fmt.Errorf("watching the OperatingSystemConfig of the node: %w", err)
 	}
-	defer w.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	changes := make(chan change)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		readChanges(ctx, w, changes)
+	}()
+	defer func() { cancel(); w.Close(); <-ended }()
+	ticker := a.host.Clock.NewTicker(checkInterval)
+	defer ticker.Stop()
 	for {
-		secret := &corev1.Secret{}
-		event, err := w.Next(secret)
-		switch {
-		case errors.Is(err, io.EOF):
-			return errors.New("the watch has ended")
-		case err != nil:
-			return err
-		case event == watch.Deleted: // the pool goes, or the machine is to have another Secret soon
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C():
+			if err := a.restoreFiles(applied); err != nil {
+				return err
+			}
 			continue
+		case change := <-changes:
+			switch {
+			case errors.Is(change.err, io.EOF):
+				return errors.New("the watch has ended")
+			case change.err != nil:
+				return change.err
+			case change.event == watch.Deleted: // the pool goes, or the machine is to have another Secret soon
+				continue
+			}
+			applied = change.secret
 		}
-		if err := a.apply(ctx, secret); err != nil {
+		if err := a.apply(ctx, applied); err != nil {
 			return err
 		}
-		if err := a.report(ctx, client, secret); err != nil {
+		if err := a.report(ctx, client, applied); err != nil {
 			return err
 		}
 		if a.changed(config) {
 			return errors.New("the configuration has changed")
+		}
+	}
+}
+
+// change is what a watch of the Secret tells.
+type change struct {
+	event  watch.EventType
+	secret *corev1.Secret
+	err    error
+}
+
+// readChanges reads a watch until it ends, fails or ctx ends.
+func readChanges(ctx context.Context, w *apiclient.Watch, changes chan<- change) {
+	for {
+		secret := &corev1.Secret{}
+		event, err := w.Next(secret)
+		select {
+		case <-ctx.Done():
+			return
+		case changes <- change{event, secret, err}:
+		}
+		if err != nil {
+			return
 		}
 	}
 }

@@ -174,6 +174,24 @@ func TestKeysReachARunningNode(t *testing.T) {
 	}
 }
 
+// TestRestoresKeys: a key that was added by hand is gone after half a minute, without anything new to apply.
+func TestRestoresKeys(t *testing.T) {
+	w := newWorld(t)
+	w.applied(w.order(nil, "ssh-rsa A", "ssh-rsa B"))
+	w.machine.Units.Done()
+	w.write(node.PathAuthorizedKeys, "ssh-rsa A\nssh-rsa B\nssh-rsa stranger\n")
+	testutil.EventuallyTrue(t, "the keys as they were applied", func() bool {
+		w.clock.Step(checkInterval)
+		return w.read(node.PathAuthorizedKeys) == "ssh-rsa A\nssh-rsa B\n"
+	})
+	if checkInterval > 30*time.Second {
+		t.Errorf("the keys are checked each %s only", checkInterval)
+	}
+	if done := w.machine.Units.Done(); done != "" {
+		t.Errorf("for that, units were touched: %s", done)
+	}
+}
+
 func TestChangedUnits(t *testing.T) {
 	w := newWorld(t)
 	extra := func(content string) func(*extensionsv1alpha1.OperatingSystemConfig) {

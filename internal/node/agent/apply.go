@@ -60,6 +60,19 @@ func (a *Agent) apply(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
+// restoreFiles writes the files again that are not as the Secret says.
+func (a *Agent) restoreFiles(secret *corev1.Secret) error {
+	osc, err := parse(secret.Data[node.DataKeyOSC])
+	if err != nil {
+		return fmt.Errorf("reading the OperatingSystemConfig in Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	written, err := a.writeFiles(osc.Spec.Files)
+	if len(written) > 0 {
+		a.host.Say("restored files that were changed: %s", strings.Join(written, ", "))
+	}
+	return err
+}
+
 func parse(content []byte) (*extensionsv1alpha1.OperatingSystemConfig, error) {
 	osc := &extensionsv1alpha1.OperatingSystemConfig{}
 	return osc, yaml.Unmarshal(content, osc)

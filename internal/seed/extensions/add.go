@@ -31,7 +31,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	base, most := orDefault(r.RetryBase, DefaultRetryBase), orDefault(r.RetryMax, DefaultRetryMax)
 	b := component.Controller(mgr, "extension-"+r.Kind.Name, controller.Options{
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, most),
-	}).For(r.Kind.object(), builder.WithPredicates(r.ofProvider(), due()))
+	}).For(r.Kind.object(), builder.WithPredicates(r.ofProvider(), due(r.Kind.guard != nil)))
 	if r.Kind.watch != nil {
 		if err := r.Kind.watch(b, mgr); err != nil {
 			return err
@@ -55,8 +55,9 @@ func (r *Reconciler) ofProvider() predicate.Predicate {
 }
 
 // due lets through what an operation has to begin or be looked at again for. It wants a change of what asks for it: the
-// controller's own writes, of a status or of the annotations that stay until the end of an operation, ask for nothing.
-func due() predicate.Predicate {
+// controller's own writes, of a status or of the annotations that stay until the end of an operation, ask for nothing. Where
+// objects are guarded, so is every other spec let through.
+func due(guarded bool) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			return operation.Of(e.Object) != "" || e.Object.GetDeletionTimestamp() != nil || !succeeded(e.Object)
@@ -66,7 +67,7 @@ func due() predicate.Predicate {
 			asks, asked := operation.Of(after), operation.Of(before)
 			again := before.GetAnnotations()[constants.GardenerTimestamp] != after.GetAnnotations()[constants.GardenerTimestamp]
 			deleted := after.GetDeletionTimestamp() != nil
-			return asks != "" && (asks != asked || again) ||
+			return guarded && before.GetGeneration() != after.GetGeneration() || asks != "" && (asks != asked || again) ||
 				deleted && (before.GetDeletionTimestamp() == nil || again || forced(after) && !forced(before)) ||
 				!injection.Same(before, after) && (deleted || !succeeded(after))
 		},

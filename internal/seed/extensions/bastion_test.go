@@ -292,6 +292,66 @@ func TestBastionIngressFirst(t *testing.T) {
 	}
 }
 
+// TestBastionFirewallCloses: whatever keeps an operation from its end, open connections that the spec does not allow end, and
+// there are no new ones. Nothing is let in by a spec that cannot be applied, or by a Bastion that is being deleted.
+func TestBastionFirewallCloses(t *testing.T) {
+	for name, change := range map[string]func(*extensionsv1alpha1.Bastion){
+		"fails":           func(x *extensionsv1alpha1.Bastion) { x.Annotations[injection.AnnotationFail] = "always" },
+		"takes long":      func(x *extensionsv1alpha1.Bastion) { x.Annotations[injection.AnnotationDelay] = "1h" },
+		"nobody asks":     func(x *extensionsv1alpha1.Bastion) { delete(x.Annotations, "gardener.cloud/operation") },
+		"no CIDR":         func(x *extensionsv1alpha1.Bastion) { x.Spec.Ingress = ingress("127.0.0.0/8", "10.0.0.0/08") },
+		"too many ranges": func(x *extensionsv1alpha1.Bastion) { x.Spec.Ingress = slices.Repeat(ingress("127.0.0.0/8"), 257) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newBastionWorld(t)
+			w.network()
+			w.create(w.secret(), w.cluster(), w.bastion("x", "127.0.0.1/32"))
+			x := w.mustSucceed("x", "Create")
+			w.cutsWhen(x, func() {
+				x.Spec.Ingress = ingress("10.0.0.0/8")
+				annotate(x, func(a map[string]string) { a["gardener.cloud/operation"] = "reconcile" })
+				change(x)
+				if err := w.seed.Update(t.Context(), x); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+	t.Run("deletion fails", func(t *testing.T) {
+		w := newBastionWorld(t)
+		w.network()
+		bastion := w.bastion("x", "127.0.0.1/32")
+		w.create(w.secret(), w.cluster(), bastion)
+		x := w.mustSucceed("x", "Create")
+		annotate(x, func(a map[string]string) { a[injection.AnnotationFail] = "always" })
+		if err := w.seed.Update(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+		w.cutsWhen(x, func() {
+			if err := w.seed.Delete(t.Context(), x); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+}
+
+// cutsWhen expects that a change, once it is reconciled, ends the connections of a Bastion.
+func (w *bastionWorld) cutsWhen(x *extensionsv1alpha1.Bastion, change func()) {
+	w.Helper()
+	open, err := w.login(x)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer open.Close()
+	change()
+	_ = w.reconcileOnly(x.Name) // some fail
+	_ = open.Wait()             // or the test never ends
+	if again, err := w.login(x); err == nil {
+		_ = again.Close()
+		w.Error("who is not allowed can connect")
+	}
+}
+
 // TestBastionForce: a deletion by force does not wait and does not fail as annotations say; without force it does.
 func TestBastionForce(t *testing.T) {
 	w := newBastionWorld(t)

@@ -52,6 +52,9 @@ func Kinds(cfg Config) []Kind {
 	bastion := kindOf("bastion", "Bastion", func() *extensionsv1alpha1.Bastion { return &extensionsv1alpha1.Bastion{} }, nil,
 		Actuator[*extensionsv1alpha1.Bastion]{Reconcile: bastions.Reconcile, Delete: bastions.Delete})
 	bastion.watch, bastion.outOfSync = bastions.Watch, bastions.OutOfSync
+	bastion.guard = func(ctx context.Context, obj extensionsv1alpha1.Object) error {
+		return bastions.Guard(ctx, obj.(*extensionsv1alpha1.Bastion))
+	}
 	return append(kinds,
 		bastion,
 		kindOf("infrastructure", "Infrastructure", func() *extensionsv1alpha1.Infrastructure { return &extensionsv1alpha1.Infrastructure{} },
@@ -81,6 +84,9 @@ type Kind struct {
 	watch func(*builder.Builder, manager.Manager) error
 	// outOfSync says that an object is not any more as its last operation, which succeeded, left it; nil for most.
 	outOfSync func(extensionsv1alpha1.Object) bool
+	// guard closes what an object does not allow any more, each time that its spec changes, whatever its operation waits for
+	// or fails with; nil for most.
+	guard func(context.Context, extensionsv1alpha1.Object) error
 }
 
 type action func(ctx context.Context, seed client.Client, obj extensionsv1alpha1.Object) error

@@ -91,9 +91,11 @@ func provisioning(ctx context.Context, seed client.Client, osc *extensionsv1alph
 	}
 	script.WriteString("systemctl daemon-reload\n")
 	for _, unit := range osc.Spec.Units {
-		if unit.Enable == nil || *unit.Enable {
-			fmt.Fprintf(script, "systemctl enable %s\n", quoted(unit.Name))
+		enable := "enable"
+		if unit.Enable != nil && !*unit.Enable {
+			enable = "disable"
 		}
+		fmt.Fprintf(script, "systemctl %s %s\n", enable, quoted(unit.Name))
 		command := extensionsv1alpha1.CommandStart
 		if unit.Command != nil {
 			command = *unit.Command

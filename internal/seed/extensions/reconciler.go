@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
@@ -37,6 +38,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	obj := r.Kind.object()
 	if err := r.Reader.Get(ctx, request.NamespacedName, obj); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.Kind.guard != nil && obj.GetExtensionSpec().GetExtensionType() == r.Provider {
+		if err := r.Kind.guard(ctx, obj); err != nil {
+			logf.FromContext(ctx).Error(err, "Guarding an object outside of its operation failed", "kind", r.Kind.Title)
+		}
 	}
 	task := &task{Reconciler: r, obj: obj, kind: operation.Type(obj, obj.GetExtensionStatus().GetLastOperation())}
 	if !task.due() {

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
-	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
+	"github.com/gardenlite/gardenlite/internal/bastionspec"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
 )
@@ -151,7 +151,7 @@ func (c *fakeCloud) Instances(network string) (all []cloud.Instance) {
 	return all
 }
 
-func (c *fakeCloud) UpdateIngress(context.Context, string, public.Ingress) error { return nil }
+func (c *fakeCloud) UpdateIngress(context.Context, string, bastionspec.Ingress) error { return nil }
 
 func (c *fakeCloud) Ready(string) <-chan struct{} { return nil }
 

@@ -2,7 +2,6 @@ package sshd
 
 import (
 	"bytes"
-	"crypto/rsa"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/gardenlite/gardenlite/internal/bastionspec"
 )
 
 // grant is what a key allows.
@@ -27,8 +28,8 @@ func authorize(host Host, name string, key ssh.PublicKey) (grant, error) {
 	if !known || user.Locked || !path.IsAbs(user.Home) {
 		return grant{}, errNotAuthorized
 	}
-	if weak(key) {
-		host.Journal(fmt.Sprintf("Refused a key of less than %d bits for %s", MinRSABits, user.Name))
+	if bastionspec.WeakKey(key) {
+		host.Journal(fmt.Sprintf("Refused a key of less than %d bits for %s", bastionspec.MinRSABits, user.Name))
 		return grant{}, errNotAuthorized
 	}
 	file := path.Join(user.Home, ".ssh", "authorized_keys")
@@ -44,16 +45,6 @@ func authorize(host Host, name string, key ssh.PublicKey) (grant, error) {
 		return grant{}, errNotAuthorized
 	}
 	return match(host, user, file, data, key.Marshal())
-}
-
-// weak is an RSA key that is too short.
-func weak(key ssh.PublicKey) bool {
-	if crypto, ok := key.(ssh.CryptoPublicKey); ok {
-		if public, ok := crypto.CryptoPublicKey().(*rsa.PublicKey); ok {
-			return public.N.BitLen() < MinRSABits
-		}
-	}
-	return false
 }
 
 // secure checks a file, and the folders above it up to the home: nobody but the user and root may have a say in them.

@@ -42,8 +42,6 @@ const (
 
 	// MaxAuthorizedKeys is how large an authorized_keys file may be; a larger one opens nothing.
 	MaxAuthorizedKeys = 256 << 10
-	// MinRSABits is how long an RSA key must be.
-	MinRSABits = 2048
 	// maxMessage is how long a reason may be that a client is told.
 	maxMessage = 256
 )

@@ -48,11 +48,12 @@ func endMoves() predicate.Predicate {
 	})
 }
 
-// leaves lets Shoots through that go, begin to do so, or are on another Seed, or another Shoot, than before. When watching
-// begins each Bastion looks at its Shoot by itself.
+// leaves lets Shoots through that go, begin to do so, allow no SSH any more, or are on another Seed, or another Shoot, than
+// before. When watching begins each Bastion looks at its Shoot by itself.
 func leaves() predicate.Predicate {
 	predicates := kit.Updates(func(before, after *corev1beta1.Shoot) bool {
 		return before.UID != after.UID || before.DeletionTimestamp == nil && after.DeletionTimestamp != nil ||
+			allowsSSH(before) && !allowsSSH(after) ||
 			!ptr.Equal(before.Spec.SeedName, after.Spec.SeedName)
 	})
 	predicates.DeleteFunc = func(event.DeleteEvent) bool { return true }

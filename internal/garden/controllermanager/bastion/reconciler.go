@@ -89,10 +89,17 @@ func lost(ctx context.Context, reader client.Reader, bastion *operationsv1alpha1
 		return "its Shoot is gone, and there is another one of that name", nil
 	case shoot.DeletionTimestamp != nil:
 		return "its Shoot is being deleted", nil
+	case !allowsSSH(shoot):
+		return "its Shoot allows no access with SSH any more", nil
 	case !ptr.Equal(shoot.Spec.SeedName, bastion.Spec.SeedName):
 		return "its Shoot has moved to another Seed", nil
 	}
 	return "", nil
+}
+
+func allowsSSH(shoot *corev1beta1.Shoot) bool {
+	settings := shoot.Spec.Provider.WorkersSettings
+	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
 }
 
 // delete deletes a Bastion as it was looked at: if it has been kept alive since, that is a conflict.

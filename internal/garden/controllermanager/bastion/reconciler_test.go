@@ -51,6 +51,10 @@ func on(seed string) func(*corev1beta1.Shoot) {
 	return func(s *corev1beta1.Shoot) { s.Spec.SeedName = &seed }
 }
 
+func withoutSSH(s *corev1beta1.Shoot) {
+	s.Spec.Provider.WorkersSettings = &corev1beta1.WorkersSettings{SSHAccess: &corev1beta1.SSHAccess{}}
+}
+
 func isDeleted(s *corev1beta1.Shoot) { s.DeletionTimestamp = at(0) }
 
 func named(name string) func(*corev1beta1.Shoot) { return func(s *corev1beta1.Shoot) { s.Name = name } }
@@ -78,6 +82,7 @@ func TestDeletes(t *testing.T) {
 		"another shoot of its name": {bastion(), another, 0, 0},
 		"no owner":                  {bastion(func(b *operationsv1alpha1.Bastion) { b.OwnerReferences = nil }), another, 0, time.Hour},
 		"shoot is being deleted":    {bastion(), shoot(isDeleted), 0, 0},
+		"shoot without SSH":         {bastion(), shoot(withoutSSH), 0, 0},
 		"shoot has moved":           {bastion(), shoot(on("other")), 0, 0},
 		"shoot has no seed":         {bastion(), shoot(func(s *corev1beta1.Shoot) { s.Spec.SeedName = nil }), 0, 0},
 	} {
@@ -172,6 +177,7 @@ func TestChanges(t *testing.T) {
 		"shoot, status":       {leaves(), shoot(), shoot(func(s *corev1beta1.Shoot) { s.Status.ObservedGeneration = 1 }), false},
 		"shoot, still going":  {leaves(), shoot(isDeleted), shoot(isDeleted), false},
 		"shoot, deleted":      {leaves(), shoot(), shoot(isDeleted), true},
+		"shoot, without SSH":  {leaves(), shoot(), shoot(withoutSSH), true},
 		"shoot, moved":        {leaves(), shoot(), shoot(on("other")), true},
 		"shoot, another one":  {leaves(), shoot(), shoot(func(s *corev1beta1.Shoot) { s.UID = "other" }), true},
 	} {

@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -86,6 +87,9 @@ func heartbeat(b *gardenoperations.Bastion, now time.Time, timeToLive time.Durat
 	b.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(now.Add(timeToLive)))
 }
 
+// annotationSSHPort says which port a bastion has, if it is not 22; the gardenlet copies it from the seed.
+const annotationSSHPort = "gardenlite.dev/ssh-port"
+
 func bastionColumns(clock clock.PassiveClock) []resource.Column[*gardenoperations.Bastion] {
 	return []resource.Column[*gardenoperations.Bastion]{
 		{Name: "Shoot", About: "The shoot whose nodes it leads to.", Value: func(b *gardenoperations.Bastion) any { return b.Spec.ShootRef.Name }},
@@ -98,6 +102,12 @@ func bastionColumns(clock clock.PassiveClock) []resource.Column[*gardenoperation
 				return ingress.IP
 			}
 			return resource.Pending
+		}},
+		{Name: "Port", Wide: true, About: "The port of its SSH server.", Value: func(b *gardenoperations.Bastion) any {
+			if port := b.Annotations[annotationSSHPort]; port != "" || b.Status.Ingress == nil {
+				return cmp.Or(port, resource.Pending)
+			}
+			return "22"
 		}},
 		{Name: "Heartbeat", About: "When it was last kept alive.", Value: func(b *gardenoperations.Bastion) any {
 			if beat := b.Status.LastHeartbeatTimestamp; !beat.IsZero() {

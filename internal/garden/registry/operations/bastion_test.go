@@ -142,22 +142,30 @@ func TestColumns(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	at := func(d time.Duration) *metav1.Time { return ptr.To(metav1.NewTime(now.Add(d))) }
 	columns := bastionColumns(clocktesting.NewFakePassiveClock(now))
+	ip := &corev1.LoadBalancerIngress{IP: "10.0.0.1"}
 	for _, test := range []struct {
 		status gardenoperations.BastionStatus
-		want   [3]string // IP, Heartbeat, Expires
+		port   string
+		want   [4]string // IP, Port, Heartbeat, Expires
 	}{
-		{gardenoperations.BastionStatus{}, [3]string{"<pending>", "<never>", "<pending>"}},
-		{gardenoperations.BastionStatus{Ingress: &corev1.LoadBalancerIngress{}, LastHeartbeatTimestamp: at(-5 * time.Minute), ExpirationTimestamp: at(55 * time.Minute)},
-			[3]string{"<pending>", "5m ago", "55m"}},
-		{gardenoperations.BastionStatus{Ingress: &corev1.LoadBalancerIngress{IP: "10.0.0.1"}, LastHeartbeatTimestamp: at(-time.Hour), ExpirationTimestamp: at(-time.Second)},
-			[3]string{"10.0.0.1", "60m ago", "<expired>"}},
-		{gardenoperations.BastionStatus{Ingress: &corev1.LoadBalancerIngress{IP: "10.0.0.1", Hostname: "h"}}, [3]string{"h", "<never>", "<pending>"}},
+		{gardenoperations.BastionStatus{}, "", [4]string{"<pending>", "<pending>", "<never>", "<pending>"}},
+		{gardenoperations.BastionStatus{Ingress: &corev1.LoadBalancerIngress{}, LastHeartbeatTimestamp: at(-5 * time.Minute), ExpirationTimestamp: at(55 * time.Minute)}, "",
+			[4]string{"<pending>", "22", "5m ago", "55m"}},
+		{gardenoperations.BastionStatus{Ingress: ip, LastHeartbeatTimestamp: at(-time.Hour), ExpirationTimestamp: at(-time.Second)}, "2222",
+			[4]string{"10.0.0.1", "2222", "60m ago", "<expired>"}},
+		{gardenoperations.BastionStatus{Ingress: &corev1.LoadBalancerIngress{IP: "10.0.0.1", Hostname: "h"}}, "", [4]string{"h", "22", "<never>", "<pending>"}},
 	} {
 		b := &gardenoperations.Bastion{Status: test.status}
+		if test.port != "" {
+			b.Annotations = map[string]string{"gardenlite.dev/ssh-port": test.port}
+		}
 		for i, want := range test.want {
 			if got := columns[i+2].Value(b); got != want {
 				t.Errorf("%s is %v, not %s", columns[i+2].Name, got, want)
 			}
 		}
+	}
+	if !columns[3].Wide {
+		t.Error("the port is printed without -o wide")
 	}
 }

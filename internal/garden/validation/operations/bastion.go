@@ -3,29 +3,40 @@
 //
 // The functions are pure and never panic; error types and field paths are those of
 // Gardener's own API server. The package may import the Gardener API types and
-// Kubernetes' API machinery, nothing else of this module.
+// Kubernetes' API machinery, and of this module what parses the spec of bastions.
 package operations
 
 import (
-	"net"
 	"slices"
 	"time"
 
-	"golang.org/x/crypto/ssh"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	gardenoperations "github.com/gardener/gardener/pkg/apis/operations"
+
+	"github.com/gardenlite/gardenlite/internal/bastionspec"
 )
 
 // ValidateBastion checks a bastion as such, be it new or changed.
 func ValidateBastion(bastion *gardenoperations.Bastion) field.ErrorList {
-	return slices.Concat(
-		apivalidation.ValidateObjectMeta(&bastion.ObjectMeta, true, apivalidation.NameIsDNSLabel, field.NewPath("metadata")),
-		validateBastionSpec(&bastion.Spec, field.NewPath("spec")),
-	)
+	return append(validateMeta(bastion), validateBastionSpec(&bastion.Spec, field.NewPath("spec"))...)
+}
+
+func validateMeta(bastion *gardenoperations.Bastion) field.ErrorList {
+	return apivalidation.ValidateObjectMeta(&bastion.ObjectMeta, true, apivalidation.NameIsDNSLabel, field.NewPath("metadata"))
+}
+
+// validateChangedSpec leaves a spec alone that is as it was: what was accepted before must not keep a bastion from being
+// deleted.
+func validateChangedSpec(newBastion, oldBastion *gardenoperations.Bastion) field.ErrorList {
+	if equality.Semantic.DeepEqual(newBastion.Spec, oldBastion.Spec) {
+		return nil
+	}
+	return validateBastionSpec(&newBastion.Spec, field.NewPath("spec"))
 }
 
 // ValidateBastionUpdate checks a changed bastion. Who made it, for which shoot and
@@ -37,7 +48,8 @@ func ValidateBastionUpdate(newBastion, oldBastion *gardenoperations.Bastion) fie
 		validateCreator(newBastion, oldBastion),
 		apivalidation.ValidateImmutableField(newBastion.Spec.ShootRef.Name, oldBastion.Spec.ShootRef.Name, spec.Child("shootRef", "name")),
 		apivalidation.ValidateImmutableField(newBastion.Spec.SSHPublicKey, oldBastion.Spec.SSHPublicKey, spec.Child("sshPublicKey")),
-		ValidateBastion(newBastion),
+		validateMeta(newBastion),
+		validateChangedSpec(newBastion, oldBastion),
 	)
 }
 
@@ -62,41 +74,17 @@ func validateBastionSpec(spec *gardenoperations.BastionSpec, path *field.Path) f
 	if spec.ShootRef.Name == "" {
 		errs = append(errs, field.Invalid(path.Child("shootRef", "name"), "", "must name a Shoot of the namespace"))
 	}
-	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(spec.SSHPublicKey)); err != nil {
-		errs = append(errs, field.Invalid(path.Child("sshPublicKey"), spec.SSHPublicKey, "must be a public key as in authorized_keys, like: ssh-ed25519 AAAA…"))
+	if _, err := bastionspec.ParsePublicKey(spec.SSHPublicKey); err != nil {
+		errs = append(errs, field.Invalid(path.Child("sshPublicKey"), spec.SSHPublicKey, err.Error()))
 	}
 	ingress := path.Child("ingress") // Gardener names no index
 	if len(spec.Ingress) == 0 {
 		errs = append(errs, field.Invalid(ingress, spec.Ingress, "must allow at least one range of addresses"))
 	}
-	for _, policy := range spec.Ingress {
-		errs = append(errs, validateIPBlock(policy.IPBlock, ingress)...)
+	blocks := make([]networkingv1.IPBlock, len(spec.Ingress))
+	for i := range blocks {
+		blocks[i] = spec.Ingress[i].IPBlock
 	}
-	return errs
-}
-
-// validateIPBlock wants what is excepted to be a part of the range, as Kubernetes does in
-// a NetworkPolicy. Gardener takes anything; it would be lost on whoever wrote it.
-func validateIPBlock(block networkingv1.IPBlock, path *field.Path) field.ErrorList {
-	_, all, err := net.ParseCIDR(block.CIDR)
-	if err != nil {
-		return field.ErrorList{field.Invalid(path, block.CIDR, "must be a range of addresses in CIDR notation, like 198.51.100.0/24")}
-	}
-	var errs field.ErrorList
-	for _, except := range block.Except {
-		_, part, err := net.ParseCIDR(except)
-		switch {
-		case err != nil:
-			errs = append(errs, field.Invalid(path, except, "what is excepted must be a range of addresses in CIDR notation, like 198.51.100.128/25"))
-		case !isPart(part, all):
-			errs = append(errs, field.Invalid(path, except, "what is excepted must be a part of "+block.CIDR+", and not all of it"))
-		}
-	}
-	return errs
-}
-
-func isPart(part, all *net.IPNet) bool {
-	partOnes, partBits := part.Mask.Size()
-	allOnes, allBits := all.Mask.Size()
-	return partBits == allBits && partOnes > allOnes && all.Contains(part.IP)
+	_, wrong := bastionspec.ParseIngress(blocks, ingress)
+	return append(errs, wrong...)
 }

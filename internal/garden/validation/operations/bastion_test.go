@@ -57,14 +57,20 @@ func TestBastion(t *testing.T) {
 		want    string
 		updated string // what an update says besides, from the valid one
 	}{
-		"valid":      {func(*gardenoperations.Bastion) {}, "", ""},
-		"name":       {func(b *gardenoperations.Bastion) { b.Name = "b.c" }, "Invalid metadata.name", "Invalid metadata.name"},
-		"no shoot":   {func(b *gardenoperations.Bastion) { b.Spec.ShootRef.Name = "" }, "Invalid spec.shootRef.name", "Invalid spec.shootRef.name"},
-		"no key":     {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = "" }, "Invalid spec.sshPublicKey", "Invalid spec.sshPublicKey"},
-		"bad key":    {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = "ssh-rsa x" }, "Invalid spec.sshPublicKey", "Invalid spec.sshPublicKey"},
-		"other key":  {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = otherKey }, "", "Invalid spec.sshPublicKey"},
-		"creator":    {func(b *gardenoperations.Bastion) { b.Annotations = nil }, "", "Invalid metadata.annotations"},
-		"no ingress": {func(b *gardenoperations.Bastion) { b.Spec.Ingress = nil }, "Invalid spec.ingress", ""},
+		"valid":    {func(*gardenoperations.Bastion) {}, "", ""},
+		"name":     {func(b *gardenoperations.Bastion) { b.Name = "b.c" }, "Invalid metadata.name", "Invalid metadata.name"},
+		"no shoot": {func(b *gardenoperations.Bastion) { b.Spec.ShootRef.Name = "" }, "Invalid spec.shootRef.name", "Invalid spec.shootRef.name"},
+		"no key":   {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = "" }, "Invalid spec.sshPublicKey", "Invalid spec.sshPublicKey"},
+		"two keys": {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey += "\n" + key }, "Invalid spec.sshPublicKey", "Invalid spec.sshPublicKey"},
+		"options":  {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = "no-pty " + key }, "Invalid spec.sshPublicKey", "Invalid spec.sshPublicKey"},
+		"long comment": {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = key + " " + strings.Repeat("c", 1025) },
+			"Invalid spec.sshPublicKey", "Invalid spec.sshPublicKey"},
+		"leading zero":   {func(b *gardenoperations.Bastion) { b.Spec.Ingress[0].IPBlock.CIDR = "10.0.0.0/08" }, "Invalid spec.ingress", ""},
+		"too many rules": {func(b *gardenoperations.Bastion) { b.Spec.Ingress = slices.Repeat(b.Spec.Ingress, 257) }, "TooMany spec.ingress", ""},
+		"bad key":        {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = "ssh-rsa x" }, "Invalid spec.sshPublicKey", "Invalid spec.sshPublicKey"},
+		"other key":      {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = otherKey }, "", "Invalid spec.sshPublicKey"},
+		"creator":        {func(b *gardenoperations.Bastion) { b.Annotations = nil }, "", "Invalid metadata.annotations"},
+		"no ingress":     {func(b *gardenoperations.Bastion) { b.Spec.Ingress = nil }, "Invalid spec.ingress", ""},
 		"bad ranges": {func(b *gardenoperations.Bastion) {
 			b.Spec.Ingress = []gardenoperations.BastionIngressPolicy{{}, {IPBlock: networkingv1.IPBlock{CIDR: "1.2.3.4"}}}
 		}, "Invalid spec.ingress, Invalid spec.ingress", ""},
@@ -88,6 +94,23 @@ func TestBastion(t *testing.T) {
 		if got := said(ValidateBastionUpdate(bastion(test.change), bastion(func(*gardenoperations.Bastion) {}))); got != strings.Join(want, ", ") {
 			t.Errorf("%s, updated: %s", name, got)
 		}
+	}
+}
+
+// TestAcceptedBefore: a Bastion that could not be made any more can still lose its finalizer.
+func TestAcceptedBefore(t *testing.T) {
+	before := bastion(func(b *gardenoperations.Bastion) {
+		b.Spec.SSHPublicKey, b.Spec.Ingress[0].IPBlock.CIDR = "no-pty "+key, "10.0.0.0/08"
+		b.Finalizers = []string{"gardener.cloud/gardener"}
+	})
+	after := before.DeepCopy()
+	after.Finalizers = nil
+	if got := said(ValidateBastionUpdate(after, before)); got != "" {
+		t.Error(got)
+	}
+	after.Spec.Ingress = append(after.Spec.Ingress, ingress("10.0.0.0/8"))
+	if got := said(ValidateBastionUpdate(after, before)); got != "Invalid spec.ingress, Invalid spec.sshPublicKey" {
+		t.Error(got)
 	}
 }
 

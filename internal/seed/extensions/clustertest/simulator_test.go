@@ -35,7 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
-	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
+	"github.com/gardenlite/gardenlite/internal/bastionspec"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/seed"
 	"github.com/gardenlite/gardenlite/internal/seed/extensions"
@@ -99,7 +99,7 @@ func (c *instances) Instance(id string) (cloud.Instance, bool) {
 	return instance, ok
 }
 
-func (c *instances) UpdateIngress(_ context.Context, id string, rules public.Ingress) error {
+func (c *instances) UpdateIngress(_ context.Context, id string, rules bastionspec.Ingress) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all[id].Public.Ingress = rules

@@ -267,7 +267,6 @@ func TestRefuses(t *testing.T) {
 		"half a client CA":    {func(w *world) { w.secret.Data["ca.key"] = other.secret.Data["ca.key"] }, nil, http.StatusUnprocessableEntity, "do not belong together"},
 		"no cluster CA":       {func(w *world) { w.bundle = nil }, nil, http.StatusUnprocessableEntity, "x.ca-cluster"},
 		"empty cluster CA":    {func(w *world) { w.bundle.Data = nil }, nil, http.StatusUnprocessableEntity, "x.ca-cluster"},
-		"being deleted":       {func(w *world) { w.shoot.DeletionTimestamp = ptr.To(metav1.NewTime(start)) }, nil, http.StatusUnprocessableEntity, "being deleted"},
 		"expired client CA":   {func(w *world) { w.secret = expired(t).secret }, nil, http.StatusUnprocessableEntity, "expired"},
 		"too short a time":    {func(*world) {}, ptr.To[int64](599), http.StatusUnprocessableEntity, "spec.expirationSeconds"},
 		"no Shoot, too short": {func(w *world) { w.shoot = nil }, ptr.To[int64](0), http.StatusUnprocessableEntity, "spec.expirationSeconds"},
@@ -287,6 +286,18 @@ func TestRefuses(t *testing.T) {
 func expired(t *testing.T) *world { return newWorld(t, -time.Minute) }
 
 // TestManyAtOnce: each caller gets a certificate for its own name.
+// TestShootBeingDeleted: whoever finds out why a deletion does not end needs a kubeconfig, too.
+func TestShootBeingDeleted(t *testing.T) {
+	w := newWorld(t, time.Hour)
+	w.shoot.DeletionTimestamp = ptr.To(metav1.NewTime(start))
+	admin, viewer := w.rest(t)
+	for name, kind := range map[string]*REST{"admin": admin, "viewer": viewer} {
+		if _, err := kind.Create(as(t.Context(), "alice"), "x", request(nil), nil, &metav1.CreateOptions{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestManyAtOnce(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	admin, _ := w.rest(t)

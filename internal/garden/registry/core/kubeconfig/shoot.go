@@ -66,9 +66,6 @@ func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, e
 	if err != nil {
 		return nil, err
 	}
-	if shoot.DeletionTimestamp != nil {
-		c.miss(field.Forbidden(field.NewPath("metadata", "deletionTimestamp"), "the Shoot is being deleted"))
-	}
 	c.addresses = slices.DeleteFunc(slices.Clone(shoot.Status.AdvertisedAddresses), func(address gardencore.ShootAdvertisedAddress) bool {
 		return !slices.Contains(addressesOfAPIServers, address.Name)
 	})

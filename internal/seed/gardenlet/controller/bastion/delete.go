@@ -3,6 +3,7 @@ package bastion
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -10,6 +11,7 @@ import (
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -47,6 +49,12 @@ func (r *Reconciler) leave(ctx context.Context, bastion *operationsv1alpha1.Bast
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if from, err := r.comesFrom(ctx, bastion); err != nil {
+		return reconcile.Result{}, err
+	} else if from != "" {
+		return reconcile.Result{}, r.fail(ctx, bastion, &corev1beta1.LastError{
+			Description: fmt.Sprintf("the Shoot %s is being migrated from the seed %s: the bastion is made when it has arrived", bastion.Spec.ShootRef.Name, from)})
+	}
 	if !controllerutil.ContainsFinalizer(bastion, corev1beta1.GardenerName) {
 		return reconcile.Result{}, nil // nothing was ever told of it here
 	}
@@ -56,6 +64,19 @@ func (r *Reconciler) leave(ctx context.Context, bastion *operationsv1alpha1.Bast
 	}
 	return result, r.fail(ctx, bastion, &corev1beta1.LastError{
 		Description: fmt.Sprintf("the Shoot %s is not on the seed %s", bastion.Spec.ShootRef.Name, r.SeedName)})
+}
+
+// comesFrom is the seed that the Shoot of a Bastion is being migrated from, to this one; "" if it is not.
+func (r *Reconciler) comesFrom(ctx context.Context, bastion *operationsv1alpha1.Bastion) (string, error) {
+	shoot := &corev1beta1.Shoot{}
+	key := client.ObjectKey{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}
+	if err := r.GardenClient.Get(ctx, key, shoot); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	if ptr.Deref(shoot.Spec.SeedName, "") != r.SeedName || ptr.Deref(shoot.Status.SeedName, r.SeedName) == r.SeedName {
+		return "", nil
+	}
+	return *shoot.Status.SeedName, nil
 }
 
 // sweep removes what is left in the seed of a Bastion that the garden does not have any more, or has for another seed.
@@ -102,15 +123,23 @@ func (r *Reconciler) clean(ctx context.Context, bastion *operationsv1alpha1.Bast
 	return failure, gone, nil
 }
 
-// remove deletes a Bastion of the seed and says whether it is gone. By force, if that is what was asked for in the garden.
+// remove deletes a Bastion of the seed and says whether it is gone. By force, if that is what was asked for in the garden: an
+// extension that has had its time then keeps it no longer.
 func (r *Reconciler) remove(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion) (bool, error) {
 	gone, err := r.extensions().Delete(ctx, bastion, extension)
 	if gone || err != nil || bastion.Annotations[constants.AnnotationConfirmationForceDeletion] != "true" {
 		return gone, err
 	}
 	err = operation.Patch(ctx, r.SeedClient, extension, func(extension *extensionsv1alpha1.Bastion) {
-		metav1.SetMetaDataAnnotation(&extension.ObjectMeta, constants.AnnotationConfirmationForceDeletion, "true")
+		if extension.Annotations[constants.AnnotationConfirmationForceDeletion] != "true" {
+			metav1.SetMetaDataAnnotation(&extension.ObjectMeta, constants.AnnotationConfirmationForceDeletion, "true")
+			metav1.SetMetaDataAnnotation(&extension.ObjectMeta, constants.GardenerTimestamp, r.Clock.Now().UTC().Format(time.RFC3339Nano))
+		}
 	})
+	if err == nil && operation.Overdue(extension, r.Clock.Now()) {
+		err = operation.RemoveFinalizers(ctx, r.SeedClient, extension, extension.Finalizers...)
+		return err == nil || apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}

@@ -269,6 +269,48 @@ func TestShootThatIsElsewhere(t *testing.T) {
 	}
 }
 
+// TestShootThatArrives: a Bastion of a Shoot that is being migrated to this seed says what it waits for.
+func TestShootThatArrives(t *testing.T) {
+	w := newWorld(t)
+	shoot := &corev1beta1.Shoot{}
+	w.must(w.garden.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: "y"}, shoot))
+	shoot.Status.SeedName = ptr.To("b")
+	w.must(w.garden.Status().Update(t.Context(), shoot))
+	w.reconcile()
+	w.expect("False", "FailedReconciling", "the Shoot y is being migrated from the seed b")
+	if w.extension() != nil {
+		t.Error("a Bastion is made in the seed before the Shoot has arrived")
+	}
+	shoot.Status.SeedName = ptr.To("a")
+	w.must(w.garden.Status().Update(t.Context(), shoot))
+	ready(w)
+}
+
+// TestForce: an extension that does not answer a deletion by force keeps a Bastion no longer than its time.
+func TestForce(t *testing.T) {
+	w := newWorld(t)
+	ready(w)
+	w.must(w.garden.Delete(t.Context(), w.bastion()))
+	w.reconcile()
+	w.clock.Step(time.Hour)
+	w.reconcile()
+	w.expect("False", "DeletionInProgress", "")
+	w.change(func(b *operationsv1alpha1.Bastion) {
+		b.Annotations["confirmation.gardener.cloud/force-deletion"] = "true"
+	})
+	for range 2 {
+		w.reconcile()
+		if w.extension() == nil {
+			t.Fatal("the extension is not given its time")
+		}
+		w.clock.Step(operation.ForceGrace / 2)
+	}
+	w.reconcile()
+	if err := w.garden.Get(t.Context(), key, &operationsv1alpha1.Bastion{}); w.extension() != nil || !apierrors.IsNotFound(err) {
+		t.Errorf("left: %v, %v", w.extension(), err)
+	}
+}
+
 func TestAnotherKeyReplacesTheMachine(t *testing.T) {
 	w := newWorld(t)
 	ready(w)

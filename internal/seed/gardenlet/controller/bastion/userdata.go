@@ -8,6 +8,8 @@ import (
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 	"golang.org/x/crypto/ssh"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/bastionspec"
 )
 
 // specOf is what a Bastion of the garden asks for in the seed.
@@ -29,12 +31,9 @@ func specOf(bastion *operationsv1alpha1.Bastion) (extensionsv1alpha1.BastionSpec
 // userData is the script that a bastion runs when it boots for the first time: it lets in one user with one key. Of the text
 // that the user gave only the key itself is used, so that nothing else gets into the script or into the file of keys.
 func userData(publicKey string) ([]byte, error) {
-	key, _, options, rest, err := ssh.ParseAuthorizedKey([]byte(publicKey))
+	key, err := bastionspec.ParsePublicKey(publicKey)
 	if err != nil {
-		return nil, fmt.Errorf("this is no public key as OpenSSH writes it: %w", err)
-	}
-	if len(options) > 0 || strings.TrimSpace(string(rest)) != "" {
-		return nil, fmt.Errorf("one public key is needed, without options (%d options and %d further bytes are there)", len(options), len(rest))
+		return nil, err
 	}
 	return fmt.Appendf(nil, `#!/bin/bash -eu
 

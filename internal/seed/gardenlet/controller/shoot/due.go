@@ -19,7 +19,7 @@ const effectiveEnd = 15 * time.Minute
 // has not come. Whatever has happened to its namespace, it is made good.
 func (r *Reconciler) rests(ctx context.Context, shoot *corev1beta1.Shoot) time.Duration {
 	last := shoot.Status.LastOperation
-	if last == nil || last.State != corev1beta1.LastOperationStateSucceeded || last.Type == corev1beta1.LastOperationTypeMigrate ||
+	if hasTasks(shoot) || last == nil || last.State != corev1beta1.LastOperationStateSucceeded || last.Type == corev1beta1.LastOperationTypeMigrate ||
 		shoot.Status.ObservedGeneration != shoot.Generation || shoot.Status.Gardener.Version != r.Identity.Version {
 		return 0
 	}

@@ -173,14 +173,6 @@ func annotateOrNot(obj metav1.Object, name, value string) {
 	obj.SetAnnotations(annotations)
 }
 
-func askedAt(obj metav1.Object) time.Time {
-	at, err := time.Parse(time.RFC3339Nano, obj.GetAnnotations()[constants.GardenerTimestamp])
-	if err != nil {
-		return time.Time{}
-	}
-	return at
-}
-
 // askedBefore says whether an extension was last asked before this operation began. Of that, the status has no fractions of
 // seconds: who was asked in the second in which it began was asked by this operation only if it remembers that. After a restart
 // it does not, and asks once more.
@@ -191,7 +183,7 @@ func (b *botanist) askedBefore(obj metav1.Object) bool {
 	if !b.asked[askedKey(obj)] {
 		began = began.Add(time.Second)
 	}
-	return askedAt(obj).Before(began)
+	return operation.AskedAt(obj).Before(began)
 }
 
 // ready is nil when an extension has done what it was last asked for.
@@ -216,7 +208,7 @@ func answered(kind string, obj extensionsv1alpha1.Object, t corev1beta1.LastOper
 		t = corev1beta1.LastOperationTypeRestore
 	}
 	// A status has no fractions of seconds.
-	current := last != nil && (t == "" || last.Type == t) && !last.LastUpdateTime.Time.Before(askedAt(obj).Truncate(time.Second))
+	current := last != nil && (t == "" || last.Type == t) && !last.LastUpdateTime.Time.Before(operation.AskedAt(obj).Truncate(time.Second))
 	switch {
 	case !current:
 		return flow.Pending("%s %s waits for its extension", kind, key)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -16,13 +15,6 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
-)
-
-// A deletion by force gives an extension time to let go of what it has where that really is: as long as forceGrace if it fails
-// or does not answer, as long as forceLimit if it is at work. Gardener's are 30 s and 5 min, too.
-const (
-	forceGrace = 30 * time.Second
-	forceLimit = 5 * time.Minute
 )
 
 // byForce says whether the user has confirmed that the Shoot is to go whatever becomes of what it has in its infrastructure.
@@ -75,24 +67,14 @@ func (b *botanist) announceForce(ctx context.Context) error {
 
 // letGo takes the finalizers from an extension resource that is being deleted by force, after its extension has had its time.
 func (b *botanist) letGo(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
-	key, grace := client.ObjectKeyFromObject(obj), forceGrace
-	if atWork(obj) {
-		grace = forceLimit
-	}
-	if b.Clock.Since(askedAt(obj)) < grace {
+	key := client.ObjectKeyFromObject(obj)
+	if !operation.Overdue(obj, b.Clock.Now()) {
 		return flow.Pending("%s %s has not gone yet", kind, key)
 	}
 	if err := operation.RemoveFinalizers(ctx, b.SeedClient, obj, obj.GetFinalizers()...); client.IgnoreNotFound(err) != nil {
 		return wrapped(err, "deleting by force", kind, key)
 	}
 	return b.gone(ctx, kind, obj)
-}
-
-// atWork says whether an extension deletes what it was last asked to delete.
-func atWork(obj extensionsv1alpha1.Object) bool {
-	last := obj.GetExtensionStatus().GetLastOperation()
-	return operation.Is(last, corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateProcessing) &&
-		!last.LastUpdateTime.Time.Before(askedAt(obj).Truncate(time.Second))
 }
 
 // releaseSecrets takes the finalizers from the Secrets in the Shoot's namespace, which extensions that are broken have left there:

@@ -11,6 +11,8 @@ import (
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
 const forceAnnotation = "confirmation.gardener.cloud/force-deletion"
@@ -61,7 +63,7 @@ func TestForceDeletion(t *testing.T) {
 		t.Errorf("%v, %v", worker.Annotations, worker.Finalizers)
 	}
 	for range 10 {
-		w.clock.Step(forceGrace / 2)
+		w.clock.Step(operation.ForceGrace / 2)
 		if w.settleDeletion() {
 			break
 		}
@@ -87,25 +89,4 @@ func (w *world) settleDeletion() bool {
 		w.simulate()
 	}
 	return false
-}
-
-// TestForcePatience: an extension that is at work has more time than one that is not.
-func TestForcePatience(t *testing.T) {
-	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	for name, test := range map[string]struct {
-		last *corev1beta1.LastOperation
-		work bool
-	}{
-		"has said nothing":  {},
-		"said it before":    {last: &corev1beta1.LastOperation{Type: "Delete", State: "Processing", LastUpdateTime: metav1.NewTime(now.Add(-time.Minute))}},
-		"fails":             {last: &corev1beta1.LastOperation{Type: "Delete", State: "Error", LastUpdateTime: metav1.NewTime(now)}},
-		"does another deed": {last: &corev1beta1.LastOperation{Type: "Reconcile", State: "Processing", LastUpdateTime: metav1.NewTime(now)}},
-		"is at work":        {last: &corev1beta1.LastOperation{Type: "Delete", State: "Processing", LastUpdateTime: metav1.NewTime(now)}, work: true},
-	} {
-		worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"gardener.cloud/timestamp": now.Add(time.Millisecond).Format(time.RFC3339Nano)}}}
-		worker.Status.LastOperation = test.last
-		if got := atWork(worker); got != test.work {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -90,11 +91,8 @@ func (b *botanist) nodesUpdated(ctx context.Context) error {
 	if err := b.shootClient.List(ctx, nodes); err != nil {
 		return fmt.Errorf("listing the Nodes of the shoot: %w", err)
 	}
-	for _, n := range nodes.Items {
-		checksum, is := wanted[n.Labels[constants.LabelWorkerPoolGardenerNodeAgentSecretName]]
-		if is && n.DeletionTimestamp == nil && n.Annotations[node.AnnotationChecksum] != checksum {
-			return flow.Pending("Node %s has not what its operating system config says yet", n.Name)
-		}
+	if names := outdated(nodes, wanted); len(names) > 0 {
+		return flow.Pending("these nodes have not applied their operating system config yet: %s", strings.Join(names, ", "))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -203,12 +204,12 @@ func (b *botanist) operatingSystemConfigs() ([]*extension, error) {
 		if err != nil {
 			return nil, fmt.Errorf("worker pool %s: %w", p.Name, err)
 		}
-		user := userFiles()
+		user, units := userFiles(), append(userUnits(), sshUnit(hasSSH(b.shoot)))
 		all = append(all,
 			b.osc(p, p.provision, extensionsv1alpha1.OperatingSystemConfigPurposeProvision,
-				append(provisionFiles(files), user...), append(userUnits(), agentUnit()...)),
+				append(provisionFiles(files), user...), slices.Concat(units, agentUnit())),
 			b.osc(p, p.original, extensionsv1alpha1.OperatingSystemConfigPurposeReconcile,
-				append(files, user...), append(userUnits(), node.Units()...)))
+				append(files, user...), slices.Concat(units, node.Units())))
 	}
 	return all, nil
 }

@@ -49,10 +49,15 @@ func (b *botanist) deployAuthoritiesInProject(ctx context.Context) error {
 	})
 }
 
-// deploySSHKeypairInProject gives the Shoot's users the keys to its machines.
+// deploySSHKeypairInProject gives the Shoot's users the keys to its machines. The one before is first: at no time is it in
+// neither Secret.
 func (b *botanist) deploySSHKeypairInProject(ctx context.Context) error {
-	for suffix, data := range map[string]map[string][]byte{suffixSSHKeypair: b.sshKeypair.Current, suffixSSHKeypair + shootsecrets.Old: b.sshKeypair.Old} {
-		meta := b.inProject(suffix, map[string]string{constants.GardenRole: constants.GardenRoleSSHKeyPair})
+	for _, pair := range []struct {
+		suffix string
+		data   map[string][]byte
+	}{{suffixSSHKeypair + shootsecrets.Old, b.sshKeypair.Old}, {suffixSSHKeypair, b.sshKeypair.Current}} {
+		data := pair.data
+		meta := b.inProject(pair.suffix, map[string]string{constants.GardenRole: constants.GardenRoleSSHKeyPair})
 		secret := &corev1.Secret{ObjectMeta: named(meta)}
 		if data == nil {
 			if err := b.deleteInProject(ctx, secret); err != nil {

@@ -163,6 +163,9 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (t
 	if shoot.DeletionTimestamp != nil {
 		return conflictRetry, nil
 	}
+	if hasTasks(shoot) { // they have waited for the end of this operation
+		return orDefault(r.Wait, DefaultWait), nil
+	}
 	return r.untilNext(shoot), nil
 }
 

@@ -139,10 +139,10 @@ func etcdKeyAtOnce(shoot *corev1beta1.Shoot) bool {
 	return err == nil && (version.Major() > 1 || version.Minor() >= 34)
 }
 
-// startRotations begins what the operations in the annotation ask for.
-func startRotations(shoot *corev1beta1.Shoot, now metav1.Time) {
+// startRotations begins what operations ask for.
+func startRotations(shoot *corev1beta1.Shoot, operations []string, now metav1.Time) {
 	s, pools := &shoot.Status, shoot.Spec.Provider.Workers
-	for _, asked := range operations(shoot) {
+	for _, asked := range operations {
 		switch asked {
 		case constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout:
 			var rollsNot []corev1beta1.Worker
@@ -364,20 +364,4 @@ func observabilityRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
 		return shootsecrets.Rotation{}
 	}
 	return shootsecrets.Rotation{Initiated: r.LastInitiationTime}
-}
-
-// takeOperations takes from the annotation what a reconciliation has taken up; the rest is for others.
-func takeOperations(shoot *corev1beta1.Shoot) {
-	if _, asked := shoot.Annotations[constants.GardenerOperation]; !asked {
-		return
-	}
-	left := slices.DeleteFunc(operations(shoot), func(asked string) bool {
-		return asked == constants.GardenerOperationReconcile || asked == constants.ShootOperationRetry ||
-			strings.HasPrefix(asked, "rotate-") || strings.HasPrefix(asked, constants.OperationRolloutWorkers)
-	})
-	if len(left) == 0 {
-		delete(shoot.Annotations, constants.GardenerOperation)
-		return
-	}
-	shoot.Annotations[constants.GardenerOperation] = strings.Join(left, constants.GardenerOperationsSeparator)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -40,13 +42,16 @@ func of(t corev1beta1.LastOperationType) words {
 }
 
 // start tells that an operation has begun, by whom, and what the Shoot is called from now on. It begins the rotations that
-// are asked for, and takes away the annotation that has asked.
+// are asked for, and removes those from the annotation.
 func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType, a *about) error {
 	w, last := of(t), shoot.Status.LastOperation
 	again := last != nil && last.Type == t && shoot.Status.ObservedGeneration == shoot.Generation && shoot.Status.UID != "" &&
 		last.State != corev1beta1.LastOperationStateSucceeded
 	goesOn := again && last.State == corev1beta1.LastOperationStateProcessing
-	err := operation.PatchStatus(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
+	begun, postponed := r.begins(ctx, shoot, t)
+	rotates := sshRotates(shoot)
+	// The lock, because what has begun is what was asked for when the Shoot was read.
+	err := operation.PatchStatusExclusively(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
 		s, now := &shoot.Status, metav1.NewTime(r.Clock.Now().UTC())
 		if s.RetryCycleStartTime == nil || s.ObservedGeneration != shoot.Generation || s.Gardener.Version != r.Identity.Version ||
 			s.LastOperation != nil && s.LastOperation.Type != t {
@@ -54,11 +59,11 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 		}
 		if a != nil {
 			r.name(shoot, a)
-			startRotations(shoot, now)
+			startRotations(shoot, begun, now)
 		}
 		s.Gardener, s.ObservedGeneration = *r.Identity, shoot.Generation
 		if !goesOn {
-			s.LastOperation = r.lastOperation(t, corev1beta1.LastOperationStateProcessing, 0, w.begun)
+			s.LastOperation = r.lastOperation(t, corev1beta1.LastOperationStateProcessing, 0, strings.TrimSpace(w.begun+" "+postponed))
 		}
 	})
 	if err != nil {
@@ -67,7 +72,13 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 	if !again {
 		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, w.begins, w.action, "%s", w.begun)
 	}
-	return operation.Patch(ctx, r.GardenClient, shoot, takeOperations)
+	if postponed != "" {
+		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, eventPostponed, w.action, "%s", postponed)
+	}
+	if rotates && slices.Contains(begun, constants.ShootOperationRotateSSHKeypair) {
+		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, eventInProgress, w.action, "The rotation of the SSH key pair goes on: it is not begun again.")
+	}
+	return r.take(ctx, shoot, begun)
 }
 
 // name says in the status what stays of a Shoot for all its life, and on which seed it is. Who finds a UID here knows that

@@ -41,6 +41,15 @@ func userUnits() []extensionsv1alpha1.Unit {
 	}}
 }
 
+// sshUnit has the machine's SSH server run, or not, which ends open sessions.
+func sshUnit(enabled bool) extensionsv1alpha1.Unit {
+	command := extensionsv1alpha1.CommandStart
+	if !enabled {
+		command = extensionsv1alpha1.CommandStop
+	}
+	return extensionsv1alpha1.Unit{Name: node.UnitSSH, Enable: ptr.To(enabled), Command: &command}
+}
+
 // provisionFiles are what gardener-node-agent begins with, and who may log in until it has brought the rest. What differs
 // from machine to machine is put in for each of them, so it must stay readable.
 func provisionFiles(files []extensionsv1alpha1.File) []extensionsv1alpha1.File {

@@ -86,9 +86,10 @@ func TestNodesApply(t *testing.T) {
 	w.settle()
 	secret := *get(w, w.seed, id, "y", &extensionsv1alpha1.Worker{}).Spec.Pools[0].NodeAgentSecretName
 	nodes := map[string]*corev1.Node{}
+	applied := get(w, w.inside, "kube-system", secret, &corev1.Secret{}).Annotations[node.AnnotationChecksumSecret]
 	for name, of := range map[string]string{"current": secret, "old": "gardener-node-agent-of-before", "other": ""} {
 		nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"worker.gardener.cloud/gardener-node-agent-secret-name": of},
-			Annotations: map[string]string{node.AnnotationChecksum: "of before"}}}
+			Annotations: map[string]string{node.AnnotationChecksum: applied}}}
 		if err := w.inside.Create(t.Context(), nodes[name]); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
+)
+
+const (
+	// checksumApplied, at a Node, is of the configuration that it has applied, and checksumWanted, at the Secret of its pool, of
+	// the one that it is to have. Both are Gardener's.
+	checksumApplied = "checksum/cloud-config-data"
+	checksumWanted  = "checksum/data-script"
+	// rotationPoll is how often the nodes are read during a rotation.
+	rotationPoll = time.Second
+)
+
+// rotation is something that can be rotated: with one operation, or with one that prepares and one that completes it.
+type rotation struct{ name, short, operation, complete string }
+
+var rotations = []rotation{
+	{"ssh-keypair", "Rotate the SSH key pair of the nodes", constants.ShootOperationRotateSSHKeypair, ""},
+	{"observability", "Rotate the password of the observability components", constants.OperationRotateObservabilityCredentials, ""},
+	{"etcd-encryption-key", "Rotate the key that resources are encrypted with", constants.OperationRotateETCDEncryptionKey, ""},
+	{"ca", "Rotate the certificate authorities", constants.OperationRotateCAStart, constants.OperationRotateCAComplete},
+	{"serviceaccount-key", "Rotate the key that signs tokens of service accounts", constants.OperationRotateServiceAccountKeyStart, constants.OperationRotateServiceAccountKeyComplete},
+	{"credentials", "Rotate all credentials", constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsComplete},
+}
+
+func newRotate(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Rotate credentials of a shoot",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, r := range rotations {
+		cmd.AddCommand(newRotateOne(g, r))
+	}
+	return cmd
+}
+
+func newRotateOne(g *globals, r rotation) *cobra.Command {
+	var wait, complete bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:     r.name + " PROJECT/SHOOT",
+		Short:   r.short,
+		Example: fmt.Sprintf("  gardenlite rotate %s dev/my-shoot --wait", r.name),
+		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return shootNames(cmd.Context(), g, ""), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			operation := r.operation
+			if complete {
+				operation = r.complete
+			}
+			if !wait {
+				timeout = 0
+			}
+			return rotate(cmd.Context(), g, args[0], operation, timeout)
+		},
+	}
+	if r.complete != "" {
+		cmd.Long = r.short + ". The rotation has two steps: old and new are valid after the first one, and the second one, with\n" +
+			"--complete, ends the life of the old ones."
+		cmd.Example += fmt.Sprintf("\n  gardenlite rotate %s dev/my-shoot --complete --wait", r.name)
+		cmd.Flags().BoolVar(&complete, "complete", false, "begin the second step")
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done, and show which nodes have the new configuration")
+	cmd.Flags().DurationVar(&timeout, "timeout", defaultShootTimeout, "how long to wait")
+	return cmd
+}
+
+// rotate asks for a rotation, and waits for its end unless the timeout is 0.
+func rotate(ctx context.Context, g *globals, name, operation string, timeout time.Duration) error {
+	key, err := shootKey(name, defaultProject)
+	if err != nil {
+		return err
+	}
+	client, err := g.shootClient(ctx)
+	if err != nil {
+		return err
+	}
+	before := map[string]string{}
+	if timeout > 0 { // a shoot without an API server has no nodes
+		before, _, _ = nodeConfigurations(ctx, client, key)
+	}
+	if err := client.Operate(ctx, key, operation); err != nil {
+		return explainShoot(g, err)
+	}
+	if timeout == 0 {
+		fmt.Fprintf(g.out, "Shoot %s: %s is asked for.\n", key, operation)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	nodes := make(chan struct{})
+	following, stop := context.WithCancel(ctx)
+	go func() {
+		defer close(nodes)
+		followNodes(following, g, client, key, before)
+	}()
+	progress := newShootProgress(g, "Rotating")
+	_, err = client.Wait(ctx, key, progress.report)
+	stop()
+	<-nodes
+	progress.close()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(g.out, "Shoot %s: %s is done.\n", key, operation)
+	return nil
+}
+
+// followNodes prints each node once it has applied another configuration than before, until ctx ends; then, those of the last
+// moment.
+func followNodes(ctx context.Context, g *globals, client *shootclient.Client, key shootclient.Key, before map[string]string) {
+	seen := map[string]bool{}
+	for last := false; ; {
+		reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), completionTimeout)
+		wanted, nodes, err := nodeConfigurations(reading, client, key)
+		cancel()
+		for _, n := range updated(nodes, before, wanted) {
+			if err == nil && !seen[n] {
+				seen[n] = true
+				fmt.Fprintf(g.out, "Node %s has the new configuration (%d of %d).\n", n, len(seen), len(nodes))
+			}
+		}
+		if last {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			last = true
+		case <-time.After(rotationPoll):
+		}
+	}
+}
+
+// updated are the nodes that have applied what their pool wants now, if that is not what it wanted before.
+func updated(nodes []corev1.Node, before, wanted map[string]string) (names []string) {
+	for _, n := range nodes {
+		secret := n.Labels[constants.LabelWorkerPoolGardenerNodeAgentSecretName]
+		if now := wanted[secret]; now != "" && now != before[secret] && n.Annotations[checksumApplied] == now {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// nodeConfigurations are the checksums of what nodes are to have, by the names of their Secrets, and the nodes.
+func nodeConfigurations(ctx context.Context, client *shootclient.Client, key shootclient.Key) (map[string]string, []corev1.Node, error) {
+	data, _, err := client.Kubeconfig(ctx, key, false, 10*time.Minute)
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the kubeconfig of shoot %s: %w", key, err)
+	}
+	shoot, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a client for shoot %s: %w", key, err)
+	}
+	secrets, err := shoot.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
+		LabelSelector: constants.GardenRole + "=" + constants.GardenRoleOperatingSystemConfig})
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing the configurations of the nodes of shoot %s: %w", key, err)
+	}
+	nodes, err := shoot.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing the nodes of shoot %s: %w", key, err)
+	}
+	wanted := map[string]string{}
+	for _, secret := range secrets.Items {
+		wanted[secret.Name] = strings.TrimSpace(secret.Annotations[checksumWanted])
+	}
+	return wanted, nodes.Items, nil
+}

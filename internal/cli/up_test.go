@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gardenlite/gardenlite/internal/landscape"
+)
+
+// parsed are the flags of a command line of up.
+func parsed(t *testing.T, line string) *upFlags {
+	t.Helper()
+	cmd := newUp(&globals{})
+	flags := &upFlags{}
+	if err := cmd.ParseFlags(strings.Fields(line)); err != nil {
+		t.Fatal(err)
+	}
+	flags.readOptions(cmd)
+	flags.config.Port, _ = cmd.Flags().GetInt("port")
+	flags.config.Datastore, _ = cmd.Flags().GetString("datastore")
+	return flags
+}
+
+// TestDifferences: flags that say something else than those that the landscape runs with are named, and no others.
+func TestDifferences(t *testing.T) {
+	running := landscape.Run{Port: 7443, Datastore: "sqlite", Options: parsed(t, "--seeds 2 --bastion-time-to-live 1m").config.Options}
+	for line, want := range map[string]string{
+		"":                                    "",
+		"--seeds 2":                           "",
+		"--seeds 1":                           "--seeds is 2, not 1",
+		"--bastion-time-to-live 2m":           "--bastion-time-to-live is 1m0s, not 2m0s",
+		"--port 7443":                         "",
+		"--port 0":                            "",
+		"--port 6443":                         "--port is 7443, not 6443",
+		"--datastore postgres://u:secret@h/d": "--datastore is sqlite, not postgres",
+		"--controllers -bastion --seeds 2":    "--controllers is [*], not [-bastion]",
+	} {
+		if got := strings.Join(parsed(t, line).differences(running), "; "); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+	if got := parsed(t, "--seeds 1").differences(landscape.Run{Port: 6443, Datastore: "sqlite"}); len(got) > 0 {
+		t.Errorf("of a landscape that does not tell: %v", got)
+	}
+}
+
+// TestKeepPort: a port that was chosen by --port 0 is taken again without the flag.
+func TestKeepPort(t *testing.T) {
+	for run, want := range map[string]map[string]int{
+		`{"port":40000,"portChosen":true}`: {"": 0, "--port 6443": 6443, "--port 0": 0},
+		`{"port":7443}`:                    {"": landscape.DefaultPort},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "run.json"), []byte(run), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for line, port := range want {
+			flags := parsed(t, line)
+			flags.config.Dir = dir
+			if flags.keepPort(); flags.config.Port != port {
+				t.Errorf("%s, %q: port %d, want %d", run, line, flags.config.Port, port)
+			}
+		}
+	}
+}
+
+func TestCompleteControllers(t *testing.T) {
+	names, _ := completeControllers(nil, nil, "*,-b")
+	if !slices.Contains(names, "*,-bastion") || !slices.Contains(names, "*,namespace") && !slices.Contains(names, "*,namespace-controller") {
+		t.Errorf("%v", names)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for line, want := range map[string]int{
+		"nonsense": exitUsage, "shoot nonsense": exitUsage, "token nonsense": exitUsage, "access nonsense": exitUsage, "kubeconfig nonsense": exitUsage,
+		"token create": exitUsage, "shoot list x": exitUsage, "exec --name x -- true": exitUsage, "--version": 0,
+	} {
+		t.Setenv("XDG_STATE_HOME", t.TempDir())
+		var out, errs strings.Builder
+		if code := run(t.Context(), strings.Fields(line), streams{strings.NewReader(""), &out, &errs}); code != want {
+			t.Errorf("%s: exit status %d, not %d: %s", line, code, want, errs.String())
+		}
+		if line == "--version" && !strings.HasPrefix(out.String(), "gardenlite ") {
+			t.Errorf("%s prints %q", line, out.String())
+		}
+	}
+}

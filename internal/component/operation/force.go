@@ -1,0 +1,37 @@
+package operation
+
+import (
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A deletion by force gives an extension time to release what it has: ForceGrace if it fails or does not answer, ForceLimit
+// if it is at work. Gardener's are 30 s and 5 min, too.
+const (
+	ForceGrace = 30 * time.Second
+	ForceLimit = 5 * time.Minute
+)
+
+// AskedAt is when an extension was last asked for an operation on an object; zero if it never was.
+func AskedAt(obj metav1.Object) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, obj.GetAnnotations()[constants.GardenerTimestamp])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// Overdue says whether an extension has had its time to delete an object by force.
+func Overdue(obj extensionsv1alpha1.Object, now time.Time) bool {
+	asked, grace := AskedAt(obj), ForceGrace
+	last := obj.GetExtensionStatus().GetLastOperation()
+	if Is(last, corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateProcessing) &&
+		!last.LastUpdateTime.Time.Before(asked.Truncate(time.Second)) { // a status has no fractions of seconds
+		grace = ForceLimit
+	}
+	return now.Sub(asked) >= grace
+}

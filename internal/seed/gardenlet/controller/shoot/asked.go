@@ -1,0 +1,145 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient"
+)
+
+// Reasons of events that answer operations which do not begin now.
+const (
+	eventPostponed  = "RotationPostponed"
+	eventInProgress = "RotationInProgress"
+)
+
+// isTask says whether an operation is begun by a reconciliation.
+func isTask(asked string) bool {
+	return strings.HasPrefix(asked, "rotate-") || strings.HasPrefix(asked, constants.OperationRolloutWorkers)
+}
+
+// hasTasks says whether the annotation asks for something that a reconciliation is to begin.
+func hasTasks(shoot *corev1beta1.Shoot) bool { return slices.ContainsFunc(operations(shoot), isTask) }
+
+func rotatesSSH(asked string) bool {
+	return asked == constants.ShootOperationRotateSSHKeypair || asked == constants.OperationRotateCredentialsStart ||
+		asked == constants.OperationRotateCredentialsStartWithoutWorkersRollout
+}
+
+// begins are those operations of the annotation that an operation on the Shoot begins. The others stay: only a creation and a
+// reconciliation begin any, and the SSH key pair is rotated when each node has applied its current configuration (GEP-15).
+// postponed says which nodes have not.
+func (r *Reconciler) begins(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (begun []string, postponed string) {
+	reconciles := t == corev1beta1.LastOperationTypeCreate || t == corev1beta1.LastOperationTypeReconcile
+	for _, asked := range operations(shoot) {
+		switch {
+		case asked == constants.GardenerOperationReconcile || asked == constants.ShootOperationRetry:
+			begun = append(begun, asked)
+		case !reconciles || !isTask(asked):
+		case rotatesSSH(asked) && !sshRotates(shoot):
+			if postponed = r.outdatedNodes(ctx, shoot); postponed == "" {
+				begun = append(begun, asked)
+			}
+		default:
+			begun = append(begun, asked)
+		}
+	}
+	return begun, postponed
+}
+
+// sshRotates says whether a rotation of the SSH key pair goes on.
+func sshRotates(shoot *corev1beta1.Shoot) bool {
+	r := rotationsOf(&shoot.Status).SSHKeypair
+	return r != nil && goesOn(r.LastInitiationTime, r.LastCompletionTime)
+}
+
+// outdatedNodes says which nodes have not applied their current configuration, "" if all have.
+func (r *Reconciler) outdatedNodes(ctx context.Context, shoot *corev1beta1.Shoot) string {
+	if !hasSSH(shoot) || hibernates(shoot) || shoot.Status.IsHibernated || shoot.Status.TechnicalID == "" {
+		return "" // there are no nodes, or no keys on them
+	}
+	names, err := r.listOutdatedNodes(ctx, shoot.Status.TechnicalID)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("The SSH key pair is rotated when its nodes can be read: %v.", err)
+	case len(names) > 0:
+		return fmt.Sprintf("The SSH key pair is rotated when these nodes have applied their current configuration: %s.", strings.Join(names, ", "))
+	}
+	return ""
+}
+
+func (r *Reconciler) listOutdatedNodes(ctx context.Context, technicalID string) (names []string, err error) {
+	config, err := shootclient.NewFor(ctx, r.SeedReader, technicalID, gardenletUser, []string{gardenletGroup}, accessLife, r.Clock)
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = accessTimeout
+	shoot, err := r.newShootClient(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the shoot at %s: %w", config.Host, err)
+	}
+	if shoot.Close != nil {
+		defer shoot.Close()
+	}
+	secrets, nodes := &corev1.SecretList{}, &corev1.NodeList{}
+	if err := shoot.List(ctx, secrets, client.InNamespace(node.SecretNamespace), client.MatchingLabels(nodeSecrets)); err != nil {
+		return nil, fmt.Errorf("listing the Secrets of nodes in the shoot: %w", err)
+	}
+	wanted := map[string]string{}
+	for _, secret := range secrets.Items {
+		wanted[secret.Name] = secret.Annotations[node.AnnotationChecksumSecret]
+	}
+	if err := shoot.List(ctx, nodes); err != nil {
+		return nil, fmt.Errorf("listing the Nodes of the shoot: %w", err)
+	}
+	return outdated(nodes, wanted), nil
+}
+
+// outdated are the nodes that have not applied what the Secrets of their pools want. Those that are being deleted need not.
+func outdated(nodes *corev1.NodeList, wanted map[string]string) (names []string) {
+	for _, n := range nodes.Items {
+		checksum, is := wanted[n.Labels[constants.LabelWorkerPoolGardenerNodeAgentSecretName]]
+		if is && n.DeletionTimestamp == nil && n.Annotations[node.AnnotationChecksum] != checksum {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// take removes from the annotation the operations that have begun, and no others: more may have been asked for since.
+func (r *Reconciler) take(ctx context.Context, shoot *corev1beta1.Shoot, begun []string) error {
+	if len(begun) == 0 {
+		return nil
+	}
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		before := shoot.DeepCopy()
+		left := slices.DeleteFunc(operations(shoot), func(asked string) bool { return slices.Contains(begun, asked) })
+		if len(left) == 0 {
+			delete(shoot.Annotations, constants.GardenerOperation)
+		} else {
+			shoot.Annotations[constants.GardenerOperation] = strings.Join(left, constants.GardenerOperationsSeparator)
+		}
+		err := r.GardenClient.Patch(ctx, shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if err == nil {
+			return nil
+		}
+		if read := r.GardenReader.Get(ctx, client.ObjectKeyFromObject(shoot), shoot); read != nil {
+			return read
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("removing the operations that have begun from Shoot %s: %w", client.ObjectKeyFromObject(shoot), err)
+	}
+	return nil
+}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -27,19 +26,11 @@ type Reader interface {
 	List(ctx context.Context, resource schema.GroupVersionResource, namespace string, list runtime.Object) error
 }
 
-// The resources that are read beside those in rules.go.
-var (
-	secretBindings      = corev1beta1.SchemeGroupVersion.WithResource("secretbindings")
-	credentialsBindings = securityv1alpha1.SchemeGroupVersion.WithResource("credentialsbindings")
-)
-
 // NewReader reads with a client whose user may get and list what the package needs (ReadRules).
 func NewReader(client dynamic.Interface) Reader { return dynamicReader{client} }
 
 // listed are the resources of which all objects are read; of the others single ones are.
-var listed = []schema.GroupVersionResource{
-	backupBuckets.resource, gardenlets.resource, managedSeeds.resource, seeds.resource, shoots.resource, secretBindings, credentialsBindings,
-}
+var listed = []schema.GroupVersionResource{managedSeeds.resource}
 
 // ReadRules are what the user of a Reader has to be allowed: to see whether what is created exists, and what decisions
 // depend on.

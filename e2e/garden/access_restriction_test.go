@@ -309,6 +309,8 @@ func seedRows(w *accessWorld, t *testing.T) []restrictionRow {
 		return s.Object
 	}
 	newcomer := gardenletUser(t, w.dir, w.name+"-new")
+	w.tryRestriction(t, restrictionRow{"its own, with a Secret that is not named for it", newcomer, "create", seed(w.name + "-new"), "reject", w.a.name + "-dns"})
+	w.nameForSeed(t, w.a.name+"-dns", w.name+"-new")
 	return []restrictionRow{
 		{"its own", newcomer, "create", seed(w.name + "-new"), "allow", ""},
 		w.creation("another", seed(w.name+"-new"), "reject", foreignObject),

@@ -180,9 +180,21 @@ func (w *accessWorld) entryName(t *testing.T, shoot string) string {
 	return id + "--" + uid
 }
 
-// ownedByShoot gives an object a shoot as its owner.
+// nameForSeed labels a Secret of the garden, so that a seed may refer to it.
+func (w *accessWorld) nameForSeed(t *testing.T, secret, seed string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{"name.seed.gardener.cloud/%s":"true"}}}`, seed)
+	_, err := w.at("secrets", "garden").Patch(t.Context(), secret, "application/merge-patch+json", patch, metav1.PatchOptions{})
+	must(t, err)
+}
+
+// ownedByShoot gives a BackupEntry a shoot as its owner; its name ends with the UID of the shoot that it is named after.
 func ownedByShoot(object map[string]any, shoot string) map[string]any {
-	object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": shoot, "uid": "1"}}
+	metadata := object["metadata"].(map[string]any)
+	name := metadata["name"].(string)
+	uid := name[strings.LastIndex(name, "--")+1:]
+	metadata["ownerReferences"] = []any{map[string]any{
+		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": shoot, "uid": strings.TrimPrefix(uid, "-")}}
 	return object
 }
 

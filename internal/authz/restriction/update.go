@@ -54,8 +54,10 @@ func updateBackupEntry(ctx context.Context, r *request) error {
 	if !same(entry.Spec.ShootRef, old.Spec.ShootRef) {
 		return forbidden("a BackupEntry must not be moved to another shoot")
 	}
-	if err := r.own(old.Spec.SeedName, old.Status.SeedName); err != nil {
-		if err := r.responsibleFor(ctx, r.namespace, owningShoot(old)); err != nil {
+	if refused := r.own(old.Spec.SeedName, old.Status.SeedName); refused != nil {
+		if err := r.responsibleFor(ctx, r.namespace, owningShoot(old)); isRefusal(err) {
+			return refused
+		} else if err != nil {
 			return err
 		}
 	}

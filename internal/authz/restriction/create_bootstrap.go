@@ -170,7 +170,11 @@ func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name stri
 	if err := r.get(ctx, gardenlets.resource, namespace, name, gardenlet); err != nil {
 		return err
 	}
-	return r.notBootstrapped(ctx, gardenlet, name)
+	// Of the certificate's expiration it tells itself. A token that it made could outlive its Seed.
+	if !bootstrapping.Renews(gardenlet) {
+		return forbidden("seed %q is bootstrapped already: annotate its Gardenlet with %s=%s to have that done again", name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
+	}
+	return nil
 }
 
 // notBootstrapped wants that the Seed which comes of an object does not exist, or that its gardenlet's certificate has

@@ -406,7 +406,7 @@ func gardenletWith(backupSecret string) object {
 	return named("garden", "a", func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config = template(backupSecret) })
 }
 
-// A Gardenlet of the seed's own gets a bootstrap token under the conditions of ManagedSeeds.
+// A Gardenlet of the seed's own gets a bootstrap token if an administrator asks for one.
 func TestBootstrapTokenForOwnGardenlet(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(*corev1beta1.Seed, *seedmanagementv1alpha1.Gardenlet)
@@ -416,14 +416,14 @@ func TestBootstrapTokenForOwnGardenlet(t *testing.T) {
 		"bootstrapped": {func(*corev1beta1.Seed, *seedmanagementv1alpha1.Gardenlet) {}, false, refuse},
 		"expired": {func(s *corev1beta1.Seed, _ *seedmanagementv1alpha1.Gardenlet) {
 			s.Status.ClientCertificateExpirationTimestamp = &metav1.Time{Time: now.Add(-time.Second)}
-		}, false, allow},
+		}, false, refuse},
 		"never expires": {func(s *corev1beta1.Seed, _ *seedmanagementv1alpha1.Gardenlet) {
 			s.Status.ClientCertificateExpirationTimestamp = nil
 		}, false, refuse},
 		"asked to renew": {func(_ *corev1beta1.Seed, g *seedmanagementv1alpha1.Gardenlet) {
 			g.Annotations = map[string]string{constants.GardenerOperation: "renew-kubeconfig"}
 		}, false, allow},
-		"no Seed": {func(*corev1beta1.Seed, *seedmanagementv1alpha1.Gardenlet) {}, true, allow},
+		"no Seed": {func(*corev1beta1.Seed, *seedmanagementv1alpha1.Gardenlet) {}, true, refuse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s, g := landscape(), seed("a"), named[seedmanagementv1alpha1.Gardenlet]("garden", "a")

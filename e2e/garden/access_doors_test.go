@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestAccessClosedDoors makes the requests of the table "Stricter than Gardener" in docs/scoped-access.md, as TestAccessAttacks
+// TestAccessClosedDoors makes the requests of the table "Where it differs from Gardener" in docs/scoped-access.md, as TestAccessAttacks
 // does for those that Gardener refuses too.
 func TestAccessClosedDoors(t *testing.T) {
 	w := newAccessWorld(t, "cd", suite.DataDir(), config)

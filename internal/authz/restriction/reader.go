@@ -37,7 +37,8 @@ var listed = []schema.GroupVersionResource{managedSeeds.resource}
 func ReadRules() []rbacv1.PolicyRule {
 	resources := slices.Clone(listed)
 	for _, rule := range rules() {
-		if !slices.Contains(resources, rule.resource) {
+		// Leases that a gardenlet may read are those that it may create: none of these is looked up.
+		if !slices.Contains(resources, rule.resource) && rule.resource != leases.resource {
 			resources = append(resources, rule.resource)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,12 +124,6 @@ func (r *request) bucket(ctx context.Context, name string) (*corev1beta1.BackupB
 func (r *request) managedSeed(ctx context.Context, namespace, name string) (*seedmanagementv1alpha1.ManagedSeed, error) {
 	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
 	return managedSeed, r.get(ctx, managedSeeds.resource, namespace, name, managedSeed)
-}
-
-func (r *request) secret(ctx context.Context, namespace, name string) (*corev1.Secret, bool, error) {
-	secret := &corev1.Secret{}
-	found, err := r.find(ctx, secrets.resource, namespace, name, secret)
-	return secret, found, err
 }
 
 func key(namespace, name string) string {

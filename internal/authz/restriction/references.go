@@ -110,7 +110,8 @@ var nameable = map[graph.Kind]struct {
 // set it (keepsSeedLabels).
 func (r *request) namedForSeed(ctx context.Context, ref graph.Vertex) error {
 	label := constants.LabelPrefixSeedName + r.seed
-	refused := forbidden("%s: it refers to %s, which is not named for the seed; an administrator can label that %s=true, or name it in the ManagedSeed or Gardenlet %s",
+	refused := forbidden("%s: it refers to %s, which is not named for the seed; "+
+		"an administrator can label that %s=true, or name it in the ManagedSeed or Gardenlet %s",
 		foreign(r.seed), ref, label, r.seed)
 	kind, ok := nameable[ref.Kind]
 	if !ok || ref.Namespace != constants.GardenNamespace {

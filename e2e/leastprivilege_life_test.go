@@ -16,12 +16,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// askAsGardenlet asks for what a gardenlet may not create, for which the admission controller looks whether it is there.
+// askAsGardenlet asks for what a gardenlet may not create or delete, for which the admission controller reads objects.
 func (l *life) askAsGardenlet(t *testing.T) {
 	t.Helper()
 	admin := filepath.Join(l.dir, "kubeconfig")
 	for _, object := range []string{
-		"{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: garden-lp}}",
+		"{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: garden}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: garden-lp}}",
 		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: x, namespace: garden-lp}}",
 		"{apiVersion: core.gardener.cloud/v1beta1, kind: InternalSecret, metadata: {name: x, namespace: garden-lp}}",
@@ -35,6 +35,10 @@ func (l *life) askAsGardenlet(t *testing.T) {
 		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: 'gardener.cloud:system:seed-bootstrapper:garden:x'}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: lp-extension}}",
 	} {
 		command(t, l.resolve(t, object), kubectlBinary, "--kubeconfig", admin, "create", "--validate=false", "-f", "-", "--as=gardener.cloud:system:seed:local", "--as-group=gardener.cloud:system:seeds")
+	}
+	// What the graph does not have is looked at before its deletion.
+	for _, object := range []string{"secret/x", "configmap/x", "internalsecret/x", "shootstate/x", "backupentry/x"} {
+		command(t, "", kubectlBinary, "--kubeconfig", admin, "delete", object, "-n", "garden", "--as=gardener.cloud:system:seed:local", "--as-group=gardener.cloud:system:seeds")
 	}
 	gardenlet := rest.CopyConfig(l.admin)
 	gardenlet.Impersonate = rest.ImpersonationConfig{UserName: "gardener.cloud:system:seed:local", Groups: []string{"gardener.cloud:system:seeds"}}

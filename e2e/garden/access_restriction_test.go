@@ -80,26 +80,30 @@ func (w *accessWorld) project() string { return "garden-" + w.name }
 
 func backupRows(w *accessWorld, t *testing.T) []restrictionRow {
 	a, b := w.a, w.b
-	entry := func(name, seed, bucket string) map[string]any { return entryObject(w.project(), name, seed, bucket) }
-	source := func(bucket string) map[string]any {
-		e := entry("source-"+a.name, a.name, bucket)
-		e["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": a.name, "uid": a.shootUID}}
-		return e
+	own, foreign := w.entryName(t, a.name+"-2"), w.entryName(t, b.name+"-2")
+	entry := func(name, shoot, seed, bucket string) map[string]any {
+		return ownedByShoot(entryObject(w.project(), name, seed, bucket), shoot)
 	}
-	rows := []restrictionRow{
-		w.creation("BackupBucket of its seed", bucketObject("new", a.name, a.name+"-backup"), "allow", ""),
+	source := func(bucket string) map[string]any { return entry("source-"+own, a.name+"-2", a.name, bucket) }
+	for _, row := range []restrictionRow{
+		w.creation("BackupBucket of its seed", bucketObject(a.uid, a.name, a.name+"-backup"), "exists", ""),
+		w.creation("BackupBucket of its seed, named otherwise", bucketObject("new", a.name, a.name+"-backup"), "reject", a.uid),
 		w.creation("BackupBucket of another seed", bucketObject("new", b.name, b.name+"-backup"), "reject", foreignObject),
 		w.creation("BackupBucket of another seed that exists", bucketObject(b.uid, b.name, b.name+"-backup"), "exists", ""),
-		w.creation("BackupEntry of its seed", entry("new", a.name, a.uid), "allow", ""),
-		w.creation("BackupEntry in another seed's bucket", entry("new", a.name, b.uid), "reject", b.uid),
-		w.creation("BackupEntry of another seed", entry("new", b.name, b.uid), "reject", foreignObject),
+		w.creation("BackupEntry of its shoot", entry(own, a.name+"-2", a.name, a.uid), "allow", ""),
+		w.creation("BackupEntry, named otherwise", entry("new", a.name+"-2", a.name, a.uid), "reject", own),
+		w.creation("BackupEntry of no shoot", entryObject(w.project(), "new", a.name, a.uid), "reject", "shoots"),
+		w.creation("BackupEntry of another seed's shoot", entry(foreign, b.name+"-2", a.name, a.uid), "reject", foreignObject),
+		w.creation("BackupEntry of another seed's shoot, owned by its own", entry(foreign, a.name+"-2", a.name, a.uid), "reject", own),
+		w.creation("BackupEntry in another seed's bucket", entry(own, a.name+"-2", a.name, b.uid), "reject", b.uid),
+		w.creation("BackupEntry of another seed", entry(own, a.name+"-2", b.name, b.uid), "reject", foreignObject),
 		w.creation("source entry of a shoot that is not restored", source(a.uid), "reject", "restored"),
-	}
-	for _, row := range rows {
+	} {
 		w.tryRestriction(t, row)
 	}
+	w.create(t, &unstructured.Unstructured{Object: entry(own, a.name+"-2", a.name, a.uid)}, a.name)
 	lastOperation := func(kind string) {
-		w.patchStatus(t, "shoots", w.project(), a.name, fmt.Sprintf(
+		w.patchStatus(t, "shoots", w.project(), a.name+"-2", fmt.Sprintf(
 			`{"status":{"lastOperation":{"type":%q,"state":"Processing","progress":1,"description":"","lastUpdateTime":"2026-01-01T00:00:00Z"}}}`, kind))
 	}
 	lastOperation("Restore")
@@ -119,8 +123,7 @@ func bastionRows(w *accessWorld, _ *testing.T) []restrictionRow {
 	return []restrictionRow{
 		w.creation("of its seed", bastion(w.a.name), "allow", ""),
 		w.creation("of another seed", bastion(w.b.name), "reject", foreignObject),
-		{"of its seed", w.extensionA, "create", bastion(w.a.name), "allow", ""},
-		{"of another seed", w.extensionA, "create", bastion(w.b.name), "reject", foreignObject},
+		{"of its seed", w.extensionA, "create", bastion(w.a.name), "no opinion", ""},
 	}
 }
 
@@ -168,12 +171,11 @@ func bindingRows(w *accessWorld, _ *testing.T) []restrictionRow {
 // ofShoots has a row for what may be made for each seed's second shoot.
 func (w *accessWorld) ofShoots(object func(name string) map[string]any, suffixes ...string) (rows []restrictionRow) {
 	for _, suffix := range suffixes {
-		for _, who := range []*accessUser{w.gardenletA, w.extensionA} {
-			rows = append(rows,
-				restrictionRow{suffix + " of a shoot on its seed", who, "create", object(w.a.name + "-2" + suffix), "allow", ""},
-				restrictionRow{suffix + " of a shoot on another seed", who, "create", object(w.b.name + "-2" + suffix), "reject", foreignObject},
-				restrictionRow{suffix + " of no shoot", who, "create", object("nobody" + suffix), "reject", ""})
-		}
+		rows = append(rows,
+			w.creation(suffix+" of a shoot on its seed", object(w.a.name+"-2"+suffix), "allow", ""),
+			w.creation(suffix+" of a shoot on another seed", object(w.b.name+"-2"+suffix), "reject", foreignObject),
+			w.creation(suffix+" of no shoot", object("nobody"+suffix), "reject", ""),
+			restrictionRow{suffix + " by an extension", w.extensionA, "create", object(w.a.name + "-2" + suffix), "no opinion", ""})
 	}
 	return append(rows, w.creation("of another name", object("new"), "reject", foreignObject))
 }
@@ -307,6 +309,8 @@ func seedRows(w *accessWorld, t *testing.T) []restrictionRow {
 		return s.Object
 	}
 	newcomer := gardenletUser(t, w.dir, w.name+"-new")
+	w.tryRestriction(t, restrictionRow{"its own, with a Secret that is not named for it", newcomer, "create", seed(w.name + "-new"), "reject", w.a.name + "-dns"})
+	w.nameForSeed(t, w.a.name+"-dns", w.name+"-new")
 	return []restrictionRow{
 		{"its own", newcomer, "create", seed(w.name + "-new"), "allow", ""},
 		w.creation("another", seed(w.name+"-new"), "reject", foreignObject),
@@ -322,7 +326,7 @@ func accountRows(w *accessWorld, _ *testing.T) []restrictionRow {
 	listing["secrets"] = []any{map[string]any{"name": w.b.name + "-backup"}}
 	return []restrictionRow{
 		w.creation("in its seed's namespace", account("seed-"+w.a.name, "extension-new"), "allow", ""),
-		w.creation("in another seed's namespace", account("seed-"+w.b.name, "extension-new"), "reject", foreignObject),
+		w.creation("in another seed's namespace", account("seed-"+w.b.name, "extension-new"), "no opinion", "no path from Namespace"),
 		w.creation("for its ManagedSeed", account("garden", "gardenlet-bootstrap-"+w.a.name+"-t"), "allow", ""),
 		w.creation("for its ManagedSeed, with another's secret", listing, "reject", w.b.name+"-backup"),
 		w.creation("for another seed's ManagedSeed", account("garden", "gardenlet-bootstrap-"+w.b.name+"-t"), "reject", foreignObject),

@@ -170,6 +170,34 @@ func (w *accessWorld) finish(t *testing.T, seed *accessSeed) {
 	w.describe(t, w.name, *seed)
 }
 
+// entryName gives a shoot a technical ID, as its gardenlet would, and returns the name of its BackupEntry.
+func (w *accessWorld) entryName(t *testing.T, shoot string) string {
+	t.Helper()
+	obj, err := w.at("shoots", "garden-"+w.name).Get(t.Context(), shoot, metav1.GetOptions{})
+	must(t, err)
+	id, uid := "shoot--"+w.name+"--"+shoot, string(obj.GetUID())
+	w.patchStatus(t, "shoots", "garden-"+w.name, shoot, fmt.Sprintf(`{"status":{"technicalID":%q,"uid":%q}}`, id, uid))
+	return id + "--" + uid
+}
+
+// nameForSeed labels a Secret of the garden, so that a seed may refer to it.
+func (w *accessWorld) nameForSeed(t *testing.T, secret, seed string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{"name.seed.gardener.cloud/%s":"true"}}}`, seed)
+	_, err := w.at("secrets", "garden").Patch(t.Context(), secret, "application/merge-patch+json", patch, metav1.PatchOptions{})
+	must(t, err)
+}
+
+// ownedByShoot gives a BackupEntry a shoot as its owner; its name ends with the UID of the shoot that it is named after.
+func ownedByShoot(object map[string]any, shoot string) map[string]any {
+	metadata := object["metadata"].(map[string]any)
+	name := metadata["name"].(string)
+	uid := name[strings.LastIndex(name, "--")+1:]
+	metadata["ownerReferences"] = []any{map[string]any{
+		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": shoot, "uid": strings.TrimPrefix(uid, "-")}}
+	return object
+}
+
 func (w *accessWorld) patchStatus(t *testing.T, resource, namespace, name, patch string) {
 	t.Helper()
 	_, err := w.at(resource, namespace).Patch(t.Context(), name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}, "status")
@@ -271,19 +299,4 @@ func (p *accessPaths) next(from string) []string {
 		}
 	}
 	return to
-}
-
-func (p *accessPaths) known(resource, namespace, name string) bool {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	vertex := vertexName(resource, namespace, name)
-	if _, exists := p.causes[vertex]; exists {
-		return true
-	}
-	for _, edges := range p.causes {
-		if slices.Contains(edges.from, vertex) || slices.Contains(edges.to, vertex) {
-			return true
-		}
-	}
-	return false
 }

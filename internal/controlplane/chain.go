@@ -84,6 +84,9 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}
 	generic, versionedInformers := common.config, common.informers
+	if s.cfg.Authenticator != nil {
+		generic.Authentication.Authenticator = s.cfg.Authenticator(generic.Authentication.Authenticator)
+	}
 	generic.EffectiveVersion = effectiveVersion{generic.EffectiveVersion, s.cfg.KubernetesVersion}
 	for name := range bootstrapHooks {
 		generic.DisabledPostStartHooks.Insert(name)
@@ -108,7 +111,8 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	aggregator.GenericConfig.DisabledPostStartHooks = sets.NewString()
 	filters := aggregator.GenericConfig.BuildHandlerChainFunc
 	aggregator.GenericConfig.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return httpserver.WithoutWaitingForBodies(filters(withClientFaults(handler), c))
+		handler = withReviewedWatches(withClientFaults(handler), c.Authorization.Authorizer, s.cfg.WatchReview, s.cfg.Clock)
+		return httpserver.WithoutWaitingForBodies(filters(handler, c))
 	}
 	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the aggregator and the custom resources have their own copies
 	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share, Informers: versionedInformers}

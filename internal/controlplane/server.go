@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -77,6 +78,11 @@ type Config struct {
 	// Dense is for one of many control planes in a process, each with little to do: what costs memory for throughput is
 	// left out.
 	Dense bool
+	// Authenticator, if set, is asked before Kubernetes' own authenticator, which is next.
+	Authenticator func(next authenticator.Request) authenticator.Request
+	// WatchReview is after what time the API server authorizes a watch of one object again, and ends it if its user is not
+	// allowed to watch any more; never if 0.
+	WatchReview time.Duration
 	// Clock is the landscape's; the system's if nil.
 	Clock clock.WithTicker
 	// OnPhase, if set, is told how long each phase of the start took, in order.

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"sync"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
@@ -20,6 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver"
 	"github.com/gardenlite/gardenlite/internal/garden/bootstrap"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/garden/revocation"
 	"github.com/gardenlite/gardenlite/internal/manifest"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
@@ -53,12 +56,19 @@ const (
 	adminGroup = "system:masters"
 )
 
+// watchReview is after what time a watch is authorized again: the SeedAuthorizer allows one as long as the object leads to the
+// seed, and what is watched may move to another seed. With it, such a watch ends within a second.
+const watchReview = 500 * time.Millisecond
+
 // Garden is a running garden.
 type Garden struct {
 	server *controlplane.Server
 	admin  *rest.Config
 
 	controllers *kubecontrollers.Running
+
+	following     sync.WaitGroup
+	stopFollowing func()
 }
 
 // Start starts a garden and returns when it is ready. The context covers the start only. If it fails, everything is
@@ -70,23 +80,25 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	if cfg.OnPhase == nil {
 		cfg.OnPhase = func(string, time.Duration) {}
 	}
+	deleted := revocation.New(cfg.Clock)
 	server, err := controlplane.Start(ctx, controlplane.Config{
 		Name: "garden", PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
 		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Services: cfg.Services, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
-		NoWorkloads: true, Extension: apiserver.Extension{Clock: cfg.Clock, PKIDir: cfg.PKIDir, Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive},
+		NoWorkloads: true, WatchReview: watchReview, Authenticator: deleted.Authenticator,
+		Extension: apiserver.Extension{SeedDeleted: deleted.Deleted, Clock: cfg.Clock, PKIDir: cfg.PKIDir, Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive},
 	})
 	if err != nil {
 		return nil, err
 	}
 	g := &Garden{server: server}
-	if err := g.setUp(ctx, cfg); err != nil {
+	if err := g.setUp(ctx, cfg, deleted); err != nil {
 		return nil, errors.Join(err, g.Stop())
 	}
 	return g, nil
 }
 
 // setUp starts the controllers and puts in place what a garden has.
-func (g *Garden) setUp(ctx context.Context, cfg Config) error {
+func (g *Garden) setUp(ctx context.Context, cfg Config, deleted *revocation.List) error {
 	begin := cfg.Clock.Now()
 	if err := g.startControllers(cfg.Controllers); err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)
@@ -99,7 +111,25 @@ func (g *Garden) setUp(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("setting up the garden: %w", err)
 	}
 	cfg.OnPhase("namespaces, RBAC, controllers", cfg.Clock.Since(begin))
-	return nil
+	return g.followDeletedSeeds(ctx, deleted)
+}
+
+// followDeletedSeeds returns when it is known which certificates of gardenlets are revoked, and follows that until Stop.
+func (g *Garden) followDeletedSeeds(ctx context.Context, deleted *revocation.List) error {
+	client, err := kubernetes.NewForConfig(g.admin)
+	if err != nil {
+		return fmt.Errorf("making the client that reads which Seeds were deleted: %w", err)
+	}
+	following, stop := context.WithCancel(context.Background())
+	g.stopFollowing = sync.OnceFunc(func() { stop(); g.following.Wait() })
+	loaded := make(chan struct{})
+	g.following.Go(func() { deleted.Follow(following, client, func() { close(loaded) }) })
+	select {
+	case <-loaded:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("reading which Seeds were deleted: %w", context.Cause(ctx))
+	}
 }
 
 func (g *Garden) startControllers(selection []string) (err error) {
@@ -171,6 +201,9 @@ func (g *Garden) Err() error { return g.server.Err() }
 
 // Stop stops the controllers, then the server, and waits for both.
 func (g *Garden) Stop() error {
+	if g.stopFollowing != nil {
+		g.stopFollowing()
+	}
 	g.controllers.Stop()
 	return g.server.Stop()
 }

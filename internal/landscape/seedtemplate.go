@@ -52,7 +52,10 @@ func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) erro
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: constants.GardenNamespace, Name: name,
-				Labels: map[string]string{constants.LabelShootProviderPrefix + extensions.DefaultProvider: "true"},
+				Labels: map[string]string{
+					constants.LabelShootProviderPrefix + extensions.DefaultProvider: "true",
+					constants.LabelPrefixSeedName + seedName:                        "true", // or the gardenlet may not refer to it
+				},
 			},
 			Type: corev1.SecretTypeOpaque,
 		}

@@ -31,16 +31,7 @@ func New(g Graph) *Authorizer { return &Authorizer{graph: g} }
 // Authorize returns allow or no opinion, and in one line because of which rule, or for want of what. It never returns
 // deny, and no error: what it cannot decide it has no opinion on.
 func (a *Authorizer) Authorize(_ context.Context, attrs authorizer.Attributes) (authorizer.Decision, string, error) {
-	v := a.decide(attrs, false)
-	return v.decision(), a.reason(attrs, &v), nil
-}
-
-// AuthorizeExisting is Authorize for an object that is known to exist, as in admission. The difference: a delete is not
-// allowed because of the object's absence from the graph. The graph does not have every Secret, ConfigMap,
-// InternalSecret and ShootState, only those that something refers to; so absence does not prove that there is nothing
-// to delete.
-func (a *Authorizer) AuthorizeExisting(_ context.Context, attrs authorizer.Attributes) (authorizer.Decision, string, error) {
-	v := a.decide(attrs, true)
+	v := a.decide(attrs)
 	return v.decision(), a.reason(attrs, &v), nil
 }
 
@@ -67,10 +58,11 @@ const (
 	unnamed                  // a target's: the request names none
 	anyNamespace             // a target's: the name may be in any namespace
 	noRule                   // gives the verb for the object
+	noPathWithin             // a rule would allow it in a namespace with one
 	noPath                   // a rule would allow it with one
 	allowedFree              // at once
+	allowedWithin            // because the graph leads from the namespace to the seed
 	allowedPath              // by the graph
-	allowedAbsent            // there is nothing to delete
 )
 
 func (v *verdict) decision() authorizer.Decision {
@@ -81,7 +73,7 @@ func (v *verdict) decision() authorizer.Decision {
 }
 
 // decide finds the first rule that allows the request.
-func (a *Authorizer) decide(attrs authorizer.Attributes, exists bool) verdict {
+func (a *Authorizer) decide(attrs authorizer.Attributes) verdict {
 	v := verdict{asks: seedidentity.OfUser(attrs.GetUser())}
 	if v.asks.Type == seedidentity.None {
 		v.cause = notAsked
@@ -102,7 +94,7 @@ func (a *Authorizer) decide(attrs authorizer.Attributes, exists bool) verdict {
 	v.cause = noRule
 	for i := range v.of.rules {
 		rule := &v.of.rules[i]
-		if cause := a.apply(rule, attrs, &v, exists); cause > v.cause {
+		if cause := a.apply(rule, attrs, &v); cause > v.cause {
 			v.cause, v.rule = cause, rule
 		}
 		if v.cause >= allowedFree {
@@ -113,7 +105,7 @@ func (a *Authorizer) decide(attrs authorizer.Attributes, exists bool) verdict {
 }
 
 // apply returns what one rule says on the request: 0 where it says nothing.
-func (a *Authorizer) apply(rule *indexed, attrs authorizer.Attributes, v *verdict, exists bool) cause {
+func (a *Authorizer) apply(rule *indexed, attrs authorizer.Attributes, v *verdict) cause {
 	grant := rule.grant(v.asks.Type)
 	if !grant.covers(attrs.GetSubresource()) || !rule.isFor(v.on, v.asks.Seed) {
 		return 0
@@ -121,6 +113,12 @@ func (a *Authorizer) apply(rule *indexed, attrs authorizer.Attributes, v *verdic
 	verb := attrs.GetVerb()
 	if grant.Free.Has(verb) {
 		return allowedFree
+	}
+	if grant.Within.Has(verb) {
+		if a.leads(graph.Vertex{Kind: graph.KindNamespace, Name: v.on.namespace}, v.asks.Seed) {
+			return allowedWithin
+		}
+		return noPathWithin
 	}
 	if !grant.Graph.Has(verb) {
 		return 0
@@ -131,9 +129,6 @@ func (a *Authorizer) apply(rule *indexed, attrs authorizer.Attributes, v *verdic
 	vertex := v.on.vertex(rule.Kind)
 	if a.leads(vertex, v.asks.Seed) {
 		return allowedPath
-	}
-	if verb == "delete" && !exists && !a.graph.Has(vertex) {
-		return allowedAbsent
 	}
 	return noPath
 }

@@ -19,7 +19,7 @@ var paths = []struct {
 	{"graph", request(gardenletA, "get", "secrets", "garden-a/own"), true},
 	{"graph-extension", request(extensionA, "get", "secrets", "garden-a/own"), true},
 	{"selector", withName(request(gardenletA, "list", "configmaps", "garden-a/"), "own"), true},
-	{"absent", request(gardenletA, "delete", "secrets", "garden-b/absent"), true},
+	{"absent", request(gardenletA, "delete", "secrets", "garden-b/absent"), false},
 	{"seed-namespace", request(gardenletA, "list", "secrets", "seed-a/"), true},
 	{"bootstrap-token", request(gardenletA, "delete", "secrets", "kube-system/bootstrap-token-4c40cb"), true},
 	{"subresource", request(gardenletA, "patch", "shoots.core.gardener.cloud/status", "garden-a/own"), true},

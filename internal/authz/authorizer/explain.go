@@ -28,16 +28,20 @@ type viewed interface{ Snapshot() graph.Snapshot }
 
 // Explain decides like Authorize, and says more. It may be slow.
 func (a *Authorizer) Explain(attrs authorizer.Attributes) Explanation {
-	v := a.decide(attrs, false)
+	v := a.decide(attrs)
 	e := Explanation{Decision: v.decision(), Reason: a.reason(attrs, &v)}
 	if rule := v.nearest(); rule != nil {
 		e.Rule = rule.objectsOf(v.asks.Seed) + ": " + rule.grant(v.asks.Type).String()
 	}
 	switch {
+	case v.cause == allowedWithin:
+		e.Path = a.path(graph.Vertex{Kind: graph.KindNamespace, Name: v.on.namespace}, v.asks.Seed)
 	case v.cause == allowedPath:
 		e.Path = a.path(v.on.vertex(v.rule.Kind), v.asks.Seed)
 	case v.cause == noPath && v.on.cause == 0:
-		if seed, path := a.otherSeed(v.on.vertex(v.rule.Kind), v.asks.Seed); seed != "" {
+		if !a.graph.Has(v.on.vertex(v.rule.Kind)) {
+			e.Reason += "; it is not in the graph, so nothing that belongs to a seed refers to it"
+		} else if seed, path := a.otherSeed(v.on.vertex(v.rule.Kind), v.asks.Seed); seed != "" {
 			e.Reason += "; it leads to Seed " + seed
 			e.Path = path
 		}

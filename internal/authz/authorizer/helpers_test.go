@@ -85,6 +85,8 @@ func landscape() fakeGraph {
 		{Kind: graph.KindSeed, Name: "a"}: {"a"},
 		{Kind: graph.KindSeed, Name: "b"}: {"b"},
 	}
+	g[graph.Vertex{Kind: graph.KindNamespace, Name: own.namespace}] = []string{"a"}
+	g[graph.Vertex{Kind: graph.KindNamespace, Name: foreign.namespace}] = []string{"b"}
 	for _, kind := range clusterKinds {
 		g[graph.Vertex{Kind: kind, Name: own.name}] = []string{"a"}
 		g[graph.Vertex{Kind: kind, Name: foreign.name}] = []string{"b"}

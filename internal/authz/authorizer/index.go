@@ -18,7 +18,7 @@ type indexed struct {
 	Rule
 	namespace, name pattern
 	free, path      string // the reasons to allow
-	absent          string
+	within          string
 }
 
 func makeIndex(rules []Rule) map[groupResource]*index {
@@ -36,7 +36,7 @@ func makeIndex(rules []Rule) map[groupResource]*index {
 			name:      parsePattern(rule.Name),
 			free:      "allowed: the verb is free for " + rule.Objects(),
 			path:      "allowed by the graph: the object leads to the seed, which the rule for " + rule.Objects() + " asks for",
-			absent:    "allowed: the graph has no such object, and the rule for " + rule.Objects() + " lets delete what is not there",
+			within:    "allowed by the graph: the namespace leads to the seed, which the rule for " + rule.Objects() + " asks for",
 		})
 	}
 	return all

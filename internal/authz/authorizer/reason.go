@@ -9,23 +9,22 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
 // maxWord is how much of a word of the request a reason repeats.
 const maxWord = 64
 
-// reason says in one line which rule allows, or what there was no rule or path for. Reasons go back to who asked, so
-// they say of an object whether the graph knows it, and never whose it is.
+// reason says in one line which rule allows, or what there was no rule or path for. Reasons go back to the user, so they
+// are the same for an object of another seed and for one that does not exist.
 func (a *Authorizer) reason(attrs authorizer.Attributes, v *verdict) string {
 	switch v.cause {
 	case allowedFree:
 		return v.rule.free
 	case allowedPath:
 		return v.rule.path
-	case allowedAbsent:
-		return v.rule.absent
+	case allowedWithin:
+		return v.rule.within
 	case notAsked:
 		return whyNobody(attrs)
 	case notResource:
@@ -37,6 +36,8 @@ func (a *Authorizer) reason(attrs authorizer.Attributes, v *verdict) string {
 			quoted(attrs.GetName()), quoted(attrs.GetNamespace()))
 	case noRule:
 		return whyNoRule(attrs, v)
+	case noPathWithin:
+		return fmt.Sprintf("no path from Namespace %s to Seed %s, which the rule for %s asks for", quoted(attrs.GetNamespace()), v.asks.Seed, v.rule.Objects())
 	default:
 		return a.whyNoPath(attrs, v)
 	}
@@ -92,7 +93,7 @@ func grantedElsewhere(verb, subresource string, v *verdict) string {
 	for i := range v.of.rules {
 		rule := &v.of.rules[i]
 		grant := rule.grant(v.asks.Type)
-		if grant.covers(subresource) && (grant.Free.Has(verb) || grant.Graph.Has(verb)) {
+		if grant.covers(subresource) && (grant.Free.Has(verb) || grant.Graph.Has(verb) || grant.Within.Has(verb)) {
 			objects = append(objects, rule.objectsOf(v.asks.Seed))
 		}
 	}
@@ -124,15 +125,7 @@ func (a *Authorizer) whyNoPath(attrs authorizer.Attributes, v *verdict) string {
 		return verb + " " + resource + " is allowed for one object that leads to the seed, and the request names no namespace"
 	}
 	vertex := v.on.vertex(v.rule.Kind)
-	text := "no path from " + vertex.String() + " to Seed " + v.asks.Seed + ": "
-	switch {
-	case !a.graph.Has(vertex):
-		return text + "it is not in the graph, so nothing that belongs to a seed refers to it"
-	case !a.graph.Has(graph.Vertex{Kind: graph.KindSeed, Name: v.asks.Seed}):
-		return text + "there is no such Seed, and nothing refers to it"
-	default:
-		return text + "it is in the graph, but does not lead to this seed"
-	}
+	return "no path from " + vertex.String() + " to Seed " + v.asks.Seed
 }
 
 // word returns a word of the request for a reason: as it is if it is plain, else quoted and not too long.

@@ -49,6 +49,16 @@ func targetOf(attrs authorizer.Attributes, of *index) target {
 	return t
 }
 
+// VertexOf returns the vertex of the one object that a request is for, and whether there is one.
+func VertexOf(attrs authorizer.Attributes) (graph.Vertex, bool) {
+	of := rules[groupResource{attrs.GetAPIGroup(), attrs.GetResource()}]
+	if of == nil || len(of.rules) == 0 {
+		return graph.Vertex{}, false
+	}
+	t := targetOf(attrs, of)
+	return t.vertex(of.rules[0].Kind), t.cause == 0
+}
+
 func (t target) vertex(kind graph.Kind) graph.Vertex {
 	return graph.Vertex{Kind: kind, Namespace: t.namespace, Name: t.name}
 }

@@ -28,6 +28,9 @@ type Rule struct {
 type Grant struct {
 	Free  Verbs `json:"free,omitempty"`  // allowed at once
 	Graph Verbs `json:"graph,omitempty"` // allowed if the graph has a path from the object to the seed
+	// Within are allowed if the graph has a path from the object's namespace to the seed. They are for objects that do
+	// not exist yet.
+	Within Verbs `json:"within,omitempty"`
 	// Subresources are those that the verbs hold for too, beside the resource itself.
 	Subresources []string `json:"subresources,omitempty"`
 }
@@ -67,6 +70,9 @@ func (g Grant) String() string {
 	}
 	if g.Graph != 0 {
 		parts = append(parts, "graph: "+g.Graph.String())
+	}
+	if g.Within != 0 {
+		parts = append(parts, "within the seed's namespaces: "+g.Within.String())
 	}
 	if len(parts) > 0 && len(g.Subresources) > 0 {
 		parts = append(parts, "subresources: "+strings.Join(g.Subresources, " "))
@@ -116,5 +122,5 @@ func (g grant) or(other grant) grant {
 }
 
 func (g grant) parse() Grant {
-	return Grant{Free: parseVerbs(g.free), Graph: parseVerbs(g.graph), Subresources: strings.Fields(g.sub)}
+	return Grant{Free: parseVerbs(g.free), Graph: parseVerbs(g.graph), Within: parseVerbs(g.within), Subresources: strings.Fields(g.sub)}
 }

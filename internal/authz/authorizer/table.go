@@ -26,15 +26,23 @@ type row struct {
 	extension grant // extensions alone
 }
 
-// grant is what a row gives: verbs that are free, verbs that need a path in the graph from the object to the seed, and
-// the subresources that both hold for beside the resource itself.
-type grant struct{ free, graph, sub string }
+// grant is what a row gives: verbs that are free, verbs that need a path in the graph from the object to the seed, verbs
+// that need one from the object's namespace, and the subresources that all hold for beside the resource itself.
+type grant struct{ free, graph, within, sub string }
 
-// document is every rule (design/scoped-access.md, "The rules"; seeds/002, "Implemented Rules"). Who is in no row's
-// column may do nothing.
+// document is every rule (Gardener's "Scoped API access for gardenlets and extensions", "Implemented Rules", with the
+// differences of docs/scoped-access.md). Who is in no row's column may do nothing. Extensions read; what they write has a
+// reason beside it.
 var document = []row{
-	{resources: "backupbuckets backupentries", both: grant{free: "create get list watch", graph: "update patch delete", sub: "status"}},
-	{resources: "bastions", both: grant{free: "create get list watch", graph: "update patch", sub: "status"}},
+	{resources: "backupbuckets",
+		gardenlet: grant{free: "create get list watch", graph: "update patch delete", sub: "status"},
+		extension: grant{free: "get list watch", sub: "status"}},
+	{resources: "backupentries",
+		gardenlet: grant{free: "get list watch", graph: "update patch delete", within: "create", sub: "status"},
+		extension: grant{free: "get list watch", sub: "status"}},
+	{resources: "bastions",
+		gardenlet: grant{free: "get list watch", graph: "update patch", within: "create", sub: "status"},
+		extension: grant{free: "get list watch", sub: "status"}},
 	{resources: "certificatesigningrequests",
 		gardenlet: grant{free: "create", graph: "get list watch", sub: "seedclient"},
 		extension: grant{graph: "get list watch"}},
@@ -43,40 +51,60 @@ var document = []row{
 	{resources: "clusterrolebindings",
 		gardenlet: grant{free: "create", graph: "get update patch"},
 		extension: grant{graph: "get"}},
-	{resources: "configmaps", both: grant{free: "create", graph: "get list watch update patch delete"}},
-	{resources: "controllerinstallations", both: grant{free: "get list watch", graph: "update patch", sub: "status"}},
+	{resources: "configmaps internalsecrets shootstates",
+		gardenlet: grant{graph: "get list watch update patch delete", within: "create"},
+		extension: grant{graph: "get list watch"}},
+	{resources: "controllerinstallations",
+		gardenlet: grant{free: "get list watch", graph: "update patch", sub: "status"},
+		extension: grant{free: "get list watch", sub: "status"}},
 	{resources: "controllerregistrations", both: grant{free: "get list watch"}},
-	{resources: "events events.events.k8s.io", both: grant{free: "create patch"}},
-	{resources: "gardenlets", both: grant{free: "create get list watch", graph: "update patch", sub: "status"}},
-	{resources: "internalsecrets", both: grant{free: "create", graph: "get list watch update patch delete"}},
-	{resources: "leases", gardenlet: grant{free: "create", graph: "get list watch update patch"}},
-	{resources: "managedseeds", both: grant{free: "get list watch", graph: "update patch", sub: "status"}},
-	{resources: "secrets", both: grant{free: "create", graph: "get update patch delete"}},
-	{resources: "seeds", both: grant{free: "create get list watch", graph: "update patch delete", sub: "status"}},
-	{resources: "serviceaccounts",
-		gardenlet: grant{free: "create", graph: "get update patch"},
+	{resources: "events events.events.k8s.io", both: grant{free: "create patch"}}, // what extensions do is to be seen
+	{resources: "gardenlets",
+		gardenlet: grant{free: "create get list watch", graph: "update patch", sub: "status"},
+		extension: grant{free: "get list watch", sub: "status"}},
+	{resources: "leases", gardenlet: grant{graph: "get list watch update patch", within: "create"}},
+	{resources: "managedseeds",
+		gardenlet: grant{free: "get list watch", graph: "update patch", sub: "status"},
+		extension: grant{free: "get list watch", sub: "status"}},
+	{resources: "secrets",
+		gardenlet: grant{graph: "get update patch delete", within: "create"},
 		extension: grant{graph: "get"}},
-	{resources: "shoots", both: grant{free: "get list watch", graph: "update patch", sub: "status finalizers"}},
-	{resources: "shootstates", both: grant{free: "create", graph: "get list watch update patch delete"}},
+	{resources: "seeds",
+		gardenlet: grant{free: "create get list watch", graph: "update patch delete", sub: "status"},
+		extension: grant{free: "get list watch", sub: "status"}},
+	{resources: "serviceaccounts",
+		gardenlet: grant{graph: "get update patch", within: "create"},
+		extension: grant{graph: "get"}},
+	{resources: "shoots",
+		gardenlet: grant{free: "get list watch", graph: "update patch", sub: "status finalizers"},
+		extension: grant{free: "get list watch", sub: "status"}},
+	// With their tokens extensions reach the infrastructure.
 	{resources: "workloadidentities", both: grant{graph: "create get list watch", sub: "token"}},
 
 	// Besides.
 	{resources: "namespaces", name: "garden", both: grant{free: "get"}},
+	// These namespaces are in every garden, so a request tells nothing that depends on whether they exist.
+	{resources: "secrets configmaps internalsecrets shootstates serviceaccounts backupentries bastions leases", namespace: "garden",
+		gardenlet: grant{free: "create"}},
+	{resources: "secrets", namespace: "kube-system", gardenlet: grant{free: "create"}},
+	{resources: "secrets", namespace: "gardener-system-shoot-issuer", gardenlet: grant{free: "create"}},
+	{resources: "leases", namespace: "gardener-system-seed-lease", gardenlet: grant{free: "create"}},
 	{resources: "secrets", namespace: "seed-<seed>", both: grant{free: "get list watch"}},
 	// The gardenlet makes the ServiceAccounts of the extensions on its seed, and tokens for them.
 	{resources: "serviceaccounts", namespace: "seed-<seed>", gardenlet: grant{free: every, sub: "token"}},
 	{resources: "leases", name: "gardenlet-leader-election", gardenlet: grant{free: "create get list watch update"}},
+	// By its leases an extension elects its leader.
 	{resources: "leases", namespace: "seed-<seed>",
 		extension: grant{free: "create get list watch update patch delete deletecollection"}},
 	// What bootstrapped it, although there is no Seed yet that the graph could lead to.
-	{resources: "secrets", namespace: "kube-system", name: "bootstrap-token-<token-id>", both: grant{free: "delete"}},
+	{resources: "secrets", namespace: "kube-system", name: "bootstrap-token-<token-id>", gardenlet: grant{free: "delete"}},
 	{resources: "serviceaccounts", namespace: "garden", name: "gardenlet-bootstrap-<seed>", gardenlet: grant{free: "delete"}},
 	{resources: "clusterrolebindings", name: "gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-<seed>",
 		gardenlet: grant{free: "delete"}},
 	// A ManagedSeed that is bootstrapped by a ServiceAccount is given its token, while the graph has the account.
 	{resources: "serviceaccounts", namespace: "garden", name: "gardenlet-bootstrap-<name>", gardenlet: grant{graph: "create", sub: "token"}},
-	// Kubernetes lets nobody bind a role who has not its permissions, unless he may do this. The restriction sees to it
-	// that the binding is one for the bootstrapping of an own ManagedSeed.
+	// Kubernetes lets a user bind a role only who has its permissions, or may do this. The restriction sees to it that the
+	// binding is one for the bootstrapping of an own ManagedSeed.
 	{resources: "clusterroles", name: "gardener.cloud:system:seed-bootstrapper", gardenlet: grant{free: "bind"}},
 }
 

@@ -98,6 +98,13 @@ func (b *edgeBuilder) to(kind Kind, namespace, name string) {
 	}
 }
 
+// between adds an edge between two other objects, unless one has no name.
+func (b *edgeBuilder) between(from, to Vertex) {
+	if from.Name != "" && to.Name != "" {
+		b.edges = append(b.edges, Edge{From: from, To: to})
+	}
+}
+
 // toSeeds adds edges to the Seeds of spec and status, which may not be chosen yet, and are nearly always the same.
 func (b *edgeBuilder) toSeeds(spec, status *string) {
 	if spec != nil {

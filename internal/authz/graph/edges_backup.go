@@ -17,9 +17,13 @@ func backupBucketEdges(bucket *gardencorev1beta1.BackupBucket) *edgeBuilder {
 	return b
 }
 
+// backupEntryEdges: the bucket is for the seed of the specification alone. Through the entry, it would have a path to the
+// seed of the status too, which the seed that is left writes itself, and where the shoot goes its new seed's bucket comes.
 func backupEntryEdges(entry *gardencorev1beta1.BackupEntry) *edgeBuilder {
 	b := edgesFor(KindBackupEntry, entry.Namespace, entry.Name)
-	b.from(KindBackupBucket, "", entry.Spec.BucketName)
+	if seed := entry.Spec.SeedName; seed != nil {
+		b.between(Vertex{Kind: KindBackupBucket, Name: entry.Spec.BucketName}, Vertex{Kind: KindSeed, Name: *seed})
+	}
 	b.toSeeds(entry.Spec.SeedName, entry.Status.SeedName)
 	for _, owner := range entry.OwnerReferences {
 		group, _, _ := strings.Cut(owner.APIVersion, "/")

@@ -53,11 +53,11 @@ func TestEdgesOfBastionAndBackups(t *testing.T) {
 			b.Status.GeneratedSecretRef = &corev1.SecretReference{Name: "no"}
 		}), nil, "BackupBucket b", ""},
 		{"BackupEntry", entry(to("x"), to("y"), other, shoot), nil, "BackupEntry garden-dev/e", `
-			BackupBucket b → BackupEntry garden-dev/e
+			BackupBucket b → Seed x
 			BackupEntry garden-dev/e → Seed x
 			BackupEntry garden-dev/e → Seed y
 			BackupEntry garden-dev/e → Shoot garden-dev/a`},
-		{"BackupEntry of nobody", entry(nil, nil, other), nil, "BackupEntry garden-dev/e", `BackupBucket b → BackupEntry garden-dev/e`},
+		{"BackupEntry of nobody", entry(nil, nil, other), nil, "BackupEntry garden-dev/e", ""},
 	})
 }
 

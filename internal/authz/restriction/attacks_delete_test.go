@@ -24,7 +24,7 @@ func attacksByDeleting() []attack {
 				{by: evil, resource: secrets, delete: "garden-other/database", want: refuse, because: "does not belong"},
 				{by: evil, resource: configMaps, delete: "garden-dev/settings", want: refuse, because: "does not belong"},
 				{by: evil, resource: internalSecrets, delete: "garden-other/database", want: refuse, because: "does not belong"},
-				{by: extensionA, resource: shootStates, delete: "garden-dev/nobodys", want: refuse, because: "does not belong"},
+				{by: extensionA, resource: shootStates, delete: "garden-dev/nobodys", want: refuse, because: "extensions"},
 			},
 		},
 		{

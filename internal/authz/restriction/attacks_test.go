@@ -73,7 +73,7 @@ func attacksOnBackups() []attack {
 			name: "credentials of a new BackupBucket",
 			steps: []step{
 				{by: evil, resource: backupBuckets, delete: "uid-seed-a", want: allow},
-				{by: evil, resource: backupBuckets, create: changed(bucketOf("a"), from("garden", "backup-b")), want: refuse, because: "Seed b", opens: "Secret garden/backup-b"},
+				{by: evil, resource: backupBuckets, create: changed(bucketOf("a"), from("garden", "backup-b")), want: refuse, because: "is not named for the seed", opens: "Secret garden/backup-b"},
 			},
 		},
 		{
@@ -83,7 +83,7 @@ func attacksOnBackups() []attack {
 			steps: []step{
 				{by: evil, resource: backupBuckets, create: changed(bucketOf("a"), from("garden", "backup-b")), want: exists, because: "already exists"},
 				{by: evil, resource: backupBuckets, delete: "uid-seed-a", want: allow},
-				{by: evil, resource: backupBuckets, create: changed(bucketOf("a"), from("garden", "backup-b")), want: refuse, because: "Seed b", opens: "Secret garden/backup-b"},
+				{by: evil, resource: backupBuckets, create: changed(bucketOf("a"), from("garden", "backup-b")), want: refuse, because: "is not named for the seed", opens: "Secret garden/backup-b"},
 			},
 		},
 		{
@@ -91,7 +91,8 @@ func attacksOnBackups() []attack {
 			// backupbuckets/<UID of Seed a>/status {"status":{"generatedSecretRef":{"namespace":"garden","name":"generated-bucket-<UID of Seed b>"}}}.
 			name: "generated secret in the status of a BackupBucket",
 			steps: []step{
-				{by: extensionA, resource: backupBuckets, sub: "status", update: generated("garden", "generated-bucket-uid-seed-b"), want: refuse, because: "generatedSecretRef", opens: "Secret garden/generated-bucket-uid-seed-b"},
+				{by: extensionA, resource: backupBuckets, sub: "status", update: generated("garden", "generated-bucket-uid-seed-b"), want: refuse, because: "extensions", opens: "Secret garden/generated-bucket-uid-seed-b"},
+				{by: evil, resource: backupBuckets, sub: "status", update: generated("garden", "generated-bucket-uid-seed-b"), want: refuse, because: "generatedSecretRef", opens: "Secret garden/generated-bucket-uid-seed-b"},
 			},
 		},
 		{
@@ -99,8 +100,8 @@ func attacksOnBackups() []attack {
 			// the bucket and the entry to a. POST backupentries; PATCH {"spec":{"bucketName":"<UID of Seed b>"}}.
 			name: "bucket of a BackupEntry",
 			steps: []step{
-				{by: evil, resource: backupEntries, create: entry("mine", "a", "uid-seed-a", ""), want: allow},
-				{by: evil, resource: backupEntries, update: entry("mine", "a", "uid-seed-b", ""), want: refuse, because: "BackupBucket uid-seed-b", opens: "Secret garden/backup-b"},
+				{by: evil, resource: backupEntries, create: entry("on-a--1", "a", "uid-seed-a", "on-a"), want: allow},
+				{by: evil, resource: backupEntries, update: entry("on-a--1", "a", "uid-seed-b", "on-a"), want: refuse, because: "BackupBucket uid-seed-b", opens: "Secret garden/backup-b"},
 			},
 		},
 		{
@@ -152,9 +153,9 @@ func attacksOnSeeds() []attack {
 			name: "credentials of a new Seed",
 			steps: []step{
 				{by: evil, resource: seeds, delete: "a", want: allow},
-				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "backup-b" }), want: refuse, because: "Seed b", opens: "Secret garden/backup-b"},
-				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "infra2" }), want: refuse, because: "CredentialsBinding garden/infra2", opens: "Secret garden/infra2"},
-				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "on-b.monitoring" }), want: refuse, because: "Shoot garden/on-b", opens: "Secret garden/on-b.monitoring"},
+				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "backup-b" }), want: refuse, because: "is not named for the seed", opens: "Secret garden/backup-b"},
+				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "infra2" }), want: refuse, because: "is not named for the seed", opens: "Secret garden/infra2"},
+				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "on-b.monitoring" }), want: refuse, because: "is not named for the seed", opens: "Secret garden/on-b.monitoring"},
 			},
 		},
 		{
@@ -163,10 +164,11 @@ func attacksOnSeeds() []attack {
 			name: "credentials laundered through a Gardenlet",
 			steps: []step{
 				{by: evil, resource: seeds, delete: "a", want: allow},
-				{by: evil, resource: gardenlets, create: gardenletWith("backup-b"), want: refuse, because: "Seed b", opens: "Secret garden/backup-b"},
-				{by: evil, resource: gardenlets, create: gardenletWith("new"), want: allow},
+				{by: evil, resource: gardenlets, create: gardenletWith("backup-b"), want: refuse, because: "is not named for the seed", opens: "Secret garden/backup-b"},
+				{by: evil, resource: gardenlets, create: gardenletWith("new"), want: refuse, because: "is not named for the seed", opens: "Secret garden/new"},
+				{by: evil, resource: gardenlets, create: gardenletWith("labelled"), want: allow},
 				{by: evil, resource: gardenlets, update: gardenletWith("backup-b"), want: refuse, because: "backup-b", opens: "Secret garden/backup-b"},
-				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "backup-b" }), want: refuse, because: "Seed b", opens: "Secret garden/backup-b"},
+				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "backup-b" }), want: refuse, because: "is not named for the seed", opens: "Secret garden/backup-b"},
 			},
 		},
 		{
@@ -227,7 +229,7 @@ func attacksOnIdentities() []attack {
 			name: "token of a ServiceAccount",
 			steps: []step{
 				{by: evil, resource: secrets, create: tokenOf("gardenlet-bootstrap-of-b"), want: refuse, because: "service-account-token"},
-				{by: extensionA, resource: secrets, create: tokenOf("robot"), want: refuse, because: "service-account-token"},
+				{by: extensionA, resource: secrets, create: tokenOf("robot"), want: refuse, because: "extensions"},
 			},
 		},
 		{
@@ -304,7 +306,7 @@ func attacksOnShoots() []attack {
 				w.put(controllerInstallations.resource, installation("a", "of-a"))
 			},
 			steps: []step{
-				{by: extensionA, resource: controllerInstallations, update: installation("a", "of-b"), want: refuse, because: "specification", opens: "ControllerDeployment of-b"},
+				{by: extensionA, resource: controllerInstallations, update: installation("a", "of-b"), want: refuse, because: "extensions", opens: "ControllerDeployment of-b"},
 				{by: evil, resource: controllerInstallations, update: installation("b", "of-a"), want: refuse, because: "specification"},
 			},
 		},

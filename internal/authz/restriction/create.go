@@ -8,9 +8,11 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
@@ -33,9 +35,24 @@ func createBackupBucket(ctx context.Context, r *request) error {
 	if err := r.own(bucket.Spec.SeedName); err != nil {
 		return err
 	}
+	if err := r.namedAsOwnSeed(ctx); err != nil {
+		return err
+	}
 	before := *bucket
 	before.Spec = corev1beta1.BackupBucketSpec{}
-	return r.mayBring(ctx, &before, bucket)
+	return r.mayRefer(ctx, &before, bucket)
+}
+
+// namedAsOwnSeed: under the UID of another Seed, a bucket would take the place of that seed's.
+func (r *request) namedAsOwnSeed(ctx context.Context) error {
+	seed := &corev1beta1.Seed{}
+	if err := r.get(ctx, seeds.resource, "", r.seed, seed); err != nil {
+		return err
+	}
+	if seed.UID == "" || string(seed.UID) != r.name {
+		return forbidden("%s: its BackupBucket is named %q, after its UID", foreign(r.seed), seed.UID)
+	}
+	return nil
 }
 
 const sourcePrefix = constants.BackupSourcePrefix + "-"
@@ -45,10 +62,31 @@ func createBackupEntry(ctx context.Context, r *request) error {
 	if err := r.own(entry.Spec.SeedName); err != nil {
 		return err
 	}
-	if original, isSource := strings.CutPrefix(r.name, sourcePrefix); isSource {
+	original, isSource := strings.CutPrefix(r.name, sourcePrefix)
+	if err := r.namedAsOwnShoot(ctx, entry, original); err != nil {
+		return err
+	}
+	if isSource {
 		return r.createSourceBackupEntry(ctx, entry, original)
 	}
 	return r.ownBucket(ctx, entry.Spec.BucketName)
+}
+
+// namedAsOwnShoot: under the name of the entry of another seed's shoot, an entry would take the place of that one.
+func (r *request) namedAsOwnShoot(ctx context.Context, entry *corev1beta1.BackupEntry, name string) error {
+	shoot, err := r.shoot(ctx, r.namespace, owningShoot(entry))
+	if err != nil {
+		return err
+	}
+	if err := r.own(shoot.Spec.SeedName, shoot.Status.SeedName); err != nil {
+		return err
+	}
+	status := shoot.Status
+	if status.TechnicalID == "" || status.UID == "" || name != status.TechnicalID+"--"+string(status.UID) {
+		return forbidden("%s: the BackupEntry of shoot %s/%s is named %s--%s, after its technical ID and UID",
+			foreign(r.seed), r.namespace, shoot.Name, status.TechnicalID, status.UID)
+	}
+	return nil
 }
 
 func (r *request) ownBucket(ctx context.Context, name string) error {
@@ -106,7 +144,11 @@ func createGardenlet(ctx context.Context, r *request) error {
 	if err := r.ownGardenlet(); err != nil {
 		return err
 	}
-	return r.mayBring(ctx, &seedmanagementv1alpha1.Gardenlet{}, r.obj)
+	none := &seedmanagementv1alpha1.Gardenlet{}
+	if err := asksNoNewKubeconfig(r.obj, none); err != nil {
+		return err
+	}
+	return r.mayRefer(ctx, none, r.obj)
 }
 
 func (r *request) ownGardenlet() error {
@@ -137,7 +179,7 @@ func createSeed(ctx context.Context, r *request) error {
 	if err := r.own(&r.name); err != nil {
 		return err
 	}
-	return r.mayBring(ctx, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: r.name}}, r.obj)
+	return r.mayRefer(ctx, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: r.name}}, r.obj)
 }
 
 func createShootState(ctx context.Context, r *request) error {
@@ -150,14 +192,17 @@ func createShootState(ctx context.Context, r *request) error {
 
 // deleteBackupBucket is for the one that the seed's gardenlet makes for it, which is named after the Seed's UID.
 func deleteBackupBucket(ctx context.Context, r *request) error {
-	seed := &corev1beta1.Seed{}
-	if err := r.get(ctx, seeds.resource, "", r.seed, seed); err != nil {
-		return err
+	return r.namedAsOwnSeed(ctx)
+}
+
+// deleteBackupEntry is for the seed that has it, or that it moves to or from. The seed of a ManagedSeed's shoot has a path
+// to the entries on the ManagedSeed, and nothing to do with them.
+func deleteBackupEntry(_ context.Context, r *request) error {
+	entry, ok := r.old.(*corev1beta1.BackupEntry)
+	if !ok {
+		return forbidden("%s", foreign(r.seed)) // there is none
 	}
-	if string(seed.UID) != r.name {
-		return forbidden("%s: its BackupBucket is named %q, after its UID", foreign(r.seed), seed.UID)
-	}
-	return nil
+	return r.own(entry.Spec.SeedName, entry.Status.SeedName)
 }
 
 // deleteSeed is also for the gardenlet that made another one's cluster a seed, once somebody else wants that undone:
@@ -199,4 +244,31 @@ func (r *request) ownManagedSeed(ctx context.Context, managedSeed *seedmanagemen
 		return err
 	}
 	return r.own(shoot.Spec.SeedName)
+}
+
+// createWorkloadIdentityToken: the token says of the object in its context, and of the shoot and seed of that, that it is
+// used for them.
+func createWorkloadIdentityToken(ctx context.Context, r *request) error {
+	about := r.obj.(*securityv1alpha1.TokenRequest).Spec.ContextObject
+	if about == nil {
+		return nil
+	}
+	group, _, _ := strings.Cut(about.APIVersion, "/")
+	namespace := ptr.Deref(about.Namespace, "")
+	switch {
+	case group != corev1beta1.GroupName:
+	case about.Kind == shoots.kindName:
+		return r.responsibleFor(ctx, namespace, about.Name)
+	case about.Kind == seeds.kindName:
+		return r.own(&about.Name)
+	case about.Kind == backupBuckets.kindName:
+		return r.ownBucket(ctx, about.Name)
+	case about.Kind == backupEntries.kindName:
+		entry := &corev1beta1.BackupEntry{}
+		if err := r.get(ctx, backupEntries.resource, namespace, about.Name, entry); err != nil {
+			return err
+		}
+		return r.own(entry.Spec.SeedName, entry.Status.SeedName)
+	}
+	return forbidden("a token cannot be requested for %s %s", about.Kind, key(namespace, about.Name))
 }

@@ -25,9 +25,6 @@ const (
 )
 
 func createCertificateSigningRequest(_ context.Context, r *request) error {
-	if r.extension {
-		return forbidden("extensions must not create CertificateSigningRequests")
-	}
 	csr := r.obj.(*certificatesv1.CertificateSigningRequest)
 	wanted, err := bootstrapping.Parse(csr.Spec.Request)
 	if err != nil {
@@ -41,9 +38,6 @@ func createCertificateSigningRequest(_ context.Context, r *request) error {
 }
 
 func createClusterRoleBinding(ctx context.Context, r *request) error {
-	if r.extension {
-		return forbidden("extensions must not create ClusterRoleBindings")
-	}
 	rest, ok := strings.CutPrefix(r.name, bootstrapping.BindingPrefix)
 	namespace, account, _ := strings.Cut(rest, ":")
 	name, isBootstrapAccount := strings.CutPrefix(account, bootstrapping.AccountPrefix)
@@ -64,11 +58,8 @@ func createClusterRoleBinding(ctx context.Context, r *request) error {
 }
 
 func createServiceAccount(ctx context.Context, r *request) error {
-	if r.extension {
-		return forbidden("extensions must not create ServiceAccounts")
-	}
 	if r.namespace == r.seedNamespace() {
-		return nil
+		return r.mayLabel(ctx, r.obj, &corev1.ServiceAccount{})
 	}
 	name, ok := strings.CutPrefix(r.name, bootstrapping.AccountPrefix)
 	if !ok {
@@ -78,6 +69,29 @@ func createServiceAccount(ctx context.Context, r *request) error {
 		return err
 	}
 	return r.managedSeedToBootstrap(ctx, r.namespace, name)
+}
+
+// mayLabel wants that the ServiceAccount of an extension has only the label with the name of the ControllerRegistration by
+// which the extension is on the seed. Roles for extensions select accounts by labels: with those of another extension, or
+// with any that a role selects, the account would have rights which are not the seed's.
+func (r *request) mayLabel(ctx context.Context, account, old metav1.Object) error {
+	for label, value := range account.GetLabels() {
+		if was, had := old.GetLabels()[label]; had && was == value {
+			continue
+		}
+		if label != constants.LabelControllerRegistrationName {
+			return forbidden("%s: the label %s is not for gardenlets to give a ServiceAccount", foreign(r.seed), label)
+		}
+		name, _ := strings.CutPrefix(r.name, constants.ExtensionGardenServiceAccountPrefix)
+		installation := &corev1beta1.ControllerInstallation{}
+		if err := r.get(ctx, controllerInstallations.resource, "", name, installation); err != nil {
+			return err
+		}
+		if seed := installation.Spec.SeedRef; seed == nil || seed.Name != r.seed || installation.Spec.RegistrationRef.Name != value {
+			return forbidden("%s: ControllerInstallation %s is not of ControllerRegistration %s on it", foreign(r.seed), name, value)
+		}
+	}
+	return nil
 }
 
 func (r *request) createBootstrapToken(ctx context.Context, secret *corev1.Secret) error {
@@ -156,7 +170,11 @@ func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name stri
 	if err := r.get(ctx, gardenlets.resource, namespace, name, gardenlet); err != nil {
 		return err
 	}
-	return r.notBootstrapped(ctx, gardenlet, name)
+	// Of the certificate's expiration it tells itself. A token that it made could outlive its Seed.
+	if !bootstrapping.Renews(gardenlet) {
+		return forbidden("seed %q is bootstrapped already: annotate its Gardenlet with %s=%s to have that done again", name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
+	}
+	return nil
 }
 
 // notBootstrapped wants that the Seed which comes of an object does not exist, or that its gardenlet's certificate has

@@ -2,6 +2,7 @@ package restriction
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -45,6 +46,11 @@ func (r *request) ownShoot(ctx context.Context, namespace, name string) error {
 }
 
 func createConfigMap(ctx context.Context, r *request) error {
+	if r.old == nil {
+		if err := keepsSeedLabels(r.obj, &corev1.ConfigMap{}); err != nil {
+			return err
+		}
+	}
 	return r.keptForOwnShoot(ctx, graph.KindConfigMap)
 }
 
@@ -54,6 +60,11 @@ func createInternalSecret(ctx context.Context, r *request) error {
 
 func createSecret(ctx context.Context, r *request) error {
 	secret := r.obj.(*corev1.Secret)
+	if r.old == nil {
+		if err := keepsSeedLabels(secret, &corev1.Secret{}); err != nil {
+			return err
+		}
+	}
 	if secret.Type == corev1.SecretTypeServiceAccountToken {
 		// The token of whatever ServiceAccount it names would be written into it: somebody else's identity.
 		return forbidden("gardenlets and extensions must not make Secrets of type %s", secret.Type)
@@ -101,7 +112,8 @@ func (r *request) createIssuerSecret(ctx context.Context, secret *corev1.Secret)
 }
 
 // managedSeedBackupSecret wants a Secret to be the one with the backup credentials in the seed template of a ManagedSeed
-// that the gardenlet is responsible for.
+// that the gardenlet is responsible for. One that is there must be that ManagedSeed's, and one that another seed uses too
+// is not for the gardenlet to change.
 func (r *request) managedSeedBackupSecret(ctx context.Context) error {
 	list := &seedmanagementv1alpha1.ManagedSeedList{}
 	if err := r.list(ctx, managedSeeds.resource, constants.GardenNamespace, list); err != nil {
@@ -110,14 +122,32 @@ func (r *request) managedSeedBackupSecret(ctx context.Context) error {
 	wanted := graph.Vertex{Kind: graph.KindSecret, Namespace: r.namespace, Name: r.name}
 	for i := range list.Items {
 		managedSeed := &list.Items[i]
-		if !slices.Contains(edgesTo(managedSeed), wanted) {
+		managedSeed.Namespace = constants.GardenNamespace
+		if owner, edges, _ := graph.EdgesOf(managedSeed, nil); !slices.Contains(edges, graph.Edge{From: wanted, To: owner}) {
 			continue
 		}
-		if err := r.ownManagedSeed(ctx, managedSeed); err == nil {
-			return nil
-		} else if !isRefusal(err) {
+		err := r.ownManagedSeed(ctx, managedSeed)
+		if err == nil {
+			return r.managedSeedsAlone(ctx, managedSeed)
+		}
+		if !isRefusal(err) {
 			return err
 		}
 	}
 	return forbidden("%s", foreign(r.seed))
+}
+
+// managedSeedsAlone wants that a Secret that exists is the ManagedSeed's, and that no other seed uses it.
+func (r *request) managedSeedsAlone(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed) error {
+	if r.old != nil && !metav1.IsControlledBy(r.old, managedSeed) {
+		return forbidden("%s: ManagedSeed %s does not control it", foreign(r.seed), managedSeed.Name)
+	}
+	other, err := r.access.OtherSeed(ctx, r.user, secrets.resource.GroupResource(), r.namespace, r.name)
+	if err != nil {
+		return fmt.Errorf("looking secrets %s up in the resource dependency graph: %w", key(r.namespace, r.name), err)
+	}
+	if other {
+		return forbidden("%s alone: another seed uses it", foreign(r.seed))
+	}
+	return nil
 }

@@ -32,7 +32,7 @@ import (
 // bodies of the objects that the table is about.
 
 func bucket(seed string, change ...func(*corev1beta1.BackupBucket)) object {
-	return named("", "new", append([]func(*corev1beta1.BackupBucket){func(b *corev1beta1.BackupBucket) {
+	return named("", "uid-seed-"+seed, append([]func(*corev1beta1.BackupBucket){func(b *corev1beta1.BackupBucket) {
 		b.Spec.SeedName, b.Spec.CredentialsRef = ptr.To(seed), secretRef("garden", "backup-"+seed)
 	}}, change...)...)
 }
@@ -147,6 +147,7 @@ type (
 const (
 	noReason = ""
 	belongs  = `object does not belong to seed "a"`
+	unnamed  = "is not named for the seed"
 )
 
 // creationCase is a row of the table of CREATE. The objects are seed a's, if they are any seed's; the four columns are what the
@@ -163,10 +164,11 @@ func checkCreations(t *testing.T, cases []creationCase) {
 	t.Helper()
 	for _, test := range cases {
 		t.Run(test.resource.resource.Resource+"/"+test.name, func(t *testing.T) {
-			// Seed a is in the landscape: it was deleted before it is created.
+			// These are in the landscape: they were deleted before they are created.
 			w := landscape()
-			if test.resource.kindName == "Seed" {
-				delete(w.objects[seeds.resource], keyOf(test.obj))
+			switch test.resource.kindName {
+			case "Seed", "BackupBucket", "BackupEntry":
+				delete(w.objects[test.resource.resource], keyOf(test.obj))
 			}
 			checkColumns(t, w, test.why, map[*authenticationv1.UserInfo]int32{
 				&gardenletA: test.gardenlet, &gardenletB: test.other, &extensionA: test.extension, &neither: test.no,
@@ -180,36 +182,36 @@ func checkCreations(t *testing.T, cases []creationCase) {
 func TestCreateBackups(t *testing.T) {
 	checkCreations(t, []creationCase{
 		// BackupBucket: spec.seedName is its seed
-		{"own", backupBuckets, bucket("a"), allow, refuse, allow, allow, noReason},
+		{"own", backupBuckets, bucket("a"), allow, refuse, refuse, allow, noReason},
 		{"another seed's", backupBuckets, bucket("b"), refuse, allow, refuse, allow, belongs},
 		{"no seed", backupBuckets, named[corev1beta1.BackupBucket]("", "new"), refuse, refuse, refuse, allow, belongs},
-		{"own, credentials that nobody has", backupBuckets, bucket("a", from("garden", "new")), allow, refuse, allow, allow, noReason},
-		{"own, credentials of Seed b", backupBuckets, bucket("a", from("garden", "backup-b")), refuse, refuse, refuse, allow, "Seed b"},
-		{"own, credentials of a ManagedSeed", backupBuckets, bucket("a", from("garden", "backup-of-b")), refuse, refuse, refuse, allow, "ManagedSeed garden/of-b"},
-		{"own, credentials of a Gardenlet", backupBuckets, bucket("a", from("garden", "backup-d")), refuse, refuse, refuse, allow, "Gardenlet garden/d"},
-		{"own, credentials of another BackupBucket", backupBuckets, bucket("a", from("garden", "backup-old")), refuse, refuse, refuse, allow, "BackupBucket old"},
-		{"own, secret generated for another BackupBucket", backupBuckets, bucket("a", from("garden", "old")), refuse, refuse, refuse, allow, "BackupBucket old"},
-		{"own, a project's secret", backupBuckets, bucket("a", from("garden-dev", "credentials")), refuse, refuse, refuse, allow, "not in the namespace garden"},
-		{"own, a shoot's secret", backupBuckets, bucket("a", from("garden", "on-b.ssh-keypair")), refuse, refuse, refuse, allow, "Shoot garden/on-b"},
-		{"own, infrastructure credentials", backupBuckets, bucket("a", from("garden", "infra")), refuse, refuse, refuse, allow, "SecretBinding garden/infra"},
-		{"own, infrastructure credentials by CredentialsBinding", backupBuckets, bucket("a", from("garden", "infra2")), refuse, refuse, refuse, allow, "CredentialsBinding garden/infra2"},
-		{"own, a generated secret", backupBuckets, bucket("a", from("garden", "generated-bucket-uid-seed-b")), refuse, refuse, refuse, allow, "generated for BackupBucket"},
-		{"own, the landscape's secret", backupBuckets, bucket("a", from("garden", "landscape")), refuse, refuse, refuse, allow, "gardener.cloud/role=alerting"},
-		{"own, a ServiceAccount's token", backupBuckets, bucket("a", from("garden", "sa-token")), refuse, refuse, refuse, allow, "ServiceAccount's token"},
+		{"own, credentials that nobody has", backupBuckets, bucket("a", from("garden", "new")), refuse, refuse, refuse, allow, unnamed},
+		{"own, credentials of Seed b", backupBuckets, bucket("a", from("garden", "backup-b")), refuse, refuse, refuse, allow, unnamed},
+		{"own, credentials of a ManagedSeed", backupBuckets, bucket("a", from("garden", "backup-of-b")), refuse, refuse, refuse, allow, unnamed},
+		{"own, credentials of a Gardenlet", backupBuckets, bucket("a", from("garden", "backup-d")), refuse, refuse, refuse, allow, unnamed},
+		{"own, credentials of another BackupBucket", backupBuckets, bucket("a", from("garden", "backup-old")), refuse, refuse, refuse, allow, unnamed},
+		{"own, secret generated for another BackupBucket", backupBuckets, bucket("a", from("garden", "old")), refuse, refuse, refuse, allow, unnamed},
+		{"own, a project's secret", backupBuckets, bucket("a", from("garden-dev", "credentials")), refuse, refuse, refuse, allow, unnamed},
+		{"own, a shoot's secret", backupBuckets, bucket("a", from("garden", "on-b.ssh-keypair")), refuse, refuse, refuse, allow, unnamed},
+		{"own, infrastructure credentials", backupBuckets, bucket("a", from("garden", "infra")), refuse, refuse, refuse, allow, unnamed},
+		{"own, infrastructure credentials by CredentialsBinding", backupBuckets, bucket("a", from("garden", "infra2")), refuse, refuse, refuse, allow, unnamed},
+		{"own, a generated secret", backupBuckets, bucket("a", from("garden", "generated-bucket-uid-seed-b")), refuse, refuse, refuse, allow, unnamed},
+		{"own, the landscape's secret", backupBuckets, bucket("a", from("garden", "landscape")), refuse, refuse, refuse, allow, unnamed},
+		{"own, a ServiceAccount's token", backupBuckets, bucket("a", from("garden", "sa-token")), refuse, refuse, refuse, allow, unnamed},
 
 		// BackupEntry: spec.seedName is its seed and the BackupBucket's is too
-		{"own, own bucket", backupEntries, entry("e", "a", "uid-seed-a", "on-a"), allow, refuse, allow, allow, noReason},
-		{"own, bucket of b", backupEntries, entry("e", "a", "uid-seed-b", "on-a"), refuse, refuse, refuse, allow, "BackupBucket uid-seed-b"},
-		{"own, no such bucket", backupEntries, entry("e", "a", "none", "on-a"), refuse, refuse, refuse, allow, "there is no backupbuckets none"},
-		{"own, no bucket", backupEntries, entry("e", "a", "", "on-a"), refuse, refuse, refuse, allow, "no backupbuckets is named"},
-		{"another seed's, own bucket", backupEntries, entry("e", "b", "uid-seed-a", "on-b"), refuse, refuse, refuse, allow, belongs},
-		{"another seed's, its bucket", backupEntries, entry("e", "b", "uid-seed-b", "on-b"), refuse, allow, refuse, allow, belongs},
+		{"own, own bucket", backupEntries, entry("on-a--1", "a", "uid-seed-a", "on-a"), allow, refuse, refuse, allow, noReason},
+		{"own, bucket of b", backupEntries, entry("on-a--1", "a", "uid-seed-b", "on-a"), refuse, refuse, refuse, allow, "BackupBucket uid-seed-b"},
+		{"own, no such bucket", backupEntries, entry("on-a--1", "a", "none", "on-a"), refuse, refuse, refuse, allow, "there is no backupbuckets none"},
+		{"own, no bucket", backupEntries, entry("on-a--1", "a", "", "on-a"), refuse, refuse, refuse, allow, "no backupbuckets is named"},
+		{"another seed's, own bucket", backupEntries, entry("on-b--1", "b", "uid-seed-a", "on-b"), refuse, refuse, refuse, allow, belongs},
+		{"another seed's, its bucket", backupEntries, entry("on-b--1", "b", "uid-seed-b", "on-b"), refuse, allow, refuse, allow, belongs},
 		{"no seed", backupEntries, named[corev1beta1.BackupEntry]("garden-dev", "e"), refuse, refuse, refuse, allow, belongs},
 		// a source entry: while the owning shoot is restored, with the original's specification
-		{"source while restoring", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored"), allow, refuse, allow, allow, noReason},
-		{"source while not restoring", backupEntries, entry("source-idle--1", "a", "uid-seed-b", "on-a"), refuse, refuse, refuse, allow, "only while its shoot is restored"},
+		{"source while restoring", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored"), allow, refuse, refuse, allow, noReason},
+		{"source while not restoring", backupEntries, entry("source-on-a--1", "a", "uid-seed-b", "on-a"), refuse, refuse, refuse, allow, "only while its shoot is restored"},
 		{"source of another specification", backupEntries, entry("source-restored--1", "a", "uid-seed-c", "restored"), refuse, refuse, refuse, allow, "same specification"},
-		{"source without original", backupEntries, entry("source-none--1", "a", "uid-seed-b", "restored"), refuse, refuse, refuse, allow, "there is no backupentries garden-dev/none--1"},
+		{"source without original", backupEntries, entry("source-none--1", "a", "uid-seed-b", "restored"), refuse, refuse, refuse, allow, "is named restored--1"},
 		{"source without owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", ""), refuse, refuse, refuse, allow, "no shoots is named"},
 		{"source with another API's Shoot as owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored", func(e *corev1beta1.BackupEntry) { e.OwnerReferences[0].APIVersion = "v1" }), refuse, refuse, refuse, allow, "no shoots is named"},
 		{"source with another seed's shoot as owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored-on-b"), refuse, refuse, refuse, allow, belongs},
@@ -219,7 +221,7 @@ func TestCreateBackups(t *testing.T) {
 func TestCreateBastionsAndRequests(t *testing.T) {
 	checkCreations(t, []creationCase{
 		// Bastion: spec.seedName is its seed
-		{"own", bastions, bastion("a"), allow, refuse, allow, allow, noReason},
+		{"own", bastions, bastion("a"), allow, refuse, refuse, allow, noReason},
 		{"another seed's", bastions, bastion("b"), refuse, allow, refuse, allow, belongs},
 		{"no seed", bastions, named[operationsv1alpha1.Bastion]("garden-dev", "b"), refuse, refuse, refuse, allow, belongs},
 
@@ -266,8 +268,8 @@ func TestCreateBastionsAndRequests(t *testing.T) {
 func TestCreateConfiguration(t *testing.T) {
 	checkCreations(t, []creationCase{
 		// ConfigMap: <shoot>.ca-cluster, <shoot>.ca-kubelet of a shoot on its seed
-		{"ca-cluster", configMaps, configMap("garden-dev", "on-a.ca-cluster"), allow, refuse, allow, allow, noReason},
-		{"ca-kubelet", configMaps, configMap("garden-dev", "on-a.ca-kubelet"), allow, refuse, allow, allow, noReason},
+		{"ca-cluster", configMaps, configMap("garden-dev", "on-a.ca-cluster"), allow, refuse, refuse, allow, noReason},
+		{"ca-kubelet", configMaps, configMap("garden-dev", "on-a.ca-kubelet"), allow, refuse, refuse, allow, noReason},
 		{"of a shoot on b", configMaps, configMap("garden-dev", "on-b.ca-cluster"), refuse, allow, refuse, allow, belongs},
 		{"of a shoot on its way to b", configMaps, configMap("garden-dev", "to-b.ca-cluster"), refuse, allow, refuse, allow, belongs},
 		{"in another namespace", configMaps, configMap("garden-other", "on-a.ca-cluster"), refuse, refuse, refuse, allow, "there is no shoots garden-other/on-a"},
@@ -275,15 +277,15 @@ func TestCreateConfiguration(t *testing.T) {
 		{"only a suffix", configMaps, configMap("garden-dev", ".ca-cluster"), refuse, refuse, refuse, allow, belongs},
 
 		// Gardenlet: namespace garden, named as its seed
-		{"own", gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden", "a"), allow, refuse, allow, allow, noReason},
+		{"own", gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden", "a"), allow, refuse, refuse, allow, noReason},
 		{"another seed's", gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden", "c"), refuse, refuse, refuse, allow, belongs},
 		{"other namespace", gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden-dev", "a"), refuse, refuse, refuse, allow, "in the namespace garden"},
-		{"own, own credentials", gardenlets, gardenletWith("backup-a"), allow, refuse, allow, allow, noReason},
+		{"own, own credentials", gardenlets, gardenletWith("backup-a"), allow, refuse, refuse, allow, noReason},
 		{"own, credentials of b", gardenlets, gardenletWith("backup-b"), refuse, refuse, refuse, allow, "backup-b"},
-		{"own, broken configuration", gardenlets, named("garden", "a", func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config.Raw = []byte(`{"seedConfig":[]}`) }), malformed, refuse, malformed, allow, "configuration"},
+		{"own, broken configuration", gardenlets, named("garden", "a", func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config.Raw = []byte(`{"seedConfig":[]}`) }), malformed, refuse, refuse, allow, "configuration"},
 
 		// InternalSecret: <shoot>.ca-client of a shoot on its seed
-		{"ca-client", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-a.ca-client"), allow, refuse, allow, allow, noReason},
+		{"ca-client", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-a.ca-client"), allow, refuse, refuse, allow, noReason},
 		{"of a shoot on b", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-b.ca-client"), refuse, allow, refuse, allow, belongs},
 		{"no such shoot", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "none.ca-client"), refuse, refuse, refuse, allow, "there is no shoots"},
 		{"other name", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-a.ca-cluster"), refuse, refuse, refuse, allow, belongs},
@@ -301,22 +303,22 @@ func TestCreateConfiguration(t *testing.T) {
 func TestCreateSecrets(t *testing.T) {
 	checkCreations(t, []creationCase{
 		// Secret: generated for its bucket
-		{"generated for its bucket", secrets, secret("garden", "generated-bucket-uid-seed-a"), allow, refuse, allow, allow, noReason},
+		{"generated for its bucket", secrets, secret("garden", "generated-bucket-uid-seed-a"), allow, refuse, refuse, allow, noReason},
 		{"generated for b's bucket", secrets, secret("garden", "generated-bucket-uid-seed-b"), refuse, allow, refuse, allow, belongs},
 		{"generated for no bucket", secrets, secret("garden", "generated-bucket-none"), refuse, refuse, refuse, allow, "there is no backupbuckets none"},
 		{"generated in another namespace", secrets, secret("garden-dev", "generated-bucket-uid-seed-a"), refuse, refuse, refuse, allow, belongs},
 		// Secret: a shoot's project secret
-		{"ca-cluster", secrets, secret("garden-dev", "on-a.ca-cluster"), allow, refuse, allow, allow, noReason},
-		{"ssh-keypair", secrets, secret("garden-dev", "on-a.ssh-keypair"), allow, refuse, allow, allow, noReason},
-		{"ssh-keypair.old", secrets, secret("garden-dev", "on-a.ssh-keypair.old"), allow, refuse, allow, allow, noReason},
-		{"monitoring", secrets, secret("garden-dev", "on-a.monitoring"), allow, refuse, allow, allow, noReason},
+		{"ca-cluster", secrets, secret("garden-dev", "on-a.ca-cluster"), allow, refuse, refuse, allow, noReason},
+		{"ssh-keypair", secrets, secret("garden-dev", "on-a.ssh-keypair"), allow, refuse, refuse, allow, noReason},
+		{"ssh-keypair.old", secrets, secret("garden-dev", "on-a.ssh-keypair.old"), allow, refuse, refuse, allow, noReason},
+		{"monitoring", secrets, secret("garden-dev", "on-a.monitoring"), allow, refuse, refuse, allow, noReason},
 		{"of a shoot on b", secrets, secret("garden-dev", "on-b.monitoring"), refuse, allow, refuse, allow, belongs},
 		{"of no shoot", secrets, secret("garden-dev", "none.monitoring"), refuse, refuse, refuse, allow, "there is no shoots garden-dev/none"},
 		{"any other", secrets, secret("garden-dev", "x"), refuse, refuse, refuse, allow, belongs},
 		{"in the seed's namespace", secrets, secret("seed-a", "x"), refuse, refuse, refuse, allow, belongs},
 		{"a ServiceAccount's token", secrets, secret("garden-dev", "on-a.monitoring", typed(corev1.SecretTypeServiceAccountToken)), refuse, refuse, refuse, allow, "type kubernetes.io/service-account-token"},
 		// Secret: in gardener-system-shoot-issuer
-		{"issuer", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a")), allow, refuse, allow, allow, noReason},
+		{"issuer", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a")), allow, refuse, refuse, allow, noReason},
 		{"issuer of a shoot on b", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-b", issuer("garden-dev", "on-b")), refuse, allow, refuse, allow, belongs},
 		{"issuer of no shoot", secrets, secret("gardener-system-shoot-issuer", "dev--x", issuer("garden-dev", "none")), refuse, refuse, refuse, allow, "there is no shoots"},
 		{"issuer named for another shoot", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-b", issuer("garden-dev", "on-a")), refuse, refuse, refuse, allow, "--uid-on-a"},
@@ -324,9 +326,9 @@ func TestCreateSecrets(t *testing.T) {
 		{"issuer without shoot", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a"), without(constants.LabelShootName)), refuse, refuse, refuse, allow, constants.LabelShootName},
 		{"issuer without namespace", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a"), without(constants.LabelShootNamespace)), refuse, refuse, refuse, allow, constants.LabelShootNamespace},
 		// Secret: a bootstrap token
-		{"token, no Seed yet", secrets, token(forManagedSeed + "garden/child."), allow, refuse, allow, allow, noReason},
-		{"token, certificate expired", secrets, token(forManagedSeed + "garden/expired."), allow, refuse, allow, allow, noReason},
-		{"token, asked to renew", secrets, token(forManagedSeed + "garden/renewing."), allow, refuse, allow, allow, noReason},
+		{"token, no Seed yet", secrets, token(forManagedSeed + "garden/child."), allow, refuse, refuse, allow, noReason},
+		{"token, certificate expired", secrets, token(forManagedSeed + "garden/expired."), allow, refuse, refuse, allow, noReason},
+		{"token, asked to renew", secrets, token(forManagedSeed + "garden/renewing."), allow, refuse, refuse, allow, noReason},
 		{"token, bootstrapped", secrets, token(forManagedSeed + "garden/grown."), refuse, refuse, refuse, allow, "bootstrapped already"},
 		{"token for another seed's ManagedSeed", secrets, token(forManagedSeed + "garden/of-b."), refuse, allow, refuse, allow, belongs},
 		{"token for no ManagedSeed", secrets, token(forManagedSeed + "garden/none."), refuse, refuse, refuse, allow, "there is no managedseeds"},
@@ -346,7 +348,7 @@ func TestCreateSecrets(t *testing.T) {
 		{"token under another's name", secrets, token(forManagedSeed+"garden/child.", func(s *corev1.Secret) { s.Name = bootstrapping.TokenSecret("garden", "of-b") }), refuse, refuse, refuse, allow, bootstrapping.TokenSecret("garden", "child")},
 		{"token elsewhere", secrets, secret("garden-dev", "on-a.monitoring", typed(corev1.SecretTypeBootstrapToken)), refuse, refuse, refuse, allow, "kube-system"},
 		// Secret: the backup secret of one of its ManagedSeeds' seed templates
-		{"backup secret of its ManagedSeed", secrets, secret("garden", "backup-child"), allow, refuse, allow, allow, noReason},
+		{"backup secret of its ManagedSeed", secrets, secret("garden", "backup-child"), allow, refuse, refuse, allow, noReason},
 		{"backup secret of b's ManagedSeed", secrets, secret("garden", "backup-of-b"), refuse, allow, refuse, allow, belongs},
 		{"backup secret of the seed itself", secrets, secret("garden", "backup-a"), refuse, refuse, refuse, allow, belongs},
 	})
@@ -355,12 +357,13 @@ func TestCreateSecrets(t *testing.T) {
 func TestCreateSeedsAndAccounts(t *testing.T) {
 	checkCreations(t, []creationCase{
 		// Seed: its own
-		{"own", seeds, newSeed("a"), allow, refuse, allow, allow, noReason},
+		{"own", seeds, newSeed("a"), allow, refuse, refuse, allow, noReason},
 		{"another", seeds, newSeed("c"), refuse, refuse, refuse, allow, belongs},
-		{"own, credentials that nobody has", seeds, newSeed("a", backupFrom("garden", "new")), allow, refuse, allow, allow, noReason},
-		{"own, credentials of b", seeds, newSeed("a", backupFrom("garden", "backup-b")), refuse, refuse, refuse, allow, "that of Seed b"},
-		{"own, DNS credentials shared", seeds, newSeed("a", dnsFrom("garden", "dns")), allow, refuse, allow, allow, noReason},
-		{"own, backup credentials of b for DNS", seeds, newSeed("a", dnsFrom("garden", "backup-b")), refuse, refuse, refuse, allow, "that of Seed b"},
+		{"own, credentials that nobody has", seeds, newSeed("a", backupFrom("garden", "new")), refuse, refuse, refuse, allow, unnamed},
+		{"own, credentials named for it", seeds, newSeed("a", backupFrom("garden", "labelled")), allow, refuse, refuse, allow, noReason},
+		{"own, credentials of b", seeds, newSeed("a", backupFrom("garden", "backup-b")), refuse, refuse, refuse, allow, unnamed},
+		{"own, DNS credentials shared", seeds, newSeed("a", dnsFrom("garden", "dns")), refuse, refuse, refuse, allow, unnamed},
+		{"own, backup credentials of b for DNS", seeds, newSeed("a", dnsFrom("garden", "backup-b")), refuse, refuse, refuse, allow, unnamed},
 
 		// ServiceAccount: in seed-<seed>, or for a ManagedSeed of its own that is not bootstrapped; extension: never
 		{"in the seed's namespace", serviceAccounts, account("seed-a", "extension-y"), allow, refuse, refuse, allow, noReason},
@@ -379,8 +382,8 @@ func TestCreateSeedsAndAccounts(t *testing.T) {
 		}), refuse, refuse, refuse, allow, "backup-b"},
 
 		// ShootState: of a shoot whose spec or status names its seed
-		{"own", shootStates, named[corev1beta1.ShootState]("garden-dev", "on-a"), allow, refuse, allow, allow, noReason},
-		{"on its way from a to b", shootStates, named[corev1beta1.ShootState]("garden-dev", "to-b"), allow, allow, allow, allow, noReason},
+		{"own", shootStates, named[corev1beta1.ShootState]("garden-dev", "on-a"), allow, refuse, refuse, allow, noReason},
+		{"on its way from a to b", shootStates, named[corev1beta1.ShootState]("garden-dev", "to-b"), allow, allow, refuse, allow, noReason},
 		{"another seed's", shootStates, named[corev1beta1.ShootState]("garden-dev", "on-b"), refuse, allow, refuse, allow, belongs},
 		{"no shoot's", shootStates, named[corev1beta1.ShootState]("garden-dev", "none"), refuse, refuse, refuse, allow, "there is no shoots"},
 	})
@@ -403,7 +406,7 @@ func gardenletWith(backupSecret string) object {
 	return named("garden", "a", func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config = template(backupSecret) })
 }
 
-// A Gardenlet of the seed's own gets a bootstrap token under the conditions of ManagedSeeds.
+// A Gardenlet of the seed's own gets a bootstrap token if an administrator asks for one.
 func TestBootstrapTokenForOwnGardenlet(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(*corev1beta1.Seed, *seedmanagementv1alpha1.Gardenlet)
@@ -413,14 +416,14 @@ func TestBootstrapTokenForOwnGardenlet(t *testing.T) {
 		"bootstrapped": {func(*corev1beta1.Seed, *seedmanagementv1alpha1.Gardenlet) {}, false, refuse},
 		"expired": {func(s *corev1beta1.Seed, _ *seedmanagementv1alpha1.Gardenlet) {
 			s.Status.ClientCertificateExpirationTimestamp = &metav1.Time{Time: now.Add(-time.Second)}
-		}, false, allow},
+		}, false, refuse},
 		"never expires": {func(s *corev1beta1.Seed, _ *seedmanagementv1alpha1.Gardenlet) {
 			s.Status.ClientCertificateExpirationTimestamp = nil
 		}, false, refuse},
 		"asked to renew": {func(_ *corev1beta1.Seed, g *seedmanagementv1alpha1.Gardenlet) {
 			g.Annotations = map[string]string{constants.GardenerOperation: "renew-kubeconfig"}
 		}, false, allow},
-		"no Seed": {func(*corev1beta1.Seed, *seedmanagementv1alpha1.Gardenlet) {}, true, allow},
+		"no Seed": {func(*corev1beta1.Seed, *seedmanagementv1alpha1.Gardenlet) {}, true, refuse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s, g := landscape(), seed("a"), named[seedmanagementv1alpha1.Gardenlet]("garden", "a")
@@ -472,13 +475,12 @@ func TestReadErrors(t *testing.T) {
 	}{
 		{"shoots", secrets, secret("garden-dev", "on-a.monitoring"), broken},
 		{"shoots", shootStates, named[corev1beta1.ShootState]("garden-dev", "on-a"), broken},
-		{"backupbuckets", backupEntries, entry("e", "a", "uid-seed-a", "on-a"), broken},
+		{"backupbuckets", backupEntries, entry("on-a--1", "a", "uid-seed-a", "on-a"), broken},
 		{"managedseeds", secrets, secret("garden", "backup-child"), broken},
 		{"managedseeds", secrets, token(forManagedSeed + "garden/child."), broken},
 		{"shoots", secrets, secret("garden", "backup-child"), broken},
 		{"seeds", secrets, token(forManagedSeed + "garden/child."), broken},
 		{"seeds", backupBuckets, bucket("a"), broken},
-		{"secretbindings", backupBuckets, bucket("a", from("garden", "new")), broken},
 		{"secrets", backupBuckets, bucket("a", from("garden", "new")), broken},
 		{"bastions", bastions, bastion("b"), refuse}, // only whether it exists is unknown
 	} {

@@ -15,21 +15,57 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// Access answers for objects of the kinds that nobody watches: Secrets, ConfigMaps, InternalSecrets, ShootStates. The
-// authorizer takes one that nothing refers to for one that does not exist, and lets everybody delete it; here, it exists.
+// Access answers from the dependency graph.
 type Access interface {
 	// MayDelete says whether an object that exists has a path to the seed of who asks and to no other seed, or else why it
 	// has not. An error says that there is no answer now.
 	MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (allowed bool, reason string, err error)
+	// MayRead says whether who asks may get an object, if there is one.
+	MayRead(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) bool
+	// OtherSeed says whether an object has a path to another seed than that of who asks and those that run on its shoots.
+	OtherSeed(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (bool, error)
 }
 
-// unknownAccess lets nothing be deleted.
+// unknownAccess says no.
 type unknownAccess struct{}
 
 func (unknownAccess) MayDelete(context.Context, authenticationv1.UserInfo, schema.GroupResource, string, string) (bool, string, error) {
 	return false, "nothing is known of the resource dependency graph", nil
+}
+
+func (unknownAccess) MayRead(context.Context, authenticationv1.UserInfo, schema.GroupResource, string, string) bool {
+	return false
+}
+
+func (unknownAccess) OtherSeed(context.Context, authenticationv1.UserInfo, schema.GroupResource, string, string) (bool, error) {
+	return true, nil
+}
+
+// MayDelete decides on the deletion of an object as admission will, and of one that does not exist by its name. It is for
+// objects of which the dependency graph knows nothing. An error says that there is no answer now.
+func (h *Handler) MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (bool, error) {
+	rule, identity := byResource[resource], seedidentity.OfAuthentication(who)
+	if rule == nil || rule.delete == nil || name == "" || identity.Type != seedidentity.Gardenlet {
+		return false, nil
+	}
+	r := &request{Handler: h, user: who, seed: identity.Seed, namespace: namespace, name: name}
+	obj := rule.newObject()
+	found, err := r.find(ctx, rule.resource, namespace, name, obj)
+	if err != nil {
+		return false, err
+	}
+	if r.absent = !found; found {
+		obj.SetNamespace(namespace)
+		r.old = obj
+	}
+	err = rule.delete(ctx, r)
+	if isRefusal(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func deleteSecret(ctx context.Context, r *request) error {
@@ -54,10 +90,10 @@ func deleteShootState(ctx context.Context, r *request) error {
 // What is kept is looked up live, because its path may go before it does: that of an issuer's Secret when its shoot asks
 // for no managed issuer any more, or come after it.
 func (r *request) deleteExisting(ctx context.Context, resource schema.GroupVersionResource, keeps func(context.Context) error) error {
-	if r.old == nil {
+	if r.old == nil && !r.absent {
 		return badRequest("the request carries no oldObject")
 	}
-	if err := keeps(ctx); err == nil || !isRefusal(err) {
+	if err := keeps(ctx); err == nil || !isRefusal(err) || r.absent {
 		return err
 	}
 	if over, err := r.isLeftOver(ctx); over || err != nil {
@@ -97,6 +133,9 @@ func (r *request) keepsSecret(ctx context.Context) error {
 
 // keepsIssuerSecret is for the Secret that ends with the UID of the shoot that its labels name, as it was created.
 func (r *request) keepsIssuerSecret(ctx context.Context) error {
+	if r.old == nil {
+		return forbidden("%s", foreign(r.seed)) // there is none
+	}
 	namespace, name, uid := issuedFor(r.old)
 	shoot, err := r.shoot(ctx, namespace, name)
 	if err != nil {

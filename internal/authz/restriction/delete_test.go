@@ -33,7 +33,7 @@ func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, re
 		return false, "", err
 	}
 	g := a.w.graph()
-	decision, reason, err := authorizer.New(g).AuthorizeExisting(ctx, k8sauthorizer.AttributesRecord{
+	decision, reason, err := authorizer.New(g).Authorize(ctx, k8sauthorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: who.Username, Groups: who.Groups}, Verb: "delete", ResourceRequest: true,
 		APIGroup: resource.Group, APIVersion: "v1", Resource: resource.Resource, Namespace: namespace, Name: name,
 	})
@@ -47,6 +47,25 @@ func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, re
 		}
 	}
 	return true, "", err
+}
+
+func (a access) MayRead(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) bool {
+	decision, _, _ := authorizer.New(a.w.graph()).Authorize(ctx, k8sauthorizer.AttributesRecord{
+		User: &user.DefaultInfo{Name: who.Username, Groups: who.Groups}, Verb: "get", ResourceRequest: true,
+		APIGroup: resource.Group, APIVersion: "v1", Resource: resource.Resource, Namespace: namespace, Name: name,
+	})
+	return decision == k8sauthorizer.DecisionAllow
+}
+
+func (a access) OtherSeed(_ context.Context, who authenticationv1.UserInfo, _ schema.GroupResource, namespace, name string) (bool, error) {
+	g, own := a.w.graph(), seedidentity.OfAuthentication(who).Seed
+	for other := range a.w.objects[seeds.resource] {
+		if other.Name != own && !g.HasPath(graph.Vertex{Kind: graph.KindSeed, Name: other.Name}, own) &&
+			g.HasPath(graph.Vertex{Kind: graph.KindSecret, Namespace: namespace, Name: name}, other.Name) {
+			return true, a.w.fail["graph"]
+		}
+	}
+	return false, a.w.fail["graph"]
 }
 
 func ownedBy[P object](kind, name, uid string, obj P) object {
@@ -103,63 +122,63 @@ func TestDeleteExisting(t *testing.T) {
 		why                         string
 	}{
 		// Kept for a shoot: of its seed, by its spec or its status.
-		{"", secrets, inSecret("garden-dev", "on-a.ca-cluster"), allow, refuse, allow, ""},
-		{"", secrets, inSecret("garden-dev", "on-a.ssh-keypair.old"), allow, refuse, allow, ""},
+		{"", secrets, inSecret("garden-dev", "on-a.ca-cluster"), allow, refuse, refuse, ""},
+		{"", secrets, inSecret("garden-dev", "on-a.ssh-keypair.old"), allow, refuse, refuse, ""},
 		{"", secrets, inSecret("garden-dev", "on-b.monitoring"), refuse, allow, refuse, path},
-		{"on its way", secrets, inSecret("garden-dev", "to-b.monitoring"), allow, allow, allow, ""},
+		{"on its way", secrets, inSecret("garden-dev", "to-b.monitoring"), allow, allow, refuse, ""},
 		{"of another namespace", secrets, inSecret("garden-other", "on-a.ca-cluster"), refuse, refuse, refuse, path},
-		{"", configMaps, inConfigMap("garden-dev", "on-a.ca-cluster"), allow, refuse, allow, ""},
+		{"", configMaps, inConfigMap("garden-dev", "on-a.ca-cluster"), allow, refuse, refuse, ""},
 		{"", configMaps, inConfigMap("garden-dev", "on-b.ca-kubelet"), refuse, allow, refuse, path},
 		{"a Secret's suffix", configMaps, inConfigMap("garden-dev", "on-a.monitoring"), refuse, refuse, refuse, path},
-		{"", internalSecrets, inInternal("garden-dev", "on-a.ca-client"), allow, refuse, allow, ""},
+		{"", internalSecrets, inInternal("garden-dev", "on-a.ca-client"), allow, refuse, refuse, ""},
 		{"", internalSecrets, inInternal("garden-dev", "on-b.ca-client"), refuse, allow, refuse, path},
-		{"", shootStates, inState("garden-dev", "on-a"), allow, refuse, allow, ""},
+		{"", shootStates, inState("garden-dev", "on-a"), allow, refuse, refuse, ""},
 		{"", shootStates, inState("garden-dev", "on-b"), refuse, allow, refuse, path},
-		{"on its way", shootStates, inState("garden-dev", "to-b"), allow, allow, allow, ""},
+		{"on its way", shootStates, inState("garden-dev", "to-b"), allow, allow, refuse, ""},
 		{"without shoot", shootStates, inState("garden-dev", "gone"), refuse, refuse, refuse, path},
 
 		// Generated for a BackupBucket, although the bucket's status does not say so.
-		{"", secrets, inSecret("garden", "generated-bucket-uid-seed-a"), allow, refuse, allow, ""},
+		{"", secrets, inSecret("garden", "generated-bucket-uid-seed-a"), allow, refuse, refuse, ""},
 		{"in a project", secrets, inSecret("garden-dev", "generated-bucket-uid-seed-a"), refuse, refuse, refuse, path},
 		{"without bucket", secrets, inSecret("garden", "generated-bucket-none"), refuse, refuse, refuse, path},
 
 		// The backup secret of a ManagedSeed: of the seed of its shoot, although it leads to the ManagedSeed's own as well.
-		{"", secrets, inSecret("garden", "backup-child"), allow, refuse, allow, ""},
-		{"", secrets, inSecret("garden", "backup-grown"), allow, refuse, allow, ""},
-		{"", secrets, inSecret("garden", "backup-of-b"), refuse, allow, refuse, path},
+		{"", secrets, controlled("child", "backup-child"), allow, refuse, refuse, ""},
+		{"", secrets, controlled("grown", "backup-grown"), allow, refuse, refuse, ""},
+		{"", secrets, controlled("of-b", "backup-of-b"), refuse, allow, refuse, path},
 
 		// The issuer's public keys, although the shoot asks for no managed issuer; and those of a shoot that is no more.
-		{"", secrets, issuerSecret("dev--uid-on-a", "garden-dev", "on-a"), allow, refuse, allow, ""},
+		{"", secrets, issuerSecret("dev--uid-on-a", "garden-dev", "on-a"), allow, refuse, refuse, ""},
 		{"", secrets, issuerSecret("dev--uid-on-b", "garden-dev", "on-b"), refuse, allow, refuse, path},
-		{"on its way", secrets, issuerSecret("dev--uid-to-b", "garden-dev", "to-b"), allow, allow, allow, ""},
-		{"of a shoot that has gone", secrets, issuerSecret("dev--uid-gone", "garden-dev", "gone"), allow, allow, allow, ""},
-		{"of a shoot that was made again", secrets, issuerSecret("dev--before", "garden-dev", "on-b"), allow, allow, allow, ""},
+		{"on its way", secrets, issuerSecret("dev--uid-to-b", "garden-dev", "to-b"), allow, allow, refuse, ""},
+		{"of a shoot that has gone", secrets, issuerSecret("dev--uid-gone", "garden-dev", "gone"), allow, allow, refuse, ""},
+		{"of a shoot that was made again", secrets, issuerSecret("dev--before", "garden-dev", "on-b"), allow, allow, refuse, ""},
 		{"without labels", secrets, inSecret(corev1beta1.GardenerShootIssuerNamespace, "dev--uid-on-a"), refuse, refuse, refuse, path},
 		{"without UID", secrets, issuerSecret("keys", "garden-dev", "gone"), refuse, refuse, refuse, path},
 
 		// What a shoot that is no more has left, as the garbage collector sees it.
-		{"owner gone", secrets, ownedBy("Shoot", "gone", "1", inSecret("garden-dev", "gone.ca-cluster")), allow, allow, allow, ""},
-		{"owner made again", configMaps, ownedBy("Shoot", "on-b", "before", inConfigMap("garden-dev", "x")), allow, allow, allow, ""},
-		{"bucket gone", secrets, ownedBy("BackupBucket", "none", "1", inSecret("garden", "generated-bucket-none")), allow, allow, allow, ""},
-		{"ManagedSeed gone", secrets, ownedBy("ManagedSeed", "none", "1", inSecret("garden", "backup-none")), allow, allow, allow, ""},
+		{"owner gone", secrets, ownedBy("Shoot", "gone", "1", inSecret("garden-dev", "gone.ca-cluster")), allow, allow, refuse, ""},
+		{"owner made again", configMaps, ownedBy("Shoot", "on-b", "before", inConfigMap("garden-dev", "x")), allow, allow, refuse, ""},
+		{"bucket gone", secrets, ownedBy("BackupBucket", "none", "1", inSecret("garden", "generated-bucket-none")), allow, allow, refuse, ""},
+		{"ManagedSeed gone", secrets, ownedBy("ManagedSeed", "none", "1", inSecret("garden", "backup-none")), allow, allow, refuse, ""},
 		{"owner there", internalSecrets, ownedBy("Shoot", "on-b", "uid-on-b", inInternal("garden-dev", "x")), refuse, refuse, refuse, path},
 		{"bucket there", secrets, ownedBy("BackupBucket", "uid-seed-b", "", inSecret("garden", "x")), refuse, refuse, refuse, path},
 		{"one owner there", secrets, ownedBy("Shoot", "on-b", "uid-on-b", ownedBy("Shoot", "gone", "1", inSecret("garden-dev", "x"))), refuse, refuse, refuse, path},
-		{"owner in another namespace", secrets, ownedBy("Shoot", "on-b", "uid-on-b", inSecret("garden-other", "x")), allow, allow, allow, ""},
+		{"owner in another namespace", secrets, ownedBy("Shoot", "on-b", "uid-on-b", inSecret("garden-other", "x")), allow, allow, refuse, ""},
 		{"owner of another kind", secrets, ownedBy("ConfigMap", "gone", "1", inSecret("garden-dev", "x")), refuse, refuse, refuse, path},
 		{"owner without UID", secrets, ownedBy("Shoot", "gone", "", inSecret("garden-dev", "x")), refuse, refuse, refuse, path},
 		{"no owner", secrets, inSecret("garden-dev", "gone.ca-cluster"), refuse, refuse, refuse, path},
 
 		// What has a path to its seed, and no other.
-		{"", secrets, inSecret("garden-dev", "used"), allow, refuse, allow, ""},
-		{"", configMaps, inConfigMap("garden-dev", "used"), allow, refuse, allow, ""},
-		{"and by b's, while it reads the bucket", secrets, inSecret("garden", "backup-a"), refuse, refuse, refuse, belongs},
+		{"", secrets, inSecret("garden-dev", "used"), allow, refuse, refuse, ""},
+		{"", configMaps, inConfigMap("garden-dev", "used"), allow, refuse, refuse, ""},
+		{"and by a's, while it reads the bucket", secrets, inSecret("garden", "backup-b"), refuse, refuse, refuse, belongs},
 		{"by two seeds", secrets, inSecret("garden-dev", "shared"), refuse, refuse, refuse, belongs},
 		{"by all seeds", secrets, inSecret("garden", "dns"), refuse, refuse, refuse, belongs},
 		{"", configMaps, inConfigMap("kube-system", "cluster-identity"), refuse, refuse, refuse, "all seeds share"},
 		{"labelled", secrets, landscapes("backup-a"), refuse, refuse, refuse, "landscape's"},
-		{"bootstrap token", secrets, inSecret("kube-system", bootstrapping.TokenSecret("garden", "a")), allow, refuse, allow, ""},
-		{"bootstrap token of a ManagedSeed", secrets, inSecret("kube-system", bootstrapping.TokenSecret("garden", "child")), allow, refuse, allow, ""},
+		{"bootstrap token", secrets, inSecret("kube-system", bootstrapping.TokenSecret("garden", "a")), allow, refuse, refuse, ""},
+		{"bootstrap token of a ManagedSeed", secrets, inSecret("kube-system", bootstrapping.TokenSecret("garden", "child")), allow, refuse, refuse, ""},
 
 		// Nothing refers to it.
 		{"unreferenced", secrets, inSecret("garden", "x"), refuse, refuse, refuse, path},
@@ -243,9 +262,19 @@ func TestDeleteOfALeavingManagedSeed(t *testing.T) {
 	w := landscape().put(managedSeeds.resource, managedSeed("leaving", "on-a", func(m *seedmanagementv1alpha1.ManagedSeed) {
 		m.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	}))
-	if response := w.handle(deletion(secrets, gardenletA, secret("garden", "backup-leaving"))); verdict(t, response) != allow {
+	if response := w.handle(deletion(secrets, gardenletA, controlled("leaving", "backup-leaving"))); verdict(t, response) != allow {
 		t.Errorf("got %v", response)
 	}
+	if response := w.handle(deletion(secrets, gardenletA, secret("garden", "backup-leaving"))); verdict(t, response) != refuse {
+		t.Errorf("got %v for a Secret that the ManagedSeed does not control", response)
+	}
+}
+
+// controlled is a Secret of a ManagedSeed.
+func controlled(managedSeed, name string) object {
+	s := secret("garden", name)
+	s.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "seedmanagement.gardener.cloud/v1alpha1", Kind: "ManagedSeed", Name: managedSeed, UID: types.UID("uid-managed-" + managedSeed), Controller: ptr.To(true)}})
+	return s
 }
 
 // What bootstrapped a gardenlet is its own to delete, although its parent has a path to it until there is its Seed.

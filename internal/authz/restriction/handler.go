@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,6 +53,7 @@ type request struct {
 	name        string
 	subresource string
 	obj, old    object // obj is nil for DELETE, old for CREATE, and for a DELETE that carries none
+	absent      bool   // there is no object to delete
 }
 
 // refusal is the answer to a request that is not let through, other than because of the server's own trouble.
@@ -97,6 +98,9 @@ func (h *Handler) restrict(ctx context.Context, identity seedidentity.Identity, 
 		Handler: h, user: req.UserInfo, seed: identity.Seed, extension: identity.Type == seedidentity.Extension,
 		namespace: req.Namespace, name: req.Name, subresource: req.SubResource,
 	}
+	if r.extension && !extensionsWrite(rule) {
+		return forbidden("extensions must not %s %s", strings.ToLower(string(req.Operation)), rule.resource.Resource)
+	}
 	if err := r.decode(rule, req); err != nil {
 		return err
 	}
@@ -108,9 +112,17 @@ func (h *Handler) restrict(ctx context.Context, identity seedidentity.Identity, 
 	return err
 }
 
-// alreadyExists lets who creates something that exists see just that. It says so itself instead of letting a body through
+// extensionsWrite: leases elect the leader of an extension, and tokens are for its infrastructure.
+func extensionsWrite(rule *resourceRule) bool {
+	return rule.resource == leases.resource || rule.resource == workloadIdentityTokens.resource
+}
+
+// alreadyExists lets a creator see that an object exists, if it may read the object. It says so itself instead of letting a body through
 // that must not be stored: what exists now can be deleted in the moment between this answer and the write.
 func (r *request) alreadyExists(ctx context.Context, rule *resourceRule, refused error) error {
+	if rule.created != "" || !r.access.MayRead(ctx, r.user, rule.resource.GroupResource(), r.namespace, r.name) {
+		return refused
+	}
 	exists, err := r.find(ctx, rule.resource, r.namespace, r.name, rule.newObject())
 	if err != nil || !exists {
 		return refused
@@ -141,6 +153,9 @@ func (r *request) decode(rule *resourceRule, req *admissionv1.AdmissionRequest) 
 		if obj == nil {
 			continue
 		}
+		if rule.created != "" {
+			obj.SetName(r.name) // a subresource's object needs none
+		}
 		if r.name == "" {
 			r.name = obj.GetName() // generated
 		}
@@ -164,7 +179,7 @@ func decode(rule *resourceRule, raw runtime.RawExtension, field string) (object,
 	if kind := obj.GetObjectKind().GroupVersionKind(); !kind.Empty() && kind != rule.kind() {
 		return nil, badRequest("%s is a %s, not a %s", field, kind, rule.kind())
 	}
-	if meta, err := meta.Accessor(obj); err != nil || meta.GetName() == "" && meta.GetGenerateName() == "" {
+	if rule.created == "" && obj.GetName() == "" && obj.GetGenerateName() == "" {
 		return nil, badRequest("%s has no name", field)
 	}
 	return obj, nil

@@ -6,9 +6,7 @@ import (
 	"slices"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,26 +25,19 @@ type Reader interface {
 	List(ctx context.Context, resource schema.GroupVersionResource, namespace string, list runtime.Object) error
 }
 
-// The resources that are read beside those in rules.go.
-var (
-	secretBindings      = corev1beta1.SchemeGroupVersion.WithResource("secretbindings")
-	credentialsBindings = securityv1alpha1.SchemeGroupVersion.WithResource("credentialsbindings")
-)
-
 // NewReader reads with a client whose user may get and list what the package needs (ReadRules).
 func NewReader(client dynamic.Interface) Reader { return dynamicReader{client} }
 
 // listed are the resources of which all objects are read; of the others single ones are.
-var listed = []schema.GroupVersionResource{
-	backupBuckets.resource, gardenlets.resource, managedSeeds.resource, seeds.resource, shoots.resource, secretBindings, credentialsBindings,
-}
+var listed = []schema.GroupVersionResource{managedSeeds.resource}
 
 // ReadRules are what the user of a Reader has to be allowed: to see whether what is created exists, and what decisions
 // depend on.
 func ReadRules() []rbacv1.PolicyRule {
 	resources := slices.Clone(listed)
 	for _, rule := range rules() {
-		if !slices.Contains(resources, rule.resource) {
+		// Leases that a gardenlet may read are those that it may create: none of these is looked up.
+		if !slices.Contains(resources, rule.resource) && rule.resource != leases.resource {
 			resources = append(resources, rule.resource)
 		}
 	}
@@ -133,12 +124,6 @@ func (r *request) bucket(ctx context.Context, name string) (*corev1beta1.BackupB
 func (r *request) managedSeed(ctx context.Context, namespace, name string) (*seedmanagementv1alpha1.ManagedSeed, error) {
 	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
 	return managedSeed, r.get(ctx, managedSeeds.resource, namespace, name, managedSeed)
-}
-
-func (r *request) secret(ctx context.Context, namespace, name string) (*corev1.Secret, bool, error) {
-	secret := &corev1.Secret{}
-	found, err := r.find(ctx, secrets.resource, namespace, name, secret)
-	return secret, found, err
 }
 
 func key(namespace, name string) string {

@@ -5,6 +5,7 @@ import (
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -28,7 +29,9 @@ type resourceRule struct {
 	create    check
 	update    check
 	status    bool // update is also for the subresource status
-	delete    check
+	// created is the subresource that create is for, "" for the resource itself.
+	created string
+	delete  check
 }
 
 func (r *resourceRule) kind() schema.GroupVersionKind {
@@ -52,7 +55,9 @@ var (
 	seeds                   = restrict[corev1beta1.Seed](corev1beta1.SchemeGroupVersion, "seeds", "Seed")
 	serviceAccounts         = restrict[corev1.ServiceAccount](corev1.SchemeGroupVersion, "serviceaccounts", "ServiceAccount")
 	shoots                  = restrict[corev1beta1.Shoot](corev1beta1.SchemeGroupVersion, "shoots", "Shoot")
-	shootStates             = restrict[corev1beta1.ShootState](corev1beta1.SchemeGroupVersion, "shootstates", "ShootState")
+	// A token is created at a WorkloadIdentity.
+	workloadIdentityTokens = restrict[securityv1alpha1.TokenRequest](securityv1alpha1.SchemeGroupVersion, "workloadidentities", "TokenRequest")
+	shootStates            = restrict[corev1beta1.ShootState](corev1beta1.SchemeGroupVersion, "shootstates", "ShootState")
 )
 
 func restrict[T any, P interface {
@@ -70,9 +75,11 @@ func rules() []*resourceRule {
 		return &r
 	}
 	const withStatus, only = true, false
+	token := row(workloadIdentityTokens, createWorkloadIdentityToken, nil, only, nil)
+	token.created = "token"
 	return []*resourceRule{
 		row(backupBuckets, createBackupBucket, updateBackupBucket, withStatus, deleteBackupBucket),
-		row(backupEntries, createBackupEntry, updateBackupEntry, withStatus, nil),
+		row(backupEntries, createBackupEntry, updateBackupEntry, withStatus, deleteBackupEntry),
 		row(bastions, createBastion, updateBastion, withStatus, nil),
 		row(certificateRequests, createCertificateSigningRequest, nil, only, nil),
 		row(clusterRoleBindings, createClusterRoleBinding, updateClusterRoleBinding, only, nil),
@@ -87,6 +94,7 @@ func rules() []*resourceRule {
 		row(serviceAccounts, createServiceAccount, updateServiceAccount, only, nil),
 		row(shoots, nil, updateShoot, withStatus, nil),
 		row(shootStates, createShootState, nil, only, deleteShootState),
+		token,
 	}
 }
 
@@ -115,10 +123,10 @@ func ruleFor(req *admissionv1.AdmissionRequest) (*resourceRule, check, error) {
 	switch status := req.SubResource == "status"; {
 	case req.Operation == admissionv1.Update && (req.SubResource == "" || status && rule.status):
 		found = rule.update
+	case req.Operation == admissionv1.Create && req.SubResource == rule.created:
+		found = rule.create
 	case req.SubResource != "":
 		return nil, nil, badRequest("unexpected %s of %s/%s", req.Operation, resource.GroupResource(), req.SubResource)
-	case req.Operation == admissionv1.Create:
-		found = rule.create
 	case req.Operation == admissionv1.Delete:
 		found = rule.delete
 	}
@@ -145,11 +153,14 @@ func Rules() []admissionregistrationv1.RuleWithOperations {
 		})
 	}
 	for _, r := range rules() {
-		updated := []string{r.resource.Resource}
+		created, updated := r.resource.Resource, []string{r.resource.Resource}
+		if r.created != "" {
+			created += "/" + r.created
+		}
 		if r.status {
 			updated = append(updated, r.resource.Resource+"/status")
 		}
-		add(r, admissionregistrationv1.Create, r.create, r.resource.Resource)
+		add(r, admissionregistrationv1.Create, r.create, created)
 		add(r, admissionregistrationv1.Update, r.update, updated...)
 		add(r, admissionregistrationv1.Delete, r.delete, r.resource.Resource)
 	}

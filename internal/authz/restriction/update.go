@@ -39,9 +39,12 @@ func updateBackupBucket(ctx context.Context, r *request) error {
 			return forbidden("%s: status.generatedSecretRef must be %s, not %s", foreign(r.seed), key(want.Namespace, want.Name), key(generated.Namespace, generated.Name))
 		}
 	}
+	if err := r.own(old.Spec.SeedName); err != nil {
+		return err
+	}
 	before := *bucket
 	before.Spec = old.Spec
-	return r.mayAdd(ctx, &before, bucket)
+	return r.mayRefer(ctx, &before, bucket)
 }
 
 // updateBackupEntry: the bucket's credentials have a path through the entry, and all of the entry's specification may
@@ -50,6 +53,13 @@ func updateBackupEntry(ctx context.Context, r *request) error {
 	entry, old := r.obj.(*corev1beta1.BackupEntry), r.old.(*corev1beta1.BackupEntry)
 	if !same(entry.Spec.ShootRef, old.Spec.ShootRef) {
 		return forbidden("a BackupEntry must not be moved to another shoot")
+	}
+	if refused := r.own(old.Spec.SeedName, old.Status.SeedName); refused != nil {
+		if err := r.responsibleFor(ctx, r.namespace, owningShoot(old)); isRefusal(err) {
+			return refused
+		} else if err != nil {
+			return err
+		}
 	}
 	if name := owningShoot(entry); name != "" && name != owningShoot(old) {
 		if err := r.ownShoot(ctx, r.namespace, name); err != nil {
@@ -144,7 +154,7 @@ func updateGardenlet(ctx context.Context, r *request) error {
 	if err := asksNoNewKubeconfig(gardenlet, old); err != nil {
 		return err
 	}
-	return r.mayAdd(ctx, old, gardenlet)
+	return r.mayRefer(ctx, old, gardenlet)
 }
 
 // updateSeed: the Seed of a ManagedSeed has a path to the seed of the shoot that it is made of, but a ManagedSeed's
@@ -154,7 +164,7 @@ func updateSeed(ctx context.Context, r *request) error {
 	if err := r.own(&r.name); err != nil {
 		return err
 	}
-	return r.mayAdd(ctx, r.old, r.obj)
+	return r.mayRefer(ctx, r.old, r.obj)
 }
 
 // updateShoot: everything that a Shoot refers to has a path to its seed, and Gardener's API wants only of spec.resources
@@ -163,6 +173,12 @@ func updateShoot(_ context.Context, r *request) error {
 	shoot, old := r.obj.(*corev1beta1.Shoot), r.old.(*corev1beta1.Shoot)
 	if !same(shoot.Spec.SeedName, old.Spec.SeedName) {
 		return forbidden("a Shoot is not moved to another seed by gardenlets and extensions")
+	}
+	if err := r.own(old.Spec.SeedName, old.Status.SeedName); err != nil {
+		return err // a ManagedSeed's shoots have a path to the seed of its own shoot
+	}
+	if to := shoot.Status.UID; to != old.Status.UID && to != shoot.UID {
+		return forbidden("status.uid must be %s, the UID of the Shoot", shoot.UID)
 	}
 	if err := r.reportsOwnSeed(shoot.Status.SeedName, old.Status.SeedName); err != nil {
 		return err
@@ -187,6 +203,9 @@ func updateSecret(ctx context.Context, r *request) error {
 	secret, old := r.obj.(*corev1.Secret), r.old.(*corev1.Secret)
 	unchanged := same(secret.Data, old.Data) && len(secret.StringData) == 0 && secret.Type == old.Type && same(secret.Immutable, old.Immutable) &&
 		sameOwners(secret, old) && secret.Labels[constants.GardenRole] == old.Labels[constants.GardenRole]
+	if err := keepsSeedLabels(secret, old); err != nil {
+		return err
+	}
 	switch {
 	case r.namespace == corev1beta1.GardenerShootIssuerNamespace:
 		unchanged = unchanged && same(secret.Labels, old.Labels)
@@ -202,6 +221,9 @@ func updateSecret(ctx context.Context, r *request) error {
 // updateConfigMap: as with Secrets; the ConfigMap with the cluster's identity has a path to all seeds.
 func updateConfigMap(ctx context.Context, r *request) error {
 	configMap, old := r.obj.(*corev1.ConfigMap), r.old.(*corev1.ConfigMap)
+	if err := keepsSeedLabels(configMap, old); err != nil {
+		return err
+	}
 	if same(configMap.Data, old.Data) && same(configMap.BinaryData, old.BinaryData) && same(configMap.Immutable, old.Immutable) &&
 		sameOwners(configMap, old) && configMap.Labels[constants.GardenRole] == old.Labels[constants.GardenRole] {
 		return nil
@@ -218,12 +240,23 @@ func updateInternalSecret(ctx context.Context, r *request) error {
 	return createInternalSecret(ctx, r)
 }
 
-// updateServiceAccount: Secrets that it lists have a path to it, and from there to the ManagedSeed that bootstraps with it.
-func updateServiceAccount(_ context.Context, r *request) error {
-	if r.namespace == r.seedNamespace() && !r.extension {
-		return nil
+// keepsSeedLabels: such a label names an object for a seed (namedForSeed).
+func keepsSeedLabels(obj, old metav1.Object) error {
+	for label, value := range obj.GetLabels() {
+		if strings.HasPrefix(label, constants.LabelPrefixSeedName) && old.GetLabels()[label] != value {
+			return forbidden("the label %s is not for gardenlets and extensions to set", label)
+		}
 	}
-	return r.addsNoSecrets(r.old.(*corev1.ServiceAccount), r.obj.(*corev1.ServiceAccount))
+	return nil
+}
+
+// updateServiceAccount: Secrets that it lists have a path to it, and from there to the ManagedSeed that bootstraps with it.
+func updateServiceAccount(ctx context.Context, r *request) error {
+	account, old := r.obj.(*corev1.ServiceAccount), r.old.(*corev1.ServiceAccount)
+	if r.namespace == r.seedNamespace() {
+		return r.mayLabel(ctx, account, old)
+	}
+	return r.addsNoSecrets(old, account)
 }
 
 func (r *request) addsNoSecrets(old, account *corev1.ServiceAccount) error {

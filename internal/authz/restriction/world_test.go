@@ -36,6 +36,12 @@ var (
 	neither    = authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:a", Groups: []string{"system:authenticated"}}
 )
 
+// The resources that the graph knows beside those of the rules.
+var (
+	secretBindings      = corev1beta1.SchemeGroupVersion.WithResource("secretbindings")
+	credentialsBindings = securityv1alpha1.SchemeGroupVersion.WithResource("credentialsbindings")
+)
+
 // world is a landscape: what the Reader reads.
 type world struct {
 	objects map[schema.GroupVersionResource]map[types.NamespacedName]object
@@ -97,6 +103,7 @@ func secretRef(namespace, name string) *corev1.ObjectReference {
 func shootOn(namespace, name, seed string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 	return named(namespace, name, append([]func(*corev1beta1.Shoot){func(s *corev1beta1.Shoot) {
 		s.UID = types.UID("uid-" + name)
+		s.Status.TechnicalID, s.Status.UID = name, "1"
 		s.Spec.SeedName = ptr.To(seed)
 		s.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}
 		s.Spec.CredentialsBindingName = ptr.To("credentials")
@@ -123,6 +130,7 @@ func template(backupSecret string) runtime.RawExtension {
 
 func managedSeed(name, shoot string, change ...func(*seedmanagementv1alpha1.ManagedSeed)) *seedmanagementv1alpha1.ManagedSeed {
 	return named("garden", name, append([]func(*seedmanagementv1alpha1.ManagedSeed){func(m *seedmanagementv1alpha1.ManagedSeed) {
+		m.UID = types.UID("uid-managed-" + name)
 		m.Spec.Shoot = &seedmanagementv1alpha1.Shoot{Name: shoot}
 		m.Spec.Gardenlet.Config = template("backup-" + name)
 		m.Spec.Gardenlet.Bootstrap = ptr.To(seedmanagementv1alpha1.BootstrapToken)
@@ -176,6 +184,9 @@ func landscape() *world {
 		entry("restored--1", "a", "uid-seed-b", "restored"), entry("idle--1", "a", "uid-seed-b", "on-a"))
 	w.put(secrets.resource,
 		named("garden", "landscape", func(s *corev1.Secret) { s.Labels = map[string]string{constants.GardenRole: "alerting"} }),
+		named("garden", "labelled", func(s *corev1.Secret) {
+			s.Labels = map[string]string{constants.LabelPrefixSeedName + "a": "true"}
+		}),
 		named("garden", "new", func(*corev1.Secret) {}), named("garden", "backup-b", func(*corev1.Secret) {}),
 		named("garden", "sa-token", func(s *corev1.Secret) { s.Type = corev1.SecretTypeServiceAccountToken }))
 	w.put(secretBindings, named("garden", "infra", func(b *corev1beta1.SecretBinding) {

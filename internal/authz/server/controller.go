@@ -78,9 +78,10 @@ func New(cfg Config) (*Controller, error) {
 	}
 	c.authorizer = authorizer.New(metrics.Measure(c.graph))
 	known := access{authorizer: c.authorizer, graph: c.graph, seeds: c.syncer.Seeds, synced: c.syncer.Current}
+	handler := restriction.New(restriction.NewReader(reader), known, cfg.Clock)
 	c.server, err = webhook.New(webhook.Config{
-		Authorizer:  waitForGraph(c.authorizer, c.syncer.Seen, reader),
-		Restriction: restriction.New(restriction.NewReader(reader), known, cfg.Clock),
+		Authorizer:  absent{waitForGraph(c.authorizer, c.syncer.Seen, reader), c.graph.Has, handler.MayDelete},
+		Restriction: handler,
 		Graph:       c.graph,
 		Synced:      c.syncer.Current,
 		Missing:     c.syncer.Missing,

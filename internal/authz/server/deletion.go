@@ -30,28 +30,62 @@ var _ restriction.Access = access{}
 // MayDelete says whether an object that exists leads to the seed of who asks and to no other.
 func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (bool, string, error) {
 	if !a.synced() {
-		return false, "", errors.New("the resource dependency graph is not up to date; try again in a moment")
+		return false, "", errNotSynced
 	}
 	kind, known := deletable[resource]
 	if !known {
 		return false, "", fmt.Errorf("the graph is not asked about %s", resource)
 	}
-	decision, reason, err := a.authorizer.AuthorizeExisting(ctx, k8sauthorizer.AttributesRecord{
-		User: &user.DefaultInfo{Name: who.Username, UID: who.UID, Groups: who.Groups}, Verb: "delete",
-		APIGroup: resource.Group, Resource: resource.Resource, Namespace: namespace, Name: name, ResourceRequest: true,
-	})
+	decision, reason, err := a.authorizer.Authorize(ctx, attributesOf(who, "delete", resource, namespace, name))
 	if err != nil || decision != k8sauthorizer.DecisionAllow {
 		return false, reason, err
 	}
-	// Every seed is looked up, because the graph says of a vertex only whether it leads to this or that one.
-	own, vertex := seedidentity.OfAuthentication(who).Seed, graph.Vertex{Kind: kind, Namespace: namespace, Name: name}
-	for _, seed := range a.seeds() {
-		if seed != own && a.graph.HasPath(vertex, seed) {
-			return false, fmt.Sprintf("it has a path to seed %q too", seed), nil
-		}
+	if a.otherSeed(who, graph.Vertex{Kind: kind, Namespace: namespace, Name: name}, func(string) bool { return false }) {
+		return false, "it has a path to another seed too", nil
 	}
 	return true, reason, nil
 }
+
+// MayRead says whether who asks may get an object, if there is one.
+func (a access) MayRead(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) bool {
+	decision, _, err := a.authorizer.Authorize(ctx, attributesOf(who, "get", resource, namespace, name))
+	return err == nil && decision == k8sauthorizer.DecisionAllow && a.synced()
+}
+
+// OtherSeed says whether an object leads to a seed that is neither that of who asks nor runs on a shoot of it.
+func (a access) OtherSeed(_ context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (bool, error) {
+	if !a.synced() {
+		return false, errNotSynced
+	}
+	kind, known := deletable[resource]
+	if !known {
+		return false, fmt.Errorf("the graph is not asked about %s", resource)
+	}
+	own := seedidentity.OfAuthentication(who).Seed
+	return a.otherSeed(who, graph.Vertex{Kind: kind, Namespace: namespace, Name: name}, func(seed string) bool {
+		return a.graph.HasPath(graph.Vertex{Kind: graph.KindSeed, Name: seed}, own)
+	}), nil
+}
+
+// otherSeed looks every seed up, because the graph says of a vertex only whether it leads to this or that one.
+func (a access) otherSeed(who authenticationv1.UserInfo, vertex graph.Vertex, mayUse func(seed string) bool) bool {
+	own := seedidentity.OfAuthentication(who).Seed
+	for _, seed := range a.seeds() {
+		if seed != own && a.graph.HasPath(vertex, seed) && !mayUse(seed) {
+			return true
+		}
+	}
+	return false
+}
+
+func attributesOf(who authenticationv1.UserInfo, verb string, resource schema.GroupResource, namespace, name string) k8sauthorizer.AttributesRecord {
+	return k8sauthorizer.AttributesRecord{
+		User: &user.DefaultInfo{Name: who.Username, UID: who.UID, Groups: who.Groups}, Verb: verb,
+		APIGroup: resource.Group, Resource: resource.Resource, Namespace: namespace, Name: name, ResourceRequest: true,
+	}
+}
+
+var errNotSynced = errors.New("the resource dependency graph is not up to date; try again in a moment")
 
 // deletable are the kinds that are not watched, of which gardenlets may delete some.
 var deletable = map[schema.GroupResource]graph.Kind{

@@ -15,12 +15,14 @@ import (
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	kubecorev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/dryrun"
 	"k8s.io/client-go/kubernetes"
 	openapicommon "k8s.io/kube-openapi/pkg/common"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
@@ -32,6 +34,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver/openapi"
 	"github.com/gardenlite/gardenlite/internal/garden/registry"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 )
 
@@ -45,6 +48,8 @@ type Extension struct {
 	Kubeconfigs kubeconfig.Options
 	// BastionTimeToLive is registry.Config's.
 	BastionTimeToLive time.Duration
+	// SeedDeleted, if set, is called after a Seed was deleted, with a client of the garden.
+	SeedDeleted func(client kubernetes.Interface, name string)
 }
 
 var _ controlplane.Extension = Extension{}
@@ -98,6 +103,7 @@ func (e Extension) New(in controlplane.ExtensionInput) (_ *genericapiserver.Gene
 	if err != nil {
 		return nil, fmt.Errorf("making the storage of the Gardener API: %w", err)
 	}
+	e.tellDeletedSeeds(groups, kube)
 	plugins, err := e.admissionPlugins(in, reader, kube)
 	if err != nil {
 		return nil, err
@@ -115,6 +121,20 @@ func (e Extension) New(in controlplane.ExtensionInput) (_ *genericapiserver.Gene
 		}
 	}
 	return server, serveDiscovery(server.Handler.NonGoRestfulMux, issuer)
+}
+
+func (e Extension) tellDeletedSeeds(groups []registry.Group, kube kubernetes.Interface) {
+	for _, group := range groups {
+		for _, storage := range group.Versions {
+			if seeds, ok := storage["seeds"].(*resource.Store); ok && e.SeedDeleted != nil {
+				seeds.AfterDelete = func(seed runtime.Object, options *metav1.DeleteOptions) {
+					if name, err := meta.NewAccessor().Name(seed); err == nil && !dryrun.IsDryRun(options.DryRun) {
+						e.SeedDeleted(kube, name)
+					}
+				}
+			}
+		}
+	}
 }
 
 // admissionPlugins are Gardener's plugins. Those that Kubernetes has for every resource come after them: webhooks, policies, quota.

@@ -17,6 +17,7 @@ const (
 	moved     = "internal/garden/controllermanager/shootstatefinalizer, when a shoot moves: TestKeepsDuringMigration"
 	ended     = "internal/garden/controllermanager/bastion, when a Bastion comes to its end: TestDeletes"
 	existing  = "internal/authz/restriction, when a creation is refused, to see whether the object exists: TestReadRules"
+	referred  = "internal/authz/restriction, when a gardenlet refers to a WorkloadIdentity: TestReferenceToWorkloadIdentity"
 	identity  = "internal/seed/gardenlet/controller/seed, in a cluster that is not gardenlite's own: TestInTheSeed"
 	restored  = "internal/seed/gardenlet/controller/backupentry, when a shoot has moved here: TestMove"
 	arrived   = "internal/seed/gardenlet/controller/shoot, when a shoot has moved here: TestMigration"
@@ -47,7 +48,11 @@ func unseenReasons() map[string]map[string]string {
 		}),
 		Scheduler: elected("gardener-scheduler-leader-election", map[string]string{}),
 		Admission: {
-			"get bastions.operations.gardener.cloud": existing,
+			"get bastions.operations.gardener.cloud":             existing,
+			"get certificatesigningrequests.certificates.k8s.io": existing,
+			"get clusterrolebindings.rbac.authorization.k8s.io":  existing,
+			"get serviceaccounts":                                existing,
+			"get workloadidentities.security.gardener.cloud":     referred,
 		},
 		Bootstrapper: {
 			"create certificatesigningrequests.certificates.k8s.io/seedclient": approval,

@@ -75,10 +75,25 @@ func (b *botanist) deployEntry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if entry != nil && b.restores() && adrift(entry) {
-		asked = constants.GardenerOperationRestore
+	if entry != nil && b.restores() {
+		takenOver, err := b.takeOverEntry(ctx, entry)
+		if err != nil {
+			return err
+		}
+		if takenOver || adrift(entry) {
+			asked = constants.GardenerOperationRestore
+		}
 	}
 	return b.writeEntry(ctx, b.entryKey(), b.bucket(), asked)
+}
+
+// takeOverEntry releases an entry that still names the seed that the Shoot has left: that seed said of the Shoot that its
+// migration has succeeded, so nothing there will release the entry.
+func (b *botanist) takeOverEntry(ctx context.Context, entry *corev1beta1.BackupEntry) (bool, error) {
+	if seed := entry.Status.SeedName; seed == nil || *seed == b.SeedName {
+		return false, nil
+	}
+	return true, operation.PatchStatus(ctx, b.GardenClient, entry, func(entry *corev1beta1.BackupEntry) { entry.Status.SeedName = nil })
 }
 
 // adrift says whether an entry has been let go of by another seed, and is not this one's yet.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -131,5 +132,23 @@ func TestBackupEntryIsLetGo(t *testing.T) {
 	tell("Migrate", nil)
 	if err := b.migrateEntry(t.Context()); err != nil {
 		t.Errorf("after it has left: %v", err)
+	}
+}
+
+// TestBackupEntryIsTakenOver: a seed that says that a Shoot has left, and never releases its BackupEntry, holds nothing up.
+func TestBackupEntryIsTakenOver(t *testing.T) {
+	for on, want := range map[string]bool{"": false, "a": true, "b": false} {
+		entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "e"}}
+		if on != "" {
+			entry.Status.SeedName = &on
+		}
+		w := newWorld(t, aShoot(), entry)
+		b := &botanist{Reconciler: &Reconciler{GardenClient: w.garden, SeedName: "b"}}
+		if got, err := b.takeOverEntry(t.Context(), entry); got != want || err != nil {
+			t.Errorf("on %q: taken over: %t, %v", on, got, err)
+		}
+		if left := entry.Status.SeedName; want != (on != "" && left == nil) {
+			t.Errorf("on %q: the entry is on %v", on, left)
+		}
 	}
 }

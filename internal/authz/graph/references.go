@@ -1,0 +1,123 @@
+package graph
+
+import (
+	"encoding/json"
+	"fmt"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// References returns what an object refers to, once each: what has an edge to it, or will have one to the Seed of its
+// template; and the Secrets without edges that Shoots and Gardenlets can name. An error says that the configuration in a
+// ManagedSeed or Gardenlet cannot be read.
+func References(obj any) (refs []Vertex, err error) {
+	known := map[Vertex]bool{}
+	add := func(vertices ...Vertex) {
+		for _, v := range vertices {
+			if !known[v] && v.Name != "" {
+				known[v] = true
+				refs = append(refs, v)
+			}
+		}
+	}
+	switch o := obj.(type) {
+	case *seedmanagementv1alpha1.ManagedSeed:
+		add(templateReferences(o.Name, o.Spec.Gardenlet.Config, &err)...)
+	case *seedmanagementv1alpha1.Gardenlet:
+		add(templateReferences(o.Name, o.Spec.Config, &err)...)
+		chart := &o.Spec.Deployment.Helm.OCIRepository
+		for _, ref := range []*corev1.LocalObjectReference{chart.PullSecretRef, chart.CABundleSecretRef} {
+			if ref != nil {
+				add(Vertex{Kind: KindSecret, Namespace: o.Namespace, Name: ref.Name})
+			}
+		}
+	case *gardencorev1beta1.Shoot:
+		add(edgesTo(o)...)
+		add(secretsWithoutEdges(o)...)
+	default:
+		add(edgesTo(o)...)
+	}
+	return refs, err
+}
+
+// edgesTo returns the vertices with an edge to an object that it causes itself.
+func edgesTo(obj any) (from []Vertex) {
+	owner, edges, _ := EdgesOf(obj, nil)
+	for _, e := range edges {
+		if e.To == owner {
+			from = append(from, e.From)
+		}
+	}
+	return from
+}
+
+func secretsWithoutEdges(shoot *gardencorev1beta1.Shoot) (all []Vertex) {
+	add := func(name *string) {
+		if name != nil {
+			all = append(all, Vertex{Kind: KindSecret, Namespace: shoot.Namespace, Name: *name})
+		}
+	}
+	if shoot.Spec.DNS != nil {
+		for _, provider := range shoot.Spec.DNS.Providers {
+			add(provider.SecretName)
+		}
+	}
+	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil {
+		for _, plugin := range server.AdmissionPlugins {
+			add(plugin.KubeconfigSecretName)
+		}
+	}
+	return all
+}
+
+// templateReferences returns what the seed template in a gardenlet's configuration makes its Seed refer to, beside what
+// every Seed has.
+func templateReferences(name string, config runtime.RawExtension, failed *error) (refs []Vertex) {
+	templates, err := SeedTemplates(config)
+	*failed = err
+	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	every := map[Vertex]bool{}
+	for _, v := range edgesTo(seed) {
+		every[v] = true
+	}
+	for _, spec := range templates {
+		seed.Spec = spec
+		for _, v := range edgesTo(seed) {
+			if !every[v] {
+				refs = append(refs, v)
+			}
+		}
+	}
+	return refs
+}
+
+// SeedTemplates returns the seed template in a gardenlet's configuration. The API server does not decode it, so another
+// reader may or may not distinguish upper and lower case: it is read in both ways.
+func SeedTemplates(config runtime.RawExtension) (templates []gardencorev1beta1.SeedSpec, err error) {
+	data := config.Raw
+	if data == nil && config.Object != nil {
+		if data, err = json.Marshal(config.Object); err != nil {
+			return nil, fmt.Errorf("reading the gardenlet's configuration: %w", err)
+		}
+	}
+	if len(data) == 0 {
+		return nil, nil
+	}
+	for _, unmarshal := range []func([]byte, any) error{utiljson.Unmarshal, json.Unmarshal} {
+		var gardenlet struct {
+			SeedConfig struct {
+				Spec gardencorev1beta1.SeedSpec `json:"spec"`
+			} `json:"seedConfig"`
+		}
+		if err := unmarshal(data, &gardenlet); err != nil {
+			return nil, fmt.Errorf("reading the gardenlet's configuration: %w", err)
+		}
+		templates = append(templates, gardenlet.SeedConfig.Spec)
+	}
+	return templates, nil
+}

@@ -1,0 +1,58 @@
+package controlplane
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
+)
+
+// withReviewedWatches authorizes watches of one object again and again, and ends those that are not allowed any more: an
+// API server does so once only, and a watch can last for hours. Authorizers that ask about objects, such as Gardener's
+// SeedAuthorizer, may decide otherwise by then.
+func withReviewedWatches(next http.Handler, a authorizer.Authorizer, every time.Duration, clock clock.WithTicker) http.Handler {
+	if every <= 0 || a == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, ok := request.RequestInfoFrom(r.Context())
+		if !ok || info.Verb != "watch" || info.Name == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		var review sync.WaitGroup
+		review.Go(func() {
+			defer cancel()
+			reviewUntilRefused(ctx, a, every, clock)
+		})
+		defer review.Wait()
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// reviewUntilRefused returns when the request of the context ends, or is not allowed any more.
+func reviewUntilRefused(ctx context.Context, a authorizer.Authorizer, every time.Duration, clock clock.WithTicker) {
+	ticker := clock.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		attributes, err := genericapifilters.GetAuthorizerAttributes(ctx)
+		if err != nil {
+			return
+		}
+		if decision, _, err := a.Authorize(ctx, attributes); err != nil || decision != authorizer.DecisionAllow {
+			return
+		}
+	}
+}

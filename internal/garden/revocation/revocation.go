@@ -1,0 +1,173 @@
+// Package revocation refuses the client certificates of gardenlets whose Seed was deleted: those that were issued before.
+// A gardenlet that registers a Seed of that name again needs a new certificate, and for that a new bootstrap token. It may
+// import what authentication needs, and client-go.
+package revocation
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// ConfigMapName is the ConfigMap in the namespace garden that says when Seeds were deleted, by their names.
+	ConfigMapName = "deleted-seeds"
+
+	// backdate is how much earlier than it is issued a certificate is valid, by Kubernetes' signer and the project's own.
+	backdate = 5 * time.Minute
+	// keepFor is longer than any certificate lives.
+	keepFor = 3 * 366 * 24 * time.Hour
+	// writeTimeout bounds how long the deletion of a Seed waits for the ConfigMap.
+	writeTimeout = 10 * time.Second
+)
+
+// List knows when Seeds were deleted. Its methods may be called concurrently.
+type List struct {
+	clock clock.PassiveClock
+
+	mu     sync.RWMutex
+	loaded bool
+	stored map[string]time.Time // as the ConfigMap has it
+	own    map[string]time.Time // that were deleted here
+}
+
+// New makes a List that refuses all gardenlets until Follow has read the ConfigMap.
+func New(clock clock.PassiveClock) *List {
+	return &List{clock: clock, own: map[string]time.Time{}}
+}
+
+// Authenticator refuses the certificates of gardenlets that the list revokes, and asks next about all others.
+func (l *List) Authenticator(next authenticator.Request) authenticator.Request {
+	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+		if seed, issued := gardenletOf(r.TLS); seed != "" && l.revokes(seed, issued) {
+			return nil, false, fmt.Errorf("the certificate of the gardenlet of Seed %s was issued before the Seed was deleted: bootstrap the gardenlet again", seed)
+		}
+		return next.AuthenticateRequest(r)
+	})
+}
+
+// gardenletOf returns the seed of the gardenlet whose certificate a connection has, and when it was issued.
+func gardenletOf(state *tls.ConnectionState) (seed string, issued time.Time) {
+	if state == nil || len(state.PeerCertificates) == 0 {
+		return "", time.Time{}
+	}
+	certificate := state.PeerCertificates[0]
+	seed, named := strings.CutPrefix(certificate.Subject.CommonName, constants.SeedUserNamePrefix)
+	if !named || !slices.Contains(certificate.Subject.Organization, constants.SeedsGroup) {
+		return "", time.Time{}
+	}
+	return seed, certificate.NotBefore.Add(backdate)
+}
+
+func (l *List) revokes(seed string, issued time.Time) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return !l.loaded || !issued.After(l.stored[seed]) || !issued.After(l.own[seed])
+}
+
+// Deleted notes that a Seed was deleted, at once here, and in the ConfigMap for other API servers and later starts.
+func (l *List) Deleted(client kubernetes.Interface, seed string) {
+	now := l.clock.Now().UTC().Truncate(time.Second) // certificates have whole seconds
+	l.mu.Lock()
+	l.own[seed] = now
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+	defer cancel()
+	if err := retry.OnError(retry.DefaultBackoff, func(error) bool { return ctx.Err() == nil }, func() error { return l.write(ctx, client, seed, now) }); err != nil {
+		klog.Background().Error(err, "Writing when a Seed was deleted failed: after a restart, old certificates of its gardenlet are valid again", "seed", seed)
+	}
+}
+
+func (l *List) write(ctx context.Context, client kubernetes.Interface, seed string, now time.Time) error {
+	configMaps := client.CoreV1().ConfigMaps(constants.GardenNamespace)
+	configMap, err := configMaps.Get(ctx, ConfigMapName, metav1.GetOptions{})
+	missing := apierrors.IsNotFound(err)
+	if missing {
+		configMap = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: ConfigMapName}}
+	} else if err != nil {
+		return err
+	}
+	if configMap.Data == nil {
+		configMap.Data = map[string]string{}
+	}
+	for name, at := range parse(configMap) {
+		if now.Sub(at) > keepFor {
+			delete(configMap.Data, name)
+		}
+	}
+	configMap.Data[seed] = now.Format(time.RFC3339)
+	if missing {
+		_, err = configMaps.Create(ctx, configMap, metav1.CreateOptions{})
+	} else {
+		_, err = configMaps.Update(ctx, configMap, metav1.UpdateOptions{})
+	}
+	return err
+}
+
+// Follow reads the ConfigMap, and again when it changes, until the context ends. It calls loaded after the first time.
+func (l *List) Follow(ctx context.Context, client kubernetes.Interface, loaded func()) {
+	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", constants.GardenNamespace,
+		fields.OneTermEqualSelector(metav1.ObjectNameField, ConfigMapName))
+	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: source, ObjectType: &corev1.ConfigMap{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(obj any) { l.store(parse(obj)) },
+			UpdateFunc: func(_, obj any) { l.store(parse(obj)) },
+			DeleteFunc: func(any) { l.store(nil) },
+		},
+	})
+	var follow sync.WaitGroup
+	follow.Go(func() { controller.RunWithContext(ctx) })
+	if cache.WaitForCacheSync(ctx.Done(), controller.HasSynced) {
+		l.mu.Lock()
+		l.loaded = true
+		l.mu.Unlock()
+		loaded()
+	}
+	follow.Wait()
+}
+
+func (l *List) store(deleted map[string]time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stored = deleted
+	for seed, at := range l.own {
+		if !deleted[seed].Before(at) {
+			delete(l.own, seed) // from now on the ConfigMap says it
+		}
+	}
+}
+
+// parse reads the ConfigMap. A time that cannot be read is now: rather too many certificates are refused than too few.
+func parse(obj any) map[string]time.Time {
+	configMap, ok := obj.(*corev1.ConfigMap)
+	if !ok {
+		return nil
+	}
+	deleted := make(map[string]time.Time, len(configMap.Data))
+	for seed, text := range configMap.Data {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			at = time.Now()
+		}
+		deleted[seed] = at
+	}
+	return deleted
+}

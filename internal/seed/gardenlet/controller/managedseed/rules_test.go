@@ -173,8 +173,18 @@ func (r rules) List(ctx context.Context, _ schema.GroupVersionResource, namespac
 	return r.garden.List(ctx, list.(client.ObjectList), client.InNamespace(namespace))
 }
 
-// MayDelete is what it asks the SeedAuthorizer.
+// OtherSeed says no: what the tests create leads to the parent and its ManagedSeed only.
+func (r rules) OtherSeed(context.Context, authenticationv1.UserInfo, schema.GroupResource, string, string) (bool, error) {
+	return false, nil
+}
+
+// MayRead and MayDelete are what it asks the SeedAuthorizer.
+func (r rules) MayRead(ctx context.Context, _ authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) bool {
+	decision, _, err := r.authorizer().Authorize(ctx, r.attributes("get", resource, client.ObjectKey{Namespace: namespace, Name: name}, ""))
+	return err == nil && decision == authorizer.DecisionAllow
+}
+
 func (r rules) MayDelete(ctx context.Context, _ authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (bool, string, error) {
-	decision, reason, err := r.authorizer().AuthorizeExisting(ctx, r.attributes("delete", resource, client.ObjectKey{Namespace: namespace, Name: name}, ""))
+	decision, reason, err := r.authorizer().Authorize(ctx, r.attributes("delete", resource, client.ObjectKey{Namespace: namespace, Name: name}, ""))
 	return decision == authorizer.DecisionAllow, reason, err
 }

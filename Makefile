@@ -10,7 +10,7 @@ RACE_TEST := ./internal/landscape/racetest
 # All others, with the race detector.
 UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/...),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 
-.PHONY: all build up test test-unit test-race test-servers e2e soak bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-authz generate verify-generate lint clean
+.PHONY: all build up test test-unit test-race test-servers e2e soak bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-authz generate verify-generate lint clean
 
 all: build
 
@@ -58,8 +58,9 @@ $(BIN)/baseline: bench/go.mod
 	mkdir -p $@
 	cd bench && $(GO) build -o ../$@/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 	cd bench && $(GO) build -o ../$@/etcd go.etcd.io/etcd/server/v3
+	cd bench && $(GO) build -o ../$@/kwok sigs.k8s.io/kwok/cmd/kwok
 
-bench: bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-authz ## every benchmark
+bench: bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-authz ## every benchmark
 
 bench-up: build $(BIN)/baseline ## cold and warm start, with a seed and without, beside a bare kube-apiserver with etcd
 	cd bench && $(GO) run ./up -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
@@ -75,6 +76,9 @@ bench-bastion: build ## bastions, beside ConfigMaps and plain SSH servers
 
 bench-scale: build ## 5,000 Shoots and 50,000 Secrets
 	cd bench && $(GO) run ./scale -gardenlite $(CURDIR)/$(BIN)/gardenlite
+
+bench-workloads: build $(BIN)/baseline ## 100 and 5,000 Pods in a Shoot, beside KWOK's controller with a bare kube-apiserver
+	cd bench && $(GO) run ./workloads -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
 
 bench-authz: build ## the resource dependency graph, and both webhooks beside the requests of ordinary users
 	$(GO) run ./hack/bench-authz; graph=$$?; \

@@ -4,4 +4,5 @@ package baseline
 import (
 	_ "go.etcd.io/etcd/server/v3/etcdmain"
 	_ "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	_ "sigs.k8s.io/kwok/pkg/kwok/cmd"
 )

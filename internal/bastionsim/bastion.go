@@ -232,7 +232,7 @@ func ingressOf(bastion *extensionsv1alpha1.Bastion) (bastionspec.Ingress, error)
 	}
 	rules, errs := bastionspec.ParseIngress(blocks, field.NewPath("spec", "ingress"))
 	if len(errs) > 0 {
-		return nil, operation.ConfigurationProblem(fmt.Errorf("Bastion %s/%s: %w", bastion.Namespace, bastion.Name, errs.ToAggregate()))
+		return nil, operation.ConfigurationProblem(fmt.Errorf("ingress of Bastion %s/%s: %w", bastion.Namespace, bastion.Name, errs.ToAggregate()))
 	}
 	return rules, nil
 }

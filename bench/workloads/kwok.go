@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/gardenlite/gardenlite/bench/internal/harness"
+)
+
+// kwok returns how long Pods take from their creation until all are Running, by KWOK's controller. There is no scheduler: they
+// are created for Nodes.
+func kwok(ctx context.Context, folder string, count int) (took time.Duration, err error) {
+	err = harness.Bare(ctx, folder, func(s harness.BareServer) error {
+		s.Config.QPS = -1
+		client, err := kubernetes.NewForConfig(s.Config)
+		if err != nil {
+			return err
+		}
+		dir, err := os.MkdirTemp("", "bench-kwok-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		kubeconfig := filepath.Join(dir, "kubeconfig")
+		if err := writeKubeconfig(s.Config, kubeconfig); err != nil {
+			return err
+		}
+		controller, err := harness.Start(dir, filepath.Join(folder, "kwok"), "--kubeconfig="+kubeconfig, "--manage-all-nodes=true",
+			"--server-address=", "--node-port=0")
+		if err != nil {
+			return err
+		}
+		defer controller.End()
+		if err := createNodes(ctx, client); err != nil {
+			return err
+		}
+		if err := harness.Poll(ctx, time.Minute, func() (bool, error) {
+			if controller.Ended() {
+				return false, fmt.Errorf("kwok ended: %s", controller.Log())
+			}
+			all, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+			return err == nil && ready(all.Items) == nodes, nil
+		}); err != nil {
+			return fmt.Errorf("waiting for the nodes: %w", err)
+		}
+		took, err = createPods(ctx, client, count)
+		return err
+	})
+	return took, err
+}
+
+func writeKubeconfig(c *rest.Config, path string) error {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["bare"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
+	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: c.BearerToken}
+	config.Contexts["bare"] = &clientcmdapi.Context{Cluster: "bare", AuthInfo: "admin"}
+	config.CurrentContext = "bare"
+	return clientcmd.WriteToFile(*config, path)
+}
+
+// createNodes creates the Nodes, and the ServiceAccount that Pods need: no controller does.
+func createNodes(ctx context.Context, client kubernetes.Interface) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if _, err := client.CoreV1().ServiceAccounts("default").Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating the ServiceAccount: %w", err)
+	}
+	for i := range nodes {
+		_, err := client.CoreV1().Nodes().Create(ctx, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)},
+			Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1000")}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("creating a node: %w", err)
+		}
+	}
+	return nil
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
+
+func createPods(ctx context.Context, client kubernetes.Interface, count int) (time.Duration, error) {
+	begin := time.Now()
+	for i := range count {
+		_, err := client.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("web-%d", i)},
+			Spec: corev1.PodSpec{
+				NodeName: nodeName(i % nodes), AutomountServiceAccountToken: new(bool), Containers: []corev1.Container{{Name: "web", Image: "nginx"}},
+			},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return 0, fmt.Errorf("creating a Pod: %w", err)
+		}
+	}
+	err := harness.Poll(ctx, shootTimeout, func() (bool, error) {
+		all, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
+		return err == nil && len(all.Items) == count, nil
+	})
+	return time.Since(begin), err
+}

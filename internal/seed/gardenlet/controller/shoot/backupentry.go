@@ -170,12 +170,17 @@ func (b *botanist) migrateEntry(ctx context.Context) error {
 		return err
 	}
 	if to := b.shoot.Spec.SeedName; !ptr.Equal(entry.Spec.SeedName, to) {
-		if err := operation.Patch(ctx, b.GardenClient, entry, func(entry *corev1beta1.BackupEntry) { entry.Spec.SeedName = to }); err != nil {
+		if err := operation.Patch(ctx, b.GardenClient, entry, func(entry *corev1beta1.BackupEntry) {
+			entry.Spec.SeedName = to
+			if entry.Status.SeedName == nil { // its restoration here has not begun: the other seed asks for one
+				delete(entry.Annotations, constants.GardenerOperation)
+			}
+		}); err != nil {
 			return err
 		}
 	}
-	if entry.Status.SeedName == nil && !operation.Is(entry.Status.LastOperation, corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationStateSucceeded) {
-		return nil // it has never been on a seed
+	if entry.Status.SeedName == nil { // it has left this seed, or has never been here
+		return nil
 	}
 	if err := entryDone(entry); err != nil {
 		return err

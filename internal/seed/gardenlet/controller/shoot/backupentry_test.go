@@ -135,6 +135,30 @@ func TestBackupEntryIsLetGo(t *testing.T) {
 	}
 }
 
+// TestBackupEntryNeverCame: a Shoot that moves on before its BackupEntry has been restored here does not wait for the entry: no
+// gardenlet looks after it now.
+func TestBackupEntryNeverCame(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	w.settle()
+	e := w.entry(entryName)
+	e.Generation, e.Annotations["gardener.cloud/operation"] = 7, "restore"
+	if err := w.garden.Update(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	e.Status = corev1beta1.BackupEntryStatus{ObservedGeneration: 6, LastOperation: &corev1beta1.LastOperation{Type: "Migrate", State: "Succeeded"}}
+	if err := w.garden.Status().Update(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	w.change(func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("b") })
+	b := w.reconciler.newBotanist(about{shoot: w.shoot()}, corev1beta1.LastOperationTypeMigrate)
+	if err := b.migrateEntry(t.Context()); err != nil {
+		t.Errorf("it waits: %v", err)
+	}
+	if e := w.entry(entryName); *e.Spec.SeedName != "b" || e.Annotations["gardener.cloud/operation"] != "" {
+		t.Errorf("the entry %+v", e)
+	}
+}
+
 // TestBackupEntryIsTakenOver: a seed that says that a Shoot has left, and never releases its BackupEntry, holds nothing up.
 func TestBackupEntryIsTakenOver(t *testing.T) {
 	for on, want := range map[string]bool{"": false, "a": true, "b": false} {

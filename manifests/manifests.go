@@ -4,9 +4,9 @@ package manifests
 
 import "embed"
 
-// FS has the folders garden, landscape and samples.
+// FS has the folders charts, garden, landscape and samples.
 //
-//go:embed garden landscape samples
+//go:embed charts garden landscape samples
 var FS embed.FS
 
 // Seed has the folder seed: what a seed is set up with, its custom resource definitions among it.

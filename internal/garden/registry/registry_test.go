@@ -81,7 +81,7 @@ var wanted = map[string]want{
 		columns: "Name,CloudProfile,Provider,Region,[Seed],K8S Version,Hibernation,Last Operation,Status,[Purpose],[Gardener Version],[APIServer],[Control],[Observability],[Nodes],[System],Age"},
 	"shootstates": {group: coreGroup, kind: "ShootState", singular: "shootstate", versions: "v1beta1", namespaced: true, all: true, generation: true, columns: "Name,Gardener Data,Extension States,Age"},
 	"bastions": {group: operationsGroup, kind: "Bastion", singular: "bastion", versions: "v1alpha1", namespaced: true, all: true, subresources: "status", generation: true,
-		fields: "spec.seedName spec.shootRef.name", columns: "Name,Shoot,Seed,IP,Heartbeat,Expires,Age"},
+		fields: "spec.seedName spec.shootRef.name", columns: "Name,Shoot,Seed,IP,[Port],Heartbeat,Expires,Age"},
 	"credentialsbindings": {group: securityGroup, kind: "CredentialsBinding", singular: "credentialsbinding", versions: "v1alpha1", namespaced: true, shortNames: "cb", columns: "Name,Provider,APIVersion,Kind,Name,Age"},
 	"workloadidentities":  {group: securityGroup, kind: "WorkloadIdentity", singular: "workloadidentity", versions: "v1alpha1", namespaced: true, shortNames: "wi", subresources: "token", columns: "Name,Sub,Type,[Audiences],Age"},
 	"gardenlets":          {group: seedGroup, kind: "Gardenlet", singular: "gardenlet", versions: "v1alpha1", namespaced: true, shortNames: "gl glet", subresources: "status", generation: true, columns: "Name,OCI Repository,Reconciled,Age"},

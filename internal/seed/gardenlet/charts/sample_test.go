@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
-// TestSample: the chart in the sample of an extension is the one in the folder beside it, and can be rendered.
+// TestSample: the chart in the sample of an extension is the one in the folder of charts, and can be rendered.
 func TestSample(t *testing.T) {
 	sample, err := fs.ReadFile(manifests.FS, "samples/extension.yaml")
 	if err != nil {
@@ -28,7 +28,7 @@ func TestSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{}
-	err = fs.WalkDir(manifests.FS, "samples/extension", func(name string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(manifests.FS, "charts/extension", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -69,7 +69,7 @@ func unpack(t *testing.T, archive []byte) map[string]string {
 			t.Fatal(err)
 		}
 		if header.Typeflag == tar.TypeReg {
-			all[path.Join("samples", header.Name)] = string(data)
+			all[path.Join("charts", header.Name)] = string(data)
 		}
 	}
 }

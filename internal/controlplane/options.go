@@ -53,11 +53,13 @@ func serverOptions(ctx context.Context, s *Server, listener net.Listener) (optio
 		opts.KubeletConfig.Lookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
 			return func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, address) }, nil
 		}
-		client, err := s.pki.Client(kubeletClientName, kubeletClientUser)
-		if err != nil {
-			return none, fmt.Errorf("making the certificate for kubelets: %w", err)
+		if !s.cfg.PrivateNodes {
+			client, err := s.pki.Client(kubeletClientName, kubeletClientUser)
+			if err != nil {
+				return none, fmt.Errorf("making the certificate for kubelets: %w", err)
+			}
+			opts.KubeletConfig.TLSClientConfig.CertFile, opts.KubeletConfig.TLSClientConfig.KeyFile = client.CertFile, client.KeyFile
 		}
-		opts.KubeletConfig.TLSClientConfig.CertFile, opts.KubeletConfig.TLSClientConfig.KeyFile = client.CertFile, client.KeyFile
 		opts.KubeletConfig.PreferredAddressTypes = []string{string(corev1.NodeInternalIP)}
 	}
 	opts.SecureServing.Listener = listener

@@ -57,6 +57,8 @@ type Config struct {
 	AuditLog string
 	// DialNode, if set, connects to an address and port of a Node, where its kubelet answers. Without it, Nodes are not reached.
 	DialNode func(ctx context.Context, address string) (net.Conn, error)
+	// PrivateNodes says that nothing else reaches what DialNode connects to: the API server has no certificate for kubelets.
+	PrivateNodes bool
 	// ServesPod, if set, says whether a process of this machine listens at the address and port of a Pod, in the cluster whose
 	// API server has a URL. Webhooks and aggregated APIs behind a Service with such Pods are called, at the loopback address.
 	ServesPod func(apiServer string, at netip.AddrPort) bool

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/klog/v2"
 
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
@@ -42,25 +42,23 @@ type simulatedNode struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	// kubelet is where the kubelet's API listens, once it does.
-	kubelet atomic.Pointer[net.TCPAddr]
+	kubelet atomic.Pointer[memnet.Listener]
 }
 
-// dial connects to the kubelet.
-func (n *simulatedNode) dial(ctx context.Context, address string) (net.Conn, error) {
-	listens := n.kubelet.Load()
-	if to, err := netip.ParseAddrPort(address); err != nil || to != netip.AddrPortFrom(nodeAddress, kubelet.Port) || listens == nil {
+// dial connects the API server to the kubelet.
+func (n *simulatedNode) dial(_ context.Context, address string) (net.Conn, error) {
+	listener := n.kubelet.Load()
+	if to, err := netip.ParseAddrPort(address); err != nil || to != netip.AddrPortFrom(nodeAddress, kubelet.Port) || listener == nil {
 		return nil, fmt.Errorf("connecting to %s: no kubelet of the seed answers there", address)
 	}
-	return (&net.Dialer{}).DialContext(ctx, listens.Network(), listens.String())
+	return listener.Dial(netip.AddrPort{})
 }
 
-// listen has the kubelet's API listen at this machine's loopback address.
-func (n *simulatedNode) listen(uint16) (net.Listener, error) {
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err == nil {
-		n.kubelet.Store(listener.Addr().(*net.TCPAddr))
-	}
-	return listener, err
+// listen has the kubelet's API listen in memory, where only the API server connects to it.
+func (n *simulatedNode) listen(port uint16) (net.Listener, error) {
+	listener := memnet.Listen(netip.AddrPortFrom(nodeAddress, port))
+	n.kubelet.Store(listener)
+	return listener, nil
 }
 
 // awaitPods starts the Node of a cluster with its first Pod.
@@ -96,10 +94,6 @@ func (n *simulatedNode) stop() {
 }
 
 func (n *simulatedNode) run(ctx context.Context, server *controlplane.Server, cfg Config) error {
-	clientCA, err := os.ReadFile(server.PKI().ClientCAFile())
-	if err != nil {
-		return fmt.Errorf("reading the authority of the kubelet's clients: %w", err)
-	}
 	name := clusterPrefix + cfg.Name
 	cert, key, err := server.PKI().Issue("system:node:"+name, []string{"system:nodes"}, nodeLife)
 	if err != nil {
@@ -107,14 +101,14 @@ func (n *simulatedNode) run(ctx context.Context, server *controlplane.Server, cf
 	}
 	capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(nodeCPU), corev1.ResourceMemory: resource.MustParse(nodeMemory)}
 	config, err := json.Marshal(node.KubeletConfig{
-		APIServer: server.URL(), CA: string(server.PKI().CAPEM()), ClientCA: string(clientCA), KubernetesVersion: controlplane.KubernetesVersion[1:],
+		APIServer: server.URL(), CA: string(server.PKI().CAPEM()), KubernetesVersion: controlplane.KubernetesVersion[1:],
 		Region: cfg.Region, Zone: cfg.Zone, OSImage: "gardenlite", Capacity: capacity, MaxPods: nodePods,
 	})
 	if err != nil {
 		return err
 	}
 	return kubelet.Run(ctx, host.Host{
-		Hostname: name, Addresses: []netip.Addr{nodeAddress}, Clock: cfg.Clock, Log: klog.Background(), Journal: io.Discard, Listen: n.listen,
+		Hostname: name, Addresses: []netip.Addr{nodeAddress}, Clock: cfg.Clock, Log: klog.Background(), Journal: io.Discard, Listen: n.listen, OnlyAPIServer: true,
 		Files: &files{all: map[string][]byte{node.PathKubeletConfig: config, node.PathKubeletClient: append(cert, key...)}},
 	}, &apiclient.Pool{Clock: cfg.Clock}, cfg.Processes)
 }

@@ -49,7 +49,9 @@ type Host struct {
 	Metadata  Metadata
 	// Listen listens on a port of the machine's address.
 	Listen func(port uint16) (net.Listener, error)
-	Clock  clock.WithTicker
+	// OnlyAPIServer says that nothing but the cluster's API server reaches what listens: the kubelet need not authenticate it.
+	OnlyAPIServer bool
+	Clock         clock.WithTicker
 	// Log is for who runs the landscape, Journal for who looks at the machine.
 	Log     logr.Logger
 	Journal io.Writer

@@ -44,7 +44,7 @@ const (
 
 // serve answers the API server until the context ends.
 func (k *Kubelet) serve(ctx context.Context, config node.KubeletConfig) {
-	if config.ClientCA == "" || k.host.Listen == nil {
+	if k.host.Listen == nil || config.ClientCA == "" && !k.host.OnlyAPIServer {
 		return
 	}
 	backoff := host.Backoff{First: retryFirst, Max: retryMax}
@@ -59,24 +59,24 @@ func (k *Kubelet) serve(ctx context.Context, config node.KubeletConfig) {
 }
 
 func (k *Kubelet) serveOnce(ctx context.Context, config node.KubeletConfig) error {
-	clients := x509.NewCertPool()
-	if !clients.AppendCertsFromPEM([]byte(config.ClientCA)) {
-		return fmt.Errorf("there is no certificate in clientCA of %s", node.PathKubeletConfig)
-	}
 	certificate, err := k.servingCertificate()
 	if err != nil {
 		return err
+	}
+	handler, tlsConfig := k.handler(), &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, Time: k.host.Clock.Now}
+	if !k.host.OnlyAPIServer {
+		clients := x509.NewCertPool()
+		if !clients.AppendCertsFromPEM([]byte(config.ClientCA)) {
+			return fmt.Errorf("there is no certificate in clientCA of %s", node.PathKubeletConfig)
+		}
+		handler, tlsConfig.ClientAuth, tlsConfig.ClientCAs = onlyAPIServer(handler), tls.RequireAndVerifyClientCert, clients
 	}
 	listener, err := k.host.Listen(Port)
 	if err != nil {
 		return err
 	}
 	server := &http.Server{
-		Handler: onlyAPIServer(k.handler()), ReadHeaderTimeout: readHeaderTimeout, MaxHeaderBytes: maxHeaderBytes,
-		TLSConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate},
-			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients, Time: k.host.Clock.Now,
-		},
+		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, MaxHeaderBytes: maxHeaderBytes, TLSConfig: tlsConfig,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    log.New(io.Discard, "", 0), // of connections that say nothing
 	}

@@ -59,6 +59,7 @@ func TestShootKubeconfigs(t *testing.T) {
 	})
 	s := l.newShoot(t, "gep16", func(spec map[string]any) {
 		delete(spec, "credentialsBindingName")
+		delete(spec["maintenance"].(map[string]any), "autoRotation")
 		delete(spec["provider"].(map[string]any), "workers")
 		spec["networking"] = map[string]any{"services": "10.12.0.0/16"}
 	})

@@ -95,13 +95,19 @@ func (s *shoot) backsUp(t *testing.T, seed string) {
 	name := s.id() + "--" + uid
 	bucket, err := s.l.at("seeds", "").Get(t.Context(), seed, metav1.GetOptions{})
 	must(t, err)
-	entry, err := s.l.at("backupentries", shootNamespace).Get(t.Context(), name, metav1.GetOptions{})
-	must(t, err)
-	in, _, _ := unstructured.NestedString(entry.Object, "spec", "bucketName")
-	on, _, _ := unstructured.NestedString(entry.Object, "status", "seedName")
-	if _, state, current := lastOperation(entry); in != string(bucket.GetUID()) || on != seed || state != "Succeeded" || !current {
-		t.Errorf("the BackupEntry is not in the bucket %s: %v, %v", bucket.GetUID(), entry.Object["spec"], entry.Object["status"])
-	}
+	var in string
+	eventually(t, waitTimeout, func(ctx context.Context) error { // it may be looked after once more
+		entry, err := s.l.at("backupentries", shootNamespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		in, _, _ = unstructured.NestedString(entry.Object, "spec", "bucketName")
+		on, _, _ := unstructured.NestedString(entry.Object, "status", "seedName")
+		if _, state, current := lastOperation(entry); in != string(bucket.GetUID()) || on != seed || state != "Succeeded" || !current {
+			return fmt.Errorf("the BackupEntry is not in the bucket %s: %v, %v", bucket.GetUID(), entry.Object["spec"], entry.Object["status"])
+		}
+		return nil
+	})
 	if _, err := s.l.at("backupentries", shootNamespace).Get(t.Context(), "source-"+name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the source of the backups is still there: %v", err)
 	}

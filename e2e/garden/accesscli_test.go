@@ -502,8 +502,10 @@ func TestAdmissionControllerForGarden(t *testing.T) {
 		"--port", fmt.Sprint(status.AdmissionPort), "--tls-cert-file", filepath.Join(pki, "apiserver.crt"), "--tls-private-key-file", filepath.Join(pki, "apiserver.key"),
 		"--tls-ca-file", filepath.Join(pki, "ca.crt"), "--client-ca-file", filepath.Join(pki, "ca.crt"))
 	allowed(true)
-	if r := as("-n", "garden-dev", "create", "secret", "generic", "foreign"); r.Code == 0 || !strings.Contains(r.Stderr, "gardener-admission-controller") && !strings.Contains(r.Stderr, "seed-restriction.gardener.cloud") {
-		t.Errorf("a foreign secret: exit status %d: %s", r.Code, r.Stderr)
+	lease := filepath.Join(t.TempDir(), "lease.yaml")
+	must(t, os.WriteFile(lease, []byte(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"b","namespace":"gardener-system-seed-lease"}}`), 0o600))
+	if r := as("create", "-f", lease); r.Code == 0 || !strings.Contains(r.Stderr, "gardener-admission-controller") && !strings.Contains(r.Stderr, "seed-restriction.gardener.cloud") {
+		t.Errorf("the lease of another seed: exit status %d: %s", r.Code, r.Stderr)
 	}
 	a.stop(t)
 	allowed(false)

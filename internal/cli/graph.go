@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/graphview"
 	"github.com/gardenlite/gardenlite/internal/authz/inspect"
 	"github.com/gardenlite/gardenlite/internal/usage"
@@ -65,9 +62,6 @@ stands for any text. (--name chooses the landscape, as everywhere.)`,
 			if open {
 				return openGraphPage(cmd.Context(), g, client, filter)
 			}
-			if err := matches(cmd.Context(), client, filter); err != nil {
-				return err
-			}
 			return client.Graph(cmd.Context(), g.out, filter, output)
 		},
 	}
@@ -79,25 +73,6 @@ stands for any text. (--name chooses the landscape, as everywhere.)`,
 	f.BoolVar(&open, "open", false, "open the page with the graph in a browser")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(graphview.KindNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
-}
-
-// matches is an error if a filter finds nothing.
-func matches(ctx context.Context, client inspect.Client, filter graphview.Filter) error {
-	if filter == (graphview.Filter{}) {
-		return nil
-	}
-	var found bytes.Buffer
-	if err := client.Graph(ctx, &found, filter, graphview.JSON); err != nil {
-		return err
-	}
-	var part graph.Snapshot
-	if err := json.Unmarshal(found.Bytes(), &part); err != nil {
-		return fmt.Errorf("reading the graph: %w", err)
-	}
-	if len(part.Vertices) == 0 {
-		return errors.New("nothing in the graph matches: \"gardenlite graph\" shows all of it")
-	}
-	return nil
 }
 
 // readFilter reads KIND [[NAMESPACE/]NAME] into what flags say as well.

@@ -30,19 +30,22 @@ type row struct {
 // that need one from the object's namespace, and the subresources that all hold for beside the resource itself.
 type grant struct{ free, graph, within, sub string }
 
+// extensionReads is what extensions may do with what belongs to gardenlets.
+var extensionReads = grant{free: "get list watch", sub: "status"}
+
 // document is every rule (Gardener's "Scoped API access for gardenlets and extensions", "Implemented Rules", with the
 // differences of docs/scoped-access.md). Who is in no row's column may do nothing. Extensions read; what they write has a
 // reason beside it.
 var document = []row{
 	{resources: "backupbuckets",
 		gardenlet: grant{free: "create get list watch", graph: "update patch delete", sub: "status"},
-		extension: grant{free: "get list watch", sub: "status"}},
+		extension: extensionReads},
 	{resources: "backupentries",
 		gardenlet: grant{free: "get list watch", graph: "update patch delete", within: "create", sub: "status"},
-		extension: grant{free: "get list watch", sub: "status"}},
+		extension: extensionReads},
 	{resources: "bastions",
 		gardenlet: grant{free: "get list watch", graph: "update patch", within: "create", sub: "status"},
-		extension: grant{free: "get list watch", sub: "status"}},
+		extension: extensionReads},
 	{resources: "certificatesigningrequests",
 		gardenlet: grant{free: "create", graph: "get list watch", sub: "seedclient"},
 		extension: grant{graph: "get list watch"}},
@@ -56,28 +59,28 @@ var document = []row{
 		extension: grant{graph: "get list watch"}},
 	{resources: "controllerinstallations",
 		gardenlet: grant{free: "get list watch", graph: "update patch", sub: "status"},
-		extension: grant{free: "get list watch", sub: "status"}},
+		extension: extensionReads},
 	{resources: "controllerregistrations", both: grant{free: "get list watch"}},
 	{resources: "events events.events.k8s.io", both: grant{free: "create patch"}}, // what extensions do is to be seen
 	{resources: "gardenlets",
 		gardenlet: grant{free: "create get list watch", graph: "update patch", sub: "status"},
-		extension: grant{free: "get list watch", sub: "status"}},
+		extension: extensionReads},
 	{resources: "leases", gardenlet: grant{graph: "get list watch update patch", within: "create"}},
 	{resources: "managedseeds",
 		gardenlet: grant{free: "get list watch", graph: "update patch", sub: "status"},
-		extension: grant{free: "get list watch", sub: "status"}},
+		extension: extensionReads},
 	{resources: "secrets",
 		gardenlet: grant{graph: "get update patch delete", within: "create"},
 		extension: grant{graph: "get"}},
 	{resources: "seeds",
 		gardenlet: grant{free: "create get list watch", graph: "update patch delete", sub: "status"},
-		extension: grant{free: "get list watch", sub: "status"}},
+		extension: extensionReads},
 	{resources: "serviceaccounts",
 		gardenlet: grant{graph: "get update patch", within: "create"},
 		extension: grant{graph: "get"}},
 	{resources: "shoots",
 		gardenlet: grant{free: "get list watch", graph: "update patch", sub: "status finalizers"},
-		extension: grant{free: "get list watch", sub: "status"}},
+		extension: extensionReads},
 	// With their tokens extensions reach the infrastructure.
 	{resources: "workloadidentities", both: grant{graph: "create get list watch", sub: "token"}},
 

@@ -3,6 +3,7 @@ package graphview
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -20,9 +21,12 @@ const (
 	SVG  = "svg"
 )
 
+// ErrNoMatch says that a filter selects no vertex.
+var ErrNoMatch = errors.New("nothing in the graph matches: \"gardenlite graph\" shows all of it")
+
 // Write writes the vertices that match the filter, all that they lead to, and what leads to them directly. Text lists the
-// matching ones with their edges. It returns a usage error, and writes nothing, if there is no such kind or format, or if
-// the graph has too many vertices for a drawing.
+// matching ones with their edges. It writes nothing and returns ErrNoMatch if the filter selects no vertex, and a usage
+// error if there is no such kind or format, or if the graph has too many vertices for a drawing.
 func Write(w io.Writer, s graph.Snapshot, f Filter, format string) error {
 	parsed, err := f.parse()
 	if err != nil {
@@ -30,6 +34,9 @@ func Write(w io.Writer, s graph.Snapshot, f Filter, format string) error {
 	}
 	v := view{s}
 	selected := parsed.selectFrom(s.Vertices)
+	if len(selected) == 0 && f != (Filter{}) {
+		return ErrNoMatch
+	}
 	filtered := len(selected) < len(s.Vertices)
 	part := func() graph.Snapshot {
 		if filtered {

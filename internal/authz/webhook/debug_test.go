@@ -215,6 +215,9 @@ func TestFormats(t *testing.T) {
 	if len(part.Vertices) != 5 || len(part.Edges) != 4 {
 		t.Errorf("a part has %v", part)
 	}
+	if status, answer := s.get(GraphPath + "?format=json&kind=Shoot&name=missing"); status != http.StatusNotFound {
+		t.Errorf("a filter that selects nothing: %d %s", status, answer)
+	}
 	_, answer, header = s.do(http.MethodGet, GraphPath+"?format=dot", "", "")
 	for _, want := range []string{
 		"digraph", `"Secret garden-dev/a.ca-cluster" -> "Shoot garden-dev/a";`, `"Shoot garden-dev/a" -> "Seed local";`,

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/gardenlite/gardenlite/internal/authz/graphview"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
@@ -65,6 +66,8 @@ func writeError(w http.ResponseWriter, err error) {
 		status = requestErr.status
 	} else if usageErr := (*usage.Error)(nil); errors.As(err, &usageErr) {
 		status = http.StatusBadRequest
+	} else if errors.Is(err, graphview.ErrNoMatch) {
+		status = http.StatusNotFound
 	}
 	writeText(w, status, oneLine(err.Error()))
 }

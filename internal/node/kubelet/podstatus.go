@@ -10,15 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
 const (
-	// completionTime is how long the simulated Pod of a Job runs until it has succeeded.
-	completionTime = time.Second
-
 	reasonCompleted        = "Completed"
 	reasonDeadlineExceeded = "DeadlineExceeded"
-	jobKind                = "Job"
 )
 
 // podStep is what a kubelet does next with a Pod.
@@ -32,7 +30,7 @@ type podStep struct {
 }
 
 // stepOf simulates a Pod on a node with these addresses: its containers run at once and without an error. The Pods of Jobs
-// succeed after completionTime, other Pods run until they are deleted.
+// succeed after process.CompletionTime, other Pods run until they are deleted.
 func stepOf(pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) podStep {
 	step := podStep{status: *pod.Status.DeepCopy()}
 	ended := hasEnded(pod)
@@ -56,8 +54,8 @@ func stepOf(pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) podSte
 		}
 		step.next = deadline
 	}
-	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == jobKind {
-		completion := step.status.StartTime.Add(completionTime)
+	if process.IsOfJob(pod) {
+		completion := step.status.StartTime.Add(process.CompletionTime)
 		if !now.Before(completion) {
 			end(&step.status, pod, now, corev1.PodSucceeded)
 			step.next = time.Time{}

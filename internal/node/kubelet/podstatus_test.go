@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
 var (
@@ -80,11 +82,11 @@ func TestPodRuns(t *testing.T) {
 }
 
 func TestPodOfJobSucceeds(t *testing.T) {
-	step := run(t, newPod(ownedBy("Job")), now.Add(completionTime))
+	step := run(t, newPod(ownedBy("Job")), now.Add(process.CompletionTime))
 	if c := step.status.ContainerStatuses[0].State.Terminated; step.status.Phase != corev1.PodSucceeded || c == nil || c.ExitCode != 0 || isTrue(step.status.Conditions, corev1.PodReady) {
 		t.Errorf("the step is %+v", step)
 	}
-	if step := run(t, newPod(ownedBy("ReplicaSet")), now.Add(completionTime)); step.status.Phase != corev1.PodRunning {
+	if step := run(t, newPod(ownedBy("ReplicaSet")), now.Add(process.CompletionTime)); step.status.Phase != corev1.PodRunning {
 		t.Errorf("the Pod of a ReplicaSet is %s", step.status.Phase)
 	}
 }

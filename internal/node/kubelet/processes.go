@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
@@ -174,8 +173,7 @@ func (p *processes) stop() {
 	p.pods = map[types.NamespacedName]*process.Pod{}
 	p.mu.Unlock()
 	for _, pod := range pods {
-		seconds := ptr.Deref(pod.Latest().Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
-		pod.Stop(min(time.Duration(seconds)*time.Second, stopGrace))
+		pod.Stop(min(process.Grace(pod.Latest()), stopGrace))
 	}
 	for _, pod := range pods {
 		<-pod.Done()

@@ -40,7 +40,7 @@ func processStep(pod *corev1.Pod, processes *process.Pod, now time.Time, hostIPs
 	case now.Before(deadline):
 		step.next = deadline
 	default:
-		processes.Stop(time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second)
+		processes.Stop(process.Grace(pod))
 		step.status.Reason, step.status.Message = reasonDeadlineExceeded, "Pod was active on the node longer than the specified deadline"
 	}
 	if ended && step.status.Reason == reasonDeadlineExceeded {

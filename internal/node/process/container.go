@@ -38,7 +38,7 @@ type container struct {
 	status corev1.ContainerStatus
 	starts int32
 	child  *child
-	usage  Usage
+	memory int64 // that the process uses, in bytes
 	// ready says that the readiness probe succeeds, started that the startup probe has.
 	ready, started bool
 	reason         string // why the process is ended, if the node ends it
@@ -245,7 +245,7 @@ func (c *container) begin(ch *child) {
 		if c.status.State.Terminated != nil {
 			c.status.LastTerminationState = c.status.State
 		}
-		c.status.RestartCount, c.child, c.usage, c.reason = c.starts, ch, Usage{}, ""
+		c.status.RestartCount, c.child, c.memory, c.reason = c.starts, ch, 0, ""
 		c.starts++
 		c.status.ImageID, c.status.ContainerID = "simulated://"+c.spec.Image, "simulated://"+string(c.pod.pod.UID)
 		if ch != nil {
@@ -278,10 +278,9 @@ func (c *container) end(end exit) {
 func (c *container) simulate(ctx context.Context) exit {
 	c.begin(nil)
 	clk := c.pod.runner.cfg.Clock
-	owner := metav1.GetControllerOf(c.pod.latest())
-	switch isJob := owner != nil && owner.Kind == "Job"; {
+	switch {
 	case c.isInit && !c.isSidecar():
-	case isJob && !c.isSidecar():
+	case IsOfJob(c.pod.latest()) && !c.isSidecar():
 		select {
 		case <-ctx.Done():
 		case <-clk.After(CompletionTime):
@@ -294,22 +293,22 @@ func (c *container) simulate(ctx context.Context) exit {
 	return end
 }
 
+// IsOfJob says whether a Pod is of a Job: simulated, it succeeds after CompletionTime.
+func IsOfJob(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "Job"
+}
+
 // kill ends the process, which may be started again.
-func (c *container) kill(reason string, grace time.Duration) {
-	c.pod.mu.Lock()
-	ch := c.child
-	c.reason = reason
-	c.pod.mu.Unlock()
-	if ch != nil {
+func (c *container) kill(grace time.Duration) {
+	if ch := c.running(); ch != nil {
 		ch.stop(c.pod.runner.cfg.Clock.After(grace))
 	}
 }
 
 // hurry ends the process of a Pod whose time to end has become shorter.
 func (c *container) hurry() {
-	c.pod.mu.Lock()
-	ch := c.child
-	c.pod.mu.Unlock()
+	ch := c.running()
 	if ch == nil {
 		return
 	}
@@ -322,19 +321,22 @@ func (c *container) hurry() {
 	})
 }
 
-// measured notes what the process uses, and ends it if that is more memory than its limit.
-func (c *container) measured(groups map[int]Usage) {
+// running returns the container's process, nil if there is none.
+func (c *container) running() *child {
+	c.pod.mu.Lock()
+	defer c.pod.mu.Unlock()
+	return c.child
+}
+
+// measured notes how much memory the process uses, and ends it if that is more than its limit.
+func (c *container) measured(memory map[int]int64) {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
 	if c.child == nil {
 		return
 	}
-	usage, ok := groups[c.child.pid]
-	if !ok {
-		return
-	}
-	c.usage = usage
-	if limit := c.spec.Resources.Limits.Memory(); !limit.IsZero() && usage.Memory > limit.Value() {
+	c.memory = memory[c.child.pid]
+	if limit := c.spec.Resources.Limits.Memory(); !limit.IsZero() && c.memory > limit.Value() {
 		c.reason = "OOMKilled"
 		c.child.signal(syscall.SIGKILL)
 	}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // ownGroup makes a process the first of a group of its own.
@@ -22,35 +21,25 @@ func listProcesses() ([]processInfo, error) {
 }
 
 func ps(which ...string) ([]processInfo, error) {
-	out, err := exec.Command("/bin/ps", append(which, "-o", "pid=,pgid=,rss=,time=,stat=,lstart=")...).Output()
+	out, err := exec.Command("/bin/ps", append(which, "-o", "pid=,pgid=,rss=,stat=,lstart=")...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("ps: %w", err)
 	}
 	var all []processInfo
 	for _, line := range strings.Split(string(out), "\n") {
 		fields := strings.Fields(line)
-		if len(fields) < 6 {
+		if len(fields) < 5 {
 			continue
 		}
 		pid, _ := strconv.Atoi(fields[0])
 		group, _ := strconv.Atoi(fields[1])
 		kilobytes, _ := strconv.ParseInt(fields[2], 10, 64)
 		all = append(all, processInfo{
-			pid: pid, group: group, started: strings.Join(fields[5:], " "), ended: strings.HasPrefix(fields[4], "Z"),
-			memory: kilobytes << 10, cpu: cpuTime(fields[3]),
+			pid: pid, group: group, started: strings.Join(fields[4:], " "), ended: strings.HasPrefix(fields[3], "Z"),
+			memory: kilobytes << 10,
 		})
 	}
 	return all, nil
-}
-
-// cpuTime reads [HOURS:]MINUTES:SECONDS.
-func cpuTime(text string) time.Duration {
-	var seconds float64
-	for _, part := range strings.Split(text, ":") {
-		n, _ := strconv.ParseFloat(part, 64)
-		seconds = seconds*60 + n
-	}
-	return time.Duration(seconds * float64(time.Second))
 }
 
 // startTime is when a process was started, in a form of its own.

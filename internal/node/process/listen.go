@@ -1,9 +1,6 @@
 package process
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // Listens says whether one of the Pod's processes listens on a port: through the Pod, no other port of this machine is
 // reached.
@@ -34,12 +31,4 @@ func (p *Pod) groups() (all []int) {
 		}
 	}
 	return all
-}
-
-// checkListens says that no process of the Pod listens on a port.
-func (p *Pod) checkListens(port int) error {
-	if p.Listens(port) {
-		return nil
-	}
-	return fmt.Errorf("no process of the Pod listens on port %d", port)
 }

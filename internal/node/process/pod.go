@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -83,8 +84,17 @@ func (p *Pod) UID() string { return string(p.latest().UID) }
 // Update takes note of a change of the Pod, and of its addresses.
 func (p *Pod) Update(pod *corev1.Pod, addresses []netip.Addr) {
 	p.mu.Lock()
+	before := p.pod
 	p.pod, p.addresses = pod.DeepCopy(), addresses
 	p.mu.Unlock()
+	// Of a Pod, its volumes may have these.
+	if !maps.Equal(before.Labels, pod.Labels) || !maps.Equal(before.Annotations, pod.Annotations) {
+		p.refreshVolumes()
+	}
+}
+
+// refreshVolumes has the volumes be brought up to date.
+func (p *Pod) refreshVolumes() {
 	select {
 	case p.refresh <- struct{}{}:
 	default:
@@ -152,12 +162,13 @@ func (p *Pod) run() {
 		close(p.done)
 		p.cfg.Changed()
 	}()
-	if !p.prepare() {
+	next, ok := p.prepare()
+	if !ok {
 		return
 	}
 	refreshing, endRefreshing := context.WithCancel(context.Background())
 	var keeping sync.WaitGroup
-	keeping.Go(func() { p.keepVolumes(refreshing) })
+	keeping.Go(func() { p.keepVolumes(refreshing, next) })
 	defer keeping.Wait()
 	defer endRefreshing()
 
@@ -185,13 +196,14 @@ func (p *Pod) run() {
 	containers.Wait()
 }
 
-// prepare makes the Pod's folder with its volumes, and tries until that is done. It fails only when the Pod is to end.
-func (p *Pod) prepare() bool {
+// prepare makes the Pod's folder with its volumes, and tries until that is done. It returns when they are to be written again,
+// and false only when the Pod is to end.
+func (p *Pod) prepare() (next time.Time, ok bool) {
 	var last string
 	for {
-		err := p.tryPrepare()
+		next, err := p.tryPrepare()
 		if err == nil {
-			return true
+			return next, true
 		}
 		if err.Error() != last {
 			last = err.Error()
@@ -200,21 +212,20 @@ func (p *Pod) prepare() bool {
 		}
 		select {
 		case <-p.ctx.Done():
-			return false
+			return time.Time{}, false
 		case <-p.runner.cfg.Clock.After(prepareRetry):
 		}
 	}
 }
 
-func (p *Pod) tryPrepare() error {
-	if err := os.MkdirAll(p.dir, 0o700); err != nil {
-		return fmt.Errorf("making the Pod's folder: %w", err)
+func (p *Pod) tryPrepare() (next time.Time, err error) {
+	if err = os.MkdirAll(p.dir, 0o700); err == nil {
+		err = os.WriteFile(filepath.Join(p.dir, ownerFile), []byte(p.cfg.Node), 0o600)
 	}
-	if err := os.WriteFile(filepath.Join(p.dir, ownerFile), []byte(p.cfg.Node), 0o600); err != nil {
-		return fmt.Errorf("making the Pod's folder: %w", err)
+	if err != nil {
+		return next, fmt.Errorf("making the Pod's folder: %w", err)
 	}
-	_, err := p.writeVolumes(p.ctx)
-	return err
+	return p.writeVolumes(p.ctx)
 }
 
 // message has the containers that wait say why.
@@ -229,8 +240,8 @@ func (p *Pod) message(text string) {
 	p.cfg.Changed()
 }
 
-// graceOf is how long a Pod's processes have to end.
-func graceOf(pod *corev1.Pod) time.Duration {
+// Grace is how long a Pod's containers have to end.
+func Grace(pod *corev1.Pod) time.Duration {
 	return time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
 }
 
@@ -239,15 +250,15 @@ func (p *Pod) untilDeadline() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.deadline.IsZero() { // the containers have ended, a sidecar has not
-		return graceOf(p.pod)
+		return Grace(p.pod)
 	}
 	return max(0, p.deadline.Sub(p.runner.cfg.Clock.Now()))
 }
 
-// measured takes note of what the Pod's processes use, and ends those that use more memory than they may.
-func (p *Pod) measured(groups map[int]Usage) {
+// measured takes note of how much memory the Pod's processes use, by group, and ends those that use more than they may.
+func (p *Pod) measured(memory map[int]int64) {
 	for _, c := range slices.Concat(p.init, p.main) {
-		c.measured(groups)
+		c.measured(memory)
 	}
 }
 
@@ -261,21 +272,8 @@ func (p *Pod) processes() []Process {
 		}
 		all = append(all, Process{
 			Node: p.cfg.Node, Namespace: p.pod.Namespace, Pod: p.pod.Name, Container: c.spec.Name, Program: c.image.Program,
-			PID: c.child.pid, Memory: c.usage.Memory, Restarts: c.status.RestartCount, StartedAt: c.status.State.Running.StartedAt.Time,
+			PID: c.child.pid, Memory: c.memory, Restarts: c.status.RestartCount, StartedAt: c.status.State.Running.StartedAt.Time,
 		})
-	}
-	return all
-}
-
-// Usage returns what each container that is a process uses.
-func (p *Pod) Usage() map[string]Usage {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := map[string]Usage{}
-	for _, c := range slices.Concat(p.init, p.main) {
-		if c.child != nil {
-			all[c.spec.Name] = c.usage
-		}
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/kubernetes/pkg/probe"
 	grpcprobe "k8s.io/kubernetes/pkg/probe/grpc"
 	httpprobe "k8s.io/kubernetes/pkg/probe/http"
@@ -61,11 +62,11 @@ func (c *container) startProbes(ctx context.Context) *sync.WaitGroup {
 
 func (c *container) killUnhealthy(kind string, p *corev1.Probe) {
 	c.event(corev1.EventTypeNormal, "Killing", fmt.Sprintf("Container %s failed %s probe, will be restarted", c.spec.Name, kind))
-	grace := graceOf(c.pod.latest())
+	grace := Grace(c.pod.latest())
 	if seconds := p.TerminationGracePeriodSeconds; seconds != nil {
 		grace = time.Duration(*seconds) * time.Second
 	}
-	c.kill("", grace)
+	c.kill(grace)
 }
 
 // probe asks again and again, and reports when the answer has been another one as often as it has to be. It returns the
@@ -120,14 +121,7 @@ func (c *container) ask(ctx context.Context, p *corev1.Probe) (probe.Result, str
 	case p.Exec != nil:
 		return c.askProgram(ctx, p.Exec, timeout)
 	case p.HTTPGet != nil:
-		if err := isHere(p.HTTPGet.Host); err != nil {
-			return probe.Failure, "", err
-		}
-		port, err := probe.ResolveContainerPort(p.HTTPGet.Port, c.spec)
-		if err == nil {
-			err = c.pod.checkListens(port)
-		}
-		if err != nil {
+		if _, err := c.probedPort(p.HTTPGet.Host, p.HTTPGet.Port); err != nil {
 			return probe.Failure, "", err
 		}
 		request, err := httpprobe.NewRequestForHTTPGetAction(p.HTTPGet, c.spec, loopback, "probe")
@@ -136,24 +130,31 @@ func (c *container) ask(ctx context.Context, p *corev1.Probe) (probe.Result, str
 		}
 		return httpprobe.New(false).Probe(request, timeout)
 	case p.TCPSocket != nil:
-		if err := isHere(p.TCPSocket.Host); err != nil {
-			return probe.Failure, "", err
-		}
-		port, err := probe.ResolveContainerPort(p.TCPSocket.Port, c.spec)
-		if err == nil {
-			err = c.pod.checkListens(port)
-		}
+		port, err := c.probedPort(p.TCPSocket.Host, p.TCPSocket.Port)
 		if err != nil {
 			return probe.Failure, "", err
 		}
 		return tcpprobe.New().Probe(loopback, port, timeout)
 	case p.GRPC != nil:
-		if err := c.pod.checkListens(int(p.GRPC.Port)); err != nil {
+		port, err := c.probedPort("", intstr.FromInt32(p.GRPC.Port))
+		if err != nil {
 			return probe.Failure, "", err
 		}
-		return grpcprobe.New().Probe(loopback, ptr.Deref(p.GRPC.Service, ""), int(p.GRPC.Port), timeout)
+		return grpcprobe.New().Probe(loopback, ptr.Deref(p.GRPC.Service, ""), port, timeout)
 	}
 	return probe.Failure, "", errors.New("this kind of probe is not supported for processes")
+}
+
+// probedPort returns the port of a probe, if the host is this machine and a process of the Pod listens on the port.
+func (c *container) probedPort(host string, port intstr.IntOrString) (int, error) {
+	if err := isHere(host); err != nil {
+		return 0, err
+	}
+	number, err := probe.ResolveContainerPort(port, c.spec)
+	if err == nil && !c.pod.Listens(number) {
+		err = fmt.Errorf("no process of the Pod listens on port %d", number)
+	}
+	return number, err
 }
 
 func isHere(host string) error {

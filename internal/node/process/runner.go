@@ -20,7 +20,7 @@ import (
 const (
 	podsFolder = "pods"
 	pidsFolder = "pids"
-	// sampleInterval is how often it is measured what processes use.
+	// sampleInterval is how often it is measured how much memory processes use.
 	sampleInterval = time.Second
 )
 
@@ -94,7 +94,7 @@ func (r *Runner) startProcesses() {
 	}
 }
 
-// measure measures what processes use, while there are some.
+// measure measures how much memory processes use, while there are some.
 func (r *Runner) measure() {
 	ticker := r.cfg.Clock.NewTicker(sampleInterval)
 	defer ticker.Stop()
@@ -110,16 +110,15 @@ func (r *Runner) measure() {
 		}
 		all, err := listProcesses()
 		if err != nil {
-			r.cfg.Log.Error(err, "Measuring what processes use")
+			r.cfg.Log.Error(err, "Measuring how much memory processes use")
 			continue
 		}
-		groups := map[int]Usage{}
+		memory := map[int]int64{} // by group
 		for _, p := range all {
-			u := groups[p.group]
-			groups[p.group] = Usage{Memory: u.Memory + p.memory, CPU: u.CPU + p.cpu}
+			memory[p.group] += p.memory
 		}
 		for _, pod := range pods {
-			pod.measured(groups)
+			pod.measured(memory)
 		}
 	}
 }

@@ -1,20 +1,9 @@
 package process
 
-import "time"
-
-// Usage is what processes use.
-type Usage struct {
-	// Memory is resident, in bytes.
-	Memory int64
-	// CPU is what they have used since they were started.
-	CPU time.Duration
-}
-
 // processInfo is what this machine knows of a process.
 type processInfo struct {
 	pid, group int
 	started    string
-	ended      bool // but its parent does not know yet
-	memory     int64
-	cpu        time.Duration
+	ended      bool  // but its parent does not know yet
+	memory     int64 // resident, in bytes
 }

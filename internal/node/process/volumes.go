@@ -217,15 +217,15 @@ func (p *Pod) get(ctx context.Context, resource, name string, into any) error {
 
 func (p *Pod) namespacePath() string { return "/api/v1/namespaces/" + p.latest().Namespace + "/" }
 
-// keepVolumes keeps the volumes up to date until the context ends.
-func (p *Pod) keepVolumes(ctx context.Context) {
+// keepVolumes keeps the volumes up to date until the context ends; they are due at a time, or when something has changed.
+func (p *Pod) keepVolumes(ctx context.Context, next time.Time) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	for _, object := range p.sources() {
 		watching.Go(func() { p.watch(ctx, object) })
 	}
 	clk := p.runner.cfg.Clock
-	next, err := p.writeVolumes(ctx)
+	var err error
 	for ctx.Err() == nil {
 		wait := tokenMaxAge
 		switch {
@@ -242,7 +242,9 @@ func (p *Pod) keepVolumes(ctx context.Context) {
 		case <-p.refresh:
 		}
 		timer.Stop()
-		next, err = p.writeVolumes(ctx)
+		if ctx.Err() == nil {
+			next, err = p.writeVolumes(ctx)
+		}
 	}
 }
 
@@ -313,9 +315,6 @@ func (p *Pod) watchOnce(ctx context.Context, s source) error {
 		if _, err := w.Next(&metav1.PartialObjectMetadata{}); err != nil {
 			return err
 		}
-		select {
-		case p.refresh <- struct{}{}:
-		default:
-		}
+		p.refreshVolumes()
 	}
 }

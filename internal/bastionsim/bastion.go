@@ -77,7 +77,7 @@ func (b Provider) Reconcile(ctx context.Context, seed client.Client, bastion *ex
 	return nil
 }
 
-// Guard has the firewall of a Bastion's instance let in what the spec allows, and nobody if the spec cannot be applied or the
+// Guard has the firewall of a Bastion's instance let in what the spec allows, and no client if the spec cannot be applied or the
 // Bastion is being deleted. Connections that it does not allow are cut.
 func (b Provider) Guard(ctx context.Context, bastion *extensionsv1alpha1.Bastion) error {
 	ingress, problem := ingressOf(bastion)

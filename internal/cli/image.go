@@ -15,7 +15,7 @@ func newImage(g *globals) *cobra.Command {
 		Use:   "image",
 		Short: "Map images of containers to programs of this machine",
 		Long: `Containers are simulated unless their image is mapped to a program of this machine: then they run as a process of it,
-with the arguments, variables, volumes and identity of their Pod. Whoever may create Pods with a mapped image, in any
+with the arguments, variables, volumes and identity of their Pod. A user who may create Pods with a mapped image, in any
 cluster of the landscape, can run the program with arguments of their choice, as you.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

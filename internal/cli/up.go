@@ -99,7 +99,7 @@ On a landscape that is running already, up says so and ends with 0, or with 1 if
 	f.IntVar(&c.Seeds, "seeds", landscape.DefaultSeeds, "how many seeds to start (0: the garden alone)")
 	f.StringVar(&c.Datastore, "datastore", "sqlite", "where the data is: sqlite, memory, or a URL (postgres://, mysql://, nats://, and http:// or https:// for etcd)")
 	f.StringArrayVar(&c.Apply, "apply", nil, "directory or file with manifests to apply once the landscape is ready; can be given several times")
-	f.StringArrayVar(&flags.images, "run-image", nil, "run containers of an image as a process: REFERENCE=PROGRAM [ARGUMENT…]; whoever may create Pods with it can run the program with arguments of their choice, as you; can be given several times")
+	f.StringArrayVar(&flags.images, "run-image", nil, "run containers of an image as a process: REFERENCE=PROGRAM [ARGUMENT…]; users who may create Pods with it can run the program with arguments of their choice, as you; can be given several times")
 	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run: '*' for all, NAME for one, -NAME for all but one")
 	_ = cmd.RegisterFlagCompletionFunc("controllers", completeControllers)
 	f.DurationVar(&c.ReadyTimeout, "ready-timeout", landscape.DefaultReadyTimeout, "how long the start may take")

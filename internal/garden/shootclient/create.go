@@ -102,7 +102,7 @@ func (c *Client) Create(ctx context.Context, spec Spec) (shoot *corev1beta1.Shoo
 }
 
 // difference is what a Shoot lacks of what is wanted; empty if nothing. What the garden adds does not count, and neither do
-// versions that nobody asked for, which move on, and the maintenance, which is its owner's.
+// versions that the user did not ask for, which move on, and the maintenance, which is its owner's.
 func (s Spec) difference(wanted, found *corev1beta1.Shoot) (string, error) {
 	w, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&wanted.Spec)
 	if err != nil {

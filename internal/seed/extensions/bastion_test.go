@@ -298,7 +298,7 @@ func TestBastionFirewallCloses(t *testing.T) {
 	for name, change := range map[string]func(*extensionsv1alpha1.Bastion){
 		"fails":           func(x *extensionsv1alpha1.Bastion) { x.Annotations[injection.AnnotationFail] = "always" },
 		"takes long":      func(x *extensionsv1alpha1.Bastion) { x.Annotations[injection.AnnotationDelay] = "1h" },
-		"nobody asks":     func(x *extensionsv1alpha1.Bastion) { delete(x.Annotations, "gardener.cloud/operation") },
+		"not requested":   func(x *extensionsv1alpha1.Bastion) { delete(x.Annotations, "gardener.cloud/operation") },
 		"no CIDR":         func(x *extensionsv1alpha1.Bastion) { x.Spec.Ingress = ingress("127.0.0.0/8", "10.0.0.0/08") },
 		"too many ranges": func(x *extensionsv1alpha1.Bastion) { x.Spec.Ingress = slices.Repeat(ingress("127.0.0.0/8"), 257) },
 	} {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,7 +52,7 @@ anew each time and which expires: after an hour, or --expiration.`,
 				}
 				return flags.runShoot(cmd.Context(), g, args[1:])
 			}
-			return flags.run(g, args)
+			return flags.run(cmd.Context(), g, args)
 		},
 	}
 	f := cmd.Flags()
@@ -77,12 +76,12 @@ func completeCluster(ctx context.Context, g *globals, args []string) []string {
 	case len(args) == 1 && args[0] == "shoot":
 		return shootNames(ctx, g, "")
 	case len(args) == 1 && args[0] == "seed" && err == nil:
-		return landscape.KnownSeeds(dir)
+		return seedNames(ctx, g, dir)
 	}
 	return nil
 }
 
-// file is the kubeconfig that the arguments mean.
+// file is the kubeconfig that the arguments mean, "" for that of a seed elsewhere.
 func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, error) {
 	garden, err := g.gardenKubeconfig()
 	if err != nil {
@@ -94,13 +93,13 @@ func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, e
 	case k.user != "":
 		return "", &landscape.UsageError{Err: errors.New("--user is for the garden")}
 	}
-	if seeds := landscape.KnownSeeds(dir); !slices.Contains(seeds, args[1]) {
-		return "", fmt.Errorf("this landscape has no seed %q: it has %s", args[1], strings.Join(seeds, ", "))
+	if !slices.Contains(landscape.KnownSeeds(dir), args[1]) {
+		return "", nil
 	}
 	return landscape.SeedKubeconfigPath(dir, args[1]), nil
 }
 
-func (k *kubeconfigFlags) run(g *globals, args []string) error {
+func (k *kubeconfigFlags) run(ctx context.Context, g *globals, args []string) error {
 	if k.viewer {
 		return &landscape.UsageError{Err: errors.New("--viewer is for a shoot")}
 	}
@@ -118,13 +117,21 @@ func (k *kubeconfigFlags) run(g *globals, args []string) error {
 	if err != nil {
 		return err
 	}
-	if k.path {
+	if k.path && file != "" {
 		_, err := fmt.Fprintln(g.out, file)
 		return err
 	}
-	config, err := clientcmd.LoadFromFile(file)
-	if err != nil {
-		return fmt.Errorf("reading the landscape's kubeconfig: %w", err)
+	var config *clientcmdapi.Config
+	if file == "" {
+		config, err = seedKubeconfig(ctx, g, dir, args[1])
+	} else if config, err = clientcmd.LoadFromFile(file); err != nil {
+		err = fmt.Errorf("reading the landscape's kubeconfig: %w", err)
+	}
+	switch {
+	case err != nil:
+		return err
+	case k.path:
+		return &landscape.UsageError{Err: fmt.Errorf("--path: the landscape keeps no kubeconfig of the seed %s, which runs elsewhere", args[1])}
 	}
 	if k.user != "" {
 		if config, err = landscape.UserKubeconfig(dir, config, k.user, k.groups, k.expiration); err != nil {

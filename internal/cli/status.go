@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,9 @@ func newStatus(g *globals) *cobra.Command {
 				return err
 			}
 			all := statusWithShoots{Status: status, Shoots: shootsOf(cmd.Context(), g, status)}
+			if status.State == landscape.StateReady {
+				all.SeedsElsewhere = seedSummaries(cmd.Context(), g, status.Dir)
+			}
 			if done, err := printObject(g.out, output, all); done || err != nil {
 				return err
 			}
@@ -58,10 +62,11 @@ func status(ctx context.Context, g *globals, wait bool, timeout time.Duration, c
 	return client.Status(ctx, collect)
 }
 
-// statusWithShoots is what "gardenlite status" tells: what the process says of itself, and the shoots in its garden.
+// statusWithShoots is what "gardenlite status" prints: what the process says of itself, and what its garden has.
 type statusWithShoots struct {
 	*landscape.Status `json:",inline"`
 	Shoots            []shootclient.Summary `json:"shoots"`
+	SeedsElsewhere    []landscape.Cluster   `json:"seedsElsewhere,omitempty"`
 }
 
 // shootsOf are the landscape's shoots; none as long as the garden does not answer, which the rest of the status tells of.
@@ -87,7 +92,7 @@ func printStatus(g *globals, s *statusWithShoots, wide bool) error {
 	fmt.Fprintf(g.out, "Landscape   %s: %s, process %d, up %s, %s resident\nData        %s (%s)\nKubeconfig  %s\n\n",
 		s.Name, s.State, s.PID, time.Since(s.StartedAt).Round(time.Second), mebibytes(s.Memory.Resident), s.Dir, s.Datastore, s.Kubeconfig)
 	var clusters [][]string
-	for _, c := range s.Clusters {
+	for _, c := range slices.Concat(s.Clusters, s.SeedsElsewhere) {
 		clusters = append(clusters, []string{c.Kind, c.Name, c.State, c.URL, c.KubernetesVersion, c.Message})
 	}
 	if err := table(g.out, "KIND | CLUSTER | STATUS | ADDRESS | KUBERNETES | MESSAGE", clusters); err != nil {

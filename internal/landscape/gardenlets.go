@@ -189,7 +189,7 @@ func (l *Landscape) waitSeedReady(ctx context.Context, name string, since time.T
 			return false
 		}
 		if missing = notReady(seed); missing == "" {
-			if _, err := core.CoreV1().Secrets(constants.GardenNamespace).Get(ctx, name+seedLoginSuffix, metav1.GetOptions{}); err != nil {
+			if _, err := core.CoreV1().Secrets(constants.GardenNamespace).Get(ctx, name+SeedLoginSuffix, metav1.GetOptions{}); err != nil {
 				missing = "the kubeconfig for gardenctl is not written"
 			}
 		}

@@ -29,10 +29,10 @@ import (
 )
 
 const (
-	// seedLoginSuffix and seedLoginKey are where gardenctl looks for the kubeconfig of a seed ("target seed" and
+	// SeedLoginSuffix and SeedLoginKey are where gardenctl looks for the kubeconfig of a seed ("target seed" and
 	// "target control-plane"): the Secret SEED.login in the namespace garden.
-	seedLoginSuffix = ".login"
-	seedLoginKey    = "kubeconfig"
+	SeedLoginSuffix = ".login"
+	SeedLoginKey    = "kubeconfig"
 	// seedLoginUser is the user of that kubeconfig. Its rights are those of the ClusterRole cluster-admin, by a
 	// ClusterRoleBinding in the seed.
 	seedLoginUser = "gardenlite:seed-login"
@@ -126,7 +126,7 @@ func (s *seedLogin) reconcile(ctx context.Context) (exists bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("reading the Seed %s: %w", s.seed, err)
 	}
-	name := s.seed + seedLoginSuffix
+	name := s.seed + SeedLoginSuffix
 	current, err := s.secrets.Get(ctx, name, metav1.GetOptions{})
 	isNew := apierrors.IsNotFound(err)
 	if err != nil && !isNew {
@@ -135,7 +135,7 @@ func (s *seedLogin) reconcile(ctx context.Context) (exists bool, err error) {
 	if isNew {
 		current = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: name}, Type: corev1.SecretTypeOpaque}
 	}
-	if metav1.IsControlledBy(current, owner) && s.isGood(current.Data[seedLoginKey]) {
+	if metav1.IsControlledBy(current, owner) && s.isGood(current.Data[SeedLoginKey]) {
 		return true, nil
 	}
 	certPEM, keyPEM, err := s.issue(seedLoginUser, nil, seedLoginLife)
@@ -147,7 +147,7 @@ func (s *seedLogin) reconcile(ctx context.Context) (exists bool, err error) {
 		return false, fmt.Errorf("writing a kubeconfig for the seed %s: %w", s.seed, err)
 	}
 	current.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, gardencorev1beta1.SchemeGroupVersion.WithKind("Seed"))}
-	current.Data = map[string][]byte{seedLoginKey: kubeconfig}
+	current.Data = map[string][]byte{SeedLoginKey: kubeconfig}
 	if isNew {
 		_, err = s.secrets.Create(ctx, current, metav1.CreateOptions{})
 	} else {

@@ -27,12 +27,14 @@ import (
 
 const programImage = "example.com/program"
 
-// TestProcesses runs this test's binary as the program of an image, in a seed and in a Shoot.
+// TestProcesses runs this test's binary as the program of an image, in the garden, in a seed and in a Shoot.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t)
 	l.mapImage(t)
 	s := l.newShoot(t, "processes", nil)
+	inGarden := &programs{l: l, client: l.kube}
+	t.Run("in the garden", inGarden.lives)
 	inSeed := &programs{l: l, client: l.seeds["local"]}
 	t.Run("in a seed", inSeed.lives)
 	s.succeeds(t)

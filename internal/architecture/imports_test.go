@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	// For tests, which may import everything. No other package may import it.
 	"internal/testutil":                {},
 	"internal/datastore/datastoretest": {"internal/testutil"},
-	"internal/garden":                  {"internal/component", "internal/controlplane", "internal/fsutil", "internal/manifest", "internal/version", "manifests"},
+	"internal/garden":                  {"internal/component", "internal/controlplane", "internal/fsutil", "internal/manifest", "internal/node/process", "internal/node/singlenode", "internal/version", "manifests"},
 	"internal/garbage":                 {},
 	"internal/httpserver":              {},
 	"internal/landscape":               {"internal/garbage", "internal/bastionsim", "internal/node", "internal/component", "internal/garden", "internal/seed", "internal/authz", "internal/controlplane", "internal/datastore", "internal/fsutil", "internal/shoot", "internal/usage", "internal/version", "manifests"},
@@ -43,6 +43,7 @@ var allowed = map[string][]string{
 	"internal/manifest":                {},
 	"internal/node":                    {},
 	"internal/node/process":            {"internal/fsutil", "internal/node/apiclient"},
+	"internal/node/singlenode":         {"internal/bastionsim/cloud/memnet", "internal/controlplane", "internal/node"},
 	"internal/node/programs":           {"internal/node", "internal/bastionsim/machine"},
 	"internal/seed":                    {"internal/bastionsim", "internal/bastionspec", "internal/node", "internal/authz/bootstrapping", "internal/authz/seedidentity", "internal/component", "internal/controlplane", "internal/manifest", "internal/shoot/spec", "manifests"},
 	"internal/shoot":                   {"internal/component", "internal/controlplane", "internal/fsutil"},

@@ -109,9 +109,6 @@ func (s *Server) args() []string {
 	if s.cfg.EncryptionConfig != "" {
 		args = append(args, "--encryption-provider-config="+s.cfg.EncryptionConfig)
 	}
-	if s.cfg.NoWorkloads {
-		args = append(args, "--runtime-config=apps/v1=false,autoscaling/v2=false,batch/v1=false,policy/v1=false,storage.k8s.io/v1/csinodes=false")
-	}
 	if s.cfg.Dense {
 		// As many requests as there are run at once: what they are for is small, and few ask.
 		args = append(args, "--enable-priority-and-fairness=false", "--profiling=false")

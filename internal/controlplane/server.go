@@ -44,9 +44,6 @@ type Config struct {
 	// Prepare, if set, is called once the certificates are there and before the API server is made. It returns further
 	// flags for the kube-apiserver, as it takes them.
 	Prepare func(*pki.PKI) (args []string, err error)
-	// NoWorkloads leaves out the APIs that a cluster without nodes has no use for, those that Gardener leaves out for its
-	// own garden and for shoots without workers.
-	NoWorkloads bool
 	// Services are services that this process serves, by namespace/name, and where: webhooks and aggregated APIs find them
 	// there. The serving certificate is for their names as well.
 	Services map[string]*url.URL

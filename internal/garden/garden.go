@@ -24,6 +24,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/revocation"
 	"github.com/gardenlite/gardenlite/internal/manifest"
+	"github.com/gardenlite/gardenlite/internal/node/process"
+	"github.com/gardenlite/gardenlite/internal/node/singlenode"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 
@@ -48,7 +50,14 @@ type Config struct {
 	OnPhase     func(name string, took time.Duration)
 	// BastionTimeToLive is registry.Config's.
 	BastionTimeToLive time.Duration
+	// Region and Zone are those of the Node on which Pods run.
+	Region, Zone string
+	// Processes runs the containers whose images are mapped to programs; nil if all Pods are simulated.
+	Processes *process.Runner
 }
+
+// clusterName is the name of the garden's cluster, and of its Node.
+const clusterName = "garden"
 
 // The administrator of the garden, whom the landscape's kubeconfig is for.
 const (
@@ -66,6 +75,7 @@ type Garden struct {
 	admin  *rest.Config
 
 	controllers *kubecontrollers.Running
+	node        singlenode.Node
 
 	following     sync.WaitGroup
 	stopFollowing func()
@@ -81,16 +91,18 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 		cfg.OnPhase = func(string, time.Duration) {}
 	}
 	deleted := revocation.New(cfg.Clock)
-	server, err := controlplane.Start(ctx, controlplane.Config{
-		Name: "garden", PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
+	g := &Garden{}
+	var err error
+	g.server, err = controlplane.Start(ctx, controlplane.Config{
+		DialNode: g.node.Dial, PrivateNodes: true, ServesPod: cfg.Processes.Serves,
+		Name: clusterName, PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
 		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Services: cfg.Services, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
-		NoWorkloads: true, WatchReview: watchReview, Authenticator: deleted.Authenticator,
+		WatchReview: watchReview, Authenticator: deleted.Authenticator,
 		Extension: apiserver.Extension{SeedDeleted: deleted.Deleted, Clock: cfg.Clock, PKIDir: cfg.PKIDir, Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive},
 	})
 	if err != nil {
 		return nil, err
 	}
-	g := &Garden{server: server}
 	if err := g.setUp(ctx, cfg, deleted); err != nil {
 		return nil, errors.Join(err, g.Stop())
 	}
@@ -103,6 +115,9 @@ func (g *Garden) setUp(ctx context.Context, cfg Config, deleted *revocation.List
 	if err := g.startControllers(cfg.Controllers); err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)
 	}
+	g.node.AwaitPods(g.server, singlenode.Config{
+		Name: clusterName, Region: cfg.Region, Zone: cfg.Zone, Processes: cfg.Processes, Clock: cfg.Clock,
+	})
 	var err error
 	if g.admin, err = g.server.ClientConfig("admin", adminUser, adminGroup); err != nil {
 		return err
@@ -137,6 +152,10 @@ func (g *Garden) startControllers(selection []string) (err error) {
 	g.controllers, err = kubecontrollers.Start(kubecontrollers.Config{
 		ClientConfig:          g.server.ClientConfig,
 		Select:                selection,
+		Workloads:             true,
+		PodCIDR:               singlenode.PodNetwork,
+		NodeMask:              singlenode.PodNetwork.Bits(),
+		Idle:                  g.server.Idle,
 		RootCA:                p.CAPEM(),
 		SigningCertFile:       p.SigningCertFile(),
 		SigningKeyFile:        p.SigningKeyFile(),
@@ -204,6 +223,7 @@ func (g *Garden) Stop() error {
 	if g.stopFollowing != nil {
 		g.stopFollowing()
 	}
+	g.node.Stop()
 	g.controllers.Stop()
 	return g.server.Stop()
 }

@@ -225,6 +225,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *Run) error {
 		OnPhase:     func(name string, took time.Duration) { l.step("garden: "+name, took) },
 
 		BastionTimeToLive: l.cfg.BastionTimeToLive,
+		Region:            region, Zone: zones[0], Processes: l.processes,
 	})
 	if err != nil {
 		return fmt.Errorf("starting the garden: %w", err)

@@ -17,6 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/node/process"
+	"github.com/gardenlite/gardenlite/internal/node/singlenode"
 )
 
 // Config is what a seed cluster is made of; see controlplane.Config for what stands there as well.
@@ -58,7 +59,7 @@ type Cluster struct {
 	http *http.Client
 
 	controllers *kubecontrollers.Running
-	node        simulatedNode
+	node        singlenode.Node
 }
 
 // Start starts a seed cluster and returns when it is ready. The context covers the start only. If it fails, everything
@@ -76,7 +77,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{name: cfg.Name}
 	var err error
 	c.server, err = controlplane.Start(ctx, controlplane.Config{
-		DialNode: c.node.dial, PrivateNodes: true, ServesPod: cfg.Processes.Serves, Name: clusterPrefix + cfg.Name, PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
+		DialNode: c.node.Dial, PrivateNodes: true, ServesPod: cfg.Processes.Serves, Name: clusterPrefix + cfg.Name, PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
 		BindAddress: cfg.BindAddress, Port: cfg.Port, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
 	})
 	if err != nil {
@@ -106,7 +107,9 @@ func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 	if err := c.startControllers(); err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)
 	}
-	c.node.awaitPods(c.server, cfg)
+	c.node.AwaitPods(c.server, singlenode.Config{
+		Name: clusterPrefix + cfg.Name, Region: cfg.Region, Zone: cfg.Zone, Processes: cfg.Processes, Clock: cfg.Clock,
+	})
 	cfg.OnPhase("controllers", cfg.Clock.Since(begin))
 	return nil
 }
@@ -116,8 +119,8 @@ func (c *Cluster) startControllers() (err error) {
 	c.controllers, err = kubecontrollers.Start(kubecontrollers.Config{
 		ClientConfig: c.server.ClientConfig,
 		Workloads:    true,
-		PodCIDR:      podNetwork,
-		NodeMask:     podNetwork.Bits(),
+		PodCIDR:      singlenode.PodNetwork,
+		NodeMask:     singlenode.PodNetwork.Bits(),
 		// Those are control planes of shoots, which run in the process.
 		DeploymentSelector:    constants.GardenRole + "!=" + constants.GardenRoleControlPlane,
 		Idle:                  c.server.Idle,
@@ -167,7 +170,7 @@ func (c *Cluster) Err() error { return c.server.Err() }
 
 // Stop stops the Node and the controllers, then the server, and waits for all.
 func (c *Cluster) Stop() error {
-	c.node.stop()
+	c.node.Stop()
 	c.controllers.Stop()
 	if c.http != nil {
 		// They would be kept for minutes, and the server's side of them too.

@@ -68,6 +68,9 @@ func Names() []string {
 			names = append(names, c.name)
 		}
 	}
+	for _, w := range workloads {
+		names = append(names, w.name)
+	}
 	return names
 }
 

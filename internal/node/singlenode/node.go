@@ -1,4 +1,6 @@
-package seed
+// Package singlenode is the Node of a cluster that has just one: a garden or a seed. All Pods of the cluster run on it. It has
+// no machine. It may import controlplane and what is in node.
+package singlenode
 
 import (
 	"context"
@@ -15,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
@@ -22,11 +25,12 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/internal/node/kubelet"
+	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
 const (
 	nodeLife = 10 * 365 * 24 * time.Hour
-	// nodeCPU, nodeMemory and nodePods are what the Node has for Pods: more than a seed's components ask for.
+	// nodeCPU, nodeMemory and nodePods are what the Node has for Pods: more than the components of a garden or a seed ask for.
 	nodeCPU, nodeMemory = "1000", "4Ti"
 	nodePods            = 10000
 )
@@ -34,35 +38,45 @@ const (
 // nodeAddress is the Node's, in a network of its own: nothing is reached there.
 var nodeAddress = netip.MustParseAddr("10.240.0.4")
 
-// podNetwork has the addresses of all Pods.
-var podNetwork = netip.MustParsePrefix("10.241.0.0/16")
+// PodNetwork has the addresses of all Pods.
+var PodNetwork = netip.MustParsePrefix("10.241.0.0/16")
 
-// simulatedNode is the Node of a seed cluster, on which all Pods run. It exists from the first Pod on.
-type simulatedNode struct {
+// Config describes the Node.
+type Config struct {
+	// Name is the Node's, which is the cluster's.
+	Name         string
+	Region, Zone string
+	// Processes runs the containers whose images are mapped to programs; nil if all Pods are simulated.
+	Processes *process.Runner
+	Clock     clock.WithTicker
+}
+
+// Node is the Node of a cluster. It exists from the first Pod on.
+type Node struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	// kubelet is where the kubelet's API listens, once it does.
 	kubelet atomic.Pointer[memnet.Listener]
 }
 
-// dial connects the API server to the kubelet.
-func (n *simulatedNode) dial(_ context.Context, address string) (net.Conn, error) {
+// Dial connects the API server to the kubelet.
+func (n *Node) Dial(_ context.Context, address string) (net.Conn, error) {
 	listener := n.kubelet.Load()
 	if to, err := netip.ParseAddrPort(address); err != nil || to != netip.AddrPortFrom(nodeAddress, kubelet.Port) || listener == nil {
-		return nil, fmt.Errorf("connecting to %s: no kubelet of the seed answers there", address)
+		return nil, fmt.Errorf("connecting to %s: no kubelet of the cluster answers there", address)
 	}
 	return listener.Dial(netip.AddrPort{})
 }
 
 // listen has the kubelet's API listen in memory, where only the API server connects to it.
-func (n *simulatedNode) listen(port uint16) (net.Listener, error) {
+func (n *Node) listen(port uint16) (net.Listener, error) {
 	listener := memnet.Listen(netip.AddrPortFrom(nodeAddress, port))
 	n.kubelet.Store(listener)
 	return listener, nil
 }
 
-// awaitPods starts the Node of a cluster with its first Pod.
-func (n *simulatedNode) awaitPods(server *controlplane.Server, cfg Config) {
+// AwaitPods starts the Node of a cluster with its first Pod.
+func (n *Node) AwaitPods(server *controlplane.Server, cfg Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	if server.Shared() { // other processes run the cluster as well: each would have a kubelet for the same Node
@@ -80,22 +94,21 @@ func (n *simulatedNode) awaitPods(server *controlplane.Server, cfg Config) {
 			return
 		}
 		if err := n.run(ctx, server, cfg); err != nil {
-			klog.FromContext(ctx).Error(err, "The Node of a seed does not run", "seed", cfg.Name)
+			klog.FromContext(ctx).Error(err, "The Node of a cluster does not run", "node", cfg.Name)
 		}
 	})
 }
 
-// stop stops the Node's kubelet and waits for it. Nothing happens if there is none.
-func (n *simulatedNode) stop() {
+// Stop stops the Node's kubelet and waits for it. Nothing happens if there is none.
+func (n *Node) Stop() {
 	if n.cancel != nil {
 		n.cancel()
 		n.running.Wait()
 	}
 }
 
-func (n *simulatedNode) run(ctx context.Context, server *controlplane.Server, cfg Config) error {
-	name := clusterPrefix + cfg.Name
-	cert, key, err := server.PKI().Issue("system:node:"+name, []string{"system:nodes"}, nodeLife)
+func (n *Node) run(ctx context.Context, server *controlplane.Server, cfg Config) error {
+	cert, key, err := server.PKI().Issue("system:node:"+cfg.Name, []string{"system:nodes"}, nodeLife)
 	if err != nil {
 		return fmt.Errorf("making the certificate of the Node: %w", err)
 	}
@@ -108,7 +121,7 @@ func (n *simulatedNode) run(ctx context.Context, server *controlplane.Server, cf
 		return err
 	}
 	return kubelet.Run(ctx, host.Host{
-		Hostname: name, Addresses: []netip.Addr{nodeAddress}, Clock: cfg.Clock, Log: klog.Background(), Journal: io.Discard, Listen: n.listen, OnlyAPIServer: true,
+		Hostname: cfg.Name, Addresses: []netip.Addr{nodeAddress}, Clock: cfg.Clock, Log: klog.Background(), Journal: io.Discard, Listen: n.listen, OnlyAPIServer: true,
 		Files: &files{all: map[string][]byte{node.PathKubeletConfig: config, node.PathKubeletClient: append(cert, key...)}},
 	}, &apiclient.Pool{Clock: cfg.Clock}, cfg.Processes)
 }

@@ -11,28 +11,52 @@ import (
 	"testing"
 )
 
-// TestRefusedPackages has packages that ask for more than a stack is given, or try to be something else than they say.
-func TestRefusedPackages(t *testing.T) {
-	inCRD := func(old, new string) map[string]string { return map[string]string{crdPath: replace(crd, old, new)} }
-	inPod := func(field string) map[string]string {
-		return map[string]string{installFile: replace(controller, "      containers:\n", "      "+field+"\n      containers:\n")}
+// refusal is what a package has instead of what is valid, and why it is refused.
+type refusal struct {
+	changes map[string]string
+	says    string
+}
+
+func testRefusals(t *testing.T, refusals map[string]refusal) {
+	t.Helper()
+	for name, test := range refusals {
+		t.Run(name, func(t *testing.T) {
+			p, err := Read(valid(test.changes))
+			wantError(t, err, test.says)
+			if p != nil {
+				t.Error("there is a package, too")
+			}
+		})
 	}
-	inContainer := func(field string) map[string]string {
-		return map[string]string{installFile: replace(controller, "        env:", "        "+field+"\n        env:")}
-	}
-	securityContext := func(field string) map[string]string {
-		return map[string]string{installFile: replace(controller, "privileged: false", field)}
-	}
-	volume := func(source string) map[string]string {
-		return map[string]string{installFile: replace(controller, "emptyDir: {}", source)}
-	}
-	dependsOn := func(crd string) map[string]string {
-		return map[string]string{appFile: app + fmt.Sprintf("dependsOn: [{crd: %q}]\n", crd)}
-	}
-	for name, test := range map[string]struct {
-		changes map[string]string
-		says    string
-	}{
+}
+
+func inCRD(old, new string) map[string]string {
+	return map[string]string{crdPath: replace(crd, old, new)}
+}
+
+func inController(old, new string) map[string]string {
+	return map[string]string{installFile: replace(controller, old, new)}
+}
+
+func inPod(field string) map[string]string {
+	return inController("      containers:\n", "      "+field+"\n      containers:\n")
+}
+
+func inContainer(field string) map[string]string {
+	return inController("        env:", "        "+field+"\n        env:")
+}
+
+func securityContext(field string) map[string]string { return inController("privileged: false", field) }
+
+func inVolume(source string) map[string]string { return inController("emptyDir: {}", source) }
+
+func dependsOn(crd string) map[string]string {
+	return map[string]string{appFile: app + fmt.Sprintf("dependsOn: [{crd: %q}]\n", crd)}
+}
+
+// TestRefusedFiles has files that a package must not have, or not like that.
+func TestRefusedFiles(t *testing.T) {
+	testRefusals(t, map[string]refusal{
 		"rbac.yaml":                {map[string]string{"rbac.yaml": "rules: []"}, "permissions of a stack are implicit"},
 		"rbac.yaml below":          {map[string]string{"resources/rbac.yaml": "rules: []"}, "permissions of a stack are implicit"},
 		"unknown file":             {map[string]string{"run.sh": "#!/bin/sh"}, "run.sh is no file of a package"},
@@ -56,7 +80,12 @@ func TestRefusedPackages(t *testing.T) {
 		"no permissionScope":            {map[string]string{appFile: "title: x\n"}, "has no permissionScope"},
 		"unknown permissionScope":       {map[string]string{appFile: "permissionScope: Global\n"}, `permissionScope "Global"`},
 		"permissionScope in lower case": {map[string]string{appFile: "permissionScope: cluster\n"}, `permissionScope "cluster"`},
+	})
+}
 
+// TestRefusedDependencies has dependencies that would grant what no stack is given.
+func TestRefusedDependencies(t *testing.T) {
+	testRefusals(t, map[string]refusal{
 		"dependsOn of Secrets":            {dependsOn("secrets"), "groups without a dot are built into Kubernetes"},
 		"dependsOn of the core group":     {dependsOn("secrets."), "groups without a dot"},
 		"dependsOn of Deployments":        {dependsOn("deployments.apps"), "groups without a dot"},
@@ -71,7 +100,12 @@ func TestRefusedPackages(t *testing.T) {
 		"dependsOn with upper case":       {dependsOn("buckets.core.Gardener.cloud"), "group must be a DNS name"},
 		"dependsOn with a space":          {dependsOn("buckets.example.org "), "group must be a DNS name"},
 		"dependsOn with a final dot":      {dependsOn("shoots.core.gardener.cloud."), "group must be a DNS name"},
+	})
+}
 
+// TestRefusedCRDs has CRDs that no stack may own.
+func TestRefusedCRDs(t *testing.T) {
+	testRefusals(t, map[string]refusal{
 		"CRD that is cluster-scoped": {inCRD("scope: Namespaced", "scope: Cluster"), "scope must be Namespaced"},
 		"CRD without schema":         {map[string]string{crdPath: crd[:strings.Index(crd, "    schema:")]}, "has no schema"},
 		"old CRD without schema":     {map[string]string{crdPath: oldCRD[:strings.Index(oldCRD, "  validation:")] + "  version: v1alpha1\n"}, "has no schema"},
@@ -90,19 +124,33 @@ func TestRefusedPackages(t *testing.T) {
 		"CRD with an unknown field":  {inCRD("scope: Namespaced", "scope: Namespaced\n  webhooks: []"), "unknown field"},
 		"CRD that is not structural": {inCRD("spec: {type: object, ", "spec: {"), "must not be empty"},
 		"CRD and a second document":  {map[string]string{crdPath: crd + "---\n" + crd}, "more than one document"},
+	})
+}
 
-		"install.yaml is a Pod":        {map[string]string{installFile: "apiVersion: v1\nkind: Pod\n"}, "must be a Deployment"},
-		"install.yaml is a DaemonSet":  {map[string]string{installFile: replace(controller, "kind: Deployment", "kind: DaemonSet")}, "must be a Deployment"},
-		"install.yaml is empty":        {map[string]string{installFile: ""}, "is empty"},
-		"install.yaml has two":         {map[string]string{installFile: controller + "---\n" + controller}, "more than one document"},
-		"install.yaml is a List":       {map[string]string{installFile: "apiVersion: v1\nkind: List\nitems: []\n"}, "must be a Deployment"},
-		"namespace":                    {map[string]string{installFile: replace(controller, "  name: bucket-controller", "  name: bucket-controller\n  namespace: garden")}, "the namespace of its Stack"},
-		"namespace of the Pod":         {map[string]string{installFile: replace(controller, "metadata: {labels", "metadata: {namespace: garden, labels")}, "the namespace of its Stack"},
-		"owner":                        {map[string]string{installFile: replace(controller, "  name: bucket-controller", "  name: bucket-controller\n  ownerReferences: []")}, "metadata.ownerReferences is not allowed"},
-		"name":                         {map[string]string{installFile: replace(controller, "bucket-controller", "Bucket_Controller")}, "metadata.name"},
-		"reserved annotation":          {map[string]string{installFile: replace(controller, "metadata: {labels", "metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/controller: unconfined}, labels")}, "has a meaning of its own"},
-		"selector of other Pods":       {map[string]string{installFile: replace(controller, "matchLabels: {app: buckets}", "matchLabels: {app: other}")}, "spec.selector must select"},
-		"selector of all Pods":         {map[string]string{installFile: replace(controller, "{matchLabels: {app: buckets}}", "{}")}, "spec.selector must select"},
+// TestRefusedControllers has controllers that are something else than they say, or another one's.
+func TestRefusedControllers(t *testing.T) {
+	testRefusals(t, map[string]refusal{
+		"install.yaml is a Pod":       {map[string]string{installFile: "apiVersion: v1\nkind: Pod\n"}, "must be a Deployment"},
+		"install.yaml is a DaemonSet": {inController("kind: Deployment", "kind: DaemonSet"), "must be a Deployment"},
+		"install.yaml is empty":       {map[string]string{installFile: ""}, "is empty"},
+		"install.yaml has two":        {map[string]string{installFile: controller + "---\n" + controller}, "more than one document"},
+		"install.yaml is a List":      {map[string]string{installFile: "apiVersion: v1\nkind: List\nitems: []\n"}, "must be a Deployment"},
+		"namespace":                   {inController("  name: bucket-controller", "  name: bucket-controller\n  namespace: garden"), "the namespace of its Stack"},
+		"namespace of the Pod":        {inController("metadata: {labels", "metadata: {namespace: garden, labels"), "the namespace of its Stack"},
+		"owner":                       {inController("  name: bucket-controller", "  name: bucket-controller\n  ownerReferences: []"), "metadata.ownerReferences is not allowed"},
+		"name":                        {inController("bucket-controller", "Bucket_Controller"), "metadata.name"},
+		"reserved annotation":         {inController("metadata: {labels", "metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/controller: unconfined}, labels"), "has a meaning of its own"},
+		"selector of other Pods":      {inController("matchLabels: {app: buckets}", "matchLabels: {app: other}"), "spec.selector must select"},
+		"selector of all Pods":        {inController("{matchLabels: {app: buckets}}", "{}"), "spec.selector must select"},
+		"no container":                {map[string]string{installFile: replace(controllerJob, `[{name: setup, image: "example.org/stacks/setup:1"}]`, "[]")}, "there is none"},
+		"no image":                    {map[string]string{installFile: replace(controllerJob, `, image: "example.org/stacks/setup:1"`, "")}, "has no image"},
+		"Job that starts again":       {map[string]string{installFile: replace(controllerJob, "Never", "Always")}, "must be Never or OnFailure"},
+	})
+}
+
+// TestRefusedPods has Pods that would get more of their node, or of the garden, than an ordinary one.
+func TestRefusedPods(t *testing.T) {
+	testRefusals(t, map[string]refusal{
 		"serviceAccountName":           {inPod("serviceAccountName: default"), "the ServiceAccount of its Stack"},
 		"serviceAccount":               {inPod("serviceAccount: default"), "the ServiceAccount of its Stack"},
 		"automountServiceAccountToken": {inPod("automountServiceAccountToken: false"), "it must be true"},
@@ -115,37 +163,26 @@ func TestRefusedPackages(t *testing.T) {
 		"tolerations":                  {inPod("tolerations: [{operator: Exists}]"), "tolerations is not allowed"},
 		"priorityClassName":            {inPod("priorityClassName: system-node-critical"), "for their own components"},
 		"schedulerName":                {inPod("schedulerName: mine"), "it must be default-scheduler"},
-		"sysctls":                      {map[string]string{installFile: replace(controller, "runAsNonRoot: true,", "sysctls: [],")}, "sysctls is not allowed"},
-		"root in the Pod":              {map[string]string{installFile: replace(controller, "runAsUser: 1000", "runAsUser: 0")}, "not root's"},
-		"group of root":                {map[string]string{installFile: replace(controller, "runAsUser: 1000", "supplementalGroups: [0]")}, "not root's"},
+		"sysctls":                      {inController("runAsNonRoot: true,", "sysctls: [],"), "sysctls is not allowed"},
+		"root in the Pod":              {inController("runAsUser: 1000", "runAsUser: 0"), "not root's"},
+		"group of root":                {inController("runAsUser: 1000", "supplementalGroups: [0]"), "not root's"},
 		"privileged":                   {securityContext("privileged: true"), "securityContext.privileged is not allowed"},
 		"root":                         {securityContext("runAsUser: 0"), "not root's"},
 		"privilege escalation":         {securityContext("allowPrivilegeEscalation: true"), "it must be false"},
 		"procMount":                    {securityContext("procMount: Unmasked"), "procMount is not allowed"},
 		"unconfined":                   {securityContext("seccompProfile: {type: Unconfined}"), "it must be RuntimeDefault"},
-		"capabilities":                 {map[string]string{installFile: replace(controller, "drop: [ALL]", "add: [SYS_ADMIN]")}, "capabilities.add is not allowed"},
+		"capabilities":                 {inController("drop: [ALL]", "add: [SYS_ADMIN]"), "capabilities.add is not allowed"},
 		"hostPort":                     {inContainer("ports: [{containerPort: 80, hostPort: 80}]"), "hostPort is not allowed"},
 		"probe of another host":        {inContainer("livenessProbe: {httpGet: {host: 169.254.169.254, port: 80}}"), "httpGet.host is not allowed"},
 		"device":                       {inContainer("volumeDevices: []"), "volumeDevices is not allowed"},
-		"mount propagation":            {map[string]string{installFile: replace(controller, "mountPath: /tmp", "mountPath: /tmp, mountPropagation: Bidirectional")}, "mountPropagation is not allowed"},
+		"mount propagation":            {inController("mountPath: /tmp", "mountPath: /tmp, mountPropagation: Bidirectional"), "mountPropagation is not allowed"},
 		"ephemeral container":          {inPod("ephemeralContainers: []"), "ephemeralContainers is not allowed"},
-		"hostPath":                     {volume("hostPath: {path: /}"), "hostPath is not allowed"},
-		"nfs":                          {volume("nfs: {server: a, path: /}"), "nfs is not allowed"},
-		"claim of a volume":            {volume("persistentVolumeClaim: {claimName: a}"), "persistentVolumeClaim is not allowed"},
-		"token for another audience":   {volume("projected: {sources: [{serviceAccountToken: {path: a, audience: vault}}]}"), "tokens are for the garden only"},
-		"certificates of a signer":     {volume("projected: {sources: [{clusterTrustBundle: {path: a}}]}"), "clusterTrustBundle is not allowed"},
-		"no container":                 {map[string]string{installFile: replace(controllerJob, `[{name: setup, image: "example.org/stacks/setup:1"}]`, "[]")}, "there is none"},
-		"no image":                     {map[string]string{installFile: replace(controllerJob, `, image: "example.org/stacks/setup:1"`, "")}, "has no image"},
-		"Job that starts again":        {map[string]string{installFile: replace(controllerJob, "Never", "Always")}, "must be Never or OnFailure"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p, err := Read(valid(test.changes))
-			wantError(t, err, test.says)
-			if p != nil {
-				t.Error("there is a package, too")
-			}
-		})
-	}
+		"hostPath":                     {inVolume("hostPath: {path: /}"), "hostPath is not allowed"},
+		"nfs":                          {inVolume("nfs: {server: a, path: /}"), "nfs is not allowed"},
+		"claim of a volume":            {inVolume("persistentVolumeClaim: {claimName: a}"), "persistentVolumeClaim is not allowed"},
+		"token for another audience":   {inVolume("projected: {sources: [{serviceAccountToken: {path: a, audience: vault}}]}"), "tokens are for the garden only"},
+		"certificates of a signer":     {inVolume("projected: {sources: [{clusterTrustBundle: {path: a}}]}"), "clusterTrustBundle is not allowed"},
+	})
 }
 
 // entry is one of an archive.

@@ -37,13 +37,17 @@ func Build(dir string, w io.Writer) (*Package, error) {
 	}
 	// The layer is not packed: how gzip packs differs between versions of Go.
 	layer := addBlob(blobs, ocispec.MediaTypeImageLayer, content)
-	config := ocispec.Image{Platform: ocispec.Platform{OS: "linux", Architecture: "amd64"}, RootFS: ocispec.RootFS{Type: "layers", DiffIDs: []digest.Digest{layer.Digest}}}
+	config := ocispec.Image{
+		Platform: ocispec.Platform{OS: "linux", Architecture: "amd64"},
+		RootFS:   ocispec.RootFS{Type: "layers", DiffIDs: []digest.Digest{layer.Digest}},
+	}
 	configBlob, err := addJSON(blobs, ocispec.MediaTypeImageConfig, config)
 	if err != nil {
 		return nil, err
 	}
 	manifest, err := addJSON(blobs, ocispec.MediaTypeImageManifest, ocispec.Manifest{
-		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, Config: configBlob, Layers: []ocispec.Descriptor{layer}})
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
+		Config: configBlob, Layers: []ocispec.Descriptor{layer}})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +57,8 @@ func Build(dir string, w io.Writer) (*Package, error) {
 	}
 	for name, value := range map[string]any{
 		ocispec.ImageLayoutFile: ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion},
-		"index.json":            ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: []ocispec.Descriptor{manifest}},
+		"index.json": ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex,
+			Manifests: []ocispec.Descriptor{manifest}},
 	} {
 		if blobs[name], err = json.Marshal(value); err != nil {
 			return nil, err
@@ -99,7 +104,8 @@ func writeTar(files Files, prefix string) ([]byte, error) {
 				return nil, err
 			}
 		}
-		if err := archive.WriteHeader(&tar.Header{Name: full, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[name])), Format: tar.FormatPAX}); err != nil {
+		if err := archive.WriteHeader(&tar.Header{
+			Name: full, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[name])), Format: tar.FormatPAX}); err != nil {
 			return nil, err
 		}
 		if _, err := archive.Write(files[name]); err != nil {

@@ -30,24 +30,30 @@ var (
 	}
 	templateMeta = fields{"creationTimestamp": check(isNull), "labels": check(checkKeys), "annotations": check(checkKeys),
 		"name": nil, "namespace": objectMeta["namespace"]}
-	keySelector    = fields{"name": nil, "key": nil, "optional": nil}
-	fieldSelector  = fields{"apiVersion": nil, "fieldPath": nil}
-	keyItems       = fields{"key": nil, "path": nil, "mode": nil}
-	probe          = fields{"exec": nil, "httpGet": fields{"path": nil, "port": nil, "scheme": nil, "httpHeaders": nil}, "tcpSocket": fields{"port": nil}, "grpc": nil, "initialDelaySeconds": nil, "timeoutSeconds": nil, "periodSeconds": nil, "successThreshold": nil, "failureThreshold": nil, "terminationGracePeriodSeconds": nil}
+	keySelector   = fields{"name": nil, "key": nil, "optional": nil}
+	fieldSelector = fields{"apiVersion": nil, "fieldPath": nil}
+	keyItems      = fields{"key": nil, "path": nil, "mode": nil}
+	probe         = fields{
+		"exec": nil, "httpGet": fields{"path": nil, "port": nil, "scheme": nil, "httpHeaders": nil}, "tcpSocket": fields{"port": nil}, "grpc": nil,
+		"initialDelaySeconds": nil, "timeoutSeconds": nil, "periodSeconds": nil, "successThreshold": nil,
+		"failureThreshold": nil, "terminationGracePeriodSeconds": nil}
 	seccompProfile = fields{"type": oneOf("RuntimeDefault")}
 	container      = fields{
-		"name": nil, "image": nil, "imagePullPolicy": nil, "command": nil, "args": nil, "workingDir": nil, "resources": fields{"limits": nil, "requests": nil},
-		"ports": fields{"name": nil, "containerPort": nil, "protocol": nil},
+		"name": nil, "image": nil, "imagePullPolicy": nil, "command": nil, "args": nil, "workingDir": nil,
+		"resources": fields{"limits": nil, "requests": nil},
+		"ports":     fields{"name": nil, "containerPort": nil, "protocol": nil},
 		"env": fields{"name": nil, "value": nil, "valueFrom": fields{
 			"configMapKeyRef": keySelector, "secretKeyRef": keySelector, "fieldRef": fieldSelector,
 			"resourceFieldRef": fields{"containerName": nil, "resource": nil, "divisor": nil}}},
-		"envFrom":       fields{"prefix": nil, "configMapRef": fields{"name": nil, "optional": nil}, "secretRef": fields{"name": nil, "optional": nil}},
+		"envFrom": fields{
+			"prefix": nil, "configMapRef": fields{"name": nil, "optional": nil}, "secretRef": fields{"name": nil, "optional": nil}},
 		"volumeMounts":  fields{"name": nil, "mountPath": nil, "readOnly": nil, "subPath": nil},
 		"livenessProbe": probe, "readinessProbe": probe, "startupProbe": probe,
 		"terminationMessagePath": nil, "terminationMessagePolicy": nil,
 		"securityContext": fields{
-			"privileged": oneOf(false), "allowPrivilegeEscalation": oneOf(false), "readOnlyRootFilesystem": nil, "runAsNonRoot": nil,
-			"runAsUser": check(notRoot), "runAsGroup": check(notRoot), "capabilities": fields{"drop": nil}, "seccompProfile": seccompProfile},
+			"privileged": oneOf(false), "allowPrivilegeEscalation": oneOf(false), "readOnlyRootFilesystem": nil,
+			"runAsNonRoot": nil,
+			"runAsUser":    check(notRoot), "runAsGroup": check(notRoot), "capabilities": fields{"drop": nil}, "seccompProfile": seccompProfile},
 	}
 	configMapVolume   = fields{"name": nil, "items": keyItems, "optional": nil, "defaultMode": nil}
 	downwardAPIVolume = fields{"defaultMode": nil, "items": fields{"path": nil, "fieldRef": fieldSelector, "mode": nil, "resourceFieldRef": nil}}
@@ -59,8 +65,9 @@ var (
 			"serviceAccountToken": fields{"path": nil, "expirationSeconds": nil, "audience": refused("tokens are for the garden only")}}},
 	}
 	podSpec = fields{
-		"containers": container, "initContainers": container, "volumes": volume, "restartPolicy": nil, "terminationGracePeriodSeconds": nil,
-		"activeDeadlineSeconds": nil, "dnsPolicy": nil, "enableServiceLinks": nil, "schedulerName": oneOf("default-scheduler"),
+		"containers": container, "initContainers": container, "volumes": volume, "restartPolicy": nil,
+		"terminationGracePeriodSeconds": nil,
+		"activeDeadlineSeconds":         nil, "dnsPolicy": nil, "enableServiceLinks": nil, "schedulerName": oneOf("default-scheduler"),
 		"imagePullSecrets": fields{"name": nil}, "priorityClassName": check(notSystem), "nodeSelector": nil,
 		"securityContext": fields{"runAsNonRoot": nil, "runAsUser": check(notRoot), "runAsGroup": check(notRoot),
 			"fsGroup": check(notRoot), "fsGroupChangePolicy": nil, "supplementalGroups": check(notRoot), "seccompProfile": seccompProfile},
@@ -71,11 +78,13 @@ var (
 	template   = fields{"metadata": templateMeta, "spec": podSpec}
 	deployment = fields{
 		"apiVersion": nil, "kind": nil, "metadata": objectMeta, "status": check(isNull), "spec": fields{
-			"replicas": nil, "selector": nil, "strategy": nil, "minReadySeconds": nil, "revisionHistoryLimit": nil, "progressDeadlineSeconds": nil, "template": template},
+			"replicas": nil, "selector": nil, "strategy": nil, "minReadySeconds": nil, "revisionHistoryLimit": nil,
+			"progressDeadlineSeconds": nil, "template": template},
 	}
 	job = fields{
 		"apiVersion": nil, "kind": nil, "metadata": objectMeta, "status": check(isNull), "spec": fields{
-			"parallelism": nil, "completions": nil, "backoffLimit": nil, "activeDeadlineSeconds": nil, "ttlSecondsAfterFinished": nil, "template": template},
+			"parallelism": nil, "completions": nil, "backoffLimit": nil, "activeDeadlineSeconds": nil,
+			"ttlSecondsAfterFinished": nil, "template": template},
 	}
 )
 
@@ -100,7 +109,8 @@ func (p *Package) readController(files Files) error {
 		p.Job = &batchv1.Job{}
 		allowed, into = job, p.Job
 	default:
-		return fmt.Errorf("%s must be a Deployment of apps/v1 or a Job of batch/v1, and has %s of %s", installFile, shorten(fmt.Sprint(kind)), shorten(fmt.Sprint(apiVersion)))
+		return fmt.Errorf("%s must be a Deployment of apps/v1 or a Job of batch/v1, and has %s of %s", installFile,
+			shorten(fmt.Sprint(kind)), shorten(fmt.Sprint(apiVersion)))
 	}
 	if err := allowed.check("", object); err != nil {
 		return fmt.Errorf("%s: %w", installFile, err)

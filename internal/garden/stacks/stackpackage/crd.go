@@ -86,7 +86,8 @@ func readCRD(name string, data []byte) (*apiextensionsv1.CustomResourceDefinitio
 		}
 		isOld = true
 	default:
-		return nil, nil, fmt.Errorf("%s has apiVersion %v: %s or %s is expected", name, meta["apiVersion"], apiextensionsv1.SchemeGroupVersion, v1beta1.SchemeGroupVersion)
+		return nil, nil, fmt.Errorf("%s has apiVersion %v: %s or %s is expected", name, meta["apiVersion"],
+			apiextensionsv1.SchemeGroupVersion, v1beta1.SchemeGroupVersion)
 	}
 	crd = &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
@@ -123,7 +124,7 @@ func checkCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 		return fmt.Errorf("its name must be its plural and its group, %s.%s", spec.Names.Plural, spec.Group)
 	case spec.Scope != apiextensionsv1.NamespaceScoped:
 		return errors.New("its scope must be Namespaced: stacks have no access to cluster-scoped resources")
-	case spec.Conversion != nil && (spec.Conversion.Strategy != apiextensionsv1.NoneConverter && spec.Conversion.Strategy != "" || spec.Conversion.Webhook != nil):
+	case convertsByWebhook(spec.Conversion):
 		return errors.New("it has a conversion webhook, which is not allowed")
 	case len(spec.Versions) == 0:
 		return errors.New("it has no version")
@@ -136,12 +137,21 @@ func checkCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return nil
 }
 
+func convertsByWebhook(conversion *apiextensionsv1.CustomResourceConversion) bool {
+	if conversion == nil {
+		return false
+	}
+	isNone := conversion.Strategy == apiextensionsv1.NoneConverter || conversion.Strategy == ""
+	return !isNone || conversion.Webhook != nil
+}
+
 // makeStructural does what v1 demands of a CRD that v1beta1 does not: a structural schema, and no unknown fields beside
 // it. A schema that cannot be kept is replaced by one that takes everything, which is reported.
 func makeStructural(crd *apiextensionsv1.CustomResourceDefinition) (warnings []string) {
 	if crd.Spec.PreserveUnknownFields {
 		crd.Spec.PreserveUnknownFields = false
-		warnings = append(warnings, fmt.Sprintf("CRD %s: fields that its schema does not have are dropped, as in apiextensions.k8s.io/v1", crd.Name))
+		warnings = append(warnings, fmt.Sprintf("CRD %s: fields that its schema does not have are dropped, as in apiextensions.k8s.io/v1",
+			crd.Name))
 	}
 	for i := range crd.Spec.Versions {
 		version := &crd.Spec.Versions[i]
@@ -151,7 +161,8 @@ func makeStructural(crd *apiextensionsv1.CustomResourceDefinition) (warnings []s
 		if err := structural(version.Schema.OpenAPIV3Schema); err != nil {
 			preserve := true
 			version.Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}
-			warnings = append(warnings, fmt.Sprintf("CRD %s: the schema of version %s is not structural, so every field is accepted: %v", crd.Name, version.Name, err))
+			warnings = append(warnings, fmt.Sprintf("CRD %s: the schema of version %s is not structural, so every field is accepted: %v",
+				crd.Name, version.Name, err))
 		}
 	}
 	return warnings

@@ -126,7 +126,8 @@ func Read(files Files) (*Package, error) {
 	case "":
 		return nil, fmt.Errorf("%s has no permissionScope: it must be %s or %s", appFile, ClusterScope, NamespaceScope)
 	default:
-		return nil, fmt.Errorf("%s has permissionScope %q: it must be %s or %s", appFile, shorten(string(p.App.PermissionScope)), ClusterScope, NamespaceScope)
+		return nil, fmt.Errorf("%s has permissionScope %q: it must be %s or %s", appFile,
+			shorten(string(p.App.PermissionScope)), ClusterScope, NamespaceScope)
 	}
 	if icon, ok := findIcon(files, "", ""); ok {
 		p.App.Icons = append(p.App.Icons, icon)

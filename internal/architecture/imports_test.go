@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"internal/authz":           {"internal/garden/scheme", "internal/httpserver", "internal/usage"},
 	"internal/authz/graphview": {"internal/authz/graph", "internal/usage"},
 	"internal/authz/server":    {"internal/authz", "internal/controlplane/pki", "internal/fsutil", "internal/usage"},
-	"internal/cli":             {"internal/landscape", "internal/authz", "internal/usage", "internal/controlplane", "internal/garden/shootclient", "internal/node/process", "internal/version"},
+	"internal/cli":             {"internal/landscape", "internal/authz", "internal/usage", "internal/controlplane", "internal/fsutil", "internal/garden/shootclient", "internal/garden/stacks/stackpackage", "internal/node/process", "internal/version"},
 	"internal/component":       {},
 	"internal/controlplane":    {"internal/datastore", "internal/fsutil", "internal/httpserver"},
 	"internal/datastore":       {"internal/fsutil"},
@@ -53,6 +53,8 @@ var allowed = map[string][]string{
 	"manifests":                        {},
 	"pkg/testenv":                      {"internal/garden/shootclient", "internal/landscape", "internal/node/process", "internal/version"},
 	"internal/garden/scheme":           {},
+	// Packages are read without anything else of the project.
+	"internal/garden/stacks/stackpackage": {},
 	// It decides on certificate requests by the rules of scoped access.
 	"internal/garden/controllermanager": {"internal/authz/bootstrapping", "internal/authz/seedidentity", "internal/component", "internal/garden/admission", "internal/garden/scheme", "internal/garden/validation"},
 	// Validation knows types only, so that everything may use it.

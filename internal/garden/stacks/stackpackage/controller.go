@@ -1,0 +1,262 @@
+package stackpackage
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// fields says which fields a value may have. A field that is not in it is refused; lists count as their items. The value
+// is fields for those of an object, a check for a value that is looked at, nil for any value.
+type fields map[string]any
+
+// check says what is wrong with a value.
+type check func(value any) error
+
+// The fields of a controller. What a Pod shares with its node, or what makes it another one's, is not among them.
+var (
+	objectMeta = fields{
+		"name": nil, "creationTimestamp": check(isNull), "labels": check(checkKeys), "annotations": check(checkKeys),
+		"namespace": refused("the controller runs in the namespace of its Stack"),
+	}
+	templateMeta = fields{"creationTimestamp": check(isNull), "labels": check(checkKeys), "annotations": check(checkKeys),
+		"name": nil, "namespace": objectMeta["namespace"]}
+	keySelector   = fields{"name": nil, "key": nil, "optional": nil}
+	fieldSelector = fields{"apiVersion": nil, "fieldPath": nil}
+	keyItems      = fields{"key": nil, "path": nil, "mode": nil}
+	probe         = fields{
+		"exec": nil, "httpGet": fields{"path": nil, "port": nil, "scheme": nil, "httpHeaders": nil}, "tcpSocket": fields{"port": nil}, "grpc": nil,
+		"initialDelaySeconds": nil, "timeoutSeconds": nil, "periodSeconds": nil, "successThreshold": nil,
+		"failureThreshold": nil, "terminationGracePeriodSeconds": nil}
+	seccompProfile = fields{"type": oneOf("RuntimeDefault")}
+	container      = fields{
+		"name": nil, "image": nil, "imagePullPolicy": nil, "command": nil, "args": nil, "workingDir": nil,
+		"resources": fields{"limits": nil, "requests": nil},
+		"ports":     fields{"name": nil, "containerPort": nil, "protocol": nil},
+		"env": fields{"name": nil, "value": nil, "valueFrom": fields{
+			"configMapKeyRef": keySelector, "secretKeyRef": keySelector, "fieldRef": fieldSelector,
+			"resourceFieldRef": fields{"containerName": nil, "resource": nil, "divisor": nil}}},
+		"envFrom": fields{
+			"prefix": nil, "configMapRef": fields{"name": nil, "optional": nil}, "secretRef": fields{"name": nil, "optional": nil}},
+		"volumeMounts":  fields{"name": nil, "mountPath": nil, "readOnly": nil, "subPath": nil},
+		"livenessProbe": probe, "readinessProbe": probe, "startupProbe": probe,
+		"terminationMessagePath": nil, "terminationMessagePolicy": nil,
+		"securityContext": fields{
+			"privileged": oneOf(false), "allowPrivilegeEscalation": oneOf(false), "readOnlyRootFilesystem": nil,
+			"runAsNonRoot": nil,
+			"runAsUser":    check(notRoot), "runAsGroup": check(notRoot), "capabilities": fields{"drop": nil}, "seccompProfile": seccompProfile},
+	}
+	configMapVolume   = fields{"name": nil, "items": keyItems, "optional": nil, "defaultMode": nil}
+	downwardAPIVolume = fields{"defaultMode": nil, "items": fields{"path": nil, "fieldRef": fieldSelector, "mode": nil, "resourceFieldRef": nil}}
+	volume            = fields{
+		"name": nil, "emptyDir": fields{"medium": nil, "sizeLimit": nil}, "configMap": configMapVolume, "downwardAPI": downwardAPIVolume,
+		"secret": fields{"secretName": nil, "items": keyItems, "optional": nil, "defaultMode": nil},
+		"projected": fields{"defaultMode": nil, "sources": fields{
+			"configMap": configMapVolume, "secret": configMapVolume, "downwardAPI": downwardAPIVolume,
+			"serviceAccountToken": fields{"path": nil, "expirationSeconds": nil, "audience": refused("tokens are for the garden only")}}},
+	}
+	podSpec = fields{
+		"containers": container, "initContainers": container, "volumes": volume, "restartPolicy": nil,
+		"terminationGracePeriodSeconds": nil,
+		"activeDeadlineSeconds":         nil, "dnsPolicy": nil, "enableServiceLinks": nil, "schedulerName": oneOf("default-scheduler"),
+		"imagePullSecrets": fields{"name": nil}, "priorityClassName": check(notSystem), "nodeSelector": nil,
+		"securityContext": fields{"runAsNonRoot": nil, "runAsUser": check(notRoot), "runAsGroup": check(notRoot),
+			"fsGroup": check(notRoot), "fsGroupChangePolicy": nil, "supplementalGroups": check(notRoot), "seccompProfile": seccompProfile},
+		"serviceAccountName":           refused("the controller has the ServiceAccount of its Stack"),
+		"serviceAccount":               refused("the controller has the ServiceAccount of its Stack"),
+		"automountServiceAccountToken": oneOf(true),
+	}
+	template   = fields{"metadata": templateMeta, "spec": podSpec}
+	deployment = fields{
+		"apiVersion": nil, "kind": nil, "metadata": objectMeta, "status": check(isNull), "spec": fields{
+			"replicas": nil, "selector": nil, "strategy": nil, "minReadySeconds": nil, "revisionHistoryLimit": nil,
+			"progressDeadlineSeconds": nil, "template": template},
+	}
+	job = fields{
+		"apiVersion": nil, "kind": nil, "metadata": objectMeta, "status": check(isNull), "spec": fields{
+			"parallelism": nil, "completions": nil, "backoffLimit": nil, "activeDeadlineSeconds": nil,
+			"ttlSecondsAfterFinished": nil, "template": template},
+	}
+)
+
+// readController reads install.yaml, which a package may do without.
+func (p *Package) readController(files Files) error {
+	data, ok := files[installFile]
+	if !ok {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("there is no %s: the stack has no controller", installFile))
+		return nil
+	}
+	var object map[string]any
+	if err := decode(installFile, data, &object); err != nil {
+		return err
+	}
+	var allowed fields
+	var into any
+	switch apiVersion, kind := object["apiVersion"], object["kind"]; {
+	case apiVersion == "apps/v1" && kind == "Deployment":
+		p.Deployment = &appsv1.Deployment{}
+		allowed, into = deployment, p.Deployment
+	case apiVersion == "batch/v1" && kind == "Job":
+		p.Job = &batchv1.Job{}
+		allowed, into = job, p.Job
+	default:
+		return fmt.Errorf("%s must be a Deployment of apps/v1 or a Job of batch/v1, and has %s of %s", installFile,
+			shorten(fmt.Sprint(kind)), shorten(fmt.Sprint(apiVersion)))
+	}
+	if err := allowed.check("", object); err != nil {
+		return fmt.Errorf("%s: %w", installFile, err)
+	}
+	if err := decode(installFile, data, into); err != nil {
+		return err
+	}
+	if err := p.checkController(); err != nil {
+		return fmt.Errorf("%s: %w", installFile, err)
+	}
+	return nil
+}
+
+// checkController checks what the controller's fields mean together.
+func (p *Package) checkController() error {
+	if p.Job != nil {
+		if policy := p.Job.Spec.Template.Spec.RestartPolicy; policy != corev1.RestartPolicyNever && policy != corev1.RestartPolicyOnFailure {
+			return errors.New("spec.template.spec.restartPolicy must be Never or OnFailure")
+		}
+		return checkPod(p.Job.Name, &p.Job.Spec.Template)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(p.Deployment.Spec.Selector)
+	if err != nil {
+		return fmt.Errorf("spec.selector: %w", err)
+	}
+	if selector.Empty() || !selector.Matches(labels.Set(p.Deployment.Spec.Template.Labels)) {
+		return errors.New("spec.selector must select the labels of spec.template")
+	}
+	return checkPod(p.Deployment.Name, &p.Deployment.Spec.Template)
+}
+
+func checkPod(name string, template *corev1.PodTemplateSpec) error {
+	if reasons := validation.IsDNS1123Subdomain(name); len(reasons) > 0 {
+		return fmt.Errorf("metadata.name %q: %s", shorten(name), reasons[0])
+	}
+	if len(template.Spec.Containers) == 0 {
+		return errors.New("spec.template.spec.containers: there is none")
+	}
+	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
+		if reasons := validation.IsDNS1123Label(c.Name); len(reasons) > 0 {
+			return fmt.Errorf("the name %q of a container: %s", shorten(c.Name), reasons[0])
+		}
+		if c.Image == "" {
+			return fmt.Errorf("the container %s has no image", c.Name)
+		}
+	}
+	return nil
+}
+
+// check compares a value with the fields that it may have.
+func (f fields) check(at string, value any) error {
+	switch v := value.(type) {
+	case nil:
+		return nil
+	case []any:
+		for i, item := range v {
+			if err := f.check(fmt.Sprintf("%s[%d]", at, i), item); err != nil {
+				return err
+			}
+		}
+		return nil
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if err := f.checkField(strings.TrimPrefix(at+"."+shorten(key), "."), key, v[key]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("%s must be an object", at)
+}
+
+func (f fields) checkField(at, key string, value any) error {
+	allowed, ok := f[key]
+	if !ok {
+		return fmt.Errorf("%s is not allowed for the controller of a stack", at)
+	}
+	switch a := allowed.(type) {
+	case fields:
+		return a.check(at, value)
+	case check:
+		if err := a(value); err != nil {
+			return fmt.Errorf("%s is not allowed: %w", at, err)
+		}
+	}
+	return nil
+}
+
+func refused(reason string) check { return func(any) error { return errors.New(reason) } }
+
+func oneOf(allowed any) check {
+	return func(value any) error {
+		if value != nil && value != allowed {
+			return fmt.Errorf("it must be %v", allowed)
+		}
+		return nil
+	}
+}
+
+// isNull takes what kubectl writes for fields that are not set.
+func isNull(value any) error {
+	if object, ok := value.(map[string]any); value != nil && (!ok || len(object) > 0) {
+		return errors.New("it must not be set")
+	}
+	return nil
+}
+
+// notRoot takes numbers, and lists of them, of users and groups that are not root's.
+func notRoot(value any) error {
+	if list, ok := value.([]any); ok {
+		return errors.Join(eachNotRoot(list)...)
+	}
+	if number, ok := value.(float64); value != nil && (!ok || number < 1) {
+		return errors.New("it must be the number of a user or group that is not root's")
+	}
+	return nil
+}
+
+func eachNotRoot(list []any) (errs []error) {
+	for _, item := range list {
+		errs = append(errs, notRoot(item))
+	}
+	return errs
+}
+
+func notSystem(value any) error {
+	if name, ok := value.(string); value != nil && (!ok || strings.HasPrefix(name, "system-") || strings.HasPrefix(name, "gardener-")) {
+		return errors.New("the priorities of Kubernetes and Gardener are for their own components")
+	}
+	return nil
+}
+
+// commonLabels are those of Kubernetes that every application may have.
+const commonLabels = "app.kubernetes.io/"
+
+// checkKeys takes labels and annotations that mean nothing to Kubernetes, Gardener or gardenlite.
+func checkKeys(value any) error {
+	object, ok := value.(map[string]any)
+	if value != nil && !ok {
+		return errors.New("it must be an object")
+	}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		domain, _, _ := strings.Cut(key, "/")
+		if !strings.HasPrefix(key, commonLabels) && domainOf(domain, append([]string{"gardenlite.dev"}, reservedGroups...)) != "" {
+			return fmt.Errorf("the key %q has a meaning of its own", shorten(key))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+package stackpackage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// What the CRDs of stacks are marked with, as Crossplane v0.4 does.
+const (
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagedBy      = "stack-manager"
+	annotation     = "stacks.crossplane.io/"
+)
+
+var crdScheme = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	return scheme
+}()
+
+func (p *Package) readCRDs(files Files) error {
+	about, err := readMetadata(files)
+	if err != nil {
+		return err
+	}
+	from := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !isOf(path.Base(name), crdFile) {
+			continue
+		}
+		crd, warnings, err := readCRD(name, files[name])
+		if err != nil {
+			return err
+		}
+		if other, ok := from[crd.Name]; ok {
+			return fmt.Errorf("%s and %s have the same CRD %s", other, name, crd.Name)
+		}
+		from[crd.Name] = name
+		crd.Annotations = p.annotations(files, about, path.Dir(name), crd.Spec.Names.Kind)
+		if err := validateCRD(crd); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		p.CRDs = append(p.CRDs, crd)
+		p.Warnings = append(p.Warnings, warnings...)
+	}
+	slices.SortFunc(p.CRDs, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// readCRD reads a CRD of any version, with nothing of the package's own metadata but the name.
+func readCRD(name string, data []byte) (*apiextensionsv1.CustomResourceDefinition, []string, error) {
+	var meta map[string]any
+	if err := decode(name, data, &meta); err != nil {
+		return nil, nil, err
+	}
+	if meta["kind"] != "CustomResourceDefinition" {
+		return nil, nil, fmt.Errorf("%s is no CustomResourceDefinition", name)
+	}
+	crd, isOld := &apiextensionsv1.CustomResourceDefinition{}, false
+	switch meta["apiVersion"] {
+	case apiextensionsv1.SchemeGroupVersion.String():
+		if err := decode(name, data, crd); err != nil {
+			return nil, nil, err
+		}
+	case v1beta1.SchemeGroupVersion.String():
+		old := &v1beta1.CustomResourceDefinition{}
+		if err := decode(name, data, old); err != nil {
+			return nil, nil, err
+		}
+		if err := convertCRD(old, crd); err != nil {
+			return nil, nil, fmt.Errorf("converting %s: %w", name, err)
+		}
+		isOld = true
+	default:
+		return nil, nil, fmt.Errorf("%s has apiVersion %v: %s or %s is expected", name, meta["apiVersion"],
+			apiextensionsv1.SchemeGroupVersion, v1beta1.SchemeGroupVersion)
+	}
+	crd = &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Labels: map[string]string{ManagedByLabel: ManagedBy}},
+		Spec:       crd.Spec,
+	}
+	if err := checkCRD(crd); err != nil {
+		return nil, nil, fmt.Errorf("%s: CRD %s: %w", name, shorten(crd.Name), err)
+	}
+	var warnings []string
+	if isOld {
+		warnings = makeStructural(crd)
+	}
+	return crd, warnings, nil
+}
+
+func convertCRD(old *v1beta1.CustomResourceDefinition, into *apiextensionsv1.CustomResourceDefinition) error {
+	crdScheme.Default(old)
+	var internal apiextensions.CustomResourceDefinition
+	if err := crdScheme.Convert(old, &internal, nil); err != nil {
+		return err
+	}
+	return crdScheme.Convert(&internal, into, nil)
+}
+
+// checkCRD refuses CRDs that no stack may own.
+func checkCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
+	spec := &crd.Spec
+	if err := checkCRDName(spec.Names.Plural, spec.Group); err != nil {
+		return err
+	}
+	switch {
+	case crd.Name != spec.Names.Plural+"."+spec.Group:
+		return fmt.Errorf("its name must be its plural and its group, %s.%s", spec.Names.Plural, spec.Group)
+	case spec.Scope != apiextensionsv1.NamespaceScoped:
+		return errors.New("its scope must be Namespaced: stacks have no access to cluster-scoped resources")
+	case convertsByWebhook(spec.Conversion):
+		return errors.New("it has a conversion webhook, which is not allowed")
+	case len(spec.Versions) == 0:
+		return errors.New("it has no version")
+	}
+	for _, version := range spec.Versions {
+		if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+			return fmt.Errorf("version %s has no schema", shorten(version.Name))
+		}
+	}
+	return nil
+}
+
+func convertsByWebhook(conversion *apiextensionsv1.CustomResourceConversion) bool {
+	if conversion == nil {
+		return false
+	}
+	isNone := conversion.Strategy == apiextensionsv1.NoneConverter || conversion.Strategy == ""
+	return !isNone || conversion.Webhook != nil
+}
+
+// makeStructural does what v1 demands of a CRD that v1beta1 does not: a structural schema, and no unknown fields beside
+// it. A schema that cannot be kept is replaced by one that takes everything, which is reported.
+func makeStructural(crd *apiextensionsv1.CustomResourceDefinition) (warnings []string) {
+	if crd.Spec.PreserveUnknownFields {
+		crd.Spec.PreserveUnknownFields = false
+		warnings = append(warnings, fmt.Sprintf("CRD %s: fields that its schema does not have are dropped, as in apiextensions.k8s.io/v1",
+			crd.Name))
+	}
+	for i := range crd.Spec.Versions {
+		version := &crd.Spec.Versions[i]
+		if version.Schema.OpenAPIV3Schema.Type == "" {
+			version.Schema.OpenAPIV3Schema.Type = "object"
+		}
+		if err := structural(version.Schema.OpenAPIV3Schema); err != nil {
+			preserve := true
+			version.Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}
+			warnings = append(warnings, fmt.Sprintf("CRD %s: the schema of version %s is not structural, so every field is accepted: %v",
+				crd.Name, version.Name, err))
+		}
+	}
+	return warnings
+}
+
+func structural(schema *apiextensionsv1.JSONSchemaProps) error {
+	var internal apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(schema, &internal, nil); err != nil {
+		return err
+	}
+	s, err := structuralschema.NewStructural(&internal)
+	if err != nil {
+		return err
+	}
+	return structuralschema.ValidateStructural(nil, s).ToAggregate()
+}
+
+// validateCRD is the validation of the API server, so that what is refused there is refused before anything is
+// installed.
+func validateCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
+	candidate := crd.DeepCopy()
+	crdScheme.Default(candidate)
+	for _, version := range candidate.Spec.Versions {
+		if version.Storage {
+			candidate.Status.StoredVersions = []string{version.Name}
+		}
+	}
+	var internal apiextensions.CustomResourceDefinition
+	if err := crdScheme.Convert(candidate, &internal, nil); err != nil {
+		return err
+	}
+	return validation.ValidateCustomResourceDefinition(context.Background(), &internal).ToAggregate()
+}
+
+// groupMetadata is what a group.yaml says.
+type groupMetadata struct {
+	Title         string `json:"title,omitempty"`
+	OverviewShort string `json:"overviewShort,omitempty"`
+	Overview      string `json:"overview,omitempty"`
+	Readme        string `json:"readme,omitempty"`
+	Category      string `json:"category,omitempty"`
+}
+
+// resourceMetadata is what a resource.yaml says.
+type resourceMetadata struct {
+	// ID is the CRD's kind.
+	ID          string `json:"id"`
+	TitlePlural string `json:"titlePlural,omitempty"`
+
+	groupMetadata `json:",inline"`
+}
+
+// metadata are the descriptions of groups and resources, by their folders.
+type metadata struct {
+	groups    map[string]groupMetadata
+	resources map[string][]resourceMetadata
+}
+
+func readMetadata(files Files) (metadata, error) {
+	all := metadata{map[string]groupMetadata{}, map[string][]resourceMetadata{}}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		folder, base := path.Split(name)
+		if base == groupFile {
+			var group groupMetadata
+			if err := decode(name, files[name], &group); err != nil {
+				return metadata{}, err
+			}
+			all.groups[folder] = group
+		}
+		if isOf(base, resourceFile) {
+			var about resourceMetadata
+			if err := decode(name, files[name], &about); err != nil {
+				return metadata{}, err
+			}
+			all.resources[folder] = append(all.resources[folder], about)
+		}
+	}
+	return all, nil
+}
+
+// annotations are the metadata of a CRD: what the nearest files say, in its folder or above it.
+func (p *Package) annotations(files Files, about metadata, folder, kind string) map[string]string {
+	all := map[string]string{}
+	set := func(key, value string) {
+		if value != "" {
+			all[annotation+key] = value
+		}
+	}
+	set("stack-title", p.App.Title)
+	if icon, ok := findIcon(files, folder, kind); ok {
+		set("icon-data-uri", "data:"+icon.MediaType+";base64,"+icon.Base64Data)
+	}
+	group, thing := about.group(folder), about.resource(folder, kind)
+	for prefix, m := range map[string]groupMetadata{"group-": group, "resource-": thing.groupMetadata} {
+		set(prefix+"title", m.Title)
+		set(prefix+"category", m.Category)
+		set(prefix+"readme", m.Readme)
+		set(prefix+"overview", m.Overview)
+		set(prefix+"overview-short", m.OverviewShort)
+	}
+	set("resource-title-plural", thing.TitlePlural)
+	set("ui-schema", findUISchema(files, folder, kind))
+	return all
+}
+
+func (m metadata) group(folder string) groupMetadata {
+	for _, dir := range upwards(folder) {
+		if group, ok := m.groups[dir]; ok {
+			return group
+		}
+	}
+	return groupMetadata{}
+}
+
+// resource is the description of a kind that is nearest to a folder.
+func (m metadata) resource(folder, kind string) resourceMetadata {
+	for _, dir := range upwards(folder) {
+		for _, about := range m.resources[dir] {
+			if strings.EqualFold(about.ID, kind) {
+				return about
+			}
+		}
+	}
+	return resourceMetadata{}
+}
+
+func findUISchema(files Files, folder, kind string) string {
+	for _, dir := range upwards(folder) {
+		for _, prefix := range prefixes(kind) {
+			if data, ok := files[dir+prefix+uiFile]; ok {
+				return string(data)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,207 @@
+package stackpackage
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// The limits of a package.
+const (
+	maxFiles = 500
+	// maxFileBytes is that of each file, maxTotalBytes of all files together.
+	maxFileBytes, maxTotalBytes = 1 << 20, 8 << 20
+	// maxPath is how long the name of a file may be, with its folders.
+	maxPath = 256
+	// maxUnpackedBytes is what all layers of an image may have unpacked, with what is not part of the package.
+	maxUnpackedBytes = 1 << 30
+)
+
+// registryDir is the folder that a package is, at the root of a folder or of an image.
+const registryDir = ".registry"
+
+// Files are the files of a package: their content by their path below .registry.
+type Files map[string][]byte
+
+var errUnpacked = fmt.Errorf("it has more than %d bytes unpacked", maxUnpackedBytes)
+
+// ReadDir reads the package in a folder, which has a folder .registry. No path and no link leads out of it.
+func ReadDir(dir string) (Files, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return readRoot(root)
+}
+
+func readRoot(root *os.Root) (Files, error) {
+	// WalkDir would follow a link that is the folder itself.
+	if info, err := root.Lstat(registryDir); err != nil {
+		return nil, fmt.Errorf("there is no folder %s: %w", registryDir, err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("%s is no folder", registryDir)
+	}
+	c := newCollector()
+	err := fs.WalkDir(root.FS(), registryDir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || name == registryDir {
+			return err
+		}
+		if !entry.IsDir() && !entry.Type().IsRegular() {
+			return fmt.Errorf("%s is neither a file nor a folder: links and devices are not allowed", name)
+		}
+		if err := c.count(name); err != nil || entry.IsDir() {
+			return err
+		}
+		f, err := root.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return c.add(name, f)
+	})
+	return c.files, err
+}
+
+// ReadTar reads the package in an archive of the files of an image.
+func ReadTar(r io.Reader) (Files, error) {
+	c := newCollector()
+	if err := c.readLayer(&io.LimitedReader{R: r, N: maxUnpackedBytes + 1}); err != nil {
+		return nil, err
+	}
+	if len(c.files) == 0 {
+		return nil, fmt.Errorf("there is no folder %s", registryDir)
+	}
+	return c.files, nil
+}
+
+// collector gathers the files of a package, of which there may be several layers, the uppermost one first.
+type collector struct {
+	files   Files
+	bytes   int
+	entries int
+	// hidden are the paths that a layer removed from those below it.
+	hidden []string
+}
+
+func newCollector() *collector { return &collector{files: Files{}} }
+
+// readLayer reads an archive. What it hides counts for the next ones only.
+func (c *collector) readLayer(limited *io.LimitedReader) error {
+	archive := tar.NewReader(limited)
+	seen, hidden := map[string]bool{}, []string(nil)
+	for limited.N > 0 {
+		header, err := archive.Next()
+		switch {
+		case limited.N <= 0:
+			return errUnpacked
+		case errors.Is(err, io.EOF):
+			c.hidden = append(c.hidden, hidden...)
+			return nil
+		case err != nil:
+			return fmt.Errorf("unpacking it: %w", err)
+		}
+		name, ok, err := entryName(header.Name)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		folder, base := path.Split(name)
+		if removed, ok := strings.CutPrefix(base, ".wh."); ok {
+			if removed == ".wh..opq" {
+				removed = ""
+			}
+			if hidden = append(hidden, path.Join(folder, removed)); len(hidden) > maxFiles {
+				return fmt.Errorf("it removes more than %d files", maxFiles)
+			}
+			continue
+		}
+		if header.Typeflag != tar.TypeDir && seen[name] {
+			return fmt.Errorf("%s is there twice", name)
+		}
+		seen[name] = true
+		if err := c.addEntry(name, header, archive); err != nil {
+			return err
+		}
+	}
+	return errUnpacked
+}
+
+func (c *collector) addEntry(name string, header *tar.Header, content io.Reader) error {
+	if header.Typeflag != tar.TypeDir && header.Typeflag != tar.TypeReg {
+		return fmt.Errorf("%s is neither a file nor a folder: links and devices are not allowed", name)
+	}
+	if err := c.count(name); err != nil || header.Typeflag == tar.TypeDir {
+		return err
+	}
+	if name == registryDir {
+		return fmt.Errorf("%s is no folder", registryDir)
+	}
+	if _, ok := c.files[below(name)]; ok || c.isHidden(name) {
+		return nil // a layer above has it, or has removed it
+	}
+	return c.add(name, content)
+}
+
+// entryName is the clean name of an entry of an archive, and whether the entry can be part of the package. An image has
+// other files as well; no image has names that lead out of it.
+func entryName(raw string) (string, bool, error) {
+	if strings.HasPrefix(raw, "/") || slices.Contains(strings.Split(raw, "/"), "..") || strings.ContainsAny(raw, "\\\x00") {
+		return "", false, fmt.Errorf("the path %q is not allowed: it leads out of the package", shorten(raw))
+	}
+	name := path.Clean(raw)
+	inside := name == registryDir || strings.HasPrefix(name, registryDir+"/")
+	// The root can remove everything below it, or the folder.
+	removes := name == ".wh."+registryDir || name == ".wh..wh..opq"
+	return name, inside || removes, nil
+}
+
+func (c *collector) isHidden(name string) bool {
+	return slices.ContainsFunc(c.hidden, func(hidden string) bool {
+		return hidden == "." || hidden == "" || name == hidden || strings.HasPrefix(name, hidden+"/")
+	})
+}
+
+func (c *collector) count(name string) error {
+	if c.entries++; c.entries > maxFiles {
+		return fmt.Errorf("it has more than %d files and folders", maxFiles)
+	}
+	if len(name) > maxPath {
+		return fmt.Errorf("the path %q has more than %d characters", shorten(name), maxPath)
+	}
+	return nil
+}
+
+func (c *collector) add(name string, content io.Reader) error {
+	data, err := io.ReadAll(io.LimitReader(content, maxFileBytes+1))
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	if len(data) > maxFileBytes {
+		return fmt.Errorf("%s has more than %d bytes", name, maxFileBytes)
+	}
+	if c.bytes += len(data); c.bytes > maxTotalBytes {
+		return fmt.Errorf("its files have more than %d bytes together", maxTotalBytes)
+	}
+	c.files[below(name)] = data
+	return nil
+}
+
+// below is a path below .registry.
+func below(name string) string { return strings.TrimPrefix(name, registryDir+"/") }
+
+// shorten bounds what a message repeats of a package.
+func shorten(text string) string {
+	if len(text) > 100 {
+		return text[:100] + "…"
+	}
+	return text
+}

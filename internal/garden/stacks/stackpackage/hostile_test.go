@@ -1,0 +1,316 @@
+package stackpackage
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// refusal is what a package has instead of what is valid, and why it is refused.
+type refusal struct {
+	changes map[string]string
+	says    string
+}
+
+func testRefusals(t *testing.T, refusals map[string]refusal) {
+	t.Helper()
+	for name, test := range refusals {
+		t.Run(name, func(t *testing.T) {
+			p, err := Read(valid(test.changes))
+			wantError(t, err, test.says)
+			if p != nil {
+				t.Error("there is a package, too")
+			}
+		})
+	}
+}
+
+func inCRD(old, new string) map[string]string {
+	return map[string]string{crdPath: replace(crd, old, new)}
+}
+
+func inController(old, new string) map[string]string {
+	return map[string]string{installFile: replace(controller, old, new)}
+}
+
+func inPod(field string) map[string]string {
+	return inController("      containers:\n", "      "+field+"\n      containers:\n")
+}
+
+func inContainer(field string) map[string]string {
+	return inController("        env:", "        "+field+"\n        env:")
+}
+
+func securityContext(field string) map[string]string { return inController("privileged: false", field) }
+
+func inVolume(source string) map[string]string { return inController("emptyDir: {}", source) }
+
+func dependsOn(crd string) map[string]string {
+	return map[string]string{appFile: app + fmt.Sprintf("dependsOn: [{crd: %q}]\n", crd)}
+}
+
+// TestRefusedFiles has files that a package must not have, or not like that.
+func TestRefusedFiles(t *testing.T) {
+	testRefusals(t, map[string]refusal{
+		"rbac.yaml":                {map[string]string{"rbac.yaml": "rules: []"}, "permissions of a stack are implicit"},
+		"rbac.yaml below":          {map[string]string{"resources/rbac.yaml": "rules: []"}, "permissions of a stack are implicit"},
+		"unknown file":             {map[string]string{"run.sh": "#!/bin/sh"}, "run.sh is no file of a package"},
+		"unknown file below":       {map[string]string{"resources/deployment.yaml": "a: b"}, "no file of a package"},
+		"CRD outside resources":    {map[string]string{"bucket.crd.yaml": crd}, "no file of a package"},
+		"path with a space":        {map[string]string{"resources/a b.crd.yaml": crd}, "is not allowed"},
+		"path with a Cyrillic c":   {map[string]string{"resources/сrd.yaml": crd}, "is not allowed"},
+		"path that leads out":      {map[string]string{"resources/../../crd.yaml": crd}, "is not allowed"},
+		"large icon":               {map[string]string{"icon.svg": strings.Repeat("x", maxIconBytes+1)}, "131072 are allowed"},
+		"icons beyond annotations": {map[string]string{"icon.svg": strings.Repeat("x", maxIconBytes), "ui-schema.yaml": strings.Repeat("#", 100<<10)}, "annotations"},
+
+		"no app.yaml":                   {map[string]string{appFile: "-"}, "no app.yaml"},
+		"empty app.yaml":                {map[string]string{appFile: ""}, "app.yaml is empty"},
+		"app.yaml is no YAML":           {map[string]string{appFile: "{"}, "app.yaml"},
+		"app.yaml is a list":            {map[string]string{appFile: "[]"}, "app.yaml"},
+		"unknown key":                   {map[string]string{appFile: app + "permissions: []\n"}, "unknown field"},
+		"key twice":                     {map[string]string{appFile: app + "permissionScope: Cluster\n"}, "already set"},
+		"two documents":                 {map[string]string{appFile: app + "---\n" + replace(app, "Namespaced", "Cluster")}, "more than one document"},
+		"alias bomb":                    {map[string]string{appFile: app + "readme: &a xxxx\nkeywords: [*a, *a]\n"}, "anchors and aliases"},
+		"deep nesting":                  {map[string]string{"resources/group.yaml": strings.Repeat("[", 200) + strings.Repeat("]", 200)}, "nested more than 100 times"},
+		"no permissionScope":            {map[string]string{appFile: "title: x\n"}, "has no permissionScope"},
+		"unknown permissionScope":       {map[string]string{appFile: "permissionScope: Global\n"}, `permissionScope "Global"`},
+		"permissionScope in lower case": {map[string]string{appFile: "permissionScope: cluster\n"}, `permissionScope "cluster"`},
+	})
+}
+
+// TestRefusedDependencies has dependencies that would grant what no stack is given.
+func TestRefusedDependencies(t *testing.T) {
+	testRefusals(t, map[string]refusal{
+		"dependsOn of Secrets":            {dependsOn("secrets"), "groups without a dot are built into Kubernetes"},
+		"dependsOn of the core group":     {dependsOn("secrets."), "groups without a dot"},
+		"dependsOn of Deployments":        {dependsOn("deployments.apps"), "groups without a dot"},
+		"dependsOn of Roles":              {dependsOn("clusterroles.rbac.authorization.k8s.io"), "k8s.io and the groups below it"},
+		"dependsOn of Shoots":             {dependsOn("shoots.core.gardener.cloud"), "gardener.cloud and the groups below it"},
+		"dependsOn of installs":           {dependsOn("clusterstackinstalls.stacks.crossplane.io"), "stacks.crossplane.io and the groups below it"},
+		"dependsOn of a wildcard":         {dependsOn("*.example.org"), "plural must be a name"},
+		"dependsOn of a wildcard group":   {dependsOn("buckets.*.example.org"), "group must be a DNS name"},
+		"dependsOn of a subresource":      {dependsOn("secrets/status"), "groups without a dot"},
+		"dependsOn with a Cyrillic e":     {dependsOn("buckеts.example.org"), "plural must be a name"},
+		"dependsOn with a Cyrillic group": {dependsOn("buckets.еxample.org"), "group must be a DNS name"},
+		"dependsOn with upper case":       {dependsOn("buckets.core.Gardener.cloud"), "group must be a DNS name"},
+		"dependsOn with a space":          {dependsOn("buckets.example.org "), "group must be a DNS name"},
+		"dependsOn with a final dot":      {dependsOn("shoots.core.gardener.cloud."), "group must be a DNS name"},
+	})
+}
+
+// TestRefusedCRDs has CRDs that no stack may own.
+func TestRefusedCRDs(t *testing.T) {
+	testRefusals(t, map[string]refusal{
+		"CRD that is cluster-scoped": {inCRD("scope: Namespaced", "scope: Cluster"), "scope must be Namespaced"},
+		"CRD without schema":         {map[string]string{crdPath: crd[:strings.Index(crd, "    schema:")]}, "has no schema"},
+		"old CRD without schema":     {map[string]string{crdPath: oldCRD[:strings.Index(oldCRD, "  validation:")] + "  version: v1alpha1\n"}, "has no schema"},
+		"old CRD, cluster-scoped":    {map[string]string{crdPath: replace(oldCRD, "scope: Namespaced", "scope: Cluster")}, "scope must be Namespaced"},
+		"CRD of the group apps":      {inCRD("storage.example.org", "apps"), "groups without a dot"},
+		"CRD of k8s.io":              {inCRD("storage.example.org", "rbac.authorization.k8s.io"), "k8s.io and the groups"},
+		"CRD of kubernetes.io":       {inCRD("storage.example.org", "x.kubernetes.io"), "kubernetes.io and the groups"},
+		"CRD of Gardener":            {inCRD("storage.example.org", "core.gardener.cloud"), "gardener.cloud and the groups"},
+		"CRD of the Stack Manager":   {inCRD("storage.example.org", "stacks.crossplane.io"), "stacks.crossplane.io and the groups"},
+		"CRD with another name":      {inCRD("name: buckets.storage", "name: pails.storage"), "its name must be its plural and its group"},
+		"CRD with a Cyrillic a":      {inCRD("storage.example", "storаge.example"), "group must be a DNS name"},
+		"CRD with a webhook":         {inCRD("scope: Namespaced", "scope: Namespaced\n  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: \"https://example.org\"}}}"), "conversion webhook"},
+		"CRD twice":                  {map[string]string{"resources/again.crd.yaml": crd}, "have the same CRD buckets.storage.example.org"},
+		"CRD that is something else": {map[string]string{crdPath: "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n"}, "is no CustomResourceDefinition"},
+		"CRD of an unknown version":  {inCRD("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v2"), "apiextensions.k8s.io/v2"},
+		"CRD with an unknown field":  {inCRD("scope: Namespaced", "scope: Namespaced\n  webhooks: []"), "unknown field"},
+		"CRD that is not structural": {inCRD("spec: {type: object, ", "spec: {"), "must not be empty"},
+		"CRD and a second document":  {map[string]string{crdPath: crd + "---\n" + crd}, "more than one document"},
+	})
+}
+
+// TestRefusedControllers has controllers that are something else than they say, or another one's.
+func TestRefusedControllers(t *testing.T) {
+	testRefusals(t, map[string]refusal{
+		"install.yaml is a Pod":       {map[string]string{installFile: "apiVersion: v1\nkind: Pod\n"}, "must be a Deployment"},
+		"install.yaml is a DaemonSet": {inController("kind: Deployment", "kind: DaemonSet"), "must be a Deployment"},
+		"install.yaml is empty":       {map[string]string{installFile: ""}, "is empty"},
+		"install.yaml has two":        {map[string]string{installFile: controller + "---\n" + controller}, "more than one document"},
+		"install.yaml is a List":      {map[string]string{installFile: "apiVersion: v1\nkind: List\nitems: []\n"}, "must be a Deployment"},
+		"namespace":                   {inController("  name: bucket-controller", "  name: bucket-controller\n  namespace: garden"), "the namespace of its Stack"},
+		"namespace of the Pod":        {inController("metadata: {labels", "metadata: {namespace: garden, labels"), "the namespace of its Stack"},
+		"owner":                       {inController("  name: bucket-controller", "  name: bucket-controller\n  ownerReferences: []"), "metadata.ownerReferences is not allowed"},
+		"name":                        {inController("bucket-controller", "Bucket_Controller"), "metadata.name"},
+		"reserved annotation":         {inController("metadata: {labels", "metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/controller: unconfined}, labels"), "has a meaning of its own"},
+		"selector of other Pods":      {inController("matchLabels: {app: buckets}", "matchLabels: {app: other}"), "spec.selector must select"},
+		"selector of all Pods":        {inController("{matchLabels: {app: buckets}}", "{}"), "spec.selector must select"},
+		"no container":                {map[string]string{installFile: replace(controllerJob, `[{name: setup, image: "example.org/stacks/setup:1"}]`, "[]")}, "there is none"},
+		"no image":                    {map[string]string{installFile: replace(controllerJob, `, image: "example.org/stacks/setup:1"`, "")}, "has no image"},
+		"Job that starts again":       {map[string]string{installFile: replace(controllerJob, "Never", "Always")}, "must be Never or OnFailure"},
+	})
+}
+
+// TestRefusedPods has Pods that would get more of their node, or of the garden, than an ordinary one.
+func TestRefusedPods(t *testing.T) {
+	testRefusals(t, map[string]refusal{
+		"serviceAccountName":           {inPod("serviceAccountName: default"), "the ServiceAccount of its Stack"},
+		"serviceAccount":               {inPod("serviceAccount: default"), "the ServiceAccount of its Stack"},
+		"automountServiceAccountToken": {inPod("automountServiceAccountToken: false"), "it must be true"},
+		"hostNetwork":                  {inPod("hostNetwork: true"), "spec.template.spec.hostNetwork is not allowed"},
+		"hostNetwork in another case":  {inPod("HostNetwork: true"), "spec.template.spec.HostNetwork is not allowed"},
+		"hostPID":                      {inPod("hostPID: true"), "hostPID is not allowed"},
+		"hostIPC":                      {inPod("hostIPC: true"), "hostIPC is not allowed"},
+		"hostUsers":                    {inPod("hostUsers: true"), "hostUsers is not allowed"},
+		"nodeName":                     {inPod("nodeName: a-node"), "nodeName is not allowed"},
+		"tolerations":                  {inPod("tolerations: [{operator: Exists}]"), "tolerations is not allowed"},
+		"priorityClassName":            {inPod("priorityClassName: system-node-critical"), "for their own components"},
+		"schedulerName":                {inPod("schedulerName: mine"), "it must be default-scheduler"},
+		"sysctls":                      {inController("runAsNonRoot: true,", "sysctls: [],"), "sysctls is not allowed"},
+		"root in the Pod":              {inController("runAsUser: 1000", "runAsUser: 0"), "not root's"},
+		"group of root":                {inController("runAsUser: 1000", "supplementalGroups: [0]"), "not root's"},
+		"privileged":                   {securityContext("privileged: true"), "securityContext.privileged is not allowed"},
+		"root":                         {securityContext("runAsUser: 0"), "not root's"},
+		"privilege escalation":         {securityContext("allowPrivilegeEscalation: true"), "it must be false"},
+		"procMount":                    {securityContext("procMount: Unmasked"), "procMount is not allowed"},
+		"unconfined":                   {securityContext("seccompProfile: {type: Unconfined}"), "it must be RuntimeDefault"},
+		"capabilities":                 {inController("drop: [ALL]", "add: [SYS_ADMIN]"), "capabilities.add is not allowed"},
+		"hostPort":                     {inContainer("ports: [{containerPort: 80, hostPort: 80}]"), "hostPort is not allowed"},
+		"probe of another host":        {inContainer("livenessProbe: {httpGet: {host: 169.254.169.254, port: 80}}"), "httpGet.host is not allowed"},
+		"device":                       {inContainer("volumeDevices: []"), "volumeDevices is not allowed"},
+		"mount propagation":            {inController("mountPath: /tmp", "mountPath: /tmp, mountPropagation: Bidirectional"), "mountPropagation is not allowed"},
+		"ephemeral container":          {inPod("ephemeralContainers: []"), "ephemeralContainers is not allowed"},
+		"hostPath":                     {inVolume("hostPath: {path: /}"), "hostPath is not allowed"},
+		"nfs":                          {inVolume("nfs: {server: a, path: /}"), "nfs is not allowed"},
+		"claim of a volume":            {inVolume("persistentVolumeClaim: {claimName: a}"), "persistentVolumeClaim is not allowed"},
+		"token for another audience":   {inVolume("projected: {sources: [{serviceAccountToken: {path: a, audience: vault}}]}"), "tokens are for the garden only"},
+		"certificates of a signer":     {inVolume("projected: {sources: [{clusterTrustBundle: {path: a}}]}"), "clusterTrustBundle is not allowed"},
+	})
+}
+
+// entry is one of an archive.
+type entry struct {
+	name, link, content string
+	kind                byte
+}
+
+func writeArchive(t *testing.T, entries []entry) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, e := range entries {
+		if e.kind == 0 {
+			e.kind = tar.TypeReg
+		}
+		if err := w.WriteHeader(&tar.Header{Name: e.name, Linkname: e.link, Typeflag: e.kind, Size: int64(len(e.content)), Mode: 0o644}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, e.content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestRefusedArchives has archives that lead out of the package, or are larger than one may be.
+func TestRefusedArchives(t *testing.T) {
+	var many, large []entry
+	for i := range maxFiles + 1 {
+		many = append(many, entry{name: fmt.Sprintf(".registry/resources/%d.crd.yaml", i)})
+	}
+	for i := range maxTotalBytes/maxFileBytes + 1 {
+		large = append(large, entry{name: fmt.Sprintf(".registry/resources/%d.crd.yaml", i), content: strings.Repeat("x", maxFileBytes)})
+	}
+	for name, test := range map[string]struct {
+		entries []entry
+		says    string
+	}{
+		"path that leads out":    {[]entry{{name: ".registry/../../etc/passwd"}}, "leads out of the package"},
+		"path beside":            {[]entry{{name: "../.registry/app.yaml"}}, "leads out of the package"},
+		"absolute path":          {[]entry{{name: "/.registry/app.yaml", content: app}}, "leads out of the package"},
+		"backslashes":            {[]entry{{name: `.registry\..\app.yaml`, content: app}}, "leads out of the package"},
+		"symbolic link":          {[]entry{{name: ".registry/app.yaml", kind: tar.TypeSymlink, link: "/etc/passwd"}}, "links and devices are not allowed"},
+		"the folder is a link":   {[]entry{{name: ".registry", kind: tar.TypeSymlink, link: "/etc"}}, "links and devices are not allowed"},
+		"the folder is a file":   {[]entry{{name: ".registry"}}, "is no folder"},
+		"hard link":              {[]entry{{name: ".registry/app.yaml", kind: tar.TypeLink, link: "etc/passwd"}}, "links and devices are not allowed"},
+		"device":                 {[]entry{{name: ".registry/app.yaml", kind: tar.TypeChar}}, "links and devices are not allowed"},
+		"pipe":                   {[]entry{{name: ".registry/app.yaml", kind: tar.TypeFifo}}, "links and devices are not allowed"},
+		"file twice":             {[]entry{{name: ".registry/app.yaml", content: app}, {name: "./.registry/app.yaml", content: app}}, "is there twice"},
+		"large file":             {[]entry{{name: ".registry/app.yaml", content: strings.Repeat("x", maxFileBytes+1)}}, "more than 1048576 bytes"},
+		"many large files":       {large, "more than 8388608 bytes together"},
+		"many files":             {many, "more than 500 files"},
+		"long path":              {[]entry{{name: ".registry/" + strings.Repeat("x", maxPath)}}, "more than 256 characters"},
+		"no package":             {[]entry{{name: "bin/program"}}, "no folder .registry"},
+		"nothing but the folder": {[]entry{{name: ".registry/", kind: tar.TypeDir}}, "no folder .registry"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ReadTar(bytes.NewReader(writeArchive(t, test.entries)))
+			wantError(t, err, test.says)
+		})
+	}
+	_, err := ReadTar(strings.NewReader("this is no archive"))
+	wantError(t, err, "unpacking it")
+}
+
+// TestRefusedFolders has folders with links, which a folder can have beside what an archive can.
+func TestRefusedFolders(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "app.yaml")
+	if err := os.WriteFile(outside, []byte(app), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, link := range map[string]string{"file": ".registry/app.yaml", "folder": ".registry/resources/x", "inside": ".registry/icon.svg"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			writeFolder(t, dir, valid(map[string]string{appFile: map[bool]string{true: "-", false: app}[name == "file"]}))
+			target := map[string]string{"file": outside, "folder": filepath.Dir(outside), "inside": "app.yaml"}[name]
+			if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := ReadDir(dir)
+			wantError(t, err, "links and devices are not allowed")
+		})
+	}
+	t.Run("registry", func(t *testing.T) {
+		dir, other := t.TempDir(), t.TempDir()
+		writeFolder(t, other, valid(nil))
+		if err := os.Symlink(filepath.Join(other, registryDir), filepath.Join(dir, registryDir)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ReadDir(dir)
+		wantError(t, err, "is no folder")
+	})
+}
+
+// FuzzRead: whatever an archive has, reading it ends, and what passes can be built and read again.
+func FuzzRead(f *testing.F) {
+	for _, files := range []Files{valid(nil), valid(map[string]string{installFile: controllerJob}), valid(map[string]string{crdPath: oldCRD}), valid(map[string]string{"rbac.yaml": "rules: []"})} {
+		archive, err := writeTar(files, registryDir+"/")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(archive)
+	}
+	f.Fuzz(func(t *testing.T, archive []byte) {
+		files, err := ReadTar(bytes.NewReader(archive))
+		if err != nil {
+			return
+		}
+		p, err := Read(files)
+		if err != nil {
+			return
+		}
+		for _, name := range p.DependsOn {
+			plural, group, _ := strings.Cut(name, ".")
+			if err := checkCRDName(plural, group); err != nil {
+				t.Errorf("dependsOn %s: %v", name, err)
+			}
+		}
+		again, err := writeTar(files, registryDir+"/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadTar(bytes.NewReader(again)); err != nil {
+			t.Errorf("what was read is refused when it is packed again: %v", err)
+		}
+	})
+}

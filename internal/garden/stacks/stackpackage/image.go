@@ -1,0 +1,285 @@
+package stackpackage
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// The limits of an image.
+const (
+	// maxPackedBytes is that of an archive, and of all that is pulled from a registry.
+	maxPackedBytes   = 256 << 20
+	maxManifestBytes = 4 << 20
+	maxLayers        = 128
+	// maxArchiveEntries is how many files the archive of an image may have: layers, manifests, configurations.
+	maxArchiveEntries = 10_000
+)
+
+// layer opens one layer of an image, as it is packed. The reader fails at its end if the content is not the one that the
+// image's manifest names.
+type layer func() (io.ReadCloser, error)
+
+// readLayers reads the package in an image. The last layer is the uppermost one.
+func readLayers(layers []layer) (Files, error) {
+	if len(layers) > maxLayers {
+		return nil, fmt.Errorf("the image has %d layers, %d are allowed", len(layers), maxLayers)
+	}
+	c := newCollector()
+	limited := &io.LimitedReader{N: maxUnpackedBytes + 1}
+	for _, open := range slices.Backward(layers) {
+		if err := c.openLayer(open, limited); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.files) == 0 {
+		return nil, fmt.Errorf("the image has no folder %s", registryDir)
+	}
+	return c.files, nil
+}
+
+func (c *collector) openLayer(open layer, limited *io.LimitedReader) error {
+	packed, err := open()
+	if err != nil {
+		return err
+	}
+	defer packed.Close()
+	if limited.R, err = unpack(packed); err != nil {
+		return err
+	}
+	if err := c.readLayer(limited); err != nil {
+		return err
+	}
+	// The content is verified at its end.
+	if _, err := io.Copy(io.Discard, limited); err != nil {
+		return fmt.Errorf("unpacking it: %w", err)
+	}
+	if limited.N <= 0 {
+		return errUnpacked
+	}
+	if _, err := io.Copy(io.Discard, packed); err != nil {
+		return err
+	}
+	return nil
+}
+
+func unpack(packed io.Reader) (io.Reader, error) {
+	buffered := bufio.NewReader(packed)
+	magic, err := buffered.Peek(4)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, err
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		return gzip.NewReader(buffered)
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return nil, errors.New("a layer is packed with zstd: gzip is supported")
+	}
+	return buffered, nil
+}
+
+// layout reads the images of an OCI image layout.
+type layout struct{ fs fs.FS }
+
+// read reads the image with a tag or digest, or the only one there is. It returns the digest of the manifest.
+func (l layout) read(wanted string) (Files, string, error) {
+	data, err := readBounded(l.fs, "index.json")
+	if err != nil {
+		return nil, "", err
+	}
+	for range 2 { // an image for several platforms is an index in an index
+		var index ocispec.Index
+		if err := json.Unmarshal(data, &index); err != nil {
+			return nil, "", fmt.Errorf("reading the index of the images: %w", err)
+		}
+		descriptor, err := pick(index.Manifests, wanted)
+		if err != nil {
+			return nil, "", err
+		}
+		if data, err = l.manifest(descriptor); err != nil {
+			return nil, "", err
+		}
+		var manifest ocispec.Manifest
+		if err := json.Unmarshal(data, &manifest); err != nil {
+			return nil, "", fmt.Errorf("reading the manifest of the image: %w", err)
+		}
+		if len(manifest.Layers) > 0 {
+			files, err := readLayers(l.layers(manifest.Layers))
+			return files, descriptor.Digest.String(), err
+		}
+		wanted = ""
+	}
+	return nil, "", errors.New("the image has no layers")
+}
+
+// pick chooses an image by tag or digest, or else the only one for this platform.
+func pick(images []ocispec.Descriptor, wanted string) (ocispec.Descriptor, error) {
+	fits := slices.DeleteFunc(slices.Clone(images), func(image ocispec.Descriptor) bool {
+		isAttestation := image.Platform != nil && image.Platform.OS == "unknown"
+		return isAttestation || wanted != "" && wanted != image.Digest.String() && wanted != image.Annotations[ocispec.AnnotationRefName]
+	})
+	if len(fits) > 1 {
+		fits = slices.DeleteFunc(fits, func(image ocispec.Descriptor) bool {
+			return image.Platform == nil || image.Platform.OS != "linux" || image.Platform.Architecture != runtime.GOARCH
+		})
+	}
+	switch {
+	case len(fits) == 1:
+		return fits[0], nil
+	case wanted != "":
+		return ocispec.Descriptor{}, fmt.Errorf("there is no image %s", shorten(wanted))
+	}
+	return ocispec.Descriptor{}, fmt.Errorf("there are %d images: name one of them with :TAG or @DIGEST", len(images))
+}
+
+func (l layout) manifest(descriptor ocispec.Descriptor) ([]byte, error) {
+	r, err := l.blob(descriptor.Digest)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return readLimited(r, "the manifest of the image")
+}
+
+func (l layout) layers(descriptors []ocispec.Descriptor) (layers []layer) {
+	for _, descriptor := range descriptors {
+		layers = append(layers, func() (io.ReadCloser, error) { return l.blob(descriptor.Digest) })
+	}
+	return layers
+}
+
+// blob opens content by its digest.
+func (l layout) blob(d digest.Digest) (io.ReadCloser, error) {
+	if err := d.Validate(); err != nil {
+		return nil, fmt.Errorf("the digest %q: %w", shorten(d.String()), err)
+	}
+	f, err := l.fs.Open("blobs/" + d.Algorithm().String() + "/" + d.Encoded())
+	if err != nil {
+		return nil, err
+	}
+	return &verified{f, d.Verifier(), d}, nil
+}
+
+// verified fails at its end if its content has another digest.
+type verified struct {
+	io.ReadCloser
+	verifier digest.Verifier
+	digest   digest.Digest
+}
+
+func (v *verified) Read(into []byte) (int, error) {
+	n, err := v.ReadCloser.Read(into)
+	_, _ = v.verifier.Write(into[:n]) // a hash has no errors
+	if errors.Is(err, io.EOF) && !v.verifier.Verified() {
+		return n, fmt.Errorf("the content does not match its digest %s", v.digest)
+	}
+	return n, err
+}
+
+func readBounded(fsys fs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readLimited(f, name)
+}
+
+func readLimited(r io.Reader, name string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxManifestBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	if len(data) > maxManifestBytes {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, maxManifestBytes)
+	}
+	return data, nil
+}
+
+// archive has the files of an archive on disk, by name.
+type archive map[string]section
+
+type section struct {
+	file         *os.File
+	offset, size int64
+}
+
+// newArchive finds the files in an archive. Only their places are kept.
+func newArchive(f *os.File) (archive, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxPackedBytes {
+		return nil, fmt.Errorf("the archive has %d bytes, %d are allowed", info.Size(), maxPackedBytes)
+	}
+	all, entries := archive{}, tar.NewReader(f)
+	for {
+		header, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the archive, one of an image is expected: %w", err)
+		}
+		offset, err := f.Seek(0, io.SeekCurrent)
+		if err != nil {
+			return nil, err
+		}
+		if len(all) == maxArchiveEntries {
+			return nil, fmt.Errorf("the archive has more than %d files", maxArchiveEntries)
+		}
+		if header.Typeflag == tar.TypeReg {
+			all[header.Name] = section{f, offset, min(header.Size, info.Size()-offset)}
+		}
+	}
+}
+
+// Open opens a file of the archive, which ends with the archive's.
+func (a archive) Open(name string) (fs.File, error) {
+	s, ok := a[name]
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return &sectionFile{io.NewSectionReader(s.file, s.offset, s.size), s}, nil
+}
+
+type sectionFile struct {
+	*io.SectionReader
+	section section
+}
+
+func (s *sectionFile) Close() error { return nil }
+
+func (s *sectionFile) Stat() (fs.FileInfo, error) { return s.section.file.Stat() }
+
+// readDockerArchive reads the one image of an archive as docker save makes them. Its manifest has no digests.
+func readDockerArchive(a archive) (Files, error) {
+	data, err := readBounded(a, "manifest.json")
+	if err != nil {
+		return nil, fmt.Errorf("it is no archive of an image: %w", err)
+	}
+	var images []struct{ Layers []string }
+	if err := json.Unmarshal(data, &images); err != nil {
+		return nil, fmt.Errorf("reading manifest.json: %w", err)
+	}
+	if len(images) != 1 {
+		return nil, fmt.Errorf("the archive has %d images, one is expected", len(images))
+	}
+	var layers []layer
+	for _, name := range images[0].Layers {
+		layers = append(layers, func() (io.ReadCloser, error) { return a.Open(name) })
+	}
+	return readLayers(layers)
+}

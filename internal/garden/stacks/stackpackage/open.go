@@ -1,0 +1,129 @@
+package stackpackage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// FileScheme is before the name of a file or folder, where a reference would name a registry.
+const FileScheme = "file://"
+
+// Options say where references may lead.
+type Options struct {
+	// Folder is where the names after file:// start. No name and no link leads out of it. Without it, a reference is
+	// that of a registry: references may come from a user who has no business with the files of this machine.
+	Folder string
+}
+
+// Open reads and checks the package that a reference names: in a registry, anonymously, with TLS unless the registry is
+// on this machine (HOST/NAME:TAG, HOST/NAME@DIGEST), or in Options.Folder: a folder with .registry, an OCI image layout,
+// or the archive of an image (file://NAME; with :TAG or @DIGEST for one of several images).
+func Open(ctx context.Context, reference string, options Options) (*Package, error) {
+	p, err := open(ctx, reference, options)
+	if err != nil {
+		return nil, fmt.Errorf("the stack package %s: %w", shorten(reference), err)
+	}
+	return p, nil
+}
+
+func open(ctx context.Context, reference string, options Options) (*Package, error) {
+	var files Files
+	var digest string
+	var err error
+	if name, ok := strings.CutPrefix(reference, FileScheme); ok {
+		files, digest, err = openFile(name, options.Folder)
+	} else {
+		files, digest, err = pull(ctx, reference)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := Read(files)
+	if err != nil {
+		return nil, err
+	}
+	p.Digest = digest
+	return p, nil
+}
+
+func openFile(name, folder string) (Files, string, error) {
+	if folder == "" {
+		return nil, "", fmt.Errorf("references to files (%s) are not allowed here", FileScheme)
+	}
+	if !filepath.IsLocal(name) {
+		return nil, "", fmt.Errorf("the path %q is not allowed: it leads out of its folder", shorten(name))
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, "", err
+	}
+	defer root.Close()
+	wanted := ""
+	info, err := root.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if name, wanted = cutImage(name); wanted != "" {
+			info, err = root.Stat(name)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, "", err
+	case info.IsDir():
+		return openFolder(root, name, wanted)
+	case info.Mode().IsRegular():
+		return openArchive(root, name, wanted)
+	}
+	return nil, "", errors.New("it is neither a file nor a folder")
+}
+
+// cutImage separates a name from the tag or the digest after it.
+func cutImage(name string) (file, image string) {
+	if file, digest, ok := strings.Cut(name, "@"); ok {
+		return file, digest
+	}
+	if i := strings.LastIndex(name, ":"); i > 0 {
+		return name[:i], name[i+1:]
+	}
+	return name, ""
+}
+
+func openFolder(root *os.Root, name, wanted string) (Files, string, error) {
+	folder, err := root.OpenRoot(name)
+	if err != nil {
+		return nil, "", err
+	}
+	defer folder.Close()
+	if _, err := folder.Lstat("oci-layout"); err == nil {
+		return layout{folder.FS()}.read(wanted)
+	}
+	if wanted != "" {
+		return nil, "", errors.New("a plain folder has no tags")
+	}
+	files, err := readRoot(folder)
+	return files, "", err
+}
+
+func openArchive(root *os.Root, name, wanted string) (Files, string, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, "", err
+	}
+	defer f.Close()
+	archive, err := newArchive(f)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, ok := archive["index.json"]; ok {
+		return layout{archive}.read(wanted)
+	}
+	if wanted != "" {
+		return nil, "", errors.New("only images of an OCI image layout are chosen by tag or digest")
+	}
+	files, err := readDockerArchive(archive)
+	return files, "", err
+}

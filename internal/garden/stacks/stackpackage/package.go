@@ -1,0 +1,251 @@
+package stackpackage
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Scope says where a stack has its permissions (Stacks security and isolation, "Stack Package Author").
+type Scope string
+
+// The scopes that there are.
+const (
+	ClusterScope   Scope = "Cluster"
+	NamespaceScope Scope = "Namespaced"
+)
+
+// Package is a package that has passed every check.
+type Package struct {
+	App App
+	// CRDs are those that the stack owns, by name, as they are created: with the labels and annotations of the Stack
+	// Manager, and none of the package.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// Deployment or Job is the controller; a stack may have none. It has neither a namespace nor a ServiceAccount: those
+	// are the Stack's.
+	Deployment *appsv1.Deployment
+	Job        *batchv1.Job
+	// DependsOn are the names of the CRDs that the stack uses, PLURAL.GROUP, each once. Whether they are there, and
+	// namespaced, is for the installation to see.
+	DependsOn []string
+	// Warnings say what is otherwise than the package has it.
+	Warnings []string
+	// Digest is that of the image's manifest, sha256:…; empty for a plain folder.
+	Digest string
+}
+
+// App is what app.yaml says, as the Stack's spec has it.
+type App struct {
+	Title           string        `json:"title,omitempty"`
+	OverviewShort   string        `json:"overviewShort,omitempty"`
+	Overview        string        `json:"overview,omitempty"`
+	Readme          string        `json:"readme,omitempty"`
+	Version         string        `json:"version,omitempty"`
+	Icons           []Icon        `json:"icons,omitempty"`
+	Maintainers     []Contributor `json:"maintainers,omitempty"`
+	Owners          []Contributor `json:"owners,omitempty"`
+	Company         string        `json:"company,omitempty"`
+	Category        string        `json:"category,omitempty"`
+	Keywords        []string      `json:"keywords,omitempty"`
+	Website         string        `json:"website,omitempty"`
+	Source          string        `json:"source,omitempty"`
+	License         string        `json:"license,omitempty"`
+	DependsOn       []Dependency  `json:"dependsOn,omitempty"`
+	PermissionScope Scope         `json:"permissionScope,omitempty"`
+}
+
+// Icon is an image in base64.
+type Icon struct {
+	Base64Data string `json:"base64Data"`
+	MediaType  string `json:"mediatype"`
+}
+
+// Contributor is a person who maintains or owns a stack.
+type Contributor struct {
+	Name  string `json:"name,omitempty"`
+	Email string `json:"email,omitempty"`
+}
+
+// Dependency is a CRD, or a package, that a stack needs. Only CRD means permissions.
+type Dependency struct {
+	Source  string `json:"source,omitempty"`
+	Package string `json:"package,omitempty"`
+	CRD     string `json:"crd,omitempty"`
+}
+
+// The files that have one place.
+const (
+	appFile      = "app.yaml"
+	installFile  = "install.yaml"
+	rbacFile     = "rbac.yaml"
+	groupFile    = "group.yaml"
+	uiFile       = "ui-schema.yaml"
+	crdFile      = "crd.yaml"
+	resourcesDir = "resources/"
+	resourceFile = "resource.yaml"
+)
+
+// maxIconBytes leaves room for the other annotations of a CRD: an object may have 256 KiB of them.
+const maxIconBytes = 128 << 10
+
+// iconTypes are the media types of icons by the ending of their files. The first one that there is wins.
+var iconTypes = []struct{ ending, mediaType string }{
+	{".svg", "image/svg+xml"}, {".png", "image/png"}, {".jpg", "image/jpeg"}, {".jpeg", "image/jpeg"}, {".gif", "image/gif"},
+}
+
+// filePath has what is in the names of files: no spaces, no control characters, nothing that looks like another letter.
+var filePath = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
+
+// Read checks the files of a package. An error says why it is refused.
+func Read(files Files) (*Package, error) {
+	p := &Package{}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := checkFile(name, files[name]); err != nil {
+			return nil, err
+		}
+	}
+	data, ok := files[appFile]
+	if !ok {
+		return nil, fmt.Errorf("there is no %s", appFile)
+	}
+	if err := decode(appFile, data, &p.App); err != nil {
+		return nil, err
+	}
+	switch p.App.PermissionScope {
+	case ClusterScope, NamespaceScope:
+	case "":
+		return nil, fmt.Errorf("%s has no permissionScope: it must be %s or %s", appFile, ClusterScope, NamespaceScope)
+	default:
+		return nil, fmt.Errorf("%s has permissionScope %q: it must be %s or %s", appFile,
+			shorten(string(p.App.PermissionScope)), ClusterScope, NamespaceScope)
+	}
+	if icon, ok := findIcon(files, "", ""); ok {
+		p.App.Icons = append(p.App.Icons, icon)
+	}
+	if err := p.readDependencies(); err != nil {
+		return nil, err
+	}
+	if err := p.readController(files); err != nil {
+		return nil, err
+	}
+	if err := p.readCRDs(files); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// checkFile refuses a file that has no place in a package.
+func checkFile(name string, data []byte) error {
+	base := path.Base(name)
+	switch inResources := strings.HasPrefix(name, resourcesDir); {
+	case len(name) > maxPath || !filePath.MatchString(name) || slices.Contains(strings.Split(name, "/"), ".."):
+		return fmt.Errorf("the path %q is not allowed: letters, digits, dots, hyphens and underscores are", shorten(name))
+	case base == rbacFile:
+		return fmt.Errorf("%s is not allowed: the permissions of a stack are implicit, they follow from its CRDs and dependsOn", name)
+	case isIcon(base) && (inResources || strings.HasPrefix(name, "icon.")):
+		if len(data) > maxIconBytes {
+			return fmt.Errorf("the icon %s has %d bytes, %d are allowed", name, len(data), maxIconBytes)
+		}
+		return nil
+	case name == appFile, name == installFile, name == uiFile:
+		return nil
+	case inResources && (base == groupFile || isOf(base, crdFile) || isOf(base, resourceFile) || isOf(base, uiFile)):
+		return nil
+	}
+	return fmt.Errorf("%s is no file of a package: %s, %s, %s, icon.* and, below %s, %s, *%s, *%s, *%s and *icon.* are",
+		name, appFile, installFile, uiFile, resourcesDir, groupFile, crdFile, resourceFile, uiFile)
+}
+
+// isOf says whether a file is of a kind, with or without the name of its resource in front.
+func isOf(base, kind string) bool { return strings.HasSuffix(base, kind) }
+
+func isIcon(base string) bool {
+	return slices.ContainsFunc(iconTypes, func(t struct{ ending, mediaType string }) bool { return isOf(base, "icon"+t.ending) })
+}
+
+// readDependencies refuses CRDs that no stack may be given. A dependency grants permissions as owning a CRD does.
+func (p *Package) readDependencies() error {
+	for _, dependency := range p.App.DependsOn {
+		if dependency.CRD == "" {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("dependsOn of the package %q grants nothing: only crd does", shorten(dependency.Package)))
+			continue
+		}
+		name, _, _ := strings.Cut(dependency.CRD, "/")
+		plural, group, _ := strings.Cut(name, ".")
+		if err := checkCRDName(plural, group); err != nil {
+			return fmt.Errorf("%s: dependsOn %q is not allowed: %w", appFile, shorten(dependency.CRD), err)
+		}
+		p.DependsOn = append(p.DependsOn, name)
+	}
+	slices.Sort(p.DependsOn)
+	p.DependsOn = slices.Compact(p.DependsOn)
+	return nil
+}
+
+// reservedGroups are those of Kubernetes, Gardener and the Stack Manager, with what is below them.
+var reservedGroups = []string{"k8s.io", "kubernetes.io", "gardener.cloud", "stacks.crossplane.io"}
+
+// checkCRDName refuses names and groups that are not those of a custom resource of a stack.
+func checkCRDName(plural, group string) error {
+	switch {
+	case len(validation.IsDNS1035Label(plural)) > 0:
+		return errors.New("the plural must be a name of lower case letters, digits and hyphens")
+	case !strings.Contains(group, "."):
+		return errors.New("it must be PLURAL.GROUP, and groups without a dot are built into Kubernetes")
+	case len(validation.IsDNS1123Subdomain(group)) > 0:
+		return errors.New("the group must be a DNS name in lower case letters")
+	}
+	if reserved := domainOf(group, reservedGroups); reserved != "" {
+		return fmt.Errorf("%s and the groups below it are not those of a stack", reserved)
+	}
+	return nil
+}
+
+// domainOf is the one of the domains that a name is, or is below.
+func domainOf(name string, domains []string) string {
+	i := slices.IndexFunc(domains, func(domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) })
+	if i < 0 {
+		return ""
+	}
+	return domains[i]
+}
+
+// findIcon is the icon in a folder, or the nearest one above it; with the kind of a resource in front first.
+func findIcon(files Files, folder, kind string) (Icon, bool) {
+	for _, dir := range upwards(folder) {
+		for _, prefix := range prefixes(kind) {
+			for _, t := range iconTypes {
+				if data, ok := files[dir+prefix+"icon"+t.ending]; ok {
+					return Icon{base64.StdEncoding.EncodeToString(data), t.mediaType}, true
+				}
+			}
+		}
+	}
+	return Icon{}, false
+}
+
+// upwards are a folder and those above it, each with a final slash, but for the one that is the package's.
+func upwards(folder string) (all []string) {
+	for folder = strings.TrimSuffix(folder, "/"); folder != "" && folder != "."; folder = path.Dir(folder) {
+		all = append(all, folder+"/")
+	}
+	return append(all, "")
+}
+
+// prefixes are those of the files of a resource: bucket.icon.svg, icon.svg.
+func prefixes(kind string) []string {
+	if kind == "" {
+		return []string{""}
+	}
+	return []string{strings.ToLower(kind) + ".", ""}
+}

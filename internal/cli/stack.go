@@ -88,7 +88,7 @@ func buildStack(dir, file string) (*builtStack, error) {
 		return nil, err
 	}
 	built := &builtStack{File: file, Digest: p.Digest, Title: p.App.Title, Version: p.App.Version, PermissionScope: p.App.PermissionScope,
-		DependsOn: p.DependsOn, Warnings: p.Warnings}
+		CRDs: []string{}, DependsOn: append([]string{}, p.DependsOn...), Warnings: append([]string{}, p.Warnings...)}
 	for _, crd := range p.CRDs {
 		built.CRDs = append(built.CRDs, crd.Name)
 	}

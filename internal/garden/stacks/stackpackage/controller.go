@@ -34,7 +34,8 @@ var (
 	fieldSelector = fields{"apiVersion": nil, "fieldPath": nil}
 	keyItems      = fields{"key": nil, "path": nil, "mode": nil}
 	probe         = fields{
-		"exec": nil, "httpGet": fields{"path": nil, "port": nil, "scheme": nil, "httpHeaders": nil}, "tcpSocket": fields{"port": nil}, "grpc": nil,
+		"exec": nil, "httpGet": fields{"path": nil, "port": nil, "scheme": nil, "httpHeaders": nil},
+		"tcpSocket": fields{"port": nil}, "grpc": nil,
 		"initialDelaySeconds": nil, "timeoutSeconds": nil, "periodSeconds": nil, "successThreshold": nil,
 		"failureThreshold": nil, "terminationGracePeriodSeconds": nil}
 	seccompProfile = fields{"type": oneOf("RuntimeDefault")}
@@ -56,8 +57,9 @@ var (
 			"runAsUser":    check(notRoot), "runAsGroup": check(notRoot), "capabilities": fields{"drop": nil}, "seccompProfile": seccompProfile},
 	}
 	configMapVolume   = fields{"name": nil, "items": keyItems, "optional": nil, "defaultMode": nil}
-	downwardAPIVolume = fields{"defaultMode": nil, "items": fields{"path": nil, "fieldRef": fieldSelector, "mode": nil, "resourceFieldRef": nil}}
-	volume            = fields{
+	downwardAPIVolume = fields{"defaultMode": nil, "items": fields{
+		"path": nil, "fieldRef": fieldSelector, "mode": nil, "resourceFieldRef": nil}}
+	volume = fields{
 		"name": nil, "emptyDir": fields{"medium": nil, "sizeLimit": nil}, "configMap": configMapVolume, "downwardAPI": downwardAPIVolume,
 		"secret": fields{"secretName": nil, "items": keyItems, "optional": nil, "defaultMode": nil},
 		"projected": fields{"defaultMode": nil, "sources": fields{

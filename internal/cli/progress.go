@@ -122,7 +122,7 @@ func (p *progress) send(message progressMessage) {
 	if p.pipe == nil {
 		return
 	}
-	// Whoever started us may be gone; that is no reason to stop.
+	// The parent process may have ended; the landscape runs on.
 	_ = json.NewEncoder(p.pipe).Encode(message)
 }
 

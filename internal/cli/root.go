@@ -88,7 +88,7 @@ func (g *globals) gardenKubeconfig() (string, error) {
 	}
 	file := filepath.Join(dir, "kubeconfig")
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
-		return file, nil // what else is wrong is told by whoever reads it
+		return file, nil // the caller reports other errors when it reads the file
 	}
 	if _, _, err := g.connect(); err != nil {
 		return "", err

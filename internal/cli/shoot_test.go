@@ -12,7 +12,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 )
 
-// TestShootCommandsWithoutLandscape: what is wrong is said before anybody is asked, and that nobody is there after.
+// TestShootCommandsWithoutLandscape: invalid arguments are reported first, then that the landscape is not running.
 func TestShootCommandsWithoutLandscape(t *testing.T) {
 	for line, want := range map[string]struct {
 		code int

@@ -50,7 +50,7 @@ shoot: to the first one that is ready, or to NODE, which is a name, or its begin
 and its exit status is passed on (255 if the connection was lost). The bastion is kept alive meanwhile and deleted afterwards.
 
 With --print or --config nothing runs: the bastion stays, and what OpenSSH needs is written into the landscape's folder, with
-the private keys. The bastion expires if nobody keeps it alive.`,
+the private keys. The bastion expires unless it is kept alive.`,
 		Example: `  gardenlite ssh dev/my-shoot
   gardenlite ssh dev/my-shoot -- systemctl status kubelet
   gardenlite ssh dev/my-shoot x7k2p -L 2222:10.0.0.3:22
@@ -116,7 +116,7 @@ func (s *sshFlags) check(cidr bool) error {
 		return fmt.Errorf("--print=%s: %s or %s", s.print, printCommand, printJump)
 	}
 	if s.bastion != "" && cidr {
-		return errors.New("--cidr is for a new bastion: whoever created one changes its spec.ingress with kubectl")
+		return errors.New("--cidr is for a new bastion: the creator of an existing one changes its spec.ingress with kubectl")
 	}
 	if s.bastion != "" && s.bastion != strings.Trim(s.bastion, "./\\ ") || strings.ContainsAny(s.bastion, "/\\") {
 		return fmt.Errorf("--bastion %q is no name", s.bastion)

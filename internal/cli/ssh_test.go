@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSSHWithoutLandscape: what is wrong is said before anybody is asked, and that nobody is there after.
+// TestSSHWithoutLandscape: invalid arguments are reported first, then that the landscape is not running.
 func TestSSHWithoutLandscape(t *testing.T) {
 	for line, want := range map[string]struct {
 		code int

@@ -36,8 +36,8 @@ func newTokenCreate(g *globals) *cobra.Command {
 		Short: "Print a kubeconfig with which a new gardenlet bootstraps",
 		Long: `Make a bootstrap token for the gardenlet of one seed, and print a kubeconfig with it. The gardenlet asks for its
 client certificate with it, and deletes the token then. The Secrets that a Seed of the local provider refers to, with
-empty credentials for backups and DNS, are created too (--secrets=false: they are not). Whoever has the kubeconfig can become the gardenlet of that seed, and
-of no other one, until it expires: keep it to yourself.`,
+empty credentials for backups and DNS, are created too (--secrets=false: they are not). Until it expires, a user with the
+kubeconfig can become the gardenlet of that seed, and of no other one: keep it secret.`,
 		Example: `  gardenlite token create --seed edge > bootstrap.kubeconfig
   gardenlite gardenlet --seed edge --bootstrap-kubeconfig bootstrap.kubeconfig
   # For a garden elsewhere

@@ -70,7 +70,7 @@ var patchLibraries = []string{"evanphx/json-patch", "apimachinery/pkg/util/strat
 // answerPanic answers a patch that is too much for the library that applies it. Any other panic goes on.
 func answerPanic(held *heldWriter, r *http.Request) {
 	if held.began || r.Method != http.MethodPatch {
-		return // whoever is above recovers, if there is a panic
+		return // a handler further out recovers from a panic
 	}
 	reason := recover()
 	if reason == nil {

@@ -25,7 +25,7 @@ func TestStoppedWhileItStarts(t *testing.T) {
 			}
 		}
 		if ending.Load() == 0 {
-			t.Error("nobody knows that a server was stopped")
+			t.Error("the stop of a server was not counted")
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestTwoProcessesAreOneCluster(t *testing.T) {
 	if string(first.PKI().CAPEM()) != string(second.PKI().CAPEM()) {
 		t.Error("they have different authorities")
 	}
-	client, err := first.ClientConfig("admin", "somebody", "system:masters")
+	client, err := first.ClientConfig("admin", "alice", "system:masters")
 	if err != nil {
 		t.Fatal(err)
 	}

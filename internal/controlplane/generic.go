@@ -157,7 +157,7 @@ func addLoopback(c *genericapiserver.Config) error {
 	return nil
 }
 
-// selfSigned makes a serving certificate that nobody else trusts.
+// selfSigned makes a serving certificate that only this process trusts.
 func selfSigned(name string) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -21,7 +21,7 @@ type occupancy struct {
 // use is what is known of a resource.
 type use struct {
 	prefix string
-	// used says that an object has been created, or was there; then nobody is in wakes.
+	// used says that an object has been created, or was there; then wakes is empty.
 	used  bool
 	wakes []*func()
 }

@@ -31,8 +31,8 @@ const (
 )
 
 // serveOpenAPI serves a server's OpenAPI documents. To make them takes more than half of a start, so each is made when
-// somebody asks for it the first time: version 3 by group and version, and version 2 as a whole, for which the aggregator
-// asks a second after the start. The server must have been configured to skip them.
+// a client requests it the first time: version 3 by group and version, and version 2 as a whole, which the aggregator
+// requests a second after the start. The server must have been configured to skip them.
 func serveOpenAPI(server *genericapiserver.GenericAPIServer, v2 *openapicommon.Config, v3 *openapicommon.OpenAPIV3Config) {
 	documents := server.Handler.NonGoRestfulMux
 	documents.Handle(openAPIV2Path, onDemand(func(paths *mux.PathRecorderMux) {
@@ -119,7 +119,7 @@ var thisProgram = sync.OnceValue(func() string {
 })
 
 // kubeDefinitions are Kubernetes' models. They are equal in all servers of the process, and so large that these share
-// them: one set for each way to refer to a model. Nobody may change what is in them.
+// them: one set for each way to refer to a model. Callers must not modify them.
 func kubeDefinitions(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {
 	const any = "io.k8s.api.core.v1.Namespace"
 	reference := ref(any)

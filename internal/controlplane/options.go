@@ -85,7 +85,7 @@ func (s *Server) args() []string {
 		"--etcd-prefix=" + s.cfg.Prefix,
 		"--bind-address=" + s.cfg.BindAddress,
 		"--advertise-address=" + s.advertiseAddress(),
-		// Nobody reaches the service "kubernetes" by its address: there is no network here that routes to it.
+		// No client reaches the service "kubernetes" by its address: no network here routes to it.
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + s.cfg.ServiceCIDR.Masked().String(),
 		"--tls-cert-file=" + p.ServingCertFile(),

@@ -24,7 +24,7 @@ import (
 // renewalCheck is how often certificates are looked at while the server runs.
 const renewalCheck = time.Hour
 
-// ErrPortTaken says that somebody else listens on the port.
+// ErrPortTaken says that another process listens on the port.
 var ErrPortTaken = errors.New("the port is taken")
 
 // Config is what one control plane is made of.

@@ -18,7 +18,7 @@ const sharedPKITimeout = 15 * time.Second
 
 // agreeOnPKI gives all processes that run a cluster on one shared datastore the same authorities and the same key for
 // service account tokens: the first one puts its own there, beside the cluster's prefix, the others take them from there.
-// Whoever can read the datastore can read the cluster's Secrets as well, and write its objects.
+// A process that can read the datastore can read the cluster's Secrets as well, and write its objects.
 func (s *Server) agreeOnPKI(ctx context.Context) error {
 	if !s.cfg.shared() || s.cfg.Authorities != nil {
 		return nil

@@ -19,9 +19,9 @@ const cloudFolder = "cloud"
 // openCloud opens the cloud that all seeds of the process share. It closes after the seeds' components.
 func (l *Landscape) openCloud() error {
 	dir := filepath.Join(l.cfg.Dir, cloudFolder)
-	if l.cfg.Datastore == datastore.Memory { // nobody knows of machines that were there before
+	if l.cfg.Datastore == datastore.Memory { // no Machine object has survived the restart
 		if err := os.RemoveAll(dir); err != nil {
-			return fmt.Errorf("deleting the machines that nobody knows any more: %w", err)
+			return fmt.Errorf("deleting the machines of the last run: %w", err)
 		}
 	}
 	c, err := cloud.Open(cloud.Config{Dir: dir, Clock: l.cfg.Clock, Log: klog.Background().WithName("cloud"), Programs: programs.New(l.cfg.Clock, l.processes)})

@@ -87,7 +87,7 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 	return l, nil
 }
 
-// errStopped says that somebody asked the landscape to stop while it started.
+// errStopped says that "gardenlite down" stopped the landscape while it started.
 var errStopped = errors.New("it was stopped with \"gardenlite down\" before it was ready")
 
 func (l *Landscape) explainStart(ctx context.Context, err error) error {

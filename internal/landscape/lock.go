@@ -16,8 +16,8 @@ import (
 // lockTimeout is how long lock waits for those who only look. Each takes less than a millisecond.
 const lockTimeout = 5 * time.Second
 
-// lock takes the landscape, or returns ErrLocked if somebody holds it. Those who only look whether it is held, as "status"
-// does, are waited for.
+// lock takes the landscape, or returns ErrLocked if another process holds it. It waits for processes that only check
+// whether the landscape is held, as "status" does.
 func lock(dir string) (*flock.Flock, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
@@ -41,8 +41,8 @@ func lock(dir string) (*flock.Flock, error) {
 	}
 }
 
-// held says whether a process holds the landscape now. It locks as those do that may be many, so that nobody else who looks
-// takes it for the one that holds the landscape.
+// held says whether a process holds the landscape now. It takes a shared lock, so that another process that checks at
+// the same time does not mistake it for the holder.
 func held(dir string) (bool, error) {
 	if _, err := os.Stat(filepath.Join(dir, lockFile)); errors.Is(err, fs.ErrNotExist) {
 		return false, nil

@@ -79,7 +79,7 @@ func TestLock(t *testing.T) {
 func TestHolder(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Connect(dir); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("nobody has it: %v", err)
+		t.Errorf("no process holds it: %v", err)
 	}
 	l, err := lock(dir)
 	if err != nil {

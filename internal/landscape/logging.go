@@ -62,7 +62,7 @@ func startLogging(cfg *Config) (io.Closer, error) {
 	return closer, nil
 }
 
-// crashInto has what the process says when it crashes written into the log as well: in the background nobody sees it.
+// crashInto writes the output of a crash into the log as well: a process in the background has no terminal.
 func crashInto(name string) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

@@ -41,8 +41,8 @@ func SeedExists(ctx context.Context, config *rest.Config, seedName string) (bool
 	return err == nil, nil
 }
 
-// PrepareSeed creates in a garden what a Seed of the local provider refers to, as whoever operates the garden. The local
-// provider looks at no credentials; there have to be some.
+// PrepareSeed creates the Secrets in a garden that a Seed of the local provider refers to, with the operator's rights.
+// They are empty: the local provider reads no credentials.
 func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -30,9 +30,9 @@ const kindShoot = "shoot"
 
 // newShoots makes the host of the control planes of all shoots, which every seed of the process shares.
 func (l *Landscape) newShoots() *shootplane.Host {
-	if l.cfg.Datastore == datastore.Memory { // nobody knows of shoots that were there before
+	if l.cfg.Datastore == datastore.Memory { // no Shoot has survived the restart
 		if err := os.RemoveAll(filepath.Join(l.cfg.Dir, dataFolder, shootsFolder)); err != nil {
-			klog.Background().Error(err, "Deleting the data of shoots that nobody knows any more")
+			klog.Background().Error(err, "Deleting the data of the last run's shoots")
 		}
 	}
 	return shootplane.NewHost(shootplane.HostConfig{

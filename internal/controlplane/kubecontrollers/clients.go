@@ -60,7 +60,7 @@ func (c *clients) make(component, user string, groups ...string) (*client, error
 	return made, nil
 }
 
-// close closes connections that nobody uses any more. They would be kept for minutes, and the server's side of them too.
+// close closes idle connections. Otherwise client and server keep them for minutes.
 func (c *clients) close() {
 	for _, made := range c.made {
 		utilnet.CloseIdleConnectionsFor(made.http.Transport)

@@ -296,7 +296,7 @@ func testSigning(t *testing.T, c *cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requestPEM, err := cert.MakeCSR(key, &pkix.Name{CommonName: "somebody"}, nil, nil)
+	requestPEM, err := cert.MakeCSR(key, &pkix.Name{CommonName: "alice"}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

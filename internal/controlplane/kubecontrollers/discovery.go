@@ -25,7 +25,7 @@ type freshDiscovery struct {
 
 	lock sync.Mutex
 	tags map[string]string
-	// resources is the answer that belongs to the tags. Nobody changes it.
+	// resources is the answer that belongs to the tags. It is immutable.
 	resources []*metav1.APIResourceList
 }
 
@@ -102,7 +102,7 @@ func (d *freshDiscovery) tag(ctx context.Context, path string) (_ string, err er
 	}
 }
 
-// The methods below make it a discovery.ServerResourcesInterface. Whoever needs them takes the plain answer.
+// The methods below make it a discovery.ServerResourcesInterface. They return the answer of the plain client.
 
 // ServerResourcesForGroupVersion is that of the client.
 func (d *freshDiscovery) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {

@@ -73,7 +73,7 @@ func newServingApprover(ctx context.Context, c *Controllers, client *client) ([]
 }
 
 // NodesPolicy are the roles and bindings that controllers need beyond Kubernetes' own policy, in a cluster with nodes.
-// Whoever runs these controllers puts them in place.
+// The caller that runs these controllers creates them.
 func NodesPolicy() (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {
 	meta := metav1.ObjectMeta{Name: servingApproverRole}
 	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestServingApprover: a node gets a serving certificate for itself, and for nobody else.
+// TestServingApprover: a node gets a serving certificate for itself only.
 func TestServingApprover(t *testing.T) {
 	const user = "system:node:one"
 	node := []string{"system:nodes", "system:authenticated"}
@@ -35,7 +35,7 @@ func TestServingApprover(t *testing.T) {
 	}{
 		"its own":                  {user, node, user, []string{"one"}, ip, capi.KubeletServingSignerName, ""},
 		"another node's":           {"system:node:two", node, user, nil, ip, capi.KubeletServingSignerName, "not from the node"},
-		"somebody's":               {"somebody", node, "somebody", nil, ip, capi.KubeletServingSignerName, "system:node"},
+		"a user's":                 {"alice", node, "alice", nil, ip, capi.KubeletServingSignerName, "system:node"},
 		"not of the group":         {user, []string{"system:authenticated"}, user, nil, ip, capi.KubeletServingSignerName, "not from the node"},
 		"another address":          {user, node, user, nil, []net.IP{net.ParseIP("10.250.0.5")}, capi.KubeletServingSignerName, "10.250.0.5 is no address of the node"},
 		"another name":             {user, node, user, []string{"kubernetes"}, ip, capi.KubeletServingSignerName, "kubernetes is no name of the node"},

@@ -87,7 +87,7 @@ func (p *PKI) renewClients() error {
 	return nil
 }
 
-// Signer makes client certificates with the authority of a PKI that somebody else holds.
+// Signer makes client certificates with the authority of a PKI that another process holds.
 type Signer struct{ pki *PKI }
 
 // OpenSigner reads the authority in a PKI's folder. Nothing is made or renewed.

@@ -22,7 +22,7 @@ func TestGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := p.Client("somebody", "somebody")
+	client, err := p.Client("alice", "alice")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,8 @@
 // service account tokens. Authorities and keys can also be given by the caller, see Authorities.
 //
 // Everything is made once, kept as files (folder 0700, files 0600) and renewed before it expires. Keys of authorities
-// survive a renewal, so whoever trusts the old certificate of an authority trusts the certificates it signs after.
+// survive a renewal, so a client that trusts an authority's old certificate trusts the certificates it signs
+// afterwards.
 package pki
 
 import (
@@ -175,7 +176,7 @@ func (p *PKI) ensureLeaf(ca *authority, path string, req request) error {
 		cert.CheckSignatureFrom(ca.cert) == nil && req.matches(cert) {
 		return nil
 	}
-	// The pair is two files: the key stays, so that whoever reads in between has a pair that fits.
+	// The pair is two files: the key stays, so that a reader between the two writes gets a matching pair.
 	if keyErr != nil {
 		var err error
 		if key, err = newKey(path + ".key"); err != nil {

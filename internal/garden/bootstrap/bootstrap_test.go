@@ -111,7 +111,7 @@ func TestEnsureRepairsAndKeeps(t *testing.T) {
 		t.Error("there is no aggregation rule")
 	}
 	if rules, _, _ := unstructured.NestedSlice(get(t, client, clusterRoles, "", weakened.Name).Object, "rules"); strings.Contains(fmt.Sprint(rules), "*") {
-		t.Errorf("rules that somebody has changed are still %v", rules)
+		t.Errorf("the changed rules are still %v", rules)
 	}
 	data, _, _ := unstructured.NestedStringMap(get(t, client, configMaps, old.Namespace, old.Name).Object, "data")
 	if data["gardenerAPIServer"] != "version: v2.0.0\n" || data["other"] != "kept" {

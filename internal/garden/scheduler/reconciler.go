@@ -124,7 +124,7 @@ func (r *reconciler) report(ctx context.Context, shoot *gardencorev1beta1.Shoot,
 	if last != nil && last.Type == gardencorev1beta1.LastOperationTypeCreate && last.State == gardencorev1beta1.LastOperationStatePending && last.Description == description {
 		return
 	}
-	// Not to be written on a Shoot that somebody else has bound meanwhile.
+	// The lock keeps this off a Shoot that another client has bound meanwhile.
 	patch := client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{
 		Type:           gardencorev1beta1.LastOperationTypeCreate,

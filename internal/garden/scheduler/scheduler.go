@@ -36,7 +36,7 @@ const User = "gardener.cloud:system:scheduler"
 
 // Config is what a scheduler is made of. Only REST is required.
 type Config struct {
-	// REST reaches the garden as User, or as somebody who may do as much.
+	// REST reaches the garden as User, or as a user with the same rights.
 	REST *rest.Config
 	// Clock gives the times on Shoots, and by it they wait for another try; the real one if nil.
 	Clock clock.WithTicker

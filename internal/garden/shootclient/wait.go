@@ -21,7 +21,8 @@ type Progress struct {
 	Type, State string
 	Percent     int32
 	Description string
-	// Done says that the Shoot is as it is specified; Failed that it stays as it is until somebody changes something.
+	// Done says that the Shoot is as specified; Failed that its operation is not retried until a user changes the
+	// Shoot.
 	Done, Failed bool
 	// Errors are what went wrong.
 	Errors []string

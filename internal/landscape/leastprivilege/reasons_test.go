@@ -9,7 +9,7 @@ const (
 	admission = "RBAC or admission, when it looks at another request: askWithLess in TestLeastPrivilege of e2e"
 	approval  = "internal/garden/controllermanager/csrapprover, by a SubjectAccessReview: TestApproves, TestDenies"
 	cleaner   = "internal/garden/controllermanager/eventcleaner, an hour after an event: TestDeletesOldEvents"
-	stale     = "internal/garden/controllermanager/projectstale, when nobody has used a project for months: TestLifeOfStaleProject"
+	stale     = "internal/garden/controllermanager/projectstale, when a project is unused for months: TestLifeOfStaleProject"
 	replicas  = "internal/garden/controllermanager/managedseedset, once a replica's shoot is there: TestScalesOut, TestScalesIn"
 	lifecycle = "internal/garden/controllermanager/gardenletlifecycle, when a certificate has expired: TestExpiredCertificate"
 	migration = "internal/garden/controllermanager/shootmigration, when a shoot moves: TestMoves"
@@ -21,7 +21,7 @@ const (
 	identity  = "internal/seed/gardenlet/controller/seed, in a cluster that is not gardenlite's own: TestInTheSeed"
 	restored  = "internal/seed/gardenlet/controller/backupentry, when a shoot has moved here: TestMove"
 	arrived   = "internal/seed/gardenlet/controller/shoot, when a shoot has moved here: TestMigration"
-	install   = "internal/seed/gardenlet/controller/controllerinstallation, when somebody altered it: TestInstallsAndDeletes"
+	install   = "internal/seed/gardenlet/controller/controllerinstallation, when a user altered it: TestInstallsAndDeletes"
 	refreshed = "internal/seed/extensions, when the credentials of a bucket have changed: TestLife"
 )
 

@@ -97,7 +97,7 @@ func (c *Client) notReady(ctx context.Context, bastion *operationsv1alpha1.Basti
 		return ctx.Err()
 	}
 	if said == "" {
-		said = "nobody has said anything about it: does the gardenlet of its seed run? \"gardenlite status\" shows it"
+		said = "it has no condition yet: does the gardenlet of its seed run? \"gardenlite status\" shows it"
 	}
 	return fmt.Errorf("the bastion %s is not ready: %s. \"kubectl -n %s get bastion %[1]s -o yaml\" shows more, --timeout waits longer", bastion.Name, said, bastion.Namespace)
 }
@@ -126,7 +126,8 @@ func (c *Client) follow(ctx context.Context, bastion *operationsv1alpha1.Bastion
 			case !ok || now.Name != bastion.Name:
 				continue
 			case e.Type == watch.Deleted || now.DeletionTimestamp != nil:
-				return nil, fmt.Errorf("somebody deletes the bastion %s: look at its shoot with \"kubectl -n %s get shoot %s\", and try again", now.Name, now.Namespace, now.Spec.ShootRef.Name)
+				return nil, fmt.Errorf("the bastion %s is being deleted: look at its shoot with \"kubectl -n %s get shoot %s\", and try again",
+					now.Name, now.Namespace, now.Spec.ShootRef.Name)
 			}
 			ready, why := readiness(now)
 			if ready {

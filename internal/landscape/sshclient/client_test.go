@@ -29,7 +29,7 @@ func sampleShoot() *corev1beta1.Shoot {
 		Status: corev1beta1.ShootStatus{TechnicalID: "shoot--dev--x"}}
 }
 
-// fakeGarden has objects. onWatch, if set, is called when somebody begins to watch.
+// fakeGarden has objects. onWatch, if set, is called when a client begins to watch.
 func fakeGarden(t *testing.T, clk *clocktesting.FakeClock, onWatch func(client.WithWatch), objects ...client.Object) *Client {
 	t.Helper()
 	scheme, err := newScheme()
@@ -103,7 +103,7 @@ func TestWait(t *testing.T) {
 		"ready":     {then: tell("True", ""), ready: true},
 		"not ready": {then: tell("False", "no secret"), report: "no secret", says: "is not ready: no secret"},
 		"silence":   {then: func(client.WithWatch) {}, says: "does the gardenlet of its seed run"},
-		"deleted":   {then: func(c client.WithWatch) { _ = c.Delete(context.Background(), bastion.DeepCopy()) }, says: "somebody deletes"},
+		"deleted":   {then: func(c client.WithWatch) { _ = c.Delete(context.Background(), bastion.DeepCopy()) }, says: "is being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -68,7 +68,7 @@ func (h *HostKeys) Check(host string) ssh.HostKeyCallback {
 		} else if slices.Equal(known.Marshal(), key.Marshal()) {
 			return nil
 		} else {
-			return fmt.Errorf("%s has shown another host key than before (%s, before it was %s): somebody may be in between; if you know why, remove %s",
+			return fmt.Errorf("%s has shown another host key than before (%s, before it was %s): this may be an attack; if you know why, remove %s",
 				host, ssh.FingerprintSHA256(key), ssh.FingerprintSHA256(known), h.file)
 		}
 	}

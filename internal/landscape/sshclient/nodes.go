@@ -77,8 +77,8 @@ func nodeOf(node *corev1.Node) Node {
 	return n
 }
 
-// Choose is the node that somebody wants: by its name, or by how that begins or ends if this is so for one only. Without a
-// wish it is the first one that is ready.
+// Choose returns the wanted node: by its name, or by a prefix or suffix that only one name has. If wanted is empty, it
+// returns the first node that is ready.
 func Choose(nodes []Node, wanted string) (Node, error) {
 	if len(nodes) == 0 {
 		return Node{}, fmt.Errorf("the shoot has no nodes: wait until \"gardenlite shoot list\" shows some")

@@ -174,7 +174,7 @@ func TestRun(t *testing.T) {
 			if command == "hang" {
 				to = writer(func() { cancel() })
 			}
-			// Nobody ends the input: the session must end nevertheless.
+			// The input stays open: the session must end nevertheless.
 			in, feed := io.Pipe()
 			defer feed.Close()
 			status, err := tunnel.Run(ctx, Session{In: in, Out: to, Err: io.Discard, Command: command})

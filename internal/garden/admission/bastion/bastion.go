@@ -3,7 +3,7 @@
 // where it is reached.
 //
 // It may import the plugin, request and shootcommon packages. That a Bastion does not fit its Shoot is invalid, not
-// forbidden, as in Gardener; that somebody else opens it is forbidden.
+// forbidden, as in Gardener; a change of its ingress by another user is forbidden.
 package bastion
 
 import (
@@ -72,8 +72,8 @@ func (p *bastions) Admit(ctx context.Context, a admission.Attributes, _ admissio
 	return nil
 }
 
-// Validate implements admission.ValidationInterface. It comes after all mutations, so that nothing changes the ingress
-// in the name of somebody else.
+// Validate implements admission.ValidationInterface. It runs after all mutations, so that it sees the ingress as
+// stored.
 func (p *bastions) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if !request.IsAbout(a, operations.Kind("Bastion")) || a.GetOperation() != admission.Update {
 		return nil
@@ -90,7 +90,7 @@ func (p *bastions) Validate(_ context.Context, a admission.Attributes, _ admissi
 		fmt.Sprintf("only %q, who created the Bastion, may change it: create a Bastion of your own", creator)))
 }
 
-// userName is "" for a request without a user, whom nobody is.
+// userName is "" for a request without a user.
 func userName(a admission.Attributes) string {
 	if user := a.GetUserInfo(); user != nil {
 		return user.GetName()

@@ -118,7 +118,7 @@ func checkComplete(t *testing.T, bastion *operations.Bastion) {
 	}
 }
 
-// TestCreatorIsWhoAsks: without a user nobody has made it, least of all whom the client names.
+// TestCreatorIsWhoAsks: a request without a user leaves the creator empty, whatever creator the client sets.
 func TestCreatorIsWhoAsks(t *testing.T) {
 	bastion, shoot := objects()
 	bastion.Annotations = map[string]string{createdBy: "you"}
@@ -135,7 +135,7 @@ func TestMovedShoot(t *testing.T) {
 	if err := ask(t, "me", "", bastion, old, shoot); err != nil || *bastion.Spec.SeedName != "seed" {
 		t.Errorf("%v, on the seed %s", err, *bastion.Spec.SeedName)
 	}
-	old.Spec.SeedName = nil // as nobody writes it
+	old.Spec.SeedName = nil // admission always sets it
 	if err := ask(t, "me", "", bastion, old, shoot); err != nil || *bastion.Spec.SeedName != "other" {
 		t.Errorf("%v, on the seed %s", err, *bastion.Spec.SeedName)
 	}
@@ -199,7 +199,7 @@ func TestDeleted(t *testing.T) {
 		}
 		bastion.Spec.Ingress = ingress("0.0.0.0/0")
 		if err := ask(t, "gardenlet", "", bastion, old, shoot); !apierrors.IsForbidden(err) {
-			t.Errorf("%s: opened by somebody else: %v", name, err)
+			t.Errorf("%s: opened by another user: %v", name, err)
 		}
 	}
 }
@@ -213,13 +213,13 @@ func TestIngressIsTheCreators(t *testing.T) {
 		"same":                   {"you", "me", ingress("10.0.0.0/8"), false},
 		"creator":                {"me", "me", ingress("11.0.0.0/8"), false},
 		"creator, another range": {"me", "me", ingress("10.0.0.0/8", "11.0.0.0/8"), false},
-		"somebody else":          {"you", "me", ingress("11.0.0.0/8"), true},
+		"another user":           {"you", "me", ingress("11.0.0.0/8"), true},
 		"another range":          {"you", "me", ingress("10.0.0.0/8", "11.0.0.0/8"), true},
 		"a smaller range":        {"you", "me", ingress("10.0.0.0/9"), true},
 		"no range":               {"you", "me", nil, true},
 		"an exception":           {"you", "me", []operations.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"10.0.0.0/9"}}}}, true},
-		"nobody":                 {"", "me", ingress("11.0.0.0/8"), true},
-		"made by nobody":         {"", "", ingress("11.0.0.0/8"), true},
+		"no user":                {"", "me", ingress("11.0.0.0/8"), true},
+		"no user, no creator":    {"", "", ingress("11.0.0.0/8"), true},
 		"whom the client names":  {"you", "", ingress("11.0.0.0/8"), true},
 	} {
 		bastion, shoot := admitted(t)

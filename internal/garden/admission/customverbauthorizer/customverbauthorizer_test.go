@@ -75,7 +75,7 @@ func TestVerbs(t *testing.T) {
 		"a group owns it":                               {"Project", project(&ops, member(bob)), project(&ops), "bob", []string{"ops"}, nil},
 		"a service account owns it":                     {"Project", project(&robot, member(bob)), project(&robot), alias.Name, nil, nil},
 		"another service account":                       {"Project", project(&robot, member(bob)), project(&robot), alias.Name + "2", nil, []string{verbManageMembers}},
-		"somebody takes it over":                        {"Project", project(&bob), project(&ann), "bob", nil, []string{verbManageMembers}},
+		"another user takes it over":                    {"Project", project(&bob), project(&ann), "bob", nil, []string{verbManageMembers}},
 		"the owner gives it away":                       {"Project", project(&bob), project(&ann), "ann", nil, nil},
 		"whitelist":                                     {"Project", whitelist, tolerating(nil), "eve", nil, []string{verbModifyTolerationsWhitelist}},
 		"the whitelist goes":                            {"Project", tolerating(nil), whitelist, "eve", nil, []string{verbModifyTolerationsWhitelist}},

@@ -33,7 +33,7 @@ func whitelistChanges(tolerations, old *gardencore.ProjectTolerations) bool {
 	return !same(tolerations.Whitelist, old.Whitelist)
 }
 
-// humansChange says whether somebody who is not the owner adds or removes roles of users or groups. Service accounts
+// humansChange says whether a user who is not the owner adds or removes roles of users or groups. Service accounts
 // belong to the project anyway, and so does the owner.
 func humansChange(who user.Info, spec, old *gardencore.ProjectSpec) bool {
 	if same(spec.Members, old.Members) || spec.Owner == nil || isOwner(who, spec.Owner) {

@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// mayDelete wants the deletion confirmed, and by somebody else if the Project wants two people for it.
+// mayDelete requires that the deletion is confirmed, by another user if the Project wants two people for it.
 func (c *confirmation) mayDelete(ctx context.Context, obj metav1.Object, resource schema.GroupResource, who user.Info) error {
 	if !confirmed(obj) {
 		return errNotConfirmed
@@ -34,7 +34,8 @@ func (c *confirmation) mayDelete(ctx context.Context, obj metav1.Object, resourc
 		return err
 	}
 	if two && obj.GetAnnotations()[v1beta1constants.DeletionConfirmedBy] == who.GetName() {
-		return fmt.Errorf("project %q wants two people for this, and %q confirmed the deletion; somebody else has to delete it", project.Name, who.GetName())
+		return fmt.Errorf("project %q wants two people for this, and %q confirmed the deletion; another user has to delete it",
+			project.Name, who.GetName())
 	}
 	return nil
 }

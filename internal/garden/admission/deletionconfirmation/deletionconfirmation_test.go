@@ -20,7 +20,7 @@ import (
 
 const robot = "system:serviceaccount:garden-dev:robot"
 
-// object is the metadata of something whose deletion is confirmed with a value, and by somebody.
+// object is the metadata of an object whose deletion is confirmed with a value, by a user.
 func object(namespace, name, confirmed, by string) metav1.ObjectMeta {
 	obj := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"critical": "yes"}}
 	if confirmed != "" {
@@ -66,7 +66,7 @@ func TestValidate(t *testing.T) {
 		"gone":                                  {"Shoot", "garden-one", "gone", "ann", metav1.StatusReasonNotFound},
 		"no project":                            {"Shoot", "nowhere", "confirmed", "ann", metav1.StatusReasonForbidden},
 		"the one who confirmed":                 {"Shoot", "garden-two", "confirmed", "ann", metav1.StatusReasonForbidden},
-		"somebody else":                         {"Shoot", "garden-two", "confirmed", "bob", ""},
+		"another user":                          {"Shoot", "garden-two", "confirmed", "bob", ""},
 		"people only":                           {"Shoot", "garden-people", "confirmed", "ann", metav1.StatusReasonForbidden},
 		"people only, a service account":        {"Shoot", "garden-people", "by-robot", robot, ""},
 		"the first rule counts":                 {"Shoot", "garden-other", "confirmed", "ann", ""},
@@ -74,7 +74,7 @@ func TestValidate(t *testing.T) {
 		"a project, by the one who confirmed":   {"Project", "", "two", "ann", metav1.StatusReasonForbidden},
 		"a state":                               {"ShootState", "garden-two", "confirmed", "ann", ""},
 		"a state, not confirmed":                {"ShootState", "garden-one", "plain", "ann", metav1.StatusReasonForbidden},
-		"a collection, somebody else":           {"Shoot", "garden-two", "", "bob", ""},
+		"a collection, another user":            {"Shoot", "garden-two", "", "bob", ""},
 		"a collection, the one who confirmed":   {"Shoot", "garden-two", "", "ann", metav1.StatusReasonForbidden},
 		"a collection, one of it not confirmed": {"Shoot", "garden-one", "", "ann", metav1.StatusReasonForbidden},
 		"something else":                        {"Seed", "", "seed", "ann", ""},
@@ -103,7 +103,7 @@ func TestConfirmedBy(t *testing.T) {
 		"created":               {nil, "", "", nil},
 		"confirmed now":         {ptr.To(object("", "", "", "ann")), "true", "", ptr.To("bob")},
 		"confirmed before":      {ptr.To(object("", "", "true", "ann")), "true", "", ptr.To("ann")},
-		"nobody knows by whom":  {ptr.To(object("", "", "true", "")), "true", "", ptr.To("")},
+		"confirmed, no user":    {ptr.To(object("", "", "true", "")), "true", "", ptr.To("")},
 		"taken back":            {ptr.To(object("", "", "true", "ann")), "false", "", nil},
 		"through a subresource": {ptr.To(object("", "", "", "")), "true", "status", ptr.To("forged")},
 	} {

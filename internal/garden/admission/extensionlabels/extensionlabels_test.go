@@ -27,7 +27,7 @@ var reader = plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Objec
 		{Kind: "Extension", Type: "for-shoots", AutoEnable: []gardencore.ClusterType{"shoot"}},
 		{Kind: "Extension", Type: "for-workerless", AutoEnable: []gardencore.ClusterType{"shoot"}, WorkerlessSupported: ptr.To(true)},
 		{Kind: "Extension", Type: "for-seeds", AutoEnable: []gardencore.ClusterType{"seed"}},
-		{Kind: "Extension", Type: "for-nobody"},
+		{Kind: "Extension", Type: "not-enabled"},
 	}}}},
 }}
 

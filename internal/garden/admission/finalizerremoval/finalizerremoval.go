@@ -1,5 +1,6 @@
-// Package finalizerremoval is the admission plugin FinalizerRemoval: nobody takes Gardener's finalizer from a binding
-// that a Shoot uses, or from a Shoot that is not gone. It may import the plugin, request and shootcommon packages.
+// Package finalizerremoval is the admission plugin FinalizerRemoval: it forbids to remove Gardener's finalizer from a
+// binding that a Shoot uses, or from a Shoot whose deletion is not complete. It may import the plugin, request and
+// shootcommon packages.
 package finalizerremoval
 
 import (

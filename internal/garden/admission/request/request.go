@@ -48,8 +48,8 @@ func typed[T any, P interface {
 	return t, nil
 }
 
-// IsDeleting says whether a request updates an object that is being deleted: what it says and refers to is not looked at
-// any more, or else nobody could take its finalizers away.
+// IsDeleting says whether a request updates an object that is being deleted. Such an update is not validated:
+// otherwise a deleted reference blocks the removal of the object's finalizers.
 func IsDeleting(a admission.Attributes, obj metav1.Object) bool {
 	return a.GetOperation() == admission.Update && obj.GetDeletionTimestamp() != nil
 }

@@ -55,8 +55,8 @@ func (r *request) validateBindingMigration(ctx context.Context) error {
 	return nil
 }
 
-// validateCredentialsChange wants a user who exchanges the binding to be allowed to read both credentials. Else somebody
-// who has the Shoot but not its cloud account could leave the Shoot's machines behind in that account.
+// validateCredentialsChange requires that a user who exchanges the binding may read both credentials. Otherwise a user
+// with access to the Shoot but not to its cloud account could leave the Shoot's machines behind in that account.
 func (r *request) validateCredentialsChange(ctx context.Context) error {
 	before, after := r.old.Spec.CredentialsBindingName, r.shoot.Spec.CredentialsBindingName
 	if before == nil || after == nil || *before == *after {

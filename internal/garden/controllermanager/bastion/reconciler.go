@@ -62,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) end(bastion *operationsv1alpha1.Bastion) (time.Time, string) {
 	end := bastion.CreationTimestamp.Add(cmp.Or(r.MaxLifetime, DefaultMaxLifetime))
 	if expiration := bastion.Status.ExpirationTimestamp; expiration != nil && expiration.Time.Before(end) {
-		return expiration.Time, "nobody has kept it alive"
+		return expiration.Time, "it has expired without a heartbeat"
 	}
 	return end, "it has reached its maximum lifetime"
 }

@@ -53,7 +53,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	return component.Controller(mgr, ControllerName).For(&certificatesv1.CertificateSigningRequest{}).Complete(r)
 }
 
-// Reconcile decides on a request that nobody has decided on.
+// Reconcile approves or denies a request that is neither approved nor denied.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	log := logf.FromContext(ctx)
 	csr := &certificatesv1.CertificateSigningRequest{}
@@ -85,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if allowed, reason, err := r.authorized(ctx, csr); err != nil {
 		return reconcile.Result{}, err
 	} else if !allowed {
-		log.Info("Whoever asks for a gardenlet's certificate may not create certificatesigningrequests/seedclient", "reason", reason)
+		log.Info("The author of the request may not create certificatesigningrequests/seedclient", "reason", reason)
 		return reconcile.Result{RequeueAfter: retryUnauthorized}, nil
 	}
 	log.Info("Approving a gardenlet's certificate")

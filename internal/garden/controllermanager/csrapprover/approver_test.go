@@ -28,7 +28,7 @@ import (
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// attempt is somebody asking for a certificate.
+// attempt is a request for a certificate.
 type attempt struct {
 	x509   x509.CertificateRequest
 	csr    certificatesv1.CertificateSigningRequest

@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// change writes what mutate does to an object, if it does anything and nobody else has written since it was read.
+// change patches an object if mutate changes it. The patch fails with a conflict if the object has changed since it
+// was read.
 func change(ctx context.Context, c client.Client, obj client.Object, mutate func()) error {
 	before := obj.DeepCopyObject().(client.Object)
 	mutate()

@@ -185,7 +185,7 @@ func TestInUse(t *testing.T) {
 				}
 				w.delete(user)
 				if w.reconcile(thing); w.exists(thing) {
-					t.Error("it stays although nobody uses it any more")
+					t.Error("it stays although no object uses it any more")
 				}
 			})
 		}
@@ -200,10 +200,10 @@ func TestInUse(t *testing.T) {
 
 func TestSettledWhileInDeletionIsLeft(t *testing.T) {
 	thing := &corev1beta1.Quota{ObjectMeta: objectMeta("p", "x")}
-	thing.Finalizers, thing.DeletionTimestamp = []string{"somebody/else"}, ptr.To(metav1.Now())
+	thing.Finalizers, thing.DeletionTimestamp = []string{"example.com/other"}, ptr.To(metav1.Now())
 	w := newWorld(t, "quota", thing)
 	w.reconcile(thing)
-	if w.exists(thing); !reflect.DeepEqual(thing.Finalizers, []string{"somebody/else"}) {
+	if w.exists(thing); !reflect.DeepEqual(thing.Finalizers, []string{"example.com/other"}) {
 		t.Errorf("finalizers %v", thing.Finalizers)
 	}
 }

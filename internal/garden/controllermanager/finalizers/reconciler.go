@@ -36,8 +36,8 @@ type Kind struct {
 
 	object func() client.Object
 	uses   []use
-	// clearsItself says that the users go by themselves when the thing is to be deleted: nobody has to be told to do
-	// something, and the end of each is watched for.
+	// clearsItself says that the users are deleted together with the object: no event asks a user to delete them, and
+	// the deletion of each is watched.
 	clearsItself bool
 	// watches are other objects that want a thing of this kind looked at again.
 	watches []watch
@@ -182,7 +182,7 @@ func Remove(ctx context.Context, c client.Client, obj client.Object, finalizer s
 	return nil
 }
 
-// patchFinalizers wants that nobody else has written in between: a patch of a list replaces all of it.
+// patchFinalizers locks optimistically: a merge patch of a list replaces all of it.
 func patchFinalizers(ctx context.Context, c client.Client, obj, before client.Object) error {
 	return c.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }

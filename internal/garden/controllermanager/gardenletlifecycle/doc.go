@@ -1,8 +1,8 @@
-// Package gardenletlifecycle looks whether gardenlets are alive, by the leases they renew. When one has not been for the monitor
-// period, its Seed's condition GardenletReady is Unknown; when that has lasted for the shoot monitor period, nobody can
-// know how the Shoots of that Seed are, and their conditions and constraints are Unknown, too. The gardenlet says
-// otherwise itself as soon as it is back. A gardenlet that lost its certificate meanwhile, and that a ManagedSeed made, is
-// bootstrapped again.
+// Package gardenletlifecycle checks whether gardenlets are alive, by the leases they renew. When a gardenlet has not
+// renewed its lease for the monitor period, its Seed's condition GardenletReady becomes Unknown; when that has lasted
+// for the shoot monitor period, the conditions and constraints of that Seed's Shoots become Unknown, too. The
+// gardenlet updates them itself as soon as it is back. A ManagedSeed's gardenlet whose certificate has expired
+// meanwhile is bootstrapped again.
 //
 // Leases are read from the garden itself. It may import API types, component/conditions and the kit beside it.
 package gardenletlifecycle

@@ -134,7 +134,7 @@ func (r *Reconciler) bootstrapAgain(ctx context.Context, seed *corev1beta1.Seed)
 	return kit.Annotate(ctx, r.Client, managedSeed, map[string]string{constants.GardenerOperation: constants.GardenerOperationReconcile})
 }
 
-// setShootsUnknown says of all Shoots whose control plane is in a Seed that nobody knows how they are.
+// setShootsUnknown sets the conditions and constraints of all Shoots whose control plane is in a Seed to Unknown.
 func (r *Reconciler) setShootsUnknown(ctx context.Context, seed *corev1beta1.Seed) error {
 	shoots := &corev1beta1.ShootList{}
 	if err := r.Client.List(ctx, shoots, client.UnsafeDisableDeepCopy); err != nil {

@@ -130,7 +130,7 @@ func (s *step) take(ctx context.Context) (done bool, err error) {
 
 // sorted counts the replicas, and finds the one that is pending and the other ones that are not ready.
 func (s *step) sorted(replicas []*replica) (pending *replica, rest []*replica) {
-	s.status.Replicas, s.status.ReadyReplicas = int32(len(replicas)), 0 // #nosec G115 -- nobody has that many Shoots.
+	s.status.Replicas, s.status.ReadyReplicas = int32(len(replicas)), 0 // #nosec G115 -- a garden has fewer Shoots.
 	for _, one := range replicas {
 		is := s.status.PendingReplica != nil && s.status.PendingReplica.Name == one.shoot.Name
 		if is {

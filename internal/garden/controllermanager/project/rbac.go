@@ -178,7 +178,7 @@ func (r *Reconciler) ensureRoleBinding(ctx context.Context, project *corev1beta1
 	return because(err, "RoleBinding", name)
 }
 
-// deleteIfToOther deletes a binding that somebody has made to another role: that cannot be changed.
+// deleteIfToOther deletes a binding to another role: the roleRef of a binding is immutable.
 func (r *Reconciler) deleteIfToOther(ctx context.Context, binding client.Object, ref *rbacv1.RoleRef, name string) error {
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(binding), binding); err != nil {
 		return client.IgnoreNotFound(err)

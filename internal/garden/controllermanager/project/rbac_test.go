@@ -45,7 +45,7 @@ func TestRoles(t *testing.T) {
 		project func(*corev1beta1.Project)
 		bound   []string
 	}{
-		"nobody":                {func(*corev1beta1.Project) {}, nil},
+		"no members":            {func(*corev1beta1.Project) {}, nil},
 		"owner of the spec":     {func(p *corev1beta1.Project) { p.Spec.Owner = ptr.To(user("me")) }, []string{"cluster project", "namespace project-serviceaccountmanager"}},
 		"owner":                 {withMembers(member("me", "owner")), []string{"cluster project-member", "namespace project-member", "namespace project-serviceaccountmanager"}},
 		"admin":                 {withMembers(member("me", "admin")), []string{"cluster project-member", "namespace project-member"}},
@@ -127,7 +127,7 @@ func TestExtensionRoles(t *testing.T) {
 	w.must(w.Client.Update(t.Context(), project))
 	w.must(w.reconcileDev())
 	if w.exists(role) || w.exists(binding) {
-		t.Error("the role stays although nobody has it")
+		t.Error("the role stays although no member has it")
 	}
 }
 

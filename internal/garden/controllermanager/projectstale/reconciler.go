@@ -31,7 +31,7 @@ const (
 	DefaultSyncPeriod      = 12 * time.Hour
 )
 
-// Reconciler marks Projects that nobody uses, and deletes them at last. Times that are 0 are Gardener's.
+// Reconciler marks unused Projects as stale, and deletes them later. Periods that are 0 are Gardener's.
 type Reconciler struct {
 	Client client.Client
 	// Reader asks the garden itself.
@@ -112,8 +112,8 @@ func (r *Reconciler) lately(t *metav1.Time) bool {
 	return t != nil && t.Add(cmp.Or(r.MinimumLifetime, DefaultMinimumLifetime)).After(r.Clock.Now())
 }
 
-// markStale writes since when the Project is stale and, after the grace period, when it will be deleted. That time never
-// comes closer: somebody may count on it.
+// markStale writes since when the Project is stale and, after the grace period, when it will be deleted. That time is
+// never made earlier: users may rely on it.
 func (r *Reconciler) markStale(ctx context.Context, project *corev1beta1.Project) error {
 	since := project.Status.StaleSinceTimestamp
 	if since == nil {

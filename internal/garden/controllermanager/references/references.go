@@ -115,8 +115,8 @@ func (k Keeper) keep(ctx context.Context, obj *metav1.PartialObjectMetadata) err
 	return finalizers.Add(ctx, k.Client, obj, Finalizer)
 }
 
-// Kept is what is kept in a namespace. It is to be read before what refers to it, so that nothing is released that was kept
-// for somebody who came in between.
+// Kept lists the objects in a namespace that have the finalizer. Call it before listing the objects that refer to
+// them: otherwise an object is released that a new reference needs.
 func (k Keeper) Kept(ctx context.Context, namespace string) (map[Reference]*metav1.PartialObjectMetadata, error) {
 	kept := map[Reference]*metav1.PartialObjectMetadata{}
 	for _, kind := range Kinds {

@@ -74,8 +74,8 @@ func (r *Reconciler) keeper() references.Keeper {
 	return references.Keeper{Client: r.Client, Reader: r.Reader}
 }
 
-// release releases what nothing refers to. What is kept is read before what refers, so that nothing is released that was
-// kept for somebody who came in between.
+// release releases the objects that nothing refers to. It lists the kept objects before those that refer to them:
+// otherwise it releases an object that a new Seed refers to.
 func (r *Reconciler) release(ctx context.Context) error {
 	kept, err := r.keeper().Kept(ctx, constants.GardenNamespace)
 	if err != nil {

@@ -31,8 +31,8 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "seed-secrets"
 
-// ownRoles are the roles of secrets in garden that are for nobody but the garden: those of Shoots' control planes, those
-// that pull extensions, and those that ControllerDeployments or Seeds refer to.
+// ownRoles are the roles of secrets in the namespace garden that are not copied to seeds: those of Shoots' control
+// planes, those that pull extensions, and those that ControllerDeployments or Seeds refer to.
 var ownRoles = append(slices.Clone(constants.ControlPlaneSecretRoles),
 	constants.GardenRoleHelmPullSecret, constants.GardenRoleOCICABundle, constants.GardenRoleResourceReference)
 

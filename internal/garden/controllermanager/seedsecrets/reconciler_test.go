@@ -37,7 +37,7 @@ func TestNamespace(t *testing.T) {
 	}{
 		"new":             {nil, true},
 		"without label":   {namespace(func(*corev1.Namespace) {}), true},
-		"somebody's":      {namespace(func(n *corev1.Namespace) { n.OwnerReferences = nil }), false},
+		"not a seed's":    {namespace(func(n *corev1.Namespace) { n.OwnerReferences = nil }), false},
 		"of a former one": {namespace(func(n *corev1.Namespace) { n.OwnerReferences[0].UID = "former" }), false},
 	} {
 		g := kittest.New(t, newSeed(), secret("garden", "d", "default-domain"))

@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// failed says that a Shoot waits for somebody to repair it.
+// failed says that the last operation of a Shoot failed and is not retried until a user changes the Shoot.
 func failed(shoot *corev1beta1.Shoot) bool {
 	operation := shoot.Status.LastOperation
 	return operation != nil && operation.State == corev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration == shoot.Generation

@@ -60,7 +60,7 @@ func (m *maintenance) tasks() {
 	metav1.SetMetaDataAnnotation(&m.shoot.ObjectMeta, constants.ShootTasks, strings.Join(all, ","))
 }
 
-// askedFor says whether somebody wants the Shoot maintained now.
+// askedFor says whether the Shoot has the operation annotation for maintenance now.
 func askedFor(shoot *corev1beta1.Shoot) bool {
 	return slices.Contains(split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator), constants.ShootOperationMaintain)
 }

@@ -134,7 +134,7 @@ func (r *Reconciler) forget(ctx context.Context, shoot *corev1beta1.Shoot) error
 	return r.setConstraints(ctx, shoot, rest)
 }
 
-// setConstraints wants that nobody else has written in between: gardenlets write constraints, too.
+// setConstraints locks optimistically: gardenlets write constraints, too.
 func (r *Reconciler) setConstraints(ctx context.Context, shoot *corev1beta1.Shoot, constraints []corev1beta1.Condition) error {
 	before := shoot.DeepCopy()
 	shoot.Status.Constraints = constraints

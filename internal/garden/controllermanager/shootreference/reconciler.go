@@ -64,8 +64,8 @@ func (r *Reconciler) keeper() references.Keeper {
 	return references.Keeper{Client: r.Client, Reader: r.Reader}
 }
 
-// release releases what nothing refers to. The order matters: what is kept is read before what refers, so that nothing
-// is released that was kept for somebody who came in between. The garden itself has the last word.
+// release releases the objects that nothing refers to. It lists the kept objects before the Shoots: otherwise it
+// releases an object that a new Shoot refers to. The last check reads from the garden itself, not from the cache.
 func (r *Reconciler) release(ctx context.Context, namespace string) error {
 	candidates, err := r.keeper().Kept(ctx, namespace)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package shootstatefinalizer keeps the ShootState of a Shoot while its control plane moves to another Seed: from the
-// beginning of the migration until it is restored, nobody can delete what it will be restored from.
+// Package shootstatefinalizer keeps the ShootState of a Shoot while its control plane moves to another Seed: a
+// finalizer blocks its deletion from the beginning of the migration until the control plane is restored from it.
 //
 // It may import API types and the finalizers and the kit beside it.
 package shootstatefinalizer

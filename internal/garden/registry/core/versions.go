@@ -57,7 +57,7 @@ func dropUnusableNamespacedVersions(spec, old *gardencore.NamespacedCloudProfile
 	})
 }
 
-// deleteFunc leaves nil if nothing is left, so that objects look the same whoever took the last one away.
+// deleteFunc returns nil instead of an empty list: objects without elements compare as equal.
 func deleteFunc[T any](list []T, del func(T) bool) []T {
 	if list = slices.DeleteFunc(list, del); len(list) == 0 {
 		return nil

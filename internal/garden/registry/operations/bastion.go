@@ -70,7 +70,7 @@ func bastionSpecChanged(b, old *gardenoperations.Bastion) bool {
 	return !resource.Equal(old.Spec, b.Spec) || resource.OperationIs(b, v1beta1constants.GardenerOperationReconcile) || forced(b) && !forced(old)
 }
 
-// keepLife has a Bastion live as long, and go with the same Shoot, as before somebody wrote its status. A heartbeat to come
+// keepLife keeps the owner and the expiration of a Bastion when a client updates its status. A heartbeat in the future
 // is left for validation, which refuses it as Gardener does.
 func keepLife(b, old *gardenoperations.Bastion, now time.Time) {
 	b.OwnerReferences = old.OwnerReferences

@@ -68,7 +68,7 @@ func TestHeartbeat(t *testing.T) {
 	expect("kept alive", clock.Now())
 }
 
-// TestTimesAreNotForClients: whoever may write the status may write all of it but how long the Bastion lives.
+// TestTimesAreNotForClients: a client that may write the status may write all of it except the expiration.
 func TestTimesAreNotForClients(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
 	clock := clocktesting.NewFakePassiveClock(start.Add(5 * time.Minute))
@@ -86,7 +86,7 @@ func TestTimesAreNotForClients(t *testing.T) {
 		"a heartbeat to come":    {func(b *gardenoperations.Bastion) { b.Status = lives(clock.Now().Add(time.Second), time.Hour) }, "status.lastHeartbeatTimestamp"},
 		"the annotation":         {func(b *gardenoperations.Bastion) { b.Annotations[operation] = "keepalive" }, ""},
 		"no owner":               {func(b *gardenoperations.Bastion) { b.OwnerReferences = nil }, ""},
-		"somebody else's":        {func(b *gardenoperations.Bastion) { b.Annotations[creator] = "you" }, "metadata.annotations"},
+		"another user's":         {func(b *gardenoperations.Bastion) { b.Annotations[creator] = "you" }, "metadata.annotations"},
 		"no annotations, so too": {func(b *gardenoperations.Bastion) { b.Annotations = nil }, "metadata.annotations"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,7 @@ func TestSubject(t *testing.T) {
 	if w.Status.Sub != "gardener.cloud:workloadidentity:garden-dev:w:u" {
 		t.Errorf("subject %s", w.Status.Sub)
 	}
-	w.Status.Sub = "own" // which validation refuses, so that nobody believes it was taken
+	w.Status.Sub = "own" // validation refuses it, so that it is not ignored silently
 	def.PrepareForCreate(t.Context(), w)
 	if w.Status.Sub != "own" {
 		t.Errorf("subject %s", w.Status.Sub)

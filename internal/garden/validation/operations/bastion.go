@@ -39,8 +39,8 @@ func validateChangedSpec(newBastion, oldBastion *gardenoperations.Bastion) field
 	return validateBastionSpec(&newBastion.Spec, field.NewPath("spec"))
 }
 
-// ValidateBastionUpdate checks a changed bastion. Who made it, for which shoot and
-// for whose key stays: it is not to be taken over by somebody else.
+// ValidateBastionUpdate checks a changed bastion. Its creator, shoot and public key are immutable, so that no other
+// user takes it over.
 func ValidateBastionUpdate(newBastion, oldBastion *gardenoperations.Bastion) field.ErrorList {
 	metadata, spec := field.NewPath("metadata"), field.NewPath("spec")
 	return slices.Concat(

@@ -16,7 +16,7 @@ import (
 
 const (
 	key      = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAQNvsbG8nyhtKnl7BgHF9kAX6W7ZZ3EvZqRgtvri9RF"
-	otherKey = key + " somebody"
+	otherKey = key + " comment"
 )
 
 // said lists errors as type and field.
@@ -130,7 +130,7 @@ func TestStatus(t *testing.T) {
 		"to come, as it was":  {at(time.Second), at(time.Second), "me", ""},
 		"first and to come":   {nil, at(time.Second), "me", "Invalid status.lastHeartbeatTimestamp"},
 		"made by another one": {at(0), at(0), "you", "Invalid metadata.annotations"},
-		"made by nobody":      {at(0), at(0), "", "Invalid metadata.annotations"},
+		"without a creator":   {at(0), at(0), "", "Invalid metadata.annotations"},
 	} {
 		old := bastion(func(b *gardenoperations.Bastion) { b.Status.LastHeartbeatTimestamp = test.old })
 		b := bastion(func(b *gardenoperations.Bastion) {

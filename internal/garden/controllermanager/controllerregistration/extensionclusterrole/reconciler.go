@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, clusterRole); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	// Between the change that was watched and now, somebody may have taken the label away.
+	// The label may have been removed since the event.
 	if clusterRole.DeletionTimestamp != nil || !isForExtensions(clusterRole) {
 		return reconcile.Result{}, nil
 	}

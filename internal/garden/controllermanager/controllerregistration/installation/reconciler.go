@@ -171,7 +171,8 @@ func (s *state) isWantedByPolicy(registration *corev1beta1.ControllerRegistratio
 func (r *Reconciler) install(ctx context.Context, s *state, wanted sets.Set[string]) error {
 	var errs []error
 	for _, name := range sets.List(wanted) {
-		// A registration that is being deleted makes place for another one: what somebody deletes of it does not come back.
+		// A registration that is being deleted is not installed again: an installation that a user deletes stays
+		// deleted.
 		if registration := s.registrations[name]; registration.DeletionTimestamp == nil {
 			if err := r.installOne(ctx, s, registration); err != nil {
 				errs = append(errs, fmt.Errorf("installing the ControllerRegistration %q in the Seed %q: %w", name, s.seed.Name, err))

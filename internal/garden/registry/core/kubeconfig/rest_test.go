@@ -285,8 +285,7 @@ func TestRefuses(t *testing.T) {
 
 func expired(t *testing.T) *world { return newWorld(t, -time.Minute) }
 
-// TestManyAtOnce: each caller gets a certificate for its own name.
-// TestShootBeingDeleted: whoever finds out why a deletion does not end needs a kubeconfig, too.
+// TestShootBeingDeleted: a user who looks for what blocks a deletion needs a kubeconfig, too.
 func TestShootBeingDeleted(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.shoot.DeletionTimestamp = ptr.To(metav1.NewTime(start))

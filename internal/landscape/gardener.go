@@ -2,6 +2,7 @@ package landscape
 
 import (
 	"context"
+	"path/filepath"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -11,12 +12,15 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
 	"github.com/gardenlite/gardenlite/internal/garden/scheduler"
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackmanager"
 )
 
 // The components beside the garden's API server, by their names in the status and for --controllers.
 const (
 	controllerManager = "controller-manager"
 	schedulerName     = "scheduler"
+	// stacksFolder has packages of stacks.
+	stacksFolder = "stacks"
 )
 
 // syncedRunner is a component that can say when it has read what it watches.
@@ -27,7 +31,7 @@ type syncedRunner interface {
 
 // controllerNames are all names that --controllers can have beside Kubernetes' own.
 func controllerNames() []string {
-	return append([]string{admissionController, controllerManager, schedulerName, gardenletName, providerName, resourceManager, controlPlanes}, controllermanager.Names()...)
+	return append([]string{admissionController, controllerManager, schedulerName, stackmanager.Name, gardenletName, providerName, resourceManager, controlPlanes}, controllermanager.Names()...)
 }
 
 // shared says whether other processes may run the same landscape on the same datastore: then one of them leads.
@@ -53,6 +57,18 @@ func (l *Landscape) startScheduler(ctx context.Context) error {
 		})
 	})
 }
+
+func (l *Landscape) startStackManager(ctx context.Context) error {
+	return l.startInGarden(ctx, stackmanager.Name, stackmanager.User, func(config *rest.Config) (syncedRunner, error) {
+		return stackmanager.New(stackmanager.Config{
+			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(stackmanager.Name), LeaderElection: l.shared(),
+			Folder: StackFolder(l.cfg.Dir),
+		})
+	})
+}
+
+// StackFolder is where a landscape's own packages of stacks are.
+func StackFolder(dir string) string { return filepath.Join(dir, stacksFolder) }
 
 // startInGarden starts a component that works in the garden as a user of its own, and waits until it has read what it
 // watches.

@@ -137,6 +137,9 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err := l.startScheduler(ctx); err != nil {
 		return err
 	}
+	if err := l.startStackManager(ctx); err != nil {
+		return err
+	}
 	if err := seeds.wait(); err != nil {
 		return err
 	}

@@ -12,14 +12,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/kubernetes/scheme"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/gardenlite/gardenlite/internal/manifest"
@@ -49,8 +51,16 @@ func writes(client *fake.FakeDynamicClient) (verbs []string) {
 	return verbs
 }
 
+// scheme has the types of what a garden is set up with.
+var scheme = func() *runtime.Scheme {
+	all := runtime.NewScheme()
+	utilruntime.Must(clientscheme.AddToScheme(all))
+	utilruntime.Must(apiextensionsv1.AddToScheme(all))
+	return all
+}()
+
 func TestSetUp(t *testing.T) {
-	client := fake.NewSimpleDynamicClient(scheme.Scheme)
+	client := fake.NewSimpleDynamicClient(scheme)
 	info := Info{GardenerVersion: "v1.149.0", WorkloadIdentityIssuerURL: "https://issuer.example.com"}
 	if err := setUp(t.Context(), client, info); err != nil {
 		t.Fatal(err)
@@ -96,7 +106,7 @@ func TestEnsureRepairsAndKeeps(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "gardener-system-public", Name: "gardener-info"},
 		Data:       map[string]string{"gardenerAPIServer": "version: v1.0.0\n", "other": "kept"},
 	}
-	client := fake.NewSimpleDynamicClient(scheme.Scheme, aggregated, weakened, old)
+	client := fake.NewSimpleDynamicClient(scheme, aggregated, weakened, old)
 	if err := setUp(t.Context(), client, Info{GardenerVersion: "v2.0.0"}); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +130,7 @@ func TestEnsureRepairsAndKeeps(t *testing.T) {
 }
 
 func TestSetUpWaitsForNamespacesAndSaysWhatFailed(t *testing.T) {
-	client := fake.NewSimpleDynamicClient(scheme.Scheme)
+	client := fake.NewSimpleDynamicClient(scheme)
 	var lock sync.Mutex
 	missing := 3
 	client.PrependReactor("create", "configmaps", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -135,7 +145,7 @@ func TestSetUpWaitsForNamespacesAndSaysWhatFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := errors.New("refused")
-	client = fake.NewSimpleDynamicClient(scheme.Scheme)
+	client = fake.NewSimpleDynamicClient(scheme)
 	client.PrependReactor("create", "clusterrolebindings", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, refused })
 	err := setUp(t.Context(), client, Info{})
 	if !errors.Is(err, refused) || !strings.Contains(err.Error(), ".yaml, document ") || !strings.Contains(err.Error(), "ClusterRoleBinding") {

@@ -1,0 +1,91 @@
+package stackmanager
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
+)
+
+// availability is the condition Ready of an install: whether its controller runs, and if not, why. It is empty if
+// nothing is installed.
+func (r *Reconciler) availability(ctx context.Context, install v1alpha1.Install) v1alpha1.Condition {
+	key := client.ObjectKeyFromObject(install)
+	stack := &v1alpha1.Stack{}
+	if err := r.Live.Get(ctx, key, stack); err != nil || !metav1.IsControlledBy(stack, install) {
+		return v1alpha1.Condition{}
+	}
+	unavailable := func(message string) v1alpha1.Condition {
+		return v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonUnavailable, Message: message}
+	}
+	ready, message := true, ""
+	switch c := stack.Spec.Controller; {
+	case c.Deployment != nil:
+		deployment := &appsv1.Deployment{}
+		if err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: c.Deployment.Name}, deployment); err != nil {
+			return unavailable(err.Error())
+		}
+		ready, message = deploymentReady(deployment)
+	case c.Job != nil:
+		job := &batchv1.Job{}
+		if err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: c.Job.Name}, job); err != nil {
+			return unavailable(err.Error())
+		}
+		ready, message = jobReady(job)
+	}
+	if ready {
+		return v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonAvailable}
+	}
+	return unavailable(cmp.Or(r.podProblem(ctx, key), message))
+}
+
+func deploymentReady(deployment *appsv1.Deployment) (bool, string) {
+	if deployment.Status.ObservedGeneration < deployment.Generation {
+		return false, fmt.Sprintf("the Deployment %s is being rolled out", deployment.Name)
+	}
+	for _, condition := range deployment.Status.Conditions {
+		if condition.Type == appsv1.DeploymentAvailable {
+			return condition.Status == corev1.ConditionTrue, fmt.Sprintf("the Deployment %s: %s", deployment.Name, condition.Message)
+		}
+	}
+	return false, fmt.Sprintf("the Deployment %s has no Pod yet", deployment.Name)
+}
+
+// jobReady says whether the Job runs, or has done its work.
+func jobReady(job *batchv1.Job) (bool, string) {
+	for _, condition := range job.Status.Conditions {
+		if condition.Type == batchv1.JobFailed && condition.Status == corev1.ConditionTrue {
+			return false, fmt.Sprintf("the Job %s has failed: %s", job.Name, condition.Message)
+		}
+	}
+	ready := job.Status.Ready != nil && *job.Status.Ready > 0 || job.Status.Succeeded > 0
+	return ready, fmt.Sprintf("the Job %s has no Pod that is ready yet", job.Name)
+}
+
+// podProblem says what keeps a container of the controller from running.
+func (r *Reconciler) podProblem(ctx context.Context, key client.ObjectKey) string {
+	pods := &corev1.PodList{}
+	if err := r.List(ctx, pods, client.InNamespace(key.Namespace), client.MatchingLabels{stackLabel: key.Name}); err != nil {
+		return ""
+	}
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	for _, pod := range slices.Backward(pods.Items) {
+		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if waiting := status.State.Waiting; waiting != nil && waiting.Message != "" {
+				return fmt.Sprintf("container %s of the Pod %s: %s: %s", status.Name, pod.Name, waiting.Reason, waiting.Message)
+			}
+			if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
+				return fmt.Sprintf("container %s of the Pod %s ended with status %d: %s", status.Name, pod.Name, ended.ExitCode, ended.Reason)
+			}
+		}
+	}
+	return ""
+}

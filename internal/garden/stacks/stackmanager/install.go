@@ -1,0 +1,364 @@
+package stackmanager
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
+)
+
+// plan is what the installation of a package comes to, known before anything is changed.
+type plan struct {
+	// stack is the record that is there; without a UID if there is none.
+	stack    *v1alpha1.Stack
+	crds     []*apiextensionsv1.CustomResourceDefinition
+	rules    []rbacv1.PolicyRule
+	warnings []string
+}
+
+// plan decides whether the package may be installed, as what, and claims its CRDs with the Stack.
+func (r *Reconciler) plan(ctx context.Context, install v1alpha1.Install, p *stackpackage.Package) (*plan, error) {
+	r.claims.Lock()
+	defer r.claims.Unlock()
+	stacks := &v1alpha1.StackList{}
+	if err := r.Live.List(ctx, stacks); err != nil {
+		return nil, err
+	}
+	planned := &plan{stack: &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Namespace: install.GetNamespace(), Name: install.GetName()}}}
+	for i := range stacks.Items {
+		other := &stacks.Items[i]
+		if other.Namespace != install.GetNamespace() || other.Name != install.GetName() {
+			if err := checkOther(install, p, other); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if !metav1.IsControlledBy(other, install) {
+			return nil, refuse("the Stack %s is that of another install", other.Name)
+		}
+		planned.stack = other
+	}
+	for _, crd := range p.CRDs {
+		merged, err := r.planCRD(ctx, crd, p)
+		if err != nil {
+			return nil, err
+		}
+		planned.crds = append(planned.crds, merged)
+	}
+	given := slices.Clone(p.CRDs)
+	for _, name := range p.DependsOn {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := r.Get(ctx, client.ObjectKey{Name: name}, crd)
+		switch {
+		case apierrors.IsNotFound(err):
+			if slices.ContainsFunc(p.CRDs, func(own *apiextensionsv1.CustomResourceDefinition) bool { return own.Name == name }) {
+				continue
+			}
+			return nil, wait("waiting for the CRD %s, which the package depends on: install the stack that owns it", name)
+		case err != nil:
+			return nil, err
+		case crd.Spec.Scope != apiextensionsv1.NamespaceScoped:
+			planned.warnings = append(planned.warnings, fmt.Sprintf("dependsOn %s grants nothing: its instances are cluster-scoped", name))
+		case !slices.ContainsFunc(p.CRDs, func(own *apiextensionsv1.CustomResourceDefinition) bool { return own.Name == name }):
+			given = append(given, crd)
+		}
+	}
+	planned.rules = rulesOf(given)
+	return planned, r.claim(ctx, install, p, planned)
+}
+
+// checkOther refuses a package that collides with another stack. A group is one stack's, by its title and scope.
+func checkOther(install v1alpha1.Install, p *stackpackage.Package, other *v1alpha1.Stack) error {
+	sameStack := other.Spec.Title == p.App.Title && other.Spec.PermissionScope == p.App.PermissionScope
+	if sameStack && install.Scope() == stackpackage.ClusterScope {
+		return refuse("the cluster stack %q is installed by %s/%s already, and there is one instance of it for all namespaces: "+
+			"change the package there for another version", p.App.Title, other.Namespace, other.Name)
+	}
+	if sameStack && other.Namespace == install.GetNamespace() {
+		return refuse("the stack %q is installed by %s already: change the package there for another version", p.App.Title, other.Name)
+	}
+	for _, crd := range p.CRDs {
+		for _, owned := range other.Spec.CustomResourceDefinitions {
+			_, group, _ := strings.Cut(owned.Name, ".")
+			if group == crd.Spec.Group && !sameStack {
+				return refuse("the CRD %s is of the group of another stack: %s/%s (%q, %s)", crd.Name, other.Namespace, other.Name,
+					other.Spec.Title, other.Spec.PermissionScope)
+			}
+		}
+	}
+	return nil
+}
+
+// planCRD is the definition as it will be.
+func (r *Reconciler) planCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, p *stackpackage.Package,
+) (*apiextensionsv1.CustomResourceDefinition, error) {
+	wanted := crd.DeepCopy()
+	if wanted.Annotations == nil {
+		wanted.Annotations = map[string]string{}
+	}
+	wanted.Annotations[stackVersionAnnotation] = p.App.Version
+	current := &apiextensionsv1.CustomResourceDefinition{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(crd), current)
+	switch {
+	case apierrors.IsNotFound(err):
+		return wanted, nil
+	case err != nil:
+		return nil, err
+	case !current.DeletionTimestamp.IsZero():
+		return nil, wait("waiting for the deletion of the CRD %s and its instances", crd.Name)
+	}
+	merged, err := mergeCRD(current, wanted)
+	if err != nil {
+		return nil, refuse("version %q of the stack cannot be installed: %w", p.App.Version, err)
+	}
+	return merged, nil
+}
+
+// claim writes the Stack. From then on its CRDs are the stack's.
+func (r *Reconciler) claim(ctx context.Context, install v1alpha1.Install, p *stackpackage.Package, planned *plan) error {
+	stack := planned.stack
+	before := stack.DeepCopyObject().(*v1alpha1.Stack)
+	stack.Spec = record(stack, p, planned.rules)
+	stack.Labels = with(stack.Labels, map[string]string{stackpackage.ManagedByLabel: stackpackage.ManagedBy})
+	if err := controllerutil.SetControllerReference(install, stack, r.Scheme()); err != nil {
+		return err
+	}
+	if stack.UID == "" {
+		return r.Create(ctx, stack)
+	}
+	if apiequality.Semantic.DeepEqual(before.Spec, stack.Spec) && apiequality.Semantic.DeepEqual(before.ObjectMeta, stack.ObjectMeta) {
+		return nil
+	}
+	return r.Update(ctx, stack)
+}
+
+func with(labels, more map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, labels)
+	maps.Copy(all, more)
+	return all
+}
+
+// apply brings about what was planned. The controller of an earlier version ends before anything changes.
+func (r *Reconciler) apply(ctx context.Context, install v1alpha1.Install, p *stackpackage.Package, planned *plan) error {
+	key := client.ObjectKeyFromObject(install)
+	wanted := controllerOf(key, p)
+	if err := r.endControllers(ctx, key, wanted); err != nil {
+		return err
+	}
+	if err := r.ensureListing(ctx, p.CRDs); err != nil {
+		return err
+	}
+	if err := r.ensureCRDs(ctx, planned.crds); err != nil {
+		return err
+	}
+	role, binding := permissionsOf(key, install.Scope(), planned.rules)
+	for _, object := range []client.Object{serviceAccountOf(key), role, binding} {
+		if err := r.ensure(ctx, planned.stack, object); err != nil {
+			return err
+		}
+	}
+	if wanted == nil {
+		return nil
+	}
+	return r.ensure(ctx, planned.stack, wanted)
+}
+
+// ensureCRDs writes the CRDs, and waits until the API server serves all of them.
+func (r *Reconciler) ensureCRDs(ctx context.Context, planned []*apiextensionsv1.CustomResourceDefinition) error {
+	var waits error
+	for _, crd := range planned {
+		err := r.ensureCRD(ctx, crd)
+		var isWaiting waiting
+		if err != nil && !errors.As(err, &isWaiting) {
+			return err
+		}
+		waits = cmp.Or(waits, err)
+	}
+	return waits
+}
+
+// ensureCRD writes a CRD, and says that it waits until the API server serves it.
+func (r *Reconciler) ensureCRD(ctx context.Context, planned *apiextensionsv1.CustomResourceDefinition) error {
+	if planned.UID == "" {
+		if err := r.Create(ctx, planned); err != nil {
+			return err
+		}
+		return wait("waiting for the CRD %s to be served", planned.Name)
+	}
+	current := &apiextensionsv1.CustomResourceDefinition{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(planned), current); err != nil {
+		return err
+	}
+	if !apiequality.Semantic.DeepEqual(current.Spec, planned.Spec) || !apiequality.Semantic.DeepEqual(current.Annotations, planned.Annotations) {
+		if err := r.Update(ctx, planned); err != nil {
+			return err
+		}
+		current = planned
+	}
+	for _, condition := range current.Status.Conditions {
+		if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+			return nil
+		}
+		if condition.Type == apiextensionsv1.NamesAccepted && condition.Status == apiextensionsv1.ConditionFalse {
+			return refuse("the names of the CRD %s are not accepted: %s", planned.Name, condition.Message)
+		}
+	}
+	return wait("waiting for the CRD %s to be served", planned.Name)
+}
+
+// ensure has an object of a stack be as it should be. What belongs to others is left alone, and is an error.
+func (r *Reconciler) ensure(ctx context.Context, stack *v1alpha1.Stack, wanted client.Object) error {
+	key := client.ObjectKeyFromObject(stack)
+	wanted.SetLabels(with(wanted.GetLabels(), stackLabels(key)))
+	if wanted.GetNamespace() != "" {
+		if err := controllerutil.SetControllerReference(stack, wanted, r.Scheme()); err != nil {
+			return err
+		}
+	}
+	current := wanted.DeepCopyObject().(client.Object)
+	err := r.Get(ctx, client.ObjectKeyFromObject(wanted), current)
+	if apierrors.IsNotFound(err) {
+		if err = r.Create(ctx, wanted); !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		// It is another's, or has lost the label by which it is cached.
+		err = r.Live.Get(ctx, client.ObjectKeyFromObject(wanted), current)
+	}
+	if err != nil {
+		return err
+	}
+	if !belongsTo(current, stack) {
+		return refuse("the %s %s exists already and is not that of the stack: delete it, or choose another name for the install",
+			kindOf(wanted), wanted.GetName())
+	}
+	if !current.GetDeletionTimestamp().IsZero() {
+		return wait("waiting for the deletion of the %s %s", kindOf(wanted), wanted.GetName())
+	}
+	return r.repair(ctx, current, wanted)
+}
+
+// belongsTo says whether an object is a stack's. Cluster-scoped ones, which a Stack cannot own, have a name that no other
+// stack has.
+func belongsTo(object client.Object, stack *v1alpha1.Stack) bool {
+	if object.GetNamespace() == "" {
+		return strings.HasPrefix(object.GetName(), clusterRolePrefix)
+	}
+	return metav1.IsControlledBy(object, stack)
+}
+
+// repair writes an object that somebody has changed. What others added to its metadata stays.
+func (r *Reconciler) repair(ctx context.Context, current, wanted client.Object) error {
+	before := current.DeepCopyObject().(client.Object)
+	current.SetLabels(with(current.GetLabels(), wanted.GetLabels()))
+	if annotations := wanted.GetAnnotations(); len(annotations) > 0 {
+		current.SetAnnotations(with(current.GetAnnotations(), annotations))
+	}
+	switch current := current.(type) {
+	case *rbacv1.Role:
+		current.Rules = wanted.(*rbacv1.Role).Rules
+	case *rbacv1.ClusterRole:
+		current.Rules, current.AggregationRule = wanted.(*rbacv1.ClusterRole).Rules, nil
+	case *rbacv1.RoleBinding:
+		wanted := wanted.(*rbacv1.RoleBinding)
+		if current.RoleRef != wanted.RoleRef { // cannot be changed
+			return r.replace(ctx, current)
+		}
+		current.Subjects = wanted.Subjects
+	case *rbacv1.ClusterRoleBinding:
+		wanted := wanted.(*rbacv1.ClusterRoleBinding)
+		if current.RoleRef != wanted.RoleRef {
+			return r.replace(ctx, current)
+		}
+		current.Subjects = wanted.Subjects
+	case *appsv1.Deployment:
+		// The API server completes the spec, so whether it is the same shows when it is written. That changes nothing
+		// if it is.
+		current.Spec = wanted.(*appsv1.Deployment).Spec
+	}
+	if apiequality.Semantic.DeepEqual(before, current) {
+		return nil
+	}
+	return r.Update(ctx, current)
+}
+
+// replace deletes an object that cannot be repaired. It is created again when its end is seen.
+func (r *Reconciler) replace(ctx context.Context, object client.Object) error {
+	if err := r.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())}); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return wait("replacing the %s %s", kindOf(object), object.GetName())
+}
+
+// endControllers ends the controllers of the stack that are not the one that is wanted, and waits for their Pods.
+func (r *Reconciler) endControllers(ctx context.Context, key client.ObjectKey, wanted client.Object) error {
+	old, err := r.controllers(ctx, key)
+	if err != nil {
+		return err
+	}
+	old = slices.DeleteFunc(old, func(c client.Object) bool {
+		return wanted != nil && c.GetName() == wanted.GetName() && kindOf(c) == kindOf(wanted) &&
+			c.GetAnnotations()[digestAnnotation] == wanted.GetAnnotations()[digestAnnotation] && c.GetDeletionTimestamp().IsZero()
+	})
+	for _, controller := range old {
+		if !controller.GetDeletionTimestamp().IsZero() {
+			continue
+		}
+		err := r.Delete(ctx, controller, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: ptr.To(controller.GetUID())})
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	if len(old) > 0 {
+		return wait("waiting for the controller %s to end", old[0].GetName())
+	}
+	current, err := r.controllers(ctx, key)
+	if err != nil || len(current) > 0 {
+		return err
+	}
+	pods := &corev1.PodList{}
+	if err := r.List(ctx, pods, client.InNamespace(key.Namespace), client.MatchingLabels{stackLabel: key.Name}); err != nil {
+		return err
+	}
+	if len(pods.Items) > 0 {
+		return wait("waiting for the Pod %s of the last controller to end", pods.Items[0].Name)
+	}
+	return nil
+}
+
+// controllers are the Deployments and Jobs of a stack.
+func (r *Reconciler) controllers(ctx context.Context, key client.ObjectKey) (all []client.Object, err error) {
+	deployments, jobs := &appsv1.DeploymentList{}, &batchv1.JobList{}
+	in, of := client.InNamespace(key.Namespace), client.MatchingLabels(stackLabels(key))
+	if err := r.List(ctx, deployments, in, of); err != nil {
+		return nil, err
+	}
+	if err := r.List(ctx, jobs, in, of); err != nil {
+		return nil, err
+	}
+	for i := range deployments.Items {
+		all = append(all, &deployments.Items[i])
+	}
+	for i := range jobs.Items {
+		all = append(all, &jobs.Items[i])
+	}
+	return all, nil
+}

@@ -1,0 +1,88 @@
+package stackmanager
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
+)
+
+// listingRole lets the Stack Manager list instances of the CRDs of stacks, to see whether there are any when one is
+// uninstalled. It has no other access to them. manifests/garden binds the role.
+const listingRole = User + ":instances"
+
+// ensureListing adds CRDs to the role.
+func (r *Reconciler) ensureListing(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	if len(crds) == 0 {
+		return nil
+	}
+	return r.changeListing(ctx, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+		for _, crd := range crds {
+			if rule := listingRule(crd.Spec.Group, crd.Spec.Names.Plural); !slices.ContainsFunc(rules, same(rule)) {
+				rules = append(rules, rule)
+			}
+		}
+		return rules
+	})
+}
+
+// endListing takes the CRDs of a stack from the role that are gone.
+func (r *Reconciler) endListing(ctx context.Context, stack *v1alpha1.Stack) error {
+	var gone []rbacv1.PolicyRule
+	for _, owned := range stack.Spec.CustomResourceDefinitions {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := r.Live.Get(ctx, client.ObjectKey{Name: owned.Name}, crd)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if apierrors.IsNotFound(err) {
+			plural, group, _ := strings.Cut(owned.Name, ".")
+			gone = append(gone, listingRule(group, plural))
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return r.changeListing(ctx, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+		return slices.DeleteFunc(rules, func(rule rbacv1.PolicyRule) bool { return slices.ContainsFunc(gone, same(rule)) })
+	})
+}
+
+// changeListing changes the role. A conflict with another change is an error, and the reconciliation starts anew.
+func (r *Reconciler) changeListing(ctx context.Context, change func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) error {
+	role := &rbacv1.ClusterRole{}
+	err := r.Live.Get(ctx, client.ObjectKey{Name: listingRole}, role)
+	if apierrors.IsNotFound(err) {
+		role.ObjectMeta = metav1.ObjectMeta{Name: listingRole}
+		if role.Rules = change(nil); len(role.Rules) == 0 {
+			return nil
+		}
+		return r.Create(ctx, role)
+	}
+	if err != nil {
+		return err
+	}
+	rules := change(slices.Clone(role.Rules))
+	if slices.EqualFunc(rules, role.Rules, func(a, b rbacv1.PolicyRule) bool { return same(a)(b) }) {
+		return nil
+	}
+	role.Rules = rules
+	return r.Update(ctx, role)
+}
+
+func listingRule(group, plural string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{plural}, Verbs: []string{"list"}}
+}
+
+func same(a rbacv1.PolicyRule) func(rbacv1.PolicyRule) bool {
+	return func(b rbacv1.PolicyRule) bool {
+		return slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) && slices.Equal(a.Verbs, b.Verbs)
+	}
+}

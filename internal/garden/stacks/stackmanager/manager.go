@@ -1,0 +1,107 @@
+package stackmanager
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
+)
+
+const (
+	// Name is the component's.
+	Name = "stack-manager"
+	// User is who the Stack Manager is to the garden.
+	User = "gardenlite.dev:system:stack-manager"
+	// leaseName is the lease by which one of several Stack Managers works.
+	leaseName = "gardenlite-stack-manager-leader-election"
+	// leaseNamespace is that of the garden's other components.
+	leaseNamespace = "garden"
+)
+
+// Config is what a Stack Manager is made of. REST is required.
+type Config struct {
+	REST *rest.Config
+	// Clock is the real one by default.
+	Clock clock.WithTicker
+	Log   logr.Logger
+	// LeaderElection lets one of several Stack Managers work.
+	LeaderElection bool
+	// Folder is where packages file://NAME are. Without it, packages are in registries only.
+	Folder string
+}
+
+// New makes a Stack Manager, which watches nothing but the two kinds of installs until there is the first one.
+func New(cfg Config) (*component.Manager, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.RealClock{}
+	}
+	var lease *client.ObjectKey
+	if cfg.LeaderElection {
+		lease = &client.ObjectKey{Namespace: leaseNamespace, Name: leaseName}
+	}
+	mgr, err := component.New(component.Config{
+		Name: Name, REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log, Lease: lease,
+		AddToScheme: runtime.SchemeBuilder{v1alpha1.AddToScheme, apiextensionsv1.AddToScheme, appsv1.AddToScheme,
+			batchv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme},
+		ByObject: ofStacks(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	instances, err := metadata.NewForConfig(component.Limited(cfg.REST))
+	if err != nil {
+		return nil, fmt.Errorf("making the client that looks for instances of CRDs: %w", err)
+	}
+	claims, packages := &sync.Mutex{}, newPackages(stackpackage.Options{Folder: cfg.Folder})
+	for _, kind := range []v1alpha1.Install{&v1alpha1.ClusterStackInstall{}, &v1alpha1.StackInstall{}} {
+		r := &Reconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Instances: instances, Clock: cfg.Clock,
+			kind: kind, claims: claims, packages: packages,
+		}
+		if err := r.addToManager(mgr); err != nil {
+			return nil, fmt.Errorf("adding the controller of %ss: %w", kind.Kind(), err)
+		}
+	}
+	return mgr, nil
+}
+
+// ofStacks are the objects that are cached: none but those of stacks.
+func ofStacks() map[client.Object]cache.ByObject {
+	labelled, err := labels.NewRequirement(stackLabel, selection.Exists, nil)
+	if err != nil {
+		panic(err)
+	}
+	objects := map[client.Object]cache.ByObject{
+		&apiextensionsv1.CustomResourceDefinition{}: {},
+	}
+	for _, object := range controlled() {
+		objects[object] = cache.ByObject{Label: labels.NewSelector().Add(*labelled)}
+	}
+	return objects
+}
+
+// controlled are the kinds of objects that a stack consists of, and the Pods of its controller. They have the label of
+// the stack.
+func controlled() []client.Object {
+	return []client.Object{
+		&appsv1.Deployment{}, &batchv1.Job{}, &corev1.ServiceAccount{}, &corev1.Pod{},
+		&rbacv1.Role{}, &rbacv1.RoleBinding{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{},
+	}
+}

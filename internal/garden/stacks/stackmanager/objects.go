@@ -1,0 +1,177 @@
+package stackmanager
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
+)
+
+const (
+	// stackLabel and namespaceLabel say of which Stack an object is. Cluster-scoped ones need both.
+	stackLabel     = "stacks.crossplane.io/stack"
+	namespaceLabel = "stacks.crossplane.io/stack-namespace"
+	// digestAnnotation is the digest of the package that a controller is from.
+	digestAnnotation = "stacks.crossplane.io/package-digest"
+	// clusterRolePrefix is before the names of cluster roles and their bindings: NAMESPACE:NAME follows.
+	clusterRolePrefix = "stack:"
+)
+
+// stackLabels are those of the objects of a stack.
+func stackLabels(key client.ObjectKey) client.MatchingLabels {
+	return client.MatchingLabels{stackLabel: key.Name, namespaceLabel: key.Namespace, stackpackage.ManagedByLabel: stackpackage.ManagedBy}
+}
+
+// allVerbs, for CRDs that are owned and CRDs that are depended on (Stacks security and isolation, "Allowed Resource
+// Access").
+var allVerbs = []string{"*"}
+
+// rulesOf are the permissions of a stack.
+func rulesOf(crds []*apiextensionsv1.CustomResourceDefinition) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "events", "secrets"}, Verbs: allVerbs}}
+	for _, crd := range crds {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{crd.Spec.Group}, Resources: resourcesOf(crd), Verbs: allVerbs})
+	}
+	return rules
+}
+
+// resourcesOf are the resources of a CRD.
+func resourcesOf(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	plural := crd.Spec.Names.Plural
+	resources := []string{plural, plural + "/finalizers"}
+	has := func(subresource func(*apiextensionsv1.CustomResourceSubresources) bool) bool {
+		return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return v.Subresources != nil && subresource(v.Subresources)
+		})
+	}
+	if has(func(s *apiextensionsv1.CustomResourceSubresources) bool { return s.Status != nil }) {
+		resources = append(resources, plural+"/status")
+	}
+	if has(func(s *apiextensionsv1.CustomResourceSubresources) bool { return s.Scale != nil }) {
+		resources = append(resources, plural+"/scale")
+	}
+	return resources
+}
+
+// serviceAccountOf is the identity of the stack's controller.
+func serviceAccountOf(key client.ObjectKey) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace}}
+}
+
+// permissionsOf are the role of the stack and its binding.
+func permissionsOf(key client.ObjectKey, scope stackpackage.Scope, rules []rbacv1.PolicyRule) (role, binding client.Object) {
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: key.Namespace, Name: key.Name}}
+	if scope == stackpackage.ClusterScope {
+		meta := metav1.ObjectMeta{Name: clusterRoleName(key)}
+		return &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name}}
+	}
+	meta := metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace}
+	return &rbacv1.Role{ObjectMeta: meta, Rules: rules}, &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}}
+}
+
+// clusterRoleName has the namespace, so that Stacks of two namespaces do not meet.
+func clusterRoleName(key client.ObjectKey) string {
+	return clusterRolePrefix + key.Namespace + ":" + key.Name
+}
+
+// controllerOf is the controller of a package, with the identity of its Stack; nil if there is none.
+func controllerOf(key client.ObjectKey, p *stackpackage.Package) client.Object {
+	switch {
+	case p.Deployment != nil:
+		d := p.Deployment.DeepCopy()
+		d.Namespace = key.Namespace
+		setTemplate(&d.Spec.Template, key)
+		if d.Spec.Selector == nil {
+			d.Spec.Selector = &metav1.LabelSelector{}
+		}
+		// Pods of others are never the stack's.
+		metav1.AddLabelToSelector(d.Spec.Selector, stackLabel, key.Name)
+		return withDigest(d, p)
+	case p.Job != nil:
+		j := p.Job.DeepCopy()
+		j.Namespace = key.Namespace
+		setTemplate(&j.Spec.Template, key)
+		return withDigest(j, p)
+	}
+	return nil
+}
+
+func setTemplate(template *corev1.PodTemplateSpec, key client.ObjectKey) {
+	metav1.SetMetaDataLabel(&template.ObjectMeta, stackLabel, key.Name)
+	metav1.SetMetaDataLabel(&template.ObjectMeta, namespaceLabel, key.Namespace)
+	template.Spec.ServiceAccountName = key.Name
+}
+
+func withDigest(object client.Object, p *stackpackage.Package) client.Object {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[digestAnnotation] = p.Digest
+	object.SetAnnotations(annotations)
+	return object
+}
+
+// record is the Stack of a package. CRDs that an earlier version of the package owned stay the stack's until it is
+// uninstalled.
+func record(stack *v1alpha1.Stack, p *stackpackage.Package, rules []rbacv1.PolicyRule) v1alpha1.StackSpec {
+	spec := v1alpha1.StackSpec{App: p.App, Permissions: v1alpha1.Permissions{Rules: rules}}
+	for _, crd := range p.CRDs {
+		spec.CustomResourceDefinitions = append(spec.CustomResourceDefinitions, v1alpha1.CRDReference{
+			APIVersion: crd.Spec.Group + "/" + storageVersion(crd), Kind: crd.Spec.Names.Kind, Name: crd.Name,
+		})
+	}
+	for _, earlier := range stack.Spec.CustomResourceDefinitions {
+		if !slices.ContainsFunc(spec.CustomResourceDefinitions, func(c v1alpha1.CRDReference) bool { return c.Name == earlier.Name }) {
+			spec.CustomResourceDefinitions = append(spec.CustomResourceDefinitions, earlier)
+		}
+	}
+	slices.SortFunc(spec.CustomResourceDefinitions, func(a, b v1alpha1.CRDReference) int { return strings.Compare(a.Name, b.Name) })
+	switch controller := controllerOf(client.ObjectKeyFromObject(stack), p).(type) {
+	case *appsv1.Deployment:
+		spec.Controller.Deployment = &v1alpha1.ControllerDeployment{Name: controller.Name, Spec: controller.Spec}
+	case *batchv1.Job:
+		spec.Controller.Job = &v1alpha1.ControllerJob{Name: controller.Name, Spec: controller.Spec}
+	}
+	return spec
+}
+
+func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for _, version := range crd.Spec.Versions {
+		if version.Storage {
+			return version.Name
+		}
+	}
+	return ""
+}
+
+// owns says whether a Stack owns a CRD.
+func owns(stack *v1alpha1.Stack, crd string) bool {
+	return slices.ContainsFunc(stack.Spec.CustomResourceDefinitions, func(c v1alpha1.CRDReference) bool { return c.Name == crd })
+}
+
+// finalizer of installs: their stack is uninstalled before they go.
+const finalizer = "stacks.crossplane.io/stack-manager"
+
+func hasFinalizer(install client.Object) bool {
+	return controllerutil.ContainsFinalizer(install, finalizer)
+}
+
+// kindOf is the kind of an object that was made here or read, which need not have it itself.
+func kindOf(object client.Object) string {
+	name := fmt.Sprintf("%T", object)
+	return name[strings.LastIndex(name, ".")+1:]
+}

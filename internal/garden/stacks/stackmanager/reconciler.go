@@ -1,0 +1,263 @@
+package stackmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
+)
+
+// retryAfter is when a package that could not be read, or was refused, is tried again.
+const retryAfter = 30 * time.Second
+
+// Reconciler installs and uninstalls the stacks of one of the two kinds of installs.
+type Reconciler struct {
+	client.Client
+	// Live reads what is not cached: who owns what is decided by what is there, not by what was there a moment ago.
+	Live      client.Reader
+	Instances metadata.Interface
+	Clock     clock.PassiveClock
+
+	kind     v1alpha1.Install
+	packages *packages
+	// claims is held while it is decided which stack owns a CRD.
+	claims *sync.Mutex
+
+	controller controller.Controller
+	cache      cache.Cache
+	watching   sync.Mutex
+	watches    bool
+}
+
+// refusal is an error that the same package will always have: it is not tried again at once.
+type refusal struct{ error }
+
+func refuse(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
+
+// waiting is what an installation waits for. A watch tells when it is there.
+type waiting struct{ error }
+
+func wait(format string, args ...any) error { return waiting{fmt.Errorf(format, args...)} }
+
+func (r *Reconciler) addToManager(mgr manager.Manager) (err error) {
+	r.cache = mgr.GetCache()
+	r.controller, err = component.Controller(mgr, strings.ToLower(r.kind.Kind())).For(r.kind).Build(r)
+	return err
+}
+
+// watch begins to watch what installs consist of, with the first install.
+func (r *Reconciler) watch() error {
+	r.watching.Lock()
+	defer r.watching.Unlock()
+	if r.watches || r.controller == nil {
+		return nil
+	}
+	ofStack := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		labels := object.GetLabels()
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: labels[namespaceLabel], Name: labels[stackLabel]}}}
+	})
+	for _, object := range controlled() {
+		if err := r.controller.Watch(source.Kind(r.cache, object, ofStack)); err != nil {
+			return err
+		}
+	}
+	sameName := &handler.EnqueueRequestForObject{}
+	if err := r.controller.Watch(source.Kind[client.Object](r.cache, &v1alpha1.Stack{}, sameName)); err != nil {
+		return err
+	}
+	ofCRD := handler.EnqueueRequestsFromMapFunc(r.usersOf)
+	if err := r.controller.Watch(source.Kind[client.Object](r.cache, &apiextensionsv1.CustomResourceDefinition{}, ofCRD)); err != nil {
+		return err
+	}
+	r.watches = true
+	return nil
+}
+
+// usersOf are the installs that a change of a CRD may matter to: those whose package owns it or depends on it.
+func (r *Reconciler) usersOf(ctx context.Context, crd client.Object) (requests []reconcile.Request) {
+	installs, err := r.installs(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, install := range installs {
+		if r.packages.uses(install.GetUID(), crd.GetName()) || !install.GetDeletionTimestamp().IsZero() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(install)})
+		}
+	}
+	return requests
+}
+
+func (r *Reconciler) installs(ctx context.Context) (all []v1alpha1.Install, err error) {
+	switch r.kind.(type) {
+	case *v1alpha1.ClusterStackInstall:
+		list := &v1alpha1.ClusterStackInstallList{}
+		err = r.List(ctx, list)
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+	default:
+		list := &v1alpha1.StackInstallList{}
+		err = r.List(ctx, list)
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+	}
+	return all, err
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	install := r.kind.DeepCopyObject().(v1alpha1.Install)
+	if err := r.Get(ctx, request.NamespacedName, install); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := r.watch(); err != nil {
+		return reconcile.Result{}, err
+	}
+	if !install.GetDeletionTimestamp().IsZero() {
+		return r.reconcileDeletion(ctx, install)
+	}
+	if !hasFinalizer(install) {
+		before := install.DeepCopyObject().(client.Object)
+		controllerutil.AddFinalizer(install, finalizer)
+		if err := r.Patch(ctx, install, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	ready, warnings, err := r.install(ctx, install)
+	return r.report(ctx, install, ready, warnings, err)
+}
+
+// report writes what came of a reconciliation into the status.
+func (r *Reconciler) report(ctx context.Context, install v1alpha1.Install, ready v1alpha1.Condition, warnings []string, err error,
+) (reconcile.Result, error) {
+	synced := v1alpha1.Condition{Type: v1alpha1.Synced, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonReconcileSuccess,
+		Message: strings.Join(warnings, "; ")}
+	result := reconcile.Result{}
+	var isWaiting waiting
+	var isRefused refusal
+	switch {
+	case errors.As(err, &isWaiting):
+		ready = v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonCreating, Message: err.Error()}
+		err = nil
+	case err != nil && (apierrors.IsConflict(err) || ctx.Err() != nil):
+		return reconcile.Result{}, err // the next one sees more
+	case err != nil:
+		synced = v1alpha1.Condition{Type: v1alpha1.Synced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonReconcileError, Message: err.Error()}
+		if ready.Type == "" {
+			ready = v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonUnavailable,
+				Message: "it is not installed: " + err.Error()}
+		}
+		if errors.As(err, &isRefused) {
+			result.RequeueAfter, err = retryAfter, nil
+		}
+	}
+	return result, errors.Join(err, r.setStatus(ctx, install, ready, synced))
+}
+
+// setStatus writes conditions to an install and its Stack.
+func (r *Reconciler) setStatus(ctx context.Context, install v1alpha1.Install, conditions ...v1alpha1.Condition) error {
+	current := r.kind.DeepCopyObject().(v1alpha1.Install)
+	if err := r.Get(ctx, client.ObjectKeyFromObject(install), current); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	install.State().SetConditions(metav1.NewTime(r.Clock.Now()), conditions...)
+	if !apiequality.Semantic.DeepEqual(current.State(), install.State()) {
+		before := current.DeepCopyObject().(client.Object)
+		*current.State() = *install.State()
+		if err := r.Status().Patch(ctx, current, client.MergeFrom(before)); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	stack := &v1alpha1.Stack{}
+	if err := r.Get(ctx, client.ObjectKeyFromObject(install), stack); err != nil || !metav1.IsControlledBy(stack, install) {
+		return client.IgnoreNotFound(err)
+	}
+	before := stack.DeepCopyObject().(client.Object)
+	stack.Status.SetConditions(metav1.NewTime(r.Clock.Now()), conditions...)
+	stack.Status.ControllerRef = controllerRef(stack)
+	if apiequality.Semantic.DeepEqual(before.(*v1alpha1.Stack).Status, stack.Status) {
+		return nil
+	}
+	return client.IgnoreNotFound(r.Status().Patch(ctx, stack, client.MergeFrom(before)))
+}
+
+// controllerRef is the reference to a stack's controller.
+func controllerRef(stack *v1alpha1.Stack) *corev1.ObjectReference {
+	switch c := stack.Spec.Controller; {
+	case c.Deployment != nil:
+		return &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: stack.Namespace, Name: c.Deployment.Name}
+	case c.Job != nil:
+		return &corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: stack.Namespace, Name: c.Job.Name}
+	}
+	return nil
+}
+
+// reservedNamespaces have identities of the cluster itself.
+var reservedNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
+
+// install does what is missing, step by step; each can be the last one before the process ends.
+func (r *Reconciler) install(ctx context.Context, install v1alpha1.Install) (ready v1alpha1.Condition, warnings []string, err error) {
+	key := client.ObjectKeyFromObject(install)
+	if problems := validation.IsDNS1123Label(key.Name); len(problems) > 0 {
+		return ready, nil, refuse("the name %s cannot be that of a stack: %s", key.Name, strings.Join(problems, "; "))
+	}
+	if slices.Contains(reservedNamespaces, key.Namespace) {
+		return ready, nil, refuse("no stack can be installed in the namespace %s", key.Namespace)
+	}
+	spec := install.Request()
+	if spec.Package == "" {
+		return ready, nil, refuse("spec.package is missing; no package is found by spec.crd")
+	}
+	p, err := r.packages.of(ctx, install)
+	if err != nil {
+		return r.availability(ctx, install), nil, refusal{err}
+	}
+	if p.App.PermissionScope != install.Scope() {
+		return r.availability(ctx, install), nil, refuse("the package has permissionScope %s, and a %s installs stacks with %s only: use a %s",
+			p.App.PermissionScope, install.Kind(), install.Scope(), kindFor(p.App.PermissionScope))
+	}
+	planned, err := r.plan(ctx, install, p)
+	if err != nil {
+		return r.availability(ctx, install), nil, err
+	}
+	if err := r.apply(ctx, install, p, planned); err != nil {
+		return ready, nil, err
+	}
+	state := install.State()
+	state.Package, state.Digest = spec.Reference(), p.Digest
+	state.StackRecord = &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.StackKind,
+		Namespace: key.Namespace, Name: key.Name, UID: planned.stack.UID}
+	return r.availability(ctx, install), append(slices.Clone(p.Warnings), planned.warnings...), nil
+}
+
+func kindFor(scope stackpackage.Scope) string {
+	if scope == stackpackage.ClusterScope {
+		return v1alpha1.ClusterStackInstallKind
+	}
+	return v1alpha1.StackInstallKind
+}

@@ -1,0 +1,250 @@
+package v1alpha1
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
+)
+
+// GroupVersion is the version of the API.
+var GroupVersion = schema.GroupVersion{Group: "stacks.crossplane.io", Version: "v1alpha1"}
+
+// The kinds of the API.
+const (
+	ClusterStackInstallKind = "ClusterStackInstall"
+	StackInstallKind        = "StackInstall"
+	StackKind               = "Stack"
+)
+
+// AddToScheme adds the types to a scheme.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &ClusterStackInstall{}, &ClusterStackInstallList{}, &StackInstall{}, &StackInstallList{},
+		&Stack{}, &StackList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
+
+// Install is a ClusterStackInstall or a StackInstall.
+type Install interface {
+	client.Object
+	Kind() string
+	// Scope is the scope of the stacks that it installs.
+	Scope() stackpackage.Scope
+	Request() *InstallSpec
+	State() *InstallStatus
+}
+
+// InstallSpec names a package.
+type InstallSpec struct {
+	// Source is the registry, Package the image with tag or digest.
+	Source  string `json:"source,omitempty"`
+	Package string `json:"package,omitempty"`
+	// CRD is a CRD that the wanted stack owns. It is part of the API, but no packages are found by it.
+	CRD string `json:"crd,omitempty"`
+}
+
+// Reference is the whole reference of the package.
+func (s *InstallSpec) Reference() string {
+	if s.Source == "" {
+		return s.Package
+	}
+	return s.Source + "/" + s.Package
+}
+
+// InstallStatus is how far the installation is.
+type InstallStatus struct {
+	ConditionedStatus `json:"conditionedStatus,omitempty"`
+	// InstallJob stays empty: no Job is needed to read a package.
+	InstallJob  *corev1.ObjectReference `json:"installJob,omitempty"`
+	StackRecord *corev1.ObjectReference `json:"stackRecord,omitempty"`
+	// Digest is that of the package that is installed, and Package what named it. Until another one is asked for, the
+	// package with this digest stays installed.
+	Digest  string `json:"digest,omitempty"`
+	Package string `json:"package,omitempty"`
+}
+
+// ConditionedStatus has the conditions.
+type ConditionedStatus struct {
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// The conditions of installs and Stacks.
+const (
+	// Ready says that the controller runs.
+	Ready = "Ready"
+	// Synced says that the last reconciliation succeeded.
+	Synced = "Synced"
+)
+
+// The reasons of conditions.
+const (
+	ReasonCreating         = "Creating"
+	ReasonDeleting         = "Deleting"
+	ReasonAvailable        = "Available"
+	ReasonUnavailable      = "Unavailable"
+	ReasonReconcileSuccess = "ReconcileSuccess"
+	ReasonReconcileError   = "ReconcileError"
+)
+
+// Condition is the state of one aspect.
+type Condition struct {
+	Type               string                 `json:"type"`
+	Status             corev1.ConditionStatus `json:"status"`
+	LastTransitionTime metav1.Time            `json:"lastTransitionTime"`
+	Reason             string                 `json:"reason"`
+	Message            string                 `json:"message,omitempty"`
+}
+
+// Condition is the condition of a type, empty if there is none.
+func (s *ConditionedStatus) Condition(conditionType string) Condition {
+	for _, condition := range s.Conditions {
+		if condition.Type == conditionType {
+			return condition
+		}
+	}
+	return Condition{}
+}
+
+// SetConditions sets conditions. Those that stay as they are keep their time.
+func (s *ConditionedStatus) SetConditions(now metav1.Time, conditions ...Condition) {
+	for _, condition := range conditions {
+		condition.LastTransitionTime = now
+		if i := s.index(condition.Type); i < 0 {
+			s.Conditions = append(s.Conditions, condition)
+		} else {
+			if s.Conditions[i].Status == condition.Status {
+				condition.LastTransitionTime = s.Conditions[i].LastTransitionTime
+			}
+			s.Conditions[i] = condition
+		}
+	}
+}
+
+func (s *ConditionedStatus) index(conditionType string) int {
+	for i := range s.Conditions {
+		if s.Conditions[i].Type == conditionType {
+			return i
+		}
+	}
+	return -1
+}
+
+// ClusterStackInstall requests the installation of a cluster stack.
+type ClusterStackInstall struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              InstallSpec   `json:"spec,omitempty"`
+	Status            InstallStatus `json:"status,omitempty"`
+}
+
+// Kind implements Install.
+func (*ClusterStackInstall) Kind() string { return ClusterStackInstallKind }
+
+// Scope implements Install.
+func (*ClusterStackInstall) Scope() stackpackage.Scope { return stackpackage.ClusterScope }
+
+// Request implements Install.
+func (i *ClusterStackInstall) Request() *InstallSpec { return &i.Spec }
+
+// State implements Install.
+func (i *ClusterStackInstall) State() *InstallStatus { return &i.Status }
+
+// ClusterStackInstallList is a list of ClusterStackInstalls.
+type ClusterStackInstallList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterStackInstall `json:"items"`
+}
+
+// StackInstall requests the installation of a namespace stack.
+type StackInstall struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              InstallSpec   `json:"spec,omitempty"`
+	Status            InstallStatus `json:"status,omitempty"`
+}
+
+// Kind implements Install.
+func (*StackInstall) Kind() string { return StackInstallKind }
+
+// Scope implements Install.
+func (*StackInstall) Scope() stackpackage.Scope { return stackpackage.NamespaceScope }
+
+// Request implements Install.
+func (i *StackInstall) Request() *InstallSpec { return &i.Spec }
+
+// State implements Install.
+func (i *StackInstall) State() *InstallStatus { return &i.Status }
+
+// StackInstallList is a list of StackInstalls.
+type StackInstallList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []StackInstall `json:"items"`
+}
+
+// Stack is what is installed. The Stack Manager writes it, and reads nothing in it but which CRDs the stack owns.
+type Stack struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              StackSpec   `json:"spec,omitempty"`
+	Status            StackStatus `json:"status,omitempty"`
+}
+
+// StackSpec is what the package says, and what the stack was given.
+type StackSpec struct {
+	stackpackage.App          `json:",inline"`
+	CustomResourceDefinitions []CRDReference `json:"customresourcedefinitions,omitempty"`
+	Controller                Controller     `json:"controller,omitempty"`
+	Permissions               Permissions    `json:"permissions,omitempty"`
+}
+
+// CRDReference is a CRD that a stack owns: its kind, and its name.
+type CRDReference struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+}
+
+// Controller is the controller of a stack.
+type Controller struct {
+	Deployment *ControllerDeployment `json:"deployment,omitempty"`
+	Job        *ControllerJob        `json:"job,omitempty"`
+}
+
+// ControllerDeployment is a controller that is a Deployment.
+type ControllerDeployment struct {
+	Name string                `json:"name"`
+	Spec appsv1.DeploymentSpec `json:"spec"`
+}
+
+// ControllerJob is a controller that is a Job.
+type ControllerJob struct {
+	Name string          `json:"name"`
+	Spec batchv1.JobSpec `json:"spec"`
+}
+
+// Permissions are those of the stack's controller.
+type Permissions struct {
+	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
+}
+
+// StackStatus is whether the controller runs.
+type StackStatus struct {
+	ConditionedStatus `json:"conditionedStatus,omitempty"`
+	ControllerRef     *corev1.ObjectReference `json:"controllerRef,omitempty"`
+}
+
+// StackList is a list of Stacks.
+type StackList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Stack `json:"items"`
+}

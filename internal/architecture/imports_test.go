@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"internal/authz":           {"internal/garden/scheme", "internal/httpserver", "internal/usage"},
 	"internal/authz/graphview": {"internal/authz/graph", "internal/usage"},
 	"internal/authz/server":    {"internal/authz", "internal/controlplane/pki", "internal/fsutil", "internal/usage"},
-	"internal/cli":             {"internal/landscape", "internal/authz", "internal/usage", "internal/controlplane", "internal/fsutil", "internal/garden/shootclient", "internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1", "internal/node/process", "internal/version"},
+	"internal/cli":             {"internal/landscape", "internal/authz", "internal/usage", "internal/controlplane", "internal/fsutil", "internal/garden/shootclient", "internal/garden/stacks/stackclient", "internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1", "internal/node/process", "internal/version"},
 	"internal/component":       {},
 	"internal/controlplane":    {"internal/datastore", "internal/fsutil", "internal/httpserver"},
 	"internal/datastore":       {"internal/fsutil"},
@@ -56,6 +56,7 @@ var allowed = map[string][]string{
 	// Packages are read without anything else of the project.
 	"internal/garden/stacks/stackpackage": {},
 	"internal/garden/stacks/v1alpha1":     {"internal/garden/stacks/stackpackage"},
+	"internal/garden/stacks/stackclient":  {"internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1"},
 	"internal/garden/stacks/stackmanager": {"internal/component", "internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1"},
 	// It decides on certificate requests by the rules of scoped access.
 	"internal/garden/controllermanager": {"internal/authz/bootstrapping", "internal/authz/seedidentity", "internal/component", "internal/garden/admission", "internal/garden/scheme", "internal/garden/validation"},

@@ -15,13 +15,13 @@ import (
 func newStack(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stack",
-		Short: "Check and build packages of stacks",
+		Short: "Install stacks, and build their packages",
 		Long: `A stack extends the garden: custom resource definitions, and a controller with exactly the permissions of its scope. Its
 package is a folder .registry, or an image that has one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newStackBuild(g))
+	cmd.AddCommand(newStackBuild(g), newStackInstall(g), newStackList(g), newStackDescribe(g), newStackUninstall(g))
 	return cmd
 }
 

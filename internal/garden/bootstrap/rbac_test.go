@@ -178,6 +178,9 @@ func TestBindings(t *testing.T) {
 		},
 		"gardener.cloud:system:scheduler":            {"gardener.cloud:system:scheduler", "garden/gardener.cloud:system:scheduler"},
 		"gardener.cloud:system:admission-controller": {"gardener.cloud:system:admission-controller"},
+		"gardenlite.dev:system:stack-manager": {
+			"gardenlite.dev:system:stack-manager", "gardenlite.dev:system:stack-manager:instances", "garden/gardenlite.dev:system:stack-manager",
+		},
 	}
 	for subject, roles := range subjects {
 		slices.Sort(roles)

@@ -8,7 +8,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
@@ -58,15 +57,7 @@ func (r *Reconciler) endListing(ctx context.Context, stack *v1alpha1.Stack) erro
 // changeListing changes the role. A conflict with another change is an error, and the reconciliation starts anew.
 func (r *Reconciler) changeListing(ctx context.Context, change func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) error {
 	role := &rbacv1.ClusterRole{}
-	err := r.Live.Get(ctx, client.ObjectKey{Name: listingRole}, role)
-	if apierrors.IsNotFound(err) {
-		role.ObjectMeta = metav1.ObjectMeta{Name: listingRole}
-		if role.Rules = change(nil); len(role.Rules) == 0 {
-			return nil
-		}
-		return r.Create(ctx, role)
-	}
-	if err != nil {
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: listingRole}, role); err != nil {
 		return err
 	}
 	rules := change(slices.Clone(role.Rules))

@@ -185,6 +185,7 @@ func (r *Reconciler) setStatus(ctx context.Context, install v1alpha1.Install, co
 	if err := r.Get(ctx, client.ObjectKeyFromObject(install), current); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	install.State().ObservedGeneration = install.GetGeneration()
 	install.State().SetConditions(metav1.NewTime(r.Clock.Now()), conditions...)
 	if !apiequality.Semantic.DeepEqual(current.State(), install.State()) {
 		before := current.DeepCopyObject().(client.Object)

@@ -41,9 +41,13 @@ func (r *Reconciler) reconcileDeletion(ctx context.Context, install v1alpha1.Ins
 	var isBlocked blocked
 	var isWaiting waiting
 	switch {
-	case errors.As(err, &isBlocked), errors.As(err, &isWaiting):
-		status := v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonDeleting, Message: err.Error()}
-		return reconcile.Result{RequeueAfter: lookAgain}, r.setStatus(ctx, install, status)
+	case errors.As(err, &isBlocked): // the controller runs on
+		return reconcile.Result{RequeueAfter: lookAgain}, r.setStatus(ctx, install, v1alpha1.Condition{Type: v1alpha1.Synced,
+			Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonDeletionBlocked, Message: err.Error()})
+	case errors.As(err, &isWaiting):
+		return reconcile.Result{RequeueAfter: lookAgain}, r.setStatus(ctx, install,
+			v1alpha1.Condition{Type: v1alpha1.Synced, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonReconcileSuccess},
+			v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonDeleting, Message: err.Error()})
 	case err != nil:
 		return reconcile.Result{}, err
 	}

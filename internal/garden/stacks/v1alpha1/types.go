@@ -60,6 +60,9 @@ func (s *InstallSpec) Reference() string {
 
 // InstallStatus is how far the installation is.
 type InstallStatus struct {
+	// ObservedGeneration is that of the spec that the conditions are about.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	ConditionedStatus `json:"conditionedStatus,omitempty"`
 	// InstallJob stays empty: no Job is needed to read a package.
 	InstallJob  *corev1.ObjectReference `json:"installJob,omitempty"`
@@ -87,6 +90,7 @@ const (
 const (
 	ReasonCreating         = "Creating"
 	ReasonDeleting         = "Deleting"
+	ReasonDeletionBlocked  = "DeletionBlocked"
 	ReasonAvailable        = "Available"
 	ReasonUnavailable      = "Unavailable"
 	ReasonReconcileSuccess = "ReconcileSuccess"

@@ -1,0 +1,290 @@
+// Package stackclient installs and uninstalls stacks as commands and tests do. It may import stackpackage and v1alpha1.
+package stackclient
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
+)
+
+// pollInterval is how often an install is read that is waited for.
+const pollInterval = 50 * time.Millisecond
+
+// Client works with the stacks of a garden.
+type Client struct{ client.Client }
+
+// New makes a client for the garden of this configuration.
+func New(config *rest.Config) (*Client, error) {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, v1alpha1.AddToScheme)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the garden: %w", err)
+	}
+	return &Client{c}, nil
+}
+
+// Package is a package that can be installed: what it is, and the reference by which the Stack Manager finds it.
+type Package struct {
+	*stackpackage.Package
+	Reference string
+}
+
+// Find reads a package: a folder or an archive, which is copied to the landscape's folder of packages, or a reference of a
+// registry.
+func Find(ctx context.Context, name, folder string) (Package, error) {
+	info, err := os.Stat(name)
+	if errors.Is(err, os.ErrNotExist) && !strings.HasPrefix(name, ".") && !filepath.IsAbs(name) {
+		p, err := stackpackage.Open(ctx, name, stackpackage.Options{})
+		return Package{p, name}, err
+	}
+	if err != nil {
+		return Package{}, err
+	}
+	if info.IsDir() {
+		if _, err := os.Stat(filepath.Join(name, "oci-layout")); err != nil {
+			return buildInto(name, folder)
+		}
+		return Package{}, fmt.Errorf("%s is an OCI image layout: pack it as an archive, for example with \"tar -C %s -cf stack.tar .\"", name, name)
+	}
+	p, err := stackpackage.Open(ctx, stackpackage.FileScheme+filepath.Base(name), stackpackage.Options{Folder: filepath.Dir(name)})
+	if err != nil {
+		return Package{}, err
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return Package{}, err
+	}
+	return keep(p, data, folder)
+}
+
+func buildInto(dir, folder string) (Package, error) {
+	var image bytes.Buffer
+	p, err := stackpackage.Build(dir, &image)
+	if err != nil {
+		return Package{}, fmt.Errorf("the package in %s is refused: %w", dir, err)
+	}
+	return keep(p, image.Bytes(), folder)
+}
+
+// keep writes the archive of a package under the name of its digest, so that it does not change after it was installed.
+func keep(p *stackpackage.Package, archive []byte, folder string) (Package, error) {
+	name := strings.ReplaceAll(p.Digest, ":", "-") + ".tar"
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return Package{}, err
+	}
+	temporary, err := os.CreateTemp(folder, ".new-")
+	if err != nil {
+		return Package{}, err
+	}
+	defer os.Remove(temporary.Name())
+	_, err = temporary.Write(archive)
+	if err = errors.Join(err, temporary.Close()); err != nil {
+		return Package{}, err
+	}
+	return Package{p, stackpackage.FileScheme + name}, os.Rename(temporary.Name(), filepath.Join(folder, name))
+}
+
+// notInNames are what names of installs do not have.
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// DefaultName is the name of an install of a package: its title in lower case.
+func (p Package) DefaultName() string {
+	return strings.Trim(notInNames.ReplaceAllString(strings.ToLower(p.App.Title), "-"), "-")
+}
+
+// Images are the images of the package's controller.
+func (p Package) Images() (images []string) {
+	var spec corev1.PodSpec
+	switch {
+	case p.Deployment != nil:
+		spec = p.Deployment.Spec.Template.Spec
+	case p.Job != nil:
+		spec = p.Job.Spec.Template.Spec
+	}
+	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+		images = append(images, container.Image)
+	}
+	slices.Sort(images)
+	return slices.Compact(images)
+}
+
+// newInstall is an install of the kind that a package needs.
+func newInstall(scope stackpackage.Scope, key client.ObjectKey) v1alpha1.Install {
+	object := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
+	if scope == stackpackage.ClusterScope {
+		return &v1alpha1.ClusterStackInstall{ObjectMeta: object}
+	}
+	return &v1alpha1.StackInstall{ObjectMeta: object}
+}
+
+// Change is what Install did.
+type Change string
+
+// The changes.
+const (
+	Created   Change = "created"
+	Upgraded  Change = "changed"
+	Unchanged Change = "unchanged"
+)
+
+// Install creates an install of a package, and its namespace, or changes the package of the one that is there.
+func (c *Client) Install(ctx context.Context, p Package, key client.ObjectKey) (v1alpha1.Install, Change, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}}
+	if err := c.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, "", err
+	}
+	install := newInstall(p.App.PermissionScope, key)
+	install.Request().Package = p.Reference
+	err := c.Create(ctx, install)
+	if err == nil {
+		return install, Created, nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return nil, "", err
+	}
+	change := Unchanged
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := c.Get(ctx, key, install); err != nil {
+			return err
+		}
+		if !install.GetDeletionTimestamp().IsZero() {
+			return fmt.Errorf("%s is being uninstalled: %s", key, install.State().Condition(v1alpha1.Ready).Message)
+		}
+		if install.Request().Reference() == p.Reference {
+			return nil
+		}
+		change = Upgraded
+		*install.Request() = v1alpha1.InstallSpec{Package: p.Reference}
+		return c.Update(ctx, install)
+	})
+	return install, change, err
+}
+
+// Wait waits until an install is ready with the package that it names, and reports what it waits for. It is an error if the
+// package is refused.
+func (c *Client) Wait(ctx context.Context, install v1alpha1.Install, report func(string)) error {
+	last := ""
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(install), install); err != nil {
+			return false, err
+		}
+		state := install.State()
+		if state.ObservedGeneration != install.GetGeneration() {
+			return false, nil
+		}
+		ready, synced := state.Condition(v1alpha1.Ready), state.Condition(v1alpha1.Synced)
+		if synced.Status == corev1.ConditionFalse {
+			return false, fmt.Errorf("%s: %s", client.ObjectKeyFromObject(install), synced.Message)
+		}
+		if ready.Message != last && ready.Message != "" {
+			last = ready.Message
+			report(last)
+		}
+		return state.Package == install.Request().Reference() && ready.Status == corev1.ConditionTrue, nil
+	})
+	if ctx.Err() != nil && last != "" {
+		return fmt.Errorf("%s is not ready: %s", client.ObjectKeyFromObject(install), last)
+	}
+	return err
+}
+
+// List returns all installs, of all namespaces if it is empty.
+func (c *Client) List(ctx context.Context, namespace string) (all []v1alpha1.Install, err error) {
+	clusterWide, namespaced := &v1alpha1.ClusterStackInstallList{}, &v1alpha1.StackInstallList{}
+	err = errors.Join(c.Client.List(ctx, clusterWide, client.InNamespace(namespace)), c.Client.List(ctx, namespaced, client.InNamespace(namespace)))
+	for i := range clusterWide.Items {
+		all = append(all, &clusterWide.Items[i])
+	}
+	for i := range namespaced.Items {
+		all = append(all, &namespaced.Items[i])
+	}
+	return all, err
+}
+
+// Find returns the install of a name, of either kind.
+func (c *Client) Find(ctx context.Context, key client.ObjectKey) (v1alpha1.Install, error) {
+	for _, scope := range []stackpackage.Scope{stackpackage.ClusterScope, stackpackage.NamespaceScope} {
+		install := newInstall(scope, key)
+		if err := c.Get(ctx, key, install); err == nil || !apierrors.IsNotFound(err) {
+			return install, err
+		}
+	}
+	return nil, fmt.Errorf("there is no stack %s in the namespace %s", key.Name, key.Namespace)
+}
+
+// Stack is what an install has installed; nil if there is nothing.
+func (c *Client) Stack(ctx context.Context, install v1alpha1.Install) (*v1alpha1.Stack, error) {
+	stack := &v1alpha1.Stack{}
+	err := c.Get(ctx, client.ObjectKeyFromObject(install), stack)
+	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(stack, install) {
+		return nil, nil
+	}
+	return stack, err
+}
+
+// Uninstall deletes an install. With confirm, its instances go with it.
+func (c *Client) Uninstall(ctx context.Context, install v1alpha1.Install, confirm bool) error {
+	if confirm {
+		before := install.DeepCopyObject().(client.Object)
+		annotations := map[string]string{}
+		maps.Copy(annotations, install.GetAnnotations())
+		annotations[v1beta1constants.ConfirmationDeletion] = "true"
+		install.SetAnnotations(annotations)
+		if err := c.Patch(ctx, install, client.MergeFrom(before)); err != nil {
+			return err
+		}
+	}
+	return client.IgnoreNotFound(c.Delete(ctx, install))
+}
+
+// WaitUninstalled waits until an install is gone. It is an error if instances are in the way.
+func (c *Client) WaitUninstalled(ctx context.Context, install v1alpha1.Install, report func(string)) error {
+	last := ""
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(install), install)
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		ready, synced := install.State().Condition(v1alpha1.Ready), install.State().Condition(v1alpha1.Synced)
+		if synced.Reason == v1alpha1.ReasonDeletionBlocked {
+			return false, fmt.Errorf("%s: %s", client.ObjectKeyFromObject(install), synced.Message)
+		}
+		if ready.Reason == v1alpha1.ReasonDeleting && ready.Message != last {
+			last = ready.Message
+			report(last)
+		}
+		return false, nil
+	})
+	if ctx.Err() != nil && last != "" {
+		return fmt.Errorf("%s is not uninstalled: %s", client.ObjectKeyFromObject(install), last)
+	}
+	return err
+}

@@ -264,6 +264,7 @@ func (c *Client) Uninstall(ctx context.Context, install v1alpha1.Install, confir
 
 // WaitUninstalled waits until an install is gone. It is an error if instances are in the way.
 func (c *Client) WaitUninstalled(ctx context.Context, install v1alpha1.Install, report func(string)) error {
+	confirmed := install.GetAnnotations()[v1beta1constants.ConfirmationDeletion] == "true"
 	last := ""
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKeyFromObject(install), install)
@@ -274,7 +275,7 @@ func (c *Client) WaitUninstalled(ctx context.Context, install v1alpha1.Install, 
 			return false, err
 		}
 		ready, synced := install.State().Condition(v1alpha1.Ready), install.State().Condition(v1alpha1.Synced)
-		if synced.Reason == v1alpha1.ReasonDeletionBlocked {
+		if synced.Reason == v1alpha1.ReasonDeletionBlocked && !confirmed {
 			return false, fmt.Errorf("%s: %s", client.ObjectKeyFromObject(install), synced.Message)
 		}
 		if ready.Reason == v1alpha1.ReasonDeleting && ready.Message != last {

@@ -1,0 +1,231 @@
+package stacks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+)
+
+// request is a verb on a resource in a place.
+type request struct {
+	verb               string
+	version            schema.GroupVersion
+	resource, sub      string
+	namespace          string
+	namespaced, anyway bool // anyway: every authenticated user may
+}
+
+func (r request) String() string {
+	return fmt.Sprintf("%s %s/%s %s/%s in %q", r.verb, r.resource, r.sub, r.version.Group, r.version.Version, r.namespace)
+}
+
+// isolation is what a stack may do, tried.
+type isolation struct {
+	l *landscape
+	// own is the stack's namespace, other another one.
+	own, other  string
+	clusterWide bool
+	// crds are the groups of which it has the resources "buckets".
+	crds []string
+}
+
+// allowed is the table of "Allowed Resource Access", and nothing more.
+func (i *isolation) allowed(r request) bool {
+	if !r.namespaced || !i.clusterWide && r.namespace != i.own {
+		return false
+	}
+	if r.version.Group == "" {
+		return r.sub == "" && slices.Contains([]string{"configmaps", "secrets", "events"}, r.resource)
+	}
+	return slices.Contains(i.crds, r.version.Group) && r.resource == "buckets" && slices.Contains([]string{"", "status", "scale"}, r.sub)
+}
+
+// requests are every verb on every resource in both namespaces, in all of them, and at cluster scope, from discovery.
+func (i *isolation) requests(t *testing.T) (all []request) {
+	t.Helper()
+	_, lists, err := i.l.kube.Discovery().ServerGroupsAndResources()
+	must(t, err)
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		must(t, err)
+		for _, resource := range list.APIResources {
+			name, sub, _ := strings.Cut(resource.Name, "/")
+			namespaces := []string{""}
+			if resource.Namespaced {
+				namespaces = []string{i.own, i.other, ""}
+			}
+			for _, verb := range suite.Verbs {
+				for _, namespace := range namespaces {
+					collection := slices.Contains([]string{"list", "watch"}, verb)
+					if resource.Namespaced && namespace == "" && !collection {
+						continue // there is no such request
+					}
+					all = append(all, request{verb, version, name, sub, namespace, resource.Namespaced, false})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// send sends a request as it goes over the wire. Nothing is changed by it.
+func (r request) send(ctx context.Context, user *suite.User) (suite.Answer, error) {
+	method := map[string]string{"create": http.MethodPost, "get": http.MethodGet, "list": http.MethodGet, "watch": http.MethodGet,
+		"update": http.MethodPut, "patch": http.MethodPatch, "delete": http.MethodDelete, "deletecollection": http.MethodDelete}[r.verb]
+	path := "/api/" + r.version.Version
+	if r.version.Group != "" {
+		path = "/apis/" + r.version.String()
+	}
+	if r.namespace != "" {
+		path += "/namespaces/" + r.namespace
+	}
+	path += "/" + r.resource
+	if !slices.Contains([]string{"create", "list", "watch", "deletecollection"}, r.verb) || r.sub != "" {
+		path += "/name"
+	}
+	if r.sub != "" {
+		path += "/" + r.sub
+	}
+	query := "?dryRun=All"
+	switch r.verb {
+	case "get":
+		query = ""
+	case "list":
+		query = "?limit=1"
+	case "watch":
+		query = "?watch=true&timeoutSeconds=1"
+	}
+	return user.Send(ctx, method, path+query, strings.NewReader("{}"), r.verb == "patch", true)
+}
+
+// withoutRights are the requests that every ServiceAccount may make, from the roles that all of them have.
+func withoutRights(ctx context.Context, user *suite.User, r request) (bool, error) {
+	answer, err := r.send(ctx, user)
+	return answer.Code != http.StatusForbidden, err
+}
+
+// check sends all requests as the stack. What is not in the table is refused, unless a ServiceAccount without any role may do
+// it as well. It returns how many were refused and allowed.
+func (i *isolation) check(t *testing.T, stack, powerless *suite.User) (refused, allowed int) {
+	t.Helper()
+	requests := i.requests(t)
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	queue := make(chan request)
+	for range 8 {
+		workers.Go(func() {
+			for r := range queue {
+				answer, err := r.send(t.Context(), stack)
+				if err != nil {
+					t.Errorf("%s: %v", r, err)
+					continue
+				}
+				got, want := answer.Code != http.StatusForbidden, i.allowed(r)
+				if got && !want {
+					anyone, err := withoutRights(t.Context(), powerless, r)
+					if err != nil || anyone {
+						continue
+					}
+				}
+				if got != want {
+					t.Errorf("%s: %s; the table says %t", r, answer, want)
+				}
+				mu.Lock()
+				if got {
+					allowed++
+				} else {
+					refused++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, r := range requests {
+		if r.sub == "" || r.verb == "get" || r.verb == "update" || r.verb == "patch" || r.verb == "create" {
+			queue <- r
+		}
+	}
+	close(queue)
+	workers.Wait()
+	return refused, allowed
+}
+
+// TestIsolation: a stack's token does what the table says, and nothing else, on every resource that there is: before an
+// upgrade, after it, and while another stack is installed ("Allowed Resource Access", "Cluster Stacks", "Namespace Stacks").
+func TestIsolation(t *testing.T) {
+	t.Parallel()
+	for kind, scope := range scopes {
+		t.Run(scope, func(t *testing.T) {
+			t.Parallel()
+			l, own, other := shared, "isolated-"+strings.ToLower(scope), "elsewhere-"+strings.ToLower(scope)
+			group := strings.ToLower(scope) + ".isolated.example.org"
+			l.namespace(t, own)
+			l.namespace(t, other)
+			files := bucketStack(group, scope, "0.1")
+			l.install(t, kind, own, "buckets", l.write(t, own, files))
+			l.ready(t, kind, own, "buckets", "0.1")
+			i := &isolation{l, own, other, kind == clusterInstall, []string{group}}
+			stack := suite.TokenUser(t, l.kube, l.admin, own, "buckets")
+			powerless := suite.TokenUser(t, l.kube, l.admin, other, "default")
+			eventually(t, suite.Timeout, func(ctx context.Context) error { // the authorizer has heard of the role
+				answer, err := request{"list", schema.GroupVersion{Group: group, Version: "v1alpha1"}, "buckets", "", own, true, false}.send(ctx, stack)
+				if err == nil && !answer.OK() {
+					err = fmt.Errorf("listing buckets: %s", answer)
+				}
+				return err
+			})
+			refused, allowed := i.check(t, stack, powerless)
+			if refused < 1000 || allowed < 30 {
+				t.Errorf("%d requests refused, %d allowed: the test tries too little", refused, allowed)
+			}
+			t.Logf("%d requests refused, %d allowed", refused, allowed)
+
+			l.install(t, namespaceInstall, other, "second", l.write(t, other, bucketStack("second."+group, "Namespaced", "0.1")))
+			l.install(t, kind, own, "buckets", l.write(t, own+"-2", files.replace(t, "app.yaml", "version: 0.1", "version: 0.2")))
+			i.check(t, stack, powerless) // while both are going on; the stack's role is never another one
+			l.ready(t, kind, own, "buckets", "0.2")
+			l.ready(t, namespaceInstall, other, "second", "0.1")
+			i.check(t, stack, powerless)
+		})
+	}
+}
+
+// TestRolesForInstalls: who may install namespace stacks may not install cluster stacks ("Stack Install").
+func TestRolesForInstalls(t *testing.T) {
+	t.Parallel()
+	shared.namespace(t, "roles")
+	_, err := shared.kube.RbacV1().RoleBindings("roles").Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "admins"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "admins"},
+		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "alice"}},
+	}, created)
+	must(t, err)
+	_, err = shared.kube.RbacV1().Roles("roles").Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "admins"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"stacks.crossplane.io"}, Resources: []string{"stackinstalls"}, Verbs: []string{"*"}}}}, created)
+	must(t, err)
+	alice := suite.CertificateUser(t, shared.dir, "alice")
+	version := schema.GroupVersion{Group: "stacks.crossplane.io", Version: "v1alpha1"}
+	eventually(t, suite.Timeout, func(ctx context.Context) error {
+		answer, err := request{"list", version, namespaceInstall, "", "roles", true, false}.send(ctx, alice)
+		if err == nil && !answer.OK() {
+			err = fmt.Errorf("listing: %s", answer)
+		}
+		return err
+	})
+	for _, verb := range suite.Verbs {
+		answer, err := request{verb, version, clusterInstall, "", "roles", true, false}.send(t.Context(), alice)
+		must(t, err)
+		if answer.Code != http.StatusForbidden {
+			t.Errorf("%s %s: %s", verb, clusterInstall, answer)
+		}
+	}
+}

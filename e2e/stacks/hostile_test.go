@@ -102,6 +102,7 @@ func TestIdentitiesOfOthers(t *testing.T) {
 	must(t, err)
 	shared.install(t, clusterInstall, "identities", "powerful", shared.write(t, "identities", bucketStack("identities.example.org", "Cluster", "0.1")))
 	shared.becomes(t, clusterInstall, "identities", "powerful", "Synced", "False", "the ServiceAccount powerful exists already")
+	shared.exists(t, []place{{stacks, "identities", "powerful"}, {crdResource, "", "buckets.identities.example.org"}}, false)
 	deployments, err := shared.kube.AppsV1().Deployments("identities").List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	if len(deployments.Items) > 0 {

@@ -82,7 +82,40 @@ func (r *Reconciler) plan(ctx context.Context, install v1alpha1.Install, p *stac
 		}
 	}
 	planned.rules = rulesOf(given)
+	if planned.stack.UID == "" {
+		if err := r.checkFree(ctx, install, p); err != nil {
+			return nil, err
+		}
+	}
 	return planned, r.claim(ctx, install, p, planned)
+}
+
+// checkFree refuses an install whose objects are there already: they are those of others, with rights of their own.
+func (r *Reconciler) checkFree(ctx context.Context, install v1alpha1.Install, p *stackpackage.Package) error {
+	key := client.ObjectKeyFromObject(install)
+	role, binding := permissionsOf(key, install.Scope(), nil)
+	objects := []client.Object{serviceAccountOf(key), role, binding}
+	if controller := controllerOf(key, p); controller != nil {
+		objects = append(objects, controller)
+	}
+	for _, object := range objects {
+		switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(object), object); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return err
+		case object.GetLabels()[stackpackage.ManagedByLabel] == stackpackage.ManagedBy:
+			return wait("waiting for the deletion of the %s %s of another install", kindOf(object), object.GetName())
+		default:
+			return taken(object)
+		}
+	}
+	return nil
+}
+
+// taken is that an object is there already and is not the stack's.
+func taken(object client.Object) error {
+	return refuse("the %s %s exists already and is not that of the stack: delete it, or choose another name for the install",
+		kindOf(object), object.GetName())
 }
 
 // checkOther refuses a package that collides with another stack. A group is one stack's, by its title and scope.
@@ -247,8 +280,7 @@ func (r *Reconciler) ensure(ctx context.Context, stack *v1alpha1.Stack, wanted c
 		return err
 	}
 	if !belongsTo(current, stack) {
-		return refuse("the %s %s exists already and is not that of the stack: delete it, or choose another name for the install",
-			kindOf(wanted), wanted.GetName())
+		return taken(wanted)
 	}
 	if !current.GetDeletionTimestamp().IsZero() {
 		return wait("waiting for the deletion of the %s %s", kindOf(wanted), wanted.GetName())

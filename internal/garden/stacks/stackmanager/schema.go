@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -144,5 +145,5 @@ func field(path string) string {
 	if path == "" {
 		return "the object"
 	}
-	return path[1:]
+	return strings.TrimPrefix(path, ".")
 }

@@ -188,6 +188,19 @@ func TestIsolation(t *testing.T) {
 			if refused < 1000 || allowed < 30 {
 				t.Errorf("%d requests refused, %d allowed: the test tries too little", refused, allowed)
 			}
+			for question, code := range map[string]int{"get secrets " + own + "/x": 0, "delete buckets." + group + " " + own + "/x": 0,
+				"get shoots " + own + "/x": 1, "create deployments " + own + "/": 1} {
+				args := append([]string{"access", "explain", "--as-stack", own + "/buckets"}, strings.Fields(question)...)
+				if r := suite.Gardenlite(t, l.dir, args...); r.Code != code {
+					t.Errorf("%v: exit status %d: %s%s", args, r.Code, r.Stdout, r.Stderr)
+				}
+			}
+			matrix := suite.Gardenlite(t, l.dir, "access", "matrix", "--as-stack", own+"/buckets").OK(t).Shows(t, "buckets", "secrets", "configmaps", "events")
+			for _, never := range []string{"shoots", "deployments", "roles"} {
+				if strings.Contains(matrix.Stdout, "\n"+never) {
+					t.Errorf("the matrix has %s: %s", never, matrix.Stdout)
+				}
+			}
 			t.Logf("%d requests refused, %d allowed", refused, allowed)
 
 			l.install(t, namespaceInstall, other, "second", l.write(t, other, bucketStack("second."+group, "Namespaced", "0.1")))

@@ -12,8 +12,9 @@ const exitNotAllowed = 1
 func newAccess(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "access",
-		Short: "Say what a gardenlet or an extension may do, and why",
-		Long: `Say what the gardenlet of a seed, or an extension that runs on it, may do in the garden (scoped access).
+		Short: "Say what a gardenlet, an extension or a stack may do, and why",
+		Long: `Say what the gardenlet of a seed, or an extension that runs on it, may do in the garden (scoped access); or a stack, for which
+RBAC alone decides.
 
 RBAC decides first. What it does not allow, SeedAuthorizer allows by its rules: at once ("free"), or for objects from
 which the graph of dependencies has a path to the seed ("graph", see "gardenlite graph"). It never denies.`,
@@ -32,6 +33,7 @@ which the graph of dependencies has a path to the seed ("graph", see "gardenlite
 func addUserFlags(g *globals, cmd *cobra.Command, u *inspect.User) {
 	cmd.Flags().StringVar(&u.Seed, "as-seed", "", "name of the seed whose gardenlet asks")
 	cmd.Flags().StringVar(&u.Extension, "as-extension", "", "NAMESPACE/NAME of the ServiceAccount of an extension on a seed")
+	cmd.Flags().StringVar(&u.Stack, "as-stack", "", "NAMESPACE/NAME of a stack")
 	complete := func(choose func(*inspect.Names) []string) cobra.CompletionFunc {
 		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			names := namesToComplete(g, cmd)
@@ -40,6 +42,7 @@ func addUserFlags(g *globals, cmd *cobra.Command, u *inspect.User) {
 	}
 	_ = cmd.RegisterFlagCompletionFunc("as-seed", complete(func(n *inspect.Names) []string { return n.Seeds }))
 	_ = cmd.RegisterFlagCompletionFunc("as-extension", complete(func(n *inspect.Names) []string { return n.Extensions }))
+	_ = cmd.RegisterFlagCompletionFunc("as-stack", complete(func(n *inspect.Names) []string { return n.Stacks }))
 }
 
 // namesToComplete asks the landscape what there is; nothing if it does not run.

@@ -18,7 +18,7 @@ func newAccessMatrix(g *globals) *cobra.Command {
 	var output string
 	u := inspect.User{}
 	cmd := &cobra.Command{
-		Use:   "matrix (--as-seed NAME | --as-extension NAMESPACE/NAME)",
+		Use:   "matrix (--as-seed NAME | --as-extension NAMESPACE/NAME | --as-stack NAMESPACE/NAME)",
 		Short: "Try every verb of every resource",
 		Long: `Try every verb of every resource and subresource that the garden serves, and compare with the rules:
 
@@ -27,10 +27,12 @@ func newAccessMatrix(g *globals) *cobra.Command {
   graph   SeedAuthorizer allows it for the objects from which the graph has a path to the seed; OBJECTS says how many there are
   -       not allowed
 
-Where OBJECTS says names, the row is for these only. Creating, changing and deleting is then looked at by SeedRestriction as
+Where OBJECTS says names, the row is for these only. For a stack, resources in namespaces are those of its own namespace; what
+it may do elsewhere is said below the table. Creating, changing and deleting is then looked at by SeedRestriction as
 well. Resources with nothing but "-" are left out; -o wide shows them too.`,
 		Example: `  gardenlite access matrix --as-seed local
   gardenlite access matrix --as-extension seed-local/extension-provider-local -o wide
+  gardenlite access matrix --as-stack dev/wordpress
   gardenlite access matrix --as-seed local -o json | jq '.rows[] | select(.verbs.delete == "free")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return accessMatrix(cmd.Context(), g, u, output) },

@@ -52,8 +52,8 @@ func Handler(inspector func() (*Inspector, error)) http.Handler {
 	}
 	handle("POST "+explainPath, answerTo((*Inspector).Explain))
 	handle("POST "+matrixPath, answerTo((*Inspector).Matrix))
-	handle("GET "+namesPath, func(i *Inspector, w io.Writer, _ *http.Request) error {
-		names, err := i.names()
+	handle("GET "+namesPath, func(i *Inspector, w io.Writer, r *http.Request) error {
+		names, err := i.names(r.Context())
 		return errors.Join(err, json.NewEncoder(w).Encode(names))
 	})
 	handle("GET "+pagePath, func(i *Inspector, w io.Writer, _ *http.Request) error { return json.NewEncoder(w).Encode(i.page) })

@@ -20,15 +20,17 @@ import (
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
-// User is for whom access is explained: exactly one of the two.
+// User is for whom access is explained: exactly one of the three.
 type User struct {
 	// Seed is the name of the seed whose gardenlet asks.
 	Seed string `json:"seed,omitempty"`
 	// Extension is NAMESPACE/NAME of the ServiceAccount of an extension on a seed.
 	Extension string `json:"extension,omitempty"`
+	// Stack is NAMESPACE/NAME of a stack.
+	Stack string `json:"stack,omitempty"`
 }
 
-// Validate returns a usage error if it is not exactly one of the two.
+// Validate returns a usage error if it is not exactly one of the three.
 func (u User) Validate() error {
 	_, err := u.info()
 	return err
@@ -36,15 +38,24 @@ func (u User) Validate() error {
 
 // info is the user as the garden authenticates it.
 func (u User) info() (*user.DefaultInfo, error) {
+	account, flag, example := u.Extension, "--as-extension", "the extension's ServiceAccount, such as seed-local/extension-provider-local"
+	given := 0
+	for _, one := range []string{u.Seed, u.Extension, u.Stack} {
+		if one != "" {
+			given++
+		}
+	}
 	switch {
-	case (u.Seed == "") == (u.Extension == ""):
-		return nil, usage.Errorf("say for whom, with one of --as-seed NAME and --as-extension NAMESPACE/NAME")
+	case given != 1:
+		return nil, usage.Errorf("say for whom, with one of --as-seed NAME, --as-extension NAMESPACE/NAME and --as-stack NAMESPACE/NAME")
 	case u.Seed != "":
 		return &user.DefaultInfo{Name: constants.SeedUserNamePrefix + u.Seed, Groups: []string{constants.SeedsGroup, user.AllAuthenticated}}, nil
+	case u.Stack != "":
+		account, flag, example = u.Stack, "--as-stack", "the stack, such as dev/wordpress"
 	}
-	namespace, name, found := strings.Cut(u.Extension, "/")
+	namespace, name, found := strings.Cut(account, "/")
 	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return nil, usage.Errorf("--as-extension %q: say NAMESPACE/NAME of the extension's ServiceAccount, such as seed-local/extension-provider-local", u.Extension)
+		return nil, usage.Errorf("%s %q: say NAMESPACE/NAME of %s", flag, account, example)
 	}
 	return &user.DefaultInfo{
 		Name:   serviceaccount.MakeUsername(namespace, name),

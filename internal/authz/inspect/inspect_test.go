@@ -46,7 +46,8 @@ func servedFor(group, version, resource, kind string, namespaced bool, short ...
 
 func TestUserIsValidated(t *testing.T) {
 	for want, u := range map[string]User{
-		"one of --as-seed": {}, "with one of": {Seed: "a", Extension: "seed-a/extension-x"},
+		"one of --as-seed": {}, "with one of": {Seed: "a", Extension: "seed-a/extension-x"}, "with one of --as-seed NAME, ": {Seed: "a", Stack: "dev/x"},
+		`--as-stack "x"`:    {Stack: "x"},
 		"NAMESPACE/NAME of": {Extension: "extension-x"}, `"/x"`: {Extension: "/x"}, `"a/b/c"`: {Extension: "a/b/c"},
 	} {
 		var usageErr *usage.Error
@@ -54,7 +55,7 @@ func TestUserIsValidated(t *testing.T) {
 			t.Errorf("%+v: %v, expected %q", u, err, want)
 		}
 	}
-	for _, u := range []User{{Seed: "a"}, {Extension: "seed-a/extension-x"}} {
+	for _, u := range []User{{Seed: "a"}, {Extension: "seed-a/extension-x"}, {Stack: "dev/wordpress"}} {
 		if err := u.Validate(); err != nil {
 			t.Errorf("%+v: %v", u, err)
 		}

@@ -36,6 +36,8 @@ type Matrix struct {
 	Groups   []string `json:"groups"`
 	Identity string   `json:"identity"`
 	Rows     []Row    `json:"rows"`
+	// Namespace is the one that the rows of namespaced resources are about; all of them if it is empty.
+	Namespace string `json:"namespace,omitempty"`
 	// Tried is how many requests the garden's API server was asked about.
 	Tried int `json:"tried"`
 	// Disagreements are answers of the API server that differ from the table; there should be none.
@@ -106,11 +108,15 @@ func (i *Inspector) Matrix(ctx context.Context, u User) (*Matrix, error) {
 	}
 	identity := seedidentity.OfUser(who)
 	m := &Matrix{User: who.Name, Groups: who.Groups, Identity: identity.String(), Rows: rowsOf(all, identity)}
+	if u.Stack != "" {
+		m.Identity = "stack " + u.Stack
+		m.Namespace, _, _ = strings.Cut(u.Stack, "/")
+	}
 	if err := i.try(ctx, m, who); err != nil {
 		return nil, err
 	}
 	i.count(m, identity.Seed)
-	m.Elsewhere, err = i.elsewhere(ctx, who)
+	m.Elsewhere, err = i.elsewhere(ctx, who, m.Namespace)
 	return m, err
 }
 
@@ -188,7 +194,7 @@ func (i *Inspector) try(ctx context.Context, m *Matrix, who user.Info) error {
 	group.SetLimit(concurrentReviews)
 	for _, c := range cells {
 		group.Go(func() (err error) {
-			request := c.row.request(who, c.verb)
+			request := c.row.request(who, c.verb, m.Namespace)
 			c.expected = i.authorizer.Explain(request).Allowed()
 			c.decision, err = i.review(ctx, request)
 			return err
@@ -211,13 +217,18 @@ func (i *Inspector) try(ctx context.Context, m *Matrix, who user.Info) error {
 	return nil
 }
 
-func (r *Row) request(who user.Info, verb string) kubeauthorizer.AttributesRecord {
+// request is about all objects of the row; of those in namespaces, about those in the namespace given.
+func (r *Row) request(who user.Info, verb, namespace string) kubeauthorizer.AttributesRecord {
 	request := kubeauthorizer.AttributesRecord{
 		User: who, Verb: verb, APIGroup: r.Group, APIVersion: r.version, Resource: r.Resource, Subresource: r.Subresource,
 		Namespace: r.Namespace, Name: r.Name, ResourceRequest: true,
 	}
-	if r.Namespace == "" && r.Name != "" && r.namespaced {
+	switch {
+	case !r.namespaced || r.Namespace != "":
+	case r.Name != "":
 		request.Namespace = "default" // the rule is for the name in every namespace
+	default:
+		request.Namespace = namespace
 	}
 	return request
 }
@@ -238,15 +249,28 @@ func (i *Inspector) count(m *Matrix, seed string) {
 	}
 }
 
-// elsewhere finds RoleBindings for the user: the table is for requests beyond a single namespace.
-func (i *Inspector) elsewhere(ctx context.Context, who user.Info) (found []string, err error) {
+// elsewhere finds bindings for the user that the table does not show: RoleBindings in other namespaces than the one that it is
+// about, and if it is about one, ClusterRoleBindings.
+func (i *Inspector) elsewhere(ctx context.Context, who user.Info, namespace string) (found []string, err error) {
 	bindings, err := i.kube.RbacV1().RoleBindings("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing RoleBindings: %w", err)
 	}
 	for _, b := range bindings.Items {
-		if slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return isFor(s, b.Namespace, who) }) {
+		if b.Namespace != namespace && slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return isFor(s, b.Namespace, who) }) {
 			found = append(found, fmt.Sprintf("in namespace %s what %s %s allows (RoleBinding %s)", b.Namespace, b.RoleRef.Kind, b.RoleRef.Name, b.Name))
+		}
+	}
+	if namespace == "" {
+		return found, nil
+	}
+	everywhere, err := i.kube.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing ClusterRoleBindings: %w", err)
+	}
+	for _, b := range everywhere.Items {
+		if slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Kind == rbacv1.ServiceAccountKind && isFor(s, "", who) }) {
+			found = append(found, fmt.Sprintf("in all namespaces what ClusterRole %s allows (ClusterRoleBinding %s)", b.RoleRef.Name, b.Name))
 		}
 	}
 	return found, nil

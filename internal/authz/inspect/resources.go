@@ -2,10 +2,12 @@ package inspect
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -168,19 +170,23 @@ func isNear(a, b string, typos int) bool {
 	return isNear(a[1:], b, typos-1) || isNear(a, b[1:], typos-1) || isNear(a[1:], b[1:], typos-1)
 }
 
+// stacksResource are the stacks that are installed.
+var stacksResource = schema.GroupVersionResource{Group: "stacks.crossplane.io", Version: "v1alpha1", Resource: "stacks"}
+
 // Names is what a landscape has to choose from, for completion.
 type Names struct {
 	Seeds      []string `json:"seeds"`
 	Extensions []string `json:"extensions"`
+	Stacks     []string `json:"stacks"`
 	Resources  []string `json:"resources"`
 }
 
-func (i *Inspector) names() (*Names, error) {
+func (i *Inspector) names(ctx context.Context) (*Names, error) {
 	all, err := i.served()
 	if err != nil {
 		return nil, err
 	}
-	n := &Names{Seeds: []string{}, Extensions: []string{}, Resources: []string{}}
+	n := &Names{Seeds: []string{}, Extensions: []string{}, Stacks: []string{}, Resources: []string{}}
 	for _, s := range all {
 		n.Resources = append(n.Resources, s.String())
 	}
@@ -194,5 +200,15 @@ func (i *Inspector) names() (*Names, error) {
 		}
 	}
 	slices.Sort(n.Resources)
+	stacks, err := i.metadata.Resource(stacksResource).List(ctx, metav1.ListOptions{})
+	if err != nil && !apierrors.IsNotFound(err) { // a garden of Gardener has none
+		return nil, fmt.Errorf("listing Stacks: %w", err)
+	}
+	if err != nil {
+		return n, nil
+	}
+	for _, stack := range stacks.Items {
+		n.Stacks = append(n.Stacks, stack.Namespace+"/"+stack.Name)
+	}
 	return n, nil
 }

@@ -104,7 +104,7 @@ func (l *landscape) checkNothingForbidden(t *testing.T) {
 			t.Errorf("%s is %s: %s", c.Name, c.State, c.Message)
 		}
 	}
-	if wanted := 4 + 5*len(l.names); len(components) != wanted { // the garden has 4, and each seed 5
+	if wanted := 5 + 5*len(l.names); len(components) != wanted { // the garden has 5, and each seed 5
 		t.Errorf("%d components, not %d: %v", len(components), wanted, components)
 	}
 }

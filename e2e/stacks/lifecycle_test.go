@@ -113,7 +113,7 @@ func (l *landscape) areRepaired(t *testing.T, objects []place) {
 	t.Helper()
 	changes := map[string]string{
 		"stacks":          `{"spec":{"permissionScope":"Cluster","version":"9","customresourcedefinitions":[]}}`,
-		"deployments":     `{"spec":{"replicas":3,"template":{"spec":{"serviceAccountName":"default","containers":[{"name":"controller","image":"other"}]}}}}`,
+		"deployments":     `{"metadata":{"labels":{"stacks.crossplane.io/stack":null}},"spec":{"replicas":3,"template":{"spec":{"serviceAccountName":"default","containers":[{"name":"controller","image":"other"}]}}}}`,
 		"roles":           `{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}`,
 		"clusterroles":    `{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}`,
 		"rolebindings":    `{"subjects":[{"kind":"User","name":"mallory","apiGroup":"rbac.authorization.k8s.io"}]}`,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -103,6 +104,8 @@ func (r *Reconciler) checkFree(ctx context.Context, install v1alpha1.Install, p 
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return err
+		case object.GetNamespace() == "" && object.GetLabels()[stackpackage.ManagedByLabel] == stackpackage.ManagedBy:
+			// Nothing owns what is in no namespace, and its name is that of this install.
 		case object.GetLabels()[stackpackage.ManagedByLabel] == stackpackage.ManagedBy:
 			return wait("waiting for the deletion of the %s %s of another install", kindOf(object), object.GetName())
 		default:
@@ -267,7 +270,7 @@ func (r *Reconciler) ensure(ctx context.Context, stack *v1alpha1.Stack, wanted c
 			return err
 		}
 	}
-	current := wanted.DeepCopyObject().(client.Object)
+	current := reflect.New(reflect.TypeOf(wanted).Elem()).Interface().(client.Object)
 	err := r.Get(ctx, client.ObjectKeyFromObject(wanted), current)
 	if apierrors.IsNotFound(err) {
 		if err = r.Create(ctx, wanted); !apierrors.IsAlreadyExists(err) {
@@ -362,16 +365,14 @@ func (r *Reconciler) endControllers(ctx context.Context, key client.ObjectKey, w
 	if len(old) > 0 {
 		return wait("waiting for the controller %s to end", old[0].GetName())
 	}
-	current, err := r.controllers(ctx, key)
-	if err != nil || len(current) > 0 {
-		return err
-	}
 	pods := &corev1.PodList{}
 	if err := r.List(ctx, pods, client.InNamespace(key.Namespace), client.MatchingLabels{stackLabel: key.Name}); err != nil {
 		return err
 	}
-	if len(pods.Items) > 0 {
-		return wait("waiting for the Pod %s of the last controller to end", pods.Items[0].Name)
+	for _, pod := range pods.Items {
+		if wanted == nil || pod.Annotations[digestAnnotation] != wanted.GetAnnotations()[digestAnnotation] {
+			return wait("waiting for the Pod %s of the last controller to end", pod.Name)
+		}
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func controllerOf(key client.ObjectKey, p *stackpackage.Package) client.Object {
 	case p.Deployment != nil:
 		d := p.Deployment.DeepCopy()
 		d.Namespace = key.Namespace
-		setTemplate(&d.Spec.Template, key)
+		setTemplate(&d.Spec.Template, key, p)
 		if d.Spec.Selector == nil {
 			d.Spec.Selector = &metav1.LabelSelector{}
 		}
@@ -103,13 +103,14 @@ func controllerOf(key client.ObjectKey, p *stackpackage.Package) client.Object {
 	case p.Job != nil:
 		j := p.Job.DeepCopy()
 		j.Namespace = key.Namespace
-		setTemplate(&j.Spec.Template, key)
+		setTemplate(&j.Spec.Template, key, p)
 		return withDigest(j, p)
 	}
 	return nil
 }
 
-func setTemplate(template *corev1.PodTemplateSpec, key client.ObjectKey) {
+func setTemplate(template *corev1.PodTemplateSpec, key client.ObjectKey, p *stackpackage.Package) {
+	metav1.SetMetaDataAnnotation(&template.ObjectMeta, digestAnnotation, p.Digest)
 	metav1.SetMetaDataLabel(&template.ObjectMeta, stackLabel, key.Name)
 	metav1.SetMetaDataLabel(&template.ObjectMeta, namespaceLabel, key.Namespace)
 	template.Spec.ServiceAccountName = key.Name

@@ -30,7 +30,6 @@ var (
 	victimEntry  = need{func(w *world) bool { return w.victimEntry.name != "" }, "needs a BackupEntry of the seed that is attacked"}
 	victimBucket = need{func(w *world) bool { return w.victimBucket != "" }, "needs the BackupBucket of the seed that is attacked"}
 	victimBackup = need{func(w *world) bool { return w.backup.name != "" }, "needs a Secret with credentials for backups of the seed that is attacked"}
-	noEntryYet   = need{func(w *world) bool { return w.victimEntry.name == "" }, "the Shoot has its BackupEntry: it can be taken only before"}
 	managedSeed  = need{func(*world) bool { return false }, "needs a ManagedSeed that shares its credentials with another seed: the project's tests have one"}
 )
 
@@ -103,7 +102,7 @@ var backups = []attack{
 		request: func(w *world) *request {
 			return patch(core+"/backupbuckets/"+w.victimBucket, object{"metadata": object{"annotations": object{label: ""}}})
 		}},
-	{door: 1, name: "create the BackupEntry of another seed's Shoot", as: Gardenlet, needs: needs(victimShoot, noEntryYet), says: foreign,
+	{door: 1, name: "create the BackupEntry of another seed's Shoot", as: Gardenlet, says: noOpinion, needs: needs(victimShoot),
 		request: func(w *world) *request {
 			return post(core+"/namespaces/"+w.shoot.namespace+"/backupentries", w.entryOfShoot())
 		}},
@@ -119,7 +118,7 @@ var backups = []attack{
 		request: func(w *world) *request {
 			return patch(entry(place{garden, w.seed}), object{"spec": object{"bucketName": w.victimBucket}})
 		}},
-	{door: 4, name: "create a BackupBucket with the name of another Seed's", as: Gardenlet, says: "named",
+	{door: 4, name: "create a BackupBucket with the name of another Seed's", as: Gardenlet, says: "named", needs: needs(ownSeed),
 		request: func(w *world) *request { return post(core+"/backupbuckets", w.bucketObject(newUID())) }},
 	{door: 4, name: "create a BackupBucket with the name of another Seed's", as: Extension, says: noOpinion,
 		request: func(w *world) *request { return post(core+"/backupbuckets", w.bucketObject(newUID())) }},

@@ -52,7 +52,6 @@ func (w *world) seedSpec(dns object) object {
 
 func (w *world) seedObject(dns, more object) object {
 	spec := w.seedSpec(dns)
-	spec["resources"] = []any{object{"name": "watched", "resourceRef": object{"apiVersion": "v1", "kind": "ConfigMap", "name": w.seed}}}
 	for key, value := range more {
 		spec[key] = value
 	}
@@ -77,11 +76,12 @@ func entryObject(namespace, name, seed, bucket string) object {
 	return meta("core.gardener.cloud/v1beta1", "BackupEntry", namespace, name, object{"spec": object{"bucketName": bucket, "seedName": seed}})
 }
 
-// entryOfShoot is the BackupEntry of the victim's Shoot, as it is called before there is one.
+// entryOfShoot is a BackupEntry of the victim's Shoot. It has a UID of its own, as the Shoot may have its BackupEntry already.
 func (w *world) entryOfShoot() object {
-	o := entryObject(w.shoot.namespace, w.shootID+"--"+w.shootUID, w.seed, w.bucket)
+	uid := newUID()
+	o := entryObject(w.shoot.namespace, w.shootID+"--"+uid, w.seed, w.bucket)
 	o["metadata"].(object)["ownerReferences"] = []any{object{
-		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": w.shoot.name, "uid": w.shootUID}}
+		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": w.shoot.name, "uid": uid}}
 	return o
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // maxAnswer bounds what is read of an answer.
-const maxAnswer = 8 << 20
+const maxAnswer = 32 << 20
 
 // object is one of the API as JSON has it.
 type object = map[string]any

@@ -2,6 +2,7 @@ package accesscheck
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -41,8 +42,8 @@ func Outcomes() []Outcome { return []Outcome{Refused, Open, Allowed, Undecided, 
 const (
 	// attackTimeout bounds one attack.
 	attackTimeout = 20 * time.Second
-	// watchEnds is after what time a watch without a path has to have ended.
-	watchEnds = 5 * time.Second
+	// defaultWatchEnds is after what time a watch without a path has to have ended.
+	defaultWatchEnds = 5 * time.Second
 )
 
 // Result is what came of one attack.
@@ -81,10 +82,13 @@ type Options struct {
 	Live bool
 	// Victim is the name of the Seed that is attacked; "" chooses the one with the most Shoots.
 	Victim string
+
+	watchEnds time.Duration // default defaultWatchEnds
 }
 
 type runner struct {
 	*world
+	watchEnds time.Duration
 	config    *rest.Config
 	attackers map[As]*client
 }
@@ -134,7 +138,7 @@ func newRunner(o Options) (*runner, error) {
 		return nil, err
 	}
 	uid := newUID()
-	r := &runner{world: &world{admin: admin, live: o.Live, seed: randomName(), uid: uid, bucket: uid}, config: o.Admin, attackers: map[As]*client{}}
+	r := &runner{world: &world{admin: admin, live: o.Live, seed: randomName(), uid: uid, bucket: uid}, config: o.Admin, attackers: map[As]*client{}, watchEnds: cmp.Or(o.watchEnds, defaultWatchEnds)}
 	for _, as := range []As{Gardenlet, Extension} {
 		config := rest.CopyConfig(o.Admin)
 		config.Impersonate.UserName, config.Impersonate.Groups = r.identity(as)
@@ -242,13 +246,13 @@ func keepWatch(ctx context.Context, r *runner) (Result, error) {
 		return result, err
 	}
 	begin := time.Now()
-	ended := time.AfterFunc(watchEnds, func() { _ = response.Body.Close() })
+	ended := time.AfterFunc(r.watchEnds, func() { _ = response.Body.Close() })
 	_, _ = io.Copy(io.Discard, response.Body)
 	if !ended.Stop() {
 		if ctx.Err() != nil {
 			return result, ctx.Err()
 		}
-		result.Outcome, result.Answer = Open, fmt.Sprintf("the watch is still open %s after its path has gone", watchEnds)
+		result.Outcome, result.Answer = Open, fmt.Sprintf("the watch is still open %s after its path has gone", r.watchEnds)
 		return result, nil
 	}
 	result.Outcome, result.Answer = Refused, fmt.Sprintf("the watch ended %s after its path had gone", time.Since(begin).Round(10*time.Millisecond))

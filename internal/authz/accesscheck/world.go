@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,8 @@ const (
 	deletedSeeds  = inGarden + "/configmaps/deleted-seeds"
 	removeTimeout = 30 * time.Second
 	graphTimeout  = 5 * time.Second
+	// shootsRead is of how many Shoots the victim is chosen by.
+	shootsRead = 100
 	// installationsTimeout is for how long gardener-controller-manager may remove ControllerInstallations, if it runs.
 	installationsTimeout = 5 * time.Second
 	pollInterval         = 50 * time.Millisecond
@@ -67,10 +70,14 @@ type world struct {
 func (w *world) namespace() string       { return seedidentity.NamespacePrefix + w.seed }
 func (w *world) victimNamespace() string { return seedidentity.NamespacePrefix + w.victim }
 
-// look chooses a victim, the Seed with the most Shoots unless one is named, and finds what it has. It only reads.
+// look chooses a victim, the Seed with the most of the first Shoots unless one is named, and finds what it has. It only reads.
 func (w *world) look(ctx context.Context, victim string) error {
 	seeds, shoots := &corev1beta1.SeedList{}, &corev1beta1.ShootList{}
-	if err := errors.Join(w.admin.must(ctx, get(core+"/seeds"), seeds), w.admin.must(ctx, get(core+"/shoots"), shoots)); err != nil {
+	some := fmt.Sprintf("/shoots?limit=%d", shootsRead)
+	if victim != "" {
+		some += "&" + onSeed(victim)
+	}
+	if err := errors.Join(w.admin.must(ctx, get(core+"/seeds"), seeds), w.admin.must(ctx, get(core+some), shoots)); err != nil {
 		return fmt.Errorf("looking for a Seed to attack: %w", err)
 	}
 	on := map[string]int{}
@@ -116,17 +123,17 @@ func (w *world) lookForBackups(ctx context.Context, uid string) error {
 		return err
 	}
 	entries := &corev1beta1.BackupEntryList{}
-	if err := w.admin.must(ctx, get(core+"/backupentries"), entries); err != nil {
+	if err := w.admin.must(ctx, get(core+"/backupentries?limit=1&"+onSeed(w.victim)), entries); err != nil {
 		return err
 	}
-	for _, entry := range entries.Items {
-		if entry.Spec.SeedName != nil && *entry.Spec.SeedName == w.victim {
-			w.victimEntry = place{entry.Namespace, entry.Name}
-			break
-		}
+	if len(entries.Items) > 0 {
+		w.victimEntry = place{entries.Items[0].Namespace, entries.Items[0].Name}
 	}
 	return nil
 }
+
+// onSeed selects objects by the seed in their specification.
+func onSeed(seed string) string { return "fieldSelector=" + url.QueryEscape("spec.seedName="+seed) }
 
 func labelled(o object) object {
 	metadata := o["metadata"].(object)
@@ -147,7 +154,9 @@ func (w *world) populate(ctx context.Context) error {
 		post(inGarden+"/configmaps", meta("v1", "ConfigMap", garden, name, nil)),
 		post(security+"/namespaces/garden/workloadidentities", meta("security.gardener.cloud/v1alpha1", "WorkloadIdentity", garden, name,
 			object{"spec": object{"audiences": []any{name}, "targetSystem": object{"type": w.provider.Type}}})),
-		post(core+"/seeds", w.seedObject(w.ref(), object{"settings": object{"scheduling": object{"visible": false}}})),
+		post(core+"/seeds", w.seedObject(w.ref(), object{
+			"settings":  object{"scheduling": object{"visible": false}},
+			"resources": []any{object{"name": "watched", "resourceRef": object{"apiVersion": "v1", "kind": "ConfigMap", "name": name}}}})),
 	} {
 		labelled(r.body.(object))
 		if err := w.admin.must(ctx, r, created); err != nil {
@@ -221,7 +230,10 @@ func (w *world) cleanUp(ctx context.Context) error {
 
 // removeAll deletes the objects of a resource that have the label, and returns when they are gone.
 func (w *world) removeAll(ctx context.Context, path string) error {
-	for begin := time.Now(); ; {
+	for begin, round := time.Now(), 0; ; round++ {
+		if round > 1 && wait(ctx, pollInterval) != nil {
+			return fmt.Errorf("removing %s with the label %s: %w", path, label, ctx.Err())
+		}
 		list := &corev1.NamespaceList{} // for the metadata alone
 		if err := w.admin.must(ctx, get(path+"?labelSelector="+label), list); err != nil {
 			return err
@@ -234,9 +246,6 @@ func (w *world) removeAll(ctx context.Context, path string) error {
 			if err := w.removeOne(ctx, path+"/"+list.Items[i].Name, keep); err != nil {
 				return err
 			}
-		}
-		if err := wait(ctx, pollInterval); err != nil {
-			return fmt.Errorf("removing %s with the label %s: %w", path, label, err)
 		}
 	}
 }

@@ -3,12 +3,15 @@ package garden
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,7 +40,8 @@ func accessCheck(t *testing.T, dir string, code int, args ...string) (report che
 	return report
 }
 
-// TestAccessCheck runs the catalogue against a landscape that withstands it, and against one in which RBAC gives attackers all.
+// TestAccessCheck runs the catalogue against a landscape that withstands it, and against one in which RBAC gives
+// attackers all.
 func TestAccessCheck(t *testing.T) {
 	dir, w := landscapeOfItsOwn(t, "ck")
 	w.entryName(t, w.b.name) // gives the shoot its technical ID
@@ -72,12 +76,14 @@ func TestAccessCheck(t *testing.T) {
 		}
 	}
 	w.expectUnchanged(t, before) // so the holes did no harm
-	if r := gardenlite(t, dir, "access", "check"); r.Code != 1 || !strings.Contains(r.Stdout, "Scoped access does not hold.") {
+	r := gardenlite(t, dir, "access", "check")
+	if r.Code != 1 || !strings.Contains(r.Stdout, "Scoped access does not hold.") {
 		t.Errorf("exit status %d: %s%s", r.Code, r.Stdout, r.Stderr)
 	}
 }
 
-// everything is the names of all objects that a check may have to do with, with their generations or versions of their data.
+// everything is the names of all objects that a check may have to do with, with their generations or versions of
+// their data.
 func (w *accessWorld) everything(t *testing.T) (all []string) {
 	t.Helper()
 	for resource := range accessResources {
@@ -114,8 +120,8 @@ func (w *accessWorld) expectUnchanged(t *testing.T, before []string) {
 	}
 }
 
-// TestAccessCheckInterrupted ends a check while it runs: after Ctrl-C nothing is left, and after a kill the next one removes
-// what is.
+// TestAccessCheckInterrupted ends a check while it runs: after Ctrl-C nothing is left, and after a kill the next one
+// removes what is.
 func TestAccessCheckInterrupted(t *testing.T) {
 	dir, w := landscapeOfItsOwn(t, "ci")
 	before := w.everything(t)
@@ -148,4 +154,34 @@ func TestAccessCheckInterrupted(t *testing.T) {
 		}
 	}
 	w.expectUnchanged(t, before)
+}
+
+// TestAccessCheckWhileWriting: attacks are refused while objects come and go, move and refer to others.
+func TestAccessCheckWhileWriting(t *testing.T) {
+	dir, w := landscapeOfItsOwn(t, "cw")
+	w.entryName(t, w.b.name)
+	w.createNeutralBinding(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var writers sync.WaitGroup
+	var changes atomic.Int64
+	for i := range 10 {
+		edge := w.changingEdge(t, i)
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				if err := errors.Join(edge.make(t.Context()), edge.take(t.Context())); err != nil {
+					t.Errorf("%s: %v", edge.prize, err)
+					return
+				}
+				changes.Add(2)
+			}
+		})
+	}
+	report := accessCheck(t, dir, 0, "--victim", w.b.name)
+	cancel()
+	writers.Wait()
+	if report.Counts["refused"] < 50 || changes.Load() < 20 {
+		t.Errorf("%v, %d changes", report.Counts, changes.Load())
+	}
+	t.Logf("%d changes during the check", changes.Load())
 }

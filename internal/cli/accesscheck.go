@@ -18,10 +18,11 @@ func newAccessCheck(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Try attacks on scoped access",
-		Long: `Try the attacks that scoped access has to withstand, as the gardenlet of a throwaway seed and as an extension on it, and
-say what the garden answers. The Seed that is attacked comes to no harm, even if an attack succeeds: it is only read, and
-every write of an attacker is a dry run. What the check creates has the label gardenlite.dev/access-check and is removed at
-the end; if the check is killed, by the next one. Run one at a time.
+		Long: `Try the attacks that scoped access has to withstand, as the gardenlet of a throwaway seed and as an extension on
+it, and say what the garden answers. The Seed that is attacked comes to no harm, even if an attack succeeds: it
+is only read, and every write of an attacker is a dry run. What the check creates has the label
+gardenlite.dev/access-check and is removed at the end; if the check is killed, by the next one. Run one at a
+time.
 
   refused     the garden withstands the attack
   open        the attack succeeds
@@ -29,12 +30,12 @@ the end; if the check is killed, by the next one. Run one at a time.
   undecided   the answer is neither, or a control does not work
   skipped     the attack cannot be tried here
 
-With --kubeconfig it tries a garden elsewhere, such as a Gardener, and creates nothing there; attacks that need a seed of
-their own are skipped. The user of the kubeconfig has to be allowed to list Seeds, Shoots and BackupEntries, and to
-impersonate users and groups.
+With --kubeconfig it tries a garden elsewhere, such as a Gardener, and creates nothing there; attacks that need
+a seed of their own are skipped. The user of the kubeconfig has to be allowed to read Seeds, Shoots,
+BackupBuckets and BackupEntries, and to impersonate users and groups.
 
-The exit status is 0 if all that was tried is refused, and 1 if an attack is open or undecided, or the check failed (then
-standard output is empty); 2 for wrong usage, 3 if the landscape does not run.`,
+The exit status is 0 if all that was tried is refused, and 1 if an attack is open or undecided, or the check
+failed (then standard output is empty); 2 for wrong usage, 3 if the landscape does not run.`,
 		Example: `  gardenlite access check
   gardenlite access check --victim local -o json | jq '.results[] | select(.outcome == "open")'
   # A garden elsewhere: nothing is created
@@ -51,12 +52,13 @@ standard output is empty); 2 for wrong usage, 3 if the landscape does not run.`,
 	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of a garden elsewhere (default: this landscape's)")
 	f.StringVar(&victim, "victim", "", "name of the Seed to attack (default: the one with the most Shoots)")
 	_ = cmd.MarkFlagFilename("kubeconfig")
-	_ = cmd.RegisterFlagCompletionFunc("victim", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if kubeconfig != "" {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return namesToComplete(g, cmd).Seeds, cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = cmd.RegisterFlagCompletionFunc("victim",
+		func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if kubeconfig != "" {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return namesToComplete(g, cmd).Seeds, cobra.ShellCompDirectiveNoFileComp
+		})
 	addOutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
@@ -91,9 +93,11 @@ func accessCheck(ctx context.Context, g *globals, kubeconfig, victim, output str
 	return nil
 }
 
-// printCheck writes two lines for each attack, what came of it and what was sent and answered, and in the end how many there were.
+// printCheck writes what came of each attack, with the request and the answer below it, and in the end how many there
+// were.
 func printCheck(out io.Writer, report *accesscheck.Report) {
-	fmt.Fprintf(out, "Garden    %s\nAttacker  seed %s: its gardenlet, and an extension on it\nVictim    seed %s\n\n", report.Garden, report.Seed, report.Victim)
+	fmt.Fprintf(out, "Garden    %s\nAttacker  seed %s: its gardenlet, and an extension on it\nVictim    seed %s\n\n",
+		report.Garden, report.Seed, report.Victim)
 	for _, r := range report.Results {
 		door := "-"
 		if r.Door > 0 {
@@ -117,7 +121,8 @@ func printCheck(out io.Writer, report *accesscheck.Report) {
 	for _, outcome := range accesscheck.Outcomes() {
 		counts = append(counts, fmt.Sprintf("%d %s", report.Counts[outcome], outcome))
 	}
-	fmt.Fprintf(out, "\n%d tried: %s.\n", len(report.Results)-report.Counts[accesscheck.Skipped], strings.Join(counts, ", "))
+	tried := len(report.Results) - report.Counts[accesscheck.Skipped]
+	fmt.Fprintf(out, "\n%d tried: %s.\n", tried, strings.Join(counts, ", "))
 	switch {
 	case report.Counts[accesscheck.Open] > 0:
 		fmt.Fprintln(out, "Scoped access does not hold.")

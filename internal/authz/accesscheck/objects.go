@@ -38,13 +38,15 @@ func (w *world) ref() object { return secretRef(w.seed) }
 
 // seedSpec is a valid specification with credentials for DNS.
 func (w *world) seedSpec(dns object) object {
+	identity := object{
+		"apiVersion": "security.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "namespace": garden, "name": w.seed}
 	return object{
 		"provider": w.provider,
-		"backup": object{"provider": w.provider.Type, "region": w.provider.Region,
-			"credentialsRef": object{"apiVersion": "security.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "namespace": garden, "name": w.seed}},
+		"backup":   object{"provider": w.provider.Type, "region": w.provider.Region, "credentialsRef": identity},
 		"dns": object{
 			"provider": object{"type": w.provider.Type, "credentialsRef": dns},
-			"internal": object{"type": w.provider.Type, "domain": "internal." + w.seed + ".example.com", "credentialsRef": dns}},
+			"internal": object{
+				"type": w.provider.Type, "domain": "internal." + w.seed + ".example.com", "credentialsRef": dns}},
 		"ingress":  object{"domain": "ingress." + w.seed + ".example.com", "controller": object{"kind": "nginx"}},
 		"networks": object{"nodes": "10.240.0.0/16", "pods": "10.241.0.0/16", "services": "10.242.0.0/16"},
 	}
@@ -69,14 +71,17 @@ func (w *world) gardenletObject(dns object) object {
 
 func (w *world) bucketObject(name string) object {
 	return meta("core.gardener.cloud/v1beta1", "BackupBucket", "", name, object{"spec": object{
-		"provider": object{"type": w.provider.Type, "region": w.provider.Region}, "credentialsRef": w.ref(), "seedName": w.seed}})
+		"provider":       object{"type": w.provider.Type, "region": w.provider.Region},
+		"credentialsRef": w.ref(), "seedName": w.seed}})
 }
 
 func entryObject(namespace, name, seed, bucket string) object {
-	return meta("core.gardener.cloud/v1beta1", "BackupEntry", namespace, name, object{"spec": object{"bucketName": bucket, "seedName": seed}})
+	spec := object{"bucketName": bucket, "seedName": seed}
+	return meta("core.gardener.cloud/v1beta1", "BackupEntry", namespace, name, object{"spec": spec})
 }
 
-// entryOfShoot is a BackupEntry of the victim's Shoot. It has a UID of its own, as the Shoot may have its BackupEntry already.
+// entryOfShoot is a BackupEntry of the victim's Shoot. It has a UID of its own, as the Shoot may have its BackupEntry
+// already.
 func (w *world) entryOfShoot() object {
 	uid := newUID()
 	o := entryObject(w.shoot.namespace, w.shootID+"--"+uid, w.seed, w.bucket)
@@ -85,7 +90,8 @@ func (w *world) entryOfShoot() object {
 	return o
 }
 
-// accountObject is a ServiceAccount in the attacker's namespace with labels that give it what another extension may do.
+// accountObject is a ServiceAccount in the attacker's namespace with labels that give it what another extension may
+// do.
 func (w *world) accountObject() object {
 	o := meta("v1", "ServiceAccount", w.namespace(), "extension-more", nil)
 	o["metadata"].(object)["labels"] = object{"selected": "true"}
@@ -97,7 +103,8 @@ func tokenObject(name, gardenlet string) object {
 	o := meta("v1", "Secret", "kube-system", name, object{"type": "bootstrap.kubernetes.io/token", "stringData": object{
 		"token-id": name[len("bootstrap-token-"):], "token-secret": "0123456789abcdef",
 		"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
-		"description": "A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource garden/" + gardenlet + ".",
+		"description": "A bootstrap token for the Gardenlet for " +
+			"seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource garden/" + gardenlet + ".",
 	}})
 	return o
 }
@@ -108,14 +115,14 @@ func (w *world) identityToken(kind string, about place, uid string) *request {
 	if about.namespace != "" {
 		of["namespace"] = about.namespace
 	}
-	return post(security+"/namespaces/garden/workloadidentities/"+w.seed+"/token", meta("security.gardener.cloud/v1alpha1", "TokenRequest", garden, w.seed,
-		object{"spec": object{"contextObject": of}}))
+	return post(security+"/namespaces/garden/workloadidentities/"+w.seed+"/token",
+		meta("security.gardener.cloud/v1alpha1", "TokenRequest", garden, w.seed, object{"spec": object{"contextObject": of}}))
 }
 
 // csrObject asks for the client certificate of a seed's gardenlet.
 func csrObject(name, seed string, key *ecdsa.PrivateKey) (object, error) {
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{Organization: []string{constants.SeedsGroup}, CommonName: constants.SeedUserNamePrefix + seed}}, key)
+	subject := pkix.Name{Organization: []string{constants.SeedsGroup}, CommonName: constants.SeedUserNamePrefix + seed}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate request: %w", err)
 	}
@@ -129,6 +136,8 @@ func newKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P25
 
 // review is a SelfSubjectAccessReview.
 func review(verb, group, resource, subresource, namespace, name string) *request {
-	return post(reviews, object{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": object{
-		"resourceAttributes": object{"verb": verb, "group": group, "resource": resource, "subresource": subresource, "namespace": namespace, "name": name}}})
+	attributes := object{"verb": verb, "group": group, "resource": resource, "subresource": subresource,
+		"namespace": namespace, "name": name}
+	return post(reviews, object{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+		"spec": object{"resourceAttributes": attributes}})
 }

@@ -110,7 +110,8 @@ func run(ctx context.Context, o Options, attacks []attack) (report *Report, err 
 		}
 		defer func() {
 			if clean := r.cleanUp(ctx); clean != nil {
-				err = errors.Join(err, fmt.Errorf("removing the throwaway seed %s: %w; another check removes what is left", r.seed, clean))
+				clean = fmt.Errorf("removing the throwaway seed %s: %w; another check removes what is left", r.seed, clean)
+				err = errors.Join(err, clean)
 			}
 		}()
 		if err := r.populate(ctx); err != nil {
@@ -138,7 +139,10 @@ func newRunner(o Options) (*runner, error) {
 		return nil, err
 	}
 	uid := newUID()
-	r := &runner{world: &world{admin: admin, live: o.Live, seed: randomName(), uid: uid, bucket: uid}, config: o.Admin, attackers: map[As]*client{}, watchEnds: cmp.Or(o.watchEnds, defaultWatchEnds)}
+	r := &runner{
+		world:     &world{admin: admin, live: o.Live, seed: randomName(), uid: uid, bucket: uid},
+		watchEnds: cmp.Or(o.watchEnds, defaultWatchEnds), config: o.Admin, attackers: map[As]*client{},
+	}
 	for _, as := range []As{Gardenlet, Extension} {
 		config := rest.CopyConfig(o.Admin)
 		config.Impersonate.UserName, config.Impersonate.Groups = r.identity(as)
@@ -187,8 +191,8 @@ func (r *runner) attack(ctx context.Context, a attack) (Result, error) {
 // pair makes the same request for another name.
 type pair = func(name string) *request
 
-// tells compares the answers of a gardenlet for a name that there is and for one that there is not: both are refused, and
-// read the same but for the name.
+// tells compares the answers of a gardenlet for a name that there is and for one that there is not: both are refused,
+// and read the same but for the name.
 func tells(names func(*world) (there, absent string, of pair)) func(context.Context, *runner) (Result, error) {
 	return func(ctx context.Context, r *runner) (Result, error) {
 		there, absent, of := names(r.world)
@@ -202,7 +206,8 @@ func tells(names func(*world) (there, absent string, of pair)) func(context.Cont
 				said[i].message = reviewed(said[i].body)
 			}
 		}
-		result := Result{Request: of(there).dryRun().String(), Code: said[0].code, Answer: said[0].message, Outcome: Refused}
+		request := of(there).dryRun()
+		result := Result{Request: request.String(), Code: said[0].code, Answer: said[0].message, Outcome: Refused}
 		same := strings.ReplaceAll(said[0].message, there, "NAME") == strings.ReplaceAll(said[1].message, absent, "NAME")
 		switch refusal := said[0].message != ""; {
 		case said[0].code != said[1].code || !same || !refusal:
@@ -255,7 +260,8 @@ func keepWatch(ctx context.Context, r *runner) (Result, error) {
 		result.Outcome, result.Answer = Open, fmt.Sprintf("the watch is still open %s after its path has gone", r.watchEnds)
 		return result, nil
 	}
-	result.Outcome, result.Answer = Refused, fmt.Sprintf("the watch ended %s after its path had gone", time.Since(begin).Round(10*time.Millisecond))
+	took := time.Since(begin).Round(10 * time.Millisecond)
+	result.Outcome, result.Answer = Refused, fmt.Sprintf("the watch ended %s after its path had gone", took)
 	return result, ctx.Err()
 }
 
@@ -296,7 +302,8 @@ func outliveSeed(ctx context.Context, r *runner) (Result, error) {
 	return result, nil
 }
 
-// certify gets the client certificate of the throwaway seed's gardenlet; no client if the garden does not sign it in time.
+// certify gets the client certificate of the throwaway seed's gardenlet; no client if the garden does not sign it in
+// time.
 func (r *runner) certify(ctx context.Context) (c *client, why string, err error) {
 	key, err := newKey()
 	if err != nil {
@@ -313,8 +320,8 @@ func (r *runner) certify(ctx context.Context) (c *client, why string, err error)
 	if !asked.ok() {
 		return nil, "the garden refuses its request for a certificate: " + asked.message, nil
 	}
-	approved := object{"status": object{"conditions": []any{object{"type": "Approved", "status": "True", "reason": "AccessCheck"}}}}
-	if err := r.admin.must(ctx, patch(csrs+"/"+r.seed+"/approval", approved), nil); err != nil {
+	approved := object{"conditions": []any{object{"type": "Approved", "status": "True", "reason": "AccessCheck"}}}
+	if err := r.admin.must(ctx, patch(csrs+"/"+r.seed+"/approval", object{"status": approved}), nil); err != nil {
 		return nil, "", err
 	}
 	csr := &certificatesv1.CertificateSigningRequest{}

@@ -70,14 +70,15 @@ type world struct {
 func (w *world) namespace() string       { return seedidentity.NamespacePrefix + w.seed }
 func (w *world) victimNamespace() string { return seedidentity.NamespacePrefix + w.victim }
 
-// look chooses a victim, the Seed with the most of the first Shoots unless one is named, and finds what it has. It only reads.
+// look chooses a victim, the Seed with the most Shoots unless one is named, and finds what it has. It only reads.
 func (w *world) look(ctx context.Context, victim string) error {
 	seeds, shoots := &corev1beta1.SeedList{}, &corev1beta1.ShootList{}
 	some := fmt.Sprintf("/shoots?limit=%d", shootsRead)
 	if victim != "" {
 		some += "&" + onSeed(victim)
 	}
-	if err := errors.Join(w.admin.must(ctx, get(core+"/seeds"), seeds), w.admin.must(ctx, get(core+some), shoots)); err != nil {
+	err := errors.Join(w.admin.must(ctx, get(core+"/seeds"), seeds), w.admin.must(ctx, get(core+some), shoots))
+	if err != nil {
 		return fmt.Errorf("looking for a Seed to attack: %w", err)
 	}
 	on := map[string]int{}
@@ -149,14 +150,16 @@ func labelled(o object) object {
 func (w *world) populate(ctx context.Context) error {
 	name := w.seed
 	created := &corev1.Namespace{} // for the UID alone
+	identity := meta("security.gardener.cloud/v1alpha1", "WorkloadIdentity", garden, name,
+		object{"spec": object{"audiences": []any{name}, "targetSystem": object{"type": w.provider.Type}}})
+	watched := object{"apiVersion": "v1", "kind": "ConfigMap", "name": name} // see keepWatch
 	for _, r := range []*request{
 		post(inGarden+"/secrets", meta("v1", "Secret", garden, name, nil)),
 		post(inGarden+"/configmaps", meta("v1", "ConfigMap", garden, name, nil)),
-		post(security+"/namespaces/garden/workloadidentities", meta("security.gardener.cloud/v1alpha1", "WorkloadIdentity", garden, name,
-			object{"spec": object{"audiences": []any{name}, "targetSystem": object{"type": w.provider.Type}}})),
+		post(security+"/namespaces/garden/workloadidentities", identity),
 		post(core+"/seeds", w.seedObject(w.ref(), object{
 			"settings":  object{"scheduling": object{"visible": false}},
-			"resources": []any{object{"name": "watched", "resourceRef": object{"apiVersion": "v1", "kind": "ConfigMap", "name": name}}}})),
+			"resources": []any{object{"name": "watched", "resourceRef": watched}}})),
 	} {
 		labelled(r.body.(object))
 		if err := w.admin.must(ctx, r, created); err != nil {
@@ -166,16 +169,19 @@ func (w *world) populate(ctx context.Context) error {
 	w.uid, w.bucket = string(created.UID), string(created.UID)
 	namespace := meta("v1", "Namespace", "", w.namespace(), nil)
 	namespace["metadata"].(object)["ownerReferences"] = []any{object{
-		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "name": name, "uid": w.uid, "controller": true, "blockOwnerDeletion": true}}
+		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "name": name, "uid": w.uid,
+		"controller": true, "blockOwnerDeletion": true}}
 	err := w.admin.must(ctx, post("/api/v1/namespaces", labelled(namespace)), nil)
 	if hasCode(err, http.StatusConflict) { // gardener-controller-manager was faster
-		err = w.admin.must(ctx, patch("/api/v1/namespaces/"+w.namespace(), object{"metadata": object{"labels": object{label: "true"}}}), nil)
+		more := object{"metadata": object{"labels": object{label: "true"}}}
+		err = w.admin.must(ctx, patch("/api/v1/namespaces/"+w.namespace(), more), nil)
 	}
 	if err != nil {
 		return fmt.Errorf("making the namespace of the throwaway seed: %w", err)
 	}
+	account := meta("v1", "ServiceAccount", w.namespace(), extension, nil)
 	for _, r := range []*request{
-		post("/api/v1/namespaces/"+w.namespace()+"/serviceaccounts", meta("v1", "ServiceAccount", w.namespace(), extension, nil)),
+		post("/api/v1/namespaces/"+w.namespace()+"/serviceaccounts", account),
 		post(core+"/backupbuckets", w.bucketObject(w.bucket)),
 		post(core+"/namespaces/garden/backupentries", entryObject(garden, name, name, w.bucket)),
 	} {
@@ -186,8 +192,8 @@ func (w *world) populate(ctx context.Context) error {
 	return nil
 }
 
-// awaitGraph returns when the garden knows that the throwaway objects are the attacker's, or after graphTimeout: what is not
-// known by then shows in the answers.
+// awaitGraph returns when the garden knows that the throwaway objects are the attacker's, or after graphTimeout: what
+// is not known by then shows in the answers.
 func (w *world) awaitGraph(ctx context.Context, gardenlet *client) {
 	ctx, cancel := context.WithTimeout(ctx, graphTimeout)
 	defer cancel()
@@ -221,7 +227,8 @@ func (w *world) cleanUp(ctx context.Context) error {
 	var errs []error
 	for _, all := range []string{
 		core + "/namespaces/garden/backupentries", core + "/backupbuckets", core + "/seeds",
-		security + "/namespaces/garden/workloadidentities", inGarden + "/secrets", inGarden + "/configmaps", csrs, "/api/v1/namespaces",
+		security + "/namespaces/garden/workloadidentities", inGarden + "/secrets", inGarden + "/configmaps", csrs,
+		"/api/v1/namespaces",
 	} {
 		errs = append(errs, w.removeAll(ctx, all))
 	}
@@ -238,6 +245,10 @@ func (w *world) removeAll(ctx context.Context, path string) error {
 		if err := w.admin.must(ctx, get(path+"?labelSelector="+label), list); err != nil {
 			return err
 		}
+		// The label alone could be on an object that the check did not create.
+		list.Items = slices.DeleteFunc(list.Items, func(o corev1.Namespace) bool {
+			return !strings.Contains(o.Name, namePrefix) && path != core+"/backupbuckets"
+		})
 		if len(list.Items) == 0 {
 			return nil
 		}
@@ -250,24 +261,25 @@ func (w *world) removeAll(ctx context.Context, path string) error {
 	}
 }
 
-// removeOne deletes an object without its finalizers, as no component works on it, or with that of installations alone. Those
-// of a Namespace are in its specification, which stays.
+// removeOne deletes an object without its finalizers, as no component works on it, or with that of installations
+// alone. Those of a Namespace are in its specification, which stays.
 func (w *world) removeOne(ctx context.Context, path string, installed bool) error {
 	metadata := object{"annotations": object{"confirmation.gardener.cloud/deletion": "true"}, "finalizers": nil}
 	if installed {
 		metadata["finalizers"] = []string{installations}
 	}
 	for _, r := range []*request{patch(path, object{"metadata": metadata}), remove(path)} {
-		// A Namespace that is being deleted says 409.
-		if err := w.admin.must(ctx, r, nil); err != nil && !hasCode(err, http.StatusNotFound) && !hasCode(err, http.StatusConflict) {
+		err := w.admin.must(ctx, r, nil)
+		deleted := hasCode(err, http.StatusNotFound) || hasCode(err, http.StatusConflict) // or being deleted
+		if err != nil && !deleted {
 			return err
 		}
 	}
 	return nil
 }
 
-// forgetSeeds removes throwaway seeds from the list of Seeds whose gardenlets' certificates are refused: the keys of theirs
-// were never written down.
+// forgetSeeds removes throwaway seeds from the list of Seeds whose gardenlets' certificates are refused: the keys of
+// theirs were never written down.
 func (w *world) forgetSeeds(ctx context.Context) error {
 	deleted := &corev1.ConfigMap{}
 	if err := w.admin.must(ctx, get(deletedSeeds), deleted); hasCode(err, http.StatusNotFound) {

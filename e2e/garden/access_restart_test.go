@@ -150,6 +150,11 @@ func TestAdmissionControllerDown(t *testing.T) {
 	if a := w.gardenletA.must(t, restricted); a.Code != http.StatusInternalServerError || !bytes.Contains(a.Body, []byte("failed calling webhook")) {
 		t.Errorf("stopped: what RBAC allows does not fail: %s", a)
 	}
+	for _, r := range accessCheck(t, dir, 1).Results {
+		if r.Outcome == "open" || r.Outcome == "allowed" {
+			t.Errorf("stopped: %+v", r)
+		}
+	}
 	startAdmissionController(t, dir)
 	w.recovers(t, "started again", own, foreign)
 	w.settle(t)

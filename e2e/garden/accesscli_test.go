@@ -292,6 +292,11 @@ func TestAccessCLIErrors(t *testing.T) {
 	}{
 		{nowhere, "access explain --as-seed a get seeds", 3, "gardenlite up"},
 		{nowhere, "access matrix --as-seed a", 3, "gardenlite up"},
+		{nowhere, "access check", 3, "gardenlite up"},
+		{nowhere, "access check --kubeconfig " + file + "x", 2, "no such file"},
+		{nowhere, "access check --kubeconfig " + file, 1, "looking for a Seed to attack"},
+		{nowhere, "access check -o xml", 2, "one of"},
+		{landscape, "access check --victim absent", 1, "--victim"},
 		{nowhere, "graph", 3, "gardenlite up"},
 		{nowhere, "access explain get seeds", 2, "--as-seed"},
 		{nowhere, "access matrix", 2, "--as-seed"},
@@ -335,13 +340,14 @@ func TestAccessCLICompletion(t *testing.T) {
 		t.Helper()
 		return command(t, "", binary, append([]string{"__complete", "--data-dir", dir}, args...)...).OK(t)
 	}
-	complete("access", "").Shows(t, "explain", "matrix")
+	complete("access", "").Shows(t, "check", "explain", "matrix")
+	complete("access", "check", "--victim", "").Shows(t, "completed")
 	complete("access", "matrix", "--as-seed", "").Shows(t, "completed")
 	complete("access", "explain", "--as-seed", "completed", "").Shows(t, "get", "deletecollection")
 	complete("access", "explain", "--as-seed", "completed", "get", "").Shows(t, "shoots.core.gardener.cloud/status", "secrets")
 	complete("graph", "--kind", "").Shows(t, "CredentialsBinding")
 	complete("graph", "").Shows(t, "ManagedSeed")
-	for _, args := range [][]string{{"access"}, {"access", "explain"}, {"access", "matrix"}, {"graph"}, {"admission-controller"}} {
+	for _, args := range [][]string{{"access"}, {"access", "explain"}, {"access", "matrix"}, {"access", "check"}, {"graph"}, {"admission-controller"}} {
 		command(t, "", binary, append(args, "--help")...).OK(t).Shows(t, "Examples:", "gardenlite "+args[0])
 	}
 }

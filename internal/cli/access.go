@@ -12,18 +12,19 @@ const exitNotAllowed = 1
 func newAccess(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "access",
-		Short: "Say what a gardenlet, an extension or a stack may do, and why",
-		Long: `Say what the gardenlet of a seed, or an extension that runs on it, may do in the garden (scoped access); or a stack, for which
-RBAC alone decides.
+		Short: "Say what a gardenlet, an extension or a stack may do, and why, and try attacks",
+		Long: `Say what the gardenlet of a seed, or an extension that runs on it, may do in the garden (scoped access), and try
+attacks that the garden has to refuse; or what a stack may do, for which RBAC alone decides.
 
 RBAC decides first. What it does not allow, SeedAuthorizer allows by its rules: at once ("free"), or for objects from
 which the graph of dependencies has a path to the seed ("graph", see "gardenlite graph"). It never denies.`,
 		Example: `  gardenlite access explain --as-seed local get secret garden-dev/sample
-  gardenlite access matrix --as-seed local`,
+  gardenlite access matrix --as-seed local
+  gardenlite access check`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, sub := range []*cobra.Command{newAccessExplain(g), newAccessMatrix(g)} {
+	for _, sub := range []*cobra.Command{newAccessExplain(g), newAccessMatrix(g), newAccessCheck(g)} {
 		cmd.AddCommand(sub)
 	}
 	return cmd

@@ -1,0 +1,350 @@
+package accesscheck
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+
+	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+)
+
+// As is what an attacker is.
+type As string
+
+// The attackers: the gardenlet of the throwaway seed, and an extension on it.
+const (
+	Gardenlet As = "gardenlet"
+	Extension As = "extension"
+)
+
+// need is what an attack cannot be tried without.
+type need struct {
+	met     func(*world) bool
+	without string
+}
+
+var (
+	ownSeed = need{func(w *world) bool { return w.live },
+		"needs a throwaway seed, which only a landscape of gardenlite gets"}
+	victimShoot = need{func(w *world) bool { return w.shoot.name != "" && w.shootID != "" },
+		"needs a Shoot on the seed that is attacked"}
+	victimEntry = need{func(w *world) bool { return w.victimEntry.name != "" },
+		"needs a BackupEntry of the seed that is attacked"}
+	victimBucket = need{func(w *world) bool { return w.victimBucket != "" },
+		"needs the BackupBucket of the seed that is attacked"}
+	victimBackup = need{func(w *world) bool { return w.backup.name != "" },
+		"needs a Secret with backup credentials of the seed that is attacked"}
+	managedSeed = need{func(*world) bool { return false },
+		"needs a ManagedSeed that shares credentials with another seed"}
+)
+
+// attack is a row of the catalogue. Either it is one request, which has to be refused, or it has a way of its own to
+// be tried.
+type attack struct {
+	door int // of docs/scoped-access.md, 0 for what is true of all
+	name string
+	as   As
+	// says is in the refusal, if it is refused for the reason that it has to be refused for.
+	says  string
+	needs []need
+
+	request func(*world) *request
+	try     func(context.Context, *runner) (Result, error)
+	// control is a request that has to be allowed: if it is not, refusals prove nothing.
+	control bool
+}
+
+const (
+	noOpinion = " cannot "          // no authorizer allows it
+	foreign   = "does not belong"   // SeedRestriction
+	notNamed  = "not named for the" // SeedRestriction, of references
+)
+
+func needs(all ...need) []need { return all }
+
+// catalogue has the attacks in the order in which they are tried: the last one takes the throwaway seed away.
+func catalogue() []attack {
+	var all []attack
+	for _, group := range [][]attack{basics, backups, references, identities, answers, deletions, tokens} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+func secret(namespace, name string) string {
+	return "/api/v1/namespaces/" + namespace + "/secrets/" + name
+}
+func entry(p place) string {
+	return core + "/namespaces/" + p.namespace + "/backupentries/" + p.name
+}
+
+var basics = []attack{
+	{name: "list Shoots (control: has to work)", as: Gardenlet, control: true,
+		request: func(*world) *request { return get(core + "/shoots?limit=1") }},
+	{name: "list Shoots (control: has to work)", as: Extension, control: true,
+		request: func(*world) *request { return get(core + "/shoots?limit=1") }},
+	{name: "read its own credentials (control: has to work)", as: Gardenlet, control: true, needs: needs(ownSeed),
+		request: func(w *world) *request { return get(secret(garden, w.seed)) }},
+	{name: "list all Secrets", as: Gardenlet,
+		says: noOpinion, request: func(*world) *request { return get("/api/v1/secrets?limit=1") }},
+	{name: "list all Secrets", as: Extension,
+		says: noOpinion, request: func(*world) *request { return get("/api/v1/secrets?limit=1") }},
+	{name: "list the Secrets of another seed's namespace", as: Gardenlet, says: noOpinion,
+		request: func(w *world) *request {
+			return get("/api/v1/namespaces/" + w.victimNamespace() + "/secrets?limit=1")
+		}},
+	{name: "list the Secrets of another seed's namespace", as: Extension, says: noOpinion,
+		request: func(w *world) *request {
+			return get("/api/v1/namespaces/" + w.victimNamespace() + "/secrets?limit=1")
+		}},
+	{name: "read the SSH key of another seed's Shoot", as: Gardenlet, says: noOpinion, needs: needs(victimShoot),
+		request: func(w *world) *request { return get(secret(w.shoot.namespace, w.shoot.name+".ssh-keypair")) }},
+	{name: "take over another seed's Shoot", as: Gardenlet, says: noOpinion, needs: needs(victimShoot),
+		request: func(w *world) *request {
+			status := core + "/namespaces/" + w.shoot.namespace + "/shoots/" + w.shoot.name + "/status"
+			return patch(status, object{"status": object{"seedName": w.seed}})
+		}},
+}
+
+var backups = []attack{
+	{door: 1, name: "read another seed's backup credentials", as: Gardenlet,
+		says: noOpinion, needs: needs(victimBackup),
+		request: func(w *world) *request { return get(secret(w.backup.namespace, w.backup.name)) }},
+	{door: 1, name: "read another seed's backup credentials", as: Extension,
+		says: noOpinion, needs: needs(victimBackup),
+		request: func(w *world) *request { return get(secret(w.backup.namespace, w.backup.name)) }},
+	{door: 1, name: "change another seed's BackupBucket", as: Gardenlet,
+		says: noOpinion, needs: needs(victimBucket),
+		request: func(w *world) *request {
+			return patch(core+"/backupbuckets/"+w.victimBucket, object{"metadata": object{"annotations": object{label: ""}}})
+		}},
+	{door: 1, name: "create the BackupEntry of another seed's Shoot", as: Gardenlet,
+		says: noOpinion, needs: needs(victimShoot),
+		request: func(w *world) *request {
+			return post(core+"/namespaces/"+w.shoot.namespace+"/backupentries", w.entryOfShoot())
+		}},
+	{door: 1, name: "create a BackupEntry without a Shoot", as: Gardenlet,
+		request: func(w *world) *request {
+			name := "shoot--check--x--" + newUID()
+			return post(core+"/namespaces/garden/backupentries", entryObject(garden, name, w.seed, w.bucket))
+		}},
+	{door: 1, name: "report another seed's BackupEntry as its own", as: Gardenlet,
+		says: noOpinion, needs: needs(victimEntry),
+		request: func(w *world) *request {
+			return patch(entry(w.victimEntry)+"/status", object{"status": object{"seedName": w.seed}})
+		}},
+	{door: 1, name: "point its BackupEntry to another seed's bucket", as: Gardenlet,
+		says: "BackupBucket", needs: needs(ownSeed, victimBucket),
+		request: func(w *world) *request {
+			return patch(entry(place{garden, w.seed}), object{"spec": object{"bucketName": w.victimBucket}})
+		}},
+	{door: 4, name: "create a BackupBucket with the name of another Seed's", as: Gardenlet,
+		says: "named", needs: needs(ownSeed),
+		request: func(w *world) *request { return post(core+"/backupbuckets", w.bucketObject(newUID())) }},
+	{door: 4, name: "create a BackupBucket with the name of another Seed's", as: Extension, says: noOpinion,
+		request: func(w *world) *request { return post(core+"/backupbuckets", w.bucketObject(newUID())) }},
+	{door: 8, name: "change another seed's backup credentials", as: Gardenlet,
+		says: noOpinion, needs: needs(victimBackup),
+		request: func(w *world) *request {
+			change := object{"metadata": object{"annotations": object{label: ""}}}
+			return patch(secret(w.backup.namespace, w.backup.name), change)
+		}},
+	{door: 8, name: "delete another seed's backup credentials", as: Gardenlet,
+		says: noOpinion, needs: needs(victimBackup),
+		request: func(w *world) *request { return remove(secret(w.backup.namespace, w.backup.name)) }},
+	{door: 8, name: "change shared credentials as the parent of a ManagedSeed", as: Gardenlet,
+		needs: needs(managedSeed)},
+}
+
+// dns is a reference to credentials in a Seed.
+func (w *world) dns(secret string) object {
+	provider := object{"type": w.provider.Type, "credentialsRef": secretRef(secret)}
+	return object{"spec": object{"dns": object{"provider": provider}}}
+}
+
+func (w *world) seedPath() string { return core + "/seeds/" + w.seed }
+
+const future = "future.ssh-keypair" // no such Secret exists in the namespace garden
+
+var references = []attack{
+	{door: 2, name: "create a Gardenlet that refers to another seed's credentials", as: Gardenlet,
+		says: notNamed, needs: needs(victimBackup),
+		request: func(w *world) *request {
+			return post(seedmgmt+"/namespaces/garden/gardenlets", w.gardenletObject(secretRef(w.backup.name)))
+		}},
+	{door: 2, name: "create a Gardenlet that refers to a Secret to come", as: Gardenlet, says: notNamed,
+		request: func(w *world) *request {
+			return post(seedmgmt+"/namespaces/garden/gardenlets", w.gardenletObject(secretRef(future)))
+		}},
+	{door: 2, name: "register a Seed that refers to another seed's credentials", as: Gardenlet,
+		says: notNamed, needs: needs(victimBackup),
+		request: func(w *world) *request {
+			if w.live {
+				return patch(w.seedPath(), w.dns(w.backup.name))
+			}
+			return post(core+"/seeds", w.seedObject(secretRef(w.backup.name), nil))
+		}},
+	{door: 2, name: "let its Seed refer to a Secret to come", as: Gardenlet, says: notNamed, needs: needs(ownSeed),
+		request: func(w *world) *request { return patch(w.seedPath(), w.dns(future)) }},
+	{door: 2, name: "let its BackupBucket refer to another seed's credentials", as: Gardenlet,
+		says: notNamed, needs: needs(ownSeed, victimBackup),
+		request: func(w *world) *request {
+			return patch(core+"/backupbuckets/"+w.bucket, object{"spec": object{"credentialsRef": secretRef(w.backup.name)}})
+		}},
+	{door: 2, name: "let its BackupBucket refer to another seed's credentials", as: Extension,
+		says: noOpinion, needs: needs(ownSeed, victimBackup),
+		request: func(w *world) *request {
+			return patch(core+"/backupbuckets/"+w.bucket, object{"spec": object{"credentialsRef": secretRef(w.backup.name)}})
+		}},
+	{door: 2, name: "name a Secret for itself by a label", as: Gardenlet,
+		says: "name.seed.gardener.cloud", needs: needs(ownSeed),
+		request: func(w *world) *request {
+			labels := object{"name.seed.gardener.cloud/" + w.seed: "true"}
+			return patch(secret(garden, w.seed), object{"metadata": object{"labels": labels}})
+		}},
+	{door: 11, name: "let its Seed refer to 1000 Secrets", as: Gardenlet,
+		says: "at most 50", needs: needs(ownSeed),
+		request: func(w *world) *request {
+			var defaults []any
+			for i := range 1000 {
+				defaults = append(defaults, object{"type": w.provider.Type, "domain": fmt.Sprintf("d%d.example.com", i),
+					"credentialsRef": secretRef(fmt.Sprintf("many-%d", i))})
+			}
+			return patch(w.seedPath(), object{"spec": object{"dns": object{"defaults": defaults}}})
+		}},
+}
+
+func renewing(w *world) *request {
+	renews := annotated(w.gardenletObject(w.ref()), "gardener.cloud/operation", "renew-kubeconfig")
+	return post(seedmgmt+"/namespaces/garden/gardenlets", renews)
+}
+
+func bootstrapToken(w *world) *request {
+	return post("/api/v1/namespaces/kube-system/secrets", tokenObject(bootstrapping.TokenSecret(garden, w.seed), w.seed))
+}
+
+// certificateFor asks for the certificate of the gardenlet of a seed; the request is not signed by a key that lasts.
+func certificateFor(seed func(*world) string) func(*world) *request {
+	return func(w *world) *request {
+		key, err := newKey()
+		if err != nil {
+			return nil
+		}
+		o, err := csrObject(w.seed+"-attack", seed(w), key)
+		if err != nil {
+			return nil
+		}
+		return post(csrs, o)
+	}
+}
+
+var identities = []attack{
+	{door: 3, name: "ask for the certificate of its seed's gardenlet", as: Extension, says: noOpinion,
+		request: certificateFor(func(w *world) string { return w.seed })},
+	{door: 3, name: "ask for the certificate of another seed's gardenlet", as: Gardenlet, says: foreign,
+		request: certificateFor(func(w *world) string { return w.victim })},
+	{door: 3, name: "create a Gardenlet that asks for a new kubeconfig", as: Gardenlet,
+		says: "renew-kubeconfig", request: renewing},
+	{door: 3, name: "create a Gardenlet that asks for a new kubeconfig", as: Extension,
+		says: noOpinion, request: renewing},
+	{door: 3, name: "let the certificate in its Seed's status expire", as: Extension, says: noOpinion,
+		request: func(w *world) *request {
+			expired := object{"clientCertificateExpirationTimestamp": "2020-01-01T00:00:00Z"}
+			return patch(w.seedPath()+"/status", object{"status": expired})
+		}},
+	{door: 3, name: "create a bootstrap token for its seed", as: Gardenlet, request: bootstrapToken},
+	{door: 3, name: "create a bootstrap token for its seed", as: Extension,
+		says: noOpinion, request: bootstrapToken},
+	{door: 9, name: "create a ServiceAccount with labels of its choice", as: Gardenlet,
+		says: "selected", needs: needs(ownSeed),
+		request: func(w *world) *request {
+			return post("/api/v1/namespaces/"+w.namespace()+"/serviceaccounts", w.accountObject())
+		}},
+	{door: 9, name: "create a ServiceAccount", as: Extension, says: noOpinion, needs: needs(ownSeed),
+		request: func(w *world) *request {
+			return post("/api/v1/namespaces/"+w.namespace()+"/serviceaccounts", w.accountObject())
+		}},
+	{door: 9, name: "ask for a token of another seed's ServiceAccount", as: Gardenlet, says: noOpinion,
+		request: func(w *world) *request {
+			return post("/api/v1/namespaces/"+w.victimNamespace()+"/serviceaccounts/default/token",
+				meta("authentication.k8s.io/v1", "TokenRequest", w.victimNamespace(), "default", object{"spec": object{}}))
+		}},
+}
+
+// answers compare what is said of an object that there is with what is said of one that there is not.
+var answers = []attack{
+	{door: 5, name: "learn by reading whether a Secret exists", as: Gardenlet,
+		needs: needs(victimBackup), try: tells(func(w *world) (string, string, pair) {
+			return w.backup.name, "absent", func(name string) *request { return get(secret(garden, name)) }
+		})},
+	{door: 5, name: "learn by creating whether a Secret exists", as: Gardenlet,
+		needs: needs(victimBackup), try: tells(func(w *world) (string, string, pair) {
+			return w.backup.name, "absent", func(name string) *request {
+				return post(inGarden+"/secrets", meta("v1", "Secret", garden, name, nil))
+			}
+		})},
+	{door: 5, name: "learn by an access review whether a Secret exists", as: Gardenlet,
+		needs: needs(victimBackup), try: tells(func(w *world) (string, string, pair) {
+			return w.backup.name, "absent", func(name string) *request {
+				return review("delete", "", "secrets", "", garden, name)
+			}
+		})},
+	{door: 5, name: "learn by creating whether a ConfigMap exists", as: Gardenlet,
+		try: tells(func(*world) (string, string, pair) {
+			return "extension-apiserver-authentication", "absent", func(name string) *request {
+				return post("/api/v1/namespaces/kube-system/configmaps", meta("v1", "ConfigMap", "kube-system", name, nil))
+			}
+		})},
+	{door: 5, name: "learn by creating whether a namespace exists", as: Gardenlet,
+		try: tells(func(w *world) (string, string, pair) {
+			return w.victimNamespace(), "seed-absent", func(namespace string) *request {
+				return post("/api/v1/namespaces/"+namespace+"/configmaps", meta("v1", "ConfigMap", namespace, "x", nil))
+			}
+		})},
+}
+
+var deletions = []attack{
+	{door: 6, name: "delete another seed's BackupEntry", as: Gardenlet, says: noOpinion, needs: needs(victimEntry),
+		request: func(w *world) *request { return remove(entry(w.victimEntry)) }},
+	{door: 6, name: "delete a BackupEntry that the graph does not have", as: Gardenlet, says: noOpinion,
+		request: func(w *world) *request { return remove(entry(place{garden, "absent-" + w.seed})) }},
+	{door: 6, name: "delete a BackupEntry of its seed", as: Extension, says: noOpinion, needs: needs(ownSeed),
+		request: func(w *world) *request { return remove(entry(place{garden, w.seed})) }},
+	{door: 6, name: "delete another seed's BackupBucket", as: Gardenlet,
+		says: noOpinion, needs: needs(victimBucket),
+		request: func(w *world) *request { return remove(core + "/backupbuckets/" + w.victimBucket) }},
+	{door: 6, name: "delete another Seed", as: Gardenlet, says: noOpinion,
+		request: func(w *world) *request { return remove(core + "/seeds/" + w.victim) }},
+}
+
+var tokens = []attack{
+	{door: 10, name: "get a token of its WorkloadIdentity for another Seed", as: Gardenlet,
+		says: foreign, needs: needs(ownSeed),
+		request: func(w *world) *request { return w.identityToken("Seed", place{"", w.victim}, "1") }},
+	{door: 10, name: "get a token of its WorkloadIdentity for another seed's Shoot", as: Gardenlet,
+		says: foreign, needs: needs(ownSeed, victimShoot),
+		request: func(w *world) *request { return w.identityToken("Shoot", w.shoot, w.shootUID) }},
+	{door: 10, name: "get a token of its WorkloadIdentity for another Seed", as: Extension,
+		says: foreign, needs: needs(ownSeed),
+		request: func(w *world) *request { return w.identityToken("Seed", place{"", w.victim}, "1") }},
+	{door: 7, name: "watch the CA key of another seed's Shoot", as: Gardenlet,
+		says: noOpinion, needs: needs(victimShoot),
+		request: func(w *world) *request {
+			all := core + "/namespaces/" + w.shoot.namespace + "/internalsecrets"
+			return get(named(all, w.shoot.name+".ca-client") + "&watch=true&timeoutSeconds=1")
+		}},
+	{door: 7, name: "keep a watch open that its seed has no path to any more", as: Gardenlet,
+		needs: needs(ownSeed), try: keepWatch},
+	{door: 12, name: "use its certificate after its Seed is deleted", as: Gardenlet,
+		needs: needs(ownSeed), try: outliveSeed},
+}
+
+// identity is the user and the groups of an attacker.
+func (w *world) identity(as As) (user string, groups []string) {
+	if as == Extension {
+		account := "system:serviceaccount:" + w.namespace() + ":" + extension
+		return account, []string{"system:serviceaccounts", "system:serviceaccounts:" + w.namespace()}
+	}
+	return constants.SeedUserNamePrefix + w.seed, []string{constants.SeedsGroup}
+}

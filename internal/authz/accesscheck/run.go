@@ -1,0 +1,349 @@
+package accesscheck
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+)
+
+// Outcome says what came of an attack.
+type Outcome string
+
+const (
+	// Refused is an attack that the garden withstands, Open one that succeeds.
+	Refused Outcome = "refused"
+	Open    Outcome = "open"
+	// Allowed is a control that works as it has to.
+	Allowed Outcome = "allowed"
+	// Undecided is an answer that is neither of success nor a refusal, or a control that does not work.
+	Undecided Outcome = "undecided"
+	// Skipped is an attack that cannot be tried.
+	Skipped Outcome = "skipped"
+)
+
+// Outcomes are all of them.
+func Outcomes() []Outcome { return []Outcome{Refused, Open, Allowed, Undecided, Skipped} }
+
+const (
+	// attackTimeout bounds one attack.
+	attackTimeout = 20 * time.Second
+	// defaultWatchEnds is after what time a watch without a path has to have ended.
+	defaultWatchEnds = 5 * time.Second
+)
+
+// Result is what came of one attack.
+type Result struct {
+	// Door is the number of the attack's kind in docs/scoped-access.md; 0 if it is of none.
+	Door    int     `json:"door"`
+	Attack  string  `json:"attack"`
+	As      As      `json:"as"`
+	Outcome Outcome `json:"outcome"`
+	// Request is the method and path of the request.
+	Request string `json:"request,omitempty"`
+	// Code and Answer are the status and the message of the garden's answer; of a success there is no message.
+	Code   int    `json:"code,omitempty"`
+	Answer string `json:"answer,omitempty"`
+	// Unexpected says that it is refused, but for another reason than in gardenlite.
+	Unexpected bool `json:"unexpected,omitempty"`
+}
+
+// Report is what came of all attacks.
+type Report struct {
+	Garden  string          `json:"garden"`
+	Seed    string          `json:"seed"`
+	Victim  string          `json:"victim"`
+	Results []Result        `json:"results"`
+	Counts  map[Outcome]int `json:"counts"`
+}
+
+// Holds says whether no attack succeeds, and none is undecided.
+func (r *Report) Holds() bool { return r.Counts[Open]+r.Counts[Undecided] == 0 }
+
+// Options say what is attacked.
+type Options struct {
+	// Admin may do everything in the garden, and impersonates the attackers.
+	Admin *rest.Config
+	// Live creates a throwaway seed, and removes it in the end. Otherwise nothing is created.
+	Live bool
+	// Victim is the name of the Seed that is attacked; "" chooses the one with the most Shoots.
+	Victim string
+
+	watchEnds time.Duration // default defaultWatchEnds
+}
+
+type runner struct {
+	*world
+	watchEnds time.Duration
+	config    *rest.Config
+	attackers map[As]*client
+}
+
+// Run tries all attacks. It removes what it has made before it returns, also if the context ends.
+func Run(ctx context.Context, o Options) (*Report, error) { return run(ctx, o, catalogue()) }
+
+func run(ctx context.Context, o Options, attacks []attack) (report *Report, err error) {
+	r, err := newRunner(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.look(ctx, o.Victim); err != nil {
+		return nil, err
+	}
+	if o.Live {
+		if err := r.cleanUp(ctx); err != nil {
+			return nil, fmt.Errorf("removing what another check has left: %w", err)
+		}
+		defer func() {
+			if clean := r.cleanUp(ctx); clean != nil {
+				clean = fmt.Errorf("removing the throwaway seed %s: %w; another check removes what is left", r.seed, clean)
+				err = errors.Join(err, clean)
+			}
+		}()
+		if err := r.populate(ctx); err != nil {
+			return nil, err
+		}
+		r.awaitGraph(ctx, r.attackers[Gardenlet])
+	}
+	report = &Report{Garden: r.admin.host, Seed: r.seed, Victim: r.victim, Counts: map[Outcome]int{}}
+	for _, a := range attacks {
+		result, err := r.attack(ctx, a)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.name, err)
+		}
+		result.Door, result.Attack, result.As = a.door, a.name, a.as
+		report.Results = append(report.Results, result)
+		report.Counts[result.Outcome]++
+	}
+	slices.SortStableFunc(report.Results, func(a, b Result) int { return a.Door - b.Door })
+	return report, nil
+}
+
+func newRunner(o Options) (*runner, error) {
+	admin, err := newClient(o.Admin)
+	if err != nil {
+		return nil, err
+	}
+	uid := newUID()
+	r := &runner{
+		world:     &world{admin: admin, live: o.Live, seed: randomName(), uid: uid, bucket: uid},
+		watchEnds: cmp.Or(o.watchEnds, defaultWatchEnds), config: o.Admin, attackers: map[As]*client{},
+	}
+	for _, as := range []As{Gardenlet, Extension} {
+		config := rest.CopyConfig(o.Admin)
+		config.Impersonate.UserName, config.Impersonate.Groups = r.identity(as)
+		if r.attackers[as], err = newClient(config); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// attack tries one, unless it cannot be tried. An error says that there was no answer.
+func (r *runner) attack(ctx context.Context, a attack) (Result, error) {
+	for _, n := range a.needs {
+		if !n.met(r.world) {
+			return Result{Outcome: Skipped, Answer: n.without}, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, attackTimeout)
+	defer cancel()
+	if a.try != nil {
+		return a.try(ctx, r)
+	}
+	request := a.request(r.world)
+	if request == nil {
+		return Result{}, errors.New("making the request failed")
+	}
+	sent := request.dryRun()
+	got, err := r.attackers[a.as].do(ctx, sent)
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Request: sent.String(), Code: got.code, Answer: got.message}
+	switch {
+	case a.control && got.ok():
+		result.Outcome = Allowed
+	case got.ok():
+		result.Outcome = Open
+	case got.code == http.StatusForbidden && !a.control:
+		result.Outcome, result.Unexpected = Refused, !strings.Contains(got.message, a.says)
+	default:
+		result.Outcome = Undecided
+	}
+	return result, nil
+}
+
+// pair makes the same request for another name.
+type pair = func(name string) *request
+
+// tells compares the answers of a gardenlet for a name that there is and for one that there is not: both are refused,
+// and read the same but for the name.
+func tells(names func(*world) (there, absent string, of pair)) func(context.Context, *runner) (Result, error) {
+	return func(ctx context.Context, r *runner) (Result, error) {
+		there, absent, of := names(r.world)
+		var said [2]answer
+		for i, name := range []string{there, absent} {
+			var err error
+			if said[i], err = r.attackers[Gardenlet].do(ctx, of(name).dryRun()); err != nil {
+				return Result{}, err
+			}
+			if said[i].ok() {
+				said[i].message = reviewed(said[i].body)
+			}
+		}
+		request := of(there).dryRun()
+		result := Result{Request: request.String(), Code: said[0].code, Answer: said[0].message, Outcome: Refused}
+		same := strings.ReplaceAll(said[0].message, there, "NAME") == strings.ReplaceAll(said[1].message, absent, "NAME")
+		switch refusal := said[0].message != ""; {
+		case said[0].code != said[1].code || !same || !refusal:
+			result.Outcome = Open
+			result.Answer += fmt.Sprintf("; of one that does not exist: %d %s", said[1].code, said[1].message)
+		case !said[0].ok() && said[0].code != http.StatusForbidden:
+			result.Outcome = Undecided
+		}
+		return result, nil
+	}
+}
+
+// reviewed is what an access review says if it is not allowed; "" for other objects.
+func reviewed(body []byte) string {
+	var review authorizationv1.SelfSubjectAccessReview
+	if json.Unmarshal(body, &review) != nil || review.Kind != "SelfSubjectAccessReview" || review.Status.Allowed {
+		return ""
+	}
+	return strings.TrimSpace("not allowed " + review.Status.Reason)
+}
+
+func allowed(ctx context.Context, c *client, r *request) bool {
+	var review authorizationv1.SelfSubjectAccessReview
+	return c.must(ctx, r, &review) == nil && review.Status.Allowed
+}
+
+// keepWatch watches a ConfigMap that the throwaway Seed refers to, and takes the reference away.
+func keepWatch(ctx context.Context, r *runner) (Result, error) {
+	watch := get(named(inGarden+"/configmaps", r.seed) + "&watch=true&timeoutSeconds=15")
+	result := Result{Request: watch.String(), Outcome: Undecided}
+	response, err := r.attackers[Gardenlet].open(ctx, *watch)
+	if err != nil {
+		return result, err
+	}
+	defer response.Body.Close()
+	if result.Code = response.StatusCode; result.Code != http.StatusOK {
+		result.Answer = "the watch does not begin while there is a path"
+		return result, nil
+	}
+	if err := r.admin.must(ctx, patch(r.seedPath(), object{"spec": object{"resources": nil}}), nil); err != nil {
+		return result, err
+	}
+	begin := time.Now()
+	ended := time.AfterFunc(r.watchEnds, func() { _ = response.Body.Close() })
+	_, _ = io.Copy(io.Discard, response.Body)
+	if !ended.Stop() {
+		if ctx.Err() != nil {
+			return result, ctx.Err()
+		}
+		result.Outcome, result.Answer = Open, fmt.Sprintf("the watch is still open %s after its path has gone", r.watchEnds)
+		return result, nil
+	}
+	took := time.Since(begin).Round(10 * time.Millisecond)
+	result.Outcome, result.Answer = Refused, fmt.Sprintf("the watch ended %s after its path had gone", took)
+	return result, ctx.Err()
+}
+
+// outliveSeed gets a certificate as a gardenlet does, and uses it after its Seed is deleted.
+func outliveSeed(ctx context.Context, r *runner) (Result, error) {
+	shoots := get(core + "/shoots?limit=1")
+	result := Result{Request: shoots.String(), Outcome: Undecided}
+	certified, why, err := r.certify(ctx)
+	if err != nil || certified == nil {
+		result.Answer = why
+		return result, err
+	}
+	before, err := certified.do(ctx, *shoots)
+	if err != nil {
+		return result, err
+	}
+	if !before.ok() {
+		result.Code, result.Answer = before.code, "with a new certificate, while there is a Seed: "+before.message
+		return result, nil
+	}
+	if err := r.removeAll(ctx, core+"/namespaces/garden/backupentries"); err != nil {
+		return result, err
+	}
+	if err := errors.Join(r.removeAll(ctx, core+"/backupbuckets"), r.removeAll(ctx, core+"/seeds")); err != nil {
+		return result, err
+	}
+	after, err := certified.do(ctx, *shoots)
+	if err != nil {
+		return result, err
+	}
+	result.Code, result.Answer = after.code, after.message
+	switch {
+	case after.code == http.StatusUnauthorized || after.code == http.StatusForbidden:
+		result.Outcome = Refused
+	case after.ok():
+		result.Outcome = Open
+	}
+	return result, nil
+}
+
+// certify gets the client certificate of the throwaway seed's gardenlet; no client if the garden does not sign it in
+// time.
+func (r *runner) certify(ctx context.Context) (c *client, why string, err error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, "", err
+	}
+	o, err := csrObject(r.seed, r.seed, key)
+	if err != nil {
+		return nil, "", err
+	}
+	asked, err := r.attackers[Gardenlet].do(ctx, *post(csrs, labelled(o)))
+	if err != nil {
+		return nil, "", err
+	}
+	if !asked.ok() {
+		return nil, "the garden refuses its request for a certificate: " + asked.message, nil
+	}
+	approved := object{"conditions": []any{object{"type": "Approved", "status": "True", "reason": "AccessCheck"}}}
+	if err := r.admin.must(ctx, patch(csrs+"/"+r.seed+"/approval", object{"status": approved}), nil); err != nil {
+		return nil, "", err
+	}
+	csr := &certificatesv1.CertificateSigningRequest{}
+	limited, cancel := context.WithTimeout(ctx, attackTimeout/2)
+	defer cancel()
+	for len(csr.Status.Certificate) == 0 {
+		if err := r.admin.must(ctx, get(csrs+"/"+r.seed), csr); err != nil {
+			return nil, "", err
+		}
+		if wait(limited, pollInterval) != nil && len(csr.Status.Certificate) == 0 {
+			return nil, "the garden does not sign its request for a certificate", ctx.Err()
+		}
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, "", err
+	}
+	config := rest.AnonymousClientConfig(r.config)
+	config.CertData = bytes.TrimSpace(csr.Status.Certificate)
+	config.KeyData = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+	c, err = newClient(config)
+	return c, "", err
+}
+
+func newUID() string { return string(uuid.NewUUID()) }

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gardenlite/gardenlite/internal/authz/accesscheck"
+	"github.com/gardenlite/gardenlite/internal/usage"
+)
+
+func newAccessCheck(g *globals) *cobra.Command {
+	var kubeconfig, victim, output string
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Try attacks on scoped access",
+		Long: `Try the attacks that scoped access has to withstand, as the gardenlet of a throwaway seed and as an extension on
+it, and say what the garden answers. The Seed that is attacked comes to no harm, even if an attack succeeds: it
+is only read, and every write of an attacker is a dry run. What the check creates has the label
+gardenlite.dev/access-check and is removed at the end; if the check is killed, by the next one. Run one at a
+time.
+
+  refused     the garden withstands the attack
+  open        the attack succeeds
+  allowed     a control: a request that has to work, without which refusals prove nothing
+  undecided   the answer is neither, or a control does not work
+  skipped     the attack cannot be tried here
+
+With --kubeconfig it tries a garden elsewhere, such as a Gardener, and creates nothing there; attacks that need
+a seed of their own are skipped. The user of the kubeconfig has to be allowed to read Seeds, Shoots,
+BackupBuckets and BackupEntries, and to impersonate users and groups.
+
+The exit status is 0 if all that was tried is refused, and 1 if an attack is open or undecided, or the check
+failed (then standard output is empty); 2 for wrong usage, 3 if the landscape does not run.`,
+		Example: `  gardenlite access check
+  gardenlite access check --victim local -o json | jq '.results[] | select(.outcome == "open")'
+  # A garden elsewhere: nothing is created
+  gardenlite access check --kubeconfig garden.kubeconfig`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if kubeconfig == "" && cmd.Flags().Changed("kubeconfig") {
+				return usage.Errorf("--kubeconfig is empty: name a file, or leave the flag out for this landscape")
+			}
+			return accessCheck(cmd.Context(), g, kubeconfig, victim, output)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of a garden elsewhere (default: this landscape's)")
+	f.StringVar(&victim, "victim", "", "name of the Seed to attack (default: the one with the most Shoots)")
+	_ = cmd.MarkFlagFilename("kubeconfig")
+	_ = cmd.RegisterFlagCompletionFunc("victim",
+		func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if kubeconfig != "" {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return namesToComplete(g, cmd).Seeds, cobra.ShellCompDirectiveNoFileComp
+		})
+	addOutputFlag(cmd, &output, "text", "json", "yaml")
+	return cmd
+}
+
+func accessCheck(ctx context.Context, g *globals, kubeconfig, victim, output string) error {
+	live := kubeconfig == ""
+	if live {
+		if _, _, err := g.connect(); err != nil {
+			return err
+		}
+		var err error
+		if kubeconfig, err = g.gardenKubeconfig(); err != nil {
+			return err
+		}
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return usage.Errorf("reading %s: %w", kubeconfig, err)
+	}
+	report, err := accesscheck.Run(ctx, accesscheck.Options{Admin: config, Live: live, Victim: victim})
+	if err != nil {
+		return err
+	}
+	if done, err := printObject(g.out, output, report); err != nil {
+		return err
+	} else if !done {
+		printCheck(g.out, report)
+	}
+	if !report.Holds() {
+		return &exitError{code: exitNotAllowed}
+	}
+	return nil
+}
+
+// printCheck writes what came of each attack, with the request and the answer below it, and in the end how many there
+// were.
+func printCheck(out io.Writer, report *accesscheck.Report) {
+	fmt.Fprintf(out, "Garden    %s\nAttacker  seed %s: its gardenlet, and an extension on it\nVictim    seed %s\n\n",
+		report.Garden, report.Seed, report.Victim)
+	for _, r := range report.Results {
+		door := "-"
+		if r.Door > 0 {
+			door = fmt.Sprint(r.Door)
+		}
+		fmt.Fprintf(out, "%-9s  %2s  %s: %s\n", r.Outcome, door, r.As, r.Attack)
+		var said []string
+		if r.Request != "" {
+			said = append(said, r.Request)
+		}
+		answer := r.Answer
+		if r.Code != 0 {
+			answer = strings.TrimSpace(fmt.Sprint(r.Code, " ", answer))
+		}
+		if r.Unexpected {
+			answer += " (refused, but for another reason than in gardenlite)"
+		}
+		fmt.Fprintf(out, "               %s\n", strings.Join(append(said, answer), "\n               "))
+	}
+	var counts []string
+	for _, outcome := range accesscheck.Outcomes() {
+		counts = append(counts, fmt.Sprintf("%d %s", report.Counts[outcome], outcome))
+	}
+	tried := len(report.Results) - report.Counts[accesscheck.Skipped]
+	fmt.Fprintf(out, "\n%d tried: %s.\n", tried, strings.Join(counts, ", "))
+	switch {
+	case report.Counts[accesscheck.Open] > 0:
+		fmt.Fprintln(out, "Scoped access does not hold.")
+	case !report.Holds():
+		fmt.Fprintln(out, "Whether scoped access holds is not decided.")
+	default:
+		fmt.Fprintln(out, "Scoped access holds against what was tried.")
+	}
+}

@@ -18,6 +18,7 @@ const module = "github.com/gardenlite/gardenlite/"
 var allowed = map[string][]string{
 	"cmd/gardenlite":           {"internal/cli"},
 	"e2e":                      {"pkg/testenv"},
+	"examples":                 {},
 	"hack":                     {},
 	"hack/bench-authz":         {"internal/authz"},
 	"internal/architecture":    {},

@@ -111,6 +111,7 @@ func (c *client) do(ctx context.Context, r request) (answer, error) {
 	}
 	a := answer{code: response.StatusCode, body: data}
 	if !a.ok() {
+		a.message = strings.TrimSpace(string(data)) // an authorizer that cannot be asked is answered as text
 		var status metav1.Status
 		if json.Unmarshal(data, &status) == nil {
 			a.message = status.Message

@@ -209,8 +209,8 @@ func tells(names func(*world) (there, absent string, of pair)) func(context.Cont
 		request := of(there).dryRun()
 		result := Result{Request: request.String(), Code: said[0].code, Answer: said[0].message, Outcome: Refused}
 		same := strings.ReplaceAll(said[0].message, there, "NAME") == strings.ReplaceAll(said[1].message, absent, "NAME")
-		switch refusal := said[0].message != ""; {
-		case said[0].code != said[1].code || !same || !refusal:
+		switch allowed := said[0].ok() && said[0].message == ""; {
+		case said[0].code != said[1].code || !same || allowed:
 			result.Outcome = Open
 			result.Answer += fmt.Sprintf("; of one that does not exist: %d %s", said[1].code, said[1].message)
 		case !said[0].ok() && said[0].code != http.StatusForbidden:

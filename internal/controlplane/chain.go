@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -122,6 +123,14 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	if err != nil {
 		return nil, fmt.Errorf("making the API server for custom resources: %w", err)
 	}
+	crdClient, err := clientset.NewForConfig(generic.LoopbackClientConfig)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the API server for custom resources: %w", err)
+	}
+	crds := extensionsServer.Informers.Apiextensions().V1().CustomResourceDefinitions()
+	if err := retryDeletions(crds, crdClient, retryDeletionAfter); err != nil {
+		return nil, fmt.Errorf("watching custom resource definitions: %w", err)
+	}
 	kubeServer, err := kube.Complete().New(extensionsServer.GenericAPIServer)
 	if err != nil {
 		return nil, fmt.Errorf("making the API server: %w", err)
@@ -138,8 +147,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		}
 		serveOpenAPI(delegate, generic.OpenAPIConfig, generic.OpenAPIV3Config)
 	}
-	aggregatorServer, err := controlplaneapiserver.CreateAggregatorServer(aggregator.Complete(), delegate,
-		extensionsServer.Informers.Apiextensions().V1().CustomResourceDefinitions(), true, priorities)
+	aggregatorServer, err := controlplaneapiserver.CreateAggregatorServer(aggregator.Complete(), delegate, crds, true, priorities)
 	if err != nil {
 		return nil, fmt.Errorf("making the aggregator: %w", err)
 	}

@@ -1,0 +1,54 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apiextensionshelpers "k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	informers "k8s.io/apiextensions-apiserver/pkg/client/informers/externalversions/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// retryDeletionAfter is for how long kube-apiserver is given to retry by itself.
+	retryDeletionAfter      = time.Second
+	deletionRetryAnnotation = "gardenlite.dev/deletion-retry"
+)
+
+// deletionFailures are the reasons that kube-apiserver's finalizer gives for instances that it could not delete.
+var deletionFailures = []string{"InstanceDeletionFailed", "InstanceDeletionCheck"}
+
+// retryDeletions has the deletion of a CRD go on whose instances could not be deleted at once, for example because their
+// watch cache is not ready yet. kube-apiserver retries after 5 ms. If it reads the CRD from its cache as it was before the
+// failure, it meets a conflict, takes that for a change that it will hear of, and then ignores the change because only the
+// condition Terminating differs: nothing happens for five minutes. A change of the metadata makes it try again.
+func retryDeletions(crds informers.CustomResourceDefinitionInformer, client clientset.Interface, after time.Duration) error {
+	lister := crds.Lister()
+	retry := func(failed *apiextensionsv1.CustomResourceDefinition) {
+		if crd, err := lister.Get(failed.Name); err != nil || crd.ResourceVersion != failed.ResourceVersion {
+			return // it goes on by itself
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{%q:%[1]q}}}`, failed.ResourceVersion, deletionRetryAnnotation)
+		_, err := client.ApiextensionsV1().CustomResourceDefinitions().Patch(context.Background(), failed.Name, types.MergePatchType, patch,
+			metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			utilruntime.HandleError(fmt.Errorf("retrying the deletion of the CRD %s: %w", failed.Name, err))
+		}
+	}
+	_, err := crds.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, object any) {
+		crd := object.(*apiextensionsv1.CustomResourceDefinition)
+		condition := apiextensionshelpers.FindCRDCondition(crd, apiextensionsv1.Terminating)
+		if !crd.DeletionTimestamp.IsZero() && condition != nil && slices.Contains(deletionFailures, condition.Reason) {
+			time.AfterFunc(after, func() { retry(crd) })
+		}
+	}})
+	return err
+}

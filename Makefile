@@ -10,7 +10,7 @@ RACE_TEST := ./internal/landscape/racetest
 # All others, with the race detector.
 UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/...),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 
-.PHONY: all build up test test-unit test-race test-servers e2e soak bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-authz generate verify-generate lint clean
+.PHONY: all build up test test-unit test-race test-servers e2e soak bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate lint clean
 
 all: build
 
@@ -48,6 +48,7 @@ soak: build $(BIN)/kubectl $(BIN)/older ## the long forms: more kills, more obje
 	GARDENLITE_SOAK=1 $(GO) test -race -count=1 -timeout 80m $(UNIT_TESTS)
 	$(GO) test -run '^$$' -fuzz '^FuzzHandshake$$' -fuzztime 5m ./internal/bastionsim/machine/sshd
 	$(GO) test -run '^$$' -fuzz '^FuzzMessages$$' -fuzztime 5m ./internal/bastionsim/machine/sshd
+	$(GO) test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime 5m ./internal/garden/stacks/stackpackage
 	GARDENLITE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 80m $(SERVER_TESTS)
 	GARDENLITE_SOAK=1 GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(GO) test -count=1 -p 1 -shuffle on -timeout 160m ./e2e/...
 
@@ -60,7 +61,7 @@ $(BIN)/baseline: bench/go.mod
 	cd bench && $(GO) build -o ../$@/etcd go.etcd.io/etcd/server/v3
 	cd bench && $(GO) build -o ../$@/kwok sigs.k8s.io/kwok/cmd/kwok
 
-bench: bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-authz ## every benchmark
+bench: bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz ## every benchmark
 
 bench-up: build $(BIN)/baseline ## cold and warm start, with a seed and without, beside a bare kube-apiserver with etcd
 	cd bench && $(GO) run ./up -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
@@ -79,6 +80,10 @@ bench-scale: build ## 5,000 Shoots and 50,000 Secrets
 
 bench-workloads: build $(BIN)/baseline ## 100 and 5,000 Pods in a Shoot, beside KWOK's controller with a bare kube-apiserver
 	cd bench && $(GO) run ./workloads -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
+
+bench-stacks: build ## installing a stack, beside a Deployment, and 100 stacks that are idle
+	$(GO) build -o $(BIN)/ ./examples/stacks/mysql ./examples/stacks/wordpress
+	cd bench && $(GO) run ./stacks -gardenlite $(CURDIR)/$(BIN)/gardenlite -programs $(CURDIR)/$(BIN) -packages $(CURDIR)/manifests/stacks
 
 bench-authz: build ## the resource dependency graph, and both webhooks beside the requests of ordinary users
 	$(GO) run ./hack/bench-authz; graph=$$?; \

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,10 +15,7 @@ import (
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
-const (
-	shootTimeout = 10 * time.Minute
-	deployment   = "bench"
-)
+const shootTimeout = 10 * time.Minute
 
 // createShoot creates a Shoot with room for all Pods, waits until its nodes are ready, and returns a client for it.
 func createShoot(ctx context.Context, l *harness.Landscape) (kubernetes.Interface, error) {
@@ -79,20 +71,16 @@ func ready(nodes []corev1.Node) (count int) {
 // scale has a Deployment have as many Pods, and returns how long it took until all were ready.
 func scale(ctx context.Context, client kubernetes.Interface, count int) (time.Duration, error) {
 	begin, deployments := time.Now(), client.AppsV1().Deployments("default")
-	labels, replicas := map[string]string{"app": deployment}, int32(count)
-	_, err := deployments.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: deployment}, Spec: appsv1.DeploymentSpec{
-		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx"}}}},
-	}}, metav1.CreateOptions{})
+	_, err := deployments.Create(ctx, harness.Deployment(int32(count)), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, count)
-		_, err = deployments.Patch(ctx, deployment, types.MergePatchType, patch, metav1.PatchOptions{})
+		_, err = deployments.Patch(ctx, harness.DeploymentName, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
 	if err != nil {
 		return 0, err
 	}
 	err = harness.Poll(ctx, shootTimeout, func() (bool, error) {
-		d, err := deployments.Get(ctx, deployment, metav1.GetOptions{})
+		d, err := deployments.Get(ctx, harness.DeploymentName, metav1.GetOptions{})
 		return err == nil && int(d.Status.ReadyReplicas) == count, nil
 	})
 	return time.Since(begin), err
@@ -101,7 +89,7 @@ func scale(ctx context.Context, client kubernetes.Interface, count int) (time.Du
 // calls returns how many requests about Pods the API servers of the process answer in an idle minute, other than those that
 // this one makes.
 func calls(ctx context.Context, client kubernetes.Interface) (float64, error) {
-	before, err := podRequests(ctx, client)
+	before, err := harness.Requests(ctx, client, "pods")
 	if err != nil {
 		return 0, err
 	}
@@ -110,26 +98,6 @@ func calls(ctx context.Context, client kubernetes.Interface) (float64, error) {
 		return 0, ctx.Err()
 	case <-time.After(idle):
 	}
-	after, err := podRequests(ctx, client)
+	after, err := harness.Requests(ctx, client, "pods")
 	return after - before, err
-}
-
-func podRequests(ctx context.Context, client kubernetes.Interface) (sum float64, err error) {
-	data, err := client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return 0, err
-	}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Text()
-		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `resource="pods"`) {
-			value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
-			if err != nil {
-				return 0, fmt.Errorf("reading the metrics: %w", err)
-			}
-			sum += value
-		}
-	}
-	return sum, lines.Err()
 }

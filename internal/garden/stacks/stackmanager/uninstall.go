@@ -178,8 +178,8 @@ func (r *Reconciler) inTheWay(ctx context.Context, install v1alpha1.Install, las
 	if len(reasons) == 0 {
 		return nil
 	}
-	return blocked{fmt.Errorf("%s; delete them, or confirm that the stack is uninstalled nevertheless with the annotation %s=true",
-		strings.Join(reasons, "; "), v1beta1constants.ConfirmationDeletion)}
+	return blocked{fmt.Errorf("%s; delete them, or confirm that the stack is uninstalled nevertheless: "+
+		"annotation %s=true, or gardenlite stack uninstall --confirm", strings.Join(reasons, "; "), v1beta1constants.ConfirmationDeletion)}
 }
 
 // instancesOf names some of the instances of a CRD.

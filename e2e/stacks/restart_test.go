@@ -55,7 +55,8 @@ func TestKilledUnderStacks(t *testing.T) {
 	second := first.replace(t, "app.yaml", "version: 0.1", "version: 0.2").replace(t, crdPath, "size: {type: integer}", "size: {type: integer}, colour: {type: string}")
 	l.namespace(t, "killed")
 	references := []string{l.write(t, "first", first), l.write(t, "second", second)}
-	objects := append(objectsOf(clusterInstall, "killed", "buckets"), place{crdResource, "", "buckets.killed.example.org"})
+	objects := append(objectsOf(clusterInstall, "killed", "buckets"), place{crdResource, "", "buckets.killed.example.org"},
+		place{stacksResource(clusterInstall), "killed", "buckets"}) // the last one: what is applied to it while it is deleted, is deleted with it
 	for round := range rounds {
 		delay := func(part int) time.Duration { return time.Duration(7+23*(3*round+part)%331) * time.Millisecond }
 		l.install(t, clusterInstall, "killed", "buckets", references[0])

@@ -25,7 +25,11 @@ func (s *step) delete(ctx context.Context) (time.Duration, error) {
 	if waitFor != "" {
 		return s.waitSyncPeriod(), s.report(ctx, condition(seedmanagementv1alpha1.SeedRegistered, false, corev1beta1.EventDeleting, waitFor))
 	}
-	return 0, operation.RemoveFinalizers(ctx, s.GardenClient, s.managedSeed, corev1beta1.GardenerName)
+	if err := operation.RemoveFinalizers(ctx, s.GardenClient, s.managedSeed, corev1beta1.GardenerName); err != nil {
+		return 0, err
+	}
+	s.gone.Mark(s.managedSeed)
+	return 0, nil
 }
 
 // unregister takes everything back step by step, and says what it waits for.

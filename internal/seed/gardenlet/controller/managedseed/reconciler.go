@@ -53,13 +53,19 @@ type Reconciler struct {
 	JitterUpdates    bool
 	// TokenValidity is deployment.DefaultTokenValidity by default.
 	TokenValidity time.Duration
+
+	gone operation.Gone
 }
 
 // Reconcile looks after one ManagedSeed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, managedSeed); err != nil {
+		r.gone.Forget(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.gone.Is(managedSeed) {
+		return reconcile.Result{}, nil
 	}
 	if managedSeed.Spec.Shoot == nil || managedSeed.Namespace != constants.GardenNamespace {
 		return reconcile.Result{}, nil

@@ -1,6 +1,7 @@
 package managedseed
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
@@ -210,6 +212,38 @@ func TestDelete(t *testing.T) {
 	if w.managedSeed().Name != "" {
 		t.Error("the ManagedSeed is still there")
 	}
+}
+
+// TestDeletedInStaleCache: nothing is written for a ManagedSeed that is gone and that the cache still has.
+func TestDeletedInStaleCache(t *testing.T) {
+	w := newWorld(t, seedmanagementv1alpha1.BootstrapToken)
+	w.reconcile()
+	w.deleteManagedSeed()
+	w.reconcile()
+	stale := w.managedSeed()
+	w.reconcile()
+	if w.managedSeed().Name != "" {
+		t.Fatal("the ManagedSeed is still there")
+	}
+	w.r.GardenClient = interceptor.NewClient(w.garden, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+			stale.DeepCopyInto(obj.(*seedmanagementv1alpha1.ManagedSeed))
+			return nil
+		},
+		Delete: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.DeleteOption) error {
+			t.Errorf("deletes %T %s", obj, obj.GetName())
+			return nil
+		},
+		Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
+			t.Errorf("patches %T %s", obj, obj.GetName())
+			return nil
+		},
+		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, obj client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+			t.Errorf("patches the status of %T %s", obj, obj.GetName())
+			return nil
+		},
+	})
+	w.reconcile()
 }
 
 func TestDeleteBeforeBootstrapped(t *testing.T) {

@@ -3,8 +3,10 @@ package stacks
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -227,6 +229,24 @@ func TestVersions(t *testing.T) {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	if len(versions) != 2 || versions[0].(map[string]any)["storage"] != true {
 		t.Errorf("the CRD has the versions %v", versions)
+	}
+}
+
+// TestInstalledAtOnce: installs that bring the same CRD at the same time do not fail ("Multiple Versions").
+func TestInstalledAtOnce(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "package")
+	bucketStack("atonce.example.org", "Namespaced", "0.1").writeTo(t, folder)
+	results := make([]suite.Result, 6)
+	var installs sync.WaitGroup
+	for i := range results {
+		installs.Go(func() {
+			results[i] = suite.Gardenlite(t, shared.dir, "stack", "install", folder, "--as", "buckets", "-n", fmt.Sprintf("at-once-%d", i))
+		})
+	}
+	installs.Wait()
+	for _, result := range results {
+		result.OK(t)
 	}
 }
 

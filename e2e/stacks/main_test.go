@@ -146,12 +146,18 @@ func (l *landscape) write(t *testing.T, name string, files stackFiles) string {
 	t.Helper()
 	dir := filepath.Join(l.dir, "stacks", name)
 	must(t, os.RemoveAll(dir))
+	files.writeTo(t, dir)
+	return "file://" + name
+}
+
+// writeTo writes a package to a folder.
+func (files stackFiles) writeTo(t *testing.T, dir string) {
+	t.Helper()
 	for file, text := range files {
 		path := filepath.Join(dir, ".registry", file)
 		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	return "file://" + name
 }
 
 // install creates an install, or changes the package of the one that is there.

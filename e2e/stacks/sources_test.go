@@ -6,7 +6,6 @@ import (
 	"io"
 	"log"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -62,10 +61,7 @@ func TestSources(t *testing.T) {
 	digest := push("latest", files)
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "folder")
-	for file, text := range files {
-		must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, ".registry", file)), 0o700))
-		must(t, os.WriteFile(filepath.Join(folder, ".registry", file), []byte(text), 0o600))
-	}
+	files.writeTo(t, folder)
 	archive := filepath.Join(dir, "stack.tar")
 	suite.Gardenlite(t, shared.dir, "stack", "build", folder, "-f", archive).OK(t)
 	images, err := layout.Write(filepath.Join(shared.dir, "stacks", "sources-layout"), empty.Index)

@@ -235,7 +235,8 @@ func (r *Reconciler) ensureCRDs(ctx context.Context, planned []*apiextensionsv1.
 // ensureCRD writes a CRD, and says that it waits until the API server serves it.
 func (r *Reconciler) ensureCRD(ctx context.Context, planned *apiextensionsv1.CustomResourceDefinition) error {
 	if planned.UID == "" {
-		if err := r.Create(ctx, planned); err != nil {
+		// Another install of the stack can have created it since it was planned.
+		if err := r.Create(ctx, planned); client.IgnoreAlreadyExists(err) != nil {
 			return err
 		}
 		return wait("waiting for the CRD %s to be served", planned.Name)

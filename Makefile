@@ -46,9 +46,10 @@ e2e: build $(BIN)/kubectl $(BIN)/older ## the suite against the real binary
 
 soak: build $(BIN)/kubectl $(BIN)/older ## the long forms: more kills, more objects, longer fuzzing
 	GARDENLITE_SOAK=1 $(GO) test -race -count=1 -timeout 80m $(UNIT_TESTS)
-	$(GO) test -run '^$$' -fuzz '^FuzzHandshake$$' -fuzztime 5m ./internal/bastionsim/machine/sshd
-	$(GO) test -run '^$$' -fuzz '^FuzzMessages$$' -fuzztime 5m ./internal/bastionsim/machine/sshd
-	$(GO) test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime 5m ./internal/garden/stacks/stackpackage
+	$(GO) test -run '^$$' -fuzz '^FuzzHandshake$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/bastionsim/machine/sshd
+	$(GO) test -run '^$$' -fuzz '^FuzzMessages$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/bastionsim/machine/sshd
+	$(GO) test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/garden/stacks/stackpackage
+	$(GO) test -run '^$$' -fuzz '^FuzzFiles$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/garden/stacks/stackpackage
 	GARDENLITE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 80m $(SERVER_TESTS)
 	GARDENLITE_SOAK=1 GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(GO) test -count=1 -p 1 -shuffle on -timeout 160m ./e2e/...
 

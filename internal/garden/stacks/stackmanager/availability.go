@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,13 +31,21 @@ func (r *Reconciler) availability(ctx context.Context, install v1alpha1.Install)
 	switch c := stack.Spec.Controller; {
 	case c.Deployment != nil:
 		deployment := &appsv1.Deployment{}
-		if err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: c.Deployment.Name}, deployment); err != nil {
+		err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: c.Deployment.Name}, deployment)
+		if apierrors.IsNotFound(err) {
+			return unavailable(fmt.Sprintf("the Deployment %s is being created", c.Deployment.Name))
+		}
+		if err != nil {
 			return unavailable(err.Error())
 		}
 		ready, message = deploymentReady(deployment)
 	case c.Job != nil:
 		job := &batchv1.Job{}
-		if err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: c.Job.Name}, job); err != nil {
+		err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: c.Job.Name}, job)
+		if apierrors.IsNotFound(err) {
+			return unavailable(fmt.Sprintf("the Job %s is being created", c.Job.Name))
+		}
+		if err != nil {
 			return unavailable(err.Error())
 		}
 		ready, message = jobReady(job)

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
 // refusal is what a package has instead of what is valid, and why it is refused.
@@ -311,6 +314,36 @@ func FuzzRead(f *testing.F) {
 		}
 		if _, err := ReadTar(bytes.NewReader(again)); err != nil {
 			t.Errorf("what was read is refused when it is packed again: %v", err)
+		}
+	})
+}
+
+// FuzzFiles: whatever the files of a package say, reading them ends, and a controller that passes has the identity that it is
+// given.
+func FuzzFiles(f *testing.F) {
+	f.Add(app, controller, crd)
+	f.Add(app+"dependsOn: [{crd: mysqlinstances.database.example.org}]\n", controllerJob, oldCRD)
+	f.Fuzz(func(t *testing.T, app, install, crd string) {
+		p, err := Read(valid(map[string]string{appFile: app, installFile: install, crdPath: crd}))
+		if err != nil {
+			return
+		}
+		for _, crd := range p.CRDs {
+			if crd.Spec.Scope != apiextensionsv1.NamespaceScoped || checkCRDName(crd.Spec.Names.Plural, crd.Spec.Group) != nil {
+				t.Errorf("the CRD %s (%s) passes", crd.Name, crd.Spec.Scope)
+			}
+		}
+		specs := []corev1.PodSpec{}
+		if p.Deployment != nil {
+			specs = append(specs, p.Deployment.Spec.Template.Spec)
+		}
+		if p.Job != nil {
+			specs = append(specs, p.Job.Spec.Template.Spec)
+		}
+		for _, spec := range specs {
+			if spec.ServiceAccountName != "" || spec.HostNetwork || spec.HostPID || spec.HostIPC || spec.NodeName != "" {
+				t.Errorf("the Pod passes: %v", spec)
+			}
 		}
 	})
 }

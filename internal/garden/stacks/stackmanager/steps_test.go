@@ -1,0 +1,322 @@
+package stackmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
+)
+
+var errKilled = errors.New("the process is killed")
+
+// killWorld is a garden whose Stack Manager is killed before one of its writes.
+type killWorld struct {
+	t      *testing.T
+	client client.WithWatch
+	r      *Reconciler
+	folder string
+	kind   v1alpha1.Install
+	// writesLeft is how many writes succeed before the process is killed; none is ever refused if it is negative.
+	writesLeft int
+	writes     int
+}
+
+var stackKey = client.ObjectKey{Namespace: "dev", Name: "buckets"}
+
+func newKillWorld(t *testing.T, kind v1alpha1.Install) *killWorld {
+	t.Helper()
+	w := &killWorld{t: t, folder: t.TempDir(), kind: kind, writesLeft: -1}
+	s := runtime.NewScheme()
+	schemes := runtime.SchemeBuilder{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, rbacv1.AddToScheme,
+		apiextensionsv1.AddToScheme, v1alpha1.AddToScheme}
+	w.must(schemes.AddToScheme(s))
+	w.client = fake.NewClientBuilder().WithScheme(s).
+		WithObjects(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: listingRole}}).
+		WithStatusSubresource(kind, &v1alpha1.Stack{}, &apiextensionsv1.CustomResourceDefinition{}, &appsv1.Deployment{}).Build()
+	for _, version := range []string{"0.1", "0.2"} {
+		w.writePackage(version)
+	}
+	w.start()
+	return w
+}
+
+func (w *killWorld) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// writePackage writes a package of the version, whose CRD has a field named after it.
+func (w *killWorld) writePackage(version string) {
+	for name, text := range map[string]string{
+		"app.yaml": fmt.Sprintf("title: Buckets\nversion: %q\npermissionScope: %s\n", version, w.kind.Scope()),
+		"install.yaml": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: controller}, spec: {selector: {matchLabels: {app: b}},
+  template: {metadata: {labels: {app: b}}, spec: {containers: [{name: controller, image: "example.org/b:` + version + `"}]}}}}`,
+		"resources/bucket.crd.yaml": `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: buckets.example.org},
+  spec: {group: example.org, names: {kind: Bucket, listKind: BucketList, plural: buckets, singular: bucket}, scope: Namespaced,
+    versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: {type: string}` +
+			map[string]string{"0.1": "", "0.2": ", b: {type: string}"}[version] + `}}}}]}}`,
+	} {
+		path := filepath.Join(w.folder, version, ".registry", name)
+		w.must(os.MkdirAll(filepath.Dir(path), 0o700))
+		w.must(os.WriteFile(path, []byte(text), 0o600))
+	}
+}
+
+// write counts a write, and refuses it if the process is killed before it.
+func (w *killWorld) write() error {
+	if w.writesLeft == 0 {
+		return errKilled
+	}
+	w.writesLeft--
+	w.writes++
+	return nil
+}
+
+// start starts a Stack Manager, which knows nothing of an earlier one.
+func (w *killWorld) start() {
+	c := interceptor.NewClient(w.client, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := w.write(); err != nil {
+				return err
+			}
+			if deployment, ok := o.(*appsv1.Deployment); ok {
+				w.checkPods(deployment)
+			}
+			o.SetUID(types.UID(fmt.Sprintf("%T-%d", o, w.writes)))
+			return c.Create(ctx, o, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if err := w.write(); err != nil {
+				return err
+			}
+			return c.Update(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := w.write(); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := w.write(); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			if err := w.write(); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	})
+	metadataScheme := metadatafake.NewTestScheme()
+	w.must(metav1.AddMetaToScheme(metadataScheme))
+	w.r = &Reconciler{
+		Client: c, Live: w.client, Instances: metadatafake.NewSimpleMetadataClient(metadataScheme),
+		Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), kind: w.kind, claims: &sync.Mutex{},
+		packages: newPackages(stackpackage.Options{Folder: w.folder}),
+	}
+}
+
+// checkPods fails if a controller is created while Pods of another version run.
+func (w *killWorld) checkPods(deployment *appsv1.Deployment) {
+	pods := &corev1.PodList{}
+	w.must(w.client.List(w.t.Context(), pods))
+	for _, pod := range pods.Items {
+		if pod.Annotations[digestAnnotation] != deployment.Annotations[digestAnnotation] {
+			w.t.Errorf("the controller is created while the Pod %s of another version runs", pod.Name)
+		}
+	}
+}
+
+// settle reconciles, with the rest of the cluster doing its part, until nothing changes; false if the process is killed.
+func (w *killWorld) settle() bool {
+	w.t.Helper()
+	for range 40 {
+		before := w.writes
+		_, err := w.r.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: stackKey})
+		if errors.Is(err, errKilled) {
+			return false
+		}
+		if !w.clusterDoesItsPart() && w.writes == before && err == nil {
+			return true
+		}
+	}
+	w.t.Fatal("the install does not settle")
+	return false
+}
+
+// clusterDoesItsPart does what the API server and the controllers of workloads do, and says whether there was anything to do.
+func (w *killWorld) clusterDoesItsPart() (changed bool) {
+	ctx := w.t.Context()
+	crds := &apiextensionsv1.CustomResourceDefinitionList{}
+	w.must(w.client.List(ctx, crds))
+	for i := range crds.Items {
+		if crd := &crds.Items[i]; len(crd.Status.Conditions) == 0 {
+			crd.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: "True"}}
+			w.must(w.client.Status().Update(ctx, crd))
+			changed = true
+		}
+	}
+	deployments, pods := &appsv1.DeploymentList{}, &corev1.PodList{}
+	w.must(w.client.List(ctx, deployments))
+	w.must(w.client.List(ctx, pods))
+	for i := range pods.Items {
+		if len(deployments.Items) == 0 {
+			w.must(w.client.Delete(ctx, &pods.Items[i]))
+			changed = true
+		}
+	}
+	for i := range deployments.Items {
+		if d := &deployments.Items[i]; d.Status.AvailableReplicas == 0 {
+			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1,
+				Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}}}
+			w.must(w.client.Status().Update(ctx, d))
+			pod := &corev1.Pod{ObjectMeta: *d.Spec.Template.ObjectMeta.DeepCopy(), Spec: d.Spec.Template.Spec}
+			pod.Namespace, pod.Name = d.Namespace, "controller-"+d.Spec.Template.Annotations[digestAnnotation][7:15]
+			w.must(client.IgnoreAlreadyExists(w.client.Create(ctx, pod)))
+			changed = true
+		}
+	}
+	return changed
+}
+
+// ask has the user ask for a version of the stack, or for its uninstallation if the version is empty.
+func (w *killWorld) ask(version string) {
+	install := w.kind.DeepCopyObject().(v1alpha1.Install)
+	err := w.client.Get(w.t.Context(), stackKey, install)
+	switch install.Request().Package = "file://" + version; {
+	case version == "":
+		w.must(w.client.Delete(w.t.Context(), install))
+	case err != nil:
+		install.SetNamespace(stackKey.Namespace)
+		install.SetName(stackKey.Name)
+		install.SetUID("install")
+		w.must(w.client.Create(w.t.Context(), install))
+	default:
+		install.SetGeneration(install.GetGeneration() + 1)
+		w.must(w.client.Update(w.t.Context(), install))
+	}
+}
+
+// check compares what there is with what a version of the stack consists of; nothing if it is empty.
+func (w *killWorld) check(version string) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	kinds := append(controlled(), &v1alpha1.Stack{}, &apiextensionsv1.CustomResourceDefinition{}, w.kind)
+	found := []string{}
+	for _, kind := range kinds {
+		gvk, err := w.client.GroupVersionKindFor(kind)
+		w.must(err)
+		list, err := w.client.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		w.must(err)
+		w.must(w.client.List(ctx, list.(client.ObjectList)))
+		w.must(meta.EachListItem(list, func(o runtime.Object) error {
+			if name := o.(client.Object).GetName(); name != listingRole {
+				found = append(found, gvk.Kind)
+			}
+			return nil
+		}))
+	}
+	want := []string{}
+	if version != "" {
+		want = []string{"Deployment", "ServiceAccount", "Pod"}
+		if w.kind.Scope() == stackpackage.ClusterScope {
+			want = append(want, "ClusterRole", "ClusterRoleBinding")
+		} else {
+			want = append(want, "Role", "RoleBinding")
+		}
+		want = append(want, "Stack", "CustomResourceDefinition", w.kind.Kind())
+	}
+	if !slices.Equal(found, want) {
+		w.t.Errorf("there are %v, not %v", found, want)
+	}
+	listing := &rbacv1.ClusterRole{}
+	w.must(w.client.Get(ctx, client.ObjectKey{Name: listingRole}, listing))
+	if (len(listing.Rules) > 0) != (version != "") {
+		w.t.Errorf("the Stack Manager may list %v", listing.Rules)
+	}
+	if version == "" || w.t.Failed() {
+		return
+	}
+	install := w.kind.DeepCopyObject().(v1alpha1.Install)
+	deployment, crd := &appsv1.Deployment{}, &apiextensionsv1.CustomResourceDefinition{}
+	w.must(w.client.Get(ctx, stackKey, install))
+	w.must(w.client.Get(ctx, client.ObjectKey{Namespace: stackKey.Namespace, Name: "controller"}, deployment))
+	w.must(w.client.Get(ctx, client.ObjectKey{Name: "buckets.example.org"}, crd))
+	state := install.State()
+	if ready := state.Condition(v1alpha1.Ready); ready.Status != corev1.ConditionTrue || state.Package != "file://"+version {
+		w.t.Errorf("%s is Ready=%s: %s", state.Package, ready.Status, ready.Message)
+	}
+	if image := deployment.Spec.Template.Spec.Containers[0].Image; image != "example.org/b:"+version {
+		w.t.Errorf("the controller has the image %s", image)
+	}
+	if properties := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties; version == "0.2" && len(properties) != 2 {
+		w.t.Errorf("the CRD has the properties %v", properties)
+	}
+}
+
+// TestKilledBeforeEachWrite kills the Stack Manager before each of the writes of an installation, an upgrade, a downgrade and
+// an uninstallation, in turn. The next one converges, nothing is orphaned, and no two versions of a controller run at once.
+func TestKilledBeforeEachWrite(t *testing.T) {
+	for _, kind := range []v1alpha1.Install{&v1alpha1.ClusterStackInstall{}, &v1alpha1.StackInstall{}} {
+		for name, versions := range map[string][]string{
+			"installation": {"0.1"}, "upgrade": {"0.1", "0.2"}, "downgrade": {"0.2", "0.1"}, "uninstallation": {"0.1", ""},
+		} {
+			t.Run(kind.Kind()+"/"+name, func(t *testing.T) {
+				for n := 0; ; n++ {
+					w := newKillWorld(t, kind)
+					last := versions[len(versions)-1]
+					for _, version := range versions[:len(versions)-1] {
+						w.ask(version)
+						w.settle()
+						w.check(version)
+					}
+					w.ask(last)
+					w.writesLeft = n
+					if w.settle() {
+						if n < 3 {
+							t.Errorf("it is done with %d writes", n)
+						}
+						w.check(last)
+						return
+					}
+					w.writesLeft = -1
+					w.start()
+					w.settle()
+					w.check(last)
+					if t.Failed() {
+						t.Fatalf("killed before write %d", n+1)
+					}
+				}
+			})
+		}
+	}
+}

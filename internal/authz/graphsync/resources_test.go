@@ -1,4 +1,4 @@
-package sync
+package graphsync
 
 import (
 	"encoding/json"

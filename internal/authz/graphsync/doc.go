@@ -1,4 +1,4 @@
-// Package sync keeps the resource dependency graph (internal/authz/graph) equal to what the garden holds: one reflector
+// Package graphsync keeps the resource dependency graph (internal/authz/graph) equal to what the garden holds: one reflector
 // for every kind that causes edges, whose store is the graph itself. Objects are not cached, except the few that other
 // objects' edges depend on (Seeds, ManagedSeeds, Gardenlets), so a landscape costs the memory of its graph.
 //
@@ -8,4 +8,4 @@
 // then on an event is in the graph when it has been handled, whatever the order of events between kinds: where the edges
 // of one object depend on another object or on the time, they are made anew when that changes. There is one writer of the
 // graph at a time.
-package sync
+package graphsync

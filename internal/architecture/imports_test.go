@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"internal/node/process":            {"internal/fsutil", "internal/node/apiclient"},
 	"internal/node/singlenode":         {"internal/bastionsim/cloud/memnet", "internal/controlplane", "internal/node"},
 	"internal/node/programs":           {"internal/node", "internal/bastionsim/machine"},
-	"internal/seed":                    {"internal/bastionsim", "internal/bastionspec", "internal/node", "internal/authz/bootstrapping", "internal/authz/seedidentity", "internal/component", "internal/controlplane", "internal/manifest", "internal/shoot/spec", "manifests"},
+	"internal/seed":                    {"internal/bastionsim", "internal/bastionspec", "internal/node", "internal/authz/bootstraprules", "internal/authz/seedidentity", "internal/component", "internal/controlplane", "internal/manifest", "internal/shoot/spec", "manifests"},
 	"internal/shoot":                   {"internal/component", "internal/controlplane", "internal/fsutil"},
 	"internal/shoot/spec":              {},
 	"internal/usage":                   {},
@@ -60,7 +60,7 @@ var allowed = map[string][]string{
 	"internal/garden/stacks/stackclient":  {"internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1"},
 	"internal/garden/stacks/stackmanager": {"internal/component", "internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1"},
 	// It decides on certificate requests by the rules of scoped access.
-	"internal/garden/controllermanager": {"internal/authz/bootstrapping", "internal/authz/seedidentity", "internal/component", "internal/garden/admission", "internal/garden/scheme", "internal/garden/validation"},
+	"internal/garden/controllermanager": {"internal/authz/bootstraprules", "internal/authz/seedidentity", "internal/component", "internal/garden/admission", "internal/garden/scheme", "internal/garden/validation"},
 	// Validation knows types only, so that everything may use it.
 	"internal/garden/validation": {"internal/bastionspec", "internal/garden/scheme"},
 	// Admission reads through an interface, not through the registry.

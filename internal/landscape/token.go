@@ -18,7 +18,7 @@ import (
 	bootstraptokenutil "k8s.io/cluster-bootstrap/token/util"
 	"k8s.io/utils/clock"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/csrapprover"
 )
 
@@ -61,7 +61,7 @@ func CreateToken(ctx context.Context, config *rest.Config, seedName string, life
 	if err != nil {
 		return nil, fmt.Errorf("making a bootstrap token: %w", err)
 	}
-	id, key := bootstrapping.TokenID(constants.GardenNamespace, seedName), bootstraptokenutil.BootstrapTokenRegexp.FindStringSubmatch(random)[2]
+	id, key := bootstraprules.TokenID(constants.GardenNamespace, seedName), bootstraptokenutil.BootstrapTokenRegexp.FindStringSubmatch(random)[2]
 	t := &BootstrapToken{Seed: seedName, ID: string(id[:]), Expiration: now.Now().Add(life).UTC().Truncate(time.Second)}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: bootstraptokenutil.BootstrapTokenSecretName(t.ID)},

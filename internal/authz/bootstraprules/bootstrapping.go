@@ -1,9 +1,9 @@
-// Package bootstrapping has the rules by which a gardenlet gets its first certificate: which request is one for a seed,
+// Package bootstraprules has the rules by which a gardenlet gets its first certificate: which request is one for a seed,
 // when a seed's gardenlet is bootstrapped, and how what it is bootstrapped with is named. The graph, the authorizer and the
 // restriction have to agree on them to the letter, and so do those who approve requests and bootstrap gardenlets.
 //
 // It imports API types and constants only, and nothing of the project.
-package bootstrapping
+package bootstraprules
 
 import (
 	"crypto/sha256"

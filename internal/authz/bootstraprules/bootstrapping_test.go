@@ -1,4 +1,4 @@
-package bootstrapping
+package bootstraprules
 
 import (
 	"crypto/ecdsa"

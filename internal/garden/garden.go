@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver"
-	"github.com/gardenlite/gardenlite/internal/garden/bootstrap"
+	"github.com/gardenlite/gardenlite/internal/garden/defaultobjects"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/revocation"
 	"github.com/gardenlite/gardenlite/internal/manifest"
@@ -122,7 +122,7 @@ func (g *Garden) setUp(ctx context.Context, cfg Config, deleted *revocation.List
 	if g.admin, err = g.server.ClientConfig("admin", adminUser, adminGroup); err != nil {
 		return err
 	}
-	if err := bootstrap.Garden(ctx, g.admin, bootstrap.Info{GardenerVersion: version.GardenerVersion}); err != nil {
+	if err := defaultobjects.Garden(ctx, g.admin, defaultobjects.Info{GardenerVersion: version.GardenerVersion}); err != nil {
 		return fmt.Errorf("setting up the garden: %w", err)
 	}
 	cfg.OnPhase("namespaces, RBAC, controllers", cfg.Clock.Since(begin))
@@ -200,7 +200,7 @@ func (g *Garden) AdminKubeconfig(contextName string) ([]byte, error) {
 
 // ApplyDefaultLandscape creates what every new landscape has.
 func (g *Garden) ApplyDefaultLandscape(ctx context.Context) error {
-	return bootstrap.DefaultLandscape(ctx, g.admin)
+	return defaultobjects.DefaultLandscape(ctx, g.admin)
 }
 
 // ApplyPath applies the manifests of a file or directory.

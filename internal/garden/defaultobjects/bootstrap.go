@@ -1,4 +1,4 @@
-package bootstrap
+package defaultobjects
 
 import (
 	"context"

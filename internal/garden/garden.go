@@ -21,7 +21,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver"
 	"github.com/gardenlite/gardenlite/internal/garden/defaultobjects"
-	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/revocation"
 	"github.com/gardenlite/gardenlite/internal/manifest"
 	"github.com/gardenlite/gardenlite/internal/node/process"
@@ -45,7 +45,7 @@ type Config struct {
 	// AuditLog is controlplane.Config's.
 	AuditLog string
 	// Kubeconfigs is about those that are made for Shoots.
-	Kubeconfigs kubeconfig.Options
+	Kubeconfigs shootkubeconfig.Options
 	Clock       clock.WithTicker
 	OnPhase     func(name string, took time.Duration)
 	// BastionTimeToLive is registry.Config's.

@@ -19,7 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/bastion"
-	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/operations"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/usage"
@@ -39,7 +39,7 @@ const (
 	// DefaultSeedMonitorPeriod is Gardener's.
 	DefaultSeedMonitorPeriod = controllermanager.DefaultSeedMonitorPeriod
 	// DefaultMaxKubeconfigExpiration is how long kubeconfigs for Shoots are valid at most; Gardener's.
-	DefaultMaxKubeconfigExpiration = kubeconfig.DefaultMaxExpiration
+	DefaultMaxKubeconfigExpiration = shootkubeconfig.DefaultMaxExpiration
 )
 
 // How long Bastions live, and what can be chosen: after a heartbeat, and in all. The defaults are Gardener's.
@@ -82,7 +82,7 @@ type Config struct {
 	// SeedMonitorPeriod is how old the lease of a gardenlet may become until its Seed is Unknown.
 	SeedMonitorPeriod time.Duration
 	// Kubeconfigs is about those that the garden makes for Shoots: how long they are valid at most, and their keys.
-	Kubeconfigs kubeconfig.Options
+	Kubeconfigs shootkubeconfig.Options
 	// BastionTimeToLive is how long a Bastion lives after a heartbeat, BastionMaxLifetime how long in all.
 	BastionTimeToLive, BastionMaxLifetime time.Duration
 	// Verbose writes the log to standard error as well.

@@ -1,4 +1,4 @@
-// Package kubeconfig implements the subresources adminkubeconfig and viewerkubeconfig of Shoots (GEP-16). They store
+// Package shootkubeconfig implements the subresources adminkubeconfig and viewerkubeconfig of Shoots (GEP-16). They store
 // nothing: each create request makes a private key and a client certificate for the caller, signed by the client
 // authority of the Shoot, and returns them in a kubeconfig with one context for each address of the Shoot's API server.
 //
@@ -6,4 +6,4 @@
 // is valid no longer than requested, than the configured limit, and than the authority.
 //
 // The package may import the API types, the scheme and validation. RBAC decides which users may call it.
-package kubeconfig
+package shootkubeconfig

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient/shootclienttest"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient/shootaccesstest"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
@@ -23,10 +23,10 @@ const namespace = "shoot--p--s"
 
 var shoot = types.NamespacedName{Namespace: "garden-p", Name: "s"}
 
-func newCache(t *testing.T) (*shootclient.Cache, *shootclienttest.Server, *clocktesting.FakeClock, client.Client) {
+func newCache(t *testing.T) (*shootclient.Cache, *shootaccesstest.Server, *clocktesting.FakeClock, client.Client) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Now())
-	server := shootclienttest.New(t, namespace, clock, 24*time.Hour)
+	server := shootaccesstest.New(t, namespace, clock, 24*time.Hour)
 	seed := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(server.Objects...).WithStatusSubresource(&corev1.Service{}).Build()
 	return &shootclient.Cache{Seed: seed, Clock: clock}, server, clock, seed
 }
@@ -43,7 +43,7 @@ func ask(t *testing.T, cache *shootclient.Cache) *shootclient.Cluster {
 	return cluster
 }
 
-func open(t *testing.T, server *shootclienttest.Server, want int) {
+func open(t *testing.T, server *shootaccesstest.Server, want int) {
 	t.Helper()
 	testutil.Eventually(t, testutil.Timeout, func(context.Context) error {
 		if n := server.Open(); n != want {

@@ -1,6 +1,6 @@
-// Package shootclienttest is an API server of a shoot in memory, with what a seed has to reach it, for tests. It may import
+// Package shootaccesstest is an API server of a shoot in memory, with what a seed has to reach it, for tests. It may import
 // API types, and the names of a control plane's objects.
-package shootclienttest
+package shootaccesstest
 
 import (
 	"crypto/ecdsa"

@@ -23,8 +23,8 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/node"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient/shootaccesstest"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess/shootaccesstest"
 	"github.com/gardenlite/gardenlite/internal/shoot/spec"
 )
 
@@ -76,7 +76,7 @@ func newWorld(t *testing.T) *world {
 	w.seed = fake.NewClientBuilder().WithScheme(seedTypes).WithObjects(w.server.Objects...).
 		WithObjects(deployment(spec.APIServer), deployment(spec.ControllerManager), &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}}).Build()
 	w.Reconciler = &Reconciler{
-		GardenClient: garden, GardenReader: garden, SeedClient: w.seed, Shoots: &shootclient.Cache{Seed: w.seed, Clock: clock}, Clock: clock, SeedName: "seed",
+		GardenClient: garden, GardenReader: garden, SeedClient: w.seed, Shoots: &shootaccess.Cache{Seed: w.seed, Clock: clock}, Clock: clock, SeedName: "seed",
 		Thresholds: map[corev1beta1.ConditionType]time.Duration{corev1beta1.ShootAPIServerAvailable: threshold, corev1beta1.ShootEveryNodeReady: threshold},
 	}
 	t.Cleanup(w.Shoots.Close)

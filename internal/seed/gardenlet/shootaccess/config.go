@@ -1,4 +1,4 @@
-package shootclient
+package shootaccess
 
 import (
 	"context"

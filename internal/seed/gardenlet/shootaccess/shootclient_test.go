@@ -1,4 +1,4 @@
-package shootclient_test
+package shootaccess_test
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient/shootaccesstest"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess/shootaccesstest"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
@@ -23,15 +23,15 @@ const namespace = "shoot--p--s"
 
 var shoot = types.NamespacedName{Namespace: "garden-p", Name: "s"}
 
-func newCache(t *testing.T) (*shootclient.Cache, *shootaccesstest.Server, *clocktesting.FakeClock, client.Client) {
+func newCache(t *testing.T) (*shootaccess.Cache, *shootaccesstest.Server, *clocktesting.FakeClock, client.Client) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Now())
 	server := shootaccesstest.New(t, namespace, clock, 24*time.Hour)
 	seed := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(server.Objects...).WithStatusSubresource(&corev1.Service{}).Build()
-	return &shootclient.Cache{Seed: seed, Clock: clock}, server, clock, seed
+	return &shootaccess.Cache{Seed: seed, Clock: clock}, server, clock, seed
 }
 
-func ask(t *testing.T, cache *shootclient.Cache) *shootclient.Cluster {
+func ask(t *testing.T, cache *shootaccess.Cache) *shootaccess.Cluster {
 	t.Helper()
 	cluster, err := cache.Get(t.Context(), shoot, namespace)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestAsksAsTheGardenlet(t *testing.T) {
 func TestRenews(t *testing.T) {
 	cache, server, clock, _ := newCache(t)
 	first := ask(t, cache)
-	clock.Step(shootclient.Life/2 + time.Second)
+	clock.Step(shootaccess.Life/2 + time.Second)
 	if ask(t, cache) == first {
 		t.Error("half of the certificate's life is over, and there is no new one")
 	}
@@ -90,10 +90,10 @@ func TestWithoutEndpoint(t *testing.T) {
 	if err := seed.Status().Update(t.Context(), service); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := shootclient.New(t.Context(), seed, namespace); !errors.Is(err, shootclient.ErrNoEndpoint) {
+	if _, err := shootaccess.New(t.Context(), seed, namespace); !errors.Is(err, shootaccess.ErrNoEndpoint) {
 		t.Errorf("without an address: %v", err)
 	}
-	if _, err := cache.Get(t.Context(), shoot, "other"); !errors.Is(err, shootclient.ErrNoEndpoint) || cache.Len() != 0 {
+	if _, err := cache.Get(t.Context(), shoot, "other"); !errors.Is(err, shootaccess.ErrNoEndpoint) || cache.Len() != 0 {
 		t.Errorf("without a Service: %v", err)
 	}
 }

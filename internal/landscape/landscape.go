@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garbage"
 	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/node/process"
-	shootplane "github.com/gardenlite/gardenlite/internal/shoot"
+	"github.com/gardenlite/gardenlite/internal/shootplane"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/seed"
-	shootplane "github.com/gardenlite/gardenlite/internal/shoot"
+	"github.com/gardenlite/gardenlite/internal/shootplane"
 )
 
 // controlPlanes is the name of what runs the control planes of shoots in a seed, as those of the other components.

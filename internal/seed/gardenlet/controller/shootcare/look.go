@@ -15,7 +15,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // care is one look at one Shoot.

@@ -1,4 +1,4 @@
-package shoot
+package shootplane
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // The client with which a control plane gets the policy that its controllers need. It is used at once, and not kept.

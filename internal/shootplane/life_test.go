@@ -1,4 +1,4 @@
-package shoot_test
+package shootplane_test
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gardenlite/gardenlite/internal/shoot"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
@@ -203,7 +203,7 @@ func TestTellsWhatIsWrong(t *testing.T) {
 	w.change(t, id, spec.APIServer, func(d *appsv1.Deployment) { d.Spec.Template.Annotations[spec.AnnotationChecksum] = "2" })
 	w.waitFor(t, id, spec.APIServer, 1)
 
-	if _, err := w.host.Put(id, "other", shoot.Order{APIServer: true}, nil); err == nil {
+	if _, err := w.host.Put(id, "other", shootplane.Order{APIServer: true}, nil); err == nil {
 		t.Error("it runs twice")
 	}
 }

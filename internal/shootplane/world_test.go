@@ -1,4 +1,4 @@
-package shoot_test
+package shootplane_test
 
 import (
 	"context"
@@ -25,8 +25,8 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/seed"
-	"github.com/gardenlite/gardenlite/internal/shoot"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 // world is a seed with a runner.
 type world struct {
 	dir  string
-	host *shoot.Host
+	host *shootplane.Host
 	seed kubernetes.Interface
 }
 
@@ -62,13 +62,13 @@ func newWorld(t testing.TB) *world {
 	})
 	config := cluster.AdminConfig()
 	config.QPS = -1
-	w := &world{dir: dir, host: shoot.NewHost(shoot.HostConfig{Dir: dir, Log: klog.Background()}), seed: kubernetes.NewForConfigOrDie(config)}
+	w := &world{dir: dir, host: shootplane.NewHost(shootplane.HostConfig{Dir: dir, Log: klog.Background()}), seed: kubernetes.NewForConfigOrDie(config)}
 	t.Cleanup(w.host.Stop)
-	asRunner, err := cluster.Server().ClientConfig("control-planes", shoot.User)
+	asRunner, err := cluster.Server().ClientConfig("control-planes", shootplane.User)
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := shoot.New(shoot.Config{REST: asRunner, Host: w.host, Seed: "local", Log: klog.Background()})
+	runner, err := shootplane.New(shootplane.Config{REST: asRunner, Host: w.host, Seed: "local", Log: klog.Background()})
 	if err != nil {
 		t.Fatal(err)
 	}

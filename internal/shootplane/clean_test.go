@@ -1,10 +1,10 @@
-package shoot_test
+package shootplane_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 

@@ -1,10 +1,10 @@
-package shoot
+package shootplane
 
 import (
 	"net/netip"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // Order is what shall run of a control plane.

@@ -1,4 +1,4 @@
-package shoot_test
+package shootplane_test
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 

@@ -1,4 +1,4 @@
-package shoot
+package shootplane
 
 import (
 	"context"

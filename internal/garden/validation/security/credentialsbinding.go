@@ -8,19 +8,19 @@ import (
 
 	gardensecurity "github.com/gardener/gardener/pkg/apis/security"
 
-	"github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // ValidateCredentialsBinding checks a credentials binding as such, be it new or
 // changed.
 func ValidateCredentialsBinding(binding *gardensecurity.CredentialsBinding) field.ErrorList {
 	errs := slices.Concat(
-		apivalidation.ValidateObjectMeta(&binding.ObjectMeta, true, core.ValidateName, field.NewPath("metadata")),
-		core.ValidateCredentialsRef(binding.CredentialsRef, field.NewPath("credentialsRef")),
+		apivalidation.ValidateObjectMeta(&binding.ObjectMeta, true, corevalidation.ValidateName, field.NewPath("metadata")),
+		corevalidation.ValidateCredentialsRef(binding.CredentialsRef, field.NewPath("credentialsRef")),
 		validateType(binding.Provider.Type, field.NewPath("provider", "type")),
 	)
 	for i, quota := range binding.Quotas {
-		errs = append(errs, core.ValidateObjectReferenceNameAndNamespace(quota, field.NewPath("quotas").Index(i), false)...)
+		errs = append(errs, corevalidation.ValidateObjectReferenceNameAndNamespace(quota, field.NewPath("quotas").Index(i), false)...)
 	}
 	return errs
 }

@@ -12,7 +12,7 @@ import (
 
 	gardensecurity "github.com/gardener/gardener/pkg/apis/security"
 
-	"github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // maxSubClaimLength is the limit of OpenID Connect, in bytes.
@@ -30,7 +30,7 @@ func SubClaim(identity *gardensecurity.WorkloadIdentity) string {
 func ValidateWorkloadIdentity(identity *gardensecurity.WorkloadIdentity) field.ErrorList {
 	spec := field.NewPath("spec")
 	return slices.Concat(
-		apivalidation.ValidateObjectMeta(&identity.ObjectMeta, true, core.ValidateName, field.NewPath("metadata")),
+		apivalidation.ValidateObjectMeta(&identity.ObjectMeta, true, corevalidation.ValidateName, field.NewPath("metadata")),
 		validateAudiences(identity.Spec.Audiences, spec.Child("audiences")),
 		validateType(identity.Spec.TargetSystem.Type, spec.Child("targetSystem", "type")),
 		validateSubClaim(identity.Status.Sub, SubClaim(identity), subClaimPath()),

@@ -21,7 +21,7 @@ import (
 	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
 
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
-	"github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // connectionRules say how a gardenlet gets to the garden, and with it what its
@@ -91,7 +91,7 @@ func validateConfigurationUpdate(newObject, oldObject runtime.Object, path *fiel
 	if newTemplate == nil || oldTemplate == nil {
 		return append(errs, oldErrs...)
 	}
-	return core.ValidateSeedTemplateUpdate(newTemplate, oldTemplate, seedPath)
+	return corevalidation.ValidateSeedTemplateUpdate(newTemplate, oldTemplate, seedPath)
 }
 
 // oneOf wants nothing or one of the allowed values.
@@ -182,7 +182,7 @@ func validateSeedConfig(seed *gardenletv1alpha1.SeedConfig, path *field.Path) fi
 	if template == nil {
 		return append(errs, conversionErrs...)
 	}
-	return append(errs, core.ValidateSeedTemplate(template, path)...)
+	return append(errs, corevalidation.ValidateSeedTemplate(template, path)...)
 }
 
 // seedTemplate is the internal version of a seed's template.

@@ -9,7 +9,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
 
-	"github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // ValidateGardenlet checks a gardenlet as such, be it new or changed. Gardenlets
@@ -48,7 +48,7 @@ func validateGardenletSpec(spec *gardenseedmanagement.GardenletSpec, path *field
 	deploymentPath := path.Child("deployment")
 	return slices.Concat(
 		validateDeployment(&spec.Deployment.GardenletDeployment, deploymentPath),
-		core.ValidateOCIRepository(&spec.Deployment.Helm.OCIRepository, deploymentPath.Child("helm", "ociRepository")),
+		corevalidation.ValidateOCIRepository(&spec.Deployment.Helm.OCIRepository, deploymentPath.Child("helm", "ociRepository")),
 		validateConfiguration(spec.Config, connectionRules{bootstrap: gardenseedmanagement.BootstrapToken}, path.Child("config")),
 	)
 }

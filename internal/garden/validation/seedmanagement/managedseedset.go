@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
 
-	"github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // shootTemplateRule is how the template for shoots is checked: as a new one or as a
@@ -27,7 +27,7 @@ type shootTemplateRule func(*gardencore.ShootTemplate, *field.Path) field.ErrorL
 
 // ValidateManagedSeedSet checks a new set of managed seeds.
 func ValidateManagedSeedSet(set *gardenseedmanagement.ManagedSeedSet) field.ErrorList {
-	return validateManagedSeedSet(set, core.ValidateShootTemplate)
+	return validateManagedSeedSet(set, corevalidation.ValidateShootTemplate)
 }
 
 // ValidateManagedSeedSetUpdate checks a changed set of managed seeds.
@@ -38,9 +38,9 @@ func ValidateManagedSeedSetUpdate(newSet, oldSet *gardenseedmanagement.ManagedSe
 		apivalidation.ValidateImmutableField(newSpec.Selector, oldSpec.Selector, path.Child("selector")),
 		apivalidation.ValidateImmutableField(newSpec.RevisionHistoryLimit, oldSpec.RevisionHistoryLimit, path.Child("revisionHistoryLimit")),
 		validateManagedSeedSpecUpdate(&newSpec.Template.Spec, &oldSpec.Template.Spec, path.Child("template", "spec")),
-		core.ValidateShootTemplateUpdate(&newSpec.ShootTemplate, &oldSpec.ShootTemplate, path.Child("shootTemplate")),
+		corevalidation.ValidateShootTemplateUpdate(&newSpec.ShootTemplate, &oldSpec.ShootTemplate, path.Child("shootTemplate")),
 		validateManagedSeedSet(newSet, func(template *gardencore.ShootTemplate, path *field.Path) field.ErrorList {
-			return core.ValidateChangedShootTemplate(template, &oldSpec.ShootTemplate, path)
+			return corevalidation.ValidateChangedShootTemplate(template, &oldSpec.ShootTemplate, path)
 		}),
 	)
 }
@@ -48,7 +48,7 @@ func ValidateManagedSeedSetUpdate(newSet, oldSet *gardenseedmanagement.ManagedSe
 func validateManagedSeedSet(set *gardenseedmanagement.ManagedSeedSet, shootTemplate shootTemplateRule) field.ErrorList {
 	metadata := field.NewPath("metadata")
 	errs := append(
-		apivalidation.ValidateObjectMeta(&set.ObjectMeta, true, core.ValidateName, metadata),
+		apivalidation.ValidateObjectMeta(&set.ObjectMeta, true, corevalidation.ValidateName, metadata),
 		validateManagedSeedSetSpec(&set.Spec, shootTemplate, field.NewPath("spec"))...,
 	)
 	if set.Namespace != constants.GardenNamespace {

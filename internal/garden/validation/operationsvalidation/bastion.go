@@ -1,10 +1,10 @@
-// Package operations validates the objects of the API group
+// Package operationsvalidation validates the objects of the API group
 // operations.gardener.cloud in their internal version: bastions.
 //
 // The functions are pure and never panic; error types and field paths are those of
 // Gardener's own API server. The package may import the Gardener API types and
 // Kubernetes' API machinery, and of this module what parses the spec of bastions.
-package operations
+package operationsvalidation
 
 import (
 	"slices"

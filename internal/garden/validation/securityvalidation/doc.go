@@ -1,11 +1,11 @@
-// Package security validates the objects of the API group security.gardener.cloud
+// Package securityvalidation validates the objects of the API group security.gardener.cloud
 // in their internal version, a file per resource.
 //
 // The functions are pure and never panic; error types and field paths are those of
 // Gardener's own API server. The package may import the Gardener API types,
 // Kubernetes' API machinery and the validation of the core group, nothing else of
 // this module.
-package security
+package securityvalidation
 
 import (
 	"strings"

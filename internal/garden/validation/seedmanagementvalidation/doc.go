@@ -1,4 +1,4 @@
-// Package seedmanagement validates the objects of the API group
+// Package seedmanagementvalidation validates the objects of the API group
 // seedmanagement.gardener.cloud in their internal version.
 //
 // There is one file per resource, each with the functions that the resource's
@@ -11,4 +11,4 @@
 // Gardener's own API server. The package may import the Gardener API types, their
 // scheme, Kubernetes' API machinery and the validation of the core group, nothing
 // else of this module.
-package seedmanagement
+package seedmanagementvalidation

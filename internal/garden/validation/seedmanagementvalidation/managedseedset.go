@@ -1,4 +1,4 @@
-package seedmanagement
+package seedmanagementvalidation
 
 import (
 	"regexp"

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/backupbucketvalidator"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/bastion"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/bastionvalidator"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/controllerregistrationresources"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/customverbauthorizer"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/deletionconfirmation"
@@ -59,7 +59,7 @@ func Plugins() []plugin.Factory {
 		shootresourcereservation.Factory(),
 		managedseed.Factory(),
 		managedseedshoot.Factory(),
-		bastion.Factory(),
+		bastionvalidator.Factory(),
 		backupbucketvalidator.Factory(),
 	}
 }

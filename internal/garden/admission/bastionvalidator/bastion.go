@@ -1,10 +1,10 @@
-// Package bastion is the admission plugin Bastion: it finds the Shoot that a Bastion leads to and fills in what the
+// Package bastionvalidator is the admission plugin Bastion: it finds the Shoot that a Bastion leads to and fills in what the
 // Bastion needs to know of it, who made it, and that it goes with the Shoot. Who made it is the only one who may say from
 // where it is reached.
 //
 // It may import the plugin, request and shootcommon packages. That a Bastion does not fit its Shoot is invalid, not
 // forbidden, as in Gardener; a change of its ingress by another user is forbidden.
-package bastion
+package bastionvalidator
 
 import (
 	"context"

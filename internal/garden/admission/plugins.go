@@ -15,8 +15,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/extensionlabels"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/extensionvalidator"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/finalizerremoval"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/managedseed"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/managedseedshoot"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/managedseedvalidator"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/namespacedcloudprofilevalidator"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/projectmutator"
@@ -57,7 +57,7 @@ func Plugins() []plugin.Factory {
 		customverbauthorizer.Factory(),
 		shootvpa.Factory(),
 		shootresourcereservation.Factory(),
-		managedseed.Factory(),
+		managedseedvalidator.Factory(),
 		managedseedshoot.Factory(),
 		bastionvalidator.Factory(),
 		backupbucketvalidator.Factory(),

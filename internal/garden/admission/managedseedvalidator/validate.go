@@ -1,4 +1,4 @@
-package managedseed
+package managedseedvalidator
 
 import (
 	"context"

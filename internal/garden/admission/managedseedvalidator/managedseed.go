@@ -1,11 +1,11 @@
-// Package managedseed is the admission plugin ManagedSeed: it fills in what a ManagedSeed's seed template leaves to the
+// Package managedseedvalidator is the admission plugin ManagedSeed: it fills in what a ManagedSeed's seed template leaves to the
 // Shoot that becomes a seed, and keeps the two in agreement.
 //
 // managedseed.go is the plugin and how it finds the Shoot, defaults.go fills in the template, dns.go finds the DNS
 // provider for it, and validate.go compares it with the Shoot. The package may import the plugin, request, seedcommon and
 // shootcommon packages and the scheme. What it refuses is invalid, not forbidden, as in Gardener; so is what Gardener
 // fails over, like a Shoot without networks.
-package managedseed
+package managedseedvalidator
 
 import (
 	"context"

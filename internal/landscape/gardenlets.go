@@ -24,8 +24,8 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/seed"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet"
+	"github.com/gardenlite/gardenlite/internal/seed/provider"
 	"github.com/gardenlite/gardenlite/internal/seed/resourcemanager"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
@@ -104,8 +104,8 @@ func (l *Landscape) startResourceManager(cluster *seed.Cluster) (stop func(), er
 }
 
 func (l *Landscape) startProvider(cluster *seed.Cluster) (stop func(), err error) {
-	return l.inSeed(providerName, extensions.User, cluster, func(name string, config *rest.Config) (runner, error) {
-		return extensions.New(extensions.Config{
+	return l.inSeed(providerName, provider.User, cluster, func(name string, config *rest.Config) (runner, error) {
+		return provider.New(provider.Config{
 			REST: config, Cloud: l.cloud, Clock: l.cfg.Clock, Log: klog.Background().WithName(name), Lease: l.leaseIfShared(providerName),
 		})
 	})

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	"github.com/gardenlite/gardenlite/internal/seed/extensions"
+	"github.com/gardenlite/gardenlite/internal/seed/provider"
 )
 
 // internalDomain is that of all seeds: a Shoot moves only between seeds that have the same one, since its addresses stay.
@@ -53,8 +53,8 @@ func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) erro
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: constants.GardenNamespace, Name: name,
 				Labels: map[string]string{
-					constants.LabelShootProviderPrefix + extensions.DefaultProvider: "true",
-					constants.LabelPrefixSeedName + seedName:                        "true", // or the gardenlet may not refer to it
+					constants.LabelShootProviderPrefix + provider.DefaultProvider: "true",
+					constants.LabelPrefixSeedName + seedName:                      "true", // or the gardenlet may not refer to it
 				},
 			},
 			Type: corev1.SecretTypeOpaque,
@@ -108,15 +108,15 @@ func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
 	return &gardencorev1beta1.SeedTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: gardencorev1beta1.SeedSpec{
-			Provider: gardencorev1beta1.SeedProvider{Type: extensions.DefaultProvider, Region: region, Zones: zones},
+			Provider: gardencorev1beta1.SeedProvider{Type: provider.DefaultProvider, Region: region, Zones: zones},
 			Networks: gardencorev1beta1.SeedNetworks{
 				Nodes: ptr.To("10.240.0.0/16"), Pods: "10.241.0.0/16", Services: "10.242.0.0/16",
 			},
-			Backup: &gardencorev1beta1.Backup{Provider: extensions.DefaultProvider, CredentialsRef: ptr.To(secret(backupSecret(name)))},
+			Backup: &gardencorev1beta1.Backup{Provider: provider.DefaultProvider, CredentialsRef: ptr.To(secret(backupSecret(name)))},
 			DNS: gardencorev1beta1.SeedDNS{
-				Provider: &gardencorev1beta1.SeedDNSProvider{Type: extensions.DefaultProvider, CredentialsRef: ptr.To(secret(dnsSecret(name)))},
+				Provider: &gardencorev1beta1.SeedDNSProvider{Type: provider.DefaultProvider, CredentialsRef: ptr.To(secret(dnsSecret(name)))},
 				Internal: &gardencorev1beta1.SeedDNSProviderConfig{
-					Type: extensions.DefaultProvider, Domain: internalDomain, CredentialsRef: secret(dnsSecret(name)),
+					Type: provider.DefaultProvider, Domain: internalDomain, CredentialsRef: secret(dnsSecret(name)),
 				},
 			},
 			Ingress: &gardencorev1beta1.Ingress{

@@ -26,7 +26,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 

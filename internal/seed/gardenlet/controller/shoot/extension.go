@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
 // extensionKinds are the kinds of extension resources that a Shoot has in its namespace.

@@ -1,4 +1,4 @@
-package extensions
+package provider
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
 )
 
 // wantedDeployment is what one zone of a pool is to have.

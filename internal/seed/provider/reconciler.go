@@ -1,4 +1,4 @@
-package extensions
+package provider
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
 // Reconciler looks after the objects of one kind.

@@ -1,4 +1,4 @@
-package extensions
+package provider
 
 import (
 	"encoding/base64"
@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
 func (w *shootWorld) infrastructure(annotations map[string]string) *extensionsv1alpha1.Infrastructure {

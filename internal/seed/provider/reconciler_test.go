@@ -1,4 +1,4 @@
-package extensions
+package provider
 
 import (
 	"slices"
@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
 type world struct {

@@ -1,4 +1,4 @@
-package extensions
+package provider
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component/cluster"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
 )
 
 const (

@@ -1,4 +1,4 @@
-package extensions
+package provider
 
 import (
 	"time"
@@ -17,7 +17,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
 // AddToManager adds the controller of the kind, with what it misses from the manager.

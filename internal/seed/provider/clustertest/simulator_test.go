@@ -38,7 +38,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionspec"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/seed"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions"
+	"github.com/gardenlite/gardenlite/internal/seed/provider"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
@@ -361,13 +361,13 @@ func prepare(t *testing.T, cluster *seed.Cluster, admin client.Client) {
 	}
 }
 
-func startSimulator(t *testing.T, cluster *seed.Cluster, c extensions.Cloud) (stop func()) {
+func startSimulator(t *testing.T, cluster *seed.Cluster, c provider.Cloud) (stop func()) {
 	t.Helper()
-	config, err := cluster.Server().ClientConfig("provider-local", extensions.User)
+	config, err := cluster.Server().ClientConfig("provider-local", provider.User)
 	if err != nil {
 		t.Fatal(err)
 	}
-	simulator, err := extensions.New(extensions.Config{REST: config, Cloud: c})
+	simulator, err := provider.New(provider.Config{REST: config, Cloud: c})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package extensions
+package provider
 
 import (
 	"context"
@@ -30,8 +30,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 

@@ -1,4 +1,4 @@
-package extensions
+package provider
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
 )
 
 // delete deletes all machines of a Worker, and waits until they are gone. It asks neither the Shoot nor its Cluster, which

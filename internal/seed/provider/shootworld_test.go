@@ -1,4 +1,4 @@
-package extensions
+package provider
 
 import (
 	"context"
@@ -30,7 +30,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
 	"github.com/gardenlite/gardenlite/internal/bastionspec"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
 )
 
 const technicalID = "shoot--dev--a"

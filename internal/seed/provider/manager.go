@@ -1,4 +1,4 @@
-package extensions
+package provider
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim"
 	"github.com/gardenlite/gardenlite/internal/component"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/machines"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
 )
 
 // User is who the simulator is to a seed, as an extension of Gardener is.

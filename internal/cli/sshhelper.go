@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
-	"github.com/gardenlite/gardenlite/internal/landscape/sshclient"
+	"github.com/gardenlite/gardenlite/internal/sshclient"
 )
 
 // newSSHHelper is what OpenSSH runs with a configuration that "ssh --config" or "ssh --print" wrote.

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
-	"github.com/gardenlite/gardenlite/internal/landscape/sshclient"
+	"github.com/gardenlite/gardenlite/internal/sshclient"
 )
 
 // deletionTimeout is how long the deletion of a bastion may take to be asked for, when everything else has ended.

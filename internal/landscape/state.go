@@ -12,7 +12,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
-	"github.com/gardenlite/gardenlite/internal/landscape/sshclient"
+	"github.com/gardenlite/gardenlite/internal/sshclient"
 )
 
 // The files of a state directory.

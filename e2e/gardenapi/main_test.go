@@ -1,6 +1,6 @@
-// Package garden tests a garden in which no controllers of Gardener run: its API, and who may use it. Its tests create the
+// Package gardenapi tests a garden in which no controllers of Gardener run: its API, and who may use it. Its tests create the
 // objects that the controllers would create or change.
-package garden
+package gardenapi
 
 import (
 	"os"

@@ -35,12 +35,6 @@ type OpenSSH struct {
 	Helper []string
 }
 
-// Folder is where the folders of bastions are, below the landscape's.
-const Folder = "ssh"
-
-// Dir is the folder of a bastion below the landscape's.
-func Dir(landscape, bastion string) string { return filepath.Join(landscape, Folder, bastion) }
-
 // KnownHosts is the file with the host keys in the folder of a bastion.
 func KnownHosts(dir string) string { return filepath.Join(dir, fileKnownHosts) }
 

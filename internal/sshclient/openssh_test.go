@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
 func sampleWay(t *testing.T, dir string) *OpenSSH {
@@ -85,16 +87,16 @@ Host node-1
 
 func TestFiles(t *testing.T) {
 	home := t.TempDir()
-	dir := Dir(home, "cli-b")
+	dir := statedir.BastionDir(home, "cli-b")
 	o := sampleWay(t, dir)
 	kept := NewBastion(sampleShoot(), "key", nil)
 	c := fakeGarden(t, clocktesting.NewFakeClock(time.Now()), nil, kept)
 	for _, name := range []string{"cli-former", kept.Name} {
-		if err := os.MkdirAll(Dir(home, name), 0o700); err != nil {
+		if err := os.MkdirAll(statedir.BastionDir(home, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		old := time.Now().Add(-25 * time.Hour) // a Bastion may live for 30 days
-		if err := os.Chtimes(Dir(home, name), old, old); err != nil {
+		if err := os.Chtimes(statedir.BastionDir(home, name), old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,10 +105,10 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := os.Stat(Dir(home, "cli-former")); err == nil {
+	if _, err := os.Stat(statedir.BastionDir(home, "cli-former")); err == nil {
 		t.Error("the folder of a bastion stays that the garden does not have any more")
 	}
-	if _, err := os.Stat(Dir(home, kept.Name)); err != nil {
+	if _, err := os.Stat(statedir.BastionDir(home, kept.Name)); err != nil {
 		t.Errorf("the keys of a bastion that still lives are gone: %v", err)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {

@@ -1,4 +1,4 @@
-package landscape
+package statedir
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 // TestReset: all that a landscape makes goes, private keys of bastions too, and a reset that was interrupted can be run again.
 func TestReset(t *testing.T) {
 	for name, files := range map[string][]string{
-		"whole":       {lockFile, runFile, kubeconfigFile, "data/garden/db", "pki/garden/ca.key", "cloud/x", "ssh/cli-a/bastion.key", "gardenlite.log"},
-		"interrupted": {lockFile, "ssh/cli-a/bastion.key"},
+		"whole":       {LockFile, RunFile, KubeconfigFile, "data/garden/db", "pki/garden/ca.key", "cloud/x", "ssh/cli-a/bastion.key", "gardenlite.log"},
+		"interrupted": {LockFile, "ssh/cli-a/bastion.key"},
 		"empty":       nil,
 	} {
 		dir := filepath.Join(t.TempDir(), "state")
@@ -45,7 +45,7 @@ func TestCheckReset(t *testing.T) {
 	if err := CheckReset(dir); err == nil {
 		t.Error("a folder that is no landscape's can be deleted")
 	}
-	held, err := lock(dir)
+	held, err := Lock(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestNames(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", state)
 	for _, name := range []string{"a", "b"} {
 		dir := filepath.Join(state, "gardenlite", name)
-		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, lockFile), nil, 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, LockFile), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package landscape
+package control
 
 import (
 	"fmt"
@@ -18,6 +18,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
 const (
@@ -28,13 +29,33 @@ const (
 // controllerLog has controller-runtime log where klog does, which it can be told once.
 var controllerLog sync.Once
 
-// startLogging sends the logs of everything in the process (Kubernetes' klog, kine's logrus, our own logr through klog)
+// LogConfig says where the log goes.
+type LogConfig struct {
+	// Dir is the state directory, with the log's file.
+	Dir string
+	// Out takes the log instead of the file, if it is set.
+	Out io.Writer
+	// Format is text or json.
+	Format string
+	// Verbose writes the log to standard error as well.
+	Verbose bool
+}
+
+// ValidateLogFormat says what is wrong with the value of --log-format.
+func ValidateLogFormat(format string) error {
+	if format != "" && format != "text" && format != "json" {
+		return fmt.Errorf("--log-format %q: text or json", format)
+	}
+	return nil
+}
+
+// StartLogging sends the logs of everything in the process (Kubernetes' klog, kine's logrus, our own logr through klog)
 // to one place. The process has one log, so with several landscapes in one process the last one started has it.
-func startLogging(cfg *Config) (io.Closer, error) {
-	var out io.Writer = cfg.Log
+func StartLogging(cfg LogConfig) (io.Closer, error) {
+	var out io.Writer = cfg.Out
 	var closer io.Closer = io.NopCloser(nil)
 	if out == nil {
-		name := filepath.Join(cfg.Dir, logFile)
+		name := filepath.Join(cfg.Dir, statedir.LogFile)
 		// lumberjack makes new files 0600, and keeps the mode of one that is there.
 		file := &logFileWriter{file: &lumberjack.Logger{Filename: name, MaxSize: logMegabytes, MaxBackups: logBackups}}
 		out, closer = file, file
@@ -46,7 +67,7 @@ func startLogging(cfg *Config) (io.Closer, error) {
 		out = io.MultiWriter(out, os.Stderr)
 	}
 	var handler slog.Handler
-	if cfg.LogFormat == "json" {
+	if cfg.Format == "json" {
 		handler = slog.NewJSONHandler(out, nil)
 	} else {
 		handler = slog.NewTextHandler(out, nil)
@@ -55,7 +76,7 @@ func startLogging(cfg *Config) (io.Closer, error) {
 	slog.SetDefault(slog.New(handler))
 	controllerLog.Do(func() { ctrllog.SetLogger(klog.Background()) })
 
-	klog.OsExit = controlplane.UnlessEnding(exitOnFatal(filepath.Join(cfg.Dir, logFile)))
+	klog.OsExit = controlplane.UnlessEnding(exitOnFatal(filepath.Join(cfg.Dir, statedir.LogFile)))
 	logrus.SetOutput(io.Discard)
 	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{})
 	logrus.AddHook(logrusHook{logger: slog.New(handler).With("logger", "kine")})

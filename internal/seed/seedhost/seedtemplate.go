@@ -1,4 +1,4 @@
-package landscape
+package seedhost
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/seed/provider"
 )
 
@@ -24,8 +25,8 @@ const internalDomain = "internal.gardenlite.local"
 
 // backupSecret and dnsSecret are the Secrets that a Seed of the local provider refers to, in the namespace garden. Each seed
 // has its own: SeedRestriction lets no gardenlet refer to another seed's.
-func backupSecret(seedName string) string { return seedPrefix + seedName + "-backup" }
-func dnsSecret(seedName string) string    { return seedPrefix + seedName + "-dns" }
+func backupSecret(seedName string) string { return statedir.SeedPrefix + seedName + "-backup" }
+func dnsSecret(seedName string) string    { return statedir.SeedPrefix + seedName + "-dns" }
 
 // SeedExists says whether a Seed is registered in a garden.
 func SeedExists(ctx context.Context, config *rest.Config, seedName string) (bool, error) {
@@ -95,10 +96,10 @@ func gardenletConfiguration(name string) *gardenletconfigv1alpha1.GardenletConfi
 	}
 }
 
-// region and zones are those of the landscape's own seeds.
-const region = "local"
+// Region and zones are those of the landscape's own seeds.
+const Region = "local"
 
-var zones = []string{"local-a", "local-b", "local-c"}
+var Zones = []string{"local-a", "local-b", "local-c"}
 
 // seedTemplate is what the gardenlet of a seed registers.
 func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
@@ -108,7 +109,7 @@ func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
 	return &gardencorev1beta1.SeedTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: gardencorev1beta1.SeedSpec{
-			Provider: gardencorev1beta1.SeedProvider{Type: provider.DefaultProvider, Region: region, Zones: zones},
+			Provider: gardencorev1beta1.SeedProvider{Type: provider.DefaultProvider, Region: Region, Zones: Zones},
 			Networks: gardencorev1beta1.SeedNetworks{
 				Nodes: ptr.To("10.240.0.0/16"), Pods: "10.241.0.0/16", Services: "10.242.0.0/16",
 			},

@@ -1,4 +1,4 @@
-package landscape
+package control
 
 import (
 	"runtime"
@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
@@ -21,13 +22,13 @@ const (
 
 // Status is what a running landscape says of itself.
 type Status struct {
-	Run        `json:",inline"`
-	Dir        string      `json:"dir"`
-	State      string      `json:"state"`
-	Kubeconfig string      `json:"kubeconfig"`
-	Log        string      `json:"log,omitempty"`
-	Clusters   []Cluster   `json:"clusters"`
-	Components []Component `json:"components"`
+	statedir.Run `json:",inline"`
+	Dir          string      `json:"dir"`
+	State        string      `json:"state"`
+	Kubeconfig   string      `json:"kubeconfig"`
+	Log          string      `json:"log,omitempty"`
+	Clusters     []Cluster   `json:"clusters"`
+	Components   []Component `json:"components"`
 	// Processes are the containers that run as processes of this machine.
 	Processes []process.Process `json:"processes,omitempty"`
 	Phases    []Event           `json:"phases"`
@@ -59,48 +60,86 @@ type Component struct {
 	Forbidden int `json:"forbidden,omitempty"`
 }
 
+// Event is a step of the start.
+type Event struct {
+	// Name of the step, for people.
+	Name string `json:"name"`
+	// Done says that the step has ended.
+	Done bool `json:"done,omitempty"`
+	// Took is how long it took, if it has ended.
+	Took time.Duration `json:"took,omitempty"`
+	// Error says why it failed, if it did.
+	Error string `json:"error,omitempty"`
+}
+
 // Memory is in bytes.
 type Memory struct {
 	Resident uint64 `json:"resident"`
 	LiveHeap uint64 `json:"liveHeap"`
 }
 
-// board keeps the status while the process runs.
-type board struct {
+// Store keeps the status while the process runs.
+type Store struct {
+	// OnEvent, if set, is told of every step of the start, from one goroutine at a time.
+	OnEvent func(Event)
+
 	mu     sync.Mutex
 	status Status
+	// events is held while OnEvent is called: clusters start beside each other.
+	events sync.Mutex
 }
 
-func (b *board) update(change func(*Status)) {
+// Update changes the status.
+func (b *Store) Update(change func(*Status)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change(&b.status)
 }
 
-func (b *board) component(name, state, message string) {
-	b.update(func(s *Status) {
+// Step notes a step of the start that has ended.
+func (b *Store) Step(name string, took time.Duration) {
+	event := Event{Name: name, Done: true, Took: took}
+	b.Update(func(s *Status) { s.Phases = append(s.Phases, event) })
+	if b.OnEvent == nil {
+		return
+	}
+	b.events.Lock()
+	defer b.events.Unlock()
+	b.OnEvent(event)
+}
+
+// Component notes the state of a component.
+func (b *Store) Component(name, state, message string) {
+	b.Update(func(s *Status) {
 		c := s.component(name)
 		c.State, c.Message = state, message
 	})
 }
 
-// components are all components, as they are now.
-func (b *board) components() []Component {
+// State is the landscape's state now.
+func (b *Store) State() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.status.State
+}
+
+// Components are all components, as they are now.
+func (b *Store) Components() []Component {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.status.Components)
 }
 
-// gone forgets a component that is no longer part of the landscape.
-func (b *board) gone(name string) {
-	b.update(func(s *Status) {
+// Remove forgets a component that is no longer part of the landscape.
+func (b *Store) Remove(name string) {
+	b.Update(func(s *Status) {
 		s.Components = slices.DeleteFunc(s.Components, func(c Component) bool { return c.Name == name })
 	})
 }
 
-// refused notes that a request of a component has been forbidden.
-func (b *board) refused(name string) {
-	b.update(func(s *Status) { s.component(name).Forbidden++ })
+// CountForbidden notes that a request of a component has been forbidden.
+func (b *Store) CountForbidden(name string) {
+	b.Update(func(s *Status) { s.component(name).Forbidden++ })
 }
 
 // component is the entry of that name.
@@ -114,8 +153,8 @@ func (s *Status) component(name string) *Component {
 	return &s.Components[len(s.Components)-1]
 }
 
-// snapshot is the status now. With collect, garbage is collected before, so that LiveHeap is what its name says.
-func (b *board) snapshot(collect bool) Status {
+// Snapshot is the status now. With collect, garbage is collected before, so that LiveHeap is what its name says.
+func (b *Store) Snapshot(collect bool) Status {
 	if collect {
 		debug.FreeOSMemory()
 	}
@@ -130,7 +169,7 @@ func (b *board) snapshot(collect bool) Status {
 	s.Memory = Memory{Resident: residentMemory(&stats), LiveHeap: stats.HeapAlloc}
 	s.Goroutines = runtime.NumGoroutine()
 	var message string
-	if s.DiskFree, message = diskMessage(s.Dir); message != "" {
+	if s.DiskFree, message = statedir.DiskMessage(s.Dir); message != "" {
 		for i := range s.Components {
 			if s.Components[i].Message == "" {
 				s.Components[i].Message = message

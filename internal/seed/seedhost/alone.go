@@ -1,4 +1,4 @@
-package landscape
+package seedhost
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,13 +15,16 @@ import (
 	"github.com/gardener/gardener/pkg/apis/seedmanagement/encoding"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
-
-// portFile is where a gardenlet that runs alone keeps its port, for the next start.
-const portFile = "port"
 
 // GardenletConfig is what a gardenlet that runs alone is started with.
 type GardenletConfig struct {
@@ -42,7 +46,7 @@ type GardenletConfig struct {
 	LogFormat string
 	Verbose   bool
 	// OnEvent is told of every step of the start, OnReady of the end of it.
-	OnEvent func(Event)
+	OnEvent func(control.Event)
 	OnReady func(GardenletStatus)
 }
 
@@ -56,11 +60,11 @@ type GardenletStatus struct {
 
 // DefaultGardenletDir is the state folder of a gardenlet that runs alone.
 func DefaultGardenletDir(seedName string) (string, error) {
-	return DefaultDir("gardenlet-" + seedName)
+	return statedir.DefaultDir("gardenlet-" + seedName)
 }
 
-// configuration reads and checks what the gardenlet is to be.
-func (c *GardenletConfig) configuration() (*gardenletconfigv1alpha1.GardenletConfiguration, error) {
+// complete fills in defaults, and reads and checks what the gardenlet is to be.
+func (c *GardenletConfig) complete() (*gardenletconfigv1alpha1.GardenletConfiguration, error) {
 	var problems []error
 	configuration := gardenletConfiguration(c.Seed)
 	if c.ConfigFile != "" {
@@ -70,7 +74,7 @@ func (c *GardenletConfig) configuration() (*gardenletconfigv1alpha1.GardenletCon
 		}
 		switch {
 		case err != nil:
-			return nil, &UsageError{Err: fmt.Errorf("--config: %w", err)}
+			return nil, &usage.Error{Err: fmt.Errorf("--config: %w", err)}
 		case configuration.SeedConfig == nil || configuration.SeedConfig.Name == "":
 			problems = append(problems, fmt.Errorf("--config %s: it has no seed: set seedConfig.metadata.name and seedConfig.spec", c.ConfigFile))
 		case c.Seed == "":
@@ -92,89 +96,108 @@ func (c *GardenletConfig) configuration() (*gardenletconfigv1alpha1.GardenletCon
 	if c.Port < 0 || c.Port > 65535 {
 		problems = append(problems, fmt.Errorf("--port %d: a port is between 1 and 65535, or 0 for a free one", c.Port))
 	}
-	if len(problems) > 0 {
-		return nil, &UsageError{Err: errors.Join(problems...)}
+	problems = append(problems, control.ValidateLogFormat(c.LogFormat))
+	if err := (datastore.Config{Endpoint: c.Datastore}).Validate(); err != nil {
+		problems = append(problems, fmt.Errorf("--datastore: %w", err))
 	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, &usage.Error{Err: err}
+	}
+	if c.Dir == "" {
+		dir, err := DefaultGardenletDir(c.Seed)
+		if err != nil {
+			return nil, err
+		}
+		c.Dir = dir
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("--data-dir: %w", err)
+	}
+	c.Dir = dir
 	return configuration, nil
 }
 
 // RunGardenlet runs a seed with its gardenlet for a garden elsewhere, until the context ends.
 func RunGardenlet(ctx context.Context, c GardenletConfig) (err error) {
-	configuration, err := c.configuration()
+	configuration, err := c.complete()
 	if err != nil {
 		return err
 	}
-	if c.Dir == "" {
-		if c.Dir, err = DefaultGardenletDir(c.Seed); err != nil {
-			return err
-		}
-	}
-	name := strings.ReplaceAll(c.Seed, ".", "-")
-	l := &Landscape{cfg: Config{
-		Name: name[:min(len(name), 40)], Dir: c.Dir, BindAddress: c.BindAddress, Datastore: c.Datastore, LogFormat: c.LogFormat, Verbose: c.Verbose, OnEvent: c.OnEvent,
-	}}
-	if err := l.cfg.Complete(); err != nil {
-		return err
-	}
+	var closers []func() error
+	onClose := func(f func() error) { closers = append(closers, f) }
 	defer context.AfterFunc(ctx, controlplane.BeginEnding)()
-	defer func() { err = errors.Join(err, l.close()) }()
-	if err := prepareDir(l.cfg.Dir); err != nil {
+	defer func() {
+		for _, closer := range slices.Backward(closers) {
+			err = errors.Join(err, closer())
+		}
+	}()
+	if err := statedir.Prepare(c.Dir); err != nil {
 		return err
 	}
-	if err := l.takeLock(); err != nil {
-		return err
-	}
-	logs, err := startLogging(&l.cfg)
+	held, err := statedir.Lock(c.Dir)
 	if err != nil {
 		return err
 	}
-	l.onClose(logs.Close)
-	if err := l.startProcesses(); err != nil {
+	onClose(held.Unlock)
+	logs, err := control.StartLogging(control.LogConfig{Dir: c.Dir, Format: c.LogFormat, Verbose: c.Verbose})
+	if err != nil {
 		return err
 	}
-	return l.runGardenletAlone(ctx, c, configuration)
+	onClose(logs.Close)
+	name := strings.ReplaceAll(c.Seed, ".", "-")
+	name = name[:min(len(name), statedir.MaxName)]
+	h, err := New(Config{
+		Name: name, Dir: c.Dir, BindAddress: c.BindAddress, Datastore: c.Datastore, Context: "gardenlite-" + name,
+		Selects: func(string) bool { return true }, Status: &control.Store{OnEvent: c.OnEvent}, Clock: clock.RealClock{},
+	})
+	if err != nil {
+		return err
+	}
+	onClose(h.Close)
+	return h.runGardenlet(ctx, c, configuration, onClose)
 }
 
-func (l *Landscape) runGardenletAlone(ctx context.Context, c GardenletConfig, configuration *gardenletconfigv1alpha1.GardenletConfiguration) error {
+func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig, configuration *gardenletconfigv1alpha1.GardenletConfiguration, onClose func(func() error)) error {
 	port := c.Port
-	remembered := filepath.Join(l.cfg.Dir, portFile)
+	remembered := filepath.Join(h.cfg.Dir, statedir.PortFile)
 	if data, err := os.ReadFile(remembered); err == nil && port == 0 {
 		if before, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
-			port = freePort(l.cfg.BindAddress, before)
+			port = statedir.FreePort(h.cfg.BindAddress, before)
 		}
 	}
-	cluster, err := l.startSeedCluster(ctx, c.Seed, port)
+	cluster, err := h.startSeedCluster(ctx, c.Seed, port)
 	if err != nil {
 		return err
 	}
-	l.onClose(cluster.Stop)
+	onClose(cluster.Stop)
 	if err := fsutil.WriteFile(remembered, []byte(strconv.Itoa(cluster.Server().Port())+"\n"), 0o600); err != nil {
 		return err
 	}
-	if err := l.openCloud(); err != nil {
-		return err
-	}
-	l.deployer = newDeployer(l, gardenFor{bootstrap: func(context.Context, string) ([]byte, error) {
+	onClose(h.StopGardenlets)
+	err = h.openGarden(Garden{Bootstrap: func(context.Context, string) ([]byte, error) {
 		if c.BootstrapKubeconfig == "" {
 			return nil, nil
 		}
 		return os.ReadFile(c.BootstrapKubeconfig)
 	}})
-	l.onClose(l.deployer.stop)
-	if err := l.deployer.adopt(cluster, configuration); err != nil {
+	if err != nil {
 		return err
 	}
-	if err := l.deployer.resume(); err != nil {
+	if err := h.deployer.adopt(cluster, configuration); err != nil {
 		return err
 	}
-	if err := l.waitGardenlet(ctx, c.Seed); err != nil {
+	if err := h.deployer.resume(); err != nil {
+		return err
+	}
+	if err := h.waitGardenlet(ctx, c.Seed); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
 	if c.OnReady != nil {
-		c.OnReady(GardenletStatus{Seed: c.Seed, URL: cluster.Server().URL(), Kubeconfig: l.SeedKubeconfigPath(c.Seed), Dir: l.cfg.Dir, Log: l.logPath()})
+		c.OnReady(GardenletStatus{Seed: c.Seed, URL: cluster.Server().URL(), Kubeconfig: statedir.SeedKubeconfigPath(h.cfg.Dir, c.Seed), Dir: h.cfg.Dir, Log: filepath.Join(h.cfg.Dir, statedir.LogFile)})
 	}
 	select {
 	case <-ctx.Done():
@@ -185,15 +208,15 @@ func (l *Landscape) runGardenletAlone(ctx context.Context, c GardenletConfig, co
 }
 
 // waitGardenlet returns when the gardenlet of a seed works, or the first time that it fails.
-func (l *Landscape) waitGardenlet(ctx context.Context, seedName string) error {
+func (h *Host) waitGardenlet(ctx context.Context, seedName string) error {
 	failed := ""
-	err := waitFor(ctx, "the gardenlet", func() bool {
-		for _, c := range l.board.components() {
-			if c.Name == gardenletName+" "+seedName {
-				if c.State == StateFailed {
+	err := supervisor.WaitFor(ctx, "the gardenlet", func() bool {
+		for _, c := range h.cfg.Status.Components() {
+			if c.Name == GardenletName+" "+seedName {
+				if c.State == control.StateFailed {
 					failed = c.Message
 				}
-				return c.State == StateReady || c.State == StateFailed
+				return c.State == control.StateReady || c.State == control.StateFailed
 			}
 		}
 		return false

@@ -1,4 +1,4 @@
-package landscape
+package control
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package landscape
+package seedhost
 
 import (
 	"bytes"

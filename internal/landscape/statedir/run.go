@@ -1,4 +1,4 @@
-package landscape
+package statedir
 
 import (
 	"encoding/json"
@@ -12,21 +12,42 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
-	"github.com/gardenlite/gardenlite/internal/sshclient"
 )
 
 // The files of a state directory.
 const (
-	lockFile       = "lock"
-	runFile        = "run.json"
-	kubeconfigFile = "kubeconfig"
-	logFile        = "gardenlite.log"
-	controlSocket  = "control.sock"
-	pkiFolder      = "pki"
-	dataFolder     = "data"
-	// chartsFolder has OCI layouts of charts, which the user puts there.
-	chartsFolder = "charts"
+	LockFile       = "lock"
+	RunFile        = "run.json"
+	KubeconfigFile = "kubeconfig"
+	LogFile        = "gardenlite.log"
+	ControlSocket  = "control.sock"
+	PKIFolder      = "pki"
+	DataFolder     = "data"
+	// ChartsFolder has OCI layouts of charts, which the user puts there.
+	ChartsFolder = "charts"
+	// CloudFolder has the simulated cloud's networks and instances.
+	CloudFolder = "cloud"
+	// ShootsFolder is between the folder of a landscape's data, or its prefix in a shared datastore, and a shoot's technical ID.
+	ShootsFolder = "shoots"
+	// GardenletsFolder has what gardenlets were deployed by others, so that they run again after a restart. There are no
+	// credentials in it.
+	GardenletsFolder = "gardenlets"
+	// AdmissionFolder has the files that tell the garden's API server of the webhooks.
+	AdmissionFolder = "admission"
+	// ProcessesFolder has the folders and logs of Pods that run as processes.
+	ProcessesFolder = "processes"
+	// ImagesFile has the images that were mapped while the landscape ran.
+	ImagesFile = "images.json"
+	// StacksFolder has packages of stacks.
+	StacksFolder = "stacks"
+	// bastionsFolder has the folders of Bastions that were kept.
+	bastionsFolder = "ssh"
+	// PortFile is where a gardenlet that runs alone keeps its port, for the next start.
+	PortFile = "port"
 )
+
+// SeedPrefix is before a seed's name in the name of its cluster, and of its folders.
+const SeedPrefix = "seed-"
 
 // ErrLocked says that another process holds the landscape.
 var ErrLocked = errors.New("another process holds this landscape")
@@ -59,7 +80,7 @@ type Run struct {
 
 // ReadRun reads run.json of a landscape.
 func ReadRun(dir string) (*Run, error) {
-	data, err := os.ReadFile(filepath.Join(dir, runFile))
+	data, err := os.ReadFile(filepath.Join(dir, RunFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNotRunning
 	}
@@ -68,17 +89,17 @@ func ReadRun(dir string) (*Run, error) {
 	}
 	run := &Run{}
 	if err := json.Unmarshal(data, run); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, runFile), err)
+		return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, RunFile), err)
 	}
 	return run, nil
 }
 
-func writeRun(dir string, run *Run) error {
+func WriteRun(dir string, run *Run) error {
 	data, err := json.MarshalIndent(run, "", "  ")
 	if err != nil {
 		return err
 	}
-	return fsutil.WriteFile(filepath.Join(dir, runFile), append(data, '\n'), 0o600)
+	return fsutil.WriteFile(filepath.Join(dir, RunFile), append(data, '\n'), 0o600)
 }
 
 // CheckReset says why a landscape's data cannot be deleted: a process holds the landscape, or the directory does not look
@@ -100,10 +121,10 @@ func lockForReset(dir string) (*flock.Flock, error) {
 	if len(entries) == 0 {
 		return nil, nil
 	}
-	if _, err := os.Stat(filepath.Join(dir, lockFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, LockFile)); err != nil {
 		return nil, fmt.Errorf("%s is not the state directory of a landscape; nothing was deleted", dir)
 	}
-	held, err := lock(dir)
+	held, err := Lock(dir)
 	if errors.Is(err, ErrLocked) {
 		err = fmt.Errorf("%w: stop it first with \"gardenlite down\"", err)
 	}
@@ -124,14 +145,14 @@ func Reset(dir string) error {
 		return nil
 	}
 	defer held.Unlock() //nolint:errcheck // the file is gone
-	for _, name := range []string{dataFolder, pkiFolder, cloudFolder, admissionFolder, gardenletsFolder, processesFolder, stacksFolder, imagesFile, sshclient.Folder, kubeconfigFile, runFile, controlSocket} {
+	for _, name := range []string{DataFolder, PKIFolder, CloudFolder, AdmissionFolder, GardenletsFolder, ProcessesFolder, StacksFolder, ImagesFile, bastionsFolder, KubeconfigFile, RunFile, ControlSocket} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}
 	}
 	logs, _ := filepath.Glob(filepath.Join(dir, "gardenlite*.log*"))
 	kubeconfigs, _ := filepath.Glob(SeedKubeconfigPath(dir, "*"))
-	for _, name := range append(append(logs, kubeconfigs...), filepath.Join(dir, lockFile)) {
+	for _, name := range append(append(logs, kubeconfigs...), filepath.Join(dir, LockFile)) {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}

@@ -1,4 +1,4 @@
-package landscape
+package control
 
 import (
 	"bytes"
@@ -11,7 +11,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/gardenlite/gardenlite/internal/authz/inspect"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 // The control socket's paths. Only the owner of the state directory can open the socket, so there is no authentication.
@@ -20,14 +21,14 @@ const (
 	stopPath   = "/stop"
 )
 
-// control answers on the control socket.
-type control struct {
+// Server answers on the control socket.
+type Server struct {
 	server *http.Server
 	done   chan struct{}
 }
 
-// startControl answers on the socket.
-func startControl(socket net.Listener, status func(collect bool) Status, stop func(), access, images http.Handler) *control {
+// Serve answers on the socket. The handlers answer for the paths that begin with their keys.
+func Serve(socket net.Listener, status func(collect bool) Status, stop func(), handlers map[string]http.Handler) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -37,9 +38,10 @@ func startControl(socket net.Listener, status func(collect bool) Status, stop fu
 		w.WriteHeader(http.StatusAccepted)
 		stop()
 	})
-	mux.Handle(inspect.Prefix, access)
-	mux.Handle(imagesPath, images)
-	c := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{})}
+	for prefix, handler := range handlers {
+		mux.Handle(prefix, handler)
+	}
+	c := &Server{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		_ = c.server.Serve(socket)
@@ -47,14 +49,15 @@ func startControl(socket net.Listener, status func(collect bool) Status, stop fu
 	return c
 }
 
-func (c *control) stop() {
+// Stop ends it.
+func (c *Server) Stop() {
 	_ = c.server.Close()
 	<-c.done
 }
 
 // Client talks to the process that holds a landscape.
 type Client struct {
-	run  *Run
+	run  *statedir.Run
 	http *http.Client
 }
 
@@ -77,17 +80,17 @@ func Connect(dir string) (*Client, error) {
 }
 
 // holder is what the process that holds the landscape says of itself.
-func holder(dir string) (*Run, error) {
+func holder(dir string) (*statedir.Run, error) {
 	timeout := time.After(connectTimeout)
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if isHeld, err := held(dir); err != nil {
+		if isHeld, err := statedir.IsHeld(dir); err != nil {
 			return nil, err
 		} else if !isHeld {
-			return nil, ErrNotRunning
+			return nil, statedir.ErrNotRunning
 		}
-		if run, err := ReadRun(dir); !errors.Is(err, ErrNotRunning) {
+		if run, err := statedir.ReadRun(dir); !errors.Is(err, statedir.ErrNotRunning) {
 			return run, err
 		}
 		select {
@@ -144,7 +147,7 @@ func (c *Client) Call(ctx context.Context, method, path string, data []byte) (io
 	case err != nil:
 		return nil, fmt.Errorf("reading the landscape's answer: %w", err)
 	case response.StatusCode == http.StatusBadRequest:
-		return nil, &UsageError{Err: errors.New(string(message))}
+		return nil, &usage.Error{Err: errors.New(string(message))}
 	case response.StatusCode == http.StatusNotFound:
 		return nil, fmt.Errorf("process %d that holds the landscape is of version %s and does not know this yet: restart it with \"gardenlite down\" and \"gardenlite up\"", c.run.PID, c.run.Version)
 	}
@@ -174,7 +177,7 @@ func WaitReady(ctx context.Context, dir string) (*Status, error) {
 			if status, err = client.Status(ctx, false); err == nil && status.State == StateReady {
 				return status, nil
 			}
-		} else if errors.Is(err, ErrNotRunning) {
+		} else if errors.Is(err, statedir.ErrNotRunning) {
 			return nil, err
 		}
 		select {
@@ -190,7 +193,7 @@ func WaitStopped(ctx context.Context, dir string) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if isHeld, err := held(dir); err != nil || !isHeld {
+		if isHeld, err := statedir.IsHeld(dir); err != nil || !isHeld {
 			return err
 		}
 		select {

@@ -1,4 +1,6 @@
-package landscape
+// Package bootstraptoken creates the bootstrap token with which the gardenlet of one seed gets its first certificate.
+// It may import the rules of the TLS bootstrapping and the csrapprover, which knows a token by its description.
+package bootstraptoken
 
 import (
 	"context"
@@ -20,17 +22,18 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/csrapprover"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 // How long a bootstrap token is valid: by default, and at least and at most.
 const (
-	DefaultTokenLife = 24 * time.Hour
-	minTokenLife     = time.Minute
-	maxTokenLife     = 30 * 24 * time.Hour
+	DefaultLife = 24 * time.Hour
+	minLife     = time.Minute
+	maxLife     = 30 * 24 * time.Hour
 )
 
-// BootstrapToken is what a new gardenlet gets its first certificate with.
-type BootstrapToken struct {
+// Token is what a new gardenlet gets its first certificate with.
+type Token struct {
 	Seed string `json:"seed"`
 	// ID is the public part of the token; its Secret is kube-system/bootstrap-token-ID.
 	ID         string    `json:"id"`
@@ -39,20 +42,20 @@ type BootstrapToken struct {
 	Kubeconfig []byte `json:"-"`
 }
 
-// ValidateToken says what is wrong with a seed's name, or how long a token for it is to live.
-func ValidateToken(seedName string, life time.Duration) error {
+// Validate says what is wrong with a seed's name, or how long a token for it is to live.
+func Validate(seedName string, life time.Duration) error {
 	if problems := validation.IsDNS1123Subdomain(seedName); len(problems) > 0 {
-		return &UsageError{Err: fmt.Errorf("--seed %q: %s", seedName, problems[0])}
+		return &usage.Error{Err: fmt.Errorf("--seed %q: %s", seedName, problems[0])}
 	}
-	if life < minTokenLife || life > maxTokenLife {
-		return &UsageError{Err: fmt.Errorf("--ttl %s: between %s and %s", life, minTokenLife, maxTokenLife)}
+	if life < minLife || life > maxLife {
+		return &usage.Error{Err: fmt.Errorf("--ttl %s: between %s and %s", life, minLife, maxLife)}
 	}
 	return nil
 }
 
-// CreateToken makes a bootstrap token for the gardenlet of a seed, and for no other one. One that there is for the seed is
+// Create makes a bootstrap token for the gardenlet of a seed, and for no other one. One that there is for the seed is
 // replaced. Its ID follows from the seed's name, because of which the gardenlet may delete it in the end.
-func CreateToken(ctx context.Context, config *rest.Config, seedName string, life time.Duration, now clock.PassiveClock) (*BootstrapToken, error) {
+func Create(ctx context.Context, config *rest.Config, seedName string, life time.Duration, now clock.PassiveClock) (*Token, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -62,7 +65,7 @@ func CreateToken(ctx context.Context, config *rest.Config, seedName string, life
 		return nil, fmt.Errorf("making a bootstrap token: %w", err)
 	}
 	id, key := bootstraprules.TokenID(constants.GardenNamespace, seedName), bootstraptokenutil.BootstrapTokenRegexp.FindStringSubmatch(random)[2]
-	t := &BootstrapToken{Seed: seedName, ID: string(id[:]), Expiration: now.Now().Add(life).UTC().Truncate(time.Second)}
+	t := &Token{Seed: seedName, ID: string(id[:]), Expiration: now.Now().Add(life).UTC().Truncate(time.Second)}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: bootstraptokenutil.BootstrapTokenSecretName(t.ID)},
 		Type:       corev1.SecretTypeBootstrapToken,

@@ -1,4 +1,4 @@
-package landscape
+package supervisor
 
 import (
 	"net/http"
@@ -7,13 +7,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// countRefusals has the status say how often a component was forbidden something: it has too few rights then, or asks
+// CountForbidden has the status say how often a component was forbidden something: it has too few rights then, or asks
 // for what it does not need.
-func (l *Landscape) countRefusals(component string, config *rest.Config) {
+func (s *Supervisor) CountForbidden(component string, config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &refusals{next: next, refused: func(r *http.Request) {
 			klog.Background().Info("A component was forbidden something", "component", component, "method", r.Method, "path", r.URL.Path, "query", r.URL.RawQuery)
-			l.board.refused(component)
+			s.Status.CountForbidden(component)
 		}}
 	})
 }

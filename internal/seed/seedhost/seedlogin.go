@@ -1,4 +1,4 @@
-package landscape
+package seedhost
 
 import (
 	"bytes"
@@ -25,6 +25,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/seed"
 )
 
@@ -42,6 +43,8 @@ const (
 	// the landscape's readiness waits.
 	seedLoginCheck = 10 * time.Second
 	seedLoginWait  = 100 * time.Millisecond
+	// listenTimeout is how long the address in another process's Secret may take to answer.
+	listenTimeout = 5 * time.Second
 )
 
 // seedLogin keeps the Secret SEED.login of one seed.
@@ -64,11 +67,11 @@ type seedLogin struct {
 
 // startSeedLogin keeps the Secret of a seed until it is stopped. It writes as the garden's administrator: no gardenlet may
 // write, or read, such a Secret. A gardenlet that runs alone has no such access, so its seed has no Secret.
-func (l *Landscape) startSeedLogin(cluster *seed.Cluster) (stop func(), err error) {
-	if l.garden == nil {
+func (h *Host) startSeedLogin(cluster *seed.Cluster) (stop func(), err error) {
+	if h.garden.Admin == nil {
 		return func() {}, nil
 	}
-	login, err := newSeedLogin(l.garden.AdminConfig(), cluster, l.contextName()+"-"+seedPrefix+cluster.Name(), l.cfg.Clock)
+	login, err := newSeedLogin(h.garden.Admin, cluster, h.cfg.Context+"-"+statedir.SeedPrefix+cluster.Name(), h.cfg.Clock)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +189,7 @@ func listens(server string) bool {
 	if err != nil {
 		return false
 	}
-	conn, err := net.DialTimeout("tcp", address.Host, connectTimeout)
+	conn, err := net.DialTimeout("tcp", address.Host, listenTimeout)
 	if err != nil {
 		return false
 	}

@@ -1,4 +1,6 @@
-package landscape
+// Package supervisor runs the components of the process: it starts those anew that end by themselves, and has the status say
+// how they are and how many of their requests were forbidden. It may import the status store.
+package supervisor
 
 import (
 	"context"
@@ -7,6 +9,9 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
 )
 
 // A component that ends by itself is started anew, after a pause that doubles from the first to the last of these.
@@ -15,74 +20,80 @@ const (
 	restartLast  = 30 * time.Second
 )
 
-// runner is a part of the process that runs until its context ends.
-type runner interface {
+// Runner is a part of the process that runs until its context ends.
+type Runner interface {
 	Run(context.Context) error
 }
 
-// supervise runs a component until it is stopped. The first one is made at once, so that what stands in its way fails the
+// Supervisor runs components, and has the status say how they are.
+type Supervisor struct {
+	Status *control.Store
+	Clock  clock.WithTicker
+}
+
+// Start runs a component until it is stopped. The first one is made at once, so that what stands in its way fails the
 // start; if one ends by itself, another one is made.
-func (l *Landscape) supervise(name string, newRunner func() (runner, error)) (stop func(), err error) {
-	l.board.component(name, StateStarting, "")
+func (s *Supervisor) Start(name string, newRunner func() (Runner, error)) (stop func(), err error) {
+	s.Status.Component(name, control.StateStarting, "")
 	current, err := newRunner()
 	if err != nil {
-		l.board.component(name, StateFailed, err.Error())
+		s.Status.Component(name, control.StateFailed, err.Error())
 		return nil, fmt.Errorf("starting the %s: %w", name, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.keepRunning(ctx, name, current, newRunner)
+		s.keepRunning(ctx, name, current, newRunner)
 	}()
 	return func() {
-		l.board.component(name, StateStopping, "")
+		s.Status.Component(name, control.StateStopping, "")
 		cancel()
 		<-ended
 	}, nil
 }
 
-func (l *Landscape) keepRunning(ctx context.Context, name string, current runner, newRunner func() (runner, error)) {
+func (s *Supervisor) keepRunning(ctx context.Context, name string, current Runner, newRunner func() (Runner, error)) {
 	pause := restartFirst
 	for {
 		var err error
-		begin := l.cfg.Clock.Now()
+		begin := s.Clock.Now()
 		if current != nil {
-			err = l.runOnce(ctx, name, current)
+			err = s.runOnce(ctx, name, current)
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		if l.cfg.Clock.Since(begin) > restartLast {
+		if s.Clock.Since(begin) > restartLast {
 			pause = restartFirst
 		}
 		if err == nil {
 			err = fmt.Errorf("it ended without an error")
 		}
 		klog.Background().Error(err, "A component has ended by itself; starting it again", "component", name, "after", pause)
-		l.board.component(name, StateFailed, err.Error())
+		s.Status.Component(name, control.StateFailed, err.Error())
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.cfg.Clock.After(pause):
+		case <-s.Clock.After(pause):
 		}
 		pause = min(2*pause, restartLast)
 		if current, err = newRunner(); err != nil {
 			klog.Background().Error(err, "A component cannot be started", "component", name)
 			continue
 		}
-		l.board.component(name, StateStarting, "")
+		s.Status.Component(name, control.StateStarting, "")
 	}
 }
 
 // runOnce runs a component until it ends, and has the status say when it is ready.
-func (l *Landscape) runOnce(ctx context.Context, name string, current runner) error {
+func (s *Supervisor) runOnce(ctx context.Context, name string, current Runner) error {
 	var watching sync.WaitGroup
 	watchCtx, stopWatching := context.WithCancel(ctx)
 	if synced, ok := current.(interface{ HasSynced() bool }); ok {
 		watching.Go(func() {
-			if waitFor(watchCtx, name, synced.HasSynced) == nil {
-				l.board.component(name, StateReady, "")
+			if WaitFor(watchCtx, name, synced.HasSynced) == nil {
+				s.Status.Component(name, control.StateReady, "")
 			}
 		})
 	}
@@ -92,8 +103,8 @@ func (l *Landscape) runOnce(ctx context.Context, name string, current runner) er
 	return err
 }
 
-// waitFor polls until a part of the landscape is ready.
-func waitFor(ctx context.Context, what string, ready func() bool) error {
+// WaitFor polls until a part of the landscape is ready.
+func WaitFor(ctx context.Context, what string, ready func() bool) error {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
 	for !ready() {

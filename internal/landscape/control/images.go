@@ -1,4 +1,4 @@
-package landscape
+package control
 
 import (
 	"context"
@@ -7,53 +7,22 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"path/filepath"
-
-	"k8s.io/klog/v2"
 
 	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
 const (
-	// processesFolder has the folders and logs of Pods that run as processes.
-	processesFolder = "processes"
-	// imagesFile has the images that were mapped while the landscape ran.
-	imagesFile = "images.json"
-	// imagesPath is the path of the control socket about mapped images.
-	imagesPath = "/images"
+	// ImagesPath is the path of the control socket about mapped images.
+	ImagesPath = "/images"
 	// maxImage bounds a request that maps an image.
 	maxImage = 64 << 10
 )
 
-// startProcesses starts what runs containers as processes. Those that an earlier process has left behind are ended.
-func (l *Landscape) startProcesses() (err error) {
-	if l.images, err = process.OpenImages(filepath.Join(l.cfg.Dir, imagesFile), l.cfg.Images); err != nil {
-		return err
-	}
-	l.processes, err = process.Start(process.Config{
-		Dir: filepath.Join(l.cfg.Dir, processesFolder), Images: l.images, Clock: l.cfg.Clock, Log: klog.Background().WithName(processesFolder),
-	})
-	if err != nil {
-		return err
-	}
-	l.onClose(l.processes.Close)
-	return nil
-}
-
-// status is the landscape's status now; with collect, after a garbage collection.
-func (l *Landscape) status(collect bool) Status {
-	s := l.board.snapshot(collect)
-	if l.processes != nil {
-		s.Processes = l.processes.Processes()
-	}
-	return s
-}
-
-// imagesHandler answers about mapped images.
-func imagesHandler(images func() *process.Images) http.Handler {
+// ImagesHandler answers about mapped images.
+func ImagesHandler(images func() *process.Images) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(method string, answer func(*process.Images, *http.Request) (any, error)) {
-		mux.HandleFunc(method+" "+imagesPath, func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc(method+" "+ImagesPath, func(w http.ResponseWriter, r *http.Request) {
 			all := images()
 			if all == nil {
 				http.Error(w, "the landscape is starting: try again", http.StatusServiceUnavailable)
@@ -102,7 +71,7 @@ func (c *Client) images(ctx context.Context, method, query string, request, into
 	if err != nil {
 		return err
 	}
-	body, err := c.Call(ctx, method, imagesPath+query, data)
+	body, err := c.Call(ctx, method, ImagesPath+query, data)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package landscape
+package statedir
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 // lockTimeout is how long lock waits for those who only look. Each takes less than a millisecond.
 const lockTimeout = 5 * time.Second
 
-// lock takes the landscape, or returns ErrLocked if another process holds it. It waits for processes that only check
+// Lock takes the landscape, or returns ErrLocked if another process holds it. It waits for processes that only check
 // whether the landscape is held, as "status" does.
-func lock(dir string) (*flock.Flock, error) {
+func Lock(dir string) (*flock.Flock, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
 	l := lockOf(dir)
@@ -28,7 +28,7 @@ func lock(dir string) (*flock.Flock, error) {
 		} else if locked {
 			return l, nil
 		}
-		if isHeld, err := held(dir); err != nil {
+		if isHeld, err := IsHeld(dir); err != nil {
 			return nil, err
 		} else if isHeld {
 			return nil, ErrLocked
@@ -41,10 +41,10 @@ func lock(dir string) (*flock.Flock, error) {
 	}
 }
 
-// held says whether a process holds the landscape now. It takes a shared lock, so that another process that checks at
+// IsHeld says whether a process holds the landscape now. It takes a shared lock, so that another process that checks at
 // the same time does not mistake it for the holder.
-func held(dir string) (bool, error) {
-	if _, err := os.Stat(filepath.Join(dir, lockFile)); errors.Is(err, fs.ErrNotExist) {
+func IsHeld(dir string) (bool, error) {
+	if _, err := os.Stat(filepath.Join(dir, LockFile)); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	l := lockOf(dir)
@@ -59,5 +59,5 @@ func held(dir string) (bool, error) {
 }
 
 func lockOf(dir string) *flock.Flock {
-	return flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
+	return flock.New(filepath.Join(dir, LockFile), flock.SetPermissions(0o600))
 }

@@ -1,4 +1,4 @@
-package landscape
+package statedir
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// isTaken says whether another program listens on a port.
-func isTaken(address string, port int) bool {
+// IsTaken says whether another program listens on a port.
+func IsTaken(address string, port int) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	if err != nil {
 		return errors.Is(err, syscall.EADDRINUSE)
@@ -17,8 +17,8 @@ func isTaken(address string, port int) bool {
 	return false
 }
 
-// freePort returns the port if it can be listened on, else 0.
-func freePort(address string, port int) int {
+// FreePort returns the port if it can be listened on, else 0.
+func FreePort(address string, port int) int {
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	if err != nil {
 		return 0

@@ -1,4 +1,4 @@
-package landscape
+package seedhost
 
 import (
 	"context"
@@ -17,18 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/seed"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 )
 
-// gardenletsFolder has what gardenlets were deployed by others, so that they run again after a restart. There are no
-// credentials in it.
-const gardenletsFolder = "gardenlets"
-
 // deployer runs what gardenlets deploy: gardenlets, and clusters for their seeds.
 type deployer struct {
-	l      *Landscape
-	garden gardenFor
+	h *Host
 
 	mu      sync.Mutex
 	units   map[string]*unit
@@ -59,13 +56,13 @@ type unit struct {
 	stopGardenlet func()
 }
 
-func newDeployer(l *Landscape, garden gardenFor) *deployer {
-	l.shoots = l.newShoots()
-	return &deployer{l: l, garden: garden, units: map[string]*unit{}}
+func newDeployer(h *Host) *deployer {
+	h.shoots = h.newShoots()
+	return &deployer{h: h, units: map[string]*unit{}}
 }
 
 func (d *deployer) file(name string) string {
-	return filepath.Join(d.l.cfg.Dir, gardenletsFolder, name+".json")
+	return filepath.Join(d.h.cfg.Dir, statedir.GardenletsFolder, name+".json")
 }
 
 // adopt runs in a cluster that the landscape has started what runs in each seed. Where the gardenlet was deployed anew by
@@ -86,7 +83,7 @@ func (d *deployer) adopt(cluster *seed.Cluster, configuration *gardenletconfigv1
 
 // resume runs again what was deployed before the process ended, in clusters of its own.
 func (d *deployer) resume() error {
-	entries, err := os.ReadDir(filepath.Join(d.l.cfg.Dir, gardenletsFolder))
+	entries, err := os.ReadDir(filepath.Join(d.h.cfg.Dir, statedir.GardenletsFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -220,7 +217,7 @@ func (d *deployer) work(u *unit, do func(context.Context) error) {
 			}
 			if err := next(context.Background()); err != nil {
 				klog.Background().Error(err, "Deploying a gardenlet", "seed", u.name)
-				d.l.board.component(gardenletName+" "+u.name, StateFailed, err.Error())
+				d.h.cfg.Status.Component(GardenletName+" "+u.name, control.StateFailed, err.Error())
 			}
 		}
 	}()
@@ -229,7 +226,7 @@ func (d *deployer) work(u *unit, do func(context.Context) error) {
 // start runs a gardenlet as it is wanted now, in place of the one that runs.
 func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) error {
 	if u.cluster == nil {
-		cluster, err := d.l.startSeedCluster(ctx, u.name, 0)
+		cluster, err := d.h.startSeedCluster(ctx, u.name, 0)
 		if err != nil {
 			return err
 		}
@@ -266,7 +263,7 @@ func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) 
 // run starts what does not run yet in a unit.
 func (d *deployer) run(u *unit) error {
 	if u.stops == nil {
-		for _, start := range []func(*seed.Cluster) (func(), error){d.l.startResourceManager, d.l.startProvider, d.l.startControlPlanes, d.l.startSeedLogin} {
+		for _, start := range []func(*seed.Cluster) (func(), error){d.h.startResourceManager, d.h.startProvider, d.h.startControlPlanes, d.h.startSeedLogin} {
 			stop, err := start(u.cluster)
 			if err != nil {
 				return err
@@ -275,7 +272,7 @@ func (d *deployer) run(u *unit) error {
 		}
 	}
 	var err error
-	u.stopGardenlet, err = d.l.startGardenlet(u.cluster, u.record.Config, u.record.Managed)
+	u.stopGardenlet, err = d.h.startGardenlet(u.cluster, u.record.Config, u.record.Managed)
 	return err
 }
 
@@ -296,13 +293,13 @@ func (d *deployer) remove(u *unit) error {
 	u.halt()
 	var errs []error
 	if u.record.Managed {
-		errs = append(errs, d.l.removeSeedCluster(u.name, u.cluster))
+		errs = append(errs, d.h.removeSeedCluster(u.name, u.cluster))
 	}
 	if err := os.Remove(d.file(u.name)); !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, err)
 	}
-	for _, component := range []string{gardenletName, providerName, resourceManager, controlPlanes} {
-		d.l.board.gone(component + " " + u.name)
+	for _, component := range []string{GardenletName, providerName, resourceManager, controlPlanes} {
+		d.h.cfg.Status.Remove(component + " " + u.name)
 	}
 	if u.record.Managed { // the landscape's own can be deployed again
 		d.mu.Lock()
@@ -325,6 +322,6 @@ func (d *deployer) stop() error {
 			errs = append(errs, u.cluster.Stop())
 		}
 	}
-	d.l.shoots.Stop()
+	d.h.shoots.Stop()
 	return errors.Join(errs...)
 }

@@ -4,7 +4,7 @@ BIN := bin
 VERSION ?=
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/gardenlite/gardenlite/internal/version.version=$(VERSION))
 # Packages whose tests start an API server each: one after another, and without the race detector.
-SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/node ./internal/node/programs ./internal/seed ./internal/seed/extensions/clustertest ./internal/shoot ./pkg/...
+SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/node ./internal/node/programs ./internal/seed ./internal/seed/provider/clustertest ./internal/shootplane ./pkg/...
 # One test of a whole landscape with the race detector.
 RACE_TEST := ./internal/landscape/racetest
 # All others, with the race detector.

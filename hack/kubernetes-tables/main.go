@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const output = "internal/garden/validation/core/zz_generated_kubernetes_tables.go"
+const output = "internal/garden/validation/corevalidation/zz_generated_kubernetes_tables.go"
 
 func main() {
 	if len(os.Args) < 2 {

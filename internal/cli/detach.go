@@ -11,12 +11,12 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
 )
 
 // runDetached starts this program again in the background and follows its start through a pipe.
 func (u *upFlags) runDetached(ctx context.Context, g *globals) error {
-	if client, err := landscape.Connect(u.config.Dir); err == nil && client != nil {
+	if client, err := control.Connect(u.config.Dir); err == nil && client != nil {
 		return u.alreadyRunning(ctx, g)
 	}
 	executable, err := os.Executable()
@@ -75,7 +75,7 @@ func (u *upFlags) runDetached(ctx context.Context, g *globals) error {
 }
 
 func (u *upFlags) printDetached(ctx context.Context, g *globals) error {
-	client, err := landscape.Connect(u.config.Dir)
+	client, err := control.Connect(u.config.Dir)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
 func newDown(g *globals) *cobra.Command {
@@ -41,7 +43,7 @@ func down(ctx context.Context, g *globals, timeout time.Duration) error {
 	if err := client.Stop(ctx); err != nil {
 		return err
 	}
-	if err := landscape.WaitStopped(ctx, dir); err != nil {
+	if err := control.WaitStopped(ctx, dir); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("not stopped within %s: it goes on stopping; ask again, or see %s/gardenlite.log", timeout, dir)
 		}
@@ -78,7 +80,7 @@ func reset(g *globals, yes bool) error {
 		fmt.Fprintf(g.out, "Landscape %q has no data.\n", g.name)
 		return nil
 	}
-	if err := landscape.CheckReset(dir); err != nil {
+	if err := statedir.CheckReset(dir); err != nil {
 		return err
 	}
 	if !yes {
@@ -86,7 +88,7 @@ func reset(g *globals, yes bool) error {
 			return err
 		}
 	}
-	if err := landscape.Reset(dir); err != nil {
+	if err := statedir.Reset(dir); err != nil {
 		return err
 	}
 	fmt.Fprintf(g.out, "The data of landscape %q is deleted.\n", g.name)

@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
 )
 
 func newGardenlet(g *globals) *cobra.Command {
-	c := landscape.GardenletConfig{}
+	c := seedhost.GardenletConfig{}
 	cmd := &cobra.Command{
 		Use:   "gardenlet --seed NAME",
 		Short: "Run a seed with its gardenlet alone, for a garden elsewhere",
@@ -45,7 +46,7 @@ garden/seed-NAME-dns, which "gardenlite token create" makes.`,
 	return cmd
 }
 
-func runGardenlet(ctx context.Context, g *globals, c landscape.GardenletConfig) error {
+func runGardenlet(ctx context.Context, g *globals, c seedhost.GardenletConfig) error {
 	c.Dir, c.LogFormat, c.Verbose = g.dataDir, g.logFormat, g.verbose
 	if ip := net.ParseIP(c.BindAddress); ip != nil && !ip.IsLoopback() {
 		fmt.Fprintf(g.err, "WARNING: the seed listens on %s: everybody who reaches this machine reaches its API server.\n", c.BindAddress)
@@ -54,12 +55,12 @@ func runGardenlet(ctx context.Context, g *globals, c landscape.GardenletConfig) 
 	defer progress.close()
 	c.OnEvent = progress.event
 	progress.begin("Starting seed " + c.Seed)
-	c.OnReady = func(s landscape.GardenletStatus) {
+	c.OnReady = func(s seedhost.GardenletStatus) {
 		progress.close()
 		fmt.Fprintf(g.out, "\nSeed        %s, registered\nAPI server  %s\nKubeconfig  %s\nData        %s\nLog         %s\n", s.Seed, s.URL, s.Kubeconfig, s.Dir, s.Log)
 		fmt.Fprintln(g.err, "Ctrl-C stops it; its data stays, and so does the Seed.")
 	}
-	if err := landscape.RunGardenlet(ctx, c); err != nil {
+	if err := seedhost.RunGardenlet(ctx, c); err != nil {
 		return err
 	}
 	fmt.Fprintln(g.err, "Stopped. The garden will find that the gardenlet of its seed is gone: \"gardenlite gardenlet\" goes on where it was.")

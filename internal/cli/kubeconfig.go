@@ -12,6 +12,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
 type kubeconfigFlags struct {
@@ -93,10 +94,10 @@ func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, e
 	case k.user != "":
 		return "", &landscape.UsageError{Err: errors.New("--user is for the garden")}
 	}
-	if !slices.Contains(landscape.KnownSeeds(dir), args[1]) {
+	if !slices.Contains(statedir.KnownSeeds(dir), args[1]) {
 		return "", nil
 	}
-	return landscape.SeedKubeconfigPath(dir, args[1]), nil
+	return statedir.SeedKubeconfigPath(dir, args[1]), nil
 }
 
 func (k *kubeconfigFlags) run(ctx context.Context, g *globals, args []string) error {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
-	"github.com/gardenlite/gardenlite/internal/landscape/sshclient"
+	"github.com/gardenlite/gardenlite/internal/sshclient"
 )
 
 // addOutputFlag adds -o with the formats given, the first one being the default.

@@ -10,14 +10,14 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
 )
 
 // progressMessage is what a process in the background tells the one that started it, a line of JSON each.
 type progressMessage struct {
-	Event *landscape.Event `json:"event,omitempty"`
-	Ready time.Duration    `json:"ready,omitempty"`
-	Error string           `json:"error,omitempty"`
+	Event *control.Event `json:"event,omitempty"`
+	Ready time.Duration  `json:"ready,omitempty"`
+	Error string         `json:"error,omitempty"`
 }
 
 // progress shows how a start goes on: on a terminal with a line that lives, else a line for each step.
@@ -78,7 +78,7 @@ func (p *progress) animate() {
 	}
 }
 
-func (p *progress) event(event landscape.Event) {
+func (p *progress) event(event control.Event) {
 	p.send(progressMessage{Event: &event})
 	p.line("✔", "32", fmt.Sprintf("%-36s %8s", event.Name, event.Took.Round(time.Millisecond)))
 }

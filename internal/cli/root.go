@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
 // Exit codes (design: the command line).
@@ -64,13 +66,13 @@ func (g *globals) dir() (string, error) {
 }
 
 // connect returns a client for the running landscape.
-func (g *globals) connect() (*landscape.Client, string, error) {
+func (g *globals) connect() (*control.Client, string, error) {
 	dir, err := g.dir()
 	if err != nil {
 		return nil, "", err
 	}
-	client, err := landscape.Connect(dir)
-	if errors.Is(err, landscape.ErrNotRunning) {
+	client, err := control.Connect(dir)
+	if errors.Is(err, statedir.ErrNotRunning) {
 		return nil, dir, g.notRunning()
 	}
 	return client, dir, err
@@ -194,7 +196,7 @@ func newRoot(s streams) *cobra.Command {
 	flags.StringVar(&g.logFormat, "log-format", "text", "format of the log: text or json")
 	_ = root.MarkPersistentFlagDirname("data-dir")
 	_ = root.RegisterFlagCompletionFunc("name", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return landscape.Names(), cobra.ShellCompDirectiveNoFileComp
+		return statedir.Names(), cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = root.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(newUp(g), newDown(g), newStatus(g), newReset(g), newKubeconfig(g), newShoot(g), newSSH(g), newSSHHelper(g), newRotate(g), newToken(g), newImage(g), newExec(g), newReaper(), newVersion(g),

@@ -15,7 +15,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
 )
 
 // seedsElsewhere are the Seeds of the garden whose clusters are not the landscape's own.
@@ -30,19 +32,19 @@ func seedsElsewhere(ctx context.Context, g *globals, dir string) ([]corev1beta1.
 	if err := garden.Client.List(ctx, seeds); err != nil {
 		return nil, fmt.Errorf("listing the Seeds: %w", err)
 	}
-	known := landscape.KnownSeeds(dir)
+	known := statedir.KnownSeeds(dir)
 	return slices.DeleteFunc(seeds.Items, func(s corev1beta1.Seed) bool { return slices.Contains(known, s.Name) }), nil
 }
 
 // seedSummaries are what "gardenlite status" says of seeds elsewhere: what their gardenlets report to the garden.
-func seedSummaries(ctx context.Context, g *globals, dir string) []landscape.Cluster {
+func seedSummaries(ctx context.Context, g *globals, dir string) []control.Cluster {
 	seeds, err := seedsElsewhere(ctx, g, dir)
 	if err != nil {
 		return nil
 	}
-	var all []landscape.Cluster
+	var all []control.Cluster
 	for _, s := range seeds {
-		summary := landscape.Cluster{Kind: "seed", Name: s.Name, State: landscape.StateStarting, Message: "its gardenlet has not reported yet"}
+		summary := control.Cluster{Kind: "seed", Name: s.Name, State: control.StateStarting, Message: "its gardenlet has not reported yet"}
 		if s.Status.KubernetesVersion != nil {
 			summary.KubernetesVersion = *s.Status.KubernetesVersion
 		}
@@ -50,9 +52,9 @@ func seedSummaries(ctx context.Context, g *globals, dir string) []landscape.Clus
 			if c.Type != corev1beta1.GardenletReady {
 				continue
 			}
-			summary.State, summary.Message = landscape.StateFailed, cmp.Or(c.Message, c.Reason)
+			summary.State, summary.Message = control.StateFailed, cmp.Or(c.Message, c.Reason)
 			if c.Status == corev1beta1.ConditionTrue {
-				summary.State, summary.Message = landscape.StateReady, "its gardenlet runs elsewhere"
+				summary.State, summary.Message = control.StateReady, "its gardenlet runs elsewhere"
 			}
 		}
 		all = append(all, summary)
@@ -62,7 +64,7 @@ func seedSummaries(ctx context.Context, g *globals, dir string) []landscape.Clus
 
 // seedNames completes the names of seeds.
 func seedNames(ctx context.Context, g *globals, dir string) []string {
-	names := landscape.KnownSeeds(dir)
+	names := statedir.KnownSeeds(dir)
 	seeds, _ := seedsElsewhere(ctx, g, dir)
 	for _, s := range seeds {
 		names = append(names, s.Name)
@@ -89,32 +91,32 @@ func seedKubeconfig(ctx context.Context, g *globals, dir, name string) (*clientc
 	if at < 0 {
 		return nil, fmt.Errorf("there is no seed %q: \"kubectl get seeds\" shows those that there are", name)
 	}
-	secret, err := garden.CoreV1().Secrets(constants.GardenNamespace).Get(ctx, name+landscape.SeedLoginSuffix, metav1.GetOptions{})
+	secret, err := garden.CoreV1().Secrets(constants.GardenNamespace).Get(ctx, name+seedhost.SeedLoginSuffix, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		config, err := clientcmd.Load(secret.Data[landscape.SeedLoginKey])
+		config, err := clientcmd.Load(secret.Data[seedhost.SeedLoginKey])
 		if err != nil {
 			return nil, fmt.Errorf("reading the kubeconfig in the Secret %s: %w", client.ObjectKeyFromObject(secret), err)
 		}
 		return config, nil
 	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("reading the Secret %s/%s%s: %w", constants.GardenNamespace, name, landscape.SeedLoginSuffix, err)
+		return nil, fmt.Errorf("reading the Secret %s/%s%s: %w", constants.GardenNamespace, name, seedhost.SeedLoginSuffix, err)
 	}
 	if config := gardenletKubeconfig(ctx, &seeds[at]); config != nil {
 		return config, nil
 	}
 	return nil, fmt.Errorf("the gardenlet of seed %s runs elsewhere, and there is no kubeconfig for its cluster: create the Secret %s/%s%s with the key %q",
-		name, constants.GardenNamespace, name, landscape.SeedLoginSuffix, landscape.SeedLoginKey)
+		name, constants.GardenNamespace, name, seedhost.SeedLoginSuffix, seedhost.SeedLoginKey)
 }
 
 // gardenletKubeconfig returns the kubeconfig that a gardenlet on this machine has written, if it is of this very Seed:
 // another landscape can have one of the same name.
 func gardenletKubeconfig(ctx context.Context, seed *corev1beta1.Seed) *clientcmdapi.Config {
-	dir, err := landscape.DefaultGardenletDir(seed.Name)
+	dir, err := seedhost.DefaultGardenletDir(seed.Name)
 	if err != nil || seed.Status.ClusterIdentity == nil {
 		return nil
 	}
-	config, err := clientcmd.LoadFromFile(landscape.SeedKubeconfigPath(dir, seed.Name))
+	config, err := clientcmd.LoadFromFile(statedir.SeedKubeconfigPath(dir, seed.Name))
 	if err != nil {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
 )
 
 const (
@@ -45,7 +46,7 @@ func (g *globals) gardenConfig(ctx context.Context) (*rest.Config, error) {
 	}
 	if status, err := running.Status(ctx, false); err != nil {
 		return nil, err
-	} else if status.State == landscape.StateStarting {
+	} else if status.State == control.StateStarting {
 		return nil, g.starting()
 	}
 	file, err := g.gardenKubeconfig()

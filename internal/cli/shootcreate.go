@@ -9,6 +9,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
 type shootCreateFlags struct {
@@ -51,7 +52,7 @@ says so and ends with 0; if that one is otherwise, with 1.`,
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return landscape.KnownSeeds(dir), cobra.ShellCompDirectiveNoFileComp
+		return statedir.KnownSeeds(dir), cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = cmd.RegisterFlagCompletionFunc("kubernetes-version", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
-	"github.com/gardenlite/gardenlite/internal/landscape/sshclient"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/sshclient"
 )
 
 // newSSHHelper is what OpenSSH runs with a configuration that "ssh --config" or "ssh --print" wrote.
@@ -33,7 +34,7 @@ func newSSHHelper(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return sshclient.WriteNodeKeys(sshclient.Dir(dir, key.Name), keys)
+			return sshclient.WriteNodeKeys(statedir.BastionDir(dir, key.Name), keys)
 		},
 	}, &cobra.Command{
 		Use:  "proxy NAMESPACE/BASTION HOST PORT",

@@ -16,7 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
-	"github.com/gardenlite/gardenlite/internal/landscape/sshclient"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/sshclient"
 )
 
 // deletionTimeout is how long the deletion of a bastion may take to be asked for, when everything else has ended.
@@ -102,7 +103,7 @@ func (s *sshFlags) keyPair() (sshclient.KeyPair, error) {
 	if s.bastion == "" {
 		return sshclient.NewKeyPair()
 	}
-	pair, err := sshclient.KeptKey(sshclient.Dir(s.dir, s.bastion))
+	pair, err := sshclient.KeptKey(statedir.BastionDir(s.dir, s.bastion))
 	if errors.Is(err, fs.ErrNotExist) {
 		return pair, &landscape.UsageError{Err: fmt.Errorf("the key for the bastion %s was not kept: say with --private-key-file where it is", s.bastion)}
 	}
@@ -121,7 +122,7 @@ func (s *sshFlags) delete(ctx context.Context, g *globals, client *sshclient.Cli
 // prepare waits for the bastion, and reads the keys of the nodes meanwhile.
 func (s *sshFlags) prepare(ctx context.Context, g *globals, client *sshclient.Client, shoot *corev1beta1.Shoot, way *sshclient.OpenSSH) error {
 	bastion := way.Bastion
-	way.Dir = sshclient.Dir(s.dir, bastion.Name)
+	way.Dir = statedir.BastionDir(s.dir, bastion.Name)
 	progress := newProgress(g, 0)
 	progress.begin("Waiting for the bastion " + bastion.Name)
 	defer progress.close()

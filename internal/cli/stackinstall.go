@@ -15,6 +15,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackclient"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
@@ -124,7 +125,7 @@ func (f *stackFlags) install(ctx context.Context, g *globals, name string) error
 	if err != nil {
 		return err
 	}
-	p, err := stackclient.Find(ctx, name, landscape.StackFolder(dir))
+	p, err := stackclient.Find(ctx, name, statedir.StackFolder(dir))
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 
@@ -31,7 +32,7 @@ func newStatus(g *globals) *cobra.Command {
 				return err
 			}
 			all := statusWithShoots{Status: status, Shoots: shootsOf(cmd.Context(), g, status)}
-			if status.State == landscape.StateReady {
+			if status.State == control.StateReady {
 				all.SeedsElsewhere = seedSummaries(cmd.Context(), g, status.Dir)
 			}
 			if done, err := printObject(g.out, output, all); done || err != nil {
@@ -47,7 +48,7 @@ func newStatus(g *globals) *cobra.Command {
 	return cmd
 }
 
-func status(ctx context.Context, g *globals, wait bool, timeout time.Duration, collect bool) (*landscape.Status, error) {
+func status(ctx context.Context, g *globals, wait bool, timeout time.Duration, collect bool) (*control.Status, error) {
 	client, dir, err := g.connect()
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func status(ctx context.Context, g *globals, wait bool, timeout time.Duration, c
 	if wait {
 		waitCtx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		if _, err := landscape.WaitReady(waitCtx, dir); err != nil {
+		if _, err := control.WaitReady(waitCtx, dir); err != nil {
 			return nil, err
 		}
 	}
@@ -64,17 +65,17 @@ func status(ctx context.Context, g *globals, wait bool, timeout time.Duration, c
 
 // statusWithShoots is what "gardenlite status" prints: what the process says of itself, and what its garden has.
 type statusWithShoots struct {
-	*landscape.Status `json:",inline"`
-	Shoots            []shootclient.Summary `json:"shoots"`
-	SeedsElsewhere    []landscape.Cluster   `json:"seedsElsewhere,omitempty"`
+	*control.Status `json:",inline"`
+	Shoots          []shootclient.Summary `json:"shoots"`
+	SeedsElsewhere  []control.Cluster     `json:"seedsElsewhere,omitempty"`
 }
 
 // shootsOf are the landscape's shoots; none as long as the garden does not answer, which the rest of the status tells of.
-func shootsOf(ctx context.Context, g *globals, s *landscape.Status) []shootclient.Summary {
+func shootsOf(ctx context.Context, g *globals, s *control.Status) []shootclient.Summary {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	none := []shootclient.Summary{}
-	if s.State != landscape.StateReady {
+	if s.State != control.StateReady {
 		return none
 	}
 	client, err := g.shootClient(ctx)

@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/garden/bootstraptoken"
+	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
 )
 
 func newToken(g *globals) *cobra.Command {
@@ -48,7 +49,7 @@ kubeconfig can become the gardenlet of that seed, and of no other one: keep it s
 	f := cmd.Flags()
 	f.StringVar(&flags.seed, "seed", "", "name of the seed (required)")
 	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "kubeconfig for a garden elsewhere (default: this landscape's)")
-	f.DurationVar(&flags.life, "ttl", landscape.DefaultTokenLife, "how long the token is valid (1m to 720h)")
+	f.DurationVar(&flags.life, "ttl", bootstraptoken.DefaultLife, "how long the token is valid (1m to 720h)")
 	f.BoolVar(&flags.secrets, "secrets", true, "create the Secrets in the namespace garden that a Seed of the local provider refers to")
 	f.BoolVarP(&flags.yes, "yes", "y", false, "do not ask, also if the seed is registered")
 	_ = cmd.MarkFlagRequired("seed")
@@ -57,7 +58,7 @@ kubeconfig can become the gardenlet of that seed, and of no other one: keep it s
 }
 
 func (t *tokenFlags) run(ctx context.Context, g *globals) error {
-	if err := landscape.ValidateToken(t.seed, t.life); err != nil {
+	if err := bootstraptoken.Validate(t.seed, t.life); err != nil {
 		return err
 	}
 	file := t.kubeconfig
@@ -71,7 +72,7 @@ func (t *tokenFlags) run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", file, err)
 	}
-	if registered, err := landscape.SeedExists(ctx, config, t.seed); err != nil {
+	if registered, err := seedhost.SeedExists(ctx, config, t.seed); err != nil {
 		return err
 	} else if registered && !t.yes {
 		question := fmt.Sprintf("Seed %q is registered: a gardenlet that bootstraps with this token takes it over. Create the token?", t.seed)
@@ -80,11 +81,11 @@ func (t *tokenFlags) run(ctx context.Context, g *globals) error {
 		}
 	}
 	if t.secrets {
-		if err := landscape.PrepareSeed(ctx, config, t.seed); err != nil {
+		if err := seedhost.PrepareSeed(ctx, config, t.seed); err != nil {
 			return err
 		}
 	}
-	token, err := landscape.CreateToken(ctx, config, t.seed, t.life, clock.RealClock{})
+	token, err := bootstraptoken.Create(ctx, config, t.seed, t.life, clock.RealClock{})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
@@ -43,13 +45,13 @@ func (u *upFlags) readOptions(cmd *cobra.Command) {
 
 // keepPort has the landscape take a port again that was chosen by --port 0.
 func (u *upFlags) keepPort() {
-	if previous, err := landscape.ReadRun(u.config.Dir); err == nil && previous.PortChosen && !u.given["port"] {
+	if previous, err := statedir.ReadRun(u.config.Dir); err == nil && previous.PortChosen && !u.given["port"] {
 		u.config.Port = 0
 	}
 }
 
 // differences are the flags that were set otherwise than those that the running landscape was started with.
-func (u *upFlags) differences(running landscape.Run) (all []string) {
+func (u *upFlags) differences(running statedir.Run) (all []string) {
 	for _, name := range optionFlags {
 		is, known := running.Options[name]
 		if wanted := u.config.Options[name]; known && u.given[name] && wanted != is {
@@ -157,7 +159,7 @@ func (u *upFlags) run(ctx context.Context, g *globals) error {
 	begin := time.Now()
 	progress.begin("Starting landscape " + c.Name)
 	l, err := landscape.Start(ctx, *c)
-	if errors.Is(err, landscape.ErrLocked) {
+	if errors.Is(err, statedir.ErrLocked) {
 		progress.close()
 		return u.alreadyRunning(ctx, g)
 	}
@@ -184,7 +186,7 @@ func (u *upFlags) run(ctx context.Context, g *globals) error {
 func (u *upFlags) alreadyRunning(ctx context.Context, g *globals) error {
 	waitCtx, cancel := context.WithTimeout(ctx, u.config.ReadyTimeout)
 	defer cancel()
-	status, err := landscape.WaitReady(waitCtx, u.config.Dir)
+	status, err := control.WaitReady(waitCtx, u.config.Dir)
 	if err != nil {
 		return fmt.Errorf("another process holds landscape %q: %w", u.config.Name, err)
 	}
@@ -197,7 +199,7 @@ func (u *upFlags) alreadyRunning(ctx context.Context, g *globals) error {
 	return nil
 }
 
-func printReady(g *globals, status landscape.Status) {
+func printReady(g *globals, status control.Status) {
 	fmt.Fprintf(g.out, `
 Garden      %s
 Kubeconfig  %s

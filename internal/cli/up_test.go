@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
 // parsed are the flags of a command line of up.
@@ -26,7 +27,7 @@ func parsed(t *testing.T, line string) *upFlags {
 
 // TestDifferences: flags that say something else than those that the landscape runs with are named, and no others.
 func TestDifferences(t *testing.T) {
-	running := landscape.Run{Port: 7443, Datastore: "sqlite", Options: parsed(t, "--seeds 2 --bastion-time-to-live 1m").config.Options}
+	running := statedir.Run{Port: 7443, Datastore: "sqlite", Options: parsed(t, "--seeds 2 --bastion-time-to-live 1m").config.Options}
 	for line, want := range map[string]string{
 		"":                                    "",
 		"--seeds 2":                           "",
@@ -42,7 +43,7 @@ func TestDifferences(t *testing.T) {
 			t.Errorf("%q: %q, want %q", line, got, want)
 		}
 	}
-	if got := parsed(t, "--seeds 1").differences(landscape.Run{Port: 6443, Datastore: "sqlite"}); len(got) > 0 {
+	if got := parsed(t, "--seeds 1").differences(statedir.Run{Port: 6443, Datastore: "sqlite"}); len(got) > 0 {
 		t.Errorf("of a landscape that does not tell: %v", got)
 	}
 }

@@ -60,6 +60,14 @@ func (c Config) Shared() bool {
 	return c.Endpoint != "" && c.Endpoint != SQLite && c.Endpoint != Memory
 }
 
+// PrefixOf keeps clusters and landscapes apart that share a datastore; empty for one that is not shared.
+func (c Config) PrefixOf(landscape, cluster string) string {
+	if !c.Shared() {
+		return ""
+	}
+	return "/gardenlite/" + landscape + "/" + cluster
+}
+
 // Validate checks the endpoint's form without connecting. It never repeats the endpoint: it may carry a password.
 func (c Config) Validate() error {
 	if !c.Shared() {

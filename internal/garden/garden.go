@@ -20,8 +20,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver"
-	"github.com/gardenlite/gardenlite/internal/garden/bootstrap"
-	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/garden/defaultobjects"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/revocation"
 	"github.com/gardenlite/gardenlite/internal/manifest"
 	"github.com/gardenlite/gardenlite/internal/node/process"
@@ -45,7 +45,7 @@ type Config struct {
 	// AuditLog is controlplane.Config's.
 	AuditLog string
 	// Kubeconfigs is about those that are made for Shoots.
-	Kubeconfigs kubeconfig.Options
+	Kubeconfigs shootkubeconfig.Options
 	Clock       clock.WithTicker
 	OnPhase     func(name string, took time.Duration)
 	// BastionTimeToLive is registry.Config's.
@@ -122,7 +122,7 @@ func (g *Garden) setUp(ctx context.Context, cfg Config, deleted *revocation.List
 	if g.admin, err = g.server.ClientConfig("admin", adminUser, adminGroup); err != nil {
 		return err
 	}
-	if err := bootstrap.Garden(ctx, g.admin, bootstrap.Info{GardenerVersion: version.GardenerVersion}); err != nil {
+	if err := defaultobjects.Garden(ctx, g.admin, defaultobjects.Info{GardenerVersion: version.GardenerVersion}); err != nil {
 		return fmt.Errorf("setting up the garden: %w", err)
 	}
 	cfg.OnPhase("namespaces, RBAC, controllers", cfg.Clock.Since(begin))
@@ -200,7 +200,7 @@ func (g *Garden) AdminKubeconfig(contextName string) ([]byte, error) {
 
 // ApplyDefaultLandscape creates what every new landscape has.
 func (g *Garden) ApplyDefaultLandscape(ctx context.Context) error {
-	return bootstrap.DefaultLandscape(ctx, g.admin)
+	return defaultobjects.DefaultLandscape(ctx, g.admin)
 }
 
 // ApplyPath applies the manifests of a file or directory.

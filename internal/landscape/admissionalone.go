@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 
 	"github.com/gardenlite/gardenlite/internal/authz/server"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
 // DefaultAdmissionDir is the state folder of the admission controller that runs alone under that name.
 func DefaultAdmissionDir(name string) (string, error) {
-	return DefaultDir("admission-controller-" + name)
+	return statedir.DefaultDir("admission-controller-" + name)
 }
 
 // RunAdmissionController runs an admission controller for a garden elsewhere until the context ends. Its state folder is
@@ -22,18 +24,18 @@ func RunAdmissionController(ctx context.Context, cfg server.AloneConfig, logForm
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(cfg.Dir, runFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(cfg.Dir, statedir.RunFile)); err == nil {
 		return &UsageError{Err: fmt.Errorf("--data-dir %s is a landscape's, which has an admission controller of its own: choose another", cfg.Dir)}
 	}
-	if err := prepareDir(cfg.Dir); err != nil {
+	if err := statedir.Prepare(cfg.Dir); err != nil {
 		return err
 	}
-	held, err := lock(cfg.Dir)
+	held, err := statedir.Lock(cfg.Dir)
 	if err != nil {
 		return fmt.Errorf("%s: %w: choose another --name or --data-dir", cfg.Dir, err)
 	}
 	defer func() { err = errors.Join(err, held.Unlock()) }()
-	logs, err := startLogging(&Config{Dir: cfg.Dir, LogFormat: logFormat, Verbose: verbose})
+	logs, err := control.StartLogging(control.LogConfig{Dir: cfg.Dir, Format: logFormat, Verbose: verbose})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"syscall"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -19,8 +18,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/bastion"
-	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/operations"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
@@ -39,7 +40,7 @@ const (
 	// DefaultSeedMonitorPeriod is Gardener's.
 	DefaultSeedMonitorPeriod = controllermanager.DefaultSeedMonitorPeriod
 	// DefaultMaxKubeconfigExpiration is how long kubeconfigs for Shoots are valid at most; Gardener's.
-	DefaultMaxKubeconfigExpiration = kubeconfig.DefaultMaxExpiration
+	DefaultMaxKubeconfigExpiration = shootkubeconfig.DefaultMaxExpiration
 )
 
 // How long Bastions live, and what can be chosen: after a heartbeat, and in all. The defaults are Gardener's.
@@ -82,7 +83,7 @@ type Config struct {
 	// SeedMonitorPeriod is how old the lease of a gardenlet may become until its Seed is Unknown.
 	SeedMonitorPeriod time.Duration
 	// Kubeconfigs is about those that the garden makes for Shoots: how long they are valid at most, and their keys.
-	Kubeconfigs kubeconfig.Options
+	Kubeconfigs shootkubeconfig.Options
 	// BastionTimeToLive is how long a Bastion lives after a heartbeat, BastionMaxLifetime how long in all.
 	BastionTimeToLive, BastionMaxLifetime time.Duration
 	// Verbose writes the log to standard error as well.
@@ -90,19 +91,7 @@ type Config struct {
 	// Clock is the landscape's clock; the system's if nil.
 	Clock clock.WithTicker
 	// OnEvent is told of every step of the start. Called from one goroutine at a time.
-	OnEvent func(Event)
-}
-
-// Event is a step of the start.
-type Event struct {
-	// Name of the step, for people.
-	Name string `json:"name"`
-	// Done says that the step has ended.
-	Done bool `json:"done,omitempty"`
-	// Took is how long it took, if it has ended.
-	Took time.Duration `json:"took,omitempty"`
-	// Error says why it failed, if it did.
-	Error string `json:"error,omitempty"`
+	OnEvent func(control.Event)
 }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
@@ -113,7 +102,7 @@ func (c *Config) Complete() error {
 		c.Name = DefaultName
 	}
 	if c.Dir == "" {
-		dir, err := DefaultDir(c.Name)
+		dir, err := statedir.DefaultDir(c.Name)
 		if err != nil {
 			return err
 		}
@@ -134,7 +123,7 @@ func (c *Config) Complete() error {
 		c.Clock = clock.RealClock{}
 	}
 	if c.OnEvent == nil {
-		c.OnEvent = func(Event) {}
+		c.OnEvent = func(control.Event) {}
 	}
 	return c.validate()
 }
@@ -168,10 +157,8 @@ func (c *Config) validate() error {
 		errs = append(errs, err)
 	}
 	errs = append(errs, checkRange("bastion-time-to-live", c.BastionTimeToLive, operations.MinTimeToLive, operations.MaxTimeToLive),
-		checkRange("bastion-max-lifetime", c.BastionMaxLifetime, bastion.MinMaxLifetime, bastion.MaxMaxLifetime))
-	if c.LogFormat != "" && c.LogFormat != "text" && c.LogFormat != "json" {
-		errs = append(errs, fmt.Errorf("--log-format %q: text or json", c.LogFormat))
-	}
+		checkRange("bastion-max-lifetime", c.BastionMaxLifetime, bastion.MinMaxLifetime, bastion.MaxMaxLifetime),
+		control.ValidateLogFormat(c.LogFormat))
 	if err := (datastore.Config{Endpoint: c.Datastore}).Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("--datastore: %w", err))
 	}
@@ -200,55 +187,5 @@ func checkRange(flag string, d, least, most time.Duration) error {
 // UsageError says that a value the user gave is wrong.
 type UsageError = usage.Error
 
-// DefaultDir is the state directory of a landscape: below XDG_STATE_HOME, else below ~/.local/state.
-func DefaultDir(name string) (string, error) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // the XDG specification has relative paths ignored
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("there is no home directory for the landscape's data: choose a directory with --data-dir: %w", err)
-		}
-		state = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(state, "gardenlite", name), nil
-}
-
 // ControllerNames are those that Config.Controllers can name.
 func ControllerNames() []string { return slices.Concat(kubecontrollers.Names(), controllerNames()) }
-
-// Names are the landscapes that have a folder where DefaultDir is.
-func Names() (names []string) {
-	dir, err := DefaultDir("*")
-	if err != nil {
-		return nil
-	}
-	locks, _ := filepath.Glob(filepath.Join(dir, lockFile)) // the pattern is well-formed
-	for _, file := range locks {
-		names = append(names, filepath.Base(filepath.Dir(file)))
-	}
-	return names
-}
-
-// prepareDir makes the state directory, for its owner alone.
-func prepareDir(dir string) error {
-	err := os.MkdirAll(dir, 0o700)
-	if err == nil {
-		err = os.Chmod(dir, 0o700)
-	}
-	if err == nil {
-		var probe *os.File
-		if probe, err = os.CreateTemp(dir, ".probe"); err == nil {
-			_ = probe.Close()
-			err = os.Remove(probe.Name())
-		}
-	}
-	switch {
-	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("the disk of %s is full: make room, or choose another place with --data-dir", dir)
-	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("%s cannot be written by this user: correct its permissions, or choose another place with --data-dir: %w", dir, err)
-	case err != nil:
-		return fmt.Errorf("making the state directory: %w (choose another place with --data-dir)", err)
-	}
-	return nil
-}

@@ -2,7 +2,6 @@ package landscape
 
 import (
 	"context"
-	"path/filepath"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -13,25 +12,26 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
 	"github.com/gardenlite/gardenlite/internal/garden/scheduler"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackmanager"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
+	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
 )
 
 // The components beside the garden's API server, by their names in the status and for --controllers.
 const (
 	controllerManager = "controller-manager"
 	schedulerName     = "scheduler"
-	// stacksFolder has packages of stacks.
-	stacksFolder = "stacks"
 )
 
 // syncedRunner is a component that can say when it has read what it watches.
 type syncedRunner interface {
-	runner
+	supervisor.Runner
 	HasSynced() bool
 }
 
 // controllerNames are all names that --controllers can have beside Kubernetes' own.
 func controllerNames() []string {
-	return append([]string{admissionController, controllerManager, schedulerName, stackmanager.Name, gardenletName, providerName, resourceManager, controlPlanes}, controllermanager.Names()...)
+	return append([]string{admissionController, controllerManager, schedulerName, stackmanager.Name}, append(seedhost.ComponentNames(), controllermanager.Names()...)...)
 }
 
 // shared says whether other processes may run the same landscape on the same datastore: then one of them leads.
@@ -62,13 +62,10 @@ func (l *Landscape) startStackManager(ctx context.Context) error {
 	return l.startInGarden(ctx, stackmanager.Name, stackmanager.User, func(config *rest.Config) (syncedRunner, error) {
 		return stackmanager.New(stackmanager.Config{
 			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(stackmanager.Name), LeaderElection: l.shared(),
-			Folder: StackFolder(l.cfg.Dir),
+			Folder: statedir.StackFolder(l.cfg.Dir),
 		})
 	})
 }
-
-// StackFolder is where a landscape's own packages of stacks are.
-func StackFolder(dir string) string { return filepath.Join(dir, stacksFolder) }
 
 // startInGarden starts a component that works in the garden as a user of its own, and waits until it has read what it
 // watches.
@@ -81,9 +78,9 @@ func (l *Landscape) startInGarden(ctx context.Context, name, user string, newCom
 	if err != nil {
 		return err
 	}
-	l.countRefusals(name, config)
+	l.supervisor.CountForbidden(name, config)
 	var first syncedRunner
-	stop, err := l.supervise(name, func() (runner, error) {
+	stop, err := l.supervisor.Start(name, func() (supervisor.Runner, error) {
 		component, err := newComponent(config)
 		if first == nil {
 			first = component
@@ -94,9 +91,9 @@ func (l *Landscape) startInGarden(ctx context.Context, name, user string, newCom
 		return err
 	}
 	l.onClose(func() error { stop(); return nil })
-	if err := waitFor(ctx, "the "+name+" to read what it watches", first.HasSynced); err != nil {
+	if err := supervisor.WaitFor(ctx, "the "+name+" to read what it watches", first.HasSynced); err != nil {
 		return err
 	}
-	l.step(name, l.cfg.Clock.Since(begin))
+	l.board.Step(name, l.cfg.Clock.Since(begin))
 	return nil
 }

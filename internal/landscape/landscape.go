@@ -4,23 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
 
-	"github.com/gardenlite/gardenlite/internal/authz/inspect"
-	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
+	"github.com/gardenlite/gardenlite/internal/authz/server"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/garbage"
 	"github.com/gardenlite/gardenlite/internal/garden"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
 	"github.com/gardenlite/gardenlite/internal/node/process"
-	shootplane "github.com/gardenlite/gardenlite/internal/shoot"
+	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 
@@ -29,16 +33,12 @@ const gardenCluster = "garden"
 // Landscape is a running landscape, held by this process.
 type Landscape struct {
 	cfg       Config
-	board     board
+	board     control.Store
 	garden    *garden.Garden
 	admission admission
-	deployer  *deployer
-	shoots    *shootplane.Host
-	cloud     *cloud.Cloud
-	images    *process.Images
-	processes *process.Runner
-	// events is held while OnEvent is called: clusters start beside each other.
-	events sync.Mutex
+	// host runs the seeds; it is set once, before the garden is started.
+	host       atomic.Pointer[seedhost.Host]
+	supervisor supervisor.Supervisor
 
 	// stop ends the landscape; done is closed when everything has ended, and err says why if it was not asked for.
 	stop func()
@@ -57,6 +57,8 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 	}
 	stopping := make(chan struct{})
 	l := &Landscape{cfg: cfg, done: make(chan struct{}), stop: sync.OnceFunc(func() { close(stopping) })}
+	l.board.OnEvent = cfg.OnEvent
+	l.supervisor = supervisor.Supervisor{Status: &l.board, Clock: cfg.Clock}
 
 	startCtx, cancel := context.WithTimeout(ctx, cfg.ReadyTimeout)
 	defer cancel()
@@ -76,7 +78,7 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 			controlplane.BeginEnding()
 		}
 		defer controlplane.EndEnding()
-		l.board.update(func(s *Status) { s.State = StateFailed })
+		l.board.Update(func(s *control.Status) { s.State = control.StateFailed })
 		klog.Background().Error(err, "The landscape did not start")
 		return nil, errors.Join(l.explainStart(startCtx, err), l.close())
 	}
@@ -103,16 +105,18 @@ func (l *Landscape) explainStart(ctx context.Context, err error) error {
 func (l *Landscape) start(ctx context.Context) error {
 	begin := time.Now()
 	garbage.Working()
-	if err := prepareDir(l.cfg.Dir); err != nil {
+	if err := statedir.Prepare(l.cfg.Dir); err != nil {
 		return err
 	}
 	if err := l.takeLock(); err != nil {
 		return err
 	}
-	if err := checkDisk(&l.cfg); err != nil {
-		return err
+	if l.cfg.Datastore != datastore.Memory {
+		if err := statedir.CheckDisk(l.cfg.Dir); err != nil {
+			return err
+		}
 	}
-	logs, err := startLogging(&l.cfg)
+	logs, err := control.StartLogging(control.LogConfig{Dir: l.cfg.Dir, Out: l.cfg.Log, Format: l.cfg.LogFormat, Verbose: l.cfg.Verbose})
 	if err != nil {
 		return err
 	}
@@ -121,10 +125,15 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := l.startProcesses(); err != nil {
+	if err := l.startHost(); err != nil {
 		return err
 	}
-	seeds := l.beginSeeds(ctx, previous)
+	var seedPorts map[string]int
+	if previous != nil {
+		seedPorts = previous.SeedPorts
+	}
+	l.host.Load().BeginSeeds(ctx, l.cfg.Seeds, seedPorts)
+	l.onClose(l.host.Load().StopSeeds)
 	if err := l.startGarden(ctx, run); err != nil {
 		return err
 	}
@@ -140,22 +149,21 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err := l.startStackManager(ctx); err != nil {
 		return err
 	}
-	if err := seeds.wait(); err != nil {
+	if run.SeedPorts, err = l.host.Load().WaitSeeds(); err != nil {
 		return err
 	}
-	run.SeedPorts = seeds.ports()
-	if err := writeRun(l.cfg.Dir, run); err != nil {
+	if err := statedir.WriteRun(l.cfg.Dir, run); err != nil {
 		return err
 	}
 	if err := l.applyManifests(ctx); err != nil {
 		return err
 	}
-	if err := l.startGardenlets(ctx, seeds); err != nil {
+	if err := l.startGardenlets(ctx); err != nil {
 		return err
 	}
 	garbage.Resting()
-	l.board.update(func(s *Status) {
-		s.State = StateReady
+	l.board.Update(func(s *control.Status) {
+		s.State = control.StateReady
 		s.ReadyAfter = time.Since(begin)
 	})
 	return nil
@@ -163,7 +171,7 @@ func (l *Landscape) start(ctx context.Context) error {
 
 // takeLock is refused while another process holds the landscape.
 func (l *Landscape) takeLock() error {
-	held, err := lock(l.cfg.Dir)
+	held, err := statedir.Lock(l.cfg.Dir)
 	if err != nil {
 		return err
 	}
@@ -172,23 +180,23 @@ func (l *Landscape) takeLock() error {
 }
 
 // announce opens the control socket and writes run.json, so that other commands find this process from now on.
-func (l *Landscape) announce() (run, previous *Run, err error) {
-	previous, err = ReadRun(l.cfg.Dir)
-	if err != nil && !errors.Is(err, ErrNotRunning) {
+func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
+	previous, err = statedir.ReadRun(l.cfg.Dir)
+	if err != nil && !errors.Is(err, statedir.ErrNotRunning) {
 		klog.Background().Error(err, "Could not read what the last process left; going on without")
 	}
 	chosen := l.cfg.Port == 0
 	if chosen && previous != nil {
-		l.cfg.Port = freePort(l.cfg.BindAddress, previous.Port)
+		l.cfg.Port = statedir.FreePort(l.cfg.BindAddress, previous.Port)
 	}
-	if !chosen && isTaken(l.cfg.BindAddress, l.cfg.Port) {
+	if !chosen && statedir.IsTaken(l.cfg.BindAddress, l.cfg.Port) {
 		return nil, nil, fmt.Errorf("another program listens on port %d of %s: choose another one with --port, or --port 0 for a free one", l.cfg.Port, l.cfg.BindAddress)
 	}
 	if previous != nil && previous.Datastore != "" && previous.Datastore != DatastoreKind(l.cfg.Datastore) && l.dataIsLocal(previous) {
 		return nil, nil, fmt.Errorf("this landscape's data is in %s, not in %s: use the same --datastore, another --name, or start anew with \"gardenlite reset\"",
 			previous.Datastore, DatastoreKind(l.cfg.Datastore))
 	}
-	socket, err := fsutil.ListenSocket(l.cfg.Dir, controlSocket)
+	socket, err := fsutil.ListenSocket(l.cfg.Dir, statedir.ControlSocket)
 	if err != nil {
 		return nil, nil, fmt.Errorf("having a way for other commands to talk to this landscape: %w", err)
 	}
@@ -196,50 +204,58 @@ func (l *Landscape) announce() (run, previous *Run, err error) {
 	if err := l.listenAdmission(previous); err != nil {
 		return nil, nil, err
 	}
-	run = &Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.admission.port(), PortChosen: chosen, Options: l.cfg.Options, Control: socket.Addr().String(), Datastore: DatastoreKind(l.cfg.Datastore)}
-	l.board.update(func(s *Status) {
-		*s = Status{Run: *run, Dir: l.cfg.Dir, State: StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
+	run = &statedir.Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.admission.Port(), PortChosen: chosen, Options: l.cfg.Options, Control: socket.Addr().String(), Datastore: DatastoreKind(l.cfg.Datastore)}
+	l.board.Update(func(s *control.Status) {
+		*s = control.Status{Run: *run, Dir: l.cfg.Dir, State: control.StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
 	})
-	server := startControl(socket, l.status, l.stop, inspect.Handler(l.inspector), imagesHandler(func() *process.Images { return l.images }))
-	l.onClose(func() error { server.stop(); return nil })
-	return run, previous, writeRun(l.cfg.Dir, run)
+	socketServer := control.Serve(socket, l.status, l.stop, map[string]http.Handler{
+		server.InspectPrefix: server.InspectHandler(l.inspected),
+		control.ImagesPath: control.ImagesHandler(func() *process.Images {
+			if h := l.host.Load(); h != nil {
+				return h.Images()
+			}
+			return nil
+		}),
+	})
+	l.onClose(func() error { socketServer.Stop(); return nil })
+	return run, previous, statedir.WriteRun(l.cfg.Dir, run)
 }
 
-func (l *Landscape) dataIsLocal(previous *Run) bool {
-	_, err := os.Stat(filepath.Join(l.cfg.Dir, dataFolder, gardenCluster, datastore.FileName))
+func (l *Landscape) dataIsLocal(previous *statedir.Run) bool {
+	_, err := os.Stat(filepath.Join(l.cfg.Dir, statedir.DataFolder, gardenCluster, datastore.FileName))
 	return err == nil && previous.Datastore == datastore.SQLite
 }
 
-func (l *Landscape) startGarden(ctx context.Context, run *Run) error {
-	l.board.component(gardenCluster, StateStarting, "")
+func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
+	l.board.Component(gardenCluster, control.StateStarting, "")
 	g, err := garden.Start(ctx, garden.Config{
-		PKIDir:      filepath.Join(l.cfg.Dir, pkiFolder, gardenCluster),
-		DataDir:     filepath.Join(l.cfg.Dir, dataFolder, gardenCluster),
+		PKIDir:      filepath.Join(l.cfg.Dir, statedir.PKIFolder, gardenCluster),
+		DataDir:     filepath.Join(l.cfg.Dir, statedir.DataFolder, gardenCluster),
 		Datastore:   l.cfg.Datastore,
-		Prefix:      l.prefix(gardenCluster),
+		Prefix:      datastore.Config{Endpoint: l.cfg.Datastore}.PrefixOf(l.cfg.Name, gardenCluster),
 		BindAddress: l.cfg.BindAddress,
 		Port:        l.cfg.Port,
 		Controllers: l.cfg.Controllers,
 		Prepare:     l.prepareAdmission,
-		Services:    l.admission.services(),
+		Services:    l.admission.Services(),
 		AuditLog:    l.cfg.AuditLog,
 		Kubeconfigs: l.cfg.Kubeconfigs,
 		Clock:       l.cfg.Clock,
-		OnPhase:     func(name string, took time.Duration) { l.step("garden: "+name, took) },
+		OnPhase:     func(name string, took time.Duration) { l.board.Step("garden: "+name, took) },
 
 		BastionTimeToLive: l.cfg.BastionTimeToLive,
-		Region:            region, Zone: zones[0], Processes: l.processes,
+		Region:            seedhost.Region, Zone: seedhost.Zones[0], Processes: l.host.Load().Processes(),
 	})
 	if err != nil {
 		return fmt.Errorf("starting the garden: %w", err)
 	}
 	l.garden = g
 	l.onClose(func() error {
-		l.board.component(gardenCluster, StateStopping, "")
+		l.board.Component(gardenCluster, control.StateStopping, "")
 		return g.Stop()
 	})
 	run.URL, run.Port = g.Server().URL(), g.Server().Port()
-	if err := writeRun(l.cfg.Dir, run); err != nil {
+	if err := statedir.WriteRun(l.cfg.Dir, run); err != nil {
 		return err
 	}
 	kubeconfig, err := g.AdminKubeconfig(l.contextName())
@@ -249,11 +265,11 @@ func (l *Landscape) startGarden(ctx context.Context, run *Run) error {
 	if err := fsutil.WriteFile(l.KubeconfigPath(), kubeconfig, 0o600); err != nil {
 		return err
 	}
-	l.board.component(gardenCluster, StateReady, "")
-	l.board.update(func(s *Status) {
+	l.board.Component(gardenCluster, control.StateReady, "")
+	l.board.Update(func(s *control.Status) {
 		s.Run = *run
-		s.Clusters = append(s.Clusters, Cluster{Kind: "garden", Name: gardenCluster, URL: run.URL, Port: run.Port,
-			KubernetesVersion: controlplane.KubernetesVersion, State: StateReady})
+		s.Clusters = append(s.Clusters, control.Cluster{Kind: "garden", Name: gardenCluster, URL: run.URL, Port: run.Port,
+			KubernetesVersion: controlplane.KubernetesVersion, State: control.StateReady})
 	})
 	return nil
 }
@@ -263,23 +279,15 @@ func (l *Landscape) applyManifests(ctx context.Context) error {
 	if err := l.garden.ApplyDefaultLandscape(ctx); err != nil {
 		return fmt.Errorf("creating the default landscape: %w", err)
 	}
-	l.step("default landscape", time.Since(begin))
+	l.board.Step("default landscape", time.Since(begin))
 	for _, path := range l.cfg.Apply {
 		begin = time.Now()
 		if err := l.garden.ApplyPath(ctx, path); err != nil {
 			return fmt.Errorf("--apply %s: %w", path, err)
 		}
-		l.step("apply "+filepath.Base(path), time.Since(begin))
+		l.board.Step("apply "+filepath.Base(path), time.Since(begin))
 	}
 	return nil
-}
-
-func (l *Landscape) step(name string, took time.Duration) {
-	event := Event{Name: name, Done: true, Took: took}
-	l.board.update(func(s *Status) { s.Phases = append(s.Phases, event) })
-	l.events.Lock()
-	defer l.events.Unlock()
-	l.cfg.OnEvent(event)
 }
 
 // run waits until the landscape is stopped, or something it cannot do without ends by itself.
@@ -293,7 +301,7 @@ func (l *Landscape) run(stopping <-chan struct{}) {
 	}
 	controlplane.BeginEnding()
 	defer controlplane.EndEnding()
-	l.board.update(func(s *Status) { s.State = StateStopping })
+	l.board.Update(func(s *control.Status) { s.State = control.StateStopping })
 	if err := l.close(); err != nil && l.err == nil {
 		l.err = err
 	}
@@ -325,31 +333,28 @@ func (l *Landscape) Done() <-chan struct{} { return l.done }
 func (l *Landscape) Err() error { return l.err }
 
 // Status is the landscape's status now.
-func (l *Landscape) Status() Status { return l.status(false) }
+func (l *Landscape) Status() control.Status { return l.status(false) }
 
 // Garden is the garden cluster.
 func (l *Landscape) Garden() *garden.Garden { return l.garden }
 
+// SeedKubeconfigPath is the file with the administrator's kubeconfig for the cluster of a seed.
+func (l *Landscape) SeedKubeconfigPath(name string) string {
+	return statedir.SeedKubeconfigPath(l.cfg.Dir, name)
+}
+
 // KubeconfigPath is the file with the administrator's kubeconfig for the garden.
-func (l *Landscape) KubeconfigPath() string { return filepath.Join(l.cfg.Dir, kubeconfigFile) }
+func (l *Landscape) KubeconfigPath() string { return filepath.Join(l.cfg.Dir, statedir.KubeconfigFile) }
 
 func (l *Landscape) logPath() string {
 	if l.cfg.Log != nil {
 		return ""
 	}
-	return filepath.Join(l.cfg.Dir, logFile)
+	return filepath.Join(l.cfg.Dir, statedir.LogFile)
 }
 
 // contextName is the name of the context for the garden in its kubeconfig; those of other clusters begin with it.
 func (l *Landscape) contextName() string { return "gardenlite-" + l.cfg.Name }
-
-// prefix keeps clusters and landscapes apart that share a datastore.
-func (l *Landscape) prefix(cluster string) string {
-	if !(datastore.Config{Endpoint: l.cfg.Datastore}).Shared() {
-		return ""
-	}
-	return "/gardenlite/" + l.cfg.Name + "/" + cluster
-}
 
 // DatastoreKind is what can be said of a datastore without its password.
 func DatastoreKind(endpoint string) string {

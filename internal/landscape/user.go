@@ -11,6 +11,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
 // UserKubeconfig makes a kubeconfig for another user of the garden, from the administrator's. It needs no running
@@ -21,7 +22,7 @@ func UserKubeconfig(dir string, admin *clientcmdapi.Config, user string, groups 
 		return nil, errors.New("the landscape's kubeconfig has no current context: start the landscape again, and it is written anew")
 	}
 	cluster := admin.Clusters[context.Cluster]
-	signer, err := pki.OpenSigner(filepath.Join(dir, pkiFolder, gardenCluster), clock.RealClock{})
+	signer, err := pki.OpenSigner(filepath.Join(dir, statedir.PKIFolder, gardenCluster), clock.RealClock{})
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
 // As is what an attacker is.
@@ -221,7 +221,7 @@ func renewing(w *world) *request {
 }
 
 func bootstrapToken(w *world) *request {
-	return post("/api/v1/namespaces/kube-system/secrets", tokenObject(bootstrapping.TokenSecret(garden, w.seed), w.seed))
+	return post("/api/v1/namespaces/kube-system/secrets", tokenObject(bootstraprules.TokenSecret(garden, w.seed), w.seed))
 }
 
 // certificateFor asks for the certificate of the gardenlet of a seed; the request is not signed by a key that lasts.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
 // pattern is a name that may end with something of who is asking: "seed-<seed>".
@@ -56,7 +56,7 @@ func (p pattern) matches(s, seed string) bool {
 	case seedName:
 		return rest == seed
 	case tokenID:
-		id := bootstrapping.TokenID(constants.GardenNamespace, seed)
+		id := bootstraprules.TokenID(constants.GardenNamespace, seed)
 		return rest == string(id[:])
 	case anyName:
 		return rest != ""
@@ -71,7 +71,7 @@ func (p pattern) of(seed string) string {
 	case seedName:
 		return p.prefix + seed
 	case tokenID:
-		id := bootstrapping.TokenID(constants.GardenNamespace, seed)
+		id := bootstraprules.TokenID(constants.GardenNamespace, seed)
 		return p.prefix + string(id[:])
 	default:
 		return p.text

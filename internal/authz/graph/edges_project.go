@@ -6,7 +6,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
 func projectEdges(project *gardencorev1beta1.Project) *edgeBuilder {
@@ -46,8 +46,8 @@ func serviceAccountEdges(account *corev1.ServiceAccount) *edgeBuilder {
 // certificateSigningRequestEdges adds an edge if exactly a client certificate for the gardenlet of a Seed is requested.
 func certificateSigningRequestEdges(request *certificatesv1.CertificateSigningRequest) *edgeBuilder {
 	b := edgesFor(KindCertificateSigningRequest, "", request.Name)
-	if wanted, err := bootstrapping.Parse(request.Spec.Request); err == nil {
-		if seed, refused := bootstrapping.SeedOf(wanted, request.Spec.Usages); refused == "" {
+	if wanted, err := bootstraprules.Parse(request.Spec.Request); err == nil {
+		if seed, refused := bootstraprules.SeedOf(wanted, request.Spec.Usages); refused == "" {
 			b.to(KindSeed, "", seed)
 		}
 	}

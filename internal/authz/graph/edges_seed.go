@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
 const seedNamespacePrefix = "seed-"
@@ -53,11 +53,11 @@ func managedSeedEdges(managedSeed *seedmanagementv1alpha1.ManagedSeed, ctx Objec
 	}
 	switch *managedSeed.Spec.Gardenlet.Bootstrap {
 	case seedmanagementv1alpha1.BootstrapToken:
-		b.from(KindSecret, metav1.NamespaceSystem, bootstrapping.TokenSecret(managedSeed.Namespace, managedSeed.Name))
+		b.from(KindSecret, metav1.NamespaceSystem, bootstraprules.TokenSecret(managedSeed.Namespace, managedSeed.Name))
 	case seedmanagementv1alpha1.BootstrapServiceAccount:
-		account := bootstrapping.AccountPrefix + managedSeed.Name
+		account := bootstraprules.AccountPrefix + managedSeed.Name
 		b.from(KindServiceAccount, managedSeed.Namespace, account)
-		b.from(KindClusterRoleBinding, "", bootstrapping.BindingPrefix+managedSeed.Namespace+":"+account)
+		b.from(KindClusterRoleBinding, "", bootstraprules.BindingPrefix+managedSeed.Namespace+":"+account)
 	}
 	return b
 }
@@ -71,7 +71,7 @@ func gardenletEdges(gardenlet *seedmanagementv1alpha1.Gardenlet, ctx Objects) *e
 	b.to(KindSeed, "", gardenlet.Name)
 	b.fromBackupOfTemplate(gardenlet.Spec.Config)
 	if !bootstrapped(gardenlet, ctx) {
-		b.from(KindSecret, metav1.NamespaceSystem, bootstrapping.TokenSecret(gardenlet.Namespace, gardenlet.Name))
+		b.from(KindSecret, metav1.NamespaceSystem, bootstraprules.TokenSecret(gardenlet.Namespace, gardenlet.Name))
 	}
 	return b
 }
@@ -101,5 +101,5 @@ func (b *edgeBuilder) fromBackupOfTemplate(config runtime.RawExtension) {
 
 // bootstrapped says whether the gardenlet of the Seed with the object's name is bootstrapped. Not knowing counts as that.
 func bootstrapped(obj metav1.Object, ctx Objects) bool {
-	return ctx == nil || bootstrapping.Done(obj, ctx.Seed(obj.GetName()), ctx.Now())
+	return ctx == nil || bootstraprules.Done(obj, ctx.Seed(obj.GetName()), ctx.Now())
 }

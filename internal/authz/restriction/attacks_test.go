@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
@@ -133,7 +133,7 @@ func attacksOnBackups() []attack {
 
 // attacksOnSeeds are for what another seed has, by way of Seeds, Gardenlets and ManagedSeeds.
 func attacksOnSeeds() []attack {
-	evil, grownToken := gardenletA, "Secret kube-system/"+bootstrapping.TokenSecret("garden", "grown")
+	evil, grownToken := gardenletA, "Secret kube-system/"+bootstraprules.TokenSecret("garden", "grown")
 	return []attack{
 		{
 			// a names b's backup credentials as its own Seed's: PATCH seeds/a {"spec":{"backup":{"credentialsRef":{"name":"backup-b"}}}};

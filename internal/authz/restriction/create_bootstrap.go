@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
 // How gardenlets describe a bootstrap token.
@@ -26,11 +26,11 @@ const (
 
 func createCertificateSigningRequest(_ context.Context, r *request) error {
 	csr := r.obj.(*certificatesv1.CertificateSigningRequest)
-	wanted, err := bootstrapping.Parse(csr.Spec.Request)
+	wanted, err := bootstraprules.Parse(csr.Spec.Request)
 	if err != nil {
 		return badRequest("%v", err)
 	}
-	seed, why := bootstrapping.SeedOf(wanted, csr.Spec.Usages)
+	seed, why := bootstraprules.SeedOf(wanted, csr.Spec.Usages)
 	if why != "" {
 		return forbidden("only certificates for seeds can be asked for: %s", why)
 	}
@@ -38,15 +38,15 @@ func createCertificateSigningRequest(_ context.Context, r *request) error {
 }
 
 func createClusterRoleBinding(ctx context.Context, r *request) error {
-	rest, ok := strings.CutPrefix(r.name, bootstrapping.BindingPrefix)
+	rest, ok := strings.CutPrefix(r.name, bootstraprules.BindingPrefix)
 	namespace, account, _ := strings.Cut(rest, ":")
-	name, isBootstrapAccount := strings.CutPrefix(account, bootstrapping.AccountPrefix)
+	name, isBootstrapAccount := strings.CutPrefix(account, bootstraprules.AccountPrefix)
 	if !ok || !isBootstrapAccount || namespace == "" || name == "" {
-		return forbidden("%s: its name is not %s<namespace>:%s<ManagedSeed>", foreign(r.seed), bootstrapping.BindingPrefix, bootstrapping.AccountPrefix)
+		return forbidden("%s: its name is not %s<namespace>:%s<ManagedSeed>", foreign(r.seed), bootstraprules.BindingPrefix, bootstraprules.AccountPrefix)
 	}
 	binding := r.obj.(*rbacv1.ClusterRoleBinding)
-	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstrapping.Role}); binding.RoleRef != want {
-		return forbidden("the binding must be to the ClusterRole %s", bootstrapping.Role)
+	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstraprules.Role}); binding.RoleRef != want {
+		return forbidden("the binding must be to the ClusterRole %s", bootstraprules.Role)
 	}
 	// Bound to somebody else, the role would let him ask for a certificate as any seed.
 	for _, subject := range binding.Subjects {
@@ -61,7 +61,7 @@ func createServiceAccount(ctx context.Context, r *request) error {
 	if r.namespace == r.seedNamespace() {
 		return r.mayLabel(ctx, r.obj, &corev1.ServiceAccount{})
 	}
-	name, ok := strings.CutPrefix(r.name, bootstrapping.AccountPrefix)
+	name, ok := strings.CutPrefix(r.name, bootstraprules.AccountPrefix)
 	if !ok {
 		return forbidden("%s", foreign(r.seed))
 	}
@@ -115,7 +115,7 @@ func (r *request) createBootstrapToken(ctx context.Context, secret *corev1.Secre
 		return forbidden("%s must not be set", bootstraptokenapi.BootstrapTokenExtraGroupsKey)
 	}
 	kind, namespace, name := describedBy(data(bootstraptokenapi.BootstrapTokenDescriptionKey))
-	if want := bootstrapping.TokenSecret(namespace, name); kind != "" && r.name != want {
+	if want := bootstraprules.TokenSecret(namespace, name); kind != "" && r.name != want {
 		// Under another's name, its gardenlet would take the token for its own.
 		return forbidden("%s: the Secret with a bootstrap token for %s/%s must be named %s", foreign(r.seed), namespace, name, want)
 	}
@@ -171,7 +171,7 @@ func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name stri
 		return err
 	}
 	// Of the certificate's expiration it tells itself. A token that it made could outlive its Seed.
-	if !bootstrapping.Renews(gardenlet) {
+	if !bootstraprules.Renews(gardenlet) {
 		return forbidden("seed %q is bootstrapped already: annotate its Gardenlet with %s=%s to have that done again", name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
 	}
 	return nil
@@ -180,12 +180,12 @@ func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name stri
 // notBootstrapped wants that the Seed which comes of an object does not exist, or that its gardenlet's certificate has
 // expired, or that somebody asked for a new one.
 func (r *request) notBootstrapped(ctx context.Context, of metav1.Object, name string) error {
-	if bootstrapping.Renews(of) {
+	if bootstraprules.Renews(of) {
 		return nil
 	}
 	seed := &corev1beta1.Seed{}
 	found, err := r.find(ctx, seeds.resource, "", name, seed)
-	if err != nil || !found || !bootstrapping.Done(of, seed, r.clock.Now()) {
+	if err != nil || !found || !bootstraprules.Done(of, seed, r.clock.Now()) {
 		return err
 	}
 	return forbidden("seed %q is bootstrapped already: annotate its ManagedSeed or Gardenlet with %s=%s to have that done again", name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)

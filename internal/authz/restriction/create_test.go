@@ -26,7 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
 // bodies of the objects that the table is about.
@@ -65,7 +65,7 @@ func without(label string) func(*corev1.Secret) {
 
 func token(description string, change ...func(*corev1.Secret)) object {
 	_, namespace, name := describedBy(description)
-	return secret("kube-system", bootstrapping.TokenSecret(namespace, name), append([]func(*corev1.Secret){func(s *corev1.Secret) {
+	return secret("kube-system", bootstraprules.TokenSecret(namespace, name), append([]func(*corev1.Secret){func(s *corev1.Secret) {
 		s.Type = corev1.SecretTypeBootstrapToken
 		s.Data = map[string][]byte{"usage-bootstrap-authentication": []byte("true"), "usage-bootstrap-signing": []byte("true"), "description": []byte(description)}
 	}}, change...)...)
@@ -345,7 +345,7 @@ func TestCreateSecrets(t *testing.T) {
 		{"token with groups as text", secrets, token(forManagedSeed+"garden/child.", func(s *corev1.Secret) {
 			s.StringData = map[string]string{"auth-extra-groups": "system:bootstrappers:x"}
 		}), refuse, refuse, refuse, allow, "auth-extra-groups"},
-		{"token under another's name", secrets, token(forManagedSeed+"garden/child.", func(s *corev1.Secret) { s.Name = bootstrapping.TokenSecret("garden", "of-b") }), refuse, refuse, refuse, allow, bootstrapping.TokenSecret("garden", "child")},
+		{"token under another's name", secrets, token(forManagedSeed+"garden/child.", func(s *corev1.Secret) { s.Name = bootstraprules.TokenSecret("garden", "of-b") }), refuse, refuse, refuse, allow, bootstraprules.TokenSecret("garden", "child")},
 		{"token elsewhere", secrets, secret("garden-dev", "on-a.monitoring", typed(corev1.SecretTypeBootstrapToken)), refuse, refuse, refuse, allow, "kube-system"},
 		// Secret: the backup secret of one of its ManagedSeeds' seed templates
 		{"backup secret of its ManagedSeed", secrets, secret("garden", "backup-child"), allow, refuse, refuse, allow, noReason},

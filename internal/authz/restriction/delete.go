@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
@@ -118,7 +118,7 @@ func (r *request) keepsSecret(ctx context.Context) error {
 		return r.keepsIssuerSecret(ctx)
 	case metav1.NamespaceSystem:
 		// What bootstrapped it. Until there is its Seed, its parent, who made that, has a path to it too.
-		if r.name == bootstrapping.TokenSecret(constants.GardenNamespace, r.seed) {
+		if r.name == bootstraprules.TokenSecret(constants.GardenNamespace, r.seed) {
 			return nil
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
@@ -177,8 +177,8 @@ func TestDeleteExisting(t *testing.T) {
 		{"by all seeds", secrets, inSecret("garden", "dns"), refuse, refuse, refuse, belongs},
 		{"", configMaps, inConfigMap("kube-system", "cluster-identity"), refuse, refuse, refuse, "all seeds share"},
 		{"labelled", secrets, landscapes("backup-a"), refuse, refuse, refuse, "landscape's"},
-		{"bootstrap token", secrets, inSecret("kube-system", bootstrapping.TokenSecret("garden", "a")), allow, refuse, refuse, ""},
-		{"bootstrap token of a ManagedSeed", secrets, inSecret("kube-system", bootstrapping.TokenSecret("garden", "child")), allow, refuse, refuse, ""},
+		{"bootstrap token", secrets, inSecret("kube-system", bootstraprules.TokenSecret("garden", "a")), allow, refuse, refuse, ""},
+		{"bootstrap token of a ManagedSeed", secrets, inSecret("kube-system", bootstraprules.TokenSecret("garden", "child")), allow, refuse, refuse, ""},
 
 		// Nothing refers to it.
 		{"unreferenced", secrets, inSecret("garden", "x"), refuse, refuse, refuse, path},
@@ -280,12 +280,12 @@ func controlled(managedSeed, name string) object {
 // What bootstrapped a gardenlet is its own to delete, although its parent has a path to it until there is its Seed.
 func TestDeleteOwnBootstrapToken(t *testing.T) {
 	child := authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:child", Groups: []string{"gardener.cloud:system:seeds"}}
-	token := bootstrapping.TokenSecret("garden", "child")
+	token := bootstraprules.TokenSecret("garden", "child")
 	checkColumns(t, referring(), "", map[*authenticationv1.UserInfo]int32{&child: allow, &gardenletA: allow, &gardenletB: refuse},
 		func(user authenticationv1.UserInfo) *admissionv1.AdmissionRequest {
 			return deletion(secrets, user, secret("kube-system", token))
 		})
-	for namespace, name := range map[string]string{"garden": token, "kube-system": bootstrapping.TokenSecret("garden", "grown")} {
+	for namespace, name := range map[string]string{"garden": token, "kube-system": bootstraprules.TokenSecret("garden", "grown")} {
 		if response := referring().handle(deletion(secrets, child, secret(namespace, name))); response.Allowed {
 			t.Errorf("it may delete %s/%s", namespace, name)
 		}

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
 // The authorizer lets a gardenlet update what has a path to its seed. These checks are about what it could do with that.
@@ -140,7 +140,7 @@ func updateManagedSeed(_ context.Context, r *request) error {
 }
 
 func asksNoNewKubeconfig(obj, old metav1.Object) error {
-	if bootstrapping.Renews(obj) && !bootstrapping.Renews(old) {
+	if bootstraprules.Renews(obj) && !bootstraprules.Renews(old) {
 		return forbidden("the operation %s is not for gardenlets and extensions to ask for", constants.GardenerOperationRenewKubeconfig)
 	}
 	return nil
@@ -281,7 +281,7 @@ func updateClusterRoleBinding(ctx context.Context, r *request) error {
 	if binding.RoleRef == old.RoleRef && same(binding.Subjects, old.Subjects) {
 		return nil
 	}
-	if r.extension || !strings.HasPrefix(r.name, bootstrapping.BindingPrefix) {
+	if r.extension || !strings.HasPrefix(r.name, bootstraprules.BindingPrefix) {
 		return forbidden("%s", foreign(r.seed))
 	}
 	return createClusterRoleBinding(ctx, r)

@@ -19,9 +19,9 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/authz/graphsync"
 	"github.com/gardenlite/gardenlite/internal/authz/inspect"
 	"github.com/gardenlite/gardenlite/internal/authz/restriction"
-	"github.com/gardenlite/gardenlite/internal/authz/sync"
 	"github.com/gardenlite/gardenlite/internal/authz/webhook"
 )
 
@@ -54,7 +54,7 @@ type Controller struct {
 	token      string
 	graph      *graph.Graph
 	authorizer *authorizer.Authorizer
-	syncer     *sync.Syncer
+	syncer     *graphsync.Syncer
 	server     *webhook.Server
 }
 
@@ -72,7 +72,7 @@ func New(cfg Config) (*Controller, error) {
 	}
 	metrics := webhook.NewMetrics()
 	c := &Controller{cfg: cfg, token: rand.Text(), graph: graph.New()}
-	c.syncer, err = sync.New(sync.Config{REST: client, Graph: c.graph, Clock: cfg.Clock, Log: cfg.Log, ObserveUpdate: metrics.ObserveUpdate})
+	c.syncer, err = graphsync.New(graphsync.Config{REST: client, Graph: c.graph, Clock: cfg.Clock, Log: cfg.Log, ObserveUpdate: metrics.ObserveUpdate})
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
-	"github.com/gardenlite/gardenlite/internal/authz/sync"
+	"github.com/gardenlite/gardenlite/internal/authz/graphsync"
 )
 
 const (
@@ -33,16 +33,16 @@ type waiting struct {
 	seen func(kind graph.Kind, resourceVersion string) bool
 	// version returns the resource version of an object in the garden, "" if there is none.
 	version func(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (string, error)
-	watched map[schema.GroupResource]sync.Resource
+	watched map[schema.GroupResource]graphsync.Resource
 	limit   *rate.Limiter
 }
 
 func waitForGraph(inner k8sauthorizer.Authorizer, seen func(graph.Kind, string) bool, client dynamic.Interface) *waiting {
 	w := &waiting{
-		Authorizer: inner, seen: seen, watched: map[schema.GroupResource]sync.Resource{},
+		Authorizer: inner, seen: seen, watched: map[schema.GroupResource]graphsync.Resource{},
 		limit: rate.NewLimiter(waitRate, waitBurst),
 	}
-	for _, resource := range sync.Resources() {
+	for _, resource := range graphsync.Resources() {
 		w.watched[resource.GroupResource()] = resource
 	}
 	w.version = func(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (string, error) {

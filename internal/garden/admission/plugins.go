@@ -8,15 +8,15 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/backupbucketvalidator"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/bastion"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/bastionvalidator"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/controllerregistrationresources"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/customverbauthorizer"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/deletionconfirmation"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/extensionlabels"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/extensionvalidator"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/finalizerremoval"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/managedseed"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/managedseedshoot"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/managedseedvalidator"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/namespacedcloudprofilevalidator"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/projectmutator"
@@ -57,9 +57,9 @@ func Plugins() []plugin.Factory {
 		customverbauthorizer.Factory(),
 		shootvpa.Factory(),
 		shootresourcereservation.Factory(),
-		managedseed.Factory(),
+		managedseedvalidator.Factory(),
 		managedseedshoot.Factory(),
-		bastion.Factory(),
+		bastionvalidator.Factory(),
 		backupbucketvalidator.Factory(),
 	}
 }

@@ -33,7 +33,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver/openapi"
 	"github.com/gardenlite/gardenlite/internal/garden/registry"
-	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 )
@@ -45,7 +45,7 @@ type Extension struct {
 	// PKIDir is where the key for the tokens of WorkloadIdentities is kept.
 	PKIDir string
 	// Kubeconfigs is about those that are made for Shoots.
-	Kubeconfigs kubeconfig.Options
+	Kubeconfigs shootkubeconfig.Options
 	// BastionTimeToLive is registry.Config's.
 	BastionTimeToLive time.Duration
 	// SeedDeleted, if set, is called after a Seed was deleted, with a client of the garden.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core"
-	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/operations"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/security"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/seedmanagement"
@@ -32,9 +32,9 @@ type Group struct {
 type Config struct {
 	Clock clock.PassiveClock
 	// ConfigMaps reads those of kube-apiserver.
-	ConfigMaps kubeconfig.ConfigMaps
+	ConfigMaps shootkubeconfig.ConfigMaps
 	// Kubeconfigs is about those for Shoots.
-	Kubeconfigs kubeconfig.Options
+	Kubeconfigs shootkubeconfig.Options
 	// Issuer signs the tokens of WorkloadIdentities.
 	Issuer *security.Issuer
 	// BastionTimeToLive is how long Bastions live after a heartbeat; operations.DefaultTimeToLive if 0.
@@ -44,7 +44,7 @@ type Config struct {
 // New makes the storage of all groups, and a reader for admission plugins over it.
 func New(getter generic.RESTOptionsGetter, cfg Config) ([]Group, *Reader, error) {
 	reader := newReader() // is read from once all storage is there
-	coreStorage, errCore := core.Storage(getter, cfg.Clock, kubeconfig.Config{Options: cfg.Kubeconfigs, ConfigMaps: cfg.ConfigMaps})
+	coreStorage, errCore := core.Storage(getter, cfg.Clock, shootkubeconfig.Config{Options: cfg.Kubeconfigs, ConfigMaps: cfg.ConfigMaps})
 	operationsStorage, errOperations := operations.Storage(getter, cfg.Clock, cfg.BastionTimeToLive)
 	securityStorage, errSecurity := security.Storage(getter, reader, cfg.Issuer)
 	seedStorage, errSeed := seedmanagement.Storage(getter)

@@ -22,7 +22,7 @@ const (
 	restored  = "internal/seed/gardenlet/controller/backupentry, when a shoot has moved here: TestMove"
 	arrived   = "internal/seed/gardenlet/controller/shoot, when a shoot has moved here: TestMigration"
 	install   = "internal/seed/gardenlet/controller/controllerinstallation, when a user altered it: TestInstallsAndDeletes"
-	refreshed = "internal/seed/extensions, when the credentials of a bucket have changed: TestLife"
+	refreshed = "internal/seed/provider, when the credentials of a bucket have changed: TestLife"
 )
 
 // unseenReasons are the rights of users for which nothing was seen to ask. Rights of a role in a namespace are after it.

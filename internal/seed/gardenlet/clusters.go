@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/gardenlite/gardenlite/internal/component"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // leaseName is the name of the Lease of the gardenlets of a seed; Gardener's.

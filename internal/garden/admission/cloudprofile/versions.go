@@ -10,7 +10,7 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // Active says that a version may be used by something new: it is available already and has not expired.

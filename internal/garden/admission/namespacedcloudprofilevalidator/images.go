@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // validateImages wants images and versions that the parent does not have to be complete, and of the others no more than

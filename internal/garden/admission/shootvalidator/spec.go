@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // validateRawExtensions refuses configuration of extensions in an internal version, which no client can read.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 func migrating(s *gardencore.Shoot) {

@@ -3,5 +3,5 @@
 //
 // A request is approved if it has the form of a seed's client certificate, if its author is not bound to another seed,
 // and if the garden says that the author may create certificatesigningrequests/seedclient. Requests of any other form are
-// ignored. It may import API types and internal/authz/bootstrapping.
+// ignored. It may import API types and internal/authz/bootstraprules.
 package csrapprover

@@ -7,12 +7,12 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
 // parse reads the X.509 request in a CertificateSigningRequest, whose author has to have the key.
 func parse(csr *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
-	request, err := bootstrapping.Parse(csr.Spec.Request)
+	request, err := bootstraprules.Parse(csr.Spec.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func seedOf(csr *certificatesv1.CertificateSigningRequest, request *x509.Certifi
 	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
 		return "", "it is for the signer " + csr.Spec.SignerName
 	}
-	seed, why = bootstrapping.SeedOf(request, csr.Spec.Usages)
+	seed, why = bootstraprules.SeedOf(request, csr.Spec.Usages)
 	if why == "" && len(validation.IsDNS1123Subdomain(seed)) > 0 {
 		return "", fmt.Sprintf("%q cannot be the name of a seed", seed)
 	}

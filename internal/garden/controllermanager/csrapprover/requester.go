@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
 // How Gardener names what a gardenlet is bootstrapped with.
@@ -28,7 +28,7 @@ const (
 	byHandPrefix = "Token to be used by the gardenlet for Seed `"
 	byHandSuffix = "`."
 
-	bootstrapAccountPrefix = "system:serviceaccount:" + constants.GardenNamespace + ":" + bootstrapping.AccountPrefix
+	bootstrapAccountPrefix = "system:serviceaccount:" + constants.GardenNamespace + ":" + bootstraprules.AccountPrefix
 )
 
 // TokenDescription is the description of a bootstrap token that may ask for the certificate of a seed, and for no other.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/namespacedcloudprofilevalidator"
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // settleCloudProfile says in the status which stage of its life each version is in, and comes again at the next one.

@@ -10,7 +10,7 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/utils/ptr"
 
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // removal is what a Shoot must not have any more from a minor version of Kubernetes on.

@@ -9,7 +9,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // version is one that a cloud profile offers. Those in preview, and those that are not available yet, are none.

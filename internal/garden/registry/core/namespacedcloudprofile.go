@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 func namespacedCloudProfiles(clock clock.PassiveClock) resource.Definition[*gardencore.NamespacedCloudProfile] {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 func secretBindings() resource.Definition[*gardencore.SecretBinding] {

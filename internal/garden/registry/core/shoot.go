@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 func shoots(clock clock.PassiveClock) resource.Definition[*gardencore.Shoot] {

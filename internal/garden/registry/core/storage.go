@@ -5,7 +5,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/gardenlite/gardenlite/internal/garden/registry/core/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 )
 
@@ -17,7 +17,7 @@ var (
 )
 
 // Storage is the storage of the group, by version and resource. The kubeconfigs' own storage is filled in.
-func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock, kubeconfigs kubeconfig.Config) (map[string]map[string]rest.Storage, error) {
+func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock, kubeconfigs shootkubeconfig.Config) (map[string]map[string]rest.Storage, error) {
 	b := resource.NewBuilder(getter)
 	resource.Add(b, backupBuckets())
 	resource.Add(b, backupEntries())
@@ -36,7 +36,7 @@ func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock, kubecon
 	if shootStore := resource.Add(b, shoots(clock)); shootStore != nil {
 		b.Subresource("shoots/binding", "v1beta1", newBinding(shootStore))
 		kubeconfigs.Clock, kubeconfigs.Shoots, kubeconfigs.InternalSecrets = clock, shootStore, secretStore
-		admin, viewer := kubeconfig.New(kubeconfigs)
+		admin, viewer := shootkubeconfig.New(kubeconfigs)
 		b.Subresource("shoots/adminkubeconfig", "v1beta1", admin)
 		b.Subresource("shoots/viewerkubeconfig", "v1beta1", viewer)
 	}

@@ -8,7 +8,7 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"k8s.io/utils/ptr"
 
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/core"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // kubernetesAtLeast says whether a Kubernetes version is 1.<minor> or later. One that cannot be read is not.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/operations"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/operationsvalidation"
 )
 
 // How long a Bastion lives after its last heartbeat (GEP-15). The default is Gardener's, which has no limits.

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/security"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/securityvalidation"
 )
 
 func credentialsBindings() resource.Definition[*gardensecurity.CredentialsBinding] {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/security"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/securityvalidation"
 )
 
 var tokenRequestGVK = securityv1alpha1.SchemeGroupVersion.WithKind("TokenRequest")

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/security"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/securityvalidation"
 )
 
 func workloadIdentities() resource.Definition[*gardensecurity.WorkloadIdentity] {

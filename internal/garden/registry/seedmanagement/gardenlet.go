@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/seedmanagement"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/seedmanagementvalidation"
 )
 
 func gardenlets() resource.Definition[*gardenseedmanagement.Gardenlet] {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/seedmanagement"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/seedmanagementvalidation"
 )
 
 func managedSeeds() resource.Definition[*gardenseedmanagement.ManagedSeed] {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
-	validation "github.com/gardenlite/gardenlite/internal/garden/validation/seedmanagement"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/seedmanagementvalidation"
 )
 
 func managedSeedSets() resource.Definition[*gardenseedmanagement.ManagedSeedSet] {

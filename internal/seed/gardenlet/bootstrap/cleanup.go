@@ -15,7 +15,7 @@ import (
 	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
 	bootstraptokenutil "k8s.io/cluster-bootstrap/token/util"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
 // Who a gardenlet bootstraps as, and what Gardener calls it.
@@ -75,15 +75,15 @@ func (i *Identity) deleteUser(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
-	id := bootstrapping.TokenID(constants.GardenNamespace, i.cfg.SeedName)
-	account := bootstrapping.AccountPrefix + i.cfg.SeedName
+	id := bootstraprules.TokenID(constants.GardenNamespace, i.cfg.SeedName)
+	account := bootstraprules.AccountPrefix + i.cfg.SeedName
 	background := metav1.DeleteOptions{}
 	switch user {
 	case bootstraptokenapi.BootstrapUserPrefix + string(id[:]):
 		name := bootstraptokenapi.BootstrapTokenSecretPrefix + string(id[:])
 		return i.deleted("Secret "+metav1.NamespaceSystem+"/"+name, client.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, name, background))
 	case accountPrefix + constants.GardenNamespace + ":" + account:
-		name := bootstrapping.BindingPrefix + constants.GardenNamespace + ":" + account
+		name := bootstraprules.BindingPrefix + constants.GardenNamespace + ":" + account
 		if err := i.deleted("ClusterRoleBinding "+name, client.RbacV1().ClusterRoleBindings().Delete(ctx, name, background)); err != nil {
 			return err
 		}

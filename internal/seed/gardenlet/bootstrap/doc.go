@@ -6,5 +6,5 @@
 // between any two steps goes on with the same request. Clients made of RESTConfig live through a rotation without noticing.
 // No key and no token gets into a log or an error.
 //
-// It may import API types and internal/authz/bootstrapping, the rules of the garden that it has to keep to.
+// It may import API types and internal/authz/bootstraprules, the rules of the garden that it has to keep to.
 package bootstrap

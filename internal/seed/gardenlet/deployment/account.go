@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
 // accountToken is a token of the ServiceAccount by which the gardenlet of an object bootstraps. The account goes with the
@@ -42,7 +42,7 @@ func (b *Bootstrapper) accountToken(ctx context.Context, of client.Object) (stri
 func (b *Bootstrapper) bind(ctx context.Context, of client.Object) error {
 	wanted := bootstrapBinding(of)
 	account := bootstrapAccount(of)
-	wanted.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstrapping.Role}
+	wanted.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstraprules.Role}
 	wanted.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
 	err := b.Garden.Create(ctx, wanted.DeepCopy())
 	if apierrors.IsAlreadyExists(err) {
@@ -76,10 +76,10 @@ func (b *Bootstrapper) setSubjects(ctx context.Context, wanted *rbacv1.ClusterRo
 }
 
 func bootstrapAccount(of client.Object) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: of.GetNamespace(), Name: bootstrapping.AccountPrefix + of.GetName()}}
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: of.GetNamespace(), Name: bootstraprules.AccountPrefix + of.GetName()}}
 }
 
 func bootstrapBinding(of client.Object) *rbacv1.ClusterRoleBinding {
-	name := bootstrapping.BindingPrefix + of.GetNamespace() + ":" + bootstrapping.AccountPrefix + of.GetName()
+	name := bootstraprules.BindingPrefix + of.GetNamespace() + ":" + bootstraprules.AccountPrefix + of.GetName()
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }

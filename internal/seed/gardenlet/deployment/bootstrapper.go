@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
 // DefaultTokenValidity is how long a bootstrap token is valid, Gardener's.
@@ -47,7 +47,7 @@ func (b *Bootstrapper) kubeconfig(ctx context.Context, of client.Object, method 
 		return nil, false, nil
 	}
 	now := b.Clock.Now()
-	renew = bootstrapping.Renews(of) || has.IdentityExpires != nil && has.IdentityExpires.Before(now)
+	renew = bootstraprules.Renews(of) || has.IdentityExpires != nil && has.IdentityExpires.Before(now)
 	if has.IdentityExpires != nil && !renew {
 		return nil, false, nil
 	}
@@ -55,7 +55,7 @@ func (b *Bootstrapper) kubeconfig(ctx context.Context, of client.Object, method 
 	if err != nil {
 		return nil, false, err
 	}
-	if bootstrapping.Done(of, seed, now) {
+	if bootstraprules.Done(of, seed, now) {
 		return nil, false, errBootstrapped
 	}
 	token, err := b.token(ctx, of, method)

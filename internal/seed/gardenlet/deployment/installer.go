@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
@@ -33,7 +33,7 @@ func (i *Installer) Install(ctx context.Context, of client.Object, g Gardenlet, 
 	if has.IsOfOther(g.SeedName) {
 		return fmt.Errorf("the cluster for seed %s has a gardenlet of seed %s: look whether it is the right cluster", g.SeedName, has.SeedName)
 	}
-	renews := bootstrapping.Renews(of)
+	renews := bootstraprules.Renews(of)
 	if renews {
 		i.event(of, corev1.EventTypeNormal, "Renewing gardenlet kubeconfig secret due to operation annotation")
 	}

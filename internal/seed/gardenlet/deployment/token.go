@@ -13,7 +13,7 @@ import (
 	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/authz/bootstrapping"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
 // bootstrapToken is a valid bootstrap token of the garden for an object. What is created is free to the gardenlet; what is
@@ -73,7 +73,7 @@ func (b *Bootstrapper) newToken(of client.Object) (*corev1.Secret, error) {
 		validity = DefaultTokenValidity
 	}
 	secret := tokenSecret(of)
-	id := bootstrapping.TokenID(of.GetNamespace(), of.GetName())
+	id := bootstraprules.TokenID(of.GetNamespace(), of.GetName())
 	secret.Type = corev1.SecretTypeBootstrapToken
 	secret.Data = map[string][]byte{
 		bootstraptokenapi.BootstrapTokenDescriptionKey:      []byte(description),
@@ -109,7 +109,7 @@ func (b *Bootstrapper) removeBootstrapToken(ctx context.Context, of client.Objec
 }
 
 func tokenSecret(of client.Object) *corev1.Secret {
-	id := bootstrapping.TokenID(of.GetNamespace(), of.GetName())
+	id := bootstraprules.TokenID(of.GetNamespace(), of.GetName())
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: bootstraptokenapi.BootstrapTokenSecretPrefix + string(id[:])}}
 }
 

@@ -20,7 +20,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
 // delete removes what there is of a bucket, as far as it goes: it says after what time it goes on.
@@ -43,7 +43,7 @@ func (r *Reconciler) delete(ctx context.Context, bucket *corev1beta1.BackupBucke
 	if gone, err := r.extensions().Delete(ctx, bucket, extension); err != nil {
 		return 0, err
 	} else if !gone {
-		return r.stays(ctx, bucket, extension.Status.LastOperation, backup.Failure(extension))
+		return r.stays(ctx, bucket, extension.Status.LastOperation, extensionops.Failure(extension))
 	}
 	if err := r.copier().Remove(ctx, secretName(bucket)); err != nil {
 		return 0, err

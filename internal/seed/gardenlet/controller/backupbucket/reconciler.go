@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
 const (
@@ -84,7 +84,7 @@ func (r *Reconciler) reconcile(ctx context.Context, bucket *corev1beta1.BackupBu
 		return fmt.Errorf("reading the extension's BackupBucket %s: %w", bucket.Name, err)
 	}
 	spec := r.wanted(bucket)
-	ask, failure := backup.Judge(extension, backup.Same(extension.Spec, spec), since)
+	ask, failure := extensionops.Judge(extension, extensionops.Same(extension.Spec, spec), since)
 	if failure != nil {
 		if err := r.fail(ctx, bucket, failure, nil); err != nil {
 			return err
@@ -156,18 +156,18 @@ func (r *Reconciler) fail(ctx context.Context, bucket *corev1beta1.BackupBucket,
 }
 
 func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucket, state corev1beta1.LastOperationState, description string, failure *corev1beta1.LastError) error {
-	reporter := backup.Reporter[*corev1beta1.BackupBucket]{Garden: r.GardenClient, Clock: r.Clock, Of: func(b *corev1beta1.BackupBucket) backup.Status {
-		return backup.Status{Operation: &b.Status.LastOperation, Error: &b.Status.LastError, Observed: &b.Status.ObservedGeneration}
+	reporter := extensionops.Reporter[*corev1beta1.BackupBucket]{Garden: r.GardenClient, Clock: r.Clock, Of: func(b *corev1beta1.BackupBucket) extensionops.Status {
+		return extensionops.Status{Operation: &b.Status.LastOperation, Error: &b.Status.LastError, Observed: &b.Status.ObservedGeneration}
 	}}
 	return reporter.Report(ctx, bucket, operation.Type(bucket, bucket.Status.LastOperation), state, description, failure)
 }
 
-func (r *Reconciler) copier() backup.Copier {
-	return backup.Copier{Garden: r.GardenReader, Seed: r.SeedClient, Clock: r.Clock, Namespace: constants.GardenNamespace}
+func (r *Reconciler) copier() extensionops.Copier {
+	return extensionops.Copier{Garden: r.GardenReader, Seed: r.SeedClient, Clock: r.Clock, Namespace: constants.GardenNamespace}
 }
 
-func (r *Reconciler) extensions() backup.Extensions {
-	return backup.Extensions{Seed: r.SeedClient, Clock: r.Clock}
+func (r *Reconciler) extensions() extensionops.Extensions {
+	return extensionops.Extensions{Seed: r.SeedClient, Clock: r.Clock}
 }
 
 func emptyExtension(bucket *corev1beta1.BackupBucket) *extensionsv1alpha1.BackupBucket {

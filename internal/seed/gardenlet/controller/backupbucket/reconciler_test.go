@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/gardenlite/gardenlite/internal/seed/extensions"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
+	"github.com/gardenlite/gardenlite/internal/seed/provider"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
 type world struct {
@@ -31,7 +31,7 @@ type world struct {
 	clock        *clocktesting.FakeClock
 	events       *events.FakeRecorder
 	gardenlet    *Reconciler
-	simulator    *extensions.Reconciler
+	simulator    *provider.Reconciler
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -45,7 +45,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.BackupBucket{}).WithObjects(objects...).Build()
 	w.seed = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupBucket{}).Build()
 	w.gardenlet = &Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, Clock: w.clock, SeedName: "a", Recorder: w.events}
-	w.simulator = &extensions.Reconciler{Kind: extensions.Kinds(extensions.Config{})[0], Provider: "local", Client: w.seed, Reader: w.seed, Clock: w.clock}
+	w.simulator = &provider.Reconciler{Kind: provider.Kinds(provider.Config{})[0], Provider: "local", Client: w.seed, Reader: w.seed, Clock: w.clock}
 	return w
 }
 

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
 // delete removes what there is of an entry, as far as it goes: it says after what time it goes on.
@@ -54,7 +54,7 @@ func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry)
 
 // stays is while the extension has not let go of its entry.
 func (r *Reconciler) stays(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType, extension *extensionsv1alpha1.BackupEntry) (time.Duration, error) {
-	last, failure := extension.Status.LastOperation, backup.Failure(extension)
+	last, failure := extension.Status.LastOperation, extensionops.Failure(extension)
 	if failure == nil || last == nil || last.Type != corev1beta1.LastOperationTypeDelete {
 		return r.requeue(), nil
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
 // migrate releases an entry that is to move to another seed, as far as it goes: it says after what time it goes on.
@@ -46,7 +46,7 @@ func (r *Reconciler) release(ctx context.Context, entry *corev1beta1.BackupEntry
 		_, err := r.extensions().Delete(ctx, entry, extension)
 		return err
 	case (migrating || extension.DeletionTimestamp != nil) && operation.Failing(last):
-		if err := r.fail(ctx, entry, corev1beta1.LastOperationTypeMigrate, backup.Failure(extension)); err != nil {
+		if err := r.fail(ctx, entry, corev1beta1.LastOperationTypeMigrate, extensionops.Failure(extension)); err != nil {
 			return err
 		}
 	case !migrating && extension.DeletionTimestamp == nil && operation.Of(extension) != constants.GardenerOperationMigrate:

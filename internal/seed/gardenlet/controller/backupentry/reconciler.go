@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
 // DefaultRequeue is after what time it is looked again whether an extension is done, beside when the seed says so.
@@ -84,7 +84,7 @@ func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEnt
 		return 0, fmt.Errorf("reading the extension's BackupEntry %s: %w", entry.Name, err)
 	}
 	spec := r.wanted(entry, bucket)
-	ask, failure := backup.Judge(extension, backup.Same(extension.Spec, spec), since)
+	ask, failure := extensionops.Judge(extension, extensionops.Same(extension.Spec, spec), since)
 	if failure != nil {
 		if err := r.fail(ctx, entry, t, failure); err != nil {
 			return 0, err
@@ -161,12 +161,12 @@ func (r *Reconciler) wanted(entry *corev1beta1.BackupEntry, bucket *corev1beta1.
 	}
 }
 
-func (r *Reconciler) copier() backup.Copier {
-	return backup.Copier{Garden: r.GardenReader, Seed: r.SeedClient, Clock: r.Clock, Namespace: constants.GardenNamespace}
+func (r *Reconciler) copier() extensionops.Copier {
+	return extensionops.Copier{Garden: r.GardenReader, Seed: r.SeedClient, Clock: r.Clock, Namespace: constants.GardenNamespace}
 }
 
-func (r *Reconciler) extensions() backup.Extensions {
-	return backup.Extensions{Seed: r.SeedClient, Clock: r.Clock}
+func (r *Reconciler) extensions() extensionops.Extensions {
+	return extensionops.Extensions{Seed: r.SeedClient, Clock: r.Clock}
 }
 
 func (r *Reconciler) requeue() time.Duration {

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/gardenlite/gardenlite/internal/seed/extensions"
+	"github.com/gardenlite/gardenlite/internal/seed/provider"
 )
 
 const name = "shoot--x--y--uid"
@@ -31,7 +31,7 @@ var key = client.ObjectKey{Namespace: "garden-x", Name: name}
 type seedCluster struct {
 	client    client.Client
 	gardenlet *Reconciler
-	simulator *extensions.Reconciler
+	simulator *provider.Reconciler
 }
 
 type world struct {
@@ -65,7 +65,7 @@ func newWorld(t *testing.T, bucket *corev1beta1.BackupBucket) *world {
 		c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupEntry{}).Build()
 		w.seeds[seed] = &seedCluster{c,
 			&Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: c, Clock: w.clock, SeedName: seed, Recorder: events.NewFakeRecorder(100)},
-			&extensions.Reconciler{Kind: extensions.Kinds(extensions.Config{})[1], Provider: "local", Client: c, Reader: c, Clock: w.clock}}
+			&provider.Reconciler{Kind: provider.Kinds(provider.Config{})[1], Provider: "local", Client: c, Reader: c, Clock: w.clock}}
 	}
 	return w
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
 // noun is how a status calls operations of a type.
@@ -57,8 +57,8 @@ func (r *Reconciler) fail(ctx context.Context, entry *corev1beta1.BackupEntry, t
 
 func (r *Reconciler) report(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType, state corev1beta1.LastOperationState,
 	description string, failure *corev1beta1.LastError, also ...func(*corev1beta1.BackupEntry)) error {
-	reporter := backup.Reporter[*corev1beta1.BackupEntry]{Garden: r.GardenClient, Clock: r.Clock, Of: func(e *corev1beta1.BackupEntry) backup.Status {
-		return backup.Status{Operation: &e.Status.LastOperation, Error: &e.Status.LastError, Observed: &e.Status.ObservedGeneration}
+	reporter := extensionops.Reporter[*corev1beta1.BackupEntry]{Garden: r.GardenClient, Clock: r.Clock, Of: func(e *corev1beta1.BackupEntry) extensionops.Status {
+		return extensionops.Status{Operation: &e.Status.LastOperation, Error: &e.Status.LastError, Observed: &e.Status.ObservedGeneration}
 	}}
 	return reporter.Report(ctx, entry, t, state, description, failure, also...)
 }

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
 // delete removes what there is of a Bastion in the seed, and lets go of it when all of that is gone.
@@ -117,7 +117,7 @@ func (r *Reconciler) clean(ctx context.Context, bastion *operationsv1alpha1.Bast
 		}
 		gone = gone && removed
 		if last := extensions[i].Status.LastOperation; !removed && last != nil && last.Type == corev1beta1.LastOperationTypeDelete {
-			failure = backup.Failure(&extensions[i])
+			failure = extensionops.Failure(&extensions[i])
 		}
 	}
 	return failure, gone, nil

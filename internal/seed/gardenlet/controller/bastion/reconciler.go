@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
 const (
@@ -106,7 +106,7 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 		return err
 	}
 	asked := operation.Of(bastion) == constants.GardenerOperationReconcile
-	ask, failure := backup.Judge(extension, backup.Same(extension.Spec, wanted), time.Time{})
+	ask, failure := extensionops.Judge(extension, extensionops.Same(extension.Spec, wanted), time.Time{})
 	if extension.Status.LastOperation == nil {
 		failure = nil // it has not begun: there is nothing to tell
 	}
@@ -158,6 +158,6 @@ func (r *Reconciler) ask(ctx context.Context, bastion *operationsv1alpha1.Bastio
 	})
 }
 
-func (r *Reconciler) extensions() backup.Extensions {
-	return backup.Extensions{Seed: r.SeedClient, Clock: r.Clock}
+func (r *Reconciler) extensions() extensionops.Extensions {
+	return extensionops.Extensions{Seed: r.SeedClient, Clock: r.Clock}
 }

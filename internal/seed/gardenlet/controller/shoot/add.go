@@ -26,8 +26,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/node"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
 )
 
 // Reasons of events that answer operations which do not begin now.
@@ -78,7 +78,7 @@ func (r *Reconciler) outdatedNodes(ctx context.Context, shoot *corev1beta1.Shoot
 }
 
 func (r *Reconciler) listOutdatedNodes(ctx context.Context, technicalID string) (names []string, err error) {
-	config, err := shootclient.NewFor(ctx, r.SeedReader, technicalID, gardenletUser, []string{gardenletGroup}, accessLife, r.Clock)
+	config, err := shootaccess.NewFor(ctx, r.SeedReader, technicalID, gardenletUser, []string{gardenletGroup}, accessLife, r.Clock)
 	if err != nil {
 		return nil, err
 	}

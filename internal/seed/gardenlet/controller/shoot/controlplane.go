@@ -23,7 +23,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // serverFiles are what the API server needs.

@@ -2,7 +2,7 @@
 // responsible for it has a namespace in the seed, named after the Shoot's technical ID, with a Cluster resource beside it,
 // the Shoot's secrets, its extension resources and the order for its control plane; and in the shoot itself what Gardener's
 // users expect there. It may import the gardenlet's flows and shootsecrets, what controllers of Gardener's objects have in
-// common, and the names that the runner of control planes (internal/shoot/spec) and the nodes (internal/node) go by.
+// common, and the names that the runner of control planes (internal/shootplane/spec) and the nodes (internal/node) go by.
 //
 // An operation (Create, Reconcile, Migrate, Restore, Delete) is a flow of named steps: flow_*.go say which, in what order. A
 // step that waits for somebody else ends the run; what that one then writes in the seed begins the next (add.go). The

@@ -22,7 +22,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // rewriteBatch is how many objects are listed at a time to be encrypted anew.

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
 // extensionKinds are the kinds of extension resources that a Shoot has in its namespace.
@@ -69,7 +69,7 @@ func (b *botanist) deploy(ctx context.Context, e *extension) error {
 	if b.restores() {
 		return b.restore(ctx, e, before, exists)
 	}
-	if !exists || !backup.Same(before.GetExtensionSpec(), e.obj.GetExtensionSpec()) || b.askedBefore(before) {
+	if !exists || !extensionops.Same(before.GetExtensionSpec(), e.obj.GetExtensionSpec()) || b.askedBefore(before) {
 		b.ask(e.obj, constants.GardenerOperationReconcile)
 	}
 	return b.write(ctx, e, before, exists)
@@ -134,7 +134,7 @@ func (b *botanist) write(ctx context.Context, e *extension, before extensionsv1a
 // same says whether there is nothing to write.
 func same(before, after extensionsv1alpha1.Object) bool {
 	return maps.Equal(before.GetAnnotations(), after.GetAnnotations()) && maps.Equal(before.GetLabels(), after.GetLabels()) &&
-		backup.Same(before.GetExtensionSpec(), after.GetExtensionSpec())
+		extensionops.Same(before.GetExtensionSpec(), after.GetExtensionSpec())
 }
 
 // ask asks an extension for an operation.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // deleteTasks remove everything of a Shoot, in the order that things need each other. They need nothing of the garden but

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // migrateTasks let a Shoot go that another seed is to have: everything of it leaves this one, and nothing of it is deleted

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 )
 
@@ -138,7 +138,7 @@ func (b *botanist) deployCloudProviderSecret(ctx context.Context) error {
 	if err != nil || ref == nil {
 		return err
 	}
-	copier := backup.Copier{Garden: b.GardenReader, Seed: b.SeedClient, Clock: b.Clock, Namespace: b.namespace()}
+	copier := extensionops.Copier{Garden: b.GardenReader, Seed: b.SeedClient, Clock: b.Clock, Namespace: b.namespace()}
 	var credentials client.Object
 	if ref.Kind == "InternalSecret" {
 		internal := &corev1beta1.InternalSecret{}

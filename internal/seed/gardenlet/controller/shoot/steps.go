@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
@@ -65,7 +65,7 @@ func (r *Reconciler) deployCluster(ctx context.Context, a *about) error {
 	}
 	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: a.shoot.Status.TechnicalID}}
 	return ensure(ctx, r.SeedClient, r.SeedReader, cluster, func(cluster *extensionsv1alpha1.Cluster) error {
-		if !backup.Same(cluster.Spec, *spec) { // what is written differently may mean the same
+		if !extensionops.Same(cluster.Spec, *spec) { // what is written differently may mean the same
 			cluster.Spec = *spec
 		}
 		return nil

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/node"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // TestRolloutWorkers: the pools that are named get new machines, once, and no others; nor do they again in a later operation.

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/gardenlite/gardenlite/internal/component"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
@@ -43,7 +43,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		r.Clock = clock.RealClock{}
 	}
 	if r.Shoots == nil {
-		r.Shoots = &shootclient.Cache{Seed: mgr.GetAPIReader(), Clock: r.Clock}
+		r.Shoots = &shootaccess.Cache{Seed: mgr.GetAPIReader(), Clock: r.Clock}
 	}
 	closes := manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // required are the Deployments that every control plane has.

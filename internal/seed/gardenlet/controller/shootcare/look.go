@@ -14,8 +14,8 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // care is one look at one Shoot.
@@ -27,7 +27,7 @@ type care struct {
 	managed     []resourcesv1alpha1.ManagedResource
 	extensions  []extension
 	// cluster is the Shoot's API server if it answers, and else what is to be said of it.
-	cluster *shootclient.Cluster
+	cluster *shootaccess.Cluster
 	silent  string
 }
 
@@ -121,7 +121,7 @@ func (c *care) apiServerAvailable(ctx context.Context) conditions.Condition {
 	}
 	cluster, err := c.Shoots.Get(ctx, key, c.shoot.Status.TechnicalID)
 	if err != nil {
-		if !errors.Is(err, shootclient.ErrNoEndpoint) {
+		if !errors.Is(err, shootaccess.ErrNoEndpoint) {
 			c.silent = "The Shoot's API server cannot be asked: " + err.Error()
 		}
 		return c.failed(kind, problem{reason: "APIServerDown", message: "The API server cannot be asked: " + err.Error()})

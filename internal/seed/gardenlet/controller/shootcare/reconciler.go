@@ -14,7 +14,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
 )
 
 const (
@@ -32,7 +32,7 @@ type Reconciler struct {
 	// SeedClient lists from a cache; Secrets live.
 	SeedClient client.Reader
 	// Shoots are the clients of the Shoots' API servers.
-	Shoots   *shootclient.Cache
+	Shoots   *shootaccess.Cache
 	Clock    clock.WithTicker
 	SeedName string
 	// ConcurrentSyncs is how many Shoots are looked at at a time, one by default.

@@ -23,9 +23,9 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/node"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootclient/shootclienttest"
-	"github.com/gardenlite/gardenlite/internal/shoot/spec"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess/shootaccesstest"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 const (
@@ -42,7 +42,7 @@ type world struct {
 	*Reconciler
 	t      *testing.T
 	clock  *clocktesting.FakeClock
-	server *shootclienttest.Server
+	server *shootaccesstest.Server
 	seed   client.Client
 	node   corev1.Node
 	lease  coordinationv1.Lease
@@ -51,7 +51,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
-	w := &world{t: t, clock: clock, server: shootclienttest.New(t, namespace, clock, 10*minimumValidity)}
+	w := &world{t: t, clock: clock, server: shootaccesstest.New(t, namespace, clock, 10*minimumValidity)}
 	gardenTypes, seedTypes := runtime.NewScheme(), runtime.NewScheme()
 	for _, err := range []error{
 		corev1beta1.AddToScheme(gardenTypes), scheme.AddToScheme(seedTypes), extensionsv1alpha1.AddToScheme(seedTypes), resourcesv1alpha1.AddToScheme(seedTypes),
@@ -76,7 +76,7 @@ func newWorld(t *testing.T) *world {
 	w.seed = fake.NewClientBuilder().WithScheme(seedTypes).WithObjects(w.server.Objects...).
 		WithObjects(deployment(spec.APIServer), deployment(spec.ControllerManager), &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}}).Build()
 	w.Reconciler = &Reconciler{
-		GardenClient: garden, GardenReader: garden, SeedClient: w.seed, Shoots: &shootclient.Cache{Seed: w.seed, Clock: clock}, Clock: clock, SeedName: "seed",
+		GardenClient: garden, GardenReader: garden, SeedClient: w.seed, Shoots: &shootaccess.Cache{Seed: w.seed, Clock: clock}, Clock: clock, SeedName: "seed",
 		Thresholds: map[corev1beta1.ConditionType]time.Duration{corev1beta1.ShootAPIServerAvailable: threshold, corev1beta1.ShootEveryNodeReady: threshold},
 	}
 	t.Cleanup(w.Shoots.Close)

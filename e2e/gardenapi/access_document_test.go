@@ -1,0 +1,154 @@
+package gardenapi
+
+import (
+	"slices"
+	"strings"
+)
+
+// The document's rules, written down a second time: nothing here is taken from the code that it tests.
+
+// documentRow is a row of "The rules"; within are verbs for what is in namespaces that lead to the seed.
+type documentRow struct{ resources, free, graph, within, sub string }
+
+// rulesOfDocument are those for gardenlets.
+var rulesOfDocument = []documentRow{
+	{"backupbuckets", "create get list watch", "update patch delete", "", "status"},
+	{"backupentries", "get list watch", "update patch delete", "create", "status"},
+	{"bastions", "get list watch", "update patch", "create", "status"},
+	{"certificatesigningrequests", "create", "get list watch", "", "seedclient"},
+	{"cloudprofiles namespacedcloudprofiles exposureclasses projects namespaces secretbindings credentialsbindings controllerdeployments", "", "get list watch", "", ""},
+	{"clusterrolebindings", "create", "get update patch", "", ""},
+	{"configmaps internalsecrets shootstates", "", "get list watch update patch delete", "create", ""},
+	{"controllerinstallations", "get list watch", "update patch", "", "status"},
+	{"controllerregistrations", "get list watch", "", "", ""},
+	{"events events.events.k8s.io", "create patch", "", "", ""},
+	{"gardenlets", "create get list watch", "update patch", "", "status"},
+	{"leases", "", "get list watch update patch", "create", ""},
+	{"managedseeds", "get list watch", "update patch", "", "status"},
+	{"secrets", "", "get update patch delete", "create", ""},
+	{"seeds", "create get list watch", "update patch delete", "", "status"},
+	{"serviceaccounts", "", "get update patch", "create", ""},
+	{"shoots", "get list watch", "update patch", "", "status finalizers"},
+	{"workloadidentities", "", "get list watch create", "", "token"},
+}
+
+// exceptionsForExtensions replace rows for extensions.
+var exceptionsForExtensions = []documentRow{
+	{"certificatesigningrequests", "", "get list watch", "", ""},
+	{"clusterrolebindings serviceaccounts", "", "get", "", ""},
+	{"leases", "", "", "", ""},
+	{"shoots", "get list watch", "", "", "status"},
+	{"events events.events.k8s.io", "create patch", "", "", ""},
+	{"workloadidentities", "", "get list watch create", "", "token"},
+}
+
+// accessKind is what a user is to the SeedAuthorizer.
+type accessKind int
+
+const (
+	neither accessKind = iota
+	aGardenlet
+	anExtension
+)
+
+func rowFor(kind accessKind, resource string) documentRow {
+	find := func(rows []documentRow) (documentRow, bool) {
+		i := slices.IndexFunc(rows, func(row documentRow) bool { return hasWord(row.resources, resource) })
+		if i < 0 {
+			return documentRow{}, false
+		}
+		return rows[i], true
+	}
+	if kind == anExtension {
+		if row, found := find(exceptionsForExtensions); found {
+			return row
+		}
+	}
+	row, _ := find(rulesOfDocument)
+	if kind == anExtension { // extensions read
+		row.free, row.graph, row.within = reads(row.free), reads(row.graph), ""
+	}
+	return row
+}
+
+func reads(verbs string) string {
+	return strings.Join(slices.DeleteFunc(strings.Fields(verbs), func(verb string) bool { return !hasWord("get list watch", verb) }), " ")
+}
+
+func hasWord(words, word string) bool { return slices.Contains(strings.Fields(words), word) }
+
+// besides is "Besides" of the document.
+func besides(kind accessKind, seed string, landscape paths, r accessRequest) bool {
+	bootstrapAccount := "gardenlet-bootstrap-" + seed
+	inOwnNamespace := r.namespace == "seed-"+seed
+	// What may be created in namespaces that every garden has.
+	if kind == aGardenlet && r.verb == "create" && r.sub == "" && hasWord(map[string]string{
+		"garden":      "secrets configmaps internalsecrets shootstates serviceaccounts backupentries bastions leases",
+		"kube-system": "secrets", "gardener-system-shoot-issuer": "secrets", "gardener-system-seed-lease": "leases",
+	}[r.namespace], r.resource) {
+		return true
+	}
+	switch r.resource {
+	case "namespaces": // Namespace `garden`: `get` is free.
+		return r.sub == "" && r.name == "garden" && r.verb == "get"
+	case "secrets":
+		// Secrets in `seed-<seed>`: get, list, watch free. A gardenlet may delete its bootstrap token.
+		return r.sub == "" && (inOwnNamespace && hasWord("get list watch", r.verb) ||
+			kind == aGardenlet && r.verb == "delete" && r.namespace == "kube-system" && r.name == bootstrapTokenOf("garden", seed))
+	case "serviceaccounts":
+		// ServiceAccounts in `seed-<seed>`: every verb free (gardenlet), tokens are what they are for.
+		// A bootstrap account's token as long as the graph has the account.
+		if kind == aGardenlet && r.sub == "token" && r.verb == "create" && r.namespace == "garden" && strings.HasPrefix(r.name, "gardenlet-bootstrap-") {
+			return landscape.leads(r.resource, r.namespace, r.name, seed)
+		}
+		return kind == aGardenlet && (inOwnNamespace && hasWord("token", r.sub) || r.sub == "" && (inOwnNamespace ||
+			r.verb == "delete" && r.namespace == "garden" && r.name == bootstrapAccount))
+	case "clusterrolebindings":
+		return kind == aGardenlet && r.sub == "" && r.verb == "delete" && r.name == "gardener.cloud:system:seed-bootstrapper:garden:"+bootstrapAccount
+	case "leases":
+		if kind == anExtension { // Leases full access in `seed-<seed>`, and none elsewhere.
+			return r.sub == "" && inOwnNamespace && hasWord("create get list watch update patch delete deletecollection", r.verb)
+		}
+		return r.sub == "" && r.name == "gardenlet-leader-election" && hasWord("create get list watch update", r.verb)
+	}
+	return false
+}
+
+// everybody says what RBAC gives to all who are authenticated.
+func everybody(r accessRequest) bool {
+	reads := r.sub == "" && hasWord("get list watch", r.verb)
+	return reads && (hasWord("cloudprofiles controllerregistrations exposureclasses seeds", r.resource) ||
+		r.resource == "configmaps" && r.namespace == "kube-system" && r.name == "cluster-identity")
+}
+
+// paths is what the document's rules need to know of the landscape.
+type paths interface {
+	// leads says whether there is a path from an object to a seed.
+	leads(resource, namespace, name, seed string) bool
+}
+
+// documentSays decides on a request.
+func documentSays(kind accessKind, seed string, landscape paths, r accessRequest) bool {
+	if everybody(r) {
+		return true
+	}
+	if kind == neither {
+		return false
+	}
+	if !accessResources[r.resource].Namespaced && r.resource != "namespaces" {
+		r.namespace = ""
+	}
+	row := rowFor(kind, r.resource)
+	if r.sub == "" || hasWord(row.sub, r.sub) {
+		if hasWord(row.free, r.verb) {
+			return true
+		}
+		if hasWord(row.graph, r.verb) && r.name != "" && landscape.leads(r.resource, r.namespace, r.name, seed) {
+			return true
+		}
+		if hasWord(row.within, r.verb) && r.namespace != "" && landscape.leads("namespaces", "", r.namespace, seed) {
+			return true
+		}
+	}
+	return besides(kind, seed, landscape, r)
+}

@@ -1,0 +1,256 @@
+package gardenapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// upForWorlds starts a landscape for worlds that are made by hand: there is nobody in it who would change them.
+func upForWorlds(t *testing.T, dir string, without ...string) {
+	t.Helper()
+	selection := "*,-controller-manager,-scheduler"
+	for _, component := range without {
+		selection += ",-" + component
+	}
+	up(t, dir, "--seeds=0", "--controllers="+selection).OK(t)
+}
+
+// landscapeOfItsOwn starts a landscape for one test.
+func landscapeOfItsOwn(t *testing.T, world string, without ...string) (dir string, w *accessWorld) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "landscape")
+	upForWorlds(t, dir, without...)
+	admin, err := clientcmd.BuildConfigFromFlags("", statusOf(t, dir).Kubeconfig)
+	must(t, err)
+	return dir, newAccessWorld(t, world, dir, admin)
+}
+
+// TestAccessAfterRestart stops a landscape and starts it again: nothing is allowed that was not, at no time, and all that was
+// is again.
+func TestAccessAfterRestart(t *testing.T) {
+	dir, w := landscapeOfItsOwn(t, "rs")
+	w.settle(t)
+	gardenlite(t, dir, "down").OK(t)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var answered atomic.Int64
+	watched := make(chan string, 1)
+	go func() { watched <- w.forbiddenFruit(ctx, &answered) }()
+	upForWorlds(t, dir)
+	if err := w.compare(t.Context()); err != nil {
+		t.Errorf("right after the start: %v", err)
+	}
+	eventually(t, waitTimeout, func(context.Context) error {
+		if answered.Load() < 50 {
+			return fmt.Errorf("only %d answers while it started", answered.Load())
+		}
+		return nil
+	})
+	cancel()
+	if wrong := <-watched; wrong != "" {
+		t.Error(wrong)
+	}
+	t.Logf("%d answers while it started, none an allow", answered.Load())
+	m := &matrix{w: w}
+	m.check(t, "after a restart", testutil.Soaking())
+	undo := w.move(t)
+	w.settle(t)
+	gardenlite(t, dir, "down").OK(t)
+	upForWorlds(t, dir)
+	if err := w.compare(t.Context()); err != nil {
+		t.Errorf("right after the start with moved shoots: %v", err)
+	}
+	undo()
+	w.settle(t)
+}
+
+// forbiddenFruit asks for a secret of b as a, over and over; it returns what is wrong when the context ends.
+func (w *accessWorld) forbiddenFruit(ctx context.Context, answered *atomic.Int64) string {
+	for ctx.Err() == nil {
+		a, err := w.gardenletA.do(ctx, reading("secrets", w.project(), w.b.name+".ssh-keypair"))
+		if err != nil {
+			continue // nobody is there yet
+		}
+		answered.Add(1)
+		if a.OK() {
+			return "a reads what is b's while the landscape starts"
+		}
+	}
+	return ""
+}
+
+// compare asks once for everything that is there.
+func (w *accessWorld) compare(ctx context.Context) error {
+	for _, o := range w.objects {
+		for _, who := range w.askers() {
+			r := accessRequest{verb: "get", resource: o.resource, namespace: o.namespace, name: o.name}
+			got, why, err := who.may(ctx, r)
+			if err != nil {
+				return err
+			}
+			if want := documentSays(who.kind, who.seed, w, r); got != want {
+				return fmt.Errorf("%s %s: authorized: %t, expected %t: %s", who.Name, r, got, want, why)
+			}
+		}
+	}
+	return nil
+}
+
+// TestAdmissionControllerDown runs a garden without an admission controller, and one alone beside it, which is stopped and
+// started again.
+func TestAdmissionControllerDown(t *testing.T) {
+	dir, w := landscapeOfItsOwn(t, "dn", "admission-controller")
+	own, foreign := reading("secrets", w.project(), w.a.name+".ssh-keypair"), reading("secrets", w.project(), w.b.name+".ssh-keypair")
+	w.letCreateConfigMaps(t)
+	restricted := creating(meta("v1", "ConfigMap", w.project(), "new", nil))
+	restricted.forReal = false
+
+	closed := func(when string) {
+		t.Helper()
+		for _, who := range []*accessUser{w.gardenletA, w.extensionA} {
+			for _, r := range []accessRequest{own, foreign, {verb: "list", resource: "shoots"}} {
+				// An API server answers 500 where no authorizer allows, and one of them could not be asked.
+				if a := who.must(t, r); !a.NoOpinion() && a.Code != http.StatusInternalServerError {
+					t.Errorf("%s: %s %s: %s", when, who.Name, r, a)
+				}
+			}
+			if a := who.must(t, reading("cloudprofiles", "", w.a.name)); !a.OK() {
+				t.Errorf("%s: %s may not read what everybody may: %s", when, who.Name, a)
+			}
+		}
+		w.othersWork(t, when)
+	}
+	closed("never started")
+	controller := startAdmissionController(t, dir)
+	w.recovers(t, "started", own, foreign)
+	eventually(t, waitTimeout, func(context.Context) error { // the ValidatingWebhookConfiguration is new
+		if a := w.gardenletA.must(t, restricted); !a.Rejected() {
+			return fmt.Errorf("what RBAC allows is not restricted: %s", a)
+		}
+		return nil
+	})
+	w.othersWork(t, "started")
+
+	controller.stop(t)
+	closed("stopped")
+	if a := w.gardenletA.must(t, restricted); a.Code != http.StatusInternalServerError || !bytes.Contains(a.Body, []byte("failed calling webhook")) {
+		t.Errorf("stopped: what RBAC allows does not fail: %s", a)
+	}
+	for _, r := range accessCheck(t, dir, 1).Results {
+		if r.Outcome == "open" || r.Outcome == "allowed" {
+			t.Errorf("stopped: %+v", r)
+		}
+	}
+	startAdmissionController(t, dir)
+	w.recovers(t, "started again", own, foreign)
+	w.settle(t)
+}
+
+// recovers waits until a may read what is its own, and wants that it never may what is b's.
+func (w *accessWorld) recovers(t *testing.T, when string, own, foreign accessRequest) {
+	t.Helper()
+	begin := time.Now()
+	eventually(t, waitTimeout, func(context.Context) error {
+		if a := w.gardenletA.must(t, foreign); a.OK() {
+			t.Errorf("%s: a reads what is b's", when)
+		}
+		if a := w.gardenletA.must(t, own); !a.OK() {
+			return fmt.Errorf("%s: %s", own, a)
+		}
+		return nil
+	})
+	t.Logf("%s: works after %s", when, time.Since(begin).Round(time.Millisecond))
+}
+
+// othersWork makes requests of those whom neither webhook is for.
+func (w *accessWorld) othersWork(t *testing.T, when string) {
+	t.Helper()
+	begin := time.Now()
+	name := fmt.Sprintf("dn-%d", begin.UnixNano())
+	_, err := w.at("configmaps", w.project()).Create(t.Context(), &unstructured.Unstructured{Object: meta("v1", "ConfigMap", w.project(), name, nil)}, created)
+	if err == nil {
+		err = w.at("configmaps", w.project()).Delete(t.Context(), name, metav1.DeleteOptions{})
+	}
+	if err != nil {
+		t.Errorf("%s: the administrator: %v", when, err)
+	}
+	if a := w.elsewhere.must(t, reading("cloudprofiles", "", w.a.name)); !a.OK() {
+		t.Errorf("%s: %s: %s", when, w.elsewhere.Name, a)
+	}
+	if a := w.elsewhere.must(t, reading("secrets", w.project(), "nobodys")); !a.NoOpinion() {
+		t.Errorf("%s: %s: %s", when, w.elsewhere.Name, a)
+	}
+}
+
+// letCreateConfigMaps gives a rights in RBAC, so that only the restriction is in its way.
+func (w *accessWorld) letCreateConfigMaps(t *testing.T) {
+	t.Helper()
+	const group = "rbac.authorization.k8s.io"
+	name := w.name + "-configmaps"
+	w.create(t, &unstructured.Unstructured{Object: meta(group+"/v1", "ClusterRole", "", name, map[string]any{"rules": []any{map[string]any{
+		"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"create"}}}})}, "")
+	w.create(t, &unstructured.Unstructured{Object: meta(group+"/v1", "ClusterRoleBinding", "", name, map[string]any{
+		"roleRef":  map[string]any{"apiGroup": group, "kind": "ClusterRole", "name": name},
+		"subjects": []any{map[string]any{"kind": "User", "apiGroup": group, "name": "gardener.cloud:system:seed:" + w.a.name}}})}, "")
+}
+
+// aloneController is `gardenlite admission-controller`, where the garden of a landscape looks for one.
+type aloneController struct {
+	cmd    *exec.Cmd
+	output *bytes.Buffer
+	ended  chan error
+}
+
+func startAdmissionController(t *testing.T, dir string) *aloneController {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "run.json"))
+	must(t, err)
+	var run struct {
+		AdmissionPort int `json:"admissionPort"`
+	}
+	must(t, json.Unmarshal(data, &run))
+	pki := filepath.Join(dir, "pki", "garden")
+	c := &aloneController{output: &bytes.Buffer{}, ended: make(chan error, 1)}
+	c.cmd = exec.Command(binary, "admission-controller", "--kubeconfig", filepath.Join(dir, "kubeconfig"), "--data-dir", t.TempDir(),
+		"--port", fmt.Sprint(run.AdmissionPort), "--tls-cert-file", filepath.Join(pki, "apiserver.crt"), "--tls-private-key-file", filepath.Join(pki, "apiserver.key"),
+		"--tls-ca-file", filepath.Join(pki, "ca.crt"), "--client-ca-file", filepath.Join(pki, "ca.crt"), "--install")
+	c.cmd.Stdout, c.cmd.Stderr = c.output, c.output
+	must(t, c.cmd.Start())
+	go func() { c.ended <- c.cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = c.cmd.Process.Kill()
+		if <-c.ended; t.Failed() {
+			t.Logf("the admission controller said: %s", c.output)
+		}
+	})
+	return c
+}
+
+// stop ends it as Ctrl-C does.
+func (c *aloneController) stop(t *testing.T) {
+	t.Helper()
+	must(t, c.cmd.Process.Signal(os.Interrupt))
+	select {
+	case err := <-c.ended:
+		c.ended <- err
+		if err != nil {
+			t.Errorf("the admission controller ended with %v: %s", err, c.output)
+		}
+	case <-time.After(waitTimeout):
+		t.Fatal("the admission controller does not end")
+	}
+}

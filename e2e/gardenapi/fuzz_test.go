@@ -1,0 +1,191 @@
+package gardenapi
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	fuzzRequests = 3000
+	fuzzWorkers  = 4
+	// soakFactor is how many times as many requests are sent with GARDENLITE_SOAK=1.
+	soakFactor = 20
+	// maxFuzzFailures ends a run in which everything fails.
+	maxFuzzFailures = 20
+)
+
+// fuzzRequest is something no client should send.
+type fuzzRequest struct {
+	method, path, query string
+	contentType, accept string
+	body                []byte
+}
+
+// fuzzTarget is a resource with an object that exists, so that updates get as far as validation.
+type fuzzTarget struct {
+	resourceInfo
+	fresh, existing *unstructured.Unstructured
+	schema          map[string]any
+}
+
+// TestFuzz sends mutated manifests and raw garbage to every endpoint of every resource. All of it is the client's fault, so
+// no answer may be a server error. Everything is a dry run. A request follows from the seed and its number alone, whatever
+// the workers do: GARDENLITE_SEED repeats a run.
+func TestFuzz(t *testing.T) {
+	prepareProject(t, "fuzz")
+	targets, schemas := fuzzTargets(t), fuzzSchemas(t)
+	for i := range targets {
+		targets[i].schema = schemas.ofKind(targets[i].fresh.GroupVersionKind())
+		if targets[i].schema == nil {
+			t.Fatalf("no schema of %s", targets[i].kind)
+		}
+	}
+	seed, total := int64(testutil.Seed(t)), fuzzRequests
+	if testutil.Soaking() {
+		total *= soakFactor
+	}
+	httpClient := fuzzClient(t)
+	numbers, codes := make(chan int), fuzzCodes{count: map[int]int{}}
+	var workers sync.WaitGroup
+	for range fuzzWorkers {
+		workers.Go(func() {
+			for number := range numbers {
+				random := rand.New(rand.NewSource(seed<<20 + int64(number)))
+				f := fuzzer{random, schemas}
+				target := targets[number%len(targets)] // every resource as often as any other
+				request := f.request(target)
+				code, err := send(t.Context(), httpClient, request)
+				if failed := codes.add(code, err != nil); failed {
+					t.Errorf("GARDENLITE_SEED=%d, request %d: %s: %d %v", seed, number, request, code, err)
+				}
+			}
+		})
+	}
+	for number := range total {
+		if codes.failed() >= maxFuzzFailures {
+			t.Errorf("ended after %d requests", number)
+			break
+		}
+		numbers <- number
+	}
+	close(numbers)
+	workers.Wait()
+	t.Logf("answers by code: %v", codes.count)
+	if codes.count[http.StatusCreated] == 0 || codes.count[http.StatusUnprocessableEntity] == 0 {
+		t.Error("the requests do not reach both success and validation")
+	}
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		return kube.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+}
+
+// fuzzClient is a plain HTTP client with the administrator's credentials.
+func fuzzClient(t *testing.T) *http.Client {
+	t.Helper()
+	httpClient, err := rest.HTTPClientFor(config)
+	must(t, err)
+	withTimeout := *httpClient
+	withTimeout.Timeout = 30 * time.Second
+	return &withTimeout
+}
+
+// fuzzTargets makes an object of every resource.
+func fuzzTargets(t *testing.T) []fuzzTarget {
+	t.Helper()
+	var targets []fuzzTarget
+	for _, obj := range validObjects(t, "fuzz") {
+		r := infoOf(t, obj.GetKind())
+		made, err := client(obj, r).Create(t.Context(), obj, created)
+		if err != nil {
+			t.Fatalf("%s: %v", r.kind, err)
+		}
+		fresh := obj.DeepCopy()
+		fresh.SetName("fuzz2")
+		r.gvr.Version = obj.GroupVersionKind().Version
+		targets = append(targets, fuzzTarget{resourceInfo: r, fresh: fresh, existing: made})
+	}
+	return targets
+}
+
+// send gives the code of the answer. An error is a connection that broke, a server error, or no answer in time.
+func send(ctx context.Context, httpClient *http.Client, r fuzzRequest) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, r.method, config.Host+r.path+"?"+r.query, bytes.NewReader(r.body))
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Content-Type", r.contentType)
+	request.Header.Set("Accept", r.accept)
+	response, err := httpClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		return response.StatusCode, err
+	}
+	if response.StatusCode < http.StatusInternalServerError || response.StatusCode == http.StatusNotImplemented && r.mayBeMissing() {
+		return response.StatusCode, nil
+	}
+	return response.StatusCode, fmt.Errorf("answered %s", abridged(answer))
+}
+
+// mayBeMissing says whether the endpoint is one that issues credentials, which some landscapes do not.
+func (r fuzzRequest) mayBeMissing() bool {
+	for _, subresource := range []string{"/adminkubeconfig", "/viewerkubeconfig", "/token"} {
+		if strings.HasSuffix(r.path, subresource) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r fuzzRequest) String() string {
+	return fmt.Sprintf("%s %s?%s, Content-Type %s, Accept %s, body %s", r.method, r.path, r.query, r.contentType, r.accept, abridged(r.body))
+}
+
+// abridged shows enough of a body to repeat a request by hand; the seed and the number tell the rest.
+func abridged(body []byte) string {
+	const limit = 4000
+	if len(body) <= limit {
+		return strconv.QuoteToGraphic(string(body))
+	}
+	return fmt.Sprintf("%s... (%d bytes)", strconv.QuoteToGraphic(string(body[:limit])), len(body))
+}
+
+// fuzzCodes counts the answers.
+type fuzzCodes struct {
+	sync.Mutex
+	count    map[int]int
+	failures int
+}
+
+// add gives back whether the answer was a failure.
+func (c *fuzzCodes) add(code int, failed bool) bool {
+	c.Lock()
+	defer c.Unlock()
+	c.count[code]++
+	if failed {
+		c.failures++
+	}
+	return failed
+}
+
+func (c *fuzzCodes) failed() int {
+	c.Lock()
+	defer c.Unlock()
+	return c.failures
+}

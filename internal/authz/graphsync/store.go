@@ -1,0 +1,154 @@
+package graphsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+)
+
+// store is what a reflector of one kind writes to: the graph, and a note of which objects there are, so that a new list
+// removes those that have gone unseen.
+type store struct {
+	syncer   *Syncer
+	resource Resource
+	watcher  cache.ListerWatcher
+	synced   atomic.Bool
+	// lost is since when there has been no watch, nil while there is one.
+	lost atomic.Pointer[time.Time]
+
+	// version is the highest resource version of an object of the kind that is in the graph.
+	version atomic.Uint64
+	// objects has every object of the kind, with a value only where the kind is retained. Guarded by syncer.mu.
+	objects map[graph.Vertex]any
+}
+
+var _ cache.TransformingStore = &store{}
+
+func newStore(s *Syncer, resource Resource, watcher cache.ListerWatcher) *store {
+	return &store{syncer: s, resource: resource, watcher: watcher, objects: map[graph.Vertex]any{}}
+}
+
+// run lists and watches until the context ends. A garden that comes back is read again within seconds.
+func (st *store) run(ctx context.Context) {
+	logger := st.syncer.config.Log
+	reflector := cache.NewReflectorWithOptions(newFollowed(st, st.watcher), st.resource.Object, st, cache.ReflectorOptions{
+		Logger: &logger,
+		Name:   "seed-authorizer/" + st.resource.Resource,
+		Backoff: &wait.Backoff{
+			Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 3 * time.Second,
+		},
+	})
+	reflector.RunWithContext(ctx)
+}
+
+func (st *store) Add(obj any) error { return st.Update(obj) }
+
+func (st *store) Update(obj any) error {
+	st.syncer.mu.Lock()
+	defer st.syncer.mu.Unlock()
+	return st.put(obj)
+}
+
+func (st *store) put(obj any) error {
+	owner, err := st.ownerOf(obj)
+	if err != nil {
+		return err
+	}
+	if st.resource.retained {
+		st.objects[owner] = obj
+	} else {
+		st.objects[owner] = nil
+	}
+	got, err := st.syncer.set(obj)
+	if err == nil && got != owner {
+		// What is set under one name could never be deleted under another.
+		st.syncer.config.Graph.Delete(got)
+		err = fmt.Errorf("edges of %s are owned by %s", owner, got)
+	}
+	st.saw(obj)
+	return err
+}
+
+// saw notes the version of an object. Watches tell of changes in their order.
+func (st *store) saw(obj any) {
+	if object, err := meta.Accessor(obj); err == nil {
+		if version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64); err == nil && version > st.version.Load() {
+			st.version.Store(version)
+		}
+	}
+}
+
+func (st *store) Delete(obj any) error {
+	owner, err := st.ownerOf(obj)
+	if err != nil {
+		return err
+	}
+	st.syncer.mu.Lock()
+	defer st.syncer.mu.Unlock()
+	return st.drop(owner, obj)
+}
+
+func (st *store) drop(owner graph.Vertex, obj any) error {
+	delete(st.objects, owner)
+	st.saw(obj)
+	return st.syncer.remove(owner, obj)
+}
+
+// Replace makes the graph hold the objects of a complete list, and no others of the kind. It takes the lock for each
+// object, not for the whole list, so that other kinds make progress meanwhile. What has gone is removed first: a relist
+// follows a time without news, and paths that should be closed are closed before anything else.
+func (st *store) Replace(list []any, _ string) error {
+	var errs []error
+	present := make(map[graph.Vertex]struct{}, len(list))
+	for _, obj := range list {
+		owner, err := st.ownerOf(obj)
+		errs = append(errs, err)
+		present[owner] = struct{}{}
+	}
+	errs = append(errs, st.dropOthers(present))
+	for i, obj := range list {
+		errs = append(errs, st.Update(obj))
+		list[i] = nil // the list of a large kind can go while it is read
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("putting the %s into the graph: %w", st.resource.Resource, err)
+	}
+	st.synced.Store(true)
+	st.found()
+	return nil
+}
+
+func (st *store) dropOthers(present map[graph.Vertex]struct{}) error {
+	st.syncer.mu.Lock()
+	defer st.syncer.mu.Unlock()
+	var errs []error
+	for owner, obj := range st.objects {
+		if _, ok := present[owner]; !ok {
+			errs = append(errs, st.drop(owner, obj))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Resync has nothing to do: the graph keeps what it was given.
+func (st *store) Resync() error { return nil }
+
+// Transformer strips objects while the first list is still being received.
+func (st *store) Transformer() cache.TransformFunc { return strip }
+
+func (st *store) ownerOf(obj any) (graph.Vertex, error) {
+	object, err := meta.Accessor(obj)
+	if err != nil {
+		return graph.Vertex{}, fmt.Errorf("reading the %s: %w", st.resource.Resource, err)
+	}
+	return graph.Vertex{Kind: st.resource.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}, nil
+}

@@ -1,0 +1,235 @@
+package graphsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
+)
+
+// Graph is what is fed; *graph.Graph is one.
+type Graph interface {
+	Set(owner graph.Vertex, edges []graph.Edge)
+	Delete(owner graph.Vertex)
+}
+
+// Config says what to read and where to write it.
+type Config struct {
+	// REST is how to reach the garden. The user must be allowed to list and watch all Resources.
+	REST *rest.Config
+	// Graph is fed, by this Syncer alone.
+	Graph Graph
+	// Clock tells when a client certificate has expired; the wall clock if nil.
+	Clock clock.Clock
+	Log   logr.Logger
+	// StaleAfter is how long a kind may be without a watch until Current says so; DefaultStaleAfter if 0.
+	StaleAfter time.Duration
+	// ObserveUpdate, if set, is told how long each update of the graph took (operation: Set or Delete).
+	ObserveUpdate func(kind graph.Kind, operation string, took time.Duration)
+	// ListerWatcher, if set, takes the place of lists and watches over REST.
+	ListerWatcher func(Resource) cache.ListerWatcher
+}
+
+// Syncer feeds a graph.
+type Syncer struct {
+	config Config
+	stores []*store
+	expiry *expiry
+
+	// mu makes one writer of the graph, and guards the retained objects.
+	mu    sync.Mutex
+	kinds map[graph.Kind]*store
+}
+
+// New makes a Syncer; Run starts it.
+func New(config Config) (*Syncer, error) {
+	if config.Graph == nil {
+		return nil, errors.New("no graph to feed")
+	}
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
+	}
+	if config.ObserveUpdate == nil {
+		config.ObserveUpdate = func(graph.Kind, string, time.Duration) {}
+	}
+	if config.StaleAfter == 0 {
+		config.StaleAfter = DefaultStaleAfter
+	}
+	resources := Resources()
+	var watchers []cache.ListerWatcher
+	if config.ListerWatcher != nil {
+		for _, resource := range resources {
+			watchers = append(watchers, config.ListerWatcher(resource))
+		}
+	} else {
+		if config.REST == nil {
+			return nil, errors.New("no garden to read from: neither REST nor ListerWatcher is set")
+		}
+		var err error
+		if watchers, err = listerWatchers(config.REST, resources); err != nil {
+			return nil, err
+		}
+	}
+	s := &Syncer{config: config, kinds: map[graph.Kind]*store{}}
+	s.expiry = newExpiry(config.Clock)
+	for i, resource := range resources {
+		st := newStore(s, resource, watchers[i])
+		s.stores = append(s.stores, st)
+		s.kinds[resource.Kind] = st
+	}
+	return s, nil
+}
+
+// Run feeds the graph until the context ends, and returns when nothing runs any more.
+func (s *Syncer) Run(ctx context.Context) error {
+	var group wait.Group
+	for _, st := range s.stores {
+		group.StartWithContext(ctx, st.run)
+	}
+	group.StartWithContext(ctx, func(ctx context.Context) { s.expiry.run(ctx, s.seedExpired) })
+	group.Wait()
+	return nil
+}
+
+// HasSynced says whether the first list of every kind is in the graph.
+func (s *Syncer) HasSynced() bool {
+	for _, st := range s.stores {
+		if !st.synced.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+// Current says whether HasSynced is true and the graph is not stale: no kind has been without a watch for too long.
+func (s *Syncer) Current() bool {
+	for _, st := range s.stores {
+		if !st.synced.Load() || st.stale() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Missing names the resources for which Current waits, for messages; "" when there is none.
+func (s *Syncer) Missing() string {
+	var missing []string
+	for _, st := range s.stores {
+		switch name, stale := st.resource.GroupResource().String(), st.stale(); {
+		case !st.synced.Load():
+			missing = append(missing, name)
+		case stale > 0:
+			missing = append(missing, fmt.Sprintf("%s (no watch for %s)", name, stale.Truncate(time.Second)))
+		}
+	}
+	return strings.Join(missing, ", ")
+}
+
+// Seen says whether a version of an object of a kind is in the graph, or a later one of another object. A version that cannot
+// be compared counts as seen.
+func (s *Syncer) Seen(kind graph.Kind, resourceVersion string) bool {
+	version, err := strconv.ParseUint(resourceVersion, 10, 64)
+	st := s.kinds[kind]
+	return err != nil || st == nil || st.version.Load() >= version
+}
+
+// Seeds are the names of all Seeds, in no order.
+func (s *Syncer) Seeds() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	objects := s.kinds[graph.KindSeed].objects
+	names := make([]string, 0, len(objects))
+	for seed := range objects {
+		names = append(names, seed.Name)
+	}
+	return names
+}
+
+// set writes the edges of an object, and those of the objects that depend on it. s.mu is held.
+func (s *Syncer) set(obj any) (graph.Vertex, error) {
+	owner, err := s.setOne(obj)
+	if err != nil {
+		return owner, err
+	}
+	if seed, ok := obj.(*gardencorev1beta1.Seed); ok {
+		s.expiry.watch(seed)
+	}
+	return owner, s.remakeDependents(obj)
+}
+
+func (s *Syncer) setOne(obj any) (graph.Vertex, error) {
+	start := time.Now()
+	owner, edges, ok := graph.EdgesOf(obj, objects{s})
+	if !ok {
+		return owner, fmt.Errorf("the graph knows no edges of a %T", obj)
+	}
+	s.config.Graph.Set(owner, edges)
+	s.config.ObserveUpdate(owner.Kind, "Set", time.Since(start))
+	return owner, nil
+}
+
+// remove takes an object and what it caused out of the graph. s.mu is held, and the object no longer retained.
+func (s *Syncer) remove(owner graph.Vertex, obj any) error {
+	start := time.Now()
+	s.config.Graph.Delete(owner)
+	s.config.ObserveUpdate(owner.Kind, "Delete", time.Since(start))
+	if owner.Kind == graph.KindSeed {
+		s.expiry.forget(owner.Name)
+	}
+	return s.remakeDependents(obj)
+}
+
+// remakeDependents makes the edges anew that depend on an object that has changed or gone. s.mu is held.
+func (s *Syncer) remakeDependents(obj any) error {
+	if obj == nil {
+		return nil
+	}
+	var errs []error
+	for _, dependent := range graph.Dependents(obj) {
+		st := s.kinds[dependent.Kind]
+		if st == nil || !st.resource.retained {
+			errs = append(errs, fmt.Errorf("edges of %s depend on another object, but objects of this kind are not retained", dependent))
+			continue
+		}
+		if retained, ok := st.objects[dependent]; ok {
+			_, err := s.setOne(retained)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// seedExpired makes the edges anew that depend on a seed's client certificate, which has expired.
+func (s *Syncer) seedExpired(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if seed := (objects{s}).Seed(name); seed != nil {
+		if err := s.remakeDependents(seed); err != nil {
+			s.config.Log.Error(err, "The graph is incomplete after a seed's client certificate expired", "seed", name)
+		}
+	}
+}
+
+// objects answers what the edges of one object need to know about others. s.mu is held.
+type objects struct{ s *Syncer }
+
+var _ graph.Objects = objects{}
+
+func (o objects) Seed(name string) *gardencorev1beta1.Seed {
+	seed, _ := o.s.kinds[graph.KindSeed].objects[graph.Vertex{Kind: graph.KindSeed, Name: name}].(*gardencorev1beta1.Seed)
+	return seed
+}
+
+func (o objects) Now() time.Time { return o.s.config.Clock.Now() }

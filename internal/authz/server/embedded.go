@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/authz/inspect"
+	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
+)
+
+// loopback is where the webhooks of a landscape listen, wherever its API server does: only it asks them.
+const loopback = "127.0.0.1"
+
+// Embedded is the admission controller of a garden in the same process.
+type Embedded struct {
+	listener net.Listener
+}
+
+// Listen takes the port of the webhooks; 0 takes a free one.
+func Listen(port int) (*Embedded, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("listening for the admission webhooks: %w", err)
+	}
+	return &Embedded{listener}, nil
+}
+
+// Close closes the port, if the controller has not done so.
+func (e *Embedded) Close() error { return e.listener.Close() }
+
+// Port is where the webhooks are.
+func (e *Embedded) Port() int { return e.listener.Addr().(*net.TCPAddr).Port }
+
+// Services says to the garden's API server that the webhooks' Service is here: each process has its own, and what is
+// installed suits all of them.
+func (e *Embedded) Services() map[string]*url.URL {
+	return map[string]*url.URL{
+		constants.GardenNamespace + "/" + ServiceName: {Scheme: "https", Host: e.listener.Addr().String()},
+	}
+}
+
+// WriteFiles writes the files that the garden's API server is started with, and returns its flags.
+func (e *Embedded) WriteFiles(p *pki.PKI, folder string) ([]string, error) {
+	client, err := p.Client(ClientName, ClientUser)
+	if err != nil {
+		return nil, err
+	}
+	return Client{URL: "https://" + e.listener.Addr().String(), CAPEM: p.CAPEM(), CertFile: client.CertFile, KeyFile: client.KeyFile}.WriteFiles(folder)
+}
+
+// New makes the controller, and installs the admission webhook with the rights of admin.
+func (e *Embedded) New(ctx context.Context, config, admin *rest.Config, p *pki.PKI, clk clock.Clock, log logr.Logger) (*Controller, error) {
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(p.CAPEM())
+	c, err := New(Config{
+		REST: config, Listener: e.listener, CAPEM: p.CAPEM(), CertFile: p.ServingCertFile(), KeyFile: p.ServingKeyFile(),
+		ClientCAs: authorities, ClientNames: []string{ClientUser}, Debug: true, Clock: clk, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Before the first webhook allows anything: the second one looks at what is written then.
+	return c, Install(ctx, admin, "", p.CAPEM())
+}
+
+// InspectPrefix is what the paths of InspectHandler begin with.
+const InspectPrefix = inspect.Prefix
+
+// InspectHandler explains what a controller decides. The function returns the controller and access for the garden's
+// administrator, or why there is none.
+func InspectHandler(controller func() (*Controller, *rest.Config, error)) http.Handler {
+	return inspect.Handler(func() (*inspect.Inspector, error) {
+		c, admin, err := controller()
+		if err != nil {
+			return nil, err
+		}
+		return c.Inspector(admin)
+	})
+}

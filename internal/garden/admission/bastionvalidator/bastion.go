@@ -1,0 +1,145 @@
+// Package bastionvalidator is the admission plugin Bastion: it finds the Shoot that a Bastion leads to and fills in what the
+// Bastion needs to know of it, who made it, and that it goes with the Shoot. Who made it is the only one who may say from
+// where it is reached.
+//
+// It may import the plugin, request and shootcommon packages. That a Bastion does not fit its Shoot is invalid, not
+// forbidden, as in Gardener; a change of its ingress by another user is forbidden.
+package bastionvalidator
+
+import (
+	"context"
+	"fmt"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/gardener/gardener/pkg/apis/operations"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "Bastion", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		return &bastions{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
+	}}
+}
+
+type bastions struct {
+	*admission.Handler
+	reader plugin.Reader
+}
+
+var (
+	_ admission.MutationInterface   = &bastions{}
+	_ admission.ValidationInterface = &bastions{}
+)
+
+// Admit implements admission.MutationInterface.
+func (p *bastions) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !request.IsAbout(a, operations.Kind("Bastion")) {
+		return nil
+	}
+	bastion, old, err := request.Objects[operations.Bastion](a)
+	if err != nil {
+		return err
+	}
+	isNew := a.GetOperation() == admission.Create
+	// The old one is asked, because the new one says what the client likes.
+	if !isNew && old.DeletionTimestamp != nil {
+		bastion.Spec.SeedName, bastion.Spec.ProviderType = old.Spec.SeedName, old.Spec.ProviderType
+		return nil
+	}
+	shoot, fieldErr, err := p.shoot(ctx, bastion, isNew)
+	if err != nil {
+		return err
+	}
+	if fieldErr != nil {
+		return apierrors.NewInvalid(operations.Kind("Bastion"), bastion.Name, field.ErrorList{fieldErr})
+	}
+	complete(bastion, old, shoot)
+	if isNew {
+		metav1.SetMetaDataAnnotation(&bastion.ObjectMeta, v1beta1constants.GardenCreatedBy, userName(a))
+	}
+	return nil
+}
+
+// Validate implements admission.ValidationInterface. It runs after all mutations, so that it sees the ingress as
+// stored.
+func (p *bastions) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !request.IsAbout(a, operations.Kind("Bastion")) || a.GetOperation() != admission.Update {
+		return nil
+	}
+	bastion, old, err := request.Objects[operations.Bastion](a)
+	if err != nil {
+		return err
+	}
+	creator := old.Annotations[v1beta1constants.GardenCreatedBy]
+	if equality.Semantic.DeepEqual(bastion.Spec.Ingress, old.Spec.Ingress) || creator != "" && userName(a) == creator {
+		return nil
+	}
+	return admission.NewForbidden(a, field.Forbidden(field.NewPath("spec", "ingress"),
+		fmt.Sprintf("only %q, who created the Bastion, may change it: create a Bastion of your own", creator)))
+}
+
+// userName is "" for a request without a user.
+func userName(a admission.Attributes) string {
+	if user := a.GetUserInfo(); user != nil {
+		return user.GetName()
+	}
+	return ""
+}
+
+// shoot is the Shoot that a Bastion leads to, if that can be done. The Bastion of a Shoot that is being deleted can be
+// changed until it is deleted as well.
+func (p *bastions) shoot(ctx context.Context, bastion *operations.Bastion, isNew bool) (*gardencore.Shoot, *field.Error, error) {
+	path, name := field.NewPath("spec", "shootRef", "name"), bastion.Spec.ShootRef.Name
+	if name == "" {
+		return nil, field.Required(path, "must name a Shoot of the namespace"), nil
+	}
+	shoot, err := plugin.Get[*gardencore.Shoot](ctx, p.reader, gardencore.Resource("shoots"), bastion.Namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, field.Invalid(path, name, "is not a Shoot of the namespace "+bastion.Namespace), nil
+	case err != nil:
+		return nil, nil, apierrors.NewInternalError(fmt.Errorf("reading the Shoot %s/%s of the Bastion: %v", bastion.Namespace, name, err))
+	case isNew && shoot.DeletionTimestamp != nil:
+		return nil, field.Invalid(path, name, "is being deleted"), nil
+	case ptr.Deref(shoot.Spec.SeedName, "") == "":
+		return nil, field.Invalid(path, name, "has no seed yet: try again when it is scheduled"), nil
+	case !allowsSSH(shoot):
+		return nil, field.Invalid(path, name, "has no nodes that can be reached with SSH: see spec.provider.workersSettings.sshAccess of the Shoot"), nil
+	}
+	return shoot, nil, nil
+}
+
+func allowsSSH(shoot *gardencore.Shoot) bool {
+	settings := shoot.Spec.Provider.WorkersSettings
+	return !shootcommon.Workerless(shoot) && (settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled)
+}
+
+// complete fills in what comes from the Shoot. The seed stays the one that the Bastion was made on, also when the Shoot
+// has moved: its gardenlet has to clean up.
+func complete(bastion, old *operations.Bastion, shoot *gardencore.Shoot) {
+	bastion.Spec.SeedName = ptr.To(*shoot.Spec.SeedName)
+	if seed := ptr.Deref(old.Spec.SeedName, ""); seed != "" {
+		bastion.Spec.SeedName = &seed
+	}
+	bastion.Spec.ProviderType = ptr.To(shoot.Spec.Provider.Type)
+	owner := *metav1.NewControllerRef(shoot, gardencorev1beta1.SchemeGroupVersion.WithKind("Shoot"))
+	for i, ref := range bastion.OwnerReferences {
+		if ref.UID == owner.UID {
+			bastion.OwnerReferences[i] = owner // whatever else the client said of it
+			return
+		}
+	}
+	bastion.OwnerReferences = append(bastion.OwnerReferences, owner)
+}

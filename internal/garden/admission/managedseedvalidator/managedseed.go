@@ -1,0 +1,168 @@
+// Package managedseedvalidator is the admission plugin ManagedSeed: it fills in what a ManagedSeed's seed template leaves to the
+// Shoot that becomes a seed, and keeps the two in agreement.
+//
+// managedseed.go is the plugin and how it finds the Shoot, defaults.go fills in the template, dns.go finds the DNS
+// provider for it, and validate.go compares it with the Shoot. The package may import the plugin, request, seedcommon and
+// shootcommon packages and the scheme. What it refuses is invalid, not forbidden, as in Gardener; so is what Gardener
+// fails over, like a Shoot without networks.
+package managedseedvalidator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/gardener/gardener/pkg/apis/seedmanagement"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
+	"github.com/gardenlite/gardenlite/internal/garden/scheme"
+)
+
+// Factory makes the plugin.
+func Factory() plugin.Factory {
+	return plugin.Factory{Name: "ManagedSeed", New: func(deps plugin.Dependencies) (admission.Interface, error) {
+		return &managedSeed{admission.NewHandler(admission.Create, admission.Update), deps}, nil
+	}}
+}
+
+type managedSeed struct {
+	*admission.Handler
+	deps plugin.Dependencies
+}
+
+var (
+	_ admission.MutationInterface   = &managedSeed{}
+	_ admission.ValidationInterface = &managedSeed{}
+
+	kind          = seedmanagement.Kind("ManagedSeed")
+	shootNamePath = field.NewPath("spec", "shoot", "name")
+	configPath    = field.NewPath("spec", "gardenlet", "config")
+	seedPath      = configPath.Child("seedConfig")
+	seedSpecPath  = seedPath.Child("spec")
+)
+
+// Admit implements admission.MutationInterface.
+func (m *managedSeed) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !request.IsAbout(a, kind) {
+		return nil
+	}
+	seed, _, err := request.Objects[seedmanagement.ManagedSeed](a)
+	if err != nil || !hasShoot(seed) {
+		return err // without a shoot: a webhook may still name one, and validation wants one then
+	}
+	shoot, err := m.shoot(ctx, seed)
+	if err != nil {
+		return answer(seed, nil, err)
+	}
+	seedcommon.SetNameLabels(seed, ptr.Deref(shoot.Spec.SeedName, ""))
+	return answer(seed, nil, m.setDefaults(ctx, seed.Spec.Gardenlet.Config, shoot))
+}
+
+// Validate implements admission.ValidationInterface.
+func (m *managedSeed) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !request.IsAbout(a, kind) {
+		return nil
+	}
+	seed, old, err := request.Objects[seedmanagement.ManagedSeed](a)
+	if err != nil {
+		return err
+	}
+	if seed.Namespace != v1beta1constants.GardenNamespace {
+		return answer(seed, nil, field.Invalid(field.NewPath("metadata", "namespace"), seed.Namespace, "must be "+v1beta1constants.GardenNamespace))
+	}
+	if !hasShoot(seed) {
+		return nil // validation refuses that
+	}
+	shoot, err := m.shoot(ctx, seed)
+	if err != nil {
+		return answer(seed, nil, err)
+	}
+	errs := validateShoot(shoot)
+	used, err := m.validateUnused(ctx, seed)
+	if err != nil {
+		return answer(seed, nil, err)
+	}
+	errs = append(errs, used...)
+	if a.GetOperation() == admission.Create {
+		old = nil
+	}
+	of, err := m.validateTemplate(ctx, seed, old, shoot)
+	return answer(seed, append(errs, of...), err)
+}
+
+// answer makes the answer to a request out of what is wrong with the ManagedSeed and an error, which may be one that
+// says what is wrong too.
+func answer(seed *seedmanagement.ManagedSeed, errs field.ErrorList, err error) error {
+	if fieldErr := (*field.Error)(nil); errors.As(err, &fieldErr) {
+		errs = append(errs, fieldErr)
+	} else if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(kind, seed.Name, errs)
+	}
+	return nil
+}
+
+func hasShoot(seed *seedmanagement.ManagedSeed) bool {
+	return seed.Spec.Shoot != nil && seed.Spec.Shoot.Name != ""
+}
+
+// shoot is the Shoot that becomes a seed; a field error if there is none.
+func (m *managedSeed) shoot(ctx context.Context, seed *seedmanagement.ManagedSeed) (*gardencore.Shoot, error) {
+	name := seed.Spec.Shoot.Name
+	return get[*gardencore.Shoot](ctx, m.deps.Reader, gardencore.Resource("shoots"), seed.Namespace, name, func(message string) error {
+		return field.Invalid(shootNamePath, name, message)
+	})
+}
+
+// get reads an object; if there is none, the error is for missing to say.
+func get[T runtime.Object](ctx context.Context, r plugin.Reader, resource schema.GroupResource, namespace, name string, missing func(string) error) (T, error) {
+	obj, err := plugin.Get[T](ctx, r, resource, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return obj, missing(fmt.Sprintf("there is no %s %s/%s", resource.Resource, namespace, name))
+	case err != nil:
+		return obj, fmt.Errorf("reading %s %s/%s: %v", resource, namespace, name, err)
+	}
+	return obj, nil
+}
+
+// configuration is the gardenlet's configuration of a ManagedSeed; a field error if it is of another kind.
+func configuration(config any) (*gardenletconfigv1alpha1.GardenletConfiguration, error) {
+	typed, ok := config.(*gardenletconfigv1alpha1.GardenletConfiguration)
+	if !ok {
+		return nil, field.Invalid(configPath, fmt.Sprintf("%T", config), "must be a GardenletConfiguration")
+	}
+	return typed, nil
+}
+
+// toInternal and toExternal are for templates of seeds, which have no conversion that a scheme knows.
+func toInternal(template *gardencorev1beta1.SeedTemplate) (*gardencore.SeedSpec, error) {
+	seed := &gardencore.Seed{}
+	if err := scheme.Scheme.Convert(&gardencorev1beta1.Seed{Spec: *template.Spec.DeepCopy()}, seed, nil); err != nil {
+		return nil, field.Invalid(seedPath, "", fmt.Sprintf("must be convertible to the internal version: %v", err))
+	}
+	return &seed.Spec, nil
+}
+
+func toExternal(spec *gardencore.SeedSpec, template *gardencorev1beta1.SeedTemplate) error {
+	seed := &gardencorev1beta1.Seed{}
+	if err := scheme.Scheme.Convert(&gardencore.Seed{Spec: *spec}, seed, nil); err != nil {
+		return field.Invalid(seedPath, "", fmt.Sprintf("must be convertible to the version of the configuration: %v", err))
+	}
+	template.Spec = seed.Spec
+	return nil
+}

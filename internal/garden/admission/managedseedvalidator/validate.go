@@ -1,0 +1,156 @@
+package managedseedvalidator
+
+import (
+	"context"
+	"fmt"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/seedmanagement"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+)
+
+// validateShoot wants a Shoot that can be a seed.
+func validateShoot(shoot *gardencore.Shoot) field.ErrorList {
+	var errs field.ErrorList
+	refuse := func(unfit bool, message string) {
+		if unfit {
+			errs = append(errs, field.Invalid(shootNamePath, shoot.Name, message))
+		}
+	}
+	vpa := shoot.Spec.Kubernetes.VerticalPodAutoscaler
+	refuse(shoot.Spec.DNS == nil || ptr.Deref(shoot.Spec.DNS.Domain, "") == "", "is a Shoot without a domain")
+	refuse(shootcommon.NginxIngress(shoot.Spec.Addons), "is a Shoot with the ingress add-on; a seed has an ingress controller of its own")
+	refuse(vpa == nil || !vpa.Enabled, "is a Shoot without the vertical pod autoscaler, which a seed needs")
+	refuse(shootcommon.Workerless(shoot), "is a Shoot without workers; a seed needs nodes")
+	refuse(shoot.Spec.Networking == nil, "is a Shoot without networks")
+	return errs
+}
+
+// validateUnused wants a Shoot that no other ManagedSeed makes a seed.
+func (m *managedSeed) validateUnused(ctx context.Context, seed *seedmanagement.ManagedSeed) (field.ErrorList, error) {
+	name := seed.Spec.Shoot.Name
+	others, err := plugin.List[*seedmanagement.ManagedSeed](ctx, m.deps.Reader, seedmanagement.Resource("managedseeds"), seed.Namespace,
+		fields.OneTermEqualSelector(seedmanagement.ManagedSeedShootName, name))
+	if err != nil {
+		return nil, fmt.Errorf("listing the ManagedSeeds of Shoot %s/%s: %v", seed.Namespace, name, err)
+	}
+	for _, other := range others {
+		if hasShoot(other) && other.Spec.Shoot.Name == name && other.Name != seed.Name {
+			return field.ErrorList{field.Invalid(shootNamePath, name, fmt.Sprintf("is a seed already, by the ManagedSeed %s/%s", other.Namespace, other.Name))}, nil
+		}
+	}
+	return nil, nil
+}
+
+// validateTemplate compares a ManagedSeed's seed template with the Shoot and with what it was before; old is nil if the
+// ManagedSeed is new.
+func (m *managedSeed) validateTemplate(ctx context.Context, seed, old *seedmanagement.ManagedSeed, shoot *gardencore.Shoot) (field.ErrorList, error) {
+	spec, err := seedSpec(seed)
+	if err != nil {
+		return nil, err
+	}
+	errs, zones := validateSeedSpec(spec, shoot), spec.Provider.Zones
+	if old != nil {
+		oldSpec, err := seedSpec(old)
+		if err != nil {
+			return errs, err
+		}
+		changes, err := seedcommon.ValidateChange(ctx, m.deps.Reader, m.deps.Kube, seed.Name, spec, oldSpec, seedSpecPath)
+		if err != nil {
+			return nil, err
+		}
+		errs = append(errs, changes...)
+		// Zones could have other names than the Shoot's once, so those that were there stay allowed.
+		zones = sets.New(zones...).Delete(oldSpec.Provider.Zones...).UnsortedList()
+	}
+	if !zonesOf(shoot).HasAll(zones...) {
+		errs = append(errs, field.Invalid(seedSpecPath.Child("provider", "zones"), zones, "must be zones of the Shoot's workers"))
+	}
+	return errs, nil
+}
+
+// seedSpec is the specification in a ManagedSeed's seed template; a field error if there is none.
+func seedSpec(seed *seedmanagement.ManagedSeed) (*gardencore.SeedSpec, error) {
+	if seed.Spec.Gardenlet.Config == nil {
+		return nil, field.Required(configPath, "must be set")
+	}
+	config, err := configuration(seed.Spec.Gardenlet.Config)
+	if err != nil {
+		return nil, err
+	}
+	if config.SeedConfig == nil {
+		return nil, field.Required(seedPath, "must be set: it is the template of the seed")
+	}
+	return toInternal(&config.SeedConfig.SeedTemplate)
+}
+
+// validateSeedSpec wants a seed with the Shoot's domain, networks and provider.
+func validateSeedSpec(spec *gardencore.SeedSpec, shoot *gardencore.Shoot) field.ErrorList {
+	var (
+		errs               = validateSettings(spec.Settings, shoot)
+		networks, provider = seedSpecPath.Child("networks"), seedSpecPath.Child("provider")
+		same               = func(path *field.Path, value, want string) {
+			if value != want {
+				errs = append(errs, field.Invalid(path, value, fmt.Sprintf("must be that of the Shoot, %q", want)))
+			}
+		}
+	)
+	if dns := shoot.Spec.DNS; dns != nil && dns.Domain != nil && spec.Ingress != nil {
+		same(seedSpecPath.Child("ingress", "domain"), spec.Ingress.Domain, ingressPrefix+*dns.Domain)
+	}
+	if of := shoot.Spec.Networking; of != nil {
+		if of.Nodes != nil && !ptr.Equal(of.Nodes, spec.Networks.Nodes) {
+			errs = append(errs, field.Invalid(networks.Child("nodes"), spec.Networks.Nodes, fmt.Sprintf("must be that of the Shoot, %q", *of.Nodes)))
+		}
+		same(networks.Child("pods"), spec.Networks.Pods, ptr.Deref(of.Pods, spec.Networks.Pods))
+		same(networks.Child("services"), spec.Networks.Services, ptr.Deref(of.Services, spec.Networks.Services))
+	}
+	same(provider.Child("type"), spec.Provider.Type, shoot.Spec.Provider.Type)
+	same(provider.Child("region"), spec.Provider.Region, shoot.Spec.Region)
+	return errs
+}
+
+// validateSettings refuses a second vertical pod autoscaler, and topology-aware routing if the Shoot has turned off what
+// that is made with.
+func validateSettings(settings *gardencore.SeedSettings, shoot *gardencore.Shoot) field.ErrorList {
+	if settings == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	path := seedSpecPath.Child("settings")
+	if vpa := settings.VerticalPodAutoscaler; vpa != nil && vpa.Enabled {
+		errs = append(errs, field.Invalid(path.Child("verticalPodAutoscaler", "enabled"), true, "must be false: the Shoot has one"))
+	}
+	if routing := settings.TopologyAwareRouting; routing != nil && routing.Enabled {
+		for _, component := range disablingTopologyHints(&shoot.Spec.Kubernetes) {
+			errs = append(errs, field.Invalid(path.Child("topologyAwareRouting", "enabled"), true, "must be false while the Shoot disables the feature gate TopologyAwareHints of "+component))
+		}
+	}
+	return errs
+}
+
+func disablingTopologyHints(kubernetes *gardencore.Kubernetes) []string {
+	var components []string
+	disables := func(component string, config gardencore.KubernetesConfig) {
+		if enabled, ok := config.FeatureGates["TopologyAwareHints"]; ok && !enabled {
+			components = append(components, component)
+		}
+	}
+	if config := kubernetes.KubeAPIServer; config != nil {
+		disables("kube-apiserver", config.KubernetesConfig)
+	}
+	if config := kubernetes.KubeControllerManager; config != nil {
+		disables("kube-controller-manager", config.KubernetesConfig)
+	}
+	if config := kubernetes.KubeProxy; config != nil {
+		disables("kube-proxy", config.KubernetesConfig)
+	}
+	return components
+}

@@ -1,0 +1,105 @@
+// Package bootstraptoken creates the bootstrap token with which the gardenlet of one seed gets its first certificate.
+// It may import the rules of the TLS bootstrapping and the csrapprover, which knows a token by its description.
+package bootstraptoken
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
+	bootstraptokenutil "k8s.io/cluster-bootstrap/token/util"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/csrapprover"
+	"github.com/gardenlite/gardenlite/internal/usage"
+)
+
+// How long a bootstrap token is valid: by default, and at least and at most.
+const (
+	DefaultLife = 24 * time.Hour
+	minLife     = time.Minute
+	maxLife     = 30 * 24 * time.Hour
+)
+
+// Token is what a new gardenlet gets its first certificate with.
+type Token struct {
+	Seed string `json:"seed"`
+	// ID is the public part of the token; its Secret is kube-system/bootstrap-token-ID.
+	ID         string    `json:"id"`
+	Expiration time.Time `json:"expiration"`
+	// Kubeconfig has the token in it.
+	Kubeconfig []byte `json:"-"`
+}
+
+// Validate says what is wrong with a seed's name, or how long a token for it is to live.
+func Validate(seedName string, life time.Duration) error {
+	if problems := validation.IsDNS1123Subdomain(seedName); len(problems) > 0 {
+		return &usage.Error{Err: fmt.Errorf("--seed %q: %s", seedName, problems[0])}
+	}
+	if life < minLife || life > maxLife {
+		return &usage.Error{Err: fmt.Errorf("--ttl %s: between %s and %s", life, minLife, maxLife)}
+	}
+	return nil
+}
+
+// Create makes a bootstrap token for the gardenlet of a seed, and for no other one. One that there is for the seed is
+// replaced. Its ID follows from the seed's name, because of which the gardenlet may delete it in the end.
+func Create(ctx context.Context, config *rest.Config, seedName string, life time.Duration, now clock.PassiveClock) (*Token, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	random, err := bootstraptokenutil.GenerateBootstrapToken()
+	if err != nil {
+		return nil, fmt.Errorf("making a bootstrap token: %w", err)
+	}
+	id, key := bootstraprules.TokenID(constants.GardenNamespace, seedName), bootstraptokenutil.BootstrapTokenRegexp.FindStringSubmatch(random)[2]
+	t := &Token{Seed: seedName, ID: string(id[:]), Expiration: now.Now().Add(life).UTC().Truncate(time.Second)}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: bootstraptokenutil.BootstrapTokenSecretName(t.ID)},
+		Type:       corev1.SecretTypeBootstrapToken,
+		StringData: map[string]string{
+			bootstraptokenapi.BootstrapTokenIDKey:               t.ID,
+			bootstraptokenapi.BootstrapTokenSecretKey:           key,
+			bootstraptokenapi.BootstrapTokenDescriptionKey:      csrapprover.TokenDescription(seedName),
+			bootstraptokenapi.BootstrapTokenExpirationKey:       t.Expiration.Format(time.RFC3339),
+			bootstraptokenapi.BootstrapTokenUsageAuthentication: "true",
+			bootstraptokenapi.BootstrapTokenUsageSigningKey:     "true",
+		},
+	}
+	secrets := client.CoreV1().Secrets(secret.Namespace)
+	_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing a bootstrap token for seed %s: %w", seedName, err)
+	}
+	t.Kubeconfig, err = bootstrapKubeconfig(config, bootstraptokenutil.TokenFromIDAndSecret(t.ID, key))
+	return t, err
+}
+
+func bootstrapKubeconfig(config *rest.Config, token string) ([]byte, error) {
+	config = rest.CopyConfig(config)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, fmt.Errorf("reading the garden's authority: %w", err)
+	}
+	const garden, gardenlet = "garden", "gardenlet-bootstrap"
+	return clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{garden: {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{gardenlet: {Token: token}},
+		Contexts:       map[string]*clientcmdapi.Context{gardenlet: {Cluster: garden, AuthInfo: gardenlet}},
+		CurrentContext: gardenlet,
+	})
+}

@@ -1,0 +1,141 @@
+package defaultobjects
+
+import (
+	"context"
+	"fmt"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardenlite/gardenlite/internal/manifest"
+	"github.com/gardenlite/gardenlite/manifests"
+)
+
+// landscapeMarker is the ConfigMap that says that the default landscape has been created: what users delete of it stays
+// deleted.
+const landscapeMarker = "gardenlite-default-landscape"
+
+// Info is what clients read of the garden.
+type Info struct {
+	// GardenerVersion is the version of the API.
+	GardenerVersion string
+	// WorkloadIdentityIssuerURL is who issues tokens of workload identities. Left out if empty.
+	WorkloadIdentityIssuerURL string
+	// ClusterIdentity tells a new garden from all others; made up if empty. A garden keeps the one it has.
+	ClusterIdentity string
+}
+
+// Garden sets a garden up, or brings it up to date. What is as it should be is not written.
+func Garden(ctx context.Context, config *rest.Config, info Info) error {
+	client, err := dynamic.NewForConfig(manifest.ForWriting(config))
+	if err != nil {
+		return err
+	}
+	return setUp(ctx, client, info)
+}
+
+func setUp(ctx context.Context, client dynamic.Interface, info Info) error {
+	objects, err := manifest.LoadFS(manifests.FS, "garden")
+	if err != nil {
+		return err
+	}
+	own, err := gardenerInfo(info)
+	if err != nil {
+		return err
+	}
+	identity, err := clusterIdentity(info)
+	if err != nil {
+		return err
+	}
+	if err := manifest.Ensure(ctx, client, append(objects, own)); err != nil {
+		return err
+	}
+	return manifest.Create(ctx, client, identity)
+}
+
+// clusterIdentity is the ConfigMap that tells this garden from all others. It is never changed.
+func clusterIdentity(info Info) (manifest.Object, error) {
+	id := info.ClusterIdentity
+	if id == "" {
+		id = "gardenlite-" + uuid.NewString()
+	}
+	return configMap("the garden's identity", &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: v1beta1constants.ClusterIdentity, Namespace: metav1.NamespaceSystem},
+		Immutable:  ptr.To(true),
+		Data: map[string]string{
+			v1beta1constants.ClusterIdentity:       id,
+			v1beta1constants.ClusterIdentityOrigin: v1beta1constants.ClusterIdentityOriginGardenerAPIServer,
+		},
+	})
+}
+
+// gardenerInfo is the ConfigMap in which clients look for the garden's version and issuer.
+func gardenerInfo(info Info) (manifest.Object, error) {
+	data, err := yaml.Marshal(struct {
+		Version                   string `json:"version"`
+		WorkloadIdentityIssuerURL string `json:"workloadIdentityIssuerURL,omitempty"`
+	}{info.GardenerVersion, info.WorkloadIdentityIssuerURL})
+	if err != nil {
+		return manifest.Object{}, err
+	}
+	return configMap("the garden's description", &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "gardener-info", Namespace: gardencorev1beta1.GardenerSystemPublicNamespace},
+		Data:       map[string]string{"gardenerAPIServer": string(data)},
+	})
+}
+
+func configMap(source string, cm *corev1.ConfigMap) (manifest.Object, error) {
+	cm.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(cm)
+	return manifest.Object{Unstructured: &unstructured.Unstructured{Object: content}, Source: source}, err
+}
+
+// DefaultLandscape creates what a new landscape has to begin with, once.
+func DefaultLandscape(ctx context.Context, config *rest.Config) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	applier, err := manifest.NewApplier(config)
+	if err != nil {
+		return err
+	}
+	return defaultLandscape(ctx, client, applier)
+}
+
+// applier applies manifests.
+type applier interface {
+	All(ctx context.Context, objects []manifest.Object) error
+}
+
+func defaultLandscape(ctx context.Context, client kubernetes.Interface, applier applier) error {
+	configMaps := client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	if _, err := configMaps.Get(ctx, landscapeMarker, metav1.GetOptions{}); err == nil {
+		return nil
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("looking whether the default landscape has been created: %w", err)
+	}
+	objects, err := manifest.LoadFS(manifests.FS, "landscape")
+	if err != nil {
+		return err
+	}
+	if err := applier.All(ctx, objects); err != nil {
+		return err
+	}
+	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: landscapeMarker, Namespace: metav1.NamespaceSystem}}
+	if _, err := configMaps.Create(ctx, marker, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("noting that the default landscape has been created: %w", err)
+	}
+	return nil
+}

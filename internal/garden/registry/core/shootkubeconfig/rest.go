@@ -1,0 +1,209 @@
+package shootkubeconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	gardenauthentication "github.com/gardener/gardener/pkg/apis/authentication"
+	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/garden/scheme"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/authentication"
+)
+
+// DefaultMaxExpiration is the longest life of both kinds of kubeconfigs; Gardener's.
+const DefaultMaxExpiration = 24 * time.Hour
+
+// maxUserName is the longest user name that certificates are made for, in bytes.
+const maxUserName = 4096
+
+// Options are an operator's settings. Zero values are replaced by defaults.
+type Options struct {
+	// MaxAdmin and MaxViewer are the longest lives of kubeconfigs for administrators and for viewers, from an hour to
+	// 2^32 seconds; DefaultMaxExpiration by default.
+	MaxAdmin, MaxViewer time.Duration
+	// Algorithm is the algorithm of the private keys, RSA by default.
+	Algorithm Algorithm
+}
+
+// The limits of MaxAdmin and MaxViewer; Gardener's.
+const (
+	minMaxExpiration = time.Hour
+	maxMaxExpiration = (1 << 32) * time.Second
+)
+
+// Validate returns what is wrong with the options, with the names of their flags.
+func (o Options) Validate() error {
+	var errs []error
+	for _, limit := range []struct {
+		flag  string
+		value time.Duration
+	}{{"--shoot-admin-kubeconfig-max-expiration", o.MaxAdmin}, {"--shoot-viewer-kubeconfig-max-expiration", o.MaxViewer}} {
+		if limit.value != 0 && (limit.value < minMaxExpiration || limit.value > maxMaxExpiration) {
+			errs = append(errs, fmt.Errorf("%s %s: between %s and %s", limit.flag, limit.value, minMaxExpiration, maxMaxExpiration))
+		}
+	}
+	if o.Algorithm != "" && o.Algorithm != ECDSA && o.Algorithm != RSA {
+		errs = append(errs, fmt.Errorf("--shoot-kubeconfig-key-algorithm %q: %s or %s", o.Algorithm, ECDSA, RSA))
+	}
+	return errors.Join(errs...)
+}
+
+// Config has what the two subresources need.
+type Config struct {
+	Options
+	Shoots, InternalSecrets rest.Getter
+	ConfigMaps              ConfigMaps
+	Clock                   clock.PassiveClock
+}
+
+// REST is one of the two subresources.
+type REST struct {
+	kind
+	reader reader
+	clock  clock.PassiveClock
+	max    time.Duration
+	keys   *keyPool
+}
+
+// kind is what differs between the two.
+type kind struct {
+	gvk   schema.GroupVersionKind
+	newFn func() runtime.Object
+	// group is the user's group in the Shoot.
+	group string
+}
+
+var (
+	admins = kind{authenticationv1alpha1.SchemeGroupVersion.WithKind("AdminKubeconfigRequest"),
+		func() runtime.Object { return &authenticationv1alpha1.AdminKubeconfigRequest{} }, user.SystemPrivilegedGroup}
+	viewers = kind{authenticationv1alpha1.SchemeGroupVersion.WithKind("ViewerKubeconfigRequest"),
+		func() runtime.Object { return &authenticationv1alpha1.ViewerKubeconfigRequest{} }, constants.ShootSystemViewersGroupName}
+
+	_ rest.NamedCreater             = &REST{}
+	_ rest.GroupVersionKindProvider = &REST{}
+)
+
+// New returns the subresources adminkubeconfig and viewerkubeconfig. Destroy one of them to stop what they share.
+func New(cfg Config) (admin, viewer *REST) {
+	keys := newKeyPool(cfg.Algorithm.generate)
+	subresource := func(kind kind, limit time.Duration) *REST {
+		if limit == 0 {
+			limit = DefaultMaxExpiration
+		}
+		return &REST{kind: kind, reader: reader{cfg.Shoots, cfg.InternalSecrets, cfg.ConfigMaps}, clock: cfg.Clock, max: limit, keys: keys}
+	}
+	return subresource(admins, cfg.MaxAdmin), subresource(viewers, cfg.MaxViewer)
+}
+
+// New implements rest.Storage.
+func (r *REST) New() runtime.Object { return r.newFn() }
+
+// Destroy implements rest.Storage.
+func (r *REST) Destroy() { r.keys.stop() }
+
+// GroupVersionKind implements rest.GroupVersionKindProvider.
+func (r *REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind { return r.gvk }
+
+// Create implements rest.NamedCreater: it returns the request with a kubeconfig for the Shoot of this name.
+func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+	if admit != nil {
+		if err := admit(ctx, obj.DeepCopyObject()); err != nil {
+			return nil, err
+		}
+	}
+	request := &gardenauthentication.KubeconfigRequest{}
+	if err := scheme.Scheme.Convert(obj, request, nil); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a valid %s: %s", r.gvk.Kind, err))
+	}
+	if errs := validation.ValidateKubeconfigRequest(request); len(errs) > 0 {
+		return nil, r.invalid(name, errs)
+	}
+	caller, err := r.caller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key := types.NamespacedName{Namespace: genericapirequest.NamespaceValue(ctx), Name: name}
+	cluster, err := r.reader.read(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if len(cluster.missing) > 0 {
+		return nil, r.invalid(name, cluster.missing)
+	}
+	if err := r.fillStatus(ctx, request, key, caller, cluster); err != nil {
+		return nil, err
+	}
+	response := r.newFn()
+	if err := scheme.Scheme.Convert(request, response, nil); err != nil {
+		return nil, fmt.Errorf("converting the %s for Shoot %s: %w", r.gvk.Kind, key, err)
+	}
+	return response, nil
+}
+
+func (r *REST) invalid(name string, errs field.ErrorList) error {
+	return apierrors.NewInvalid(r.gvk.GroupKind(), name, errs)
+}
+
+// caller returns the user name of the request, which must fit into a certificate.
+func (r *REST) caller(ctx context.Context) (string, error) {
+	info, ok := genericapirequest.UserFrom(ctx)
+	if !ok {
+		return "", apierrors.NewBadRequest("the request has no user")
+	}
+	name := info.GetName()
+	switch {
+	case name == "":
+		return "", apierrors.NewBadRequest("your user name is empty: a client certificate has to name its user")
+	case !utf8.ValidString(name):
+		return "", apierrors.NewBadRequest("your user name is not valid UTF-8: it cannot stand in a client certificate")
+	case len(name) > maxUserName:
+		return "", apierrors.NewBadRequest(fmt.Sprintf("your user name has %d bytes: a client certificate is made for names of at most %d", len(name), maxUserName))
+	}
+	return name, nil
+}
+
+// fillStatus makes the kubeconfig.
+func (r *REST) fillStatus(ctx context.Context, request *gardenauthentication.KubeconfigRequest, key types.NamespacedName, caller string, c *cluster) error {
+	private, err := r.keys.take(ctx)
+	if err != nil {
+		return err
+	}
+	now := r.clock.Now().UTC() // after the wait for the key
+	life := r.max
+	if seconds := request.Spec.ExpirationSeconds; seconds < int64(r.max/time.Second) {
+		life = time.Duration(seconds) * time.Second
+	}
+	notAfter := now.Add(life).Truncate(time.Second) // the precision of certificates
+	if end := c.clientCA.cert.NotAfter; end.Before(notAfter) {
+		notAfter = end.UTC()
+	}
+	if !notAfter.After(now) {
+		return r.invalid(key.Name, field.ErrorList{field.Forbidden(field.NewPath("status"),
+			fmt.Sprintf("the Shoot's client authority has expired at %s: rotate its certificate authorities", notAfter.Format(time.RFC3339)))})
+	}
+	certPEM, err := c.clientCA.issue(caller, r.group, private.Public(), now, notAfter)
+	if err != nil {
+		return fmt.Errorf("making a kubeconfig for Shoot %s: %w", key, err)
+	}
+	request.Status.Kubeconfig, err = newKubeconfig(key.Namespace+"--"+key.Name, c.addresses, c.caBundle, certPEM, private.pem)
+	if err != nil {
+		return fmt.Errorf("making a kubeconfig for Shoot %s: %w", key, err)
+	}
+	request.Status.ExpirationTimestamp = metav1.NewTime(notAfter)
+	return nil
+}

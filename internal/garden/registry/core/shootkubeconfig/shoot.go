@@ -1,0 +1,128 @@
+package shootkubeconfig
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+// Suffixes and keys of a Shoot's Secrets and ConfigMaps in the namespace of its project; Gardener's.
+const (
+	clientCASuffix  = ".ca-client"
+	clusterCASuffix = ".ca-cluster"
+	certKey         = "ca.crt"
+	keyKey          = "ca.key"
+)
+
+// addressesOfAPIServers are the names of the advertised addresses of API servers.
+var addressesOfAPIServers = []string{
+	constants.AdvertisedAddressExternal, constants.AdvertisedAddressInternal, constants.AdvertisedAddressUnmanaged,
+	constants.AdvertisedAddressWildcardTLSSeedBound,
+}
+
+// ConfigMaps reads a ConfigMap.
+type ConfigMaps func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
+
+// cluster has what kubeconfigs for a Shoot are made of.
+type cluster struct {
+	addresses []gardencore.ShootAdvertisedAddress
+	clientCA  *authority
+	caBundle  []byte
+	// missing says why there is no kubeconfig for the Shoot.
+	missing field.ErrorList
+}
+
+// reader reads what kubeconfigs are made of.
+type reader struct {
+	shoots, internalSecrets rest.Getter
+	configMaps              ConfigMaps
+}
+
+// read reads the current state of a Shoot. What the Shoot lacks is in missing; an error means that there is no such
+// Shoot, or that it cannot be read.
+func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, error) {
+	ctx = genericapirequest.WithNamespace(ctx, key.Namespace)
+	shoot, err := get[*gardencore.Shoot](ctx, r.shoots, key.Name)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{}
+	clientCA, err := r.readClientCA(ctx, key, c)
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := r.readCABundle(ctx, key, c)
+	if err != nil {
+		return nil, err
+	}
+	c.addresses = slices.DeleteFunc(slices.Clone(shoot.Status.AdvertisedAddresses), func(address gardencore.ShootAdvertisedAddress) bool {
+		return !slices.Contains(addressesOfAPIServers, address.Name)
+	})
+	if len(c.addresses) == 0 {
+		c.miss(field.Required(field.NewPath("status", "advertisedAddresses"), "the Shoot has no address of an API server yet: try again when it is ready (see status.lastOperation)"))
+	}
+	c.miss(clientCA)
+	c.miss(bundle)
+	return c, nil
+}
+
+// readClientCA reads the authority of client certificates. The first result says why the Shoot has none.
+func (r reader) readClientCA(ctx context.Context, key types.NamespacedName, c *cluster) (*field.Error, error) {
+	name := key.Name + clientCASuffix
+	secret, err := get[*gardencore.InternalSecret](ctx, r.internalSecrets, name)
+	if apierrors.IsNotFound(err) {
+		return field.Required(field.NewPath("status"), fmt.Sprintf("the Shoot has no client authority yet (InternalSecret %s): try again when it is ready", name)), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the InternalSecret %s/%s: %w", key.Namespace, name, err)
+	}
+	if c.clientCA, err = parseAuthority(secret.Data[certKey], secret.Data[keyKey]); err != nil {
+		return field.Required(field.NewPath("status"), fmt.Sprintf("the Shoot's client authority (InternalSecret %s) is of no use: %s", name, err)), nil
+	}
+	return nil, nil
+}
+
+// readCABundle reads the authorities of the Shoot's API server. The first result says why the Shoot has none.
+func (r reader) readCABundle(ctx context.Context, key types.NamespacedName, c *cluster) (*field.Error, error) {
+	name := key.Name + clusterCASuffix
+	bundle, err := r.configMaps(ctx, key.Namespace, name)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading the ConfigMap %s/%s: %w", key.Namespace, name, err)
+	}
+	if err == nil {
+		c.caBundle = []byte(bundle.Data[certKey])
+	}
+	if len(c.caBundle) == 0 {
+		return field.Required(field.NewPath("status"), fmt.Sprintf("the Shoot has no cluster authority yet (ConfigMap %s): try again when it is ready", name)), nil
+	}
+	return nil, nil
+}
+
+func (c *cluster) miss(err *field.Error) {
+	if err != nil {
+		c.missing = append(c.missing, err)
+	}
+}
+
+func get[T runtime.Object](ctx context.Context, from rest.Getter, name string) (none T, err error) {
+	obj, err := from.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return none, err
+	}
+	typed, ok := obj.(T)
+	if !ok {
+		return none, fmt.Errorf("%s is a %T, not a %T", name, obj, none)
+	}
+	return typed, nil
+}

@@ -1,0 +1,69 @@
+package corevalidation
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+)
+
+// ValidateBackupBucket checks a new backup bucket.
+func ValidateBackupBucket(bucket *gardencore.BackupBucket) field.ErrorList {
+	spec, path := &bucket.Spec, field.NewPath("spec")
+	errs := slices.Concat(
+		apivalidation.ValidateObjectMeta(&bucket.ObjectMeta, false, apivalidation.NameIsDNSLabel, field.NewPath("metadata")),
+		notEmpty(path.Child("provider", "type"), spec.Provider.Type),
+		notEmpty(path.Child("provider", "region"), spec.Provider.Region),
+		validateSeedOrShoot(spec.SeedName, spec.ShootRef, path),
+	)
+	return append(errs, validateRequiredCredentialsRef(spec.CredentialsRef, path.Child("credentialsRef"))...)
+}
+
+// ValidateBackupBucketUpdate checks a changed backup bucket: it stays with its
+// provider and its seed.
+func ValidateBackupBucketUpdate(newBucket, oldBucket *gardencore.BackupBucket) field.ErrorList {
+	path := field.NewPath("spec")
+	return slices.Concat(
+		apivalidation.ValidateObjectMetaUpdate(&newBucket.ObjectMeta, &oldBucket.ObjectMeta, field.NewPath("metadata")),
+		apivalidation.ValidateImmutableField(newBucket.Spec.Provider, oldBucket.Spec.Provider, path.Child("provider")),
+		apivalidation.ValidateImmutableField(newBucket.Spec.SeedName, oldBucket.Spec.SeedName, path.Child("seedName")),
+		ValidateBackupBucket(newBucket),
+	)
+}
+
+// ValidateBackupBucketStatusUpdate accepts any status.
+func ValidateBackupBucketStatusUpdate(_, _ *gardencore.BackupBucket) field.ErrorList { return nil }
+
+// validateSeedOrShoot wants exactly one of a seed's name and a complete reference
+// to a shoot, the two places where backups are made.
+func validateSeedOrShoot(seedName *string, shootRef *corev1.ObjectReference, path *field.Path) field.ErrorList {
+	seedPath, shootPath := path.Child("seedName"), path.Child("shootRef")
+	switch {
+	case seedName == nil && shootRef == nil:
+		return field.ErrorList{field.Invalid(seedPath, seedName, "either this or shootRef must be set")}
+	case seedName != nil && shootRef != nil:
+		return field.ErrorList{field.Invalid(seedPath, *seedName, "must not be set together with shootRef")}
+	case seedName != nil:
+		return notEmpty(seedPath, *seedName)
+	}
+	var errs field.ErrorList
+	if version := gardencorev1beta1.SchemeGroupVersion.String(); shootRef.APIVersion != version {
+		errs = append(errs, field.Forbidden(shootPath.Child("apiVersion"), "must be "+version))
+	}
+	if shootRef.Kind != "Shoot" {
+		errs = append(errs, field.Forbidden(shootPath.Child("kind"), "must be Shoot"))
+	}
+	errs = append(errs, notEmpty(shootPath.Child("name"), shootRef.Name)...)
+	return append(errs, notEmpty(shootPath.Child("namespace"), shootRef.Namespace)...)
+}
+
+func validateRequiredCredentialsRef(ref *corev1.ObjectReference, path *field.Path) field.ErrorList {
+	if ref == nil {
+		return field.ErrorList{field.Required(path, "must refer to a Secret or a WorkloadIdentity")}
+	}
+	return ValidateCredentialsRef(*ref, path)
+}

@@ -1,0 +1,247 @@
+package corevalidation
+
+import (
+	"fmt"
+	"net"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+)
+
+// CIDR is a network range together with the field it was read from. A nil *CIDR
+// stands for a field that is not set: every method accepts it and reports
+// nothing. The same holds, except in ValidateParse, for a range that cannot be
+// parsed, so that one mistake gives one error.
+type CIDR struct {
+	text string
+	path *field.Path
+	net  *net.IPNet
+	err  error
+}
+
+// NewCIDR parses text, the value of the field at path.
+func NewCIDR(text string, path *field.Path) *CIDR {
+	_, ipNet, err := net.ParseCIDR(text)
+	return &CIDR{text: text, path: path, net: ipNet, err: err}
+}
+
+// Valid says whether the range is set and could be parsed.
+func (c *CIDR) Valid() bool { return c != nil && c.err == nil }
+
+// IsIPv4 says whether this is a valid IPv4 range.
+func (c *CIDR) IsIPv4() bool { return c.Valid() && c.net.IP.To4() != nil }
+
+// IsIPv6 says whether this is a valid IPv6 range.
+func (c *CIDR) IsIPv6() bool { return c.Valid() && c.net.IP.To4() == nil }
+
+// String is the range as it was written.
+func (c *CIDR) String() string { return c.text }
+
+// Net is the parsed range, nil if it could not be parsed.
+func (c *CIDR) Net() *net.IPNet { return c.net }
+
+func (c *CIDR) invalid(detail string, args ...any) field.ErrorList {
+	return field.ErrorList{field.Invalid(c.path, c.text, fmt.Sprintf(detail, args...))}
+}
+
+// ValidateParse refuses a range that is not in CIDR notation.
+func (c *CIDR) ValidateParse() field.ErrorList {
+	if c == nil || c.err == nil {
+		return nil
+	}
+	return c.invalid("must be a network range in CIDR notation: %v", c.err)
+}
+
+// ValidateIPFamily refuses a range of another family; an unknown family accepts
+// both.
+func (c *CIDR) ValidateIPFamily(family gardencore.IPFamily) field.ErrorList {
+	if (family == gardencore.IPFamilyIPv4 && c.IsIPv6()) || (family == gardencore.IPFamilyIPv6 && c.IsIPv4()) {
+		return c.invalid("must be an %s range", family)
+	}
+	return nil
+}
+
+// ValidateCanonical refuses a range with host bits.
+func (c *CIDR) ValidateCanonical() field.ErrorList {
+	if !c.Valid() {
+		return nil
+	}
+	if ip, _, _ := net.ParseCIDR(c.text); !c.net.IP.Equal(ip) {
+		return c.invalid("must be in canonical form: %s", c.net)
+	}
+	return nil
+}
+
+// ValidateMaxSize refuses a range with fewer than prefix leading bits.
+func (c *CIDR) ValidateMaxSize(prefix int) field.ErrorList {
+	if !c.Valid() {
+		return nil
+	}
+	if ones, _ := c.net.Mask.Size(); ones < prefix {
+		return c.invalid("must not be larger than a /%d range", prefix)
+	}
+	return nil
+}
+
+// ValidateNotOverlap refuses those of the others that overlap with this range;
+// the errors are about the others.
+func (c *CIDR) ValidateNotOverlap(others ...*CIDR) field.ErrorList {
+	var errs field.ErrorList
+	for _, other := range others {
+		if c != other && c.Valid() && other.Valid() && overlap(c.net, other.net) {
+			errs = append(errs, other.invalid("must not overlap with %s (%s)", c.path, c.text)...)
+		}
+	}
+	return errs
+}
+
+// ValidateSubset refuses those of the others that are not within this range; the
+// errors are about the others.
+func (c *CIDR) ValidateSubset(others ...*CIDR) field.ErrorList {
+	var errs field.ErrorList
+	for _, other := range others {
+		if c == other || !c.Valid() || !other.Valid() {
+			continue
+		}
+		if !c.net.Contains(other.net.IP) || !c.net.Contains(lastIP(other.net)) {
+			errs = append(errs, other.invalid("must be within %s (%s)", c.path, c.text)...)
+		}
+	}
+	return errs
+}
+
+// ValidateNotReserved refuses a range that overlaps with one of those that
+// Gardener itself uses. An unparsable range overlaps with all of them.
+func (c *CIDR) ValidateNotReserved(kind string) field.ErrorList {
+	if c == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, reserved := range reservedRanges {
+		if NetworksIntersect(reserved.cidr, c.text) {
+			errs = append(errs, c.invalid("%s network overlaps with the range reserved for %s (%s)", kind, reserved.use, reserved.cidr)...)
+		}
+	}
+	return errs
+}
+
+var reservedRanges = []struct{ cidr, use string }{
+	{constants.DefaultVPNRangeV6, "the VPN"},
+	{constants.ReservedKubeApiServerMappingRange, "reaching the kube-apiserver"},
+	{constants.ReservedSeedPodNetworkMappedRange, "mapping seed pods"},
+	{constants.ReservedShootNodeNetworkMappedRange, "mapping shoot nodes"},
+	{constants.ReservedShootServiceNetworkMappedRange, "mapping shoot services"},
+	{constants.ReservedShootPodNetworkMappedRange, "mapping shoot pods"},
+}
+
+// forEachCIDR joins the errors that check finds in each range.
+func forEachCIDR(cidrs []*CIDR, check func(*CIDR) field.ErrorList) field.ErrorList {
+	var errs field.ErrorList
+	for _, c := range cidrs {
+		errs = append(errs, check(c)...)
+	}
+	return errs
+}
+
+// ValidateCIDRsDisjoint refuses ranges that overlap with an earlier one of the list.
+func ValidateCIDRsDisjoint(cidrs ...*CIDR) field.ErrorList {
+	var errs field.ErrorList
+	for i, c := range cidrs {
+		errs = append(errs, c.ValidateNotOverlap(cidrs[i+1:]...)...)
+	}
+	return errs
+}
+
+// NetworksIntersect says whether two ranges overlap. As in Gardener a range that
+// cannot be parsed overlaps with everything: it is refused rather than let pass.
+func NetworksIntersect(a, b string) bool {
+	_, netA, errA := net.ParseCIDR(a)
+	_, netB, errB := net.ParseCIDR(b)
+	return errA != nil || errB != nil || overlap(netA, netB)
+}
+
+func overlap(a, b *net.IPNet) bool { return a.Contains(b.IP) || b.Contains(a.IP) }
+
+func lastIP(n *net.IPNet) net.IP {
+	last := make(net.IP, len(n.IP))
+	for i := range n.IP {
+		last[i] = n.IP[i] | ^n.Mask[i]
+	}
+	return last
+}
+
+// ValidateNetworkDisjointedness checks the networks of a shoot's specification
+// against those of its seed and the reserved ranges.
+func ValidateNetworkDisjointedness(path *field.Path, shootNodes, shootPods, shootServices, seedNodes *string, seedPods, seedServices string) field.ErrorList {
+	return validateAgainstSeed(path, optional(shootNodes), optional(shootPods), optional(shootServices), false, false, seedNodes, seedPods, seedServices)
+}
+
+// ValidateMultiNetworkDisjointedness does the same for the networks of a shoot's
+// status, of which there may be several of each kind, and at least one of services
+// and, unless the shoot has no workers, of pods.
+func ValidateMultiNetworkDisjointedness(path *field.Path, shootNodes, shootPods, shootServices []string, seedNodes *string, seedPods, seedServices string, workerless bool) field.ErrorList {
+	return validateAgainstSeed(path, shootNodes, shootPods, shootServices, !workerless, true, seedNodes, seedPods, seedServices)
+}
+
+func validateAgainstSeed(path *field.Path, nodes, pods, services []string, podsRequired, servicesRequired bool, seedNodes *string, seedPods, seedServices string) field.ErrorList {
+	var errs field.ErrorList
+	for _, shoot := range []struct {
+		kind     string
+		ranges   []string
+		required bool
+	}{{"node", nodes, false}, {"service", services, servicesRequired}, {"pod", pods, podsRequired}} {
+		fldPath := path.Child(shoot.kind + "s")
+		if shoot.required && len(shoot.ranges) == 0 {
+			errs = append(errs, field.Required(fldPath, "must name at least one network range"))
+		}
+		for _, text := range shoot.ranges {
+			cidr := NewCIDR(text, fldPath)
+			if cidr.IsIPv6() { // IPv4 ranges are mapped in the VPN, so they may overlap
+				errs = append(errs, validateNoSeedOverlap(cidr, shoot.kind, seedNodes, seedPods, seedServices)...)
+			}
+			errs = append(errs, cidr.ValidateNotReserved(shoot.kind)...)
+		}
+	}
+	return errs
+}
+
+func validateNoSeedOverlap(cidr *CIDR, kind string, seedNodes *string, seedPods, seedServices string) field.ErrorList {
+	var errs field.ErrorList
+	for _, seed := range []struct {
+		kind  string
+		cidrs []string
+	}{{"service", []string{seedServices}}, {"pod", []string{seedPods}}, {"node", optional(seedNodes)}} {
+		for _, other := range seed.cidrs {
+			if NetworksIntersect(other, cidr.text) {
+				errs = append(errs, cidr.invalid("the shoot's %s network overlaps with the seed's %s network (%s)", kind, seed.kind, other)...)
+			}
+		}
+	}
+	return errs
+}
+
+// ValidateShootNetworkDisjointedness checks the networks of a shoot against each
+// other.
+func ValidateShootNetworkDisjointedness(path *field.Path, nodes, pods, services *string) field.ErrorList {
+	var errs field.ErrorList
+	for _, pair := range []struct {
+		blamed, other         *string
+		blamedKind, otherKind string
+	}{{services, pods, "service", "pod"}, {pods, nodes, "pod", "node"}, {services, nodes, "service", "node"}} {
+		if pair.blamed != nil && pair.other != nil && NetworksIntersect(*pair.blamed, *pair.other) {
+			errs = append(errs, field.Invalid(path.Child(pair.blamedKind+"s"), *pair.blamed,
+				fmt.Sprintf("the shoot's %s network overlaps with its %s network (%s)", pair.blamedKind, pair.otherKind, *pair.other)))
+		}
+	}
+	return errs
+}
+
+// optional is the list of the value that p points to, empty for nil.
+func optional[T any](p *T) []T {
+	if p == nil {
+		return nil
+	}
+	return []T{*p}
+}

@@ -1,0 +1,172 @@
+package corevalidation
+
+import (
+	"fmt"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+)
+
+// ValidateControllerRegistration checks a new controller registration. That no other
+// registration controls the same resources primarily is the matter of an admission
+// plugin.
+func ValidateControllerRegistration(registration *gardencore.ControllerRegistration) field.ErrorList {
+	spec, path := &registration.Spec, field.NewPath("spec")
+	errs := slices.Concat(
+		apivalidation.ValidateObjectMeta(&registration.ObjectMeta, false, apivalidation.NameIsDNSLabel, field.NewPath("metadata")),
+		validateControllerResources(spec.Resources, path.Child("resources")),
+	)
+	if spec.Deployment != nil {
+		errs = append(errs, validateRegistrationDeployment(spec.Deployment, spec.Resources, path.Child("deployment"))...)
+	}
+	return errs
+}
+
+// ValidateControllerRegistrationUpdate checks a changed controller registration:
+// whether it controls a resource primarily stays, and in deletion all of its
+// specification does.
+func ValidateControllerRegistrationUpdate(newRegistration, oldRegistration *gardencore.ControllerRegistration) field.ErrorList {
+	return slices.Concat(
+		apivalidation.ValidateObjectMetaUpdate(&newRegistration.ObjectMeta, &oldRegistration.ObjectMeta, field.NewPath("metadata")),
+		validateControllerRegistrationSpecUpdate(newRegistration, oldRegistration, field.NewPath("spec")),
+		ValidateControllerRegistration(newRegistration),
+	)
+}
+
+func validateControllerRegistrationSpecUpdate(newRegistration, oldRegistration *gardencore.ControllerRegistration, path *field.Path) field.ErrorList {
+	if newRegistration.DeletionTimestamp != nil && !apiequality.Semantic.DeepEqual(newRegistration.Spec, oldRegistration.Spec) {
+		return forbiddenInDeletion(path)
+	}
+	type kindAndType struct{ kind, name string }
+	primary := map[kindAndType]*bool{}
+	for _, resource := range oldRegistration.Spec.Resources {
+		primary[kindAndType{resource.Kind, resource.Type}] = resource.Primary
+	}
+	var errs field.ErrorList
+	for i, resource := range newRegistration.Spec.Resources {
+		if before, existed := primary[kindAndType{resource.Kind, resource.Type}]; existed {
+			errs = append(errs, apivalidation.ValidateImmutableField(resource.Primary, before, path.Child("resources").Index(i).Child("primary"))...)
+		}
+	}
+	return errs
+}
+
+func validateRegistrationDeployment(deployment *gardencore.ControllerRegistrationDeployment, resources []gardencore.ControllerResource, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if deployment.Policy != nil {
+		errs = append(errs, supported(path.Child("policy"), *deployment.Policy,
+			gardencore.ControllerDeploymentPolicyAlways, gardencore.ControllerDeploymentPolicyAlwaysExceptNoShoots, gardencore.ControllerDeploymentPolicyOnDemand)...)
+	}
+	if deployment.SeedSelector != nil {
+		selectorPath := path.Child("seedSelector")
+		if slices.ContainsFunc(resources, func(r gardencore.ControllerResource) bool { return ptr.Deref(r.Primary, true) }) {
+			errs = append(errs, field.Forbidden(selectorPath, "must not be set if a resource is controlled primarily: such resources may be on any seed"))
+		}
+		errs = append(errs, metav1validation.ValidateLabelSelector(deployment.SeedSelector, metav1validation.LabelSelectorValidationOptions{}, selectorPath)...)
+	}
+	refsPath := path.Child("deploymentRefs")
+	if len(deployment.DeploymentRefs) > 1 {
+		errs = append(errs, field.Forbidden(refsPath, "must not have more than one entry"))
+	}
+	for i, ref := range deployment.DeploymentRefs {
+		errs = append(errs, required(refsPath.Index(i).Child("name"), ref.Name)...)
+	}
+	return errs
+}
+
+// validateControllerResources wants known kinds with a type, each only once. As in
+// Gardener a repetition is noticed only if no other type of the kind is in between.
+func validateControllerResources(resources []gardencore.ControllerResource, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	lastType := map[string]string{}
+	for i, resource := range resources {
+		idxPath := path.Index(i)
+		errs = append(errs, required(idxPath.Child("kind"), resource.Kind)...)
+		errs = append(errs, supported(idxPath.Child("kind"), resource.Kind, sets.List(extensionsv1alpha1.AllExtensionKinds)...)...)
+		errs = append(errs, required(idxPath.Child("type"), resource.Type)...)
+		if last, seen := lastType[resource.Kind]; seen && last == resource.Type {
+			errs = append(errs, field.Duplicate(idxPath, resource.Kind+"/"+resource.Type))
+		}
+		lastType[resource.Kind] = resource.Type
+		errs = append(errs, validateKindSpecificFields(resource, idxPath)...)
+	}
+	return errs
+}
+
+// validateKindSpecificFields keeps the fields that mean something for one kind only
+// to that kind.
+func validateKindSpecificFields(resource gardencore.ControllerResource, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, f := range []struct {
+		name, kind string
+		set        bool
+	}{
+		{"continuousEndpointUpdate", extensionsv1alpha1.SelfHostedShootExposureResource, resource.ContinuousEndpointUpdate != nil},
+		{"autoEnable", extensionsv1alpha1.ExtensionResource, len(resource.AutoEnable) > 0},
+		{"clusterCompatibility", extensionsv1alpha1.ExtensionResource, len(resource.ClusterCompatibility) > 0},
+		{"reconcileTimeout", extensionsv1alpha1.ExtensionResource, resource.ReconcileTimeout != nil},
+		{"lifecycle", extensionsv1alpha1.ExtensionResource, resource.Lifecycle != nil},
+	} {
+		if f.set && resource.Kind != f.kind {
+			errs = append(errs, field.Forbidden(path.Child(f.name), fmt.Sprintf("must not be set for another kind than %s", f.kind)))
+		}
+	}
+	if resource.Kind != extensionsv1alpha1.ExtensionResource {
+		return errs
+	}
+	errs = append(errs, validateClusterTypes(resource, path)...)
+	if resource.Lifecycle != nil {
+		errs = append(errs, validateExtensionLifecycle(resource.Lifecycle, path.Child("lifecycle"))...)
+	}
+	return errs
+}
+
+// validateClusterTypes wants distinct, known cluster types, and automatic enablement
+// only for those that the extension is compatible with.
+func validateClusterTypes(resource gardencore.ControllerResource, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	check := func(seen sets.Set[gardencore.ClusterType], clusterType gardencore.ClusterType, path *field.Path) {
+		errs = append(errs, supported(path, clusterType, gardencore.ClusterTypeSeed, gardencore.ClusterTypeShoot)...)
+		if !firstSight(seen, clusterType) {
+			errs = append(errs, field.Duplicate(path, clusterType))
+		}
+	}
+	compatible, enabled := sets.New[gardencore.ClusterType](), sets.New[gardencore.ClusterType]()
+	for i, clusterType := range resource.ClusterCompatibility {
+		check(compatible, clusterType, path.Child("clusterCompatibility").Index(i))
+	}
+	for i, clusterType := range resource.AutoEnable {
+		idxPath := path.Child("autoEnable").Index(i)
+		check(enabled, clusterType, idxPath)
+		if !compatible.Has(clusterType) {
+			errs = append(errs, field.Forbidden(idxPath, fmt.Sprintf("must be among the clusterCompatibility: %v", sets.List(compatible))))
+		}
+	}
+	return errs
+}
+
+// validateExtensionLifecycle allows any time for reconciliation, but deletion and
+// migration only relative to the kube-apiserver: there may be no workers by then.
+func validateExtensionLifecycle(lifecycle *gardencore.ControllerResourceLifecycle, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	aroundAPIServer := []gardencore.ControllerResourceLifecycleStrategy{gardencore.AfterKubeAPIServer, gardencore.BeforeKubeAPIServer}
+	anyTime := append(slices.Clone(aroundAPIServer), gardencore.AfterWorker)
+	for _, f := range []struct {
+		name    string
+		value   *gardencore.ControllerResourceLifecycleStrategy
+		allowed []gardencore.ControllerResourceLifecycleStrategy
+	}{{"reconcile", lifecycle.Reconcile, anyTime}, {"delete", lifecycle.Delete, aroundAPIServer}, {"migrate", lifecycle.Migrate, aroundAPIServer}} {
+		if f.value != nil {
+			errs = append(errs, supported(path.Child(f.name), *f.value, f.allowed...)...)
+		}
+	}
+	return errs
+}

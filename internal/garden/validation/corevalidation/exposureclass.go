@@ -1,0 +1,39 @@
+package corevalidation
+
+import (
+	"fmt"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+)
+
+// maxExposureHandlerLength leaves room in the name of the handler's namespace,
+// istio-ingress-handler-<handler>--<zone>.
+const maxExposureHandlerLength = 34
+
+// ValidateExposureClass checks a new exposure class.
+func ValidateExposureClass(class *gardencore.ExposureClass) field.ErrorList {
+	errs := apivalidation.ValidateObjectMeta(&class.ObjectMeta, false, apivalidation.NameIsDNSLabel, field.NewPath("metadata"))
+	handlerPath, schedulingPath := field.NewPath("handler"), field.NewPath("scheduling")
+	errs = append(errs, invalidEach(handlerPath, class.Handler, validation.IsDNS1123Label(class.Handler))...)
+	if len(class.Handler) > maxExposureHandlerLength {
+		errs = append(errs, field.Invalid(handlerPath, class.Handler, fmt.Sprintf("must not be longer than %d characters", maxExposureHandlerLength)))
+	}
+	if scheduling := class.Scheduling; scheduling != nil {
+		errs = append(errs, validateSeedSelector(scheduling.SeedSelector, schedulingPath.Child("seedSelector"))...)
+		errs = append(errs, ValidateTolerations(scheduling.Tolerations, schedulingPath.Child("tolerations"))...)
+	}
+	return errs
+}
+
+// ValidateExposureClassUpdate checks a changed exposure class: everything but the
+// metadata stays the same.
+func ValidateExposureClassUpdate(newClass, oldClass *gardencore.ExposureClass) field.ErrorList {
+	return append(
+		apivalidation.ValidateImmutableField(newClass.Handler, oldClass.Handler, field.NewPath("handler")),
+		apivalidation.ValidateImmutableField(newClass.Scheduling, oldClass.Scheduling, field.NewPath("scheduling"))...,
+	)
+}

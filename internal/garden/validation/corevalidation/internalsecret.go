@@ -1,0 +1,88 @@
+package corevalidation
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+)
+
+// ValidateInternalSecret checks a new internal secret by the rules for Secrets.
+func ValidateInternalSecret(secret *gardencore.InternalSecret) field.ErrorList {
+	errs := apivalidation.ValidateObjectMeta(&secret.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	dataPath, size := field.NewPath("data"), 0
+	for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
+		errs = append(errs, invalidEach(dataPath.Key(key), key, validation.IsConfigMapKey(key))...)
+		size += len(secret.Data[key])
+	}
+	if size > corev1.MaxSecretSize {
+		errs = append(errs, field.TooLong(dataPath, "", corev1.MaxSecretSize))
+	}
+	return append(errs, validateSecretType(secret, dataPath)...)
+}
+
+// ValidateInternalSecretUpdate checks a changed internal secret: its type stays the
+// same, and so does all of it once it is immutable.
+func ValidateInternalSecretUpdate(newSecret, oldSecret *gardencore.InternalSecret) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaUpdate(&newSecret.ObjectMeta, &oldSecret.ObjectMeta, field.NewPath("metadata"))
+	errs = append(errs, apivalidation.ValidateImmutableField(newSecret.Type, oldSecret.Type, field.NewPath("type"))...)
+	if ptr.Deref(oldSecret.Immutable, false) {
+		const detail = "must not change once immutable is set"
+		if !ptr.Deref(newSecret.Immutable, false) {
+			errs = append(errs, field.Forbidden(field.NewPath("immutable"), detail))
+		}
+		if !reflect.DeepEqual(newSecret.Data, oldSecret.Data) {
+			errs = append(errs, field.Forbidden(field.NewPath("data"), detail))
+		}
+	}
+	return append(errs, ValidateInternalSecret(newSecret)...)
+}
+
+// validateSecretType wants the keys that the secret's type is known to need.
+func validateSecretType(secret *gardencore.InternalSecret, dataPath *field.Path) field.ErrorList {
+	switch secret.Type {
+	case corev1.SecretTypeServiceAccountToken:
+		return required(field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey), secret.Annotations[corev1.ServiceAccountNameKey])
+	case corev1.SecretTypeDockercfg:
+		return validateJSONKey(secret.Data, corev1.DockerConfigKey, dataPath)
+	case corev1.SecretTypeDockerConfigJson:
+		return validateJSONKey(secret.Data, corev1.DockerConfigJsonKey, dataPath)
+	case corev1.SecretTypeBasicAuth: // one of the keys is enough, and may be empty
+		username, password := requiredKey(secret.Data, corev1.BasicAuthUsernameKey, dataPath), requiredKey(secret.Data, corev1.BasicAuthPasswordKey, dataPath)
+		if username == nil || password == nil {
+			return nil
+		}
+		return append(username, password...)
+	case corev1.SecretTypeSSHAuth:
+		return required(dataPath.Key(corev1.SSHAuthPrivateKey), string(secret.Data[corev1.SSHAuthPrivateKey]))
+	case corev1.SecretTypeTLS:
+		return append(requiredKey(secret.Data, corev1.TLSCertKey, dataPath), requiredKey(secret.Data, corev1.TLSPrivateKeyKey, dataPath)...)
+	}
+	return nil
+}
+
+func requiredKey(data map[string][]byte, key string, path *field.Path) field.ErrorList {
+	if _, exists := data[key]; exists {
+		return nil
+	}
+	return field.ErrorList{field.Required(path.Key(key), "must exist for secrets of this type")}
+}
+
+func validateJSONKey(data map[string][]byte, key string, path *field.Path) field.ErrorList {
+	if errs := requiredKey(data, key, path); errs != nil {
+		return errs
+	}
+	if err := json.Unmarshal(data[key], &map[string]any{}); err != nil {
+		return field.ErrorList{field.Invalid(path.Key(key), "<redacted>", fmt.Sprintf("must be a JSON object: %v", err))}
+	}
+	return nil
+}

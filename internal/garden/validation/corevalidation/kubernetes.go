@@ -1,0 +1,237 @@
+package corevalidation
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+)
+
+// kubernetesOptions are the circumstances outside of spec.kubernetes that its rules
+// depend on.
+type kubernetesOptions struct {
+	// keepsAcceptedIssuers says that the accepted issuers are the old ones, which may
+	// be older than the rules for them.
+	keepsAcceptedIssuers bool
+	// rotatesETCDKey says that the key of etcd's encryption is rotated automatically.
+	rotatesETCDKey bool
+}
+
+// newKubernetesOptions reads the options of a specification; the old one is nil if
+// there is none.
+func newKubernetesOptions(newSpec, oldSpec *gardencore.ShootSpec) kubernetesOptions {
+	options := kubernetesOptions{rotatesETCDKey: rotatesETCDKey(newSpec.Maintenance)}
+	if oldSpec != nil {
+		accounts, oldAccounts := serviceAccountConfig(newSpec), serviceAccountConfig(oldSpec)
+		options.keepsAcceptedIssuers = accounts != nil && oldAccounts != nil &&
+			sameValue(accounts.AcceptedIssuers, oldAccounts.AcceptedIssuers)
+	}
+	return options
+}
+
+func serviceAccountConfig(spec *gardencore.ShootSpec) *gardencore.ServiceAccountConfig {
+	if spec.Kubernetes.KubeAPIServer == nil {
+		return nil
+	}
+	return spec.Kubernetes.KubeAPIServer.ServiceAccountConfig
+}
+
+func rotatesETCDKey(maintenance *gardencore.Maintenance) bool {
+	if maintenance == nil || maintenance.AutoRotation == nil || maintenance.AutoRotation.Credentials == nil {
+		return false
+	}
+	config := maintenance.AutoRotation.Credentials.ETCDEncryptionKey
+	return config != nil && config.RotationPeriod != nil && config.RotationPeriod.Duration != 0
+}
+
+// validateKubernetes checks spec.kubernetes. The components that need nodes are not for
+// a shoot without workers.
+func validateKubernetes(kubernetes gardencore.Kubernetes, networking *gardencore.Networking, options kubernetesOptions, workerless bool, path *field.Path) field.ErrorList {
+	version := kubernetes.Version
+	if version == "" {
+		return field.ErrorList{field.Required(path.Child("version"), "must name a version of Kubernetes")}
+	}
+	errs := slices.Concat(
+		validateETCD(kubernetes.ETCD, path.Child("etcd")),
+		validateKubeAPIServer(kubernetes.KubeAPIServer, version, options, workerless, path.Child("kubeAPIServer")),
+		validateKubeControllerManager(kubernetes.KubeControllerManager, networking, version, workerless, path.Child("kubeControllerManager")),
+	)
+	if workerless {
+		return append(errs, validateWorkerlessKubernetes(kubernetes, path)...)
+	}
+	errs = slices.Concat(errs,
+		validateKubeScheduler(kubernetes.KubeScheduler, version, path.Child("kubeScheduler")),
+		validateKubeProxy(kubernetes.KubeProxy, version, path.Child("kubeProxy")),
+		validateClusterAutoscaler(kubernetes.ClusterAutoscaler, version, path.Child("clusterAutoscaler")),
+		validateVerticalPodAutoscaler(kubernetes.VerticalPodAutoscaler, path.Child("verticalPodAutoscaler")),
+	)
+	if kubernetes.Kubelet != nil {
+		errs = append(errs, ValidateKubeletConfig(*kubernetes.Kubelet, version, path.Child("kubelet"))...)
+	}
+	return errs
+}
+
+func validateWorkerlessKubernetes(kubernetes gardencore.Kubernetes, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, component := range []struct {
+		name string // as Gardener spells it in its answers
+		set  bool
+	}{
+		{"kubeScheduler", kubernetes.KubeScheduler != nil},
+		{"kubeProxy", kubernetes.KubeProxy != nil},
+		{"kubelet", kubernetes.Kubelet != nil},
+		{"clusterAutoScaler", kubernetes.ClusterAutoscaler != nil},
+		{"verticalPodAutoScaler", kubernetes.VerticalPodAutoscaler != nil},
+	} {
+		errs = append(errs, forbiddenIf(component.set, path.Child(component.name), notForWorkerlessShoots)...)
+	}
+	return errs
+}
+
+func validateETCD(etcd *gardencore.ETCD, path *field.Path) field.ErrorList {
+	if etcd == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, instance := range []struct {
+		name, memory string
+		config       *gardencore.ETCDConfig
+	}{{"main", "300M", etcd.Main}, {"events", "60M", etcd.Events}} {
+		if instance.config != nil {
+			errs = append(errs, validateControlPlaneAutoscaling(instance.config.Autoscaling,
+				resourceMinimum{corev1.ResourceMemory: instance.memory}, path.Child(instance.name, "autoscaling"))...)
+		}
+	}
+	return errs
+}
+
+// ---- updates ----
+
+// validateKubernetesUpdate keeps the version from going back or skipping a minor one,
+// and the sizes of the nodes' ranges; that for IPv6 may be added.
+func validateKubernetesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *field.Path) field.ErrorList {
+	var (
+		errs     = validateShootVersionUpdate(newSpec.Kubernetes.Version, oldSpec.Kubernetes.Version, false, path.Child("version"))
+		kcm      = ptr.Deref(newSpec.Kubernetes.KubeControllerManager, gardencore.KubeControllerManagerConfig{})
+		oldKCM   = ptr.Deref(oldSpec.Kubernetes.KubeControllerManager, gardencore.KubeControllerManagerConfig{})
+		kcmPath  = path.Child("kubeControllerManager")
+		maskPath = kcmPath.Child("nodeCIDRMaskSize")
+	)
+	errs = append(errs, apivalidation.ValidateImmutableField(kcm.NodeCIDRMaskSize, oldKCM.NodeCIDRMaskSize, maskPath)...)
+	if oldKCM.NodeCIDRMaskSizeIPv6 != nil {
+		errs = append(errs, apivalidation.ValidateImmutableField(kcm.NodeCIDRMaskSizeIPv6, oldKCM.NodeCIDRMaskSizeIPv6, kcmPath.Child("nodeCIDRMaskSizeIPv6"))...)
+	}
+	return errs
+}
+
+// validateEncryptionConfigUpdate allows to change what is encrypted in etcd, and how,
+// only one after the other and while nothing else is going on with the encryption.
+func validateEncryptionConfigUpdate(newShoot, oldShoot *gardencore.Shoot, path *field.Path) field.ErrorList {
+	var (
+		resources, oldResources = resourcesToEncrypt(&newShoot.Spec), resourcesToEncrypt(&oldShoot.Spec)
+		provider, oldProvider   = encryptionProvider(&newShoot.Spec), encryptionProvider(&oldShoot.Spec)
+
+		resourcesChange, providerChanges = !resources.Equal(oldResources), provider != oldProvider
+
+		rollingOut   = !oldResources.Equal(encryptedResources(&newShoot.Status)) || oldProvider != currentEncryptionProvider(&newShoot.Status)
+		providerPath = path.Child("provider", "type")
+		errs         field.ErrorList
+	)
+	for _, change := range []struct {
+		made bool
+		path *field.Path
+	}{{resourcesChange, path.Child("resources")}, {providerChanges, providerPath}} {
+		if !change.made {
+			continue
+		}
+		errs = slices.Concat(errs,
+			forbiddenIf(rotationUnderway(rotationsOf(&newShoot.Status).etcdEncryptionKey), change.path, "must not be changed while the key of etcd's encryption is being rotated"),
+			forbiddenIf(rollingOut, change.path, "must not be changed before the last change of the encryption is rolled out"),
+			forbiddenIf(hibernationWanted(newShoot.Spec.Hibernation), change.path, "must not be changed in hibernation"),
+		)
+	}
+	if providerChanges {
+		errs = append(errs, forbiddenIf(!readyForRotation(newShoot.Status.LastOperation), providerPath, "must not be changed before the Shoot is created")...)
+		errs = append(errs, forbiddenIf(resourcesChange, providerPath, "must not be changed together with the resources")...)
+	}
+	return errs
+}
+
+// encryptionProvider is the one that the specification names, currentEncryptionProvider
+// that of the status.
+func encryptionProvider(spec *gardencore.ShootSpec) gardencore.EncryptionProviderType {
+	if server := spec.Kubernetes.KubeAPIServer; server != nil && server.EncryptionConfig != nil {
+		return ptr.Deref(server.EncryptionConfig.Provider.Type, "")
+	}
+	return ""
+}
+
+func currentEncryptionProvider(status *gardencore.ShootStatus) gardencore.EncryptionProviderType {
+	if credentials := status.Credentials; credentials != nil && credentials.EncryptionAtRest != nil {
+		return credentials.EncryptionAtRest.Provider.Type
+	}
+	return ""
+}
+
+// ---- what the components have in common ----
+
+// versionAtLeast says whether the version is known to be of the minor version or a
+// later one, versionBefore whether it is known to be of an earlier one. Pre-releases
+// count as their minor version; a version that cannot be parsed is neither.
+func versionAtLeast(version, minor string) bool {
+	order, err := compareMinors(version, minor)
+	return err == nil && order >= 0
+}
+
+func versionBefore(version, minor string) bool {
+	order, err := compareMinors(version, minor)
+	return err == nil && order < 0
+}
+
+func compareMinors(version, other string) (int, error) {
+	parsed, err := semver.NewVersion(version)
+	if err != nil {
+		return 0, err
+	}
+	parsedOther, err := semver.NewVersion(other)
+	if err != nil {
+		return 0, err
+	}
+	return cmp.Or(cmp.Compare(parsed.Major(), parsedOther.Major()), cmp.Compare(parsed.Minor(), parsedOther.Minor())), nil
+}
+
+// forbiddenIf forbids the field at path under a condition.
+func forbiddenIf(condition bool, path *field.Path, detail string) field.ErrorList {
+	if !condition {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path, detail)}
+}
+
+// invalidIf refuses the value of the field at path under a condition.
+func invalidIf(condition bool, path *field.Path, value any, detail string) field.ErrorList {
+	if !condition {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, value, detail)}
+}
+
+// notNegative refuses a negative number.
+func notNegative[T ~int32 | ~int64](value *T, path *field.Path) field.ErrorList {
+	return apivalidation.ValidateNonnegativeField(int64(ptr.Deref(value, 0)), path)
+}
+
+// optionalQuantity refuses a quantity that is negative.
+func optionalQuantity(value *resource.Quantity, path *field.Path) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	return validateQuantity("", *value, path)
+}

@@ -1,0 +1,118 @@
+package corevalidation
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+)
+
+// ---- kube-controller-manager ----
+
+func validateKubeControllerManager(kcm *gardencore.KubeControllerManagerConfig, networking *gardencore.Networking, version string, workerless bool, path *field.Path) field.ErrorList {
+	if kcm == nil {
+		return nil
+	}
+	errs := validateFeatureGates(kcm.FeatureGates, version, path.Child("featureGates"))
+	if workerless {
+		return append(errs, validateWorkerlessControllerManager(kcm, path)...)
+	}
+	if networking != nil {
+		errs = append(errs, validateNodeMaskSizes(kcm, networking.IPFamilies, path)...)
+	}
+	if timeoutPath := path.Child("podEvictionTimeout"); kcm.PodEvictionTimeout != nil && versionAtLeast(version, "1.33") {
+		errs = append(errs, field.Forbidden(timeoutPath, "must not be set from Kubernetes 1.33 on; it had no effect before"))
+	} else {
+		errs = append(errs, atLeastDuration(kcm.PodEvictionTimeout, 1, timeoutPath)...)
+	}
+	errs = append(errs, atLeastDuration(kcm.NodeMonitorGracePeriod, 1, path.Child("nodeMonitorGracePeriod"))...)
+	return append(errs, validateHorizontalPodAutoscaler(kcm.HorizontalPodAutoscalerConfig, path.Child("horizontalPodAutoscaler"))...)
+}
+
+func validateWorkerlessControllerManager(kcm *gardencore.KubeControllerManagerConfig, path *field.Path) field.ErrorList {
+	return slices.Concat(
+		forbiddenIf(kcm.NodeCIDRMaskSize != nil, path.Child("nodeCIDRMaskSize"), notForWorkerlessShoots),
+		forbiddenIf(kcm.NodeCIDRMaskSizeIPv6 != nil, path.Child("nodeCIDRMaskSizeIPv6"), notForWorkerlessShoots),
+		forbiddenIf(kcm.HorizontalPodAutoscalerConfig != nil, path.Child("horizontalPodAutoscaler"), notForWorkerlessShoots),
+		forbiddenIf(kcm.PodEvictionTimeout != nil, path.Child("podEvictionTimeout"), notForWorkerlessShoots),
+		forbiddenIf(kcm.NodeMonitorGracePeriod != nil, path.Child("nodeMonitorGracePeriod"), notForWorkerlessShoots),
+	)
+}
+
+// validateNodeMaskSizes bounds the sizes of the ranges that the nodes get. With IPv6
+// alone either field may hold it, but not both.
+func validateNodeMaskSizes(kcm *gardencore.KubeControllerManagerConfig, families []gardencore.IPFamily, path *field.Path) field.ErrorList {
+	const minIPv4, maxIPv4, minIPv6, maxIPv6 = 16, 28, 64, 124
+	maskPath, maskIPv6Path := path.Child("nodeCIDRMaskSize"), path.Child("nodeCIDRMaskSizeIPv6")
+	switch {
+	case gardencore.IsIPv4SingleStack(families):
+		return append(between(kcm.NodeCIDRMaskSize, minIPv4, maxIPv4, maskPath),
+			forbiddenIf(kcm.NodeCIDRMaskSizeIPv6 != nil, maskIPv6Path, "must not be set without IPv6")...)
+	case gardencore.IsIPv6SingleStack(families):
+		return slices.Concat(
+			between(kcm.NodeCIDRMaskSize, minIPv6, maxIPv6, maskPath),
+			between(kcm.NodeCIDRMaskSizeIPv6, minIPv6, maxIPv6, maskIPv6Path),
+			forbiddenIf(kcm.NodeCIDRMaskSize != nil && kcm.NodeCIDRMaskSizeIPv6 != nil, maskPath, "must not be set together with nodeCIDRMaskSizeIPv6 without IPv4"),
+		)
+	}
+	return between(kcm.NodeCIDRMaskSizeIPv6, minIPv6, maxIPv6, maskIPv6Path)
+}
+
+func validateHorizontalPodAutoscaler(hpa *gardencore.HorizontalPodAutoscalerConfig, path *field.Path) field.ErrorList {
+	if hpa == nil {
+		return nil
+	}
+	return slices.Concat(
+		atLeastDuration(hpa.SyncPeriod, time.Second, path.Child("syncPeriod")),
+		atLeastDuration(hpa.DownscaleStabilization, time.Second, path.Child("downscaleStabilization")),
+		atLeastDuration(hpa.CPUInitializationPeriod, time.Second, path.Child("cpuInitializationPeriod")),
+		atLeastDuration(hpa.InitialReadinessDelay, 1, path.Child("initialReadinessDelay")),
+		invalidIf(hpa.Tolerance != nil && *hpa.Tolerance <= 0, path.Child("tolerance"), hpa.Tolerance, "must be greater than 0"),
+	)
+}
+
+// atLeastDuration refuses a shorter duration.
+func atLeastDuration(duration *metav1.Duration, least time.Duration, path *field.Path) field.ErrorList {
+	return invalidIf(duration != nil && duration.Duration < least, path, duration, "must be at least "+least.String())
+}
+
+// ---- kube-scheduler ----
+
+func validateKubeScheduler(scheduler *gardencore.KubeSchedulerConfig, version string, path *field.Path) field.ErrorList {
+	if scheduler == nil {
+		return nil
+	}
+	errs := validateFeatureGates(scheduler.FeatureGates, version, path.Child("featureGates"))
+	if scheduler.Profile != nil {
+		errs = append(errs, supported(path.Child("profile"), *scheduler.Profile, gardencore.SchedulingProfileBalanced, gardencore.SchedulingProfileBinPacking)...)
+	}
+	volumes, volumesPath := scheduler.KubeMaxPDVols, path.Child("kubeMaxPDVols")
+	switch {
+	case volumes == nil:
+		return errs
+	case versionAtLeast(version, "1.35"):
+		return append(errs, field.Forbidden(volumesPath, "must not be set from Kubernetes 1.35 on"))
+	}
+	number, err := strconv.Atoi(*volumes)
+	return append(errs, invalidIf(err != nil || number < 1, volumesPath, *volumes, "must be a number greater than 0")...)
+}
+
+// ---- kube-proxy ----
+
+func validateKubeProxy(proxy *gardencore.KubeProxyConfig, version string, path *field.Path) field.ErrorList {
+	const featureGate = "NFTablesProxyMode"
+	if proxy == nil {
+		return nil
+	}
+	errs, modePath := validateFeatureGates(proxy.FeatureGates, version, path.Child("featureGates")), path.Child("mode")
+	if proxy.Mode == nil {
+		return append(errs, field.Required(modePath, "must be set if kubeProxy is"))
+	}
+	errs = append(errs, supported(modePath, *proxy.Mode, gardencore.ProxyModeIPTables, gardencore.ProxyModeIPVS, gardencore.ProxyModeNFTables)...)
+	return append(errs, invalidIf(*proxy.Mode == gardencore.ProxyModeNFTables && switchedOff(proxy.FeatureGates, featureGate), modePath, *proxy.Mode,
+		"must not be set if the feature gate "+featureGate+" is switched off")...)
+}

@@ -1,0 +1,217 @@
+package corevalidation
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/distribution/reference"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+)
+
+// ValidateKubeletConfig checks the configuration of a kubelet of a version.
+func ValidateKubeletConfig(kubelet gardencore.KubeletConfig, version string, path *field.Path) field.ErrorList {
+	const minPodPIDs = 100
+	return slices.Concat(
+		validateCPUManagerPolicy(kubelet.CPUManagerPolicy, path.Child("cpuManagerPolicy")),
+		notNegative(kubelet.MaxPods, path.Child("maxPods")),
+		invalidIf(kubelet.PodPIDsLimit != nil && *kubelet.PodPIDsLimit < minPodPIDs, path.Child("podPIDsLimit"), kubelet.PodPIDsLimit, fmt.Sprintf("must be at least %d", minPodPIDs)),
+		validateKubeletEviction(kubelet, path),
+		validateKubeletReserved(kubelet.KubeReserved, path.Child("kubeReserved")),
+		validateImageGarbageCollection(kubelet, path),
+		validateFeatureGates(kubelet.FeatureGates, version, path.Child("featureGates")),
+		validateImagePulls(kubelet, path),
+		validateImageVerification(kubelet, version, path),
+		invalidIf(kubelet.ContainerLogMaxFiles != nil && *kubelet.ContainerLogMaxFiles < 2, path.Child("containerLogMaxFiles"), kubelet.ContainerLogMaxFiles, "must be at least 2"),
+		optionalQuantity(kubelet.ContainerLogMaxSize, path.Child("containerLogMaxSize")),
+		validateStreamingTimeout(kubelet.StreamingConnectionIdleTimeout, path.Child("streamingConnectionIdleTimeout")),
+		validateMemorySwap(kubelet, path.Child("memorySwap")),
+	)
+}
+
+func validateCPUManagerPolicy(policy *string, path *field.Path) field.ErrorList {
+	if policy == nil {
+		return nil
+	}
+	return supported(path, *policy, "none", "static")
+}
+
+func validateStreamingTimeout(timeout *metav1.Duration, path *field.Path) field.ErrorList {
+	if timeout == nil {
+		return nil
+	}
+	return between(&timeout.Duration, 30*time.Second, 4*time.Hour, path)
+}
+
+// validateMemorySwap allows swap only where the kubelet starts with it.
+func validateMemorySwap(kubelet gardencore.KubeletConfig, path *field.Path) field.ErrorList {
+	swap := kubelet.MemorySwap
+	if swap == nil {
+		return nil
+	}
+	errs := forbiddenIf(ptr.Deref(kubelet.FailSwapOn, false), path, "must not be set if failSwapOn is true")
+	if swap.SwapBehavior == nil {
+		return errs
+	}
+	errs = append(errs, forbiddenIf(!kubelet.FeatureGates["NodeSwap"], path, "must not have a swapBehavior unless the feature gate NodeSwap is switched on")...)
+	return append(errs, supported(path.Child("swapBehavior"), *swap.SwapBehavior, gardencore.NoSwap, gardencore.LimitedSwap)...)
+}
+
+// ---- eviction and reservation ----
+
+// validateKubeletEviction checks the thresholds of eviction. Those for the inodes of
+// the node's file system are not looked at, as in Gardener.
+func validateKubeletEviction(kubelet gardencore.KubeletConfig, path *field.Path) field.ErrorList {
+	errs := slices.Concat(
+		validateNotNegativeDuration(kubelet.EvictionPressureTransitionPeriod, path.Child("evictionPressureTransitionPeriod")),
+		notNegative(kubelet.EvictionMaxPodGracePeriod, path.Child("evictionMaxPodGracePeriod")),
+		validateEvictionThresholds(kubelet.EvictionHard, path.Child("evictionHard")),
+		validateEvictionThresholds(kubelet.EvictionSoft, path.Child("evictionSoft")),
+	)
+	if reclaim, reclaimPath := kubelet.EvictionMinimumReclaim, path.Child("evictionMinimumReclaim"); reclaim != nil {
+		errs = slices.Concat(errs,
+			optionalQuantity(reclaim.MemoryAvailable, reclaimPath.Child("memoryAvailable")),
+			optionalQuantity(reclaim.ImageFSAvailable, reclaimPath.Child("imagefsAvailable")),
+			optionalQuantity(reclaim.ImageFSInodesFree, reclaimPath.Child("imagefsInodesFree")),
+			optionalQuantity(reclaim.NodeFSAvailable, reclaimPath.Child("nodefsAvailable")),
+		)
+	}
+	if grace, gracePath := kubelet.EvictionSoftGracePeriod, path.Child("evictionSoftGracePeriod"); grace != nil {
+		errs = slices.Concat(errs,
+			validateNotNegativeDuration(grace.MemoryAvailable, gracePath.Child("memoryAvailable")),
+			validateNotNegativeDuration(grace.ImageFSAvailable, gracePath.Child("imagefsAvailable")),
+			validateNotNegativeDuration(grace.ImageFSInodesFree, gracePath.Child("imagefsInodesFree")),
+			validateNotNegativeDuration(grace.NodeFSAvailable, gracePath.Child("nodefsAvailable")),
+		)
+	}
+	return errs
+}
+
+func validateEvictionThresholds(thresholds *gardencore.KubeletConfigEviction, path *field.Path) field.ErrorList {
+	if thresholds == nil {
+		return nil
+	}
+	return slices.Concat(
+		validateQuantityOrPercentage(thresholds.MemoryAvailable, path.Child("memoryAvailable")),
+		validateQuantityOrPercentage(thresholds.ImageFSAvailable, path.Child("imagefsAvailable")),
+		validateQuantityOrPercentage(thresholds.ImageFSInodesFree, path.Child("imagefsInodesFree")),
+		validateQuantityOrPercentage(thresholds.NodeFSAvailable, path.Child("nodefsAvailable")),
+	)
+}
+
+func validateQuantityOrPercentage(value *string, path *field.Path) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	if quantity, err := resource.ParseQuantity(*value); err == nil && quantity.Sign() >= 0 {
+		return nil
+	}
+	percent, ok := percentage(intstr.FromString(*value))
+	return invalidIf(!ok || percent > 100, path, *value, "must be a quantity like 200Mi or a percentage like 5%")
+}
+
+func validateKubeletReserved(reserved *gardencore.KubeletConfigReserved, path *field.Path) field.ErrorList {
+	if reserved == nil {
+		return nil
+	}
+	return slices.Concat(
+		optionalQuantity(reserved.CPU, path.Child("cpu")),
+		optionalQuantity(reserved.Memory, path.Child("memory")),
+		optionalQuantity(reserved.EphemeralStorage, path.Child("ephemeralStorage")),
+		optionalQuantity(reserved.PID, path.Child("pid")),
+	)
+}
+
+// ---- images ----
+
+func validateImageGarbageCollection(kubelet gardencore.KubeletConfig, path *field.Path) field.ErrorList {
+	high, low, lowPath := kubelet.ImageGCHighThresholdPercent, kubelet.ImageGCLowThresholdPercent, path.Child("imageGCLowThresholdPercent")
+	return slices.Concat(
+		notNegativeSeconds(kubelet.ImageMinimumGCAge, path.Child("imageMinimumGCAge")),
+		notNegativeSeconds(kubelet.ImageMaximumGCAge, path.Child("imageMaximumGCAge")),
+		between(high, 0, 100, path.Child("imageGCHighThresholdPercent")),
+		between(low, 0, 100, lowPath),
+		forbiddenIf(high != nil && low != nil && *low >= *high, lowPath, "must be less than imageGCHighThresholdPercent"),
+	)
+}
+
+// notNegativeSeconds ignores fractions of a second.
+func notNegativeSeconds(duration *metav1.Duration, path *field.Path) field.ErrorList {
+	if duration == nil {
+		return nil
+	}
+	seconds := int64(duration.Truncate(time.Second))
+	return notNegative(&seconds, path)
+}
+
+func validateImagePulls(kubelet gardencore.KubeletConfig, path *field.Path) field.ErrorList {
+	parallel, parallelPath := ptr.Deref(kubelet.MaxParallelImagePulls, 1), path.Child("maxParallelImagePulls")
+	return slices.Concat(
+		notNegative(kubelet.RegistryPullQPS, path.Child("registryPullQPS")),
+		notNegative(kubelet.RegistryBurst, path.Child("registryBurst")),
+		invalidIf(parallel < 1, parallelPath, parallel, "must be at least 1"),
+		forbiddenIf(parallel > 1 && ptr.Deref(kubelet.SerializeImagePulls, false), parallelPath, "must not be greater than 1 if serializeImagePulls is true"),
+	)
+}
+
+// validateImageVerification checks for which images the kubelet verifies that a pod
+// may use them although they are on the node already.
+func validateImageVerification(kubelet gardencore.KubeletConfig, version string, path *field.Path) field.ErrorList {
+	const featureGate = "KubeletEnsureSecretPulledImages"
+	var errs field.ErrorList
+	policy, policyPath := kubelet.ImagePullCredentialsVerificationPolicy, path.Child("imagePullCredentialsVerificationPolicy")
+	if policy != nil {
+		errs = slices.Concat(
+			forbiddenIf(versionBefore(version, "1.35"), policyPath, "must not be set before Kubernetes 1.35"),
+			forbiddenIf(switchedOff(kubelet.FeatureGates, featureGate), policyPath, "must not be set if the feature gate "+featureGate+" is switched off"),
+			supported(policyPath, *policy, gardencore.NeverVerify, gardencore.NeverVerifyPreloadedImages, gardencore.NeverVerifyAllowlistedImages, gardencore.AlwaysVerify),
+		)
+	}
+	allowlist, allowlistPath := kubelet.PreloadedImagesVerificationAllowlist, path.Child("preloadedImagesVerificationAllowlist")
+	if allowlist == nil {
+		return errs
+	}
+	if ptr.Deref(policy, "") != gardencore.NeverVerifyAllowlistedImages {
+		return append(errs, field.Forbidden(allowlistPath, fmt.Sprintf("must not be set unless the policy is %s", gardencore.NeverVerifyAllowlistedImages)))
+	}
+	for i, pattern := range allowlist {
+		if err := checkImagePattern(pattern); err != nil {
+			errs = append(errs, field.Invalid(allowlistPath.Index(i), pattern, err.Error()))
+		}
+	}
+	return errs
+}
+
+// checkImagePattern wants what the kubelet does: the name of an image without tag and
+// digest, or a part of names that ends with a slash, and a star.
+func checkImagePattern(pattern string) error {
+	prefix, wildcard := strings.CutSuffix(pattern, "/*")
+	switch {
+	case strings.TrimSpace(pattern) != pattern:
+		return errors.New("must not begin or end with space")
+	case prefix == "":
+		return errors.New("must name a registry or an image")
+	case strings.Contains(prefix, "*"):
+		return errors.New("must not have a star except in /* at the end")
+	case wildcard:
+		return nil
+	}
+	image, err := reference.Parse(pattern)
+	if err != nil {
+		return fmt.Errorf("must be the name of an image or end with /*: %w", err)
+	}
+	_, tagged := image.(reference.Tagged)
+	_, digested := image.(reference.Digested)
+	if tagged || digested {
+		return errors.New("must not have a tag or a digest")
+	}
+	return nil
+}

@@ -1,0 +1,278 @@
+package corevalidation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+)
+
+// CapabilitiesOf are the values that capability definitions allow, nil if there
+// are no definitions.
+func CapabilitiesOf(definitions []gardencore.CapabilityDefinition) gardencore.Capabilities {
+	if len(definitions) == 0 {
+		return nil
+	}
+	capabilities := make(gardencore.Capabilities, len(definitions))
+	for _, definition := range definitions {
+		capabilities[definition.Name] = definition.Values
+	}
+	return capabilities
+}
+
+// validateCapabilities wants capabilities and values that are defined. Unknown
+// capabilities are reported on path itself.
+func validateCapabilities(capabilities, defined gardencore.Capabilities, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(capabilities)) {
+		values, known := defined[name]
+		if !known {
+			errs = append(errs, field.NotSupported(path, name, slices.Sorted(maps.Keys(defined))))
+			continue
+		}
+		for i, value := range capabilities[name] {
+			errs = append(errs, supported(path.Child(name).Index(i), value, values...)...)
+		}
+	}
+	return errs
+}
+
+// ---- machine images ----
+
+// ValidateMachineImages checks what cloud profiles and namespaced cloud profiles
+// both want of machine images. The capabilities are those that the profile defines,
+// if any.
+func ValidateMachineImages(images []gardencore.MachineImage, capabilities gardencore.Capabilities, path *field.Path, allowEmptyVersions bool) field.ErrorList {
+	var errs field.ErrorList
+	for _, image := range images {
+		if len(image.Versions) == 0 {
+			continue
+		}
+		if _, err := LatestExpirableVersion(imageExpirableVersions(image.Versions)); err != nil {
+			errs = append(errs, field.Invalid(path, image.Name, fmt.Sprintf("must have comparable versions: %v", err)))
+			break
+		}
+	}
+	names, nameVersions := sets.New[string](), sets.New[string]()
+	for i, image := range images {
+		idxPath := path.Index(i)
+		if !firstSight(names, image.Name) {
+			errs = append(errs, field.Duplicate(idxPath, image.Name))
+		}
+		errs = append(errs, validateMachineImage(image, allowEmptyVersions, idxPath)...)
+		for j, version := range image.Versions {
+			versionPath := idxPath.Child("versions").Index(j)
+			if id := image.Name + "-" + version.Version; !firstSight(nameVersions, id) {
+				errs = append(errs, field.Duplicate(versionPath, id))
+			}
+			errs = append(errs, validateMachineImageVersion(version, capabilities, versionPath)...)
+		}
+	}
+	return errs
+}
+
+func validateMachineImage(image gardencore.MachineImage, allowEmptyVersions bool, path *field.Path) field.ErrorList {
+	errs := requiredName(path.Child("name"), image.Name, unprefixedQualifiedName)
+	if len(image.Versions) == 0 && !allowEmptyVersions {
+		errs = append(errs, field.Required(path.Child("versions"), "must have at least one version"))
+	}
+	if image.UpdateStrategy != nil {
+		errs = append(errs, supported(path.Child("updateStrategy"), *image.UpdateStrategy,
+			gardencore.UpdateStrategyMajor, gardencore.UpdateStrategyMinor, gardencore.UpdateStrategyPatch)...)
+	}
+	return errs
+}
+
+func validateMachineImageVersion(version gardencore.MachineImageVersion, capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
+	errs := required(path.Child("version"), version.Version)
+	errs = append(errs, validateSemver(version.Version, path.Child("version"))...)
+	if updates := version.InPlaceUpdates; updates != nil && updates.MinVersionForUpdate != nil {
+		errs = append(errs, validateSemver(*updates.MinVersionForUpdate, path.Child("minVersionForInPlaceUpdate"))...)
+	}
+	errs = append(errs, validateImageArchitectures(version, capabilities, path)...)
+	if len(capabilities) > 0 {
+		for i, flavor := range version.CapabilityFlavors {
+			errs = append(errs, validateCapabilities(flavor.Capabilities, capabilities, path.Child("capabilityFlavors").Index(i))...)
+		}
+	}
+	if constraint := version.KubeletVersionConstraint; constraint != nil {
+		if _, err := semver.NewConstraint(*constraint); err != nil {
+			errs = append(errs, field.Invalid(path.Child("kubeletVersionConstraint"), *constraint, fmt.Sprintf("must be a version constraint: %v", err)))
+		}
+	}
+	return errs
+}
+
+func validateSemver(version string, path *field.Path) field.ErrorList {
+	if _, err := semver.NewVersion(version); err != nil {
+		return field.ErrorList{field.Invalid(path, version, "must be a semantic version; the provider can map it to the image's own version")}
+	}
+	return nil
+}
+
+// validateImageArchitectures checks the architectures of an image version: either
+// the list of the version itself, or those of its flavors where the profile defines
+// capabilities, and then the list, if there is one, must agree with them.
+func validateImageArchitectures(version gardencore.MachineImageVersion, capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
+	var (
+		errs    field.ErrorList
+		allowed = constants.ValidArchitectures
+	)
+	if len(capabilities) > 0 {
+		allowed = capabilities[constants.ArchitectureName]
+		flavorsPath := path.Child("capabilityFlavors")
+		if len(allowed) > 1 && len(version.CapabilityFlavors) == 0 {
+			return field.ErrorList{field.Required(flavorsPath, "must have a flavor per architecture if spec.machineCapabilities defines several")}
+		}
+		for i, flavor := range version.CapabilityFlavors {
+			architectures, architecturePath := flavor.Capabilities[constants.ArchitectureName], flavorsPath.Index(i).Child(constants.ArchitectureName)
+			if len(architectures) == 0 && len(allowed) > 1 {
+				errs = append(errs, field.Required(architecturePath, "must name one architecture if spec.machineCapabilities defines several"))
+			} else if len(architectures) > 1 {
+				errs = append(errs, field.Invalid(architecturePath, architectures, "must name only one architecture"))
+			}
+		}
+		if offered := flavorArchitectures(version.CapabilityFlavors, allowed); !offered.HasAll(version.Architectures...) {
+			errs = append(errs, field.Invalid(path.Child("architectures"), version.Architectures,
+				fmt.Sprintf("must agree with the architectures of the capability flavors: %s", strings.Join(sets.List(offered), ", "))))
+		}
+	}
+	for i, architecture := range version.Architectures {
+		errs = append(errs, supported(path.Child("architectures").Index(i), architecture, allowed...)...)
+	}
+	return errs
+}
+
+// flavorArchitectures are the architectures that flavors name; if they name none
+// and only one is allowed, it is that.
+func flavorArchitectures(flavors []gardencore.MachineImageFlavor, allowed []string) sets.Set[string] {
+	named := sets.New[string]()
+	for _, flavor := range flavors {
+		named.Insert(flavor.Capabilities[constants.ArchitectureName]...)
+	}
+	if len(named) == 0 && len(allowed) == 1 {
+		named.Insert(allowed...)
+	}
+	return named
+}
+
+// ---- machine types ----
+
+// validateMachineTypes checks what cloud profiles and namespaced cloud profiles
+// both want of machine types.
+func validateMachineTypes(types []gardencore.MachineType, capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i, machineType := range types {
+		idxPath := path.Index(i)
+		errs = append(errs, requiredName(idxPath.Child("name"), machineType.Name, unprefixedQualifiedName)...)
+		if !firstSight(names, machineType.Name) {
+			errs = append(errs, field.Duplicate(idxPath.Child("name"), machineType.Name))
+			continue
+		}
+		errs = append(errs, validateMachineType(machineType, capabilities, idxPath)...)
+	}
+	return errs
+}
+
+func validateMachineType(machineType gardencore.MachineType, capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
+	errs := slices.Concat(
+		validateQuantity("cpu", machineType.CPU, path.Child("cpu")),
+		validateQuantity("gpu", machineType.GPU, path.Child("gpu")),
+		validateQuantity("memory", machineType.Memory, path.Child("memory")),
+		validateMachineTypeArchitecture(machineType, capabilities, path),
+	)
+	if len(capabilities) > 0 {
+		errs = append(errs, validateCapabilities(machineType.Capabilities, capabilities, path.Child("capabilities"))...)
+	}
+	if machineType.Storage != nil {
+		errs = append(errs, validateMachineTypeStorage(*machineType.Storage, path.Child("storage"))...)
+	}
+	return errs
+}
+
+func validateMachineTypeArchitecture(machineType gardencore.MachineType, capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
+	var (
+		errs         field.ErrorList
+		architecture = ptr.Deref(machineType.Architecture, "")
+	)
+	if len(capabilities) > 0 {
+		capable := machineType.Capabilities[constants.ArchitectureName]
+		if len(capable) > 1 {
+			errs = append(errs, field.Invalid(path.Child("capabilities", constants.ArchitectureName), capable, "must name only one architecture"))
+		}
+		if len(capable) == 1 && architecture != "" && architecture != capable[0] {
+			errs = append(errs, field.Invalid(path.Child("architecture"), architecture, fmt.Sprintf("must agree with the architecture among the capabilities, %s", capable[0])))
+		}
+	}
+	if architecture != "" {
+		errs = append(errs, supported(path.Child("architecture"), architecture, constants.ValidArchitectures...)...)
+	}
+	return errs
+}
+
+func validateMachineTypeStorage(storage gardencore.MachineTypeStorage, path *field.Path) field.ErrorList {
+	switch {
+	case (storage.StorageSize == nil) == (storage.MinSize == nil):
+		return field.ErrorList{field.Invalid(path, storage.Type, "must have either a size or a minSize")}
+	case storage.StorageSize != nil:
+		return validateQuantity("size", *storage.StorageSize, path.Child("size"))
+	default:
+		return validateQuantity("minSize", *storage.MinSize, path.Child("minSize"))
+	}
+}
+
+// ---- volume types ----
+
+// validateVolumeTypes stops at the first repeated name, as Gardener does.
+func validateVolumeTypes(types []gardencore.VolumeType, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i, volumeType := range types {
+		idxPath := path.Index(i)
+		errs = append(errs, requiredName(idxPath.Child("name"), volumeType.Name, unprefixedQualifiedName)...)
+		if !firstSight(names, volumeType.Name) {
+			return append(errs, field.Duplicate(idxPath.Child("name"), volumeType.Name))
+		}
+		errs = append(errs, requiredName(idxPath.Child("class"), volumeType.Class, unprefixedQualifiedName)...)
+		if volumeType.MinSize != nil {
+			errs = append(errs, validateQuantity("minSize", *volumeType.MinSize, idxPath.Child("minSize"))...)
+		}
+	}
+	return errs
+}
+
+// ---- container runtimes ----
+
+// validateCRIs wants distinct, known container runtime interfaces.
+func validateCRIs(cris []gardencore.CRI, path *field.Path) field.ErrorList {
+	if len(cris) == 0 {
+		return field.ErrorList{field.Required(path, "must have at least one container runtime interface")}
+	}
+	var errs field.ErrorList
+	names := sets.New[gardencore.CRIName]()
+	for i, cri := range cris {
+		idxPath := path.Index(i)
+		if !firstSight(names, cri.Name) {
+			errs = append(errs, field.Duplicate(idxPath, cri.Name))
+		}
+		errs = append(errs, supported(idxPath.Child("name"), cri.Name, gardencore.CRINameContainerD)...)
+		types := sets.New[string]()
+		for j, runtime := range cri.ContainerRuntimes {
+			typePath := idxPath.Child("containerRuntimes").Index(j).Child("type")
+			errs = append(errs, validateUnprefixedQualifiedName(runtime.Type, typePath)...)
+			if !firstSight(types, runtime.Type) {
+				errs = append(errs, field.Duplicate(typePath, runtime.Type))
+			}
+		}
+	}
+	return errs
+}

@@ -1,0 +1,306 @@
+package corevalidation
+
+import (
+	"fmt"
+	"slices"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+)
+
+// ---- objects and templates ----
+
+// ValidateSeed checks a new seed.
+func ValidateSeed(seed *gardencore.Seed) field.ErrorList {
+	return slices.Concat(
+		apivalidation.ValidateObjectMeta(&seed.ObjectMeta, false, apivalidation.NameIsDNSLabel, field.NewPath("metadata")),
+		validateSeedOperation(seed.Annotations[constants.GardenerOperation], operationPath()),
+		ValidateSeedSpec(&seed.Spec, field.NewPath("spec"), false),
+	)
+}
+
+// ValidateSeedUpdate checks a changed seed.
+func ValidateSeedUpdate(newSeed, oldSeed *gardencore.Seed) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaUpdate(&newSeed.ObjectMeta, &oldSeed.ObjectMeta, field.NewPath("metadata"))
+	newOperation, oldOperation := newSeed.Annotations[constants.GardenerOperation], oldSeed.Annotations[constants.GardenerOperation]
+	if newOperation != "" && oldOperation != "" && newOperation != oldOperation {
+		errs = append(errs, field.Forbidden(operationPath(), fmt.Sprintf("must not be %q before the operation %q is done", newOperation, oldOperation)))
+	}
+	errs = append(errs, ValidateSeedSpecUpdate(&newSeed.Spec, &oldSeed.Spec, field.NewPath("spec"))...)
+	return append(errs, ValidateSeed(newSeed)...)
+}
+
+// ValidateSeedStatusUpdate keeps the cluster identity once it is known.
+func ValidateSeedStatusUpdate(newSeed, oldSeed *gardencore.Seed) field.ErrorList {
+	if oldSeed.Status.ClusterIdentity == nil {
+		return nil
+	}
+	return apivalidation.ValidateImmutableField(newSeed.Status.ClusterIdentity, oldSeed.Status.ClusterIdentity, field.NewPath("status", "clusterIdentity"))
+}
+
+// ValidateSeedTemplate checks a template for seeds: the specification may lack what
+// is filled in when a seed is made from it.
+func ValidateSeedTemplate(template *gardencore.SeedTemplate, path *field.Path) field.ErrorList {
+	return slices.Concat(
+		metav1validation.ValidateLabels(template.Labels, path.Child("metadata", "labels")),
+		apivalidation.ValidateAnnotations(template.Annotations, path.Child("metadata", "annotations")),
+		ValidateSeedSpec(&template.Spec, path.Child("spec"), true),
+	)
+}
+
+// ValidateSeedTemplateUpdate checks a changed template as a changed seed.
+func ValidateSeedTemplateUpdate(newTemplate, oldTemplate *gardencore.SeedTemplate, path *field.Path) field.ErrorList {
+	return ValidateSeedSpecUpdate(&newTemplate.Spec, &oldTemplate.Spec, path.Child("spec"))
+}
+
+func operationPath() *field.Path {
+	return field.NewPath("metadata", "annotations").Key(constants.GardenerOperation)
+}
+
+func validateSeedOperation(operation string, path *field.Path) field.ErrorList {
+	if operation == "" {
+		return nil
+	}
+	return supported(path, operation, constants.GardenerOperationReconcile, constants.SeedOperationRenewGardenAccessSecrets,
+		constants.GardenerOperationRenewKubeconfig, constants.SeedOperationRenewWorkloadIdentityTokens)
+}
+
+// ---- specification ----
+
+// ValidateSeedSpec checks the specification of a seed or, with fewer required
+// fields, of a template for seeds.
+func ValidateSeedSpec(spec *gardencore.SeedSpec, path *field.Path, inTemplate bool) field.ErrorList {
+	errs := slices.Concat(
+		validateSeedProvider(spec.Provider, path.Child("provider"), inTemplate),
+		validateSeedNetworks(spec.Networks, path.Child("networks"), inTemplate),
+		validateSeedBackup(spec.Backup, spec.Provider.Type, path.Child("backup")),
+		validateSeedTaints(spec.Taints, path.Child("taints")),
+		validateSeedVolume(spec.Volume, path.Child("volume")),
+		validateSeedSettings(spec.Settings, spec.Provider.Zones, path.Child("settings")),
+		validateSeedIngress(spec.Ingress, path.Child("ingress"), inTemplate),
+		validateSeedDNS(spec.DNS, path.Child("dns")),
+		validateExtensions(spec.Extensions, path.Child("extensions")),
+		ValidateResources(spec.Resources, path.Child("resources"), true),
+	)
+	if spec.Ingress != nil && spec.DNS.Provider == nil {
+		errs = append(errs, field.Required(path.Child("dns", "provider"), "must be set for the ingress"))
+	}
+	return errs
+}
+
+// ValidateSeedSpecUpdate keeps what control planes on the seed depend on: its
+// networks, its ingress domain, where it stores backups, and that it has default
+// domains.
+func ValidateSeedSpecUpdate(newSpec, oldSpec *gardencore.SeedSpec, path *field.Path) field.ErrorList {
+	errs := validateSeedNetworksUpdate(newSpec.Networks, oldSpec.Networks, path.Child("networks"))
+	if newSpec.Ingress != nil && oldSpec.Ingress != nil {
+		errs = append(errs, apivalidation.ValidateImmutableField(newSpec.Ingress.Domain, oldSpec.Ingress.Domain, path.Child("ingress", "domain"))...)
+	}
+	backupPath := path.Child("backup")
+	switch newBackup, oldBackup := newSpec.Backup, oldSpec.Backup; {
+	case oldBackup == nil:
+	case newBackup == nil:
+		errs = append(errs, apivalidation.ValidateImmutableField(newBackup, oldBackup, backupPath)...)
+	default:
+		errs = append(errs, apivalidation.ValidateImmutableField(newBackup.Provider, oldBackup.Provider, backupPath.Child("provider"))...)
+		errs = append(errs, apivalidation.ValidateImmutableField(newBackup.Region, oldBackup.Region, backupPath.Child("region"))...)
+	}
+	if len(oldSpec.DNS.Defaults) > 0 && len(newSpec.DNS.Defaults) == 0 {
+		errs = append(errs, field.Forbidden(path.Child("dns", "defaults"), "must not be removed"))
+	}
+	return errs
+}
+
+func validateSeedProvider(provider gardencore.SeedProvider, path *field.Path, inTemplate bool) field.ErrorList {
+	var errs field.ErrorList
+	if !inTemplate {
+		errs = append(errs, required(path.Child("type"), provider.Type)...)
+		errs = append(errs, required(path.Child("region"), provider.Region)...)
+	}
+	zones := sets.New[string]()
+	for i, zone := range provider.Zones {
+		if !firstSight(zones, zone) {
+			return append(errs, field.Duplicate(path.Child("zones").Index(i), zone))
+		}
+	}
+	return errs
+}
+
+func validateSeedBackup(backup *gardencore.Backup, seedProvider string, path *field.Path) field.ErrorList {
+	if backup == nil {
+		return nil
+	}
+	errs := required(path.Child("provider"), backup.Provider)
+	if backup.Provider != seedProvider && ptr.Deref(backup.Region, "") == "" {
+		errs = append(errs, field.Invalid(path.Child("region"), "", "must be set if the provider of the backups is not that of the seed"))
+	}
+	return append(errs, validateRequiredCredentialsRef(backup.CredentialsRef, path.Child("credentialsRef"))...)
+}
+
+func validateSeedTaints(taints []gardencore.SeedTaint, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, taint := range taints {
+		errs = append(errs, required(path.Index(i).Child("key"), taint.Key)...)
+		if id := keyValueID(taint.Key, taint.Value); !firstSight(seen, id) {
+			errs = append(errs, field.Duplicate(path.Index(i), id))
+		}
+	}
+	return errs
+}
+
+func validateSeedVolume(volume *gardencore.SeedVolume, path *field.Path) field.ErrorList {
+	if volume == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if volume.MinimumSize != nil {
+		errs = append(errs, validateQuantity("minimumSize", *volume.MinimumSize, path.Child("minimumSize"))...)
+	}
+	purposes := sets.New[string]()
+	for i, provider := range volume.Providers {
+		idxPath := path.Child("providers").Index(i)
+		errs = append(errs, required(idxPath.Child("purpose"), provider.Purpose)...)
+		errs = append(errs, required(idxPath.Child("name"), provider.Name)...)
+		if !firstSight(purposes, provider.Purpose) {
+			errs = append(errs, field.Duplicate(idxPath.Child("purpose"), provider.Purpose))
+		}
+	}
+	return errs
+}
+
+func validateSeedIngress(ingress *gardencore.Ingress, path *field.Path, inTemplate bool) field.ErrorList {
+	if ingress == nil {
+		if inTemplate {
+			return nil
+		}
+		return field.ErrorList{field.Required(path, "must not be empty")}
+	}
+	return append(
+		requiredName(path.Child("domain"), ingress.Domain, validation.IsDNS1123Subdomain),
+		supported(path.Child("controller", "kind"), ingress.Controller.Kind, constants.IngressKindNginx)...,
+	)
+}
+
+func validateSeedDNS(dns gardencore.SeedDNS, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if provider := dns.Provider; provider != nil {
+		errs = append(errs, required(path.Child("provider", "type"), provider.Type)...)
+		errs = append(errs, validateRequiredCredentialsRef(provider.CredentialsRef, path.Child("provider", "credentialsRef"))...)
+	}
+	if dns.Internal == nil {
+		errs = append(errs, field.Required(path.Child("internal"), "must not be empty"))
+	} else {
+		errs = append(errs, validateSeedDNSProviderConfig(*dns.Internal, path.Child("internal"))...)
+	}
+	domains := sets.New[string]()
+	for i, config := range dns.Defaults {
+		idxPath := path.Child("defaults").Index(i)
+		errs = append(errs, validateSeedDNSProviderConfig(config, idxPath)...)
+		if !firstSight(domains, config.Domain) {
+			errs = append(errs, field.Duplicate(idxPath.Child("domain"), config.Domain))
+		}
+	}
+	return errs
+}
+
+func validateSeedDNSProviderConfig(config gardencore.SeedDNSProviderConfig, path *field.Path) field.ErrorList {
+	return slices.Concat(
+		requiredName(path.Child("domain"), config.Domain, validation.IsDNS1123Subdomain),
+		required(path.Child("type"), config.Type),
+		ValidateCredentialsRef(config.CredentialsRef, path.Child("credentialsRef")),
+	)
+}
+
+// ---- networks ----
+
+// seedNetworks are the ranges of a seed by what they must be disjoint with.
+type seedNetworks struct {
+	pods, services, nodes, shootPods, shootServices *CIDR
+}
+
+func newSeedNetworks(networks gardencore.SeedNetworks, path *field.Path, inTemplate bool) seedNetworks {
+	unlessEmpty := func(text, name string) *CIDR {
+		if text == "" && inTemplate {
+			return nil
+		}
+		return NewCIDR(text, path.Child(name))
+	}
+	unlessNil := func(text *string, path *field.Path) *CIDR {
+		if text == nil {
+			return nil
+		}
+		return NewCIDR(*text, path)
+	}
+	parsed := seedNetworks{
+		pods:     unlessEmpty(networks.Pods, "pods"),
+		services: unlessEmpty(networks.Services, "services"),
+		nodes:    unlessNil(networks.Nodes, path.Child("nodes")),
+	}
+	if defaults := networks.ShootDefaults; defaults != nil {
+		parsed.shootPods = unlessNil(defaults.Pods, path.Child("shootDefaults", "pods"))
+		parsed.shootServices = unlessNil(defaults.Services, path.Child("shootDefaults", "services"))
+	}
+	return parsed
+}
+
+// validateSeedNetworks wants parsable ranges of the right family, disjoint from each
+// other and from the reserved ones. The defaults for shoots need only be disjoint
+// from the seed's ranges if they are IPv6: IPv4 ranges are mapped in the VPN.
+func validateSeedNetworks(networks gardencore.SeedNetworks, path *field.Path, inTemplate bool) field.ErrorList {
+	if errs := ValidateIPFamilies(networks.IPFamilies, path.Child("ipFamilies")); len(errs) > 0 {
+		return errs // without the families the ranges cannot be judged
+	}
+	var (
+		parsed   = newSeedNetworks(networks, path, inTemplate)
+		seed     = []*CIDR{parsed.pods, parsed.services, parsed.nodes}
+		defaults = []*CIDR{parsed.shootPods, parsed.shootServices}
+		all      = slices.Concat(seed, defaults)
+	)
+	errs := forEachCIDR(all, (*CIDR).ValidateParse)
+	if parsed.services.IsIPv4() { // it is mapped into the reserved range
+		prefix, _ := NewCIDR(constants.ReservedKubeApiServerMappingRange, nil).Net().Mask.Size()
+		errs = append(errs, parsed.services.ValidateMaxSize(prefix)...)
+	}
+	if len(networks.IPFamilies) != 2 {
+		family := primaryIPFamily(networks.IPFamilies)
+		errs = append(errs, forEachCIDR(all, func(c *CIDR) field.ErrorList { return c.ValidateIPFamily(family) })...)
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+
+	defaultsIPv4, defaultsIPv6 := slices.Clone(defaults), slices.Clone(defaults)
+	defaultsIPv4 = slices.DeleteFunc(defaultsIPv4, func(c *CIDR) bool { return !c.IsIPv4() })
+	defaultsIPv6 = slices.DeleteFunc(defaultsIPv6, func(c *CIDR) bool { return !c.IsIPv6() })
+	return slices.Concat(
+		ValidateCIDRsDisjoint(seed...),
+		ValidateCIDRsDisjoint(defaultsIPv4...),
+		ValidateCIDRsDisjoint(defaultsIPv6...),
+		forEachCIDR(seed, func(c *CIDR) field.ErrorList { return c.ValidateNotOverlap(defaultsIPv6...) }),
+		parsed.pods.ValidateNotReserved("pod"),
+		parsed.services.ValidateNotReserved("service"),
+		parsed.nodes.ValidateNotReserved("node"),
+		parsed.shootPods.ValidateNotReserved("pod"),
+		parsed.shootServices.ValidateNotReserved("service"),
+	)
+}
+
+func validateSeedNetworksUpdate(newNetworks, oldNetworks gardencore.SeedNetworks, path *field.Path) field.ErrorList {
+	errs := slices.Concat(
+		apivalidation.ValidateImmutableField(newNetworks.IPFamilies, oldNetworks.IPFamilies, path.Child("ipFamilies")),
+		apivalidation.ValidateImmutableField(newNetworks.Pods, oldNetworks.Pods, path.Child("pods")),
+		apivalidation.ValidateImmutableField(newNetworks.Services, oldNetworks.Services, path.Child("services")),
+	)
+	if oldNetworks.Nodes != nil {
+		errs = append(errs, apivalidation.ValidateImmutableField(newNetworks.Nodes, oldNetworks.Nodes, path.Child("nodes"))...)
+	}
+	return errs
+}

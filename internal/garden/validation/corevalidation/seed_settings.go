@@ -1,0 +1,159 @@
+package corevalidation
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+)
+
+// validateSeedSettings checks the settings of a seed in the given zones.
+func validateSeedSettings(settings *gardencore.SeedSettings, zones []string, path *field.Path) field.ErrorList {
+	if settings == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if reservation := settings.ExcessCapacityReservation; reservation != nil {
+		errs = append(errs, validateExcessCapacity(reservation.Configs, path.Child("excessCapacityReservation", "configs"))...)
+	}
+	if services := settings.LoadBalancerServices; services != nil {
+		errs = append(errs, validateLoadBalancerServices(services, zones, path.Child("loadBalancerServices"))...)
+	}
+	if autoscaler := settings.VerticalPodAutoscaler; autoscaler != nil {
+		autoscalerPath := path.Child("verticalPodAutoscaler")
+		errs = append(errs, ValidateVerticalPodAutoscalerMaxAllowed(autoscaler.MaxAllowed, autoscalerPath)...)
+		errs = append(errs, ValidateVPAFeatureGates(autoscaler.FeatureGates, autoscalerPath.Child("featureGates"))...)
+	}
+	if selection := settings.ZoneSelection; selection != nil {
+		selectionPath := path.Child("zoneSelection")
+		if len(zones) == 0 {
+			errs = append(errs, field.Forbidden(selectionPath, "must not be set unless spec.provider.zones is"))
+		}
+		errs = append(errs, supported(selectionPath.Child("mode"), selection.Mode, gardencore.ZoneSelectionModePrefer, gardencore.ZoneSelectionModeEnforce)...)
+	}
+	if routing := settings.TopologyAwareRouting; routing != nil && routing.Enabled && len(zones) <= 1 {
+		errs = append(errs, field.Forbidden(path.Child("topologyAwareRouting", "enabled"), "must not be true unless spec.provider.zones has two or more entries"))
+	}
+	return errs
+}
+
+func validateExcessCapacity(configs []gardencore.SeedSettingExcessCapacityReservationConfig, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, config := range configs {
+		resourcesPath := path.Index(i).Child("resources")
+		if len(config.Resources) == 0 {
+			errs = append(errs, field.Required(resourcesPath, "must not be empty"))
+		}
+		for _, name := range slices.Sorted(maps.Keys(config.Resources)) {
+			errs = append(errs, validateQuantity(name, config.Resources[name], resourcesPath.Child(string(name)))...)
+		}
+		errs = append(errs, validatePodTolerations(config.Tolerations, path.Index(i).Child("tolerations"))...)
+	}
+	return errs
+}
+
+// ---- load balancers ----
+
+// validateLoadBalancerServices wants settings per zone only for zones of the seed,
+// each at most once, and only if there is more than one.
+func validateLoadBalancerServices(services *gardencore.SeedSettingLoadBalancerServices, zones []string, path *field.Path) field.ErrorList {
+	errs := validateLoadBalancer(services.Annotations, services.ExternalTrafficPolicy, path)
+	if services.Class != nil {
+		errs = append(errs, invalidEach(path.Child("class"), *services.Class, validation.IsQualifiedName(*services.Class))...)
+	}
+	zonesPath := path.Child("zones")
+	if len(services.Zones) > 0 && len(zones) <= 1 {
+		errs = append(errs, field.Forbidden(zonesPath, "must not be set unless spec.provider.zones has two or more entries"))
+	}
+	seen := sets.New[string]()
+	for i, zone := range services.Zones {
+		namePath := zonesPath.Index(i).Child("name")
+		if !slices.Contains(zones, zone.Name) {
+			errs = append(errs, field.NotFound(namePath, zone.Name))
+		}
+		if !firstSight(seen, zone.Name) {
+			errs = append(errs, field.Duplicate(namePath, zone.Name))
+		}
+		errs = append(errs, validateLoadBalancer(zone.Annotations, zone.ExternalTrafficPolicy, zonesPath.Index(i))...)
+	}
+	return errs
+}
+
+func validateLoadBalancer(annotations map[string]string, policy *corev1.ServiceExternalTrafficPolicy, path *field.Path) field.ErrorList {
+	errs := apivalidation.ValidateAnnotations(annotations, path.Child("annotations"))
+	if policy != nil {
+		errs = append(errs, supported(path.Child("externalTrafficPolicy"), *policy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+	}
+	return errs
+}
+
+// ---- vertical pod autoscaler ----
+
+// vpaFeatureGates are the gates that the vertical pod autoscaler v1.7 knows.
+var vpaFeatureGates = []string{"CPUStartupBoost", "InPlace", "PerVPAConfig"}
+
+// ValidateVPAFeatureGates refuses feature gates that the vertical pod autoscaler does
+// not know. Only the first one is reported, as in Gardener.
+func ValidateVPAFeatureGates(gates map[string]bool, path *field.Path) field.ErrorList {
+	for _, gate := range slices.Sorted(maps.Keys(gates)) {
+		if !slices.Contains(vpaFeatureGates, gate) {
+			return field.ErrorList{field.Invalid(path.Child(gate), gate, "must be one of the feature gates "+strings.Join(vpaFeatureGates, ", "))}
+		}
+	}
+	return nil
+}
+
+// ValidateVerticalPodAutoscalerMaxAllowed checks path.maxAllowed: recommendations
+// are about CPU and memory only.
+func ValidateVerticalPodAutoscalerMaxAllowed(maxAllowed corev1.ResourceList, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(maxAllowed)) {
+		namePath := path.Child("maxAllowed", string(name))
+		errs = append(errs, supported(namePath, name, corev1.ResourceCPU, corev1.ResourceMemory)...)
+		errs = append(errs, validateQuantity(name, maxAllowed[name], namePath)...)
+	}
+	return errs
+}
+
+// ---- tolerations of pods ----
+
+// validatePodTolerations checks tolerations as Kubernetes does those of pods.
+func validatePodTolerations(tolerations []corev1.Toleration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, toleration := range tolerations {
+		idxPath := path.Index(i)
+		operatorPath, effectPath := idxPath.Child("operator"), idxPath.Child("effect")
+		if toleration.Key != "" {
+			errs = append(errs, metav1validation.ValidateLabelName(toleration.Key, idxPath.Child("key"))...)
+		} else if toleration.Operator != corev1.TolerationOpExists {
+			errs = append(errs, field.Invalid(operatorPath, toleration.Operator, "must be Exists if there is no key"))
+		}
+		if toleration.TolerationSeconds != nil && toleration.Effect != corev1.TaintEffectNoExecute {
+			errs = append(errs, field.Invalid(effectPath, toleration.Effect, "must be NoExecute if tolerationSeconds is set"))
+		}
+		switch toleration.Operator {
+		case corev1.TolerationOpEqual, "":
+			if messages := validation.IsValidLabelValue(toleration.Value); len(messages) > 0 {
+				errs = append(errs, field.Invalid(operatorPath, toleration.Value, strings.Join(messages, "; ")))
+			}
+		case corev1.TolerationOpExists:
+			if toleration.Value != "" {
+				errs = append(errs, field.Invalid(operatorPath, toleration.Value, "must not be Exists if there is a value"))
+			}
+		default:
+			errs = append(errs, field.NotSupported(operatorPath, toleration.Operator, []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
+		}
+		if toleration.Effect != "" {
+			errs = append(errs, supported(effectPath, toleration.Effect, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule)...)
+		}
+	}
+	return errs
+}

@@ -1,0 +1,220 @@
+package corevalidation
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+)
+
+// ---- reading shoots ----
+
+// isSelfHosted says whether one of the worker pools is there for the control plane.
+func isSelfHosted(workers []gardencore.Worker) bool { return controlPlanePool(workers) >= 0 }
+
+// controlPlanePool is the index of the worker pool for the control plane, -1 if
+// there is none.
+func controlPlanePool(workers []gardencore.Worker) int {
+	return slices.IndexFunc(workers, func(worker gardencore.Worker) bool { return worker.ControlPlane != nil })
+}
+
+func workerNamed(workers []gardencore.Worker, name string) *gardencore.Worker {
+	if i := slices.IndexFunc(workers, func(worker gardencore.Worker) bool { return worker.Name == name }); i >= 0 {
+		return &workers[i]
+	}
+	return nil
+}
+
+// workerVersion is the Kubernetes version of a worker pool.
+func workerVersion(worker gardencore.Worker, controlPlane string) string {
+	if worker.Kubernetes == nil {
+		return controlPlane
+	}
+	return ptr.Deref(worker.Kubernetes.Version, controlPlane)
+}
+
+// parseWorkerVersion is workerVersion for a control plane's version that can be parsed.
+func parseWorkerVersion(worker gardencore.Worker, controlPlane *semver.Version) (*semver.Version, error) {
+	if worker.Kubernetes == nil || worker.Kubernetes.Version == nil {
+		return controlPlane, nil
+	}
+	return semver.NewVersion(*worker.Kubernetes.Version)
+}
+
+// workerKubelet is the kubelet configuration of a worker pool.
+func workerKubelet(worker gardencore.Worker, shoot *gardencore.KubeletConfig) *gardencore.KubeletConfig {
+	if worker.Kubernetes != nil && worker.Kubernetes.Kubelet != nil {
+		return worker.Kubernetes.Kubelet
+	}
+	return shoot
+}
+
+func updatesInPlace(strategy *gardencore.MachineUpdateStrategy) bool {
+	value := ptr.Deref(strategy, "")
+	return value == gardencore.AutoInPlaceUpdate || value == gardencore.ManualInPlaceUpdate
+}
+
+func systemComponentsAllowed(worker gardencore.Worker) bool {
+	return worker.SystemComponents == nil || worker.SystemComponents.Allow
+}
+
+func hibernationWanted(hibernation *gardencore.Hibernation) bool {
+	return hibernation != nil && ptr.Deref(hibernation.Enabled, false)
+}
+
+// inHibernation says whether the shoot sleeps, is falling asleep or waking up.
+func inHibernation(shoot *gardencore.Shoot) bool {
+	return hibernationWanted(shoot.Spec.Hibernation) || shoot.Status.IsHibernated
+}
+
+func nginxIngressEnabled(addons *gardencore.Addons) bool {
+	return addons != nil && addons.NginxIngress != nil && addons.NginxIngress.Enabled
+}
+
+// failureToleranceType is nil for a control plane that is not highly available.
+func failureToleranceType(spec *gardencore.ShootSpec) *gardencore.FailureToleranceType {
+	if spec.ControlPlane == nil || spec.ControlPlane.HighAvailability == nil {
+		return nil
+	}
+	return &spec.ControlPlane.HighAvailability.FailureTolerance.Type
+}
+
+func failureToleranceTypePath() *field.Path {
+	return field.NewPath("spec", "controlPlane", "highAvailability", "failureTolerance", "type")
+}
+
+// resourcesToEncrypt are those that the specification names, besides the ones that
+// are always encrypted.
+func resourcesToEncrypt(spec *gardencore.ShootSpec) sets.Set[schema.GroupResource] {
+	if server := spec.Kubernetes.KubeAPIServer; server != nil && server.EncryptionConfig != nil {
+		return parseGroupResources(server.EncryptionConfig.Resources)
+	}
+	return nil
+}
+
+// encryptedResources are those that the status names.
+func encryptedResources(status *gardencore.ShootStatus) sets.Set[schema.GroupResource] {
+	if credentials := status.Credentials; credentials != nil && credentials.EncryptionAtRest != nil {
+		return parseGroupResources(credentials.EncryptionAtRest.Resources)
+	}
+	return nil
+}
+
+func parseGroupResources(names []string) sets.Set[schema.GroupResource] {
+	resources := sets.New[schema.GroupResource]()
+	for _, name := range names {
+		resources.Insert(schema.ParseGroupResource(name))
+	}
+	return resources
+}
+
+// rotations are the phases of those rotations that go through several.
+type rotations struct {
+	certificateAuthorities, serviceAccountKey, etcdEncryptionKey gardencore.CredentialsRotationPhase
+}
+
+func rotationsOf(status *gardencore.ShootStatus) rotations {
+	var phases rotations
+	if status.Credentials == nil || status.Credentials.Rotation == nil {
+		return phases
+	}
+	rotation := status.Credentials.Rotation
+	if rotation.CertificateAuthorities != nil {
+		phases.certificateAuthorities = rotation.CertificateAuthorities.Phase
+	}
+	if rotation.ServiceAccountKey != nil {
+		phases.serviceAccountKey = rotation.ServiceAccountKey.Phase
+	}
+	if rotation.ETCDEncryptionKey != nil {
+		phases.etcdEncryptionKey = rotation.ETCDEncryptionKey.Phase
+	}
+	return phases
+}
+
+// rotationUnderway says whether a rotation has begun and is not completed.
+func rotationUnderway(phase gardencore.CredentialsRotationPhase) bool {
+	return phase != "" && phase != gardencore.RotationCompleted
+}
+
+// ---- values ----
+
+func validateDNSLabel(value string, path *field.Path) field.ErrorList {
+	return invalidEach(path, value, validation.IsDNS1123Label(value))
+}
+
+func validateNotNegativeDuration(duration *metav1.Duration, path *field.Path) field.ErrorList {
+	if duration == nil || duration.Duration >= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, duration.Duration.String(), "must not be negative")}
+}
+
+// percentage reads a value like 20%.
+func percentage(value intstr.IntOrString) (percent int, ok bool) {
+	if value.Type != intstr.String || len(validation.IsValidPercent(value.StrVal)) > 0 {
+		return 0, false
+	}
+	// Atoi answers a number that is too large with the largest one.
+	percent, _ = strconv.Atoi(strings.TrimSuffix(value.StrVal, "%"))
+	return percent, true
+}
+
+// isZero says whether a number of machines or a percentage is missing or zero.
+func isZero(value *intstr.IntOrString) bool {
+	if value == nil {
+		return true
+	}
+	if percent, ok := percentage(*value); ok {
+		return percent == 0
+	}
+	return value.IntValue() == 0
+}
+
+// ---- versions ----
+
+// compareVersions says whether one version is <, >, >= the other one. Pre-releases
+// and build metadata do not count.
+func compareVersions(version, operator, other string) (bool, error) {
+	parsed, err := semver.NewVersion(releaseOf(version))
+	if err != nil {
+		return false, fmt.Errorf("version %q: %w", version, err)
+	}
+	constraint, err := semver.NewConstraint(operator + " " + releaseOf(other))
+	if err != nil {
+		return false, fmt.Errorf("version %q: %w", other, err)
+	}
+	return constraint.Check(parsed), nil
+}
+
+func releaseOf(version string) string {
+	release, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), "+")
+	release, _, _ = strings.Cut(release, "-")
+	return release
+}
+
+// minorsAhead is the first version that is so many minor versions ahead.
+func minorsAhead(version string, minors int) (string, error) {
+	parsed, err := semver.NewVersion(version)
+	if err != nil {
+		return "", fmt.Errorf("version %q: %w", version, err)
+	}
+	return semver.New(parsed.Major(), parsed.Minor()+uint64(minors), 0, "", "").String(), nil
+}
+
+// versionBelow says whether the version is known to be older than the minor version;
+// one that cannot be parsed is not.
+func versionBelow(version, minor string) bool {
+	older, err := compareVersions(version, "<", minor)
+	return err == nil && older
+}

@@ -1,0 +1,265 @@
+package corevalidation
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/gardener/gardener/pkg/apis/utils/timewindow"
+)
+
+// ---- add-ons ----
+
+// mayEnableNginxIngress says whether the operator allows the add-on; who has it
+// already may keep it.
+func mayEnableNginxIngress(old *gardencore.Addons) bool {
+	return !FeatureGate.Enabled(DisableNginxIngressInShoot) || nginxIngressEnabled(old)
+}
+
+func validateAddons(spec *gardencore.ShootSpec, workerless, allowNginxIngress bool, path *field.Path) field.ErrorList {
+	addons := spec.Addons
+	switch {
+	case addons == nil:
+		return nil
+	case workerless:
+		return field.ErrorList{field.Forbidden(path, notForWorkerlessShoots)}
+	case versionAtLeast(spec.Kubernetes.Version, "1.35"):
+		return field.ErrorList{field.Forbidden(path, "must not be set from Kubernetes 1.35 on")}
+	}
+	var (
+		errs      field.ErrorList
+		dashboard = addons.KubernetesDashboard != nil && addons.KubernetesDashboard.Enabled
+		nginx     = nginxIngressEnabled(addons)
+	)
+	if (nginx || dashboard) && ptr.Deref(spec.Purpose, gardencore.ShootPurposeEvaluation) != gardencore.ShootPurposeEvaluation {
+		errs = append(errs, field.Forbidden(path, "must not be enabled unless spec.purpose is evaluation"))
+	}
+	if nginx {
+		if !allowNginxIngress {
+			errs = append(errs, field.Forbidden(path.Child("nginxIngress", "enabled"), "must not be enabled in this landscape"))
+		}
+		errs = append(errs, validateNginxIngress(addons.NginxIngress, path.Child("nginxIngress"))...)
+	}
+	if dashboard && addons.KubernetesDashboard.AuthenticationMode != nil {
+		errs = append(errs, supported(path.Child("kubernetesDashboard", "authenticationMode"), *addons.KubernetesDashboard.AuthenticationMode,
+			gardencore.KubernetesDashboardAuthModeToken)...)
+	}
+	return errs
+}
+
+func validateNginxIngress(nginx *gardencore.NginxIngress, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, cidr := range nginx.LoadBalancerSourceRanges {
+		errs = append(errs, validation.IsValidCIDR(path.Child("loadBalancerSourceRanges").Index(i), cidr)...)
+	}
+	size, configPath := 0, path.Child("config")
+	for _, key := range slices.Sorted(maps.Keys(nginx.Config)) {
+		errs = append(errs, invalidEach(configPath.Key(key), key, validation.IsConfigMapKey(key))...)
+		size += len(nginx.Config[key])
+	}
+	if size > corev1.MaxSecretSize {
+		errs = append(errs, field.TooLong(configPath, "", corev1.MaxSecretSize))
+	}
+	if policy := nginx.ExternalTrafficPolicy; policy != nil {
+		errs = append(errs, supported(path.Child("externalTrafficPolicy"), *policy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+	}
+	return errs
+}
+
+// ---- maintenance ----
+
+func validateMaintenance(maintenance *gardencore.Maintenance, workerless bool, path *field.Path) field.ErrorList {
+	if maintenance == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if workerless && maintenance.AutoUpdate != nil && maintenance.AutoUpdate.MachineImageVersion != nil {
+		errs = append(errs, field.Forbidden(path.Child("autoUpdate", "machineImageVersion"), notForWorkerlessShoots))
+	}
+	if rotation := maintenance.AutoRotation; rotation != nil && rotation.Credentials != nil {
+		errs = append(errs, validateAutoRotation(rotation.Credentials, workerless, path.Child("autoRotation", "credentials"))...)
+	}
+	if maintenance.TimeWindow != nil {
+		errs = append(errs, validateTimeWindow(maintenance.TimeWindow, path.Child("timeWindow"))...)
+	}
+	return errs
+}
+
+func validateAutoRotation(credentials *gardencore.MaintenanceCredentialsAutoRotation, workerless bool, path *field.Path) field.ErrorList {
+	errs := slices.Concat(
+		validateRotationPeriod(credentials.Observability, path.Child("observability")),
+		validateRotationPeriod(credentials.ETCDEncryptionKey, path.Child("etcdEncryptionKey")),
+	)
+	switch sshPath := path.Child("sshKeypair"); {
+	case credentials.SSHKeypair == nil:
+	case workerless:
+		errs = append(errs, field.Forbidden(sshPath, notForWorkerlessShoots))
+	default:
+		errs = append(errs, validateRotationPeriod(credentials.SSHKeypair, sshPath)...)
+	}
+	return errs
+}
+
+// validateRotationPeriod allows half an hour to 90 days, and zero for never.
+func validateRotationPeriod(config *gardencore.MaintenanceRotationConfig, path *field.Path) field.ErrorList {
+	const minimum, maximum = 30 * time.Minute, 90 * 24 * time.Hour
+	if config == nil || config.RotationPeriod == nil {
+		return nil
+	}
+	if period := config.RotationPeriod.Duration; period != 0 && (period < minimum || period > maximum) {
+		return field.ErrorList{field.Invalid(path.Child("rotationPeriod"), period.String(), "must be 0, which turns the rotation off, or between 30m and 2160h")}
+	}
+	return nil
+}
+
+func validateTimeWindow(window *gardencore.MaintenanceTimeWindow, path *field.Path) field.ErrorList {
+	parsed, err := timewindow.ParseMaintenanceTimeWindow(window.Begin, window.End)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path.Child("begin/end"), window, fmt.Sprintf("must be times like 220000+0100: %v", err))}
+	}
+	const minimum, maximum = gardencore.MaintenanceTimeWindowDurationMinimum, gardencore.MaintenanceTimeWindowDurationMaximum
+	if duration := parsed.Duration(); duration < minimum || duration > maximum {
+		return field.ErrorList{field.Invalid(path, duration.String(), fmt.Sprintf("must be between %s and %s long", minimum, maximum))}
+	}
+	return nil
+}
+
+// ---- monitoring ----
+
+var emailPattern = regexp.MustCompile(`^[^@]+@([-0-9A-Za-z]+\.)+[A-Za-z]{2,}$`)
+
+func validateMonitoring(monitoring *gardencore.Monitoring, path *field.Path) field.ErrorList {
+	if monitoring == nil || monitoring.Alerting == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, email := range monitoring.Alerting.EmailReceivers {
+		idxPath := path.Child("alerting", "emailReceivers").Index(i)
+		if !emailPattern.MatchString(email) {
+			errs = append(errs, field.Invalid(idxPath, email, "must be an e-mail address"))
+		}
+		if !firstSight(seen, email) {
+			errs = append(errs, field.Duplicate(idxPath, email))
+		}
+	}
+	return errs
+}
+
+// ---- hibernation ----
+
+func validateHibernation(hibernation *gardencore.Hibernation, annotations map[string]string, selfHosted bool, path *field.Path) field.ErrorList {
+	if hibernation == nil {
+		return nil
+	}
+	if selfHosted {
+		return field.ErrorList{field.Forbidden(path, "must not be set for a self-hosted Shoot")}
+	}
+	var errs field.ErrorList
+	for _, operation := range splitOperations(annotations[constants.GardenerMaintenanceOperation]) {
+		if hibernationWanted(hibernation) && operationsOfTheAwake.Has(operation) {
+			errs = append(errs, field.Forbidden(path.Child("enabled"), fmt.Sprintf("must not be true while the annotation %s asks for %s", constants.GardenerMaintenanceOperation, operation)))
+		}
+	}
+	seen := sets.New[string]()
+	for i, schedule := range hibernation.Schedules {
+		errs = append(errs, validateHibernationSchedule(schedule, seen, path.Child("schedules").Index(i))...)
+	}
+	return errs
+}
+
+// validateHibernationSchedule checks one schedule; no two of all the starts and ends
+// may be alike.
+func validateHibernationSchedule(schedule gardencore.HibernationSchedule, seen sets.Set[string], path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if schedule.Start == nil && schedule.End == nil {
+		errs = append(errs, field.Required(path.Child("start/end"), "must have a start or an end"))
+	}
+	for _, at := range []struct {
+		name string
+		spec *string
+	}{{"start", schedule.Start}, {"end", schedule.End}} {
+		if at.spec == nil {
+			continue
+		}
+		if err := parseCron(*at.spec); err != nil {
+			errs = append(errs, field.Invalid(path.Child(at.name), *at.spec, fmt.Sprintf("must be a cron expression with five fields: %v", err)))
+		} else if !firstSight(seen, *at.spec) {
+			errs = append(errs, field.Duplicate(path.Child(at.name), *at.spec))
+		}
+	}
+	if schedule.Location != nil {
+		if _, err := time.LoadLocation(*schedule.Location); err != nil {
+			errs = append(errs, field.Invalid(path.Child("location"), *schedule.Location, fmt.Sprintf("must be a time zone: %v", err)))
+		}
+	}
+	return errs
+}
+
+// parseCron refuses time zones in the expression, which the parser knows but Gardener
+// does not: a schedule has its location.
+func parseCron(spec string) error {
+	if strings.Contains(spec, "TZ=") {
+		return fmt.Errorf("the time zone belongs into the location")
+	}
+	_, err := cron.ParseStandard(spec)
+	return err
+}
+
+// ---- system components ----
+
+func validateSystemComponents(components *gardencore.SystemComponents, workerless bool, path *field.Path) field.ErrorList {
+	if components == nil {
+		return nil
+	}
+	if workerless {
+		return field.ErrorList{field.Forbidden(path, notForWorkerlessShoots)}
+	}
+	if components.CoreDNS == nil {
+		return nil
+	}
+	var (
+		errs        field.ErrorList
+		coreDNSPath = path.Child("coreDNS")
+	)
+	if autoscaling := components.CoreDNS.Autoscaling; autoscaling != nil {
+		errs = append(errs, supported(coreDNSPath.Child("autoscaling", "mode"), autoscaling.Mode,
+			gardencore.CoreDNSAutoscalingModeClusterProportional, gardencore.CoreDNSAutoscalingModeHorizontal)...)
+	}
+	if rewriting := components.CoreDNS.Rewriting; rewriting != nil {
+		errs = append(errs, validateCommonSuffixes(rewriting.CommonSuffixes, coreDNSPath.Child("rewriting", "commonSuffixes"))...)
+	}
+	return errs
+}
+
+// validateCommonSuffixes wants distinct domains of at least two labels; a dot before
+// and after does not count.
+func validateCommonSuffixes(suffixes []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, suffix := range suffixes {
+		idxPath, domain := path.Index(i), strings.TrimPrefix(suffix, ".")
+		if !strings.Contains(domain, ".") {
+			errs = append(errs, field.Invalid(idxPath, suffix, "must contain a dot that is not the first character"))
+		}
+		if !firstSight(seen, domain) {
+			errs = append(errs, field.Duplicate(idxPath, domain))
+		}
+		if len(validation.IsDNS1123Subdomain(strings.TrimSuffix(domain, "."))) > 0 {
+			errs = append(errs, field.Invalid(idxPath, domain, "must be a DNS subdomain"))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,132 @@
+package corevalidation
+
+import (
+	"fmt"
+	"slices"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+)
+
+func validateDNS(dns *gardencore.DNS, kubernetesVersion string, path *field.Path) field.ErrorList {
+	if dns == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if dns.Domain != nil {
+		errs = append(errs, ValidateDNS1123Subdomain(*dns.Domain, path.Child("domain"))...)
+	} else if primary := primaryDNSProvider(dns); primary != nil && ptr.Deref(primary.Type, gardencore.DNSUnmanaged) != gardencore.DNSUnmanaged {
+		errs = append(errs, field.Required(path.Child("domain"), fmt.Sprintf("must be set unless the primary provider's type is %q", gardencore.DNSUnmanaged)))
+	}
+	var (
+		seen         = sets.New[dnsCredentials]()
+		primaryFound bool
+	)
+	for i := range dns.Providers {
+		errs = append(errs, validateDNSProvider(&dns.Providers[i], kubernetesVersion, seen, &primaryFound, path.Child("providers").Index(i))...)
+	}
+	return errs
+}
+
+// dnsCredentials are what two DNS providers must not have in common.
+type dnsCredentials struct {
+	providerType string
+	ref          autoscalingv1.CrossVersionObjectReference
+}
+
+// validateDNSProvider checks one provider. It stops at the first rule broken that
+// makes the provider useless, as Gardener does.
+func validateDNSProvider(provider *gardencore.DNSProvider, kubernetesVersion string, seen sets.Set[dnsCredentials], primaryFound *bool, path *field.Path) field.ErrorList {
+	var (
+		errs    = validateDNSCredentials(provider, kubernetesVersion, path)
+		ref     = provider.CredentialsRef
+		primary = ptr.Deref(provider.Primary, false)
+	)
+	if ref != nil && provider.Type != nil && !firstSight(seen, dnsCredentials{*provider.Type, *ref}) {
+		return append(errs, field.Invalid(path, *provider.Type, "must not have the type and credentialsRef of another provider"))
+	}
+	if primary {
+		if *primaryFound {
+			return append(errs, field.Forbidden(path.Child("primary"), "must not be true for more than one provider"))
+		}
+		*primaryFound = true
+	}
+	if ref != nil {
+		switch {
+		case provider.Type == nil:
+			errs = append(errs, field.Required(path.Child("type"), "must be set together with credentialsRef"))
+		case *provider.Type == gardencore.DNSUnmanaged:
+			return append(errs, field.Invalid(path.Child("credentialsRef"), ref, fmt.Sprintf("must not be set if type is %q", gardencore.DNSUnmanaged)))
+		}
+	} else if !primary {
+		errs = append(errs, field.Required(path.Child("credentialsRef"), "must be set unless the provider is the primary one"))
+	}
+	return errs
+}
+
+// validateDNSCredentials checks that the credentials and, until Kubernetes 1.35, the
+// old secretName name the same Secret.
+func validateDNSCredentials(provider *gardencore.DNSProvider, kubernetesVersion string, path *field.Path) field.ErrorList {
+	var (
+		errs       field.ErrorList
+		secretPath = path.Child("secretName")
+		secretName = provider.SecretName
+		ref        = provider.CredentialsRef
+		synced     = versionBelow(kubernetesVersion, "1.35")
+	)
+	if secretName != nil && versionAtLeast(kubernetesVersion, "1.35") {
+		errs = append(errs, field.Forbidden(secretPath, "must not be set from Kubernetes 1.35 on; use credentialsRef"))
+	}
+	if ref == nil {
+		if secretName != nil && synced {
+			errs = append(errs, field.Forbidden(secretPath, "must not be set without credentialsRef"))
+		}
+		return errs
+	}
+	errs = append(errs, ValidateLocalCredentialsRef(*ref, path.Child("credentialsRef"))...)
+	if ref.APIVersion == secretGVK.GroupVersion().String() && ref.Kind == secretGVK.Kind {
+		if synced && (secretName == nil || *secretName != ref.Name) {
+			errs = append(errs, field.Forbidden(secretPath, "must name the same Secret as credentialsRef"))
+		}
+	} else if ptr.Deref(secretName, "") != "" {
+		errs = append(errs, field.Forbidden(secretPath, "must not be set if credentialsRef is not to a Secret"))
+	}
+	return errs
+}
+
+// primaryDNSProvider is the first of those that claim to be it.
+func primaryDNSProvider(dns *gardencore.DNS) *gardencore.DNSProvider {
+	if i := slices.IndexFunc(dns.Providers, func(provider gardencore.DNSProvider) bool { return ptr.Deref(provider.Primary, false) }); i >= 0 {
+		return &dns.Providers[i]
+	}
+	return nil
+}
+
+// validateDNSUpdate keeps a domain once there is one and, when the shoot is on a
+// seed, the primary provider and its type.
+func validateDNSUpdate(newDNS, oldDNS *gardencore.DNS, scheduled bool, path *field.Path) field.ErrorList {
+	switch {
+	case oldDNS == nil:
+		return nil
+	case newDNS == nil:
+		return apivalidation.ValidateImmutableField(newDNS, oldDNS, path)
+	}
+	var errs field.ErrorList
+	if oldDNS.Domain != nil && ptr.Deref(newDNS.Domain, "") != *oldDNS.Domain {
+		errs = append(errs, apivalidation.ValidateImmutableField(newDNS.Domain, oldDNS.Domain, path.Child("domain"))...)
+	}
+	oldPrimary, newPrimary, providersPath := primaryDNSProvider(oldDNS), primaryDNSProvider(newDNS), path.Child("providers")
+	switch {
+	case !scheduled || oldPrimary == nil:
+	case newPrimary == nil:
+		errs = append(errs, field.Forbidden(providersPath, "the primary provider must not be removed"))
+	case oldPrimary.Type != nil && (newPrimary.Type == nil || *newPrimary.Type != *oldPrimary.Type):
+		errs = append(errs, field.Forbidden(providersPath, "the primary provider's type must not be changed"))
+	}
+	return errs
+}

@@ -1,0 +1,62 @@
+package securityvalidation
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	gardensecurity "github.com/gardener/gardener/pkg/apis/security"
+)
+
+// The life of a requested token, in seconds.
+const (
+	minTokenExpiration = 10 * 60
+	maxTokenExpiration = 1 << 32
+)
+
+// ValidateTokenRequest checks a request for a token of a workload identity.
+func ValidateTokenRequest(request *gardensecurity.TokenRequest) field.ErrorList {
+	var (
+		errs field.ErrorList
+		spec = field.NewPath("spec")
+	)
+	if seconds := request.Spec.ExpirationSeconds; seconds < minTokenExpiration || seconds > maxTokenExpiration {
+		errs = append(errs, field.Invalid(spec.Child("expirationSeconds"), seconds, fmt.Sprintf("must be from %d to %d", minTokenExpiration, int64(maxTokenExpiration))))
+	}
+	if object := request.Spec.ContextObject; object != nil {
+		errs = append(errs, validateContextObject(object, spec.Child("contextObject"))...)
+	}
+	return errs
+}
+
+// validateContextObject wants a complete reference; only the namespace may be left
+// out, for an object of the cluster.
+func validateContextObject(object *gardensecurity.ContextObject, path *field.Path) field.ErrorList {
+	errs := slices.Concat(
+		required(object.APIVersion, path.Child("apiVersion")),
+		required(object.Kind, path.Child("kind")),
+		requiredSubdomain(object.Name, path.Child("name")),
+	)
+	if object.Namespace != nil {
+		errs = append(errs, requiredSubdomain(*object.Namespace, path.Child("namespace"))...)
+	}
+	return errs
+}
+
+func required(value string, path *field.Path) field.ErrorList {
+	if value != "" {
+		return nil
+	}
+	return field.ErrorList{field.Required(path, "must not be empty")}
+}
+
+// requiredSubdomain calls an empty name both missing and invalid, as Gardener does.
+func requiredSubdomain(name string, path *field.Path) field.ErrorList {
+	errs := required(name, path)
+	for _, message := range validation.IsDNS1123Subdomain(name) {
+		errs = append(errs, field.Invalid(path, name, message))
+	}
+	return errs
+}

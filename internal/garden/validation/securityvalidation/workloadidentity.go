@@ -1,0 +1,91 @@
+package securityvalidation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	gardensecurity "github.com/gardener/gardener/pkg/apis/security"
+
+	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
+)
+
+// maxSubClaimLength is the limit of OpenID Connect, in bytes.
+const maxSubClaimLength = 255
+
+// SubClaim is the claim "sub" of the tokens of a workload identity that has a name
+// and a UID. The UID keeps a later identity of the same name from inheriting what
+// was granted to this one.
+func SubClaim(identity *gardensecurity.WorkloadIdentity) string {
+	return strings.Join([]string{"gardener.cloud", "workloadidentity", identity.Namespace, identity.Name, string(identity.UID)}, ":")
+}
+
+// ValidateWorkloadIdentity checks a workload identity as such, be it new or changed.
+// The storage has set its UID and status.sub before.
+func ValidateWorkloadIdentity(identity *gardensecurity.WorkloadIdentity) field.ErrorList {
+	spec := field.NewPath("spec")
+	return slices.Concat(
+		apivalidation.ValidateObjectMeta(&identity.ObjectMeta, true, corevalidation.ValidateName, field.NewPath("metadata")),
+		validateAudiences(identity.Spec.Audiences, spec.Child("audiences")),
+		validateType(identity.Spec.TargetSystem.Type, spec.Child("targetSystem", "type")),
+		validateSubClaim(identity.Status.Sub, SubClaim(identity), subClaimPath()),
+	)
+}
+
+// ValidateWorkloadIdentityUpdate checks a changed workload identity. The system that
+// it is for and, once given, its subject stay.
+func ValidateWorkloadIdentityUpdate(newIdentity, oldIdentity *gardensecurity.WorkloadIdentity) field.ErrorList {
+	errs := slices.Concat(
+		apivalidation.ValidateObjectMetaUpdate(&newIdentity.ObjectMeta, &oldIdentity.ObjectMeta, field.NewPath("metadata")),
+		apivalidation.ValidateImmutableField(newIdentity.Spec.TargetSystem.Type, oldIdentity.Spec.TargetSystem.Type, field.NewPath("spec", "targetSystem", "type")),
+		ValidateWorkloadIdentity(newIdentity),
+	)
+	if oldIdentity.Status.Sub != "" {
+		errs = append(errs, apivalidation.ValidateImmutableField(newIdentity.Status.Sub, oldIdentity.Status.Sub, subClaimPath())...)
+	}
+	return errs
+}
+
+func subClaimPath() *field.Path { return field.NewPath("status", "sub") }
+
+func validateAudiences(audiences []string, path *field.Path) field.ErrorList {
+	if len(audiences) == 0 {
+		return field.ErrorList{field.Required(path, "must have at least one audience")}
+	}
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, audience := range audiences {
+		if audience == "" {
+			errs = append(errs, field.Required(path.Index(i), "must not be empty"))
+		}
+		if seen.Has(audience) {
+			errs = append(errs, field.Duplicate(path.Index(i), audience))
+		}
+		seen.Insert(audience)
+	}
+	return errs
+}
+
+// validateSubClaim wants the one possible claim, and that this one is fit for a
+// token.
+func validateSubClaim(claim, expected string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if claim == "" {
+		errs = append(errs, field.Required(path, "must be set"))
+	}
+	if claim != expected {
+		errs = append(errs, field.Invalid(path, claim, fmt.Sprintf("must be %q", expected)))
+	}
+	if i := strings.IndexFunc(expected, func(r rune) bool { return r > unicode.MaxASCII }); i >= 0 {
+		errs = append(errs, field.Invalid(path, expected, fmt.Sprintf("must consist of ASCII characters, unlike the one at %d", i)))
+	}
+	if len(expected) > maxSubClaimLength {
+		errs = append(errs, field.Invalid(path, expected, fmt.Sprintf("must have at most %d characters, not %d: a shorter name helps", maxSubClaimLength, len(expected))))
+	}
+	return errs
+}

@@ -1,0 +1,246 @@
+package seedmanagementvalidation
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	componentbaseconfig "k8s.io/component-base/config"
+	componentbasev1alpha1 "k8s.io/component-base/config/v1alpha1"
+	componentbasevalidation "k8s.io/component-base/config/validation"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/gardener/pkg/apis/config"
+	gardenletv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
+
+	"github.com/gardenlite/gardenlite/internal/garden/scheme"
+	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
+)
+
+// connectionRules say how a gardenlet gets to the garden, and with it what its
+// configuration may say about that.
+type connectionRules struct {
+	bootstrap       gardenseedmanagement.Bootstrap
+	mergeWithParent bool
+}
+
+// asConfiguration reads an embedded configuration, nil if there is none.
+func asConfiguration(object runtime.Object, path *field.Path) (*gardenletv1alpha1.GardenletConfiguration, field.ErrorList) {
+	if object == nil {
+		return nil, nil
+	}
+	configuration, ok := object.(*gardenletv1alpha1.GardenletConfiguration)
+	if !ok {
+		return nil, field.ErrorList{field.Invalid(path, fmt.Sprintf("%T", object), "must be a GardenletConfiguration of "+gardenletv1alpha1.SchemeGroupVersion.String())}
+	}
+	return configuration, nil
+}
+
+// validateConfiguration checks an embedded configuration. It may be partial: the
+// gardenlet that it is for fills in the rest.
+func validateConfiguration(object runtime.Object, rules connectionRules, path *field.Path) field.ErrorList {
+	configuration, errs := asConfiguration(object, path)
+	if configuration == nil {
+		return errs
+	}
+	return slices.Concat(
+		optional(configuration.GardenClientConnection, path.Child("gardenClientConnection"), validateGardenClientConnection),
+		optional(configuration.GardenClientConnection, path.Child("gardenClientConnection"), rules.validate),
+		optional(configuration.SeedClientConnection, path.Child("seedClientConnection"), func(c *gardenletv1alpha1.SeedClientConnection, path *field.Path) field.ErrorList {
+			return validateClientConnection(&c.ClientConnectionConfiguration, path)
+		}),
+		optional(configuration.ShootClientConnection, path.Child("shootClientConnection"), func(c *gardenletv1alpha1.ShootClientConnection, path *field.Path) field.ErrorList {
+			return validateClientConnection(&c.ClientConnectionConfiguration, path)
+		}),
+		// For these three Gardener names the field within the configuration only.
+		optional(configuration.LeaderElection, field.NewPath("leaderElection"), validateLeaderElection),
+		oneOf(configuration.LogLevel, field.NewPath("logLevel"), config.LogLevelDebug, config.LogLevelInfo, config.LogLevelError),
+		oneOf(configuration.LogFormat, field.NewPath("logFormat"), config.LogFormatJSON, config.LogFormatText),
+		optional(configuration.Controllers, path.Child("controllers"), validateControllers),
+		optional(configuration.SeedConfig, path.Child("seedConfig"), validateSeedConfig),
+		optional(configuration.Resources, path.Child("resources"), validateResources),
+		optional(configuration.SNI, path.Child("sni"), validateSNI),
+		validateExposureClassHandlers(configuration.ExposureClassHandlers, path.Child("exposureClassHandlers")),
+		optional(configuration.NodeToleration, path.Child("nodeToleration"), validateNodeToleration),
+	)
+}
+
+// validateConfigurationUpdate lets the seed of a configuration change as seeds may.
+func validateConfigurationUpdate(newObject, oldObject runtime.Object, path *field.Path) field.ErrorList {
+	if newObject == nil || oldObject == nil {
+		return nil
+	}
+	newConfiguration, errs := asConfiguration(newObject, path)
+	oldConfiguration, oldErrs := asConfiguration(oldObject, path)
+	if newConfiguration == nil || oldConfiguration == nil {
+		return append(errs, oldErrs...)
+	}
+	newSeed, oldSeed, seedPath := newConfiguration.SeedConfig, oldConfiguration.SeedConfig, path.Child("seedConfig")
+	if newSeed == nil || oldSeed == nil {
+		return nil
+	}
+	newTemplate, errs := seedTemplate(newSeed, seedPath)
+	oldTemplate, oldErrs := seedTemplate(oldSeed, seedPath)
+	if newTemplate == nil || oldTemplate == nil {
+		return append(errs, oldErrs...)
+	}
+	return corevalidation.ValidateSeedTemplateUpdate(newTemplate, oldTemplate, seedPath)
+}
+
+// oneOf wants nothing or one of the allowed values.
+func oneOf(value string, path *field.Path, allowed ...string) field.ErrorList {
+	if value == "" {
+		return nil
+	}
+	return supported(value, path, allowed...)
+}
+
+// ---- connections ----
+
+// validate wants the kubeconfigs that the kind of bootstrapping leaves to the
+// configuration.
+func (r connectionRules) validate(connection *gardenletv1alpha1.GardenClientConnection, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch kubeconfig := path.Child("kubeconfig"); r.bootstrap {
+	case gardenseedmanagement.BootstrapServiceAccount, gardenseedmanagement.BootstrapToken:
+		if connection.Kubeconfig != "" {
+			errs = append(errs, field.Forbidden(kubeconfig, "must not be set: the gardenlet is bootstrapped"))
+		}
+	case gardenseedmanagement.BootstrapNone:
+		if connection.Kubeconfig == "" && !r.mergeWithParent {
+			errs = append(errs, field.Required(kubeconfig, "must be set without bootstrapping and merging with the parent's configuration"))
+		}
+		if connection.BootstrapKubeconfig != nil {
+			errs = append(errs, field.Forbidden(path.Child("bootstrapKubeconfig"), "must not be set without bootstrapping"))
+		}
+		if connection.KubeconfigSecret != nil {
+			errs = append(errs, field.Forbidden(path.Child("kubeconfigSecret"), "must not be set without bootstrapping"))
+		}
+	}
+	return errs
+}
+
+func validateGardenClientConnection(connection *gardenletv1alpha1.GardenClientConnection, path *field.Path) field.ErrorList {
+	return append(
+		validateClientConnection(&connection.ClientConnectionConfiguration, path),
+		optional(connection.KubeconfigValidity, path.Child("kubeconfigValidity"), validateKubeconfigValidity)...,
+	)
+}
+
+func validateClientConnection(connection *componentbasev1alpha1.ClientConnectionConfiguration, path *field.Path) field.ErrorList {
+	return componentbasevalidation.ValidateClientConnectionConfiguration(&componentbaseconfig.ClientConnectionConfiguration{Burst: connection.Burst}, path)
+}
+
+func validateKubeconfigValidity(validity *gardenletv1alpha1.KubeconfigValidity, path *field.Path) field.ErrorList {
+	const shortest = 10 * time.Minute
+	var errs field.ErrorList
+	if v := validity.Validity; v != nil && v.Duration < shortest {
+		errs = append(errs, field.Invalid(path.Child("validity"), v.Duration.String(), fmt.Sprintf("must be at least %s", shortest)))
+	}
+	least, most, leastPath := validity.AutoRotationJitterPercentageMin, validity.AutoRotationJitterPercentageMax, path.Child("autoRotationJitterPercentageMin")
+	if least != nil && *least < 1 {
+		errs = append(errs, field.Invalid(leastPath, *least, "must be at least 1"))
+	}
+	if most != nil && *most > 100 {
+		errs = append(errs, field.Invalid(path.Child("autoRotationJitterPercentageMax"), *most, "must be at most 100"))
+	}
+	if least != nil && most != nil && *least >= *most {
+		errs = append(errs, field.Invalid(leastPath, *least, "must be less than autoRotationJitterPercentageMax"))
+	}
+	return errs
+}
+
+func validateLeaderElection(election *componentbasev1alpha1.LeaderElectionConfiguration, path *field.Path) field.ErrorList {
+	return componentbasevalidation.ValidateLeaderElectionConfiguration(&componentbaseconfig.LeaderElectionConfiguration{
+		LeaderElect:       ptr.Deref(election.LeaderElect, false),
+		LeaseDuration:     election.LeaseDuration,
+		RenewDeadline:     election.RenewDeadline,
+		RetryPeriod:       election.RetryPeriod,
+		ResourceLock:      election.ResourceLock,
+		ResourceName:      election.ResourceName,
+		ResourceNamespace: election.ResourceNamespace,
+	}, path)
+}
+
+// ---- the seed ----
+
+// validateSeedConfig checks the seed that the gardenlet registers. Its name is not
+// up to the configuration.
+func validateSeedConfig(seed *gardenletv1alpha1.SeedConfig, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if seed.Name != "" {
+		errs = append(errs, field.Forbidden(path.Child("metadata", "name"), "must not be set: the seed gets the name of this object"))
+	}
+	template, conversionErrs := seedTemplate(seed, path)
+	if template == nil {
+		return append(errs, conversionErrs...)
+	}
+	return append(errs, corevalidation.ValidateSeedTemplate(template, path)...)
+}
+
+// seedTemplate is the internal version of a seed's template.
+func seedTemplate(seed *gardenletv1alpha1.SeedConfig, path *field.Path) (*gardencore.SeedTemplate, field.ErrorList) {
+	template := &gardencore.SeedTemplate{ObjectMeta: seed.ObjectMeta}
+	if err := scheme.Scheme.Convert(&seed.Spec, &template.Spec, nil); err != nil {
+		return nil, field.ErrorList{field.Invalid(path, "", fmt.Sprintf("must be convertible to the internal version: %v", err))}
+	}
+	return template, nil
+}
+
+func validateResources(resources *gardenletv1alpha1.ResourcesConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(resources.Reserved)) {
+		reserved, reservedPath := resources.Reserved[name], path.Child("reserved", string(name))
+		if capacity, ok := resources.Capacity[name]; !ok {
+			errs = append(errs, field.Invalid(reservedPath, reserved.String(), "must not be set without a capacity"))
+		} else if reserved.Value() > capacity.Value() {
+			errs = append(errs, field.Invalid(reservedPath, reserved.String(), "must not be more than the capacity "+capacity.String()))
+		}
+	}
+	return errs
+}
+
+func validateNodeToleration(toleration *gardenletv1alpha1.NodeToleration, path *field.Path) field.ErrorList {
+	return append(
+		nonNegative(toleration.DefaultNotReadyTolerationSeconds, path.Child("defaultNotReadyTolerationSeconds")),
+		nonNegative(toleration.DefaultUnreachableTolerationSeconds, path.Child("defaultUnreachableTolerationSeconds"))...,
+	)
+}
+
+// ---- exposure ----
+
+func validateSNI(sni *gardenletv1alpha1.SNI, path *field.Path) field.ErrorList {
+	if sni.Ingress == nil {
+		return nil
+	}
+	return optional(sni.Ingress.ServiceExternalIP, path.Child("ingress", "serviceExternalIP"), func(ip *string, path *field.Path) field.ErrorList {
+		if net.ParseIP(*ip) != nil {
+			return nil
+		}
+		return field.ErrorList{field.Invalid(path, *ip, "must be an IP address")}
+	})
+}
+
+func validateExposureClassHandlers(handlers []gardenletv1alpha1.ExposureClassHandler, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, handler := range handlers {
+		idxPath := path.Index(i)
+		for _, message := range validation.IsDNS1123Label(handler.Name) {
+			errs = append(errs, field.Invalid(idxPath.Child("name"), handler.Name, message))
+		}
+		if class := handler.LoadBalancerService.Class; class != nil {
+			for _, message := range validation.IsQualifiedName(*class) {
+				errs = append(errs, field.Invalid(idxPath.Child("loadBalancerService", "class"), *class, message))
+			}
+		}
+		errs = append(errs, optional(handler.SNI, idxPath.Child("sni"), validateSNI)...)
+	}
+	return errs
+}

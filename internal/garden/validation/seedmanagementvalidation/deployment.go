@@ -1,0 +1,56 @@
+package seedmanagementvalidation
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
+)
+
+// validateDeployment checks how a gardenlet is deployed. What is copied into the pod
+// as it is (resources, volumes, environment, tolerations) is left to its cluster.
+func validateDeployment(deployment *gardenseedmanagement.GardenletDeployment, path *field.Path) field.ErrorList {
+	return slices.Concat(
+		nonNegative(deployment.ReplicaCount, path.Child("replicaCount")),
+		nonNegative(deployment.RevisionHistoryLimit, path.Child("revisionHistoryLimit")),
+		optional(deployment.ServiceAccountName, path.Child("serviceAccountName"), validateServiceAccountName),
+		optional(deployment.Image, path.Child("image"), validateImage),
+		metav1validation.ValidateLabels(deployment.PodLabels, path.Child("podLabels")),
+		apivalidation.ValidateAnnotations(deployment.PodAnnotations, path.Child("podAnnotations")),
+	)
+}
+
+func validateServiceAccountName(name *string, path *field.Path) (errs field.ErrorList) {
+	for _, message := range apivalidation.ValidateServiceAccountName(*name, false) {
+		errs = append(errs, field.Invalid(path, *name, message))
+	}
+	return errs
+}
+
+// validateImage wants an image named either by a complete reference or by its parts.
+func validateImage(image *gardenseedmanagement.Image, path *field.Path) field.ErrorList {
+	errs := slices.Concat(
+		optional(image.Ref, path.Child("ref"), notEmpty),
+		optional(image.Repository, path.Child("repository"), notEmpty),
+		optional(image.Tag, path.Child("tag"), notEmpty),
+	)
+	if image.Ref != nil && (image.Repository != nil || image.Tag != nil) {
+		errs = append(errs, field.Forbidden(path, "must have either a ref or a repository and a tag, not both"))
+	}
+	if image.PullPolicy != nil {
+		errs = append(errs, supported(*image.PullPolicy, path.Child("pullPolicy"), corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+	}
+	return errs
+}
+
+// notEmpty calls an empty value invalid rather than missing: it could be left out.
+func notEmpty(value *string, path *field.Path) field.ErrorList {
+	if *value != "" {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, *value, "must not be empty if it is set")}
+}

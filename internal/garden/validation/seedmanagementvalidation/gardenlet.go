@@ -1,0 +1,54 @@
+package seedmanagementvalidation
+
+import (
+	"slices"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
+
+	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
+)
+
+// ValidateGardenlet checks a gardenlet as such, be it new or changed. Gardenlets
+// live in the namespace garden.
+func ValidateGardenlet(gardenlet *gardenseedmanagement.Gardenlet) field.ErrorList {
+	errs := slices.Concat(
+		apivalidation.ValidateObjectMeta(&gardenlet.ObjectMeta, true, apivalidation.NameIsDNSLabel, field.NewPath("metadata")),
+		validateOperation(gardenlet.Annotations, constants.GardenerOperationReconcile, constants.GardenerOperationRenewKubeconfig, constants.OperationForceRedeploy),
+		validateGardenletSpec(&gardenlet.Spec, field.NewPath("spec")),
+	)
+	if gardenlet.Namespace != constants.GardenNamespace {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "namespace"), "must be "+constants.GardenNamespace))
+	}
+	return errs
+}
+
+// ValidateGardenletUpdate checks a changed gardenlet.
+func ValidateGardenletUpdate(newGardenlet, oldGardenlet *gardenseedmanagement.Gardenlet) field.ErrorList {
+	return slices.Concat(
+		apivalidation.ValidateObjectMetaUpdate(&newGardenlet.ObjectMeta, &oldGardenlet.ObjectMeta, field.NewPath("metadata")),
+		validateOperationUpdate(newGardenlet.Annotations, oldGardenlet.Annotations),
+		validateConfigurationUpdate(newGardenlet.Spec.Config, oldGardenlet.Spec.Config, field.NewPath("spec", "config")),
+		ValidateGardenlet(newGardenlet),
+	)
+}
+
+// ValidateGardenletStatusUpdate checks a changed status.
+func ValidateGardenletStatusUpdate(newGardenlet, oldGardenlet *gardenseedmanagement.Gardenlet) field.ErrorList {
+	return slices.Concat(
+		apivalidation.ValidateObjectMetaUpdate(&newGardenlet.ObjectMeta, &oldGardenlet.ObjectMeta, field.NewPath("metadata")),
+		nonNegative(&newGardenlet.Status.ObservedGeneration, field.NewPath("status", "observedGeneration")),
+	)
+}
+
+func validateGardenletSpec(spec *gardenseedmanagement.GardenletSpec, path *field.Path) field.ErrorList {
+	deploymentPath := path.Child("deployment")
+	return slices.Concat(
+		validateDeployment(&spec.Deployment.GardenletDeployment, deploymentPath),
+		corevalidation.ValidateOCIRepository(&spec.Deployment.Helm.OCIRepository, deploymentPath.Child("helm", "ociRepository")),
+		validateConfiguration(spec.Config, connectionRules{bootstrap: gardenseedmanagement.BootstrapToken}, path.Child("config")),
+	)
+}

@@ -1,0 +1,213 @@
+package seedmanagementvalidation
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
+
+	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
+)
+
+// shootTemplateRule is how the template for shoots is checked: as a new one or as a
+// changed one.
+type shootTemplateRule func(*gardencore.ShootTemplate, *field.Path) field.ErrorList
+
+// ---- the object ----
+
+// ValidateManagedSeedSet checks a new set of managed seeds.
+func ValidateManagedSeedSet(set *gardenseedmanagement.ManagedSeedSet) field.ErrorList {
+	return validateManagedSeedSet(set, corevalidation.ValidateShootTemplate)
+}
+
+// ValidateManagedSeedSetUpdate checks a changed set of managed seeds.
+func ValidateManagedSeedSetUpdate(newSet, oldSet *gardenseedmanagement.ManagedSeedSet) field.ErrorList {
+	newSpec, oldSpec, path := &newSet.Spec, &oldSet.Spec, field.NewPath("spec")
+	return slices.Concat(
+		apivalidation.ValidateObjectMetaUpdate(&newSet.ObjectMeta, &oldSet.ObjectMeta, field.NewPath("metadata")),
+		apivalidation.ValidateImmutableField(newSpec.Selector, oldSpec.Selector, path.Child("selector")),
+		apivalidation.ValidateImmutableField(newSpec.RevisionHistoryLimit, oldSpec.RevisionHistoryLimit, path.Child("revisionHistoryLimit")),
+		validateManagedSeedSpecUpdate(&newSpec.Template.Spec, &oldSpec.Template.Spec, path.Child("template", "spec")),
+		corevalidation.ValidateShootTemplateUpdate(&newSpec.ShootTemplate, &oldSpec.ShootTemplate, path.Child("shootTemplate")),
+		validateManagedSeedSet(newSet, func(template *gardencore.ShootTemplate, path *field.Path) field.ErrorList {
+			return corevalidation.ValidateChangedShootTemplate(template, &oldSpec.ShootTemplate, path)
+		}),
+	)
+}
+
+func validateManagedSeedSet(set *gardenseedmanagement.ManagedSeedSet, shootTemplate shootTemplateRule) field.ErrorList {
+	metadata := field.NewPath("metadata")
+	errs := append(
+		apivalidation.ValidateObjectMeta(&set.ObjectMeta, true, corevalidation.ValidateName, metadata),
+		validateManagedSeedSetSpec(&set.Spec, shootTemplate, field.NewPath("spec"))...,
+	)
+	if set.Namespace != constants.GardenNamespace {
+		errs = append(errs, field.Invalid(metadata.Child("namespace"), set.Namespace, "must be "+constants.GardenNamespace))
+	}
+	return errs
+}
+
+// ---- specification ----
+
+func validateManagedSeedSetSpec(spec *gardenseedmanagement.ManagedSeedSetSpec, shootTemplate shootTemplateRule, path *field.Path) field.ErrorList {
+	selector, errs := validateSelector(&spec.Selector, path.Child("selector"))
+	return slices.Concat(
+		errs,
+		nonNegative(spec.Replicas, path.Child("replicas")),
+		nonNegative(spec.RevisionHistoryLimit, path.Child("revisionHistoryLimit")),
+		validateSeedTemplateOfSet(&spec.Template, selector, path.Child("template")),
+		validateShootTemplateOfSet(&spec.ShootTemplate, selector, shootTemplate, path.Child("shootTemplate")),
+		optional(spec.UpdateStrategy, path.Child("updateStrategy"), validateUpdateStrategy),
+	)
+}
+
+// validateSelector wants a selector that does not select everything, and compiles
+// it. The compiled one is nil if it is unfit.
+func validateSelector(selector *metav1.LabelSelector, path *field.Path) (labels.Selector, field.ErrorList) {
+	if len(selector.MatchLabels) == 0 && len(selector.MatchExpressions) == 0 {
+		return nil, field.ErrorList{field.Invalid(path, selector, "must not be empty")}
+	}
+	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, append(errs, field.Invalid(path, selector, err.Error()))
+	}
+	return compiled, errs
+}
+
+// validateSelected wants labels that the selector of the set finds.
+func validateSelected(set map[string]string, selector labels.Selector, path *field.Path) field.ErrorList {
+	if selector == nil || selector.Matches(labels.Set(set)) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, set, "must match the selector "+selector.String())}
+}
+
+// validateSeedTemplateOfSet wants a template whose shoot is left to the set, and
+// whose seeds the selector finds.
+func validateSeedTemplateOfSet(template *gardenseedmanagement.ManagedSeedTemplate, selector labels.Selector, path *field.Path) field.ErrorList {
+	errs := append(
+		validateSelected(template.Labels, selector, path.Child("metadata", "labels")),
+		validateManagedSeedTemplate(template, path)...,
+	)
+	if template.Spec.Shoot != nil {
+		errs = append(errs, field.Forbidden(path.Child("spec", "shoot"), "must not be set: each seed has a shoot made from shootTemplate"))
+	}
+	configPath := path.Child("spec", "gardenlet", "config")
+	configuration, _ := asConfiguration(template.Spec.Gardenlet.Config, configPath) // its errors are among those of the template
+	switch seedPath := configPath.Child("seedConfig"); {
+	case configuration == nil:
+	case configuration.SeedConfig == nil:
+		errs = append(errs, field.Required(seedPath, "must be set"))
+	default:
+		errs = append(errs, validateSelected(configuration.SeedConfig.Labels, selector, seedPath.Child("metadata", "labels"))...)
+	}
+	return errs
+}
+
+func validateShootTemplateOfSet(template *gardencore.ShootTemplate, selector labels.Selector, rule shootTemplateRule, path *field.Path) field.ErrorList {
+	errs := append(
+		validateSelected(template.Labels, selector, path.Child("metadata", "labels")),
+		rule(template, path)...,
+	)
+	if workers := template.Spec.Provider.Workers; len(workers) == 0 {
+		errs = append(errs, field.Invalid(path.Child("spec", "provider", "workers"), workers, "must not be empty: a seed needs nodes"))
+	}
+	return errs
+}
+
+func validateUpdateStrategy(strategy *gardenseedmanagement.UpdateStrategy, path *field.Path) field.ErrorList {
+	if strategy.Type == nil {
+		return nil
+	}
+	switch typePath := path.Child("type"); *strategy.Type {
+	case "":
+		return field.ErrorList{field.Required(typePath, "must be "+string(gardenseedmanagement.RollingUpdateStrategyType))}
+	case gardenseedmanagement.RollingUpdateStrategyType:
+		if strategy.RollingUpdate == nil {
+			return nil
+		}
+		return nonNegative(strategy.RollingUpdate.Partition, path.Child("rollingUpdate", "partition"))
+	default:
+		return supported(*strategy.Type, typePath, gardenseedmanagement.RollingUpdateStrategyType)
+	}
+}
+
+// ---- status ----
+
+// ValidateManagedSeedSetStatusUpdate checks a changed status. The counters that
+// names are made from only grow.
+func ValidateManagedSeedSetStatusUpdate(newSet, oldSet *gardenseedmanagement.ManagedSeedSet) field.ErrorList {
+	newStatus, oldStatus, path := &newSet.Status, &oldSet.Status, field.NewPath("status")
+	errs := append(
+		apivalidation.ValidateObjectMetaUpdate(&newSet.ObjectMeta, &oldSet.ObjectMeta, field.NewPath("metadata")),
+		validateManagedSeedSetStatus(newStatus, newSet.Name, path)...,
+	)
+	if newStatus.NextReplicaNumber < oldStatus.NextReplicaNumber {
+		errs = append(errs, field.Invalid(path.Child("nextReplicaNumber"), newStatus.NextReplicaNumber, "must not decrease"))
+	}
+	if before, now := oldStatus.CollisionCount, newStatus.CollisionCount; before != nil && (now == nil || *now < *before) {
+		errs = append(errs, field.Invalid(path.Child("collisionCount"), ptr.Deref(now, 0), "must not decrease"))
+	}
+	return errs
+}
+
+func validateManagedSeedSetStatus(status *gardenseedmanagement.ManagedSeedSetStatus, name string, path *field.Path) field.ErrorList {
+	errs := slices.Concat(
+		nonNegative(&status.ObservedGeneration, path.Child("observedGeneration")),
+		nonNegative(&status.Replicas, path.Child("replicas")),
+		nonNegative(&status.NextReplicaNumber, path.Child("nextReplicaNumber")),
+		nonNegative(status.CollisionCount, path.Child("collisionCount")),
+	)
+	for _, part := range []struct {
+		name     string
+		replicas int32
+	}{{"readyReplicas", status.ReadyReplicas}, {"currentReplicas", status.CurrentReplicas}, {"updatedReplicas", status.UpdatedReplicas}} {
+		errs = append(errs, nonNegative(&part.replicas, path.Child(part.name))...)
+		if part.replicas > status.Replicas {
+			errs = append(errs, field.Invalid(path.Child(part.name), part.replicas, "must not be more than status.replicas"))
+		}
+	}
+	if pending := status.PendingReplica; pending != nil {
+		errs = append(errs, validatePendingReplica(pending, name, path.Child("pendingReplica"))...)
+	}
+	return errs
+}
+
+func validatePendingReplica(pending *gardenseedmanagement.PendingReplica, set string, path *field.Path) field.ErrorList {
+	errs := append(
+		supported(pending.Reason, path.Child("reason"),
+			gardenseedmanagement.ShootReconcilingReason, gardenseedmanagement.ShootDeletingReason,
+			gardenseedmanagement.ShootReconcileFailedReason, gardenseedmanagement.ShootDeleteFailedReason,
+			gardenseedmanagement.ManagedSeedPreparingReason, gardenseedmanagement.ManagedSeedDeletingReason,
+			gardenseedmanagement.SeedNotReadyReason, gardenseedmanagement.ShootNotHealthyReason),
+		nonNegative(pending.Retries, path.Child("retries"))...,
+	)
+	if !isReplicaOf(pending.Name, set) {
+		errs = append(errs, field.Invalid(path.Child("name"), pending.Name, "must be the name of the set, a hyphen and a number"))
+	}
+	return errs
+}
+
+var replicaName = regexp.MustCompile(`(.*)-([0-9]+)$`)
+
+// isReplicaOf says whether a name is that of a replica of the set: the set's name
+// and an ordinal of 32 bits.
+func isReplicaOf(name, set string) bool {
+	parts := replicaName.FindStringSubmatch(name)
+	if parts == nil || parts[1] != set {
+		return false
+	}
+	_, err := strconv.ParseInt(parts[2], 10, 32)
+	return err == nil
+}

@@ -1,0 +1,168 @@
+package control
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/sirupsen/logrus"
+	"gopkg.in/natefinch/lumberjack.v2"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+)
+
+const (
+	logMegabytes = 20
+	logBackups   = 3
+)
+
+// controllerLog has controller-runtime log where klog does, which it can be told once.
+var controllerLog sync.Once
+
+// LogConfig says where the log goes.
+type LogConfig struct {
+	// Dir is the state directory, with the log's file.
+	Dir string
+	// Out takes the log instead of the file, if it is set.
+	Out io.Writer
+	// Format is text or json.
+	Format string
+	// Verbose writes the log to standard error as well.
+	Verbose bool
+}
+
+// ValidateLogFormat says what is wrong with the value of --log-format.
+func ValidateLogFormat(format string) error {
+	if format != "" && format != "text" && format != "json" {
+		return fmt.Errorf("--log-format %q: text or json", format)
+	}
+	return nil
+}
+
+// StartLogging sends the logs of everything in the process (Kubernetes' klog, kine's logrus, our own logr through klog)
+// to one place. The process has one log, so with several landscapes in one process the last one started has it.
+func StartLogging(cfg LogConfig) (io.Closer, error) {
+	var out io.Writer = cfg.Out
+	var closer io.Closer = io.NopCloser(nil)
+	if out == nil {
+		name := filepath.Join(cfg.Dir, statedir.LogFile)
+		// lumberjack makes new files 0600, and keeps the mode of one that is there.
+		file := &logFileWriter{file: &lumberjack.Logger{Filename: name, MaxSize: logMegabytes, MaxBackups: logBackups}}
+		out, closer = file, file
+		if err := crashInto(name); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Verbose {
+		out = io.MultiWriter(out, os.Stderr)
+	}
+	var handler slog.Handler
+	if cfg.Format == "json" {
+		handler = slog.NewJSONHandler(out, nil)
+	} else {
+		handler = slog.NewTextHandler(out, nil)
+	}
+	klog.SetLogger(logr.FromSlogHandler(handler))
+	slog.SetDefault(slog.New(handler))
+	controllerLog.Do(func() { ctrllog.SetLogger(klog.Background()) })
+
+	klog.OsExit = controlplane.UnlessEnding(exitOnFatal(filepath.Join(cfg.Dir, statedir.LogFile)))
+	logrus.SetOutput(io.Discard)
+	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{})
+	logrus.AddHook(logrusHook{logger: slog.New(handler).With("logger", "kine")})
+	return closer, nil
+}
+
+// crashInto writes the output of a crash into the log as well: a process in the background has no terminal.
+func crashInto(name string) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the log: %w", err)
+	}
+	defer file.Close() // there is a copy of it
+	if err := debug.SetCrashOutput(file, debug.CrashOptions{}); err != nil {
+		return fmt.Errorf("having crashes logged: %w", err)
+	}
+	return nil
+}
+
+// logFileWriter drops what is logged after Close: a lumberjack file would be opened again, in a directory that may be
+// gone, by something else in the process that still logs.
+type logFileWriter struct {
+	mu   sync.Mutex
+	file io.WriteCloser
+}
+
+func (w *logFileWriter) Write(data []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil {
+		return len(data), nil
+	}
+	return w.file.Write(data)
+}
+
+func (w *logFileWriter) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	file := w.file
+	w.file = nil
+	if file == nil {
+		return nil
+	}
+	return file.Close()
+}
+
+// fatalLines is how many of the log's last lines are printed when the process ends: the folder of "gardenlite exec" is
+// deleted with its log.
+const fatalLines = 10
+
+// exitOnFatal ends the process when Kubernetes' code wants that, since a part of an API server cannot go on. It prints the
+// reason.
+func exitOnFatal(logPath string) func(int) {
+	return func(int) {
+		fmt.Fprintf(os.Stderr, "Error: a part of the landscape has failed, and the process cannot go on without it. The log is %s, its end:\n%s\n", logPath, lastLines(logPath))
+		os.Exit(1)
+	}
+}
+
+func lastLines(logPath string) string {
+	data, err := os.ReadFile(logPath)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return strings.Join(lines[max(0, len(lines)-fatalLines):], "\n")
+}
+
+// values matches what kine logs of a request that failed: whole objects, Secrets among them.
+var values = regexp.MustCompile(`value:"(?:[^"\\]|\\.)*"?`)
+
+// logrusHook hands kine's log on, without the values of objects.
+type logrusHook struct{ logger *slog.Logger }
+
+func (logrusHook) Levels() []logrus.Level {
+	return []logrus.Level{logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel, logrus.WarnLevel, logrus.InfoLevel}
+}
+
+func (h logrusHook) Fire(entry *logrus.Entry) error {
+	level := slog.LevelInfo
+	switch entry.Level {
+	case logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel:
+		level = slog.LevelError
+	case logrus.WarnLevel:
+		level = slog.LevelWarn
+	}
+	h.logger.Log(entry.Context, level, values.ReplaceAllString(entry.Message, "value:…"))
+	return nil
+}

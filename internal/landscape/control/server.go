@@ -1,0 +1,205 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/usage"
+)
+
+// The control socket's paths. Only the owner of the state directory can open the socket, so there is no authentication.
+const (
+	statusPath = "/status"
+	stopPath   = "/stop"
+)
+
+// Server answers on the control socket.
+type Server struct {
+	server *http.Server
+	done   chan struct{}
+}
+
+// Serve answers on the socket. The handlers answer for the paths that begin with their keys.
+func Serve(socket net.Listener, status func(collect bool) Status, stop func(), handlers map[string]http.Handler) *Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(status(r.URL.Query().Has("collect")))
+	})
+	mux.HandleFunc("POST "+stopPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusAccepted)
+		stop()
+	})
+	for prefix, handler := range handlers {
+		mux.Handle(prefix, handler)
+	}
+	c := &Server{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		_ = c.server.Serve(socket)
+	}()
+	return c
+}
+
+// Stop ends it.
+func (c *Server) Stop() {
+	_ = c.server.Close()
+	<-c.done
+}
+
+// Client talks to the process that holds a landscape.
+type Client struct {
+	run  *statedir.Run
+	http *http.Client
+}
+
+// connectTimeout is how long Connect waits for a process that has taken the landscape to say how one talks to it, which is
+// the next thing that it does.
+const connectTimeout = 5 * time.Second
+
+// Connect returns a client for the process that holds the landscape, or ErrNotRunning.
+func Connect(dir string) (*Client, error) {
+	run, err := holder(dir)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", run.Control)
+		},
+	}
+	return &Client{run: run, http: &http.Client{Transport: transport}}, nil
+}
+
+// holder is what the process that holds the landscape says of itself.
+func holder(dir string) (*statedir.Run, error) {
+	timeout := time.After(connectTimeout)
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if isHeld, err := statedir.IsHeld(dir); err != nil {
+			return nil, err
+		} else if !isHeld {
+			return nil, statedir.ErrNotRunning
+		}
+		if run, err := statedir.ReadRun(dir); !errors.Is(err, statedir.ErrNotRunning) {
+			return run, err
+		}
+		select {
+		case <-timeout:
+			return nil, fmt.Errorf("a process has taken the landscape %s ago and does not say how to talk to it", connectTimeout)
+		case <-ticker.C:
+		}
+	}
+}
+
+// Status asks for the status; with collect, after a garbage collection.
+func (c *Client) Status(ctx context.Context, collect bool) (*Status, error) {
+	path := statusPath
+	if collect {
+		path += "?collect"
+	}
+	response, err := c.do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	status := &Status{}
+	if err := json.NewDecoder(response.Body).Decode(status); err != nil {
+		return nil, fmt.Errorf("reading the landscape's status: %w", err)
+	}
+	return status, nil
+}
+
+// Stop asks the process to end. It does not wait.
+func (c *Client) Stop(ctx context.Context) error {
+	response, err := c.do(ctx, http.MethodPost, stopPath, nil)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// maxMessage bounds the message of an error.
+const maxMessage = 64 << 10
+
+// Call sends a request and returns the body of the answer. An answer that is not 200 is an error, 400 a usage error.
+func (c *Client) Call(ctx context.Context, method, path string, data []byte) (io.ReadCloser, error) {
+	response, err := c.do(ctx, method, path, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode == http.StatusOK {
+		return response.Body, nil
+	}
+	defer response.Body.Close()
+	message, err := io.ReadAll(io.LimitReader(response.Body, maxMessage))
+	message = bytes.TrimSpace(message)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the landscape's answer: %w", err)
+	case response.StatusCode == http.StatusBadRequest:
+		return nil, &usage.Error{Err: errors.New(string(message))}
+	case response.StatusCode == http.StatusNotFound:
+		return nil, fmt.Errorf("process %d that holds the landscape is of version %s and does not know this yet: restart it with \"gardenlite down\" and \"gardenlite up\"", c.run.PID, c.run.Version)
+	}
+	return nil, errors.New(string(message))
+}
+
+func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://gardenlite"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("process %d holds the landscape but does not answer: %w", c.run.PID, err)
+	}
+	return response, nil
+}
+
+// WaitReady returns when the landscape is ready, or an error when it ends or the context does.
+func WaitReady(ctx context.Context, dir string) (*Status, error) {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		client, err := Connect(dir)
+		if err == nil {
+			var status *Status
+			if status, err = client.Status(ctx, false); err == nil && status.State == StateReady {
+				return status, nil
+			}
+		} else if errors.Is(err, statedir.ErrNotRunning) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the landscape is not ready: %w", errors.Join(ctx.Err(), err))
+		case <-ticker.C:
+		}
+	}
+}
+
+// WaitStopped returns when no process holds the landscape any more.
+func WaitStopped(ctx context.Context, dir string) error {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if isHeld, err := statedir.IsHeld(dir); err != nil || !isHeld {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the landscape has not stopped: %w", ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}

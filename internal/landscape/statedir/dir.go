@@ -1,0 +1,86 @@
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// MaxName is how long the name of a landscape may be.
+const MaxName = 40
+
+// DefaultDir is the state directory of a landscape: below XDG_STATE_HOME, else below ~/.local/state.
+func DefaultDir(name string) (string, error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // the XDG specification has relative paths ignored
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("there is no home directory for the landscape's data: choose a directory with --data-dir: %w", err)
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "gardenlite", name), nil
+}
+
+// Names are the landscapes that have a folder where DefaultDir is.
+func Names() (names []string) {
+	dir, err := DefaultDir("*")
+	if err != nil {
+		return nil
+	}
+	locks, _ := filepath.Glob(filepath.Join(dir, LockFile)) // the pattern is well-formed
+	for _, file := range locks {
+		names = append(names, filepath.Base(filepath.Dir(file)))
+	}
+	return names
+}
+
+// Prepare makes the state directory, for its owner alone.
+func Prepare(dir string) error {
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.Chmod(dir, 0o700)
+	}
+	if err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(dir, ".probe"); err == nil {
+			_ = probe.Close()
+			err = os.Remove(probe.Name())
+		}
+	}
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("the disk of %s is full: make room, or choose another place with --data-dir", dir)
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%s cannot be written by this user: correct its permissions, or choose another place with --data-dir: %w", dir, err)
+	case err != nil:
+		return fmt.Errorf("making the state directory: %w (choose another place with --data-dir)", err)
+	}
+	return nil
+}
+
+// SeedKubeconfigPath is where a landscape in that directory has the administrator's kubeconfig for a seed's cluster.
+func SeedKubeconfigPath(dir, name string) string {
+	return filepath.Join(dir, KubeconfigFile+"-"+SeedPrefix+name)
+}
+
+// KnownSeeds are the seeds whose clusters a landscape in that directory has, or had last.
+func KnownSeeds(dir string) []string {
+	files, _ := filepath.Glob(SeedKubeconfigPath(dir, "*"))
+	names := make([]string, len(files))
+	for i, file := range files {
+		names[i] = strings.TrimPrefix(filepath.Base(file), filepath.Base(SeedKubeconfigPath(dir, "")))
+	}
+	return names
+}
+
+// StackFolder is where a landscape's own packages of stacks are.
+func StackFolder(dir string) string { return filepath.Join(dir, StacksFolder) }
+
+// BastionDir is the folder of a Bastion that was kept, below the landscape's.
+func BastionDir(landscape, bastion string) string {
+	return filepath.Join(landscape, bastionsFolder, bastion)
+}

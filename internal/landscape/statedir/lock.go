@@ -1,0 +1,63 @@
+package statedir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// lockTimeout is how long lock waits for those who only look. Each takes less than a millisecond.
+const lockTimeout = 5 * time.Second
+
+// Lock takes the landscape, or returns ErrLocked if another process holds it. It waits for processes that only check
+// whether the landscape is held, as "status" does.
+func Lock(dir string) (*flock.Flock, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
+	defer cancel()
+	l := lockOf(dir)
+	for {
+		if locked, err := l.TryLock(); err != nil {
+			return nil, fmt.Errorf("locking the landscape: %w", err)
+		} else if locked {
+			return l, nil
+		}
+		if isHeld, err := IsHeld(dir); err != nil {
+			return nil, err
+		} else if isHeld {
+			return nil, ErrLocked
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("locking the landscape: it is looked at all the time: %w", ctx.Err())
+		case <-time.After(rand.N(2 * time.Millisecond)): // two who come at once look at different moments
+		}
+	}
+}
+
+// IsHeld says whether a process holds the landscape now. It takes a shared lock, so that another process that checks at
+// the same time does not mistake it for the holder.
+func IsHeld(dir string) (bool, error) {
+	if _, err := os.Stat(filepath.Join(dir, LockFile)); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	l := lockOf(dir)
+	free, err := l.TryRLock()
+	if err != nil {
+		return false, fmt.Errorf("looking whether the landscape is locked: %w", err)
+	}
+	if !free {
+		return true, nil
+	}
+	return false, l.Unlock()
+}
+
+func lockOf(dir string) *flock.Flock {
+	return flock.New(filepath.Join(dir, LockFile), flock.SetPermissions(0o600))
+}

@@ -1,0 +1,74 @@
+package statedir
+
+import (
+	"errors"
+	"sync"
+	"testing"
+)
+
+// TestLock takes the landscape again and again while others look whether it is held: they neither keep it from who wants it,
+// nor take each other for who has it.
+func TestLock(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(dir); !errors.Is(err, ErrLocked) {
+		t.Errorf("taken twice: %v", err)
+	}
+	if isHeld, err := IsHeld(dir); err != nil || !isHeld {
+		t.Errorf("held: %t, %v", isHeld, err)
+	}
+	if err := first.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+
+	looking := func(look func(isHeld bool)) (stop func()) {
+		var wg sync.WaitGroup
+		end := make(chan struct{})
+		for range 4 {
+			wg.Go(func() {
+				for {
+					select {
+					case <-end:
+						return
+					default:
+					}
+					isHeld, err := IsHeld(dir)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					look(isHeld)
+				}
+			})
+		}
+		return func() { close(end); wg.Wait() }
+	}
+	stop := looking(func(bool) {})
+	for range 300 {
+		l, err := Lock(dir)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		if err := l.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+
+	stop = looking(func(isHeld bool) {
+		if isHeld {
+			t.Error("seen as held, and only others looked")
+		}
+	})
+	for range 1000 {
+		if isHeld, err := IsHeld(dir); err != nil || isHeld {
+			t.Errorf("held: %t, %v", isHeld, err)
+			break
+		}
+	}
+	stop()
+}

@@ -1,0 +1,162 @@
+package statedir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/gardenlite/gardenlite/internal/fsutil"
+)
+
+// The files of a state directory.
+const (
+	LockFile       = "lock"
+	RunFile        = "run.json"
+	KubeconfigFile = "kubeconfig"
+	LogFile        = "gardenlite.log"
+	ControlSocket  = "control.sock"
+	PKIFolder      = "pki"
+	DataFolder     = "data"
+	// ChartsFolder has OCI layouts of charts, which the user puts there.
+	ChartsFolder = "charts"
+	// CloudFolder has the simulated cloud's networks and instances.
+	CloudFolder = "cloud"
+	// ShootsFolder is between the folder of a landscape's data, or its prefix in a shared datastore, and a shoot's technical ID.
+	ShootsFolder = "shoots"
+	// GardenletsFolder has what gardenlets were deployed by others, so that they run again after a restart. There are no
+	// credentials in it.
+	GardenletsFolder = "gardenlets"
+	// AdmissionFolder has the files that tell the garden's API server of the webhooks.
+	AdmissionFolder = "admission"
+	// ProcessesFolder has the folders and logs of Pods that run as processes.
+	ProcessesFolder = "processes"
+	// ImagesFile has the images that were mapped while the landscape ran.
+	ImagesFile = "images.json"
+	// StacksFolder has packages of stacks.
+	StacksFolder = "stacks"
+	// bastionsFolder has the folders of Bastions that were kept.
+	bastionsFolder = "ssh"
+	// PortFile is where a gardenlet that runs alone keeps its port, for the next start.
+	PortFile = "port"
+)
+
+// SeedPrefix is before a seed's name in the name of its cluster, and of its folders.
+const SeedPrefix = "seed-"
+
+// ErrLocked says that another process holds the landscape.
+var ErrLocked = errors.New("another process holds this landscape")
+
+// ErrNotRunning says that no process holds the landscape.
+var ErrNotRunning = errors.New("the landscape is not running")
+
+// Run is what run.json says of the process that holds the landscape, or held it last.
+type Run struct {
+	Name      string    `json:"name"`
+	PID       int       `json:"pid"`
+	Version   string    `json:"version"`
+	StartedAt time.Time `json:"startedAt"`
+	// URL is the garden's API server; Port is taken again at the next start with --port 0. PortChosen says that it was a free
+	// one that was chosen.
+	URL        string `json:"url,omitempty"`
+	Port       int    `json:"port,omitempty"`
+	PortChosen bool   `json:"portChosen,omitempty"`
+	// Options are the values of Config.Options.
+	Options map[string]string `json:"options,omitempty"`
+	// AdmissionPort is where the garden's API server asks the admission controller; taken again at the next start.
+	AdmissionPort int `json:"admissionPort,omitempty"`
+	// SeedPorts is where the clusters of the seeds listen, by the seed's name; taken again at the next start.
+	SeedPorts map[string]int `json:"seedPorts,omitempty"`
+	// Control is the path of the control socket.
+	Control string `json:"control"`
+	// Datastore is what the data was written with: sqlite, memory, or the scheme of an endpoint.
+	Datastore string `json:"datastore"`
+}
+
+// ReadRun reads run.json of a landscape.
+func ReadRun(dir string) (*Run, error) {
+	data, err := os.ReadFile(filepath.Join(dir, RunFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotRunning
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the landscape's state: %w", err)
+	}
+	run := &Run{}
+	if err := json.Unmarshal(data, run); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, RunFile), err)
+	}
+	return run, nil
+}
+
+func WriteRun(dir string, run *Run) error {
+	data, err := json.MarshalIndent(run, "", "  ")
+	if err != nil {
+		return err
+	}
+	return fsutil.WriteFile(filepath.Join(dir, RunFile), append(data, '\n'), 0o600)
+}
+
+// CheckReset says why a landscape's data cannot be deleted: a process holds the landscape, or the directory does not look
+// like a landscape's.
+func CheckReset(dir string) error {
+	held, err := lockForReset(dir)
+	if held != nil {
+		_ = held.Unlock()
+	}
+	return err
+}
+
+// lockForReset locks a landscape that can be deleted. There is no lock for a directory that is empty or missing.
+func lockForReset(dir string) (*flock.Flock, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the state directory: %w", err)
+	}
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	if _, err := os.Stat(filepath.Join(dir, LockFile)); err != nil {
+		return nil, fmt.Errorf("%s is not the state directory of a landscape; nothing was deleted", dir)
+	}
+	held, err := Lock(dir)
+	if errors.Is(err, ErrLocked) {
+		err = fmt.Errorf("%w: stop it first with \"gardenlite down\"", err)
+	}
+	return held, err
+}
+
+// Reset deletes what a landscape has made. The file that tells its folder goes last, so that a reset that was interrupted
+// can be run again.
+func Reset(dir string) error {
+	held, err := lockForReset(dir)
+	if err != nil {
+		return err
+	}
+	if held == nil {
+		if err := os.Remove(dir); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	defer held.Unlock() //nolint:errcheck // the file is gone
+	for _, name := range []string{DataFolder, PKIFolder, CloudFolder, AdmissionFolder, GardenletsFolder, ProcessesFolder, StacksFolder, ImagesFile, bastionsFolder, KubeconfigFile, RunFile, ControlSocket} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("deleting the landscape's data: %w", err)
+		}
+	}
+	logs, _ := filepath.Glob(filepath.Join(dir, "gardenlite*.log*"))
+	kubeconfigs, _ := filepath.Glob(SeedKubeconfigPath(dir, "*"))
+	for _, name := range append(append(logs, kubeconfigs...), filepath.Join(dir, LockFile)) {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("deleting the landscape's data: %w", err)
+		}
+	}
+	_ = os.Remove(dir) // stays if the user keeps something of his own in it
+	return nil
+}

@@ -1,0 +1,118 @@
+// Package supervisor runs the components of the process: it starts those anew that end by themselves, and has the status say
+// how they are and how many of their requests were forbidden. It may import the status store.
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+)
+
+// A component that ends by itself is started anew, after a pause that doubles from the first to the last of these.
+const (
+	restartFirst = time.Second
+	restartLast  = 30 * time.Second
+)
+
+// Runner is a part of the process that runs until its context ends.
+type Runner interface {
+	Run(context.Context) error
+}
+
+// Supervisor runs components, and has the status say how they are.
+type Supervisor struct {
+	Status *control.Store
+	Clock  clock.WithTicker
+}
+
+// Start runs a component until it is stopped. The first one is made at once, so that what stands in its way fails the
+// start; if one ends by itself, another one is made.
+func (s *Supervisor) Start(name string, newRunner func() (Runner, error)) (stop func(), err error) {
+	s.Status.Component(name, control.StateStarting, "")
+	current, err := newRunner()
+	if err != nil {
+		s.Status.Component(name, control.StateFailed, err.Error())
+		return nil, fmt.Errorf("starting the %s: %w", name, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.keepRunning(ctx, name, current, newRunner)
+	}()
+	return func() {
+		s.Status.Component(name, control.StateStopping, "")
+		cancel()
+		<-ended
+	}, nil
+}
+
+func (s *Supervisor) keepRunning(ctx context.Context, name string, current Runner, newRunner func() (Runner, error)) {
+	pause := restartFirst
+	for {
+		var err error
+		begin := s.Clock.Now()
+		if current != nil {
+			err = s.runOnce(ctx, name, current)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if s.Clock.Since(begin) > restartLast {
+			pause = restartFirst
+		}
+		if err == nil {
+			err = fmt.Errorf("it ended without an error")
+		}
+		klog.Background().Error(err, "A component has ended by itself; starting it again", "component", name, "after", pause)
+		s.Status.Component(name, control.StateFailed, err.Error())
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.Clock.After(pause):
+		}
+		pause = min(2*pause, restartLast)
+		if current, err = newRunner(); err != nil {
+			klog.Background().Error(err, "A component cannot be started", "component", name)
+			continue
+		}
+		s.Status.Component(name, control.StateStarting, "")
+	}
+}
+
+// runOnce runs a component until it ends, and has the status say when it is ready.
+func (s *Supervisor) runOnce(ctx context.Context, name string, current Runner) error {
+	var watching sync.WaitGroup
+	watchCtx, stopWatching := context.WithCancel(ctx)
+	if synced, ok := current.(interface{ HasSynced() bool }); ok {
+		watching.Go(func() {
+			if WaitFor(watchCtx, name, synced.HasSynced) == nil {
+				s.Status.Component(name, control.StateReady, "")
+			}
+		})
+	}
+	err := current.Run(ctx)
+	stopWatching()
+	watching.Wait()
+	return err
+}
+
+// WaitFor polls until a part of the landscape is ready.
+func WaitFor(ctx context.Context, what string, ready func() bool) error {
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for !ready() {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package extensionops
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	security "github.com/gardener/gardener/pkg/apis/security/v1alpha1/constants"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Copier brings credentials from the garden into the seed.
+type Copier struct {
+	// Garden is asked live, for single objects.
+	Garden client.Reader
+	Seed   client.Client
+	Clock  clock.PassiveClock
+	// Namespace is where they are put in the seed.
+	Namespace string
+}
+
+// Read reads the Secret or WorkloadIdentity that a reference names.
+func (c Copier) Read(ctx context.Context, ref *corev1.ObjectReference) (client.Object, error) {
+	if ref == nil {
+		return nil, fmt.Errorf("there is no spec.credentialsRef: name a Secret or a WorkloadIdentity there")
+	}
+	var credentials client.Object
+	switch {
+	case ref.Kind == "Secret" && ref.APIVersion == "v1":
+		credentials = &corev1.Secret{}
+	case ref.Kind == "WorkloadIdentity" && ref.APIVersion == securityv1alpha1.SchemeGroupVersion.String():
+		credentials = &securityv1alpha1.WorkloadIdentity{}
+	default:
+		return nil, fmt.Errorf("credentials cannot be a %s of %s: name a Secret or a WorkloadIdentity in spec.credentialsRef", ref.Kind, ref.APIVersion)
+	}
+	if err := c.Garden.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, credentials); err != nil {
+		return nil, fmt.Errorf("reading the credentials in %s %s/%s of the garden: %w", ref.Kind, ref.Namespace, ref.Name, err)
+	}
+	return credentials, nil
+}
+
+// Ref is what an extension resource refers to credentials with.
+func (c Copier) Ref(name string) corev1.SecretReference {
+	return corev1.SecretReference{Namespace: c.Namespace, Name: name}
+}
+
+// Copy puts credentials that are for an object of the garden into a Secret of the seed. It says whether they are other
+// credentials than before, and since when they are there.
+func (c Copier) Copy(ctx context.Context, name string, credentials, user client.Object) (changed bool, since time.Time, err error) {
+	secret := &corev1.Secret{}
+	err = c.Seed.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, secret)
+	if client.IgnoreNotFound(err) != nil {
+		return false, since, fmt.Errorf("reading Secret %s/%s of the seed: %w", c.Namespace, name, err)
+	}
+	exists := err == nil
+	before := secret.DeepCopy()
+	secret.Namespace, secret.Name = c.Namespace, name
+	if err := fill(secret, credentials, user); err != nil {
+		return false, since, err
+	}
+	since, err = time.Parse(time.RFC3339Nano, before.Annotations[constants.GardenerTimestamp])
+	if exists && err == nil && equality.Semantic.DeepEqual(before, secret) {
+		return false, since, nil
+	}
+	since = c.Clock.Now().UTC()
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, constants.GardenerTimestamp, since.Format(time.RFC3339Nano))
+	if exists {
+		err = c.Seed.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	} else {
+		err = c.Seed.Create(ctx, secret)
+	}
+	if err != nil {
+		return false, since, fmt.Errorf("copying credentials into Secret %s/%s of the seed: %w", c.Namespace, name, err)
+	}
+	return true, since, nil
+}
+
+// Remove removes credentials from the seed.
+func (c Copier) Remove(ctx context.Context, name string) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
+	if err := c.Seed.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Secret %s/%s of the seed: %w", c.Namespace, name, err)
+	}
+	return nil
+}
+
+// fill makes a Secret what an extension finds credentials in. That for a WorkloadIdentity says to whoever requests tokens
+// which ones to put into it; what was put there stays.
+func fill(secret *corev1.Secret, credentials, user client.Object) error {
+	annotations := pick(secret.Annotations, constants.GardenerTimestamp)
+	switch credentials := credentials.(type) {
+	case *corev1.Secret:
+		secret.Annotations, secret.Labels, secret.Data = annotations, nil, credentials.Data
+		return nil
+	case *securityv1alpha1.WorkloadIdentity:
+		maps.Copy(annotations, pick(secret.Annotations, security.AnnotationWorkloadIdentityTokenRenewTimestamp))
+		annotations[security.AnnotationWorkloadIdentityNamespace] = credentials.Namespace
+		annotations[security.AnnotationWorkloadIdentityName] = credentials.Name
+		about, err := contextObject(user)
+		if err != nil {
+			return err
+		}
+		annotations[security.AnnotationWorkloadIdentityContextObject] = about
+		secret.Annotations, secret.Type = annotations, corev1.SecretTypeOpaque
+		secret.Labels = map[string]string{
+			security.LabelPurpose:                  security.LabelPurposeWorkloadIdentityTokenRequestor,
+			security.LabelWorkloadIdentityProvider: credentials.Spec.TargetSystem.Type,
+		}
+		secret.Data = pick(secret.Data, security.DataKeyToken)
+		if config := credentials.Spec.TargetSystem.ProviderConfig; config != nil {
+			if secret.Data[security.DataKeyConfig], err = json.Marshal(config); err != nil {
+				return fmt.Errorf("reading spec.targetSystem.providerConfig of WorkloadIdentity %s: %w", client.ObjectKeyFromObject(credentials), err)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("credentials cannot be a %T", credentials)
+}
+
+// contextObject says what tokens are for.
+func contextObject(user client.Object) (string, error) {
+	gvk, err := apiutil.GVKForObject(user, scheme)
+	if err != nil {
+		return "", fmt.Errorf("saying what the tokens of a WorkloadIdentity are for: %w", err)
+	}
+	object := securityv1alpha1.ContextObject{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: user.GetName(), UID: user.GetUID(),
+	}
+	if namespace := user.GetNamespace(); namespace != "" {
+		object.Namespace = ptr.To(namespace)
+	}
+	data, err := json.Marshal(object)
+	return string(data), err
+}
+
+func pick[V any](m map[string]V, key string) map[string]V {
+	picked := map[string]V{}
+	if value, ok := m[key]; ok {
+		picked[key] = value
+	}
+	return picked
+}

@@ -1,0 +1,162 @@
+package shootaccess
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// renewAfter is when a client gets a new certificate.
+	renewAfter = Life / 2
+	// idleTimeout closes connections that nobody uses.
+	idleTimeout = 90 * time.Second
+	// requestTimeout ends a request that hangs.
+	requestTimeout = 10 * time.Second
+	// requestsPerSecond and burst are for one shoot.
+	requestsPerSecond, burst = 20, 40
+)
+
+// Cluster is the API server of one shoot, as the gardenlet reaches it.
+type Cluster struct {
+	// Config says where it is; HTTP is who asks, by whatever it is asked.
+	Config *rest.Config
+	HTTP   *http.Client
+	// Client reads and writes without a cache, what is common in a shoot.
+	Client client.Client
+
+	transport *http.Transport
+	until     time.Time
+}
+
+// Cache has the clients of the shoots of a seed. Clients are made when they are asked for, and again when their
+// certificate has half of its life behind it.
+type Cache struct {
+	// Seed reads Secrets and Services live.
+	Seed  client.Reader
+	Clock clock.PassiveClock
+
+	mu     sync.Mutex
+	shoots map[types.NamespacedName]*Cluster
+	closed bool
+}
+
+// Get is the client of a Shoot whose control plane is in the namespace. The error is ErrNoEndpoint if it has no address.
+func (c *Cache) Get(ctx context.Context, shoot types.NamespacedName, namespace string) (*Cluster, error) {
+	c.mu.Lock()
+	cluster := c.shoots[shoot]
+	c.mu.Unlock()
+	if cluster != nil && c.Clock.Now().Before(cluster.until) {
+		return cluster, nil
+	}
+	config, err := NewFor(ctx, c.Seed, namespace, User, []string{Group}, Life, c.Clock)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err = newCluster(config, c.Clock)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for Shoot %s: %w", shoot, err)
+	}
+	cluster.until = c.Clock.Now().Add(renewAfter)
+	return cluster, c.put(shoot, cluster)
+}
+
+func (c *Cache) put(shoot types.NamespacedName, cluster *Cluster) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return fmt.Errorf("reaching Shoot %s: the gardenlet ends", shoot)
+	}
+	if before := c.shoots[shoot]; before != nil {
+		before.transport.CloseIdleConnections()
+	}
+	if c.shoots == nil {
+		c.shoots = map[types.NamespacedName]*Cluster{}
+	}
+	c.shoots[shoot] = cluster
+	return nil
+}
+
+// Drop closes the client of a Shoot: the Shoot has gone, sleeps, or does not answer. The next Get makes a new one.
+func (c *Cache) Drop(shoot types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cluster := c.shoots[shoot]; cluster != nil {
+		cluster.transport.CloseIdleConnections()
+		delete(c.shoots, shoot)
+	}
+}
+
+// Close closes all clients. There are no new ones from then on.
+func (c *Cache) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cluster := range c.shoots {
+		cluster.transport.CloseIdleConnections()
+	}
+	c.shoots, c.closed = nil, true
+}
+
+// Len is how many clients there are.
+func (c *Cache) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.shoots)
+}
+
+// newCluster has a transport of its own: those of client-go stay for ever.
+func newCluster(config *rest.Config, clk clock.PassiveClock) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst, config.Timeout = requestsPerSecond, burst, requestTimeout
+	tlsConfig, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig.Time = clk.Now
+	transport := &http.Transport{
+		TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, IdleConnTimeout: idleTimeout, MaxIdleConnsPerHost: 1, TLSHandshakeTimeout: requestTimeout,
+	}
+	cluster := &Cluster{Config: config, HTTP: &http.Client{Transport: transport, Timeout: requestTimeout}, transport: transport}
+	cluster.Client, err = client.New(config, client.Options{HTTPClient: cluster.HTTP, Scheme: scheme, Mapper: mapper})
+	return cluster, err
+}
+
+// scheme and mapper are what is common to all shoots: no client has to ask its API server for what it serves.
+var scheme, mapper = common()
+
+func common() (*runtime.Scheme, meta.RESTMapper) {
+	s := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, coordinationv1.AddToScheme, admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme)
+	_ = builder.AddToScheme(s) // the types are known: nothing can fail
+	m := meta.NewDefaultRESTMapper(s.PrioritizedVersionsAllGroups())
+	for _, gv := range []schema.GroupVersion{corev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, admissionregistrationv1.SchemeGroupVersion, apiextensionsv1.SchemeGroupVersion} {
+		for kind := range s.KnownTypes(gv) {
+			scope := meta.RESTScopeNamespace
+			if clusterScoped[kind] {
+				scope = meta.RESTScopeRoot
+			}
+			m.Add(gv.WithKind(kind), scope)
+		}
+	}
+	return s, m
+}
+
+var clusterScoped = map[string]bool{
+	"Node": true, "Namespace": true, "PersistentVolume": true, "ComponentStatus": true, "CustomResourceDefinition": true,
+	"ValidatingWebhookConfiguration": true, "MutatingWebhookConfiguration": true,
+	"ValidatingAdmissionPolicy": true, "ValidatingAdmissionPolicyBinding": true, "MutatingAdmissionPolicy": true, "MutatingAdmissionPolicyBinding": true,
+}

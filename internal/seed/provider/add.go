@@ -1,0 +1,86 @@
+package provider
+
+import (
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
+)
+
+// AddToManager adds the controller of the kind, with what it misses from the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Reader == nil {
+		r.Reader = mgr.GetAPIReader()
+	}
+	base, most := orDefault(r.RetryBase, DefaultRetryBase), orDefault(r.RetryMax, DefaultRetryMax)
+	b := component.Controller(mgr, "extension-"+r.Kind.Name, controller.Options{
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, most),
+	}).For(r.Kind.object(), builder.WithPredicates(r.ofProvider(), due(r.Kind.guard != nil)))
+	if r.Kind.watch != nil {
+		if err := r.Kind.watch(b, mgr); err != nil {
+			return err
+		}
+	}
+	return b.Complete(r)
+}
+
+func orDefault(d, otherwise time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return otherwise
+}
+
+func (r *Reconciler) ofProvider() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		extension, ok := obj.(extensionsv1alpha1.Object)
+		return ok && extension.GetExtensionSpec().GetExtensionType() == r.Provider
+	})
+}
+
+// due lets through what an operation has to begin or be looked at again for. It wants a change of what asks for it: the
+// controller's own writes, of a status or of the annotations that stay until the end of an operation, ask for nothing. Where
+// objects are guarded, so is every other spec let through.
+func due(guarded bool) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			return operation.Of(e.Object) != "" || e.Object.GetDeletionTimestamp() != nil || !succeeded(e.Object)
+		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, after := e.ObjectOld, e.ObjectNew
+			asks, asked := operation.Of(after), operation.Of(before)
+			again := before.GetAnnotations()[constants.GardenerTimestamp] != after.GetAnnotations()[constants.GardenerTimestamp]
+			deleted := after.GetDeletionTimestamp() != nil
+			return guarded && before.GetGeneration() != after.GetGeneration() || asks != "" && (asks != asked || again) ||
+				deleted && (before.GetDeletionTimestamp() == nil || again || forced(after) && !forced(before)) ||
+				!injection.Same(before, after) && (deleted || !succeeded(after))
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+func forced(obj client.Object) bool {
+	return obj.GetAnnotations()[constants.AnnotationConfirmationForceDeletion] == "true"
+}
+
+func succeeded(obj client.Object) bool {
+	last := operation.OfExtension(obj)
+	return last != nil && last.State == corev1beta1.LastOperationStateSucceeded
+}

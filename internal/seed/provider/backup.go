@@ -1,0 +1,106 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// createdBy is the BackupEntry that a shoot's Secret for etcd's backups is from, in Gardener's annotation.
+const createdBy = "backup.gardener.cloud/created-by"
+
+// reconcileBucket makes credentials of the bucket's own, as provider-local does: a Secret, which has nothing in it.
+func reconcileBucket(ctx context.Context, seed client.Client, bucket *extensionsv1alpha1.BackupBucket) error {
+	namespace := constants.GardenNamespace
+	if other, ok := bucket.Annotations[constants.AnnotationBackupBucketGeneratedSecretNamespace]; ok {
+		namespace = other
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: constants.SecretPrefixGeneratedBackupBucket + bucket.Name,
+	}}
+	if ref := bucket.Status.GeneratedSecretRef; ref != nil {
+		secret.Namespace, secret.Name = ref.Namespace, ref.Name
+	}
+	if _, err := controllerutil.CreateOrUpdate(ctx, seed, secret, func() error { return nil }); err != nil {
+		return fmt.Errorf("generating the credentials of BackupBucket %s in Secret %s/%s: %w", bucket.Name, secret.Namespace, secret.Name, err)
+	}
+	bucket.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}
+	return nil
+}
+
+func deleteBucket(ctx context.Context, seed client.Client, bucket *extensionsv1alpha1.BackupBucket) error {
+	ref := bucket.Status.GeneratedSecretRef
+	if ref == nil {
+		return nil
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
+	if err := seed.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the generated credentials of BackupBucket %s in Secret %s/%s: %w", bucket.Name, ref.Namespace, ref.Name, err)
+	}
+	return nil
+}
+
+// reconcileEntry gives the shoot's control plane credentials for etcd's backups, if there is a control plane.
+func reconcileEntry(ctx context.Context, seed client.Client, entry *extensionsv1alpha1.BackupEntry) error {
+	target := etcdSecret(entry)
+	namespace := &corev1.Namespace{}
+	if err := seed.Get(ctx, client.ObjectKey{Name: target.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the Namespace %s of BackupEntry %s: %w", target.Namespace, entry.Name, err)
+	} else if err != nil || namespace.DeletionTimestamp != nil {
+		return nil
+	}
+	source := &corev1.Secret{}
+	ref := entry.Spec.SecretRef
+	if err := seed.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, source); err != nil {
+		return fmt.Errorf("reading the credentials of BackupEntry %s in Secret %s/%s: %w", entry.Name, ref.Namespace, ref.Name, err)
+	}
+	_, err := controllerutil.CreateOrUpdate(ctx, seed, target, func() error {
+		target.Annotations = map[string]string{createdBy: entry.Name}
+		target.Data = maps.Clone(source.Data)
+		if target.Data == nil {
+			target.Data = map[string][]byte{}
+		}
+		target.Data[constants.DataKeyBackupBucketName] = []byte(entry.Spec.BucketName)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("giving etcd the credentials of BackupEntry %s in Secret %s/%s: %w", entry.Name, target.Namespace, target.Name, err)
+	}
+	return nil
+}
+
+// releaseEntry takes the credentials away again, unless they are another entry's by now.
+func releaseEntry(ctx context.Context, seed client.Client, entry *extensionsv1alpha1.BackupEntry) error {
+	secret := etcdSecret(entry)
+	if err := seed.Get(ctx, client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading etcd's credentials of BackupEntry %s in Secret %s/%s: %w", entry.Name, secret.Namespace, secret.Name, err)
+	} else if err != nil || secret.Annotations[createdBy] != entry.Name {
+		return nil
+	}
+	if err := seed.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting etcd's credentials of BackupEntry %s in Secret %s/%s: %w", entry.Name, secret.Namespace, secret.Name, err)
+	}
+	return nil
+}
+
+// etcdSecret is where etcd in the shoot's control plane finds credentials. An entry is named "namespace--UID of the shoot",
+// after "source-" if it is the one that backups are copied from.
+func etcdSecret(entry *extensionsv1alpha1.BackupEntry) *corev1.Secret {
+	namespace, isSource := strings.CutPrefix(entry.Name, constants.BackupSourcePrefix+"-")
+	if i := strings.LastIndex(namespace, "--"); i >= 0 {
+		namespace = namespace[:i]
+	}
+	name := constants.BackupSecretName
+	if isSource {
+		name = constants.BackupSourcePrefix + "-" + name
+	}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}

@@ -1,0 +1,126 @@
+package provider
+
+import (
+	"context"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim"
+)
+
+// Kinds is the table of the extension resources that the simulator reconciles. Without a cloud, those that need one are left out.
+func Kinds(cfg Config) []Kind {
+	kinds := []Kind{
+		kindOf("backupbucket", "BackupBucket", func() *extensionsv1alpha1.BackupBucket { return &extensionsv1alpha1.BackupBucket{} },
+			func(b *extensionsv1alpha1.BackupBucket) *corev1.SecretReference { return &b.Spec.SecretRef },
+			Actuator[*extensionsv1alpha1.BackupBucket]{Reconcile: reconcileBucket, Delete: deleteBucket}),
+		kindOf("backupentry", "BackupEntry", func() *extensionsv1alpha1.BackupEntry { return &extensionsv1alpha1.BackupEntry{} },
+			func(e *extensionsv1alpha1.BackupEntry) *corev1.SecretReference { return &e.Spec.SecretRef },
+			Actuator[*extensionsv1alpha1.BackupEntry]{Reconcile: reconcileEntry, Delete: releaseEntry, Migrate: releaseEntry}),
+		kindOf("controlplane", "ControlPlane", func() *extensionsv1alpha1.ControlPlane { return &extensionsv1alpha1.ControlPlane{} },
+			func(p *extensionsv1alpha1.ControlPlane) *corev1.SecretReference { return &p.Spec.SecretRef },
+			Actuator[*extensionsv1alpha1.ControlPlane]{Reconcile: reconcileControlPlane}),
+		kindOf("network", "Network", func() *extensionsv1alpha1.Network { return &extensionsv1alpha1.Network{} }, nil,
+			Actuator[*extensionsv1alpha1.Network]{Reconcile: reconcileNetwork}),
+		kindOf("operatingsystemconfig", "OperatingSystemConfig",
+			func() *extensionsv1alpha1.OperatingSystemConfig { return &extensionsv1alpha1.OperatingSystemConfig{} }, nil,
+			Actuator[*extensionsv1alpha1.OperatingSystemConfig]{Reconcile: reconcileOSC, Delete: deleteOSC, Migrate: deleteOSC}),
+		kindOf("containerruntime", "ContainerRuntime", func() *extensionsv1alpha1.ContainerRuntime { return &extensionsv1alpha1.ContainerRuntime{} }, nil,
+			Actuator[*extensionsv1alpha1.ContainerRuntime]{}),
+		kindOf("extension", "Extension", func() *extensionsv1alpha1.Extension { return &extensionsv1alpha1.Extension{} }, nil,
+			Actuator[*extensionsv1alpha1.Extension]{}),
+		kindOf("dnsrecord", "DNSRecord", func() *extensionsv1alpha1.DNSRecord { return &extensionsv1alpha1.DNSRecord{} },
+			func(r *extensionsv1alpha1.DNSRecord) *corev1.SecretReference { return &r.Spec.SecretRef },
+			Actuator[*extensionsv1alpha1.DNSRecord]{Reconcile: reconcileDNSRecord}),
+	}
+	if cfg.Cloud == nil {
+		return kinds
+	}
+	network := infrastructure{cfg.Cloud}
+	machines := &workers{cfg.Cloud, cfg.Clock, cfg.guard}
+	worker := kindOf("worker", "Worker", func() *extensionsv1alpha1.Worker { return &extensionsv1alpha1.Worker{} },
+		func(w *extensionsv1alpha1.Worker) *corev1.SecretReference { return &w.Spec.SecretRef },
+		Actuator[*extensionsv1alpha1.Worker]{Reconcile: machines.reconcile, Delete: machines.delete, Migrate: machines.migrate, Restore: machines.restore})
+	worker.watch = watchMachines
+	bastions := bastionsim.Provider{Cloud: cfg.Cloud, Clock: cfg.Clock}
+	// Its credentials are not the kind's, whose finalizer one Bastion would take from the others.
+	bastion := kindOf("bastion", "Bastion", func() *extensionsv1alpha1.Bastion { return &extensionsv1alpha1.Bastion{} }, nil,
+		Actuator[*extensionsv1alpha1.Bastion]{Reconcile: bastions.Reconcile, Delete: bastions.Delete})
+	bastion.watch, bastion.outOfSync = bastions.Watch, bastions.OutOfSync
+	bastion.guard = func(ctx context.Context, obj extensionsv1alpha1.Object) error {
+		return bastions.Guard(ctx, obj.(*extensionsv1alpha1.Bastion))
+	}
+	return append(kinds,
+		bastion,
+		kindOf("infrastructure", "Infrastructure", func() *extensionsv1alpha1.Infrastructure { return &extensionsv1alpha1.Infrastructure{} },
+			func(i *extensionsv1alpha1.Infrastructure) *corev1.SecretReference { return &i.Spec.SecretRef },
+			Actuator[*extensionsv1alpha1.Infrastructure]{Reconcile: network.reconcile, Delete: network.delete}),
+		worker)
+}
+
+// Actuator is what an extension does with an object of a kind. It works in the seed, may change the object's status (which
+// is written after it), and may be called again at any time. Nothing is done where a function is missing; for Restore,
+// what Reconcile does. An error can be an *operation.Error, to give it Gardener's error codes, or an *operation.Wait.
+type Actuator[T extensionsv1alpha1.Object] struct {
+	Reconcile, Delete, Migrate, Restore func(ctx context.Context, seed client.Client, obj T) error
+}
+
+// Kind is an entry of the table of kinds.
+type Kind struct {
+	// Name is the name of the controller, and of its finalizer.
+	Name string
+	// Title is the kind's name in the API.
+	Title string
+
+	object func() extensionsv1alpha1.Object
+	secret func(extensionsv1alpha1.Object) *corev1.SecretReference
+	act    map[corev1beta1.LastOperationType]action
+	// watch has objects looked at again when something else has changed; nil for most.
+	watch func(*builder.Builder, manager.Manager) error
+	// outOfSync says that an object is not any more as its last operation, which succeeded, left it; nil for most.
+	outOfSync func(extensionsv1alpha1.Object) bool
+	// guard closes what an object does not allow any more, each time that its spec changes, whatever its operation waits for
+	// or fails with; nil for most.
+	guard func(context.Context, extensionsv1alpha1.Object) error
+}
+
+type action func(ctx context.Context, seed client.Client, obj extensionsv1alpha1.Object) error
+
+// kindOf makes an entry of the table. secret is what credentials an object uses, nil where a kind has none.
+func kindOf[T extensionsv1alpha1.Object](name, title string, object func() T, secret func(T) *corev1.SecretReference, a Actuator[T]) Kind {
+	typed := func(f func(context.Context, client.Client, T) error) action {
+		if f == nil {
+			return func(context.Context, client.Client, extensionsv1alpha1.Object) error { return nil }
+		}
+		return func(ctx context.Context, seed client.Client, obj extensionsv1alpha1.Object) error {
+			return f(ctx, seed, obj.(T))
+		}
+	}
+	if a.Restore == nil {
+		a.Restore = a.Reconcile
+	}
+	kind := Kind{
+		Name: name, Title: title,
+		object: func() extensionsv1alpha1.Object { return object() },
+		secret: func(extensionsv1alpha1.Object) *corev1.SecretReference { return nil },
+		act: map[corev1beta1.LastOperationType]action{
+			corev1beta1.LastOperationTypeCreate:    typed(a.Reconcile),
+			corev1beta1.LastOperationTypeReconcile: typed(a.Reconcile),
+			corev1beta1.LastOperationTypeRestore:   typed(a.Restore),
+			corev1beta1.LastOperationTypeMigrate:   typed(a.Migrate),
+			corev1beta1.LastOperationTypeDelete:    typed(a.Delete),
+		},
+	}
+	if secret != nil {
+		kind.secret = func(obj extensionsv1alpha1.Object) *corev1.SecretReference { return secret(obj.(T)) }
+	}
+	return kind
+}
+
+// Finalizer is what keeps objects of the kind, and their credentials, while the extension has something to undo.
+func (k Kind) Finalizer() string { return "extensions.gardener.cloud/" + k.Name }

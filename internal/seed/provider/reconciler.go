@@ -1,0 +1,205 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
+)
+
+// Reconciler looks after the objects of one kind.
+type Reconciler struct {
+	Kind     Kind
+	Provider string
+	Client   client.Client
+	// Reader asks the seed itself, so that what this controller has written is always seen.
+	Reader client.Reader
+	Clock  clock.WithTicker
+	// RetryBase and RetryMax are DefaultRetryBase and DefaultRetryMax by default.
+	RetryBase, RetryMax time.Duration
+}
+
+// Reconcile does the operation that an object is due for, or waits for its time to have passed.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	obj := r.Kind.object()
+	if err := r.Reader.Get(ctx, request.NamespacedName, obj); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.Kind.guard != nil && obj.GetExtensionSpec().GetExtensionType() == r.Provider {
+		if err := r.Kind.guard(ctx, obj); err != nil {
+			logf.FromContext(ctx).Error(err, "Guarding an object outside of its operation failed", "kind", r.Kind.Title)
+		}
+	}
+	task := &task{Reconciler: r, obj: obj, kind: operation.Type(obj, obj.GetExtensionStatus().GetLastOperation())}
+	if !task.due() {
+		return reconcile.Result{}, nil
+	}
+	wait, err := task.run(ctx)
+	return component.After(wait, err)
+}
+
+// task is an operation on an object.
+type task struct {
+	*Reconciler
+	obj  extensionsv1alpha1.Object
+	kind corev1beta1.LastOperationType
+}
+
+// due says whether there is anything to do.
+func (t *task) due() bool {
+	last := t.obj.GetExtensionStatus().GetLastOperation()
+	switch {
+	case t.obj.GetExtensionSpec().GetExtensionType() != t.Provider || operation.Of(t.obj) == constants.GardenerOperationWaitForState:
+		return false
+	case t.kind == corev1beta1.LastOperationTypeMigrate || t.kind == corev1beta1.LastOperationTypeRestore:
+		return true
+	case operation.Is(last, corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationStateSucceeded):
+		return false // it belongs to another seed now
+	case t.kind == corev1beta1.LastOperationTypeDelete:
+		return controllerutil.ContainsFinalizer(t.obj, t.Kind.Finalizer())
+	}
+	return operation.Of(t.obj) != "" || last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
+		t.Kind.outOfSync != nil && t.Kind.outOfSync(t.obj)
+}
+
+// run does the operation, as far as it goes: it says after what time it goes on.
+func (t *task) run(ctx context.Context) (time.Duration, error) {
+	injected, wrong := t.injected()
+	if err := t.begin(ctx, injected.Delay); err != nil {
+		return 0, err
+	}
+	if wrong != nil {
+		return 0, t.fail(ctx, t.obj, operation.ConfigurationProblem(wrong))
+	}
+	if wait := t.remaining(injected.Delay); wait > 0 {
+		return wait, nil
+	}
+	if failure := injected.Failure; failure != nil {
+		return 0, t.failAsTold(ctx, failure)
+	}
+	if err := t.keepSecret(ctx); err != nil {
+		return 0, t.fail(ctx, t.obj, err)
+	}
+	before := t.obj.DeepCopyObject().(extensionsv1alpha1.Object)
+	err := t.Kind.act[t.kind](ctx, t.Client, t.obj)
+	if wait := (*operation.Wait)(nil); errors.As(err, &wait) {
+		return wait.After, t.goesOn(ctx, before, wait)
+	}
+	if err != nil {
+		return 0, t.fail(ctx, before, err)
+	}
+	return 0, t.succeed(ctx, before)
+}
+
+// injected is what annotations say that the operation is to be like. A deletion by force is like none.
+func (t *task) injected() (injection.Injection, error) {
+	if t.kind == corev1beta1.LastOperationTypeDelete && forced(t.obj) {
+		return injection.Injection{}, nil
+	}
+	return injection.Parse(t.obj)
+}
+
+// running says whether the operation has begun already.
+func (t *task) running() bool {
+	return operation.Is(t.obj.GetExtensionStatus().GetLastOperation(), t.kind, corev1beta1.LastOperationStateProcessing)
+}
+
+// begin takes note of the operation: it goes on from now on, what asked for it is answered, and a delay begins, unless it has
+// begun before. What asked is answered last, so that nobody who is interrupted here forgets what was asked.
+func (t *task) begin(ctx context.Context, delay time.Duration) error {
+	begun := t.running()
+	if !begun {
+		description := fmt.Sprintf("%s the %s", doing[t.kind], t.Kind.Title)
+		if delay > 0 {
+			description += fmt.Sprintf(", which takes %s because of the annotation %s", delay, injection.AnnotationDelay)
+		}
+		if err := t.report(ctx, t.obj, corev1beta1.LastOperationStateProcessing, 1, description, nil); err != nil {
+			return err
+		}
+	}
+	return operation.Patch(ctx, t.Client, t.obj, func(obj extensionsv1alpha1.Object) {
+		if t.keeps() {
+			controllerutil.AddFinalizer(obj, t.Kind.Finalizer())
+		}
+		annotate(obj, func(annotations map[string]string) {
+			if annotations[constants.GardenerOperation] == constants.GardenerOperationReconcile {
+				delete(annotations, constants.GardenerOperation)
+			}
+			if _, ok := annotations[injection.AnnotationFail]; !ok {
+				delete(annotations, injection.AnnotationFailed)
+			}
+			if delay == 0 {
+				delete(annotations, injection.AnnotationStarted)
+			} else if _, started := annotations[injection.AnnotationStarted]; !begun || !started {
+				annotations[injection.AnnotationStarted] = t.Clock.Now().UTC().Format(time.RFC3339Nano)
+			}
+		})
+	})
+}
+
+// keeps says whether there is something to undo after the operation.
+func (t *task) keeps() bool {
+	return t.kind != corev1beta1.LastOperationTypeDelete && t.kind != corev1beta1.LastOperationTypeMigrate
+}
+
+// remaining is how long the delay still is. Nobody can make it longer than it is by writing a start in the future.
+func (t *task) remaining(delay time.Duration) time.Duration {
+	started, err := time.Parse(time.RFC3339Nano, t.obj.GetAnnotations()[injection.AnnotationStarted])
+	if err != nil {
+		return 0
+	}
+	return min(started.Add(delay).Sub(t.Clock.Now()), delay)
+}
+
+// keepSecret puts the finalizer on the credentials that the object uses.
+func (t *task) keepSecret(ctx context.Context) error {
+	if !t.keeps() {
+		return nil
+	}
+	secret, err := t.secret(ctx)
+	if err != nil || secret == nil {
+		return err
+	}
+	return operation.AddFinalizer(ctx, t.Client, secret, t.Kind.Finalizer())
+}
+
+// secret has the credentials that the object uses, nil if it uses none.
+func (t *task) secret(ctx context.Context) (*corev1.Secret, error) {
+	ref := t.Kind.secret(t.obj)
+	if ref == nil || ref.Name == "" {
+		return nil, nil
+	}
+	secret := &corev1.Secret{}
+	if err := t.Reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
+		return nil, fmt.Errorf("reading the credentials of %s %s in Secret %s/%s: %w", t.Kind.Title, t.obj.GetName(), ref.Namespace, ref.Name, err)
+	}
+	return secret, nil
+}
+
+// release takes the finalizers away, after which the object is nobody's.
+func (t *task) release(ctx context.Context) error {
+	secret, err := t.secret(ctx)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if secret != nil {
+		if err := operation.RemoveFinalizers(ctx, t.Client, secret, t.Kind.Finalizer()); err != nil {
+			return err
+		}
+	}
+	return operation.RemoveFinalizers(ctx, t.Client, t.obj, t.Kind.Finalizer())
+}

@@ -1,0 +1,274 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/gardenlite/gardenlite/internal/component/cluster"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
+)
+
+const (
+	labelPool = constants.LabelWorkerPool
+	// lookAgain is how often machines are looked at that are waited for, beside when they change.
+	lookAgain = 10 * time.Second
+)
+
+// workers has the machine controller make the machines of Workers.
+type workers struct {
+	cloud Cloud
+	clock clock.PassiveClock
+	guard *machines.Guard
+}
+
+// inventory is all that there is of machines in a namespace.
+type inventory struct {
+	deployments machinev1alpha1.MachineDeploymentList
+	sets        machinev1alpha1.MachineSetList
+	machines    machinev1alpha1.MachineList
+	classes     machinev1alpha1.MachineClassList
+}
+
+func takeInventory(ctx context.Context, seed client.Client, namespace string) (*inventory, error) {
+	i := &inventory{}
+	for _, list := range []client.ObjectList{&i.deployments, &i.sets, &i.machines, &i.classes} {
+		if err := seed.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("listing the machines of namespace %s: %w", namespace, err)
+		}
+	}
+	return i, nil
+}
+
+func (w *workers) reconcile(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
+	shoot, err := cluster.Shoot(ctx, seed, worker.Namespace)
+	if err != nil {
+		return err
+	}
+	wanted, err := wantedDeployments(ctx, seed, worker)
+	if err != nil {
+		return err
+	}
+	before, err := takeInventory(ctx, seed, worker.Namespace)
+	if err != nil {
+		return err
+	}
+	asleep := cluster.IsHibernated(shoot)
+	if asleep {
+		if err := forceDeletion(ctx, seed, before.machines.Items); err != nil {
+			return err
+		}
+	}
+	written := false
+	for i := range wanted {
+		changed, err := w.deploy(ctx, seed, worker, &wanted[i], asleep)
+		if err != nil {
+			return err
+		}
+		written = written || changed
+	}
+	if err := w.tellDeployments(worker, wanted); err != nil {
+		return err
+	}
+	now := before
+	if written {
+		if now, err = takeInventory(ctx, seed, worker.Namespace); err != nil {
+			return err
+		}
+	}
+	if err := available(now, wanted, asleep); err != nil {
+		return err
+	}
+	if err := tidy(ctx, seed, now, wanted); err != nil {
+		return err
+	}
+	return w.keepState(ctx, seed, worker)
+}
+
+// deploy writes a deployment with its class. It keeps its number of replicas, which somebody may have changed, between the
+// limits of the pool.
+func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker, d *wantedDeployment, asleep bool) (changed bool, err error) {
+	secret := d.classSecret(worker.Namespace)
+	if _, err := controllerutil.CreateOrUpdate(ctx, seed, secret, func() error {
+		metav1.SetMetaDataLabel(&secret.ObjectMeta, constants.GardenerPurpose, constants.GardenPurposeMachineClass)
+		secret.Data = map[string][]byte{machines.UserDataKey: d.userData}
+		return nil
+	}); err != nil {
+		return false, fmt.Errorf("writing the user data of MachineClass %s into Secret %s/%s: %w", d.class, secret.Namespace, secret.Name, err)
+	}
+	class := &machinev1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: d.class}}
+	if changed, err = createOrPatch(ctx, seed, class, func() error { return d.fillClass(class, worker) }); err != nil {
+		return false, fmt.Errorf("writing MachineClass %s/%s: %w", class.Namespace, class.Name, err)
+	}
+	deployment := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: d.name}}
+	deployed, err := createOrPatch(ctx, seed, deployment, func() error {
+		if deployment.DeletionTimestamp != nil {
+			return &operation.Wait{For: "MachineDeployment " + d.name + " of before to be gone", After: lookAgain, Progress: 10}
+		}
+		replicas := min(max(deployment.Spec.Replicas, d.min), d.max)
+		if asleep {
+			replicas = 0
+		}
+		d.fillDeployment(deployment, replicas)
+		return nil
+	})
+	if wait := (*operation.Wait)(nil); err != nil && !errors.As(err, &wait) {
+		return false, fmt.Errorf("writing MachineDeployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
+	}
+	return changed || deployed, err
+}
+
+// createOrPatch is like CreateOrUpdate, but leaves alone what it does not know in an object that is there.
+func createOrPatch(ctx context.Context, seed client.Client, obj client.Object, fill func() error) (changed bool, err error) {
+	switch err := seed.Get(ctx, client.ObjectKeyFromObject(obj), obj); {
+	case apierrors.IsNotFound(err):
+		if err := fill(); err != nil {
+			return false, err
+		}
+		return true, seed.Create(ctx, obj)
+	case err != nil:
+		return false, err
+	}
+	before := obj.DeepCopyObject().(client.Object)
+	if err := fill(); err != nil {
+		return false, err
+	}
+	if equality.Semantic.DeepEqual(before, obj) {
+		return false, nil
+	}
+	return true, seed.Patch(ctx, obj, client.MergeFrom(before))
+}
+
+// tellDeployments says in the status which deployments there are. The time is of the beginning of an operation.
+func (w *workers) tellDeployments(worker *extensionsv1alpha1.Worker, wanted []wantedDeployment) error {
+	var deployments []extensionsv1alpha1.MachineDeployment
+	images := map[string]string{}
+	for _, d := range wanted {
+		deployments = append(deployments, extensionsv1alpha1.MachineDeployment{Name: d.name, Minimum: d.min, Maximum: d.max, Priority: d.from.Priority})
+		images[d.from.MachineImage.Name+"\n"+d.from.MachineImage.Version] = ""
+	}
+	last := worker.Status.LastOperation
+	if begins := last == nil || last.Progress <= 1; begins || !equality.Semantic.DeepEqual(deployments, worker.Status.MachineDeployments) {
+		now := metav1.NewTime(w.clock.Now())
+		worker.Status.MachineDeployments, worker.Status.MachineDeploymentsLastUpdateTime = deployments, &now
+	}
+	status, err := workerStatus(images)
+	if err != nil {
+		return fmt.Errorf("writing the status of Worker %s/%s: %w", worker.Namespace, worker.Name, err)
+	}
+	worker.Status.ProviderStatus = &runtime.RawExtension{Raw: status}
+	return nil
+}
+
+// available is nil when each deployment has its machines, or an *operation.Wait for them.
+func available(now *inventory, wanted []wantedDeployment, asleep bool) error {
+	if asleep {
+		if left := len(now.machines.Items); left > 0 {
+			return &operation.Wait{For: fmt.Sprintf("all machines to be hibernated (%d still awake)", left), After: lookAgain, Progress: 50}
+		}
+		return nil
+	}
+	var want, updated, ready, others int
+	var errs []error
+	for i := range now.deployments.Items {
+		d := &now.deployments.Items[i]
+		if !slices.ContainsFunc(wanted, func(w wantedDeployment) bool { return w.name == d.Name }) {
+			continue
+		}
+		want += int(d.Spec.Replicas)
+		for _, failure := range d.Status.FailedMachines {
+			errs = append(errs, fmt.Errorf("machine %s failed: %s", failure.Name, failure.LastOperation.Description))
+		}
+		for _, m := range now.machines.Items {
+			switch {
+			case m.Labels[machines.LabelDeployment] != d.Name:
+			case m.Spec.Class.Name != d.Spec.Template.Spec.Class.Name || m.DeletionTimestamp != nil:
+				others++
+			default:
+				updated++
+				if m.Status.CurrentStatus.Phase == machinev1alpha1.MachineRunning {
+					ready++
+				}
+			}
+		}
+	}
+	switch {
+	case ready == want && updated == want && others == 0:
+		return nil
+	case len(errs) > 0:
+		return errors.Join(errs...)
+	case ready >= want:
+		return &operation.Wait{For: fmt.Sprintf("all old machines to be drained and terminated (%d left)", others+updated-want), After: lookAgain, Progress: 80}
+	}
+	return &operation.Wait{For: fmt.Sprintf("machines to be available (%d/%d desired machine(s) available, %d/%d machine(s) updated)", ready, want, updated, want), After: lookAgain, Progress: 50}
+}
+
+// tidy deletes deployments that are not wanted any more, and classes that nobody needs.
+func tidy(ctx context.Context, seed client.Client, now *inventory, wanted []wantedDeployment) error {
+	var left []string
+	for i := range now.deployments.Items {
+		d := &now.deployments.Items[i]
+		if slices.ContainsFunc(wanted, func(w wantedDeployment) bool { return w.name == d.Name }) {
+			continue
+		}
+		left = append(left, d.Name)
+		if d.DeletionTimestamp != nil {
+			continue
+		}
+		if err := seed.Delete(ctx, d); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting MachineDeployment %s/%s: %w", d.Namespace, d.Name, err)
+		}
+	}
+	if len(left) > 0 {
+		return &operation.Wait{For: "MachineDeployments to be deleted: " + strings.Join(left, ", "), After: lookAgain, Progress: 90}
+	}
+	for i := range now.classes.Items {
+		class := &now.classes.Items[i]
+		if slices.ContainsFunc(wanted, func(w wantedDeployment) bool { return w.class == class.Name }) {
+			continue
+		}
+		if err := deleteClass(ctx, seed, class); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteClass deletes a class, after its Secret, which would not be found without it.
+func deleteClass(ctx context.Context, seed client.Client, class *machinev1alpha1.MachineClass) error {
+	secret := (&wantedDeployment{class: class.Name}).classSecret(class.Namespace)
+	if err := seed.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the user data of MachineClass %s in Secret %s/%s: %w", class.Name, secret.Namespace, secret.Name, err)
+	}
+	if err := seed.Delete(ctx, class); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting MachineClass %s/%s: %w", class.Namespace, class.Name, err)
+	}
+	return nil
+}
+
+// forceDeletion has machines deleted without draining their Nodes.
+func forceDeletion(ctx context.Context, seed client.Client, all []machinev1alpha1.Machine) error {
+	for i := range all {
+		if err := operation.Patch(ctx, seed, &all[i], func(m *machinev1alpha1.Machine) {
+			metav1.SetMetaDataLabel(&m.ObjectMeta, machines.LabelForceDeletion, machines.ForceDeletion)
+		}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}

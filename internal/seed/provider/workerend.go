@@ -1,0 +1,261 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
+)
+
+// delete deletes all machines of a Worker, and waits until they are gone. It asks neither the Shoot nor its Cluster, which
+// may be gone already.
+func (w *workers) delete(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
+	now, err := takeInventory(ctx, seed, worker.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := forceDeletion(ctx, seed, now.machines.Items); err != nil {
+		return err
+	}
+	// The sets and machines of a deployment go with it. Those without one would stay.
+	var all []client.Object
+	for i := range now.deployments.Items {
+		all = append(all, &now.deployments.Items[i])
+	}
+	for i := range now.machines.Items {
+		all = append(all, &now.machines.Items[i])
+	}
+	if len(all) == 0 {
+		for i := range now.sets.Items {
+			all = append(all, &now.sets.Items[i])
+		}
+	}
+	for _, obj := range all {
+		if obj.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if err := seed.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting %T %s/%s: %w", obj, obj.GetNamespace(), obj.GetName(), err)
+		}
+	}
+	if len(now.deployments.Items)+len(now.machines.Items) > 0 {
+		return &operation.Wait{For: fmt.Sprintf("%d machine(s) of %d deployment(s) to be deleted", len(now.machines.Items), len(now.deployments.Items)), After: lookAgain, Progress: 50}
+	}
+	for i := range now.classes.Items {
+		if err := deleteClass(ctx, seed, &now.classes.Items[i]); err != nil {
+			return err
+		}
+	}
+	return w.deleteOrphans(ctx, worker.Namespace)
+}
+
+// deleteOrphans deletes instances of machines that nobody knows any more, as a restoration from an old state can leave them.
+func (w *workers) deleteOrphans(ctx context.Context, namespace string) error {
+	for _, instance := range w.cloud.Instances(namespace) {
+		if instance.Tags[cloud.TagMachine] != namespace {
+			continue
+		}
+		if err := w.cloud.DeleteInstance(ctx, instance.ID); err != nil {
+			return fmt.Errorf("deleting the instance %s, which is no machine's, from the cloud: %w", instance.ID, err)
+		}
+	}
+	return nil
+}
+
+// keepState writes the state of the machines into the status, from which a migration restores them.
+func (w *workers) keepState(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
+	state, err := machines.ReadState(ctx, seed, w.cloud, worker.Namespace)
+	if err != nil {
+		return err
+	}
+	return setState(worker, state)
+}
+
+func setState(worker *extensionsv1alpha1.Worker, state *machines.State) error {
+	raw, err := state.Marshal()
+	if err != nil {
+		return fmt.Errorf("keeping the machines of Worker %s/%s: %w", worker.Namespace, worker.Name, err)
+	}
+	worker.Status.State = &runtime.RawExtension{Raw: raw}
+	return nil
+}
+
+func stateOf(worker *extensionsv1alpha1.Worker) (*machines.State, error) {
+	if worker.Status.State == nil {
+		return &machines.State{}, nil
+	}
+	state, err := machines.UnmarshalState(worker.Status.State.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("keeping the machines of Worker %s/%s: %w", worker.Namespace, worker.Name, err)
+	}
+	return state, nil
+}
+
+// migrate writes down the machines and removes their objects; the instances run on, and are the next seed's. The machine
+// controller does nothing more here: it sees that the Worker migrates, and what it has begun has ended when the guard lets
+// this in. The state is in the seed before the first object goes, and is added to if this goes on after an interruption.
+func (w *workers) migrate(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
+	release, err := w.guard.Own(ctx, worker.Namespace)
+	if err != nil {
+		return fmt.Errorf("waiting for the machine controller to stop in namespace %s: %w", worker.Namespace, err)
+	}
+	defer release()
+	now, err := takeInventory(ctx, seed, worker.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := w.writeState(ctx, seed, worker); err != nil {
+		return err
+	}
+	for i := range now.machines.Items {
+		if m := &now.machines.Items[i]; m.DeletionTimestamp != nil {
+			if err := w.cloud.DeleteInstance(ctx, m.Name); err != nil {
+				return fmt.Errorf("deleting the instance %s from the cloud: %w", m.Name, err)
+			}
+		}
+	}
+	// What is owned goes before its owner: nobody else must delete it, for it would then look like a machine that is to go.
+	for i := range now.machines.Items {
+		if err := abandon(ctx, seed, &now.machines.Items[i]); err != nil {
+			return err
+		}
+	}
+	for i := range now.sets.Items {
+		if err := abandon(ctx, seed, &now.sets.Items[i]); err != nil {
+			return err
+		}
+	}
+	for i := range now.deployments.Items {
+		if err := abandon(ctx, seed, &now.deployments.Items[i]); err != nil {
+			return err
+		}
+	}
+	for i := range now.classes.Items {
+		if err := deleteClass(ctx, seed, &now.classes.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *workers) writeState(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
+	earlier, err := stateOf(worker)
+	if err != nil {
+		return err
+	}
+	state, err := machines.ReadState(ctx, seed, w.cloud, worker.Namespace)
+	if err != nil {
+		return err
+	}
+	state.Add(earlier, w.cloud)
+	before := worker.DeepCopy()
+	if err := setState(worker, state); err != nil {
+		return err
+	}
+	return operation.WriteStatus(ctx, seed, worker, before)
+}
+
+// abandon removes an object without what its finalizer is for.
+func abandon(ctx context.Context, seed client.Client, obj client.Object) error {
+	if err := operation.RemoveFinalizers(ctx, seed, obj, machines.Finalizer); err != nil {
+		return err
+	}
+	if err := seed.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing %T %s/%s from the seed: %w", obj, obj.GetNamespace(), obj.GetName(), err)
+	}
+	return nil
+}
+
+// restore makes the objects of machines that run, and then goes on as for any Worker. A deployment comes last, so that it
+// finds its machines; once it is there, its machines are the machine controller's.
+func (w *workers) restore(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
+	state, err := stateOf(worker)
+	if err != nil {
+		return err
+	}
+	wanted, err := wantedDeployments(ctx, seed, worker)
+	if err != nil {
+		return err
+	}
+	for i := range wanted {
+		of := state.MachineDeployments[wanted[i].name]
+		if of == nil || len(of.MachineSets) == 0 {
+			continue
+		}
+		if err := w.restoreDeployment(ctx, seed, worker, &wanted[i], of); err != nil {
+			return err
+		}
+	}
+	return w.reconcile(ctx, seed, worker)
+}
+
+func (w *workers) restoreDeployment(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker, d *wantedDeployment, state *machines.DeploymentState) error {
+	deployment := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: d.name}}
+	if err := seed.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading MachineDeployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
+	} else if err == nil {
+		return nil
+	}
+	for i := range state.MachineSets {
+		if err := recreate(ctx, seed, &state.MachineSets[i], worker.Namespace); err != nil {
+			return err
+		}
+	}
+	for i := range state.Machines {
+		m := &state.Machines[i]
+		if instance, ok := w.cloud.Instance(m.Name); !ok || instance.Network != worker.Namespace {
+			continue // it is gone, and another one will be made
+		}
+		m.Finalizers = []string{machines.Finalizer}
+		if err := recreate(ctx, seed, m, worker.Namespace); err != nil {
+			return err
+		}
+	}
+	d.fillDeployment(deployment, state.Replicas)
+	if err := seed.Create(ctx, deployment); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("restoring MachineDeployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
+	}
+	return nil
+}
+
+// recreate makes an object of a state, in the Worker's namespace and no other.
+func recreate(ctx context.Context, seed client.Client, obj client.Object, namespace string) error {
+	obj.SetNamespace(namespace)
+	obj.SetResourceVersion("")
+	if err := seed.Create(ctx, obj); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("restoring %T %s/%s: %w", obj, namespace, obj.GetName(), err)
+	}
+	return nil
+}
+
+// workerStatus says which machine images are in use. Fields are in the order in which an API server gives them back, so that
+// what has not changed is seen not to.
+func workerStatus(images map[string]string) ([]byte, error) {
+	type image struct {
+		Image   string `json:"image"`
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	}
+	status := struct {
+		APIVersion    string  `json:"apiVersion"`
+		Kind          string  `json:"kind"`
+		MachineImages []image `json:"machineImages,omitempty"`
+	}{APIVersion: ProviderAPIVersion, Kind: "WorkerStatus"}
+	for _, key := range slices.Sorted(maps.Keys(images)) {
+		name, version, _ := strings.Cut(key, "\n")
+		status.MachineImages = append(status.MachineImages, image{name + ":" + version, name, version})
+	}
+	return json.Marshal(status)
+}

@@ -1,0 +1,228 @@
+package seedhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
+	"github.com/gardener/gardener/pkg/apis/seedmanagement/encoding"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/datastore"
+	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
+	"github.com/gardenlite/gardenlite/internal/usage"
+)
+
+// GardenletConfig is what a gardenlet that runs alone is started with.
+type GardenletConfig struct {
+	// Seed is the name of its Seed. With ConfigFile it may be left out.
+	Seed string
+	// BootstrapKubeconfig is a file with a kubeconfig to bootstrap with. It is needed only while there is no certificate.
+	BootstrapKubeconfig string
+	// ConfigFile is a GardenletConfiguration, whose seedConfig describes the Seed.
+	ConfigFile string
+	// Dir is its state folder: the seed's data, certificates, the log.
+	Dir string
+	// BindAddress and Port are where the seed's API server listens. Port 0 takes a free one, and the same one again at the
+	// next start.
+	BindAddress string
+	Port        int
+	// Datastore is as for a landscape.
+	Datastore string
+	// LogFormat and Verbose are as for a landscape.
+	LogFormat string
+	Verbose   bool
+	// OnEvent is told of every step of the start, OnReady of the end of it.
+	OnEvent func(control.Event)
+	OnReady func(GardenletStatus)
+}
+
+// GardenletStatus says where a gardenlet that runs alone is.
+type GardenletStatus struct {
+	Seed       string
+	URL        string // of the seed's API server
+	Kubeconfig string // for the seed's administrator
+	Dir, Log   string
+}
+
+// DefaultGardenletDir is the state folder of a gardenlet that runs alone.
+func DefaultGardenletDir(seedName string) (string, error) {
+	return statedir.DefaultDir("gardenlet-" + seedName)
+}
+
+// complete fills in defaults, and reads and checks what the gardenlet is to be.
+func (c *GardenletConfig) complete() (*gardenletconfigv1alpha1.GardenletConfiguration, error) {
+	var problems []error
+	configuration := gardenletConfiguration(c.Seed)
+	if c.ConfigFile != "" {
+		data, err := os.ReadFile(c.ConfigFile)
+		if err == nil {
+			configuration, err = encoding.DecodeGardenletConfigurationFromBytes(data, false)
+		}
+		switch {
+		case err != nil:
+			return nil, &usage.Error{Err: fmt.Errorf("--config: %w", err)}
+		case configuration.SeedConfig == nil || configuration.SeedConfig.Name == "":
+			problems = append(problems, fmt.Errorf("--config %s: it has no seed: set seedConfig.metadata.name and seedConfig.spec", c.ConfigFile))
+		case c.Seed == "":
+			c.Seed = configuration.SeedConfig.Name
+		case c.Seed != configuration.SeedConfig.Name:
+			problems = append(problems, fmt.Errorf("--config %s is for seed %q, --seed says %q", c.ConfigFile, configuration.SeedConfig.Name, c.Seed))
+		}
+	} else if errs := validation.IsDNS1123Subdomain(c.Seed); len(errs) > 0 {
+		problems = append(problems, fmt.Errorf("--seed %q: %s", c.Seed, errs[0]))
+	}
+	if c.BootstrapKubeconfig != "" {
+		if _, err := clientcmd.LoadFromFile(c.BootstrapKubeconfig); err != nil {
+			problems = append(problems, fmt.Errorf("--bootstrap-kubeconfig: %w", err))
+		}
+	}
+	if net.ParseIP(c.BindAddress) == nil {
+		problems = append(problems, fmt.Errorf("--bind-address %q: not an IP address", c.BindAddress))
+	}
+	if c.Port < 0 || c.Port > 65535 {
+		problems = append(problems, fmt.Errorf("--port %d: a port is between 1 and 65535, or 0 for a free one", c.Port))
+	}
+	problems = append(problems, control.ValidateLogFormat(c.LogFormat))
+	if err := (datastore.Config{Endpoint: c.Datastore}).Validate(); err != nil {
+		problems = append(problems, fmt.Errorf("--datastore: %w", err))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, &usage.Error{Err: err}
+	}
+	if c.Dir == "" {
+		dir, err := DefaultGardenletDir(c.Seed)
+		if err != nil {
+			return nil, err
+		}
+		c.Dir = dir
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("--data-dir: %w", err)
+	}
+	c.Dir = dir
+	return configuration, nil
+}
+
+// RunGardenlet runs a seed with its gardenlet for a garden elsewhere, until the context ends.
+func RunGardenlet(ctx context.Context, c GardenletConfig) (err error) {
+	configuration, err := c.complete()
+	if err != nil {
+		return err
+	}
+	var closers []func() error
+	onClose := func(f func() error) { closers = append(closers, f) }
+	defer context.AfterFunc(ctx, controlplane.BeginEnding)()
+	defer func() {
+		for _, closer := range slices.Backward(closers) {
+			err = errors.Join(err, closer())
+		}
+	}()
+	if err := statedir.Prepare(c.Dir); err != nil {
+		return err
+	}
+	held, err := statedir.Lock(c.Dir)
+	if err != nil {
+		return err
+	}
+	onClose(held.Unlock)
+	logs, err := control.StartLogging(control.LogConfig{Dir: c.Dir, Format: c.LogFormat, Verbose: c.Verbose})
+	if err != nil {
+		return err
+	}
+	onClose(logs.Close)
+	name := strings.ReplaceAll(c.Seed, ".", "-")
+	name = name[:min(len(name), statedir.MaxName)]
+	h, err := New(Config{
+		Name: name, Dir: c.Dir, BindAddress: c.BindAddress, Datastore: c.Datastore, Context: "gardenlite-" + name,
+		Selects: func(string) bool { return true }, Status: &control.Store{OnEvent: c.OnEvent}, Clock: clock.RealClock{},
+	})
+	if err != nil {
+		return err
+	}
+	onClose(h.Close)
+	return h.runGardenlet(ctx, c, configuration, onClose)
+}
+
+func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig, configuration *gardenletconfigv1alpha1.GardenletConfiguration, onClose func(func() error)) error {
+	port := c.Port
+	remembered := filepath.Join(h.cfg.Dir, statedir.PortFile)
+	if data, err := os.ReadFile(remembered); err == nil && port == 0 {
+		if before, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
+			port = statedir.FreePort(h.cfg.BindAddress, before)
+		}
+	}
+	cluster, err := h.startSeedCluster(ctx, c.Seed, port)
+	if err != nil {
+		return err
+	}
+	onClose(cluster.Stop)
+	if err := fsutil.WriteFile(remembered, []byte(strconv.Itoa(cluster.Server().Port())+"\n"), 0o600); err != nil {
+		return err
+	}
+	onClose(h.StopGardenlets)
+	err = h.openGarden(Garden{Bootstrap: func(context.Context, string) ([]byte, error) {
+		if c.BootstrapKubeconfig == "" {
+			return nil, nil
+		}
+		return os.ReadFile(c.BootstrapKubeconfig)
+	}})
+	if err != nil {
+		return err
+	}
+	if err := h.deployer.adopt(cluster, configuration); err != nil {
+		return err
+	}
+	if err := h.deployer.resume(); err != nil {
+		return err
+	}
+	if err := h.waitGardenlet(ctx, c.Seed); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	if c.OnReady != nil {
+		c.OnReady(GardenletStatus{Seed: c.Seed, URL: cluster.Server().URL(), Kubeconfig: statedir.SeedKubeconfigPath(h.cfg.Dir, c.Seed), Dir: h.cfg.Dir, Log: filepath.Join(h.cfg.Dir, statedir.LogFile)})
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-cluster.Done():
+		return fmt.Errorf("the cluster of seed %s ended by itself: %w", c.Seed, cluster.Err())
+	}
+}
+
+// waitGardenlet returns when the gardenlet of a seed works, or the first time that it fails.
+func (h *Host) waitGardenlet(ctx context.Context, seedName string) error {
+	failed := ""
+	err := supervisor.WaitFor(ctx, "the gardenlet", func() bool {
+		for _, c := range h.cfg.Status.Components() {
+			if c.Name == GardenletName+" "+seedName {
+				if c.State == control.StateFailed {
+					failed = c.Message
+				}
+				return c.State == control.StateReady || c.State == control.StateFailed
+			}
+		}
+		return false
+	})
+	if failed != "" {
+		return errors.New(failed)
+	}
+	return err
+}

@@ -1,0 +1,174 @@
+package seedhost
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
+	"github.com/gardenlite/gardenlite/internal/seed"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet"
+	"github.com/gardenlite/gardenlite/internal/seed/provider"
+	"github.com/gardenlite/gardenlite/internal/seed/resourcemanager"
+	"github.com/gardenlite/gardenlite/internal/version"
+)
+
+// What runs in each seed, by the names for --controllers. In the status the seed's name stands behind it.
+const (
+	GardenletName   = "gardenlet"
+	providerName    = "provider-local"
+	resourceManager = "resource-manager"
+)
+
+// inSeed starts a component that works in a seed as a user of its own, if it is selected.
+func (h *Host) inSeed(component, user string, cluster *seed.Cluster, newComponent func(name string, config *rest.Config) (supervisor.Runner, error)) (stop func(), err error) {
+	if !h.cfg.Selects(component) {
+		return func() {}, nil
+	}
+	config, err := cluster.Server().ClientConfig(component, user)
+	if err != nil {
+		return nil, err
+	}
+	name := component + " " + cluster.Name()
+	h.supervisor.CountForbidden(name, config)
+	return h.supervisor.Start(name, func() (supervisor.Runner, error) { return newComponent(name, config) })
+}
+
+func (h *Host) startResourceManager(cluster *seed.Cluster) (stop func(), err error) {
+	return h.inSeed(resourceManager, resourcemanager.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
+		return resourcemanager.New(resourcemanager.Config{
+			REST: config, Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(resourceManager),
+		})
+	})
+}
+
+func (h *Host) startProvider(cluster *seed.Cluster) (stop func(), err error) {
+	return h.inSeed(providerName, provider.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
+		return provider.New(provider.Config{
+			REST: config, Cloud: h.cloud, Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(providerName),
+		})
+	})
+}
+
+// leaseIfShared is the Lease of a component in its seed, where other processes may run the same landscape.
+func (h *Host) leaseIfShared(component string) *client.ObjectKey {
+	if !h.shared() {
+		return nil
+	}
+	return &client.ObjectKey{Namespace: constants.GardenNamespace, Name: component}
+}
+
+// startGardenlet starts a gardenlet. One that has a parent is bootstrapped by that.
+func (h *Host) startGardenlet(cluster *seed.Cluster, configuration *gardenletconfigv1alpha1.GardenletConfiguration, hasParent bool) (stop func(), err error) {
+	return h.inSeed(GardenletName, gardenlet.SeedUser, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
+		cfg := gardenlet.Config{
+			Configuration: configuration, Seed: config, Garden: h.garden.At,
+			WrapGarden:   func(config *rest.Config) { h.supervisor.CountForbidden(name, config) },
+			ChartLayouts: filepath.Join(h.cfg.Dir, statedir.ChartsFolder),
+			Version:      version.GardenerVersion, Clock: h.cfg.Clock, Log: klog.Background().WithName(name),
+			LeaderElection: h.shared(), Deployer: h.deployer,
+		}
+		if !hasParent {
+			cfg.Bootstrap = func(ctx context.Context) ([]byte, error) { return h.garden.Bootstrap(ctx, cluster.Name()) }
+		}
+		return gardenlet.New(cfg)
+	})
+}
+
+// waitSeedReady returns when all conditions of a Seed are good that Gardener shows as its readiness, its gardenlet has
+// renewed its lease since then (after a restart the conditions are still those of before), and gardenctl can target it.
+func (h *Host) waitSeedReady(ctx context.Context, name string, since time.Time) error {
+	config := h.garden.Admin
+	seeds, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	leases := core.CoordinationV1().Leases(gardencorev1beta1.GardenerSeedLeaseNamespace)
+	missing := "it is not registered"
+	seed := &gardencorev1beta1.Seed{}
+	err = supervisor.WaitFor(ctx, "Seed "+name+" to be ready", func() bool {
+		lease, err := leases.Get(ctx, name, metav1.GetOptions{})
+		if err != nil || lease.Spec.RenewTime == nil || lease.Spec.RenewTime.Time.Before(since) {
+			missing = "its gardenlet has not renewed its lease"
+			return false
+		}
+		obj, err := seeds.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		seed = &gardencorev1beta1.Seed{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, seed); err != nil {
+			return false
+		}
+		if missing = notReady(seed); missing == "" {
+			if _, err := core.CoreV1().Secrets(constants.GardenNamespace).Get(ctx, name+SeedLoginSuffix, metav1.GetOptions{}); err != nil {
+				missing = "the kubeconfig for gardenctl is not written"
+			}
+		}
+		return missing == ""
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, missing)
+	}
+	return ownSeedSecrets(ctx, config, seed)
+}
+
+// tellOfStopped has the status say which Seeds have a cluster here that is not started any more.
+func (h *Host) tellOfStopped(ctx context.Context) error {
+	client, err := dynamic.NewForConfig(h.garden.Admin)
+	if err != nil {
+		return err
+	}
+	for _, name := range statedir.KnownSeeds(h.cfg.Dir) {
+		if h.deployer.find(name) != nil {
+			continue
+		}
+		_, err := client.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			h.cfg.Status.Component(statedir.SeedPrefix+name, control.StateStopped, fmt.Sprintf(
+				"there is a Seed %s, but --seeds %d does not start its cluster: start more seeds, and delete the Seed first if it is not needed any more", name, h.count))
+		}
+	}
+	return nil
+}
+
+// readiness are the conditions that make a Seed ready.
+var readiness = []gardencorev1beta1.ConditionType{
+	gardencorev1beta1.GardenletReady, gardencorev1beta1.SeedSystemComponentsHealthy,
+	gardencorev1beta1.SeedBackupBucketsReady, gardencorev1beta1.SeedExtensionsReady,
+}
+
+// notReady says why a Seed is not ready, "" if it is.
+func notReady(seed *gardencorev1beta1.Seed) string {
+	var missing []string
+	for _, wanted := range readiness {
+		i := slices.IndexFunc(seed.Status.Conditions, func(c gardencorev1beta1.Condition) bool { return c.Type == wanted })
+		switch {
+		case i < 0:
+			missing = append(missing, string(wanted)+" has not been looked at")
+		case seed.Status.Conditions[i].Status != gardencorev1beta1.ConditionTrue:
+			missing = append(missing, string(wanted)+": "+seed.Status.Conditions[i].Message)
+		}
+	}
+	return strings.Join(missing, "; ")
+}

@@ -1,0 +1,155 @@
+// Package seedhost runs seeds and their gardenlets, for a landscape with a garden in the same process and for a gardenlet that
+// runs alone: clusters, gardenlets, resource managers, the local provider, the control planes of shoots, and what gardenlets
+// deploy. It may import everything below seed, the runner of shoots' control planes, the simulated cloud, the nodes, and the
+// parts of a landscape that are the same for both: its state directory, its status, its supervisor.
+//
+// It promises that nothing runs any more after Stop and Close, and that a restart runs again what was deployed.
+package seedhost
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
+	"github.com/gardenlite/gardenlite/internal/datastore"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
+	"github.com/gardenlite/gardenlite/internal/node/process"
+	"github.com/gardenlite/gardenlite/internal/shootplane"
+)
+
+// Config is what a Host is made with.
+type Config struct {
+	// Name is the landscape's, Dir its state directory.
+	Name, Dir string
+	// BindAddress, Datastore and AuditLog are as for a landscape.
+	BindAddress, Datastore, AuditLog string
+	// Context is the name of the context of the garden's kubeconfig; those of seeds begin with it.
+	Context string
+	// Images are mapped to programs, beside those that were mapped while the landscape ran.
+	Images []process.Image
+	// Selects says whether a component is to run.
+	Selects func(component string) bool
+	Status  *control.Store
+	Clock   clock.WithTicker
+}
+
+// Garden is the garden as seeds and gardenlets need to know it.
+type Garden struct {
+	// At is where it is and what its authority is; nil if the bootstrap kubeconfig says so.
+	At *rest.Config
+	// Bootstrap makes a bootstrap kubeconfig for the gardenlet of a seed.
+	Bootstrap func(ctx context.Context, seedName string) ([]byte, error)
+	// Admin has all rights; nil for a garden elsewhere.
+	Admin *rest.Config
+}
+
+// Host runs the seeds of a process.
+type Host struct {
+	cfg        Config
+	supervisor supervisor.Supervisor
+	garden     Garden
+	images     *process.Images
+	processes  *process.Runner
+	cloud      *cloud.Cloud
+	shoots     *shootplane.Host
+	// seeds are the clusters of BeginSeeds, count how many there are to be.
+	seeds    *seedClusters
+	count    int
+	deployer *deployer
+}
+
+// New makes a Host, and starts what runs containers as processes.
+func New(cfg Config) (*Host, error) {
+	h := &Host{cfg: cfg, supervisor: supervisor.Supervisor{Status: cfg.Status, Clock: cfg.Clock}}
+	return h, h.startProcesses()
+}
+
+// Close stops the processes of containers. Call it last.
+func (h *Host) Close() error { return h.processes.Close() }
+
+// Images are the images that are mapped to programs.
+func (h *Host) Images() *process.Images { return h.images }
+
+// Processes runs containers as processes.
+func (h *Host) Processes() *process.Runner { return h.processes }
+
+// StartGardenlets starts in each seed what runs there, and what gardenlets have deployed.
+func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
+	if err := h.openGarden(garden); err != nil {
+		return err
+	}
+	for _, name := range h.seedNames() {
+		if err := PrepareSeed(ctx, garden.Admin, name); err != nil {
+			return err
+		}
+		if err := h.deployer.adopt(h.seeds.running[name], gardenletConfiguration(name)); err != nil {
+			return err
+		}
+	}
+	if err := h.deployer.resume(); err != nil {
+		return err
+	}
+	return h.tellOfStopped(ctx)
+}
+
+// openGarden opens the cloud, and makes the deployer of gardenlets for a garden.
+func (h *Host) openGarden(garden Garden) error {
+	h.garden = garden
+	if err := h.openCloud(); err != nil {
+		return err
+	}
+	h.deployer = newDeployer(h)
+	return nil
+}
+
+// seedNames are the seeds whose clusters run.
+func (h *Host) seedNames() []string { return slices.Sorted(maps.Keys(h.seeds.running)) }
+
+// WaitReady returns when every Seed is ready, with a gardenlet that has renewed its lease since then.
+func (h *Host) WaitReady(ctx context.Context, since time.Time) error {
+	names := h.seedNames()
+	var waiting sync.WaitGroup
+	errs := make([]error, len(names))
+	for i, name := range names {
+		waiting.Go(func() {
+			if errs[i] = h.waitSeedReady(ctx, name, since); errs[i] == nil {
+				h.cfg.Status.Step("seed "+name+" ready", h.cfg.Clock.Since(since))
+			}
+		})
+	}
+	waiting.Wait()
+	return errors.Join(errs...)
+}
+
+// StopGardenlets stops what StartGardenlets has started, and the clusters that gardenlets have deployed.
+func (h *Host) StopGardenlets() error {
+	var errs []error
+	if h.deployer != nil {
+		errs = append(errs, h.deployer.stop())
+	}
+	if h.cloud != nil {
+		errs = append(errs, h.cloud.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// shared says whether other processes may run the same landscape on the same datastore.
+func (h *Host) shared() bool { return datastore.Config{Endpoint: h.cfg.Datastore}.Shared() }
+
+// prefix keeps clusters and landscapes apart that share a datastore.
+func (h *Host) prefix(cluster string) string {
+	return datastore.Config{Endpoint: h.cfg.Datastore}.PrefixOf(h.cfg.Name, cluster)
+}
+
+// ComponentNames are those of the components in seeds that Config.Selects is asked for.
+func ComponentNames() []string {
+	return []string{GardenletName, providerName, resourceManager, controlPlanes}
+}

@@ -1,0 +1,206 @@
+package seedhost
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/seed"
+)
+
+const (
+	// SeedLoginSuffix and SeedLoginKey are where gardenctl looks for the kubeconfig of a seed ("target seed" and
+	// "target control-plane"): the Secret SEED.login in the namespace garden.
+	SeedLoginSuffix = ".login"
+	SeedLoginKey    = "kubeconfig"
+	// seedLoginUser is the user of that kubeconfig. Its rights are those of the ClusterRole cluster-admin, by a
+	// ClusterRoleBinding in the seed.
+	seedLoginUser = "gardenlite:seed-login"
+	// seedLoginLife is how long its certificate is valid. It is renewed after half of that.
+	seedLoginLife = 24 * time.Hour
+	// seedLoginCheck is how often the Secret is checked, and seedLoginWait how often while it is not written yet, for which
+	// the landscape's readiness waits.
+	seedLoginCheck = 10 * time.Second
+	seedLoginWait  = 100 * time.Millisecond
+	// listenTimeout is how long the address in another process's Secret may take to answer.
+	listenTimeout = 5 * time.Second
+)
+
+// seedLogin keeps the Secret SEED.login of one seed.
+type seedLogin struct {
+	seed    string
+	context string
+	server  string
+	caPEM   []byte
+	issue   func(user string, groups []string, life time.Duration) (certPEM, keyPEM []byte, err error)
+	clock   clock.WithTicker
+	// shared says that other processes may run the same seed, and write their own address into the Secret.
+	shared  bool
+	seeds   dynamic.ResourceInterface
+	secrets interface {
+		Get(context.Context, string, metav1.GetOptions) (*corev1.Secret, error)
+		Create(context.Context, *corev1.Secret, metav1.CreateOptions) (*corev1.Secret, error)
+		Update(context.Context, *corev1.Secret, metav1.UpdateOptions) (*corev1.Secret, error)
+	}
+}
+
+// startSeedLogin keeps the Secret of a seed until it is stopped. It writes as the garden's administrator: no gardenlet may
+// write, or read, such a Secret. A gardenlet that runs alone has no such access, so its seed has no Secret.
+func (h *Host) startSeedLogin(cluster *seed.Cluster) (stop func(), err error) {
+	if h.garden.Admin == nil {
+		return func() {}, nil
+	}
+	login, err := newSeedLogin(h.garden.Admin, cluster, h.cfg.Context+"-"+statedir.SeedPrefix+cluster.Name(), h.cfg.Clock)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		login.run(ctx)
+	}()
+	return func() { cancel(); <-done }, nil
+}
+
+func newSeedLogin(garden *rest.Config, cluster *seed.Cluster, contextName string, clk clock.WithTicker) (*seedLogin, error) {
+	seeds, err := dynamic.NewForConfig(garden)
+	if err != nil {
+		return nil, err
+	}
+	core, err := kubernetes.NewForConfig(garden)
+	if err != nil {
+		return nil, err
+	}
+	server := cluster.Server()
+	return &seedLogin{
+		seed: cluster.Name(), context: contextName, server: server.URL(), caPEM: server.PKI().CAPEM(), issue: server.PKI().Issue, clock: clk, shared: server.Shared(),
+		seeds:   seeds.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")),
+		secrets: core.CoreV1().Secrets(constants.GardenNamespace),
+	}, nil
+}
+
+func (s *seedLogin) run(ctx context.Context) {
+	next := seedLoginWait
+	for {
+		exists, err := s.reconcile(ctx)
+		if err != nil && ctx.Err() == nil {
+			klog.Background().Error(err, "Could not write the kubeconfig of a seed for gardenctl; trying again", "seed", s.seed)
+		}
+		if exists || err != nil {
+			next = seedLoginCheck
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.clock.After(next):
+		}
+	}
+}
+
+// reconcile writes the Secret if there is a Seed, and the Secret is missing or its kubeconfig is of no use for long. The
+// Seed owns the Secret, which is deleted with it. It returns whether there is a Secret now.
+func (s *seedLogin) reconcile(ctx context.Context) (exists bool, err error) {
+	owner, err := s.seeds.Get(ctx, s.seed, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && owner.GetDeletionTimestamp() != nil {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the Seed %s: %w", s.seed, err)
+	}
+	name := s.seed + SeedLoginSuffix
+	current, err := s.secrets.Get(ctx, name, metav1.GetOptions{})
+	isNew := apierrors.IsNotFound(err)
+	if err != nil && !isNew {
+		return false, fmt.Errorf("reading the Secret %s/%s: %w", constants.GardenNamespace, name, err)
+	}
+	if isNew {
+		current = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: name}, Type: corev1.SecretTypeOpaque}
+	}
+	if metav1.IsControlledBy(current, owner) && s.isGood(current.Data[SeedLoginKey]) {
+		return true, nil
+	}
+	certPEM, keyPEM, err := s.issue(seedLoginUser, nil, seedLoginLife)
+	if err != nil {
+		return false, fmt.Errorf("making a certificate for the seed %s: %w", s.seed, err)
+	}
+	kubeconfig, err := clientcmd.Write(*controlplane.Kubeconfig(s.context, s.server, s.caPEM, certPEM, keyPEM))
+	if err != nil {
+		return false, fmt.Errorf("writing a kubeconfig for the seed %s: %w", s.seed, err)
+	}
+	current.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, gardencorev1beta1.SchemeGroupVersion.WithKind("Seed"))}
+	current.Data = map[string][]byte{SeedLoginKey: kubeconfig}
+	if isNew {
+		_, err = s.secrets.Create(ctx, current, metav1.CreateOptions{})
+	} else {
+		_, err = s.secrets.Update(ctx, current, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return false, fmt.Errorf("writing the Secret %s/%s: %w", constants.GardenNamespace, name, err)
+	}
+	return true, nil
+}
+
+// isGood says whether a kubeconfig is for this API server, and valid for at least half of its life from now on.
+func (s *seedLogin) isGood(data []byte) bool {
+	config, err := clientcmd.Load(data)
+	if err != nil {
+		return false
+	}
+	current := config.Contexts[config.CurrentContext]
+	if current == nil {
+		return false
+	}
+	cluster, user := config.Clusters[current.Cluster], config.AuthInfos[current.AuthInfo]
+	if cluster == nil || user == nil || !bytes.Equal(cluster.CertificateAuthorityData, s.caPEM) {
+		return false
+	}
+	if cluster.Server != s.server && (!s.shared || !listens(cluster.Server)) {
+		return false
+	}
+	cert, err := clientCertificate(user)
+	return err == nil && cert.Subject.CommonName == seedLoginUser && cert.NotAfter.Sub(s.clock.Now()) > seedLoginLife/2
+}
+
+// listens says whether an API server can be connected to.
+func listens(server string) bool {
+	address, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	conn, err := net.DialTimeout("tcp", address.Host, listenTimeout)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}
+
+func clientCertificate(user *clientcmdapi.AuthInfo) (*x509.Certificate, error) {
+	block, _ := pem.Decode(user.ClientCertificateData)
+	if block == nil {
+		return nil, errors.New("there is no certificate")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}

@@ -1,0 +1,126 @@
+package seedhost
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/clientcmd"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
+)
+
+// TestSeedLogin: the Secret is written once its Seed is there, is of the Seed, and is written anew when it is of no use for
+// long, but not otherwise.
+func TestSeedLogin(t *testing.T) {
+	clk := testclock.NewFakeClock(time.Now())
+	authority, err := pki.Load(pki.Config{Dir: t.TempDir(), Name: "seed-local", Hosts: []string{"127.0.0.1"}, Clock: clk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource := gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")
+	seeds := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: "SeedList"}).Resource(resource)
+	core := fake.NewClientset()
+	login := &seedLogin{
+		seed: "local", context: "seed", server: "https://127.0.0.1:1", caPEM: authority.CAPEM(), issue: authority.Issue, clock: clk,
+		seeds: seeds, secrets: core.CoreV1().Secrets("garden"),
+	}
+	var before []byte
+	reconcile := func(when string, isNew bool) {
+		t.Helper()
+		if _, err := login.reconcile(t.Context()); err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		secret, err := core.CoreV1().Secrets("garden").Get(t.Context(), "local.login", metav1.GetOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		now := secret.Data["kubeconfig"]
+		if got := !bytes.Equal(before, now); got != isNew {
+			t.Errorf("%s: the kubeconfig is new: %v", when, got)
+		}
+		before = now
+		config, err := clientcmd.Load(now)
+		if err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		cert, err := clientCertificate(config.AuthInfos["seed"])
+		if err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		if left := cert.NotAfter.Sub(clk.Now()); left < seedLoginLife/2 || left > seedLoginLife || cert.Subject.CommonName != seedLoginUser || len(cert.Subject.Organization) > 0 {
+			t.Errorf("%s: the certificate is for %s and valid for %s", when, cert.Subject, left)
+		}
+		if config.Clusters["seed"].Server != login.server || config.CurrentContext != "seed" {
+			t.Errorf("%s: the kubeconfig is for %s", when, config.Clusters["seed"].Server)
+		}
+	}
+
+	if _, err := login.reconcile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := core.CoreV1().Secrets("garden").Get(t.Context(), "local.login", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("there is a Secret without a Seed: %v", err)
+	}
+	createSeed(t, seeds, "1")
+	reconcile("with a Seed", true)
+	reconcile("again", false)
+	clk.Step(seedLoginLife/2 - time.Minute)
+	reconcile("before half of its life", false)
+	clk.Step(2 * time.Minute)
+	reconcile("after half of its life", true)
+	login.server = "https://127.0.0.1:2"
+	reconcile("at another port", true)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	login.server, login.shared = "https://"+listener.Addr().String(), true
+	reconcile("in a shared landscape, of a process that has ended", true)
+	own := login.server
+	login.server = "https://127.0.0.1:3"
+	if !login.isGood(before) {
+		t.Error("the address of another process that runs is replaced")
+	}
+	_ = listener.Close()
+	login.server, login.shared = own, false
+	secret, err := core.CoreV1().Secrets("garden").Get(t.Context(), "local.login", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owner := metav1.GetControllerOf(secret); owner == nil || owner.Kind != "Seed" || owner.Name != "local" || owner.UID != "1" {
+		t.Errorf("the owner is %v", owner)
+	}
+	secret.Data["kubeconfig"] = []byte("other")
+	if _, err := core.CoreV1().Secrets("garden").Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	reconcile("after it was overwritten", true)
+	if err := seeds.Delete(t.Context(), "local", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	createSeed(t, seeds, "2")
+	reconcile("of another Seed of the name", true)
+}
+
+func createSeed(t *testing.T, seeds interface {
+	Create(context.Context, *unstructured.Unstructured, metav1.CreateOptions, ...string) (*unstructured.Unstructured, error)
+}, uid string) {
+	t.Helper()
+	seed := &unstructured.Unstructured{Object: map[string]any{"apiVersion": gardencorev1beta1.SchemeGroupVersion.String(), "kind": "Seed",
+		"metadata": map[string]any{"name": "local", "uid": uid}}}
+	if _, err := seeds.Create(t.Context(), seed, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

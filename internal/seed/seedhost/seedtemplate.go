@@ -1,0 +1,129 @@
+package seedhost
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/seed/provider"
+)
+
+// internalDomain is that of all seeds: a Shoot moves only between seeds that have the same one, since its addresses stay.
+const internalDomain = "internal.gardenlite.local"
+
+// backupSecret and dnsSecret are the Secrets that a Seed of the local provider refers to, in the namespace garden. Each seed
+// has its own: SeedRestriction lets no gardenlet refer to another seed's.
+func backupSecret(seedName string) string { return statedir.SeedPrefix + seedName + "-backup" }
+func dnsSecret(seedName string) string    { return statedir.SeedPrefix + seedName + "-dns" }
+
+// SeedExists says whether a Seed is registered in a garden.
+func SeedExists(ctx context.Context, config *rest.Config, seedName string) (bool, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return false, err
+	}
+	path := "/apis/" + gardencorev1beta1.SchemeGroupVersion.String() + "/seeds/" + seedName
+	err = client.CoreV1().RESTClient().Get().AbsPath(path).Do(ctx).Error()
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("reading Seed %s: %w", seedName, err)
+	}
+	return err == nil, nil
+}
+
+// PrepareSeed creates the Secrets in a garden that a Seed of the local provider refers to, with the operator's rights.
+// They are empty: the local provider reads no credentials.
+func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{backupSecret(seedName), dnsSecret(seedName)} {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: constants.GardenNamespace, Name: name,
+				Labels: map[string]string{
+					constants.LabelShootProviderPrefix + provider.DefaultProvider: "true",
+					constants.LabelPrefixSeedName + seedName:                      "true", // or the gardenlet may not refer to it
+				},
+			},
+			Type: corev1.SecretTypeOpaque,
+		}
+		_, err := client.CoreV1().Secrets(secret.Namespace).Create(ctx, secret, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating Secret %s/%s, which Seed %s refers to: %w", secret.Namespace, name, seedName, err)
+		}
+	}
+	return nil
+}
+
+// ownSeedSecrets has the Secrets of PrepareSeed go with their Seed.
+func ownSeedSecrets(ctx context.Context, config *rest.Config, seed *gardencorev1beta1.Seed) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{
+		*metav1.NewControllerRef(seed, gardencorev1beta1.SchemeGroupVersion.WithKind("Seed")),
+	}}})
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{backupSecret(seed.Name), dnsSecret(seed.Name)} {
+		_, err := client.CoreV1().Secrets(constants.GardenNamespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("making Seed %s the owner of Secret %s/%s: %w", seed.Name, constants.GardenNamespace, name, err)
+		}
+	}
+	return nil
+}
+
+// gardenletConfiguration is how the gardenlet of a seed of the landscape runs.
+func gardenletConfiguration(name string) *gardenletconfigv1alpha1.GardenletConfiguration {
+	return &gardenletconfigv1alpha1.GardenletConfiguration{
+		SeedConfig: &gardenletconfigv1alpha1.SeedConfig{SeedTemplate: *seedTemplate(name)},
+	}
+}
+
+// Region and zones are those of the landscape's own seeds.
+const Region = "local"
+
+var Zones = []string{"local-a", "local-b", "local-c"}
+
+// seedTemplate is what the gardenlet of a seed registers.
+func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
+	secret := func(name string) corev1.ObjectReference {
+		return corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: constants.GardenNamespace, Name: name}
+	}
+	return &gardencorev1beta1.SeedTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: gardencorev1beta1.SeedSpec{
+			Provider: gardencorev1beta1.SeedProvider{Type: provider.DefaultProvider, Region: Region, Zones: Zones},
+			Networks: gardencorev1beta1.SeedNetworks{
+				Nodes: ptr.To("10.240.0.0/16"), Pods: "10.241.0.0/16", Services: "10.242.0.0/16",
+			},
+			Backup: &gardencorev1beta1.Backup{Provider: provider.DefaultProvider, CredentialsRef: ptr.To(secret(backupSecret(name)))},
+			DNS: gardencorev1beta1.SeedDNS{
+				Provider: &gardencorev1beta1.SeedDNSProvider{Type: provider.DefaultProvider, CredentialsRef: ptr.To(secret(dnsSecret(name)))},
+				Internal: &gardencorev1beta1.SeedDNSProviderConfig{
+					Type: provider.DefaultProvider, Domain: internalDomain, CredentialsRef: secret(dnsSecret(name)),
+				},
+			},
+			Ingress: &gardencorev1beta1.Ingress{
+				Domain: "ingress." + name + ".gardenlite.local", Controller: gardencorev1beta1.IngressController{Kind: "nginx"},
+			},
+			Settings: &gardencorev1beta1.SeedSettings{Scheduling: &gardencorev1beta1.SeedSettingScheduling{Visible: true}},
+		},
+	}
+}

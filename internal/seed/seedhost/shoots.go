@@ -1,0 +1,111 @@
+package seedhost
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/datastore"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
+	"github.com/gardenlite/gardenlite/internal/seed"
+	"github.com/gardenlite/gardenlite/internal/shootplane"
+)
+
+// controlPlanes is the name of what runs the control planes of shoots in a seed, as those of the other components.
+const controlPlanes = "control-planes"
+
+// kindShoot is the kind of a shoot's control plane in the status.
+const kindShoot = "shoot"
+
+// newShoots makes the host of the control planes of all shoots, which every seed of the process shares.
+func (h *Host) newShoots() *shootplane.Host {
+	if h.cfg.Datastore == datastore.Memory { // no Shoot has survived the restart
+		if err := os.RemoveAll(filepath.Join(h.cfg.Dir, statedir.DataFolder, statedir.ShootsFolder)); err != nil {
+			klog.Background().Error(err, "Deleting the data of the last run's shoots")
+		}
+	}
+	return shootplane.NewHost(shootplane.HostConfig{
+		Dir: h.cfg.Dir, Datastore: h.shootDatastore(),
+		Prefix:   func(id string) string { return h.prefix(path.Join(statedir.ShootsFolder, id)) },
+		AuditLog: h.auditLog, DialNode: h.dialNode, ServesPod: h.processes.Serves,
+		Clock: h.cfg.Clock, Log: klog.Background().WithName(controlPlanes),
+		OnChange: h.showShoot,
+	})
+}
+
+// dialNode connects to a machine of a shoot, whose network has the shoot's technical ID as its name.
+func (h *Host) dialNode(ctx context.Context, id, address string) (net.Conn, error) {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to a node: %w", err)
+	}
+	return h.cloud.Dial(ctx, id, to)
+}
+
+// shootDatastore is a landscape's. What is in memory would be lost when a shoot sleeps, so that shoots are in files where
+// the landscape is in memory.
+func (h *Host) shootDatastore() string {
+	if h.cfg.Datastore == datastore.Memory {
+		return datastore.SQLite
+	}
+	return h.cfg.Datastore
+}
+
+// startControlPlanes starts what runs the control planes of shoots in a seed. To stop it stops them as well.
+func (h *Host) startControlPlanes(cluster *seed.Cluster) (stop func(), err error) {
+	stopRunner, err := h.inSeed(controlPlanes, shootplane.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
+		return shootplane.New(shootplane.Config{
+			REST: config, Host: h.shoots, Seed: cluster.Name(), Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(controlPlanes),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		stopRunner()
+		h.shoots.Leave(cluster.Name())
+	}, nil
+}
+
+// showShoot has the status show a control plane.
+func (h *Host) showShoot(s shootplane.State) {
+	shown := control.Cluster{Kind: kindShoot, Name: s.ID, URL: s.URL, Port: s.Port, KubernetesVersion: s.Version, State: shootStates[s.Phase], Message: s.Message}
+	if shown.Message == "" {
+		shown.Message = s.ControllersMessage
+	}
+	if shown.KubernetesVersion == "" && s.Phase == shootplane.Ready {
+		shown.KubernetesVersion = controlplane.KubernetesVersion
+	}
+	h.cfg.Status.Update(func(status *control.Status) {
+		i := slices.IndexFunc(status.Clusters, func(c control.Cluster) bool { return c.Kind == kindShoot && c.Name == s.ID })
+		switch {
+		case s.Phase == shootplane.Gone && i >= 0:
+			status.Clusters = slices.Delete(slices.Clone(status.Clusters), i, i+1)
+		case s.Phase == shootplane.Gone:
+		case i >= 0:
+			status.Clusters[i] = shown
+		default:
+			status.Clusters = append(status.Clusters, shown)
+		}
+	})
+}
+
+var shootStates = map[shootplane.Phase]string{
+	shootplane.Stopped:  control.StateStopped,
+	shootplane.Waiting:  control.StateStarting,
+	shootplane.Starting: control.StateStarting,
+	shootplane.Ready:    control.StateReady,
+	shootplane.Stopping: control.StateStopping,
+	shootplane.Failed:   control.StateFailed,
+}

@@ -1,0 +1,34 @@
+package shootplane_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
+	"github.com/gardenlite/gardenlite/internal/testutil"
+)
+
+// TestLeavesNothing wakes a control plane and puts it to sleep again, and looks at what is left.
+func TestLeavesNothing(t *testing.T) {
+	if !testutil.OwnProcess(t) {
+		return
+	}
+	w := newWorld(t)
+	secret := authorities(t)
+	w.order(t, id, secret)
+	cycle := func() {
+		w.waitFor(t, id, spec.ControllerManager, 1)
+		w.scale(t, id, 0)
+		w.waitFor(t, id, spec.APIServer, 0)
+	}
+	cycle() // what is made once and kept
+	const cycles = 3
+	growthBelow := testutil.GoroutineGrowth(t)
+	for range cycles {
+		w.scale(t, id, 1)
+		cycle()
+	}
+	growthBelow(cycles)
+	state, _ := w.host.State(id)
+	checkNobodyListens(t, strings.TrimPrefix(state.URL, "https://"))
+}

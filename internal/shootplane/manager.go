@@ -1,0 +1,76 @@
+package shootplane
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
+)
+
+// User is who the runner is to its seed.
+const User = "gardenlite:control-planes"
+
+// Config is what a runner is made of. REST, for the seed, Host and Seed are required.
+type Config struct {
+	REST *rest.Config
+	// Host is the process's.
+	Host *Host
+	// Seed is the seed's name. No two runners that run have the same.
+	Seed string
+	// Clock is the real one by default.
+	Clock clock.WithTicker
+	Log   logr.Logger
+	// Lease, if set, lets one of several runners of a seed work at a time.
+	Lease *client.ObjectKey
+}
+
+// Runner runs in a seed what is ordered there.
+type Runner struct {
+	*component.Manager
+	host  *Host
+	seed  string
+	leads bool
+}
+
+// New makes a runner. It asks the seed for its API, and starts nothing.
+func New(cfg Config) (*Runner, error) {
+	mgr, err := component.New(component.Config{
+		Name: "runner of control planes", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log, Lease: cfg.Lease,
+		AddToScheme: runtime.NewSchemeBuilder(clientgoscheme.AddToScheme),
+		Uncached:    []client.Object{&corev1.Secret{}},
+		ByObject: map[client.Object]cache.ByObject{
+			&appsv1.Deployment{}: {Label: labels.SelectorFromSet(labels.Set{spec.LabelGardenRole: spec.GardenRoleControlPlane})},
+			&corev1.Service{}:    {Field: fields.OneTermEqualSelector("metadata.name", spec.ServiceName)},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &Reconciler{Client: mgr.GetClient(), Host: cfg.Host, Seed: cfg.Seed, Clock: component.ClockOf(mgr)}
+	if err := r.AddToManager(mgr); err != nil {
+		return nil, fmt.Errorf("adding the controller %s to the runner of control planes: %w", ControllerName, err)
+	}
+	return &Runner{Manager: mgr, host: cfg.Host, seed: cfg.Seed, leads: cfg.Lease != nil}, nil
+}
+
+// Run runs the controllers until the context ends. Control planes go on then, until the host leaves the seed: a runner that
+// comes next finds them. If there may be another process that takes over, they end.
+func (r *Runner) Run(ctx context.Context) error {
+	if r.leads {
+		defer r.host.Leave(r.seed)
+	}
+	return r.Manager.Run(ctx)
+}

@@ -1,0 +1,123 @@
+package shootplane
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/gardenlite/gardenlite/internal/fsutil"
+)
+
+const (
+	// address is what the API servers of shoots listen on.
+	address = "127.0.0.1"
+	// portFile has a shoot's port, in the folder of its data.
+	portFile = "port"
+	// firstPort and manyPorts are where ports are taken from: below those that systems give to outgoing connections, so
+	// that the port of a shoot that sleeps is not taken by chance.
+	firstPort = 20000
+	manyPorts = 12000
+)
+
+// ports deals out ports. A shoot has its port for its life.
+type ports struct {
+	dir string
+
+	mu sync.Mutex
+	// reserved are the ports of shoots that start or run.
+	reserved map[int]string
+}
+
+// recorded is the port that a shoot has had, 0 if there is none.
+func (p *ports) recorded(id string) int {
+	data, err := os.ReadFile(filepath.Join(p.dir, id, portFile))
+	if err != nil {
+		return 0
+	}
+	port, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || port <= 0 || port > 65535 {
+		return 0
+	}
+	return port
+}
+
+// take returns a shoot's port: the one it has had, or one that no other shoot has and that can be listened on.
+func (p *ports) take(id string) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if port := p.recorded(id); port != 0 {
+		p.reserved[port] = id
+		return port, nil
+	}
+	others := p.others()
+	begin := p.first(id)
+	for i := range manyPorts {
+		port := firstPort + (begin+i)%manyPorts
+		if others[port] || p.reserved[port] != "" && p.reserved[port] != id || !canListen(port) {
+			continue
+		}
+		p.reserved[port] = id
+		return port, nil
+	}
+	return 0, fmt.Errorf("all ports from %d to %d are taken: delete shoots, or stop programs that listen there", firstPort, firstPort+manyPorts-1)
+}
+
+// keep records a shoot's port.
+func (p *ports) keep(id string, port int) error {
+	if p.recorded(id) == port {
+		return nil
+	}
+	if err := fsutil.WriteFile(filepath.Join(p.dir, id, portFile), []byte(strconv.Itoa(port)+"\n"), 0o600); err != nil {
+		return fmt.Errorf("keeping the port of the API server: %w", err)
+	}
+	return nil
+}
+
+// release forgets a reservation. What is recorded stays.
+func (p *ports) release(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for port, holder := range p.reserved {
+		if holder == id {
+			delete(p.reserved, port)
+		}
+	}
+}
+
+// others are all ports that shoots have had.
+func (p *ports) others() map[int]bool {
+	all := map[int]bool{}
+	entries, _ := os.ReadDir(p.dir) // there may be none yet
+	for _, entry := range entries {
+		all[p.recorded(entry.Name())] = true
+	}
+	return all
+}
+
+// first is where the search begins: landscapes beside each other, and a shoot that comes again, do not collide.
+func (p *ports) first(id string) int {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(p.dir + "\x00" + id))
+	return int(sum.Sum32() % manyPorts)
+}
+
+func canListen(port int) bool {
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	_ = listener.Close()
+	return true
+}
+
+func urlOf(port int) string {
+	if port == 0 {
+		return ""
+	}
+	return "https://" + net.JoinHostPort(address, strconv.Itoa(port))
+}

@@ -1,0 +1,216 @@
+package shootplane
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
+)
+
+// ControllerName is the name of the controller.
+const ControllerName = "control-planes"
+
+// retry is after what time it is looked again whether an order can be given: whether another seed has given up the control
+// plane, and the Secret has everything. The conditions say for what it waits.
+const retry = 2 * time.Second
+
+// Reconciler hands the host what is ordered in a namespace, and writes what comes of it to the objects there.
+type Reconciler struct {
+	Client client.Client
+	Host   *Host
+	Seed   string
+	Clock  clock.PassiveClock
+}
+
+// AddToManager adds the controller. The name of a request is that of a namespace.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	ofNamespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		return []reconcile.Request{request(obj.GetNamespace())}
+	})
+	ofControlPlane := predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		return strings.HasPrefix(obj.GetNamespace(), IDPrefix) && (obj.GetName() == spec.APIServer || obj.GetName() == spec.ControllerManager)
+	})
+	return component.Controller(mgr, ControllerName).
+		Watches(&appsv1.Deployment{}, ofNamespace).
+		Watches(&corev1.Service{}, ofNamespace).
+		WatchesRawSource(source.TypedFunc[reconcile.Request](r.watchHost)).
+		WithEventFilter(ofControlPlane).
+		Complete(r)
+}
+
+func request(namespace string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
+}
+
+// watchHost has a control plane looked at when the host does something with it.
+func (r *Reconciler) watchHost(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	stop := r.Host.Watch(r.Seed, func(id string) { queue.Add(request(id)) })
+	context.AfterFunc(ctx, stop)
+	return nil
+}
+
+// objects are what is in a shoot's namespace; what is not there is nil.
+type objects struct {
+	apiServer, controllers *appsv1.Deployment
+	service                *corev1.Service
+}
+
+// Reconcile looks at one control plane.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	id := req.Name
+	found, err := r.find(ctx, id)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if found.apiServer == nil || found.apiServer.DeletionTimestamp != nil {
+		return reconcile.Result{}, r.end(ctx, id, found)
+	}
+	if err := r.hold(ctx, found.apiServer); err != nil {
+		return reconcile.Result{}, err
+	}
+	order, err := r.order(found)
+	var state State
+	if err == nil {
+		state, err = r.Host.Put(id, r.Seed, order, func() (map[string][]byte, error) { return r.files(ctx, id) })
+	}
+	wait := time.Duration(0)
+	if err != nil {
+		wait = retry
+		if state.Phase != Ready {
+			state.Phase = Failed
+		}
+		state.Message = err.Error()
+	}
+	return component.After(wait, r.report(ctx, found, order, state))
+}
+
+func (r *Reconciler) find(ctx context.Context, namespace string) (objects, error) {
+	found := objects{apiServer: &appsv1.Deployment{}, controllers: &appsv1.Deployment{}, service: &corev1.Service{}}
+	get := func(name string, obj client.Object) (bool, error) {
+		err := client.IgnoreNotFound(r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj))
+		if err != nil {
+			return false, fmt.Errorf("reading %T %s/%s: %w", obj, namespace, name, err)
+		}
+		return obj.GetUID() != "", nil
+	}
+	if there, err := get(spec.APIServer, found.apiServer); err != nil || !there {
+		found.apiServer = nil
+		if err != nil {
+			return found, err
+		}
+	}
+	if there, err := get(spec.ControllerManager, found.controllers); err != nil || !there {
+		found.controllers = nil
+		if err != nil {
+			return found, err
+		}
+	}
+	if there, err := get(spec.ServiceName, found.service); err != nil || !there {
+		found.service = nil
+		if err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// hold puts the finalizer to the API server's Deployment, before anything runs because of it.
+func (r *Reconciler) hold(ctx context.Context, deployment *appsv1.Deployment) error {
+	before := deployment.DeepCopy()
+	if !controllerutil.AddFinalizer(deployment, spec.Finalizer) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, deployment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("adding the finalizer to Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
+	}
+	return nil
+}
+
+// end stops a control plane that is not ordered any more. Its data is deleted if its Deployment says so.
+func (r *Reconciler) end(ctx context.Context, id string, found objects) error {
+	deployment := found.apiServer
+	if deployment == nil {
+		if state, there := r.Host.State(id); !there || state.Owner != r.Seed {
+			return nil
+		}
+	}
+	purge := deployment != nil && deployment.Annotations[spec.AnnotationConfirmDeletion] == "true"
+	state, done, err := r.Host.Remove(id, r.Seed, purge)
+	if err != nil || deployment == nil {
+		return err
+	}
+	if !done {
+		return r.report(ctx, found, Order{}, state)
+	}
+	before := deployment.DeepCopy()
+	if !controllerutil.RemoveFinalizer(deployment, spec.Finalizer) {
+		return nil
+	}
+	err = r.Client.Patch(ctx, deployment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer from Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
+	}
+	return nil
+}
+
+// order is what the objects say.
+func (r *Reconciler) order(found objects) (Order, error) {
+	deployment := found.apiServer
+	o := Order{
+		APIServer: replicas(deployment) > 0,
+		Checksum:  deployment.Spec.Template.Annotations[spec.AnnotationChecksum],
+		Version:   spec.Version(deployment),
+		Issuers:   deployment.Annotations[spec.AnnotationIssuers],
+	}
+	o.Controllers = o.APIServer && found.controllers != nil && found.controllers.DeletionTimestamp == nil && replicas(found.controllers) > 0
+	var err error
+	if o.ServiceCIDR, err = network(deployment, spec.AnnotationServiceCIDR); err == nil && found.controllers != nil {
+		o.PodCIDR, err = network(found.controllers, spec.AnnotationPodCIDR)
+	}
+	return o, err
+}
+
+// network reads an annotation with a network; it is not valid without the annotation.
+func network(deployment *appsv1.Deployment, annotation string) (netip.Prefix, error) {
+	value := deployment.Annotations[annotation]
+	if value == "" {
+		return netip.Prefix{}, nil
+	}
+	prefix, err := netip.ParsePrefix(value)
+	if err != nil {
+		return prefix, fmt.Errorf("the annotation %s of Deployment %s/%s: %w", annotation, deployment.Namespace, deployment.Name, err)
+	}
+	return prefix, nil
+}
+
+func replicas(deployment *appsv1.Deployment) int32 { return ptr.Deref(deployment.Spec.Replicas, 1) }
+
+// files are what the Secret has.
+func (r *Reconciler) files(ctx context.Context, namespace string) (map[string][]byte, error) {
+	secret := &corev1.Secret{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: spec.SecretName}, secret); err != nil {
+		return nil, fmt.Errorf("reading Secret %s/%s: %w", namespace, spec.SecretName, err)
+	}
+	if missing := spec.MissingKeys(secret.Data); len(missing) > 0 {
+		return nil, fmt.Errorf("the Secret %s/%s lacks %s", namespace, spec.SecretName, strings.Join(missing, ", "))
+	}
+	return secret.Data, nil
+}

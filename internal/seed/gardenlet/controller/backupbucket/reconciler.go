@@ -68,7 +68,8 @@ func (r *Reconciler) reconcile(ctx context.Context, bucket *corev1beta1.BackupBu
 	if err := operation.AddFinalizer(ctx, r.GardenClient, bucket, corev1beta1.GardenerName); err != nil {
 		return err
 	}
-	if err := r.report(ctx, bucket, corev1beta1.LastOperationStateProcessing, "Reconciliation of BackupBucket state initialized.", nil); err != nil {
+	if err := r.report(ctx, bucket, corev1beta1.LastOperationStateProcessing,
+		"Reconciliation of BackupBucket state initialized.", nil); err != nil {
 		return err
 	}
 	credentials, err := r.credentials(ctx, bucket)
@@ -155,10 +156,12 @@ func (r *Reconciler) fail(ctx context.Context, bucket *corev1beta1.BackupBucket,
 	return cause
 }
 
-func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucket, state corev1beta1.LastOperationState, description string, failure *corev1beta1.LastError) error {
-	reporter := backup.Reporter[*corev1beta1.BackupBucket]{Garden: r.GardenClient, Clock: r.Clock, Of: func(b *corev1beta1.BackupBucket) backup.Status {
-		return backup.Status{Operation: &b.Status.LastOperation, Error: &b.Status.LastError, Observed: &b.Status.ObservedGeneration}
-	}}
+func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucket, state corev1beta1.LastOperationState,
+	description string, failure *corev1beta1.LastError) error {
+	reporter := backup.Reporter[*corev1beta1.BackupBucket]{Garden: r.GardenClient, Clock: r.Clock,
+		Of: func(b *corev1beta1.BackupBucket) backup.Status {
+			return backup.Status{Operation: &b.Status.LastOperation, Error: &b.Status.LastError, Observed: &b.Status.ObservedGeneration}
+		}}
 	return reporter.Report(ctx, bucket, operation.Type(bucket, bucket.Status.LastOperation), state, description, failure)
 }
 

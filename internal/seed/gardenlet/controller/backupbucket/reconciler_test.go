@@ -37,15 +37,18 @@ type world struct {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, securityv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme)
+	add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, securityv1alpha1.AddToScheme,
+		extensionsv1alpha1.AddToScheme)
 	if err := add.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Now()), events: events.NewFakeRecorder(100)}
 	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.BackupBucket{}).WithObjects(objects...).Build()
 	w.seed = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupBucket{}).Build()
-	w.gardenlet = &Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, Clock: w.clock, SeedName: "a", Recorder: w.events}
-	w.simulator = &extensions.Reconciler{Kind: extensions.Kinds(extensions.Config{})[0], Provider: "local", Client: w.seed, Reader: w.seed, Clock: w.clock}
+	w.gardenlet = &Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, Clock: w.clock,
+		SeedName: "a", Recorder: w.events}
+	w.simulator = &extensions.Reconciler{Kind: extensions.Kinds(extensions.Config{})[0], Provider: "local", Client: w.seed,
+		Reader: w.seed, Clock: w.clock}
 	return w
 }
 
@@ -130,7 +133,8 @@ func TestLife(t *testing.T) {
 		t.Errorf("credentials in the seed: %v", secret.Data)
 	}
 	generated := w.secret(w.garden, "generated-bucket-b")
-	if generated == nil || !slices.Equal(generated.Finalizers, []string{finalizer}) || len(generated.OwnerReferences) != 1 || generated.OwnerReferences[0].UID != "1" {
+	if generated == nil || !slices.Equal(generated.Finalizers, []string{finalizer}) || len(generated.OwnerReferences) != 1 ||
+		generated.OwnerReferences[0].UID != "1" {
 		t.Fatalf("generated: %+v", generated)
 	}
 
@@ -139,7 +143,8 @@ func TestLife(t *testing.T) {
 	if _, err := w.gardenletRuns(); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.seed.Get(t.Context(), request.NamespacedName, extension); err != nil || extension.Annotations["gardener.cloud/operation"] != "" {
+	if err := w.seed.Get(t.Context(), request.NamespacedName, extension); err != nil ||
+		extension.Annotations["gardener.cloud/operation"] != "" {
 		t.Fatalf("%v %v", extension.Annotations, err)
 	}
 	secret := w.secret(w.garden, "backup")
@@ -169,7 +174,8 @@ func TestLife(t *testing.T) {
 	if err := w.garden.Get(t.Context(), request.NamespacedName, bucket); !apierrors.IsNotFound(err) {
 		t.Errorf("the bucket is still there: %v", err)
 	}
-	if w.secret(w.seed, "bucket-b") != nil || w.secret(w.garden, "generated-bucket-b") != nil || w.secret(w.seed, "generated-bucket-b") != nil {
+	if w.secret(w.seed, "bucket-b") != nil || w.secret(w.garden, "generated-bucket-b") != nil ||
+		w.secret(w.seed, "generated-bucket-b") != nil {
 		t.Error("credentials are left")
 	}
 	if secret := w.secret(w.garden, "backup"); len(secret.Finalizers) != 0 {
@@ -209,7 +215,8 @@ func TestFailureOfTheExtension(t *testing.T) {
 }
 
 func TestStaysWhileInUse(t *testing.T) {
-	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-x", Name: "e"}, Spec: corev1beta1.BackupEntrySpec{BucketName: "b"}}
+	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-x", Name: "e"},
+		Spec: corev1beta1.BackupEntrySpec{BucketName: "b"}}
 	w := newWorld(t, credentials(), newBucket(), entry)
 	w.settle()
 	if err := w.garden.Delete(t.Context(), w.bucket()); err != nil {
@@ -231,7 +238,8 @@ func TestStaysWhileInUse(t *testing.T) {
 
 func TestWorkloadIdentity(t *testing.T) {
 	bucket := newBucket()
-	bucket.Spec.CredentialsRef = &corev1.ObjectReference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Namespace: "garden", Name: "wi"}
+	bucket.Spec.CredentialsRef = &corev1.ObjectReference{APIVersion: "security.gardener.cloud/v1alpha1",
+		Kind: "WorkloadIdentity", Namespace: "garden", Name: "wi"}
 	identity := &securityv1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "wi"}}
 	identity.Spec.TargetSystem = securityv1alpha1.TargetSystem{Type: "local", ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"x":1}`)}}
 	w := newWorld(t, identity, bucket)
@@ -246,14 +254,16 @@ func TestWorkloadIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle()
-	if after := w.secret(w.seed, "bucket-b"); string(after.Data["token"]) != "t" || after.Annotations["gardener.cloud/timestamp"] != secret.Annotations["gardener.cloud/timestamp"] {
+	if after := w.secret(w.seed, "bucket-b"); string(after.Data["token"]) != "t" ||
+		after.Annotations["gardener.cloud/timestamp"] != secret.Annotations["gardener.cloud/timestamp"] {
 		t.Errorf("%+v", after)
 	}
 }
 
 func TestOthersAndBrokenBuckets(t *testing.T) {
 	w := newWorld(t, newBucket())
-	if _, err := w.gardenletRuns(); err == nil || !strings.Contains(w.expect("Create", "Error").Status.LastError.Description, "garden/backup") {
+	if _, err := w.gardenletRuns(); err == nil ||
+		!strings.Contains(w.expect("Create", "Error").Status.LastError.Description, "garden/backup") {
 		t.Errorf("without credentials: %v", err)
 	}
 	before := w.bucket()

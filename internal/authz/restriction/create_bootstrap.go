@@ -42,16 +42,18 @@ func createClusterRoleBinding(ctx context.Context, r *request) error {
 	namespace, account, _ := strings.Cut(rest, ":")
 	name, isBootstrapAccount := strings.CutPrefix(account, bootstrapping.AccountPrefix)
 	if !ok || !isBootstrapAccount || namespace == "" || name == "" {
-		return forbidden("%s: its name is not %s<namespace>:%s<ManagedSeed>", foreign(r.seed), bootstrapping.BindingPrefix, bootstrapping.AccountPrefix)
+		return forbidden("%s: its name is not %s<namespace>:%s<ManagedSeed>", foreign(r.seed), bootstrapping.BindingPrefix,
+			bootstrapping.AccountPrefix)
 	}
 	binding := r.obj.(*rbacv1.ClusterRoleBinding)
 	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstrapping.Role}); binding.RoleRef != want {
 		return forbidden("the binding must be to the ClusterRole %s", bootstrapping.Role)
 	}
-	// Bound to somebody else, the role would let him ask for a certificate as any seed.
+	// Bound to another subject, the role would let that subject request a certificate as any seed.
 	for _, subject := range binding.Subjects {
 		if subject != (rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}) {
-			return forbidden("the binding must be of the ServiceAccount %s/%s only, not of %s %s", namespace, account, subject.Kind, key(subject.Namespace, subject.Name))
+			return forbidden("the binding must be of the ServiceAccount %s/%s only, not of %s %s", namespace, account,
+				subject.Kind, key(subject.Namespace, subject.Name))
 		}
 	}
 	return r.managedSeedToBootstrap(ctx, namespace, name)
@@ -125,7 +127,8 @@ func (r *request) createBootstrapToken(ctx context.Context, secret *corev1.Secre
 	case gardenletInDescription:
 		return r.gardenletToBootstrap(ctx, namespace, name)
 	}
-	return forbidden("%s: %s must say for which ManagedSeed or Gardenlet the token is", foreign(r.seed), bootstraptokenapi.BootstrapTokenDescriptionKey)
+	return forbidden("%s: %s must say for which ManagedSeed or Gardenlet the token is", foreign(r.seed),
+		bootstraptokenapi.BootstrapTokenDescriptionKey)
 }
 
 // describedBy takes a bootstrap token's description apart. It wants it to be exactly as gardenlets write it, so that no
@@ -172,13 +175,14 @@ func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name stri
 	}
 	// Of the certificate's expiration it tells itself. A token that it made could outlive its Seed.
 	if !bootstrapping.Renews(gardenlet) {
-		return forbidden("seed %q is bootstrapped already: annotate its Gardenlet with %s=%s to have that done again", name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
+		return forbidden("seed %q is bootstrapped already: annotate its Gardenlet with %s=%s to have that done again", name,
+			constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
 	}
 	return nil
 }
 
 // notBootstrapped wants that the Seed which comes of an object does not exist, or that its gardenlet's certificate has
-// expired, or that somebody asked for a new one.
+// expired, or that a user has requested a new one.
 func (r *request) notBootstrapped(ctx context.Context, of metav1.Object, name string) error {
 	if bootstrapping.Renews(of) {
 		return nil
@@ -188,5 +192,6 @@ func (r *request) notBootstrapped(ctx context.Context, of metav1.Object, name st
 	if err != nil || !found || !bootstrapping.Done(of, seed, r.clock.Now()) {
 		return err
 	}
-	return forbidden("seed %q is bootstrapped already: annotate its ManagedSeed or Gardenlet with %s=%s to have that done again", name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
+	return forbidden("seed %q is bootstrapped already: annotate its ManagedSeed or Gardenlet with %s=%s to have that done again",
+		name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
 }

@@ -88,7 +88,7 @@ type Machine struct {
 }
 
 // MaxMemory is how many bytes the sessions, the user data and the units of a machine may have together, beside what each of
-// them may: whoever asks for more is ended.
+// them may: the one that exceeds it is killed.
 const MaxMemory = 256 << 20
 
 const (

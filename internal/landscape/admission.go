@@ -93,7 +93,8 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 	c, err := server.New(server.Config{
 		REST: config, Listener: l.admission.listener, CAPEM: authority,
 		CertFile: apiserver.PKI().ServingCertFile(), KeyFile: apiserver.PKI().ServingKeyFile(),
-		ClientCAs: authorities, ClientNames: []string{server.ClientUser}, Debug: true, Clock: l.cfg.Clock, Log: klog.Background().WithName(admissionController),
+		ClientCAs: authorities, ClientNames: []string{server.ClientUser}, Debug: true, Clock: l.cfg.Clock,
+		Log: klog.Background().WithName(admissionController),
 	})
 	if err != nil {
 		return err
@@ -136,7 +137,8 @@ func (l *Landscape) inspector() (*inspect.Inspector, error) {
 		return nil, fmt.Errorf("the landscape is not ready: it is %s; wait with \"gardenlite status --wait\"", state)
 	}
 	if l.admission.controller == nil {
-		return nil, errors.New("the landscape runs without the " + admissionController + ", so nothing is allowed to gardenlets beyond RBAC: start it without -" + admissionController + " in --controllers")
+		return nil, errors.New("the landscape runs without the " + admissionController +
+			", so nothing is allowed to gardenlets beyond RBAC: start it without -" + admissionController + " in --controllers")
 	}
 	return l.admission.controller.Inspector(l.garden.AdminConfig())
 }

@@ -24,7 +24,8 @@ func (l *Landscape) openCloud() error {
 			return fmt.Errorf("deleting the machines of the last run: %w", err)
 		}
 	}
-	c, err := cloud.Open(cloud.Config{Dir: dir, Clock: l.cfg.Clock, Log: klog.Background().WithName("cloud"), Programs: programs.New(l.cfg.Clock, l.processes)})
+	c, err := cloud.Open(cloud.Config{Dir: dir, Clock: l.cfg.Clock, Log: klog.Background().WithName("cloud"),
+		Programs: programs.New(l.cfg.Clock, l.processes)})
 	if err != nil {
 		return fmt.Errorf("opening the simulated cloud: %w", err)
 	}

@@ -75,7 +75,8 @@ func (d *deployer) adopt(cluster *seed.Cluster, configuration *gardenletconfigv1
 	u := &unit{name: name, cluster: cluster, record: record{Config: configuration}}
 	if data, err := os.ReadFile(d.file(name)); err == nil {
 		if err := json.Unmarshal(data, &u.record); err != nil {
-			return fmt.Errorf("reading how the gardenlet of seed %s was deployed, %s: %w; delete the file, and it runs as at first", name, d.file(name), err)
+			return fmt.Errorf("reading how the gardenlet of seed %s was deployed, %s: %w; delete the file, and it runs as at first",
+				name, d.file(name), err)
 		}
 	}
 	d.mu.Lock()
@@ -104,7 +105,8 @@ func (d *deployer) resume() error {
 		}
 		u := &unit{name: name}
 		if err := json.Unmarshal(data, &u.record); err != nil || !u.record.Managed {
-			klog.Background().Info("Not running a gardenlet that was deployed before: it is not known how, or the landscape has fewer seeds now", "seed", name)
+			klog.Background().Info(
+				"Not running a gardenlet that was deployed before: it is not known how, or the landscape has fewer seeds now", "seed", name)
 			continue
 		}
 		d.mu.Lock()
@@ -266,7 +268,8 @@ func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) 
 // run starts what does not run yet in a unit.
 func (d *deployer) run(u *unit) error {
 	if u.stops == nil {
-		for _, start := range []func(*seed.Cluster) (func(), error){d.l.startResourceManager, d.l.startProvider, d.l.startControlPlanes, d.l.startSeedLogin} {
+		for _, start := range []func(*seed.Cluster) (
+			func(), error){d.l.startResourceManager, d.l.startProvider, d.l.startControlPlanes, d.l.startSeedLogin} {
 			stop, err := start(u.cluster)
 			if err != nil {
 				return err

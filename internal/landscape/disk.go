@@ -20,7 +20,8 @@ func checkDisk(cfg *Config) error {
 		return err
 	}
 	if free < minFree {
-		return fmt.Errorf("the disk is full: %s has %d KiB left, and a landscape needs %d MiB: make room, or choose another place with --data-dir", cfg.Dir, free>>10, minFree>>20)
+		return fmt.Errorf("the disk is full: %s has %d KiB left, and a landscape needs %d MiB: make room, or choose "+
+			"another place with --data-dir", cfg.Dir, free>>10, minFree>>20)
 	}
 	return nil
 }

@@ -76,7 +76,8 @@ func (c *GardenletConfig) configuration() (*gardenletconfigv1alpha1.GardenletCon
 		case c.Seed == "":
 			c.Seed = configuration.SeedConfig.Name
 		case c.Seed != configuration.SeedConfig.Name:
-			problems = append(problems, fmt.Errorf("--config %s is for seed %q, --seed says %q", c.ConfigFile, configuration.SeedConfig.Name, c.Seed))
+			problems = append(problems,
+				fmt.Errorf("--config %s is for seed %q, --seed says %q", c.ConfigFile, configuration.SeedConfig.Name, c.Seed))
 		}
 	} else if errs := validation.IsDNS1123Subdomain(c.Seed); len(errs) > 0 {
 		problems = append(problems, fmt.Errorf("--seed %q: %s", c.Seed, errs[0]))
@@ -111,7 +112,8 @@ func RunGardenlet(ctx context.Context, c GardenletConfig) (err error) {
 	}
 	name := strings.ReplaceAll(c.Seed, ".", "-")
 	l := &Landscape{cfg: Config{
-		Name: name[:min(len(name), 40)], Dir: c.Dir, BindAddress: c.BindAddress, Datastore: c.Datastore, LogFormat: c.LogFormat, Verbose: c.Verbose, OnEvent: c.OnEvent,
+		Name: name[:min(len(name), 40)], Dir: c.Dir, BindAddress: c.BindAddress, Datastore: c.Datastore, LogFormat: c.LogFormat,
+		Verbose: c.Verbose, OnEvent: c.OnEvent,
 	}}
 	if err := l.cfg.Complete(); err != nil {
 		return err
@@ -135,7 +137,8 @@ func RunGardenlet(ctx context.Context, c GardenletConfig) (err error) {
 	return l.runGardenletAlone(ctx, c, configuration)
 }
 
-func (l *Landscape) runGardenletAlone(ctx context.Context, c GardenletConfig, configuration *gardenletconfigv1alpha1.GardenletConfiguration) error {
+func (l *Landscape) runGardenletAlone(ctx context.Context, c GardenletConfig,
+	configuration *gardenletconfigv1alpha1.GardenletConfiguration) error {
 	port := c.Port
 	remembered := filepath.Join(l.cfg.Dir, portFile)
 	if data, err := os.ReadFile(remembered); err == nil && port == 0 {
@@ -174,7 +177,8 @@ func (l *Landscape) runGardenletAlone(ctx context.Context, c GardenletConfig, co
 		return err
 	}
 	if c.OnReady != nil {
-		c.OnReady(GardenletStatus{Seed: c.Seed, URL: cluster.Server().URL(), Kubeconfig: l.SeedKubeconfigPath(c.Seed), Dir: l.cfg.Dir, Log: l.logPath()})
+		c.OnReady(GardenletStatus{Seed: c.Seed, URL: cluster.Server().URL(), Kubeconfig: l.SeedKubeconfigPath(c.Seed),
+			Dir: l.cfg.Dir, Log: l.logPath()})
 	}
 	select {
 	case <-ctx.Done():

@@ -82,7 +82,8 @@ func (l *Landscape) startGardenlets(ctx context.Context, seeds *seedClusters) er
 }
 
 // inSeed starts a component that works in a seed as a user of its own, if it is selected.
-func (l *Landscape) inSeed(component, user string, cluster *seed.Cluster, newComponent func(name string, config *rest.Config) (runner, error)) (stop func(), err error) {
+func (l *Landscape) inSeed(component, user string, cluster *seed.Cluster,
+	newComponent func(name string, config *rest.Config) (runner, error)) (stop func(), err error) {
 	if !garden.SelectsController(l.cfg.Controllers, component) {
 		return func() {}, nil
 	}
@@ -143,7 +144,8 @@ func (l *Landscape) ownGarden() gardenFor {
 }
 
 // startGardenlet starts a gardenlet. One that has a parent is bootstrapped by that.
-func (l *Landscape) startGardenlet(cluster *seed.Cluster, configuration *gardenletconfigv1alpha1.GardenletConfiguration, hasParent bool) (stop func(), err error) {
+func (l *Landscape) startGardenlet(cluster *seed.Cluster, configuration *gardenletconfigv1alpha1.GardenletConfiguration,
+	hasParent bool) (stop func(), err error) {
 	return l.inSeed(gardenletName, gardenlet.SeedUser, cluster, func(name string, config *rest.Config) (runner, error) {
 		cfg := gardenlet.Config{
 			Configuration: configuration, Seed: config, Garden: l.deployer.garden.at,
@@ -214,7 +216,8 @@ func (l *Landscape) tellOfStopped(ctx context.Context) error {
 		_, err := client.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
 			l.board.component(seedPrefix+name, StateStopped, fmt.Sprintf(
-				"there is a Seed %s, but --seeds %d does not start its cluster: start more seeds, and delete the Seed first if it is not needed any more", name, l.cfg.Seeds))
+				"there is a Seed %s, but --seeds %d does not start its cluster: start more seeds, and delete the Seed first if "+
+					"it is not needed any more", name, l.cfg.Seeds))
 		}
 	}
 	return nil

@@ -182,10 +182,12 @@ func (l *Landscape) announce() (run, previous *Run, err error) {
 		l.cfg.Port = freePort(l.cfg.BindAddress, previous.Port)
 	}
 	if !chosen && isTaken(l.cfg.BindAddress, l.cfg.Port) {
-		return nil, nil, fmt.Errorf("another program listens on port %d of %s: choose another one with --port, or --port 0 for a free one", l.cfg.Port, l.cfg.BindAddress)
+		return nil, nil, fmt.Errorf("another program listens on port %d of %s: choose another one with --port, or --port 0 for a free one",
+			l.cfg.Port, l.cfg.BindAddress)
 	}
 	if previous != nil && previous.Datastore != "" && previous.Datastore != DatastoreKind(l.cfg.Datastore) && l.dataIsLocal(previous) {
-		return nil, nil, fmt.Errorf("this landscape's data is in %s, not in %s: use the same --datastore, another --name, or start anew with \"gardenlite reset\"",
+		return nil, nil, fmt.Errorf(
+			"this landscape's data is in %s, not in %s: use the same --datastore, another --name, or start anew with \"gardenlite reset\"",
 			previous.Datastore, DatastoreKind(l.cfg.Datastore))
 	}
 	socket, err := fsutil.ListenSocket(l.cfg.Dir, controlSocket)
@@ -196,7 +198,8 @@ func (l *Landscape) announce() (run, previous *Run, err error) {
 	if err := l.listenAdmission(previous); err != nil {
 		return nil, nil, err
 	}
-	run = &Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.admission.port(), PortChosen: chosen, Options: l.cfg.Options, Control: socket.Addr().String(), Datastore: DatastoreKind(l.cfg.Datastore)}
+	run = &Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.admission.
+		port(), PortChosen: chosen, Options: l.cfg.Options, Control: socket.Addr().String(), Datastore: DatastoreKind(l.cfg.Datastore)}
 	l.board.update(func(s *Status) {
 		*s = Status{Run: *run, Dir: l.cfg.Dir, State: StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
 	})

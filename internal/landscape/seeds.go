@@ -72,7 +72,8 @@ func (l *Landscape) startSeedCluster(ctx context.Context, name string, port int)
 	begin := time.Now()
 	c, err := seed.Start(ctx, seed.Config{
 		Name: name, PKIDir: filepath.Join(l.cfg.Dir, pkiFolder, cluster), DataDir: filepath.Join(l.cfg.Dir, dataFolder, cluster),
-		Datastore: l.cfg.Datastore, Prefix: l.prefix(cluster), BindAddress: l.cfg.BindAddress, Port: port, Region: region, Zone: zones[0], Processes: l.processes, AuditLog: l.auditLog(cluster), Clock: l.cfg.Clock,
+		Datastore: l.cfg.Datastore, Prefix: l.prefix(cluster), BindAddress: l.cfg.BindAddress, Port: port, Region: region,
+		Zone: zones[0], Processes: l.processes, AuditLog: l.auditLog(cluster), Clock: l.cfg.Clock,
 		OnPhase: func(phase string, took time.Duration) { l.step("seed "+name+": "+phase, took) },
 	})
 	if err != nil {
@@ -103,7 +104,8 @@ func (l *Landscape) removeSeedCluster(name string, c *seed.Cluster) error {
 		l.board.component(cluster, StateStopping, "")
 		errs = append(errs, c.Stop())
 	}
-	for _, path := range []string{filepath.Join(l.cfg.Dir, dataFolder, cluster), filepath.Join(l.cfg.Dir, pkiFolder, cluster), l.SeedKubeconfigPath(name)} {
+	for _, path := range []string{filepath.Join(l.cfg.Dir, dataFolder, cluster), filepath.Join(l.cfg.Dir, pkiFolder, cluster),
+		l.SeedKubeconfigPath(name)} {
 		errs = append(errs, os.RemoveAll(path))
 	}
 	l.board.gone(cluster)

@@ -66,7 +66,8 @@ func (l *Landscape) shootDatastore() string {
 func (l *Landscape) startControlPlanes(cluster *seed.Cluster) (stop func(), err error) {
 	stopRunner, err := l.inSeed(controlPlanes, shootplane.User, cluster, func(name string, config *rest.Config) (runner, error) {
 		return shootplane.New(shootplane.Config{
-			REST: config, Host: l.shoots, Seed: cluster.Name(), Clock: l.cfg.Clock, Log: klog.Background().WithName(name), Lease: l.leaseIfShared(controlPlanes),
+			REST: config, Host: l.shoots, Seed: cluster.Name(), Clock: l.cfg.Clock, Log: klog.Background().WithName(name),
+			Lease: l.leaseIfShared(controlPlanes),
 		})
 	})
 	if err != nil {
@@ -80,7 +81,8 @@ func (l *Landscape) startControlPlanes(cluster *seed.Cluster) (stop func(), err 
 
 // showShoot has the status show a control plane.
 func (l *Landscape) showShoot(s shootplane.State) {
-	shown := Cluster{Kind: kindShoot, Name: s.ID, URL: s.URL, Port: s.Port, KubernetesVersion: s.Version, State: shootStates[s.Phase], Message: s.Message}
+	shown := Cluster{Kind: kindShoot, Name: s.ID, URL: s.URL, Port: s.Port, KubernetesVersion: s.Version,
+		State: shootStates[s.Phase], Message: s.Message}
 	if shown.Message == "" {
 		shown.Message = s.ControllersMessage
 	}

@@ -124,7 +124,8 @@ func Reset(dir string) error {
 		return nil
 	}
 	defer held.Unlock() //nolint:errcheck // the file is gone
-	for _, name := range []string{dataFolder, pkiFolder, cloudFolder, admissionFolder, gardenletsFolder, processesFolder, stacksFolder, imagesFile, sshclient.Folder, kubeconfigFile, runFile, controlSocket} {
+	for _, name := range []string{dataFolder, pkiFolder, cloudFolder, admissionFolder, gardenletsFolder, processesFolder,
+		stacksFolder, imagesFile, sshclient.Folder, kubeconfigFile, runFile, controlSocket} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}

@@ -52,7 +52,8 @@ func ValidateToken(seedName string, life time.Duration) error {
 
 // CreateToken makes a bootstrap token for the gardenlet of a seed, and for no other one. One that there is for the seed is
 // replaced. Its ID follows from the seed's name, because of which the gardenlet may delete it in the end.
-func CreateToken(ctx context.Context, config *rest.Config, seedName string, life time.Duration, now clock.PassiveClock) (*BootstrapToken, error) {
+func CreateToken(ctx context.Context, config *rest.Config, seedName string, life time.Duration, now clock.PassiveClock) (
+	*BootstrapToken, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -61,7 +62,8 @@ func CreateToken(ctx context.Context, config *rest.Config, seedName string, life
 	if err != nil {
 		return nil, fmt.Errorf("making a bootstrap token: %w", err)
 	}
-	id, key := bootstrapping.TokenID(constants.GardenNamespace, seedName), bootstraptokenutil.BootstrapTokenRegexp.FindStringSubmatch(random)[2]
+	id, key := bootstrapping.TokenID(constants.GardenNamespace, seedName),
+		bootstraptokenutil.BootstrapTokenRegexp.FindStringSubmatch(random)[2]
 	t := &BootstrapToken{Seed: seedName, ID: string(id[:]), Expiration: now.Now().Add(life).UTC().Truncate(time.Second)}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: bootstraptokenutil.BootstrapTokenSecretName(t.ID)},

@@ -122,8 +122,8 @@ func (b *bastion) comesBack(t *testing.T, other net.Listener) {
 	b.delete(t)
 }
 
-// goesWithBastions deletes the Shoot, which has a Bastion with an open session, and one that the provider fails to delete: it
-// waits for both, says so, and leaves nothing behind.
+// goesWithBastions deletes the Shoot, which has a Bastion with an open session, and one that the provider fails to
+// delete: it waits for both, says so, and leaves nothing behind.
 func (s *shoot) goesWithBastions(t *testing.T) {
 	used, stuck := s.newBastion(t, "used", "127.0.0.0/8"), s.newBastion(t, "stuck", "127.0.0.0/8")
 	client, err := login(t.Context(), used.address, "", ssh.PublicKeys(used.signer))

@@ -132,8 +132,8 @@ func (s *shoot) leadsNowhereElse(t *testing.T, address string, other *shoot, els
 	theirs.delete(t)
 }
 
-// isNoGateway: what a client may ask of an SSH server beside a forward to port 22 of a node is refused, and programs on the
-// bastion reach no address. One key is on it.
+// isNoGateway: what a client may ask of an SSH server beside a forward to port 22 of a node is refused, and programs on
+// the bastion reach no address. One key is on it.
 func (s *shoot) isNoGateway(t *testing.T, address string) {
 	b := s.newBastion(t, "gateway", "127.0.0.0/8")
 	client, err := login(t.Context(), b.address, "", ssh.PublicKeys(b.signer))
@@ -412,8 +412,8 @@ func (b *bastion) keepAlive(t *testing.T) (stop func()) {
 	return stop
 }
 
-// timeIsUp: a Bastion without heartbeats ends at its time, whatever else is done with it; one that is kept alive lives on,
-// and ends when it is too old. Each time, the session that is open is cut.
+// timeIsUp: a Bastion without heartbeats ends at its time, whatever else is done with it; one that is kept alive lives
+// on, and ends when it is too old. Each time, the session that is open is cut.
 func (s *shoot) timeIsUp(t *testing.T) {
 	e := s.l.follow(t)
 	left, kept := s.wantBastion(t, "left", nil, "127.0.0.0/8"), s.wantBastion(t, "kept", nil, "127.0.0.0/8")

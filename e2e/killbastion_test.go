@@ -30,8 +30,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestKilledUnderBastions kills the process at each of the eight steps of a Bastion's way (docs/bastion.md). After the next
-// start it is ready, or gone, as it should be; one that a client has seen keeps its address and host key; and
+// TestKilledUnderBastions kills the process at each of the eight steps of a Bastion's way (docs/bastion.md). After the
+// next start it is ready, or gone, as it should be; one that a client has seen keeps its address and host key; and
 // nothing listens for those that are gone.
 func TestKilledUnderBastions(t *testing.T) {
 	t.Parallel()
@@ -272,8 +272,8 @@ func (k *killedBastions) loginNode(through *ssh.Client) (*ssh.Client, error) {
 	return handshake(conn, k.node, ssh.PublicKeys(k.nodeKey))
 }
 
-// whileCreated kills the process while it is asked for a Bastion. If its creation was not acknowledged, it may be missing; then
-// nothing is in the way of another try.
+// whileCreated kills the process while it is asked for a Bastion. If its creation was not acknowledged, it may be
+// missing; then nothing is in the way of another try.
 func (k *killedBastions) whileCreated(t *testing.T, delay time.Duration) {
 	b := k.expect(t, "created")
 	answered := make(chan error)

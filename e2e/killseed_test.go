@@ -223,8 +223,8 @@ func (l *landscape) seedGoes(t *testing.T, name string) {
 	})
 }
 
-// deleteSecretsOf deletes what an operator makes for a Seed, and only the operator removes: the landscape's own were made by
-// "up". Nothing holds them any more.
+// deleteSecretsOf deletes what an operator makes for a Seed, and only the operator removes: the landscape's own were
+// made by "up". Nothing holds them any more.
 func (l *landscape) deleteSecretsOf(t *testing.T, name string) {
 	t.Helper()
 	secrets := l.dyn.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("garden")

@@ -31,9 +31,9 @@ func (l *life) provideMore(t *testing.T) {
 	l.put(t, "cloudprofile/local", "/spec/machineImages/0/versions/0/cri/0/containerRuntimes", `[{"type":"local"}]`)
 }
 
-// liveShoot waits until the Shoot is there, has its machine replaced by one of another type, opens a way to it and closes that,
-// sends it to sleep, and wakes it.
-// In between its objects in the seed are altered, and the machine type changes.
+// liveShoot waits until the Shoot is there, has its machine replaced by one of another type, opens a way to it and
+// closes that, sends it to sleep, and wakes it. In between its objects in the seed are altered, and the machine type
+// changes.
 func (l *life) liveShoot(t *testing.T) {
 	t.Helper()
 	l.succeeds(t)

@@ -26,9 +26,9 @@ const (
 	doNotRenew = `{"metadata":{"annotations":{"gardener.cloud/operation":null}}}`
 )
 
-// TestManagedSeeds has the gardenlet of the seed local, which runs as its Gardenlet says, bootstrap two further ones, by a
-// token and by a ServiceAccount. What it may do for that it may do only until they are bootstrapped, and again when
-// a user requests that. They come back when the process does, and go with their ManagedSeeds and without a trace.
+// TestManagedSeeds has the gardenlet of the seed local, which runs as its Gardenlet says, bootstrap two further ones,
+// by a token and by a ServiceAccount. What it may do for that it may do only until they are bootstrapped, and again
+// when a user requests that. They come back when the process does, and go with their ManagedSeeds and without a trace.
 func TestManagedSeeds(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()

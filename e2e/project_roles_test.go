@@ -227,8 +227,8 @@ func mayDo(ctx context.Context, user *accessUser, attributes authorizationv1.Res
 	return allowed, err
 }
 
-// request makes real requests, which change nothing: of objects that are not there, or without a valid body. A user without
-// the right is refused with 403 before that is checked.
+// request makes real requests, which change nothing: of objects that are not there, or without a valid body. A user
+// without the right is refused with 403 before that is checked.
 func (p *rolePass) request(ctx context.Context, user int, r roleResource, place rolePlace) {
 	resource, sub, _ := strings.Cut(r.name, "/")
 	for _, verb := range r.verbs {

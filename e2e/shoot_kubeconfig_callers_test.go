@@ -113,7 +113,8 @@ func (s *shoot) serviceAccount(t *testing.T) {
 	}
 }
 
-// impersonation: the certificate is for the user as whom the garden authenticates the caller; to impersonate needs the right.
+// impersonation: the certificate is for the user as whom the garden authenticates the caller; to impersonate needs the
+// right.
 func (s *shoot) impersonation(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "alice")
 	must(t, os.WriteFile(file, []byte(gardenlite(t, s.l.dir, "kubeconfig", "--user", "alice@example.com").OK(t).Stdout), 0o600))

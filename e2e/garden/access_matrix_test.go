@@ -155,7 +155,8 @@ func (m *matrix) try(ctx context.Context, pass string, who asker, o accessObject
 	}
 }
 
-// judge compares an answer to what is expected. No user of a seed may change another seed's objects, whatever authorizes it.
+// judge compares an answer to what is expected. No user of a seed may change another seed's objects, whatever
+// authorizes it.
 func (m *matrix) judge(pass string, who asker, o accessObject, r accessRequest, want bool, a answer) {
 	reads := r.verb == "get" || r.verb == "list"
 	switch {

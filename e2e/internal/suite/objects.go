@@ -110,7 +110,8 @@ func TokenObject(name, of string) map[string]any {
 	return object
 }
 
-// RequestObject is a CertificateSigningRequest for the gardenlet of a seed, with changes; the seed "user" stands for a user.
+// RequestObject is a CertificateSigningRequest for the gardenlet of a seed, with changes; the seed "user" stands for a
+// user.
 func RequestObject(t *testing.T, name, seed string, change ...func(*x509.CertificateRequest)) map[string]any {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -111,8 +111,8 @@ func referring() *world {
 		shootOn("garden-dev", "on-b", "b", uses(to("Secret", "shared"))))
 }
 
-// The objects of kinds that the graph does not watch: the owner of each is who could have created it, or has a path to it alone; or
-// it is left over.
+// The objects of kinds that the graph does not watch: the owner of each is who could have created it, or has a path to
+// it alone; or it is left over.
 func TestDeleteExisting(t *testing.T) {
 	const belongs, path = `object does not belong to seed "a"`, "no path"
 	inSecret := func(namespace, name string) object { return secret(namespace, name) }

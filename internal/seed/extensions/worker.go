@@ -100,8 +100,8 @@ func (w *workers) reconcile(ctx context.Context, seed client.Client, worker *ext
 	return w.keepState(ctx, seed, worker)
 }
 
-// deploy writes a deployment with its class. It keeps its number of replicas, which the autoscaler or a user may have changed, between the
-// limits of the pool.
+// deploy writes a deployment with its class. It keeps its number of replicas, which the autoscaler or a user may have
+// changed, between the limits of the pool.
 func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker, d *wantedDeployment,
 	asleep bool) (changed bool, err error) {
 	secret := d.classSecret(worker.Namespace)

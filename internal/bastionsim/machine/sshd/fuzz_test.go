@@ -103,8 +103,8 @@ func TestLoginSize(t *testing.T) {
 	}
 }
 
-// FuzzMessages has a server read messages that no client sends, on an encrypted connection: before a client has logged in,
-// or after.
+// FuzzMessages has a server read messages that no client sends, on an encrypted connection: before a client has logged
+// in, or after.
 func FuzzMessages(f *testing.F) {
 	fixture := newServer(f, func(c *Config) {
 		c.Subsystems = []string{"sftp"}

@@ -204,7 +204,8 @@ func (n *node) may(c Cred, want fs.FileMode) bool {
 	return bits&want == want
 }
 
-// mayRemove says whether credentials allow to take a node out of a directory: with the sticky bit only to an owner of either.
+// mayRemove says whether credentials allow to take a node out of a directory: with the sticky bit only to an owner of
+// either.
 func mayRemove(c Cred, dir, n *node) bool {
 	if dir.fixed || !dir.may(c, 3) {
 		return false

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// View is a file system with the permissions of a user. Paths begin at the root, whether they have the slash or not. They are not
-// cleaned before they are followed, so that "link/.." means what it means to a kernel.
+// View is a file system with the permissions of a user. Paths begin at the root, whether they have the slash or not.
+// They are not cleaned before they are followed, so that "link/.." means what it means to a kernel.
 type View struct {
 	fs   *FS
 	cred Cred

@@ -68,8 +68,9 @@ func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 	return 0, operation.RemoveFinalizers(ctx, t.Client, m, Finalizer)
 }
 
-// leave calls do with a client of the shoot that the machine leaves. If its API server does not answer, it returns how long
-// to wait, for otherwise the Node would stay for ever. It does not wait if the shoot hibernates or is being deleted.
+// leave calls do with a client of the shoot that the machine leaves. If its API server does not answer, it returns how
+// long to wait, for otherwise the Node would stay for ever. It does not wait if the shoot hibernates or is being
+// deleted.
 func (t *task) leave(ctx context.Context, do func(context.Context, client.Client) error) (wait time.Duration, err error) {
 	m := t.machine
 	err = t.inShoot(ctx, do)

@@ -80,8 +80,8 @@ func (f *family) report(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// failures are the failures of machines. One whose machine was replaced is reported until there are enough machines again,
-// or users would never see it.
+// failures are the failures of machines. One whose machine was replaced is reported until there are enough machines
+// again, or users would never see it.
 func failures(s *machinev1alpha1.MachineDeploymentStatus, now []machinev1alpha1.MachineSummary) (all []*machinev1alpha1.MachineSummary) {
 	for i := range now {
 		all = append(all, &now[i])

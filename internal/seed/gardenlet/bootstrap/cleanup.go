@@ -24,7 +24,8 @@ const (
 	otherUser     = "another user"
 )
 
-// userOf is who the garden takes a bootstrap kubeconfig's client for: a bootstrap token, a ServiceAccount, or another user.
+// userOf is who the garden takes a bootstrap kubeconfig's client for: a bootstrap token, a ServiceAccount, or another
+// user.
 func userOf(config *rest.Config) string {
 	token := config.BearerToken
 	if config.BearerTokenFile != "" {

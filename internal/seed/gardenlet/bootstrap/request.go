@@ -99,7 +99,8 @@ func (a *asker) certificate(ctx context.Context) ([]byte, error) {
 
 func (a *asker) late(ctx context.Context, last error) error {
 	if last == nil || errors.Is(last, ctx.Err()) {
-		last = fmt.Errorf("it is neither approved nor denied: %w; the garden's controller-manager or `kubectl certificate approve` does that", ctx.Err())
+		last = fmt.Errorf("neither approved nor denied: %w; approval is up to the garden's controller-manager or `kubectl certificate approve`",
+			ctx.Err())
 	}
 	return fmt.Errorf("waiting for the certificate of CertificateSigningRequest %s: %w", a.csr.Name, last)
 }

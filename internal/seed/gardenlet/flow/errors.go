@@ -71,8 +71,8 @@ type pending string
 
 func (p pending) Error() string { return string(p) }
 
-// Pending is what a task returns that has done its part and waits for another component, without keeping a worker: the flow
-// is to be run again later.
+// Pending is what a task returns that has done its part and waits for another component, without keeping a worker: the
+// flow is to be run again later.
 func Pending(format string, args ...any) error { return pending(fmt.Sprintf(format, args...)) }
 
 // IsPending says whether an error is what a task waits for.

@@ -125,8 +125,8 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 	return r.tell(ctx, bastion, extension, failure)
 }
 
-// replace deletes a Bastion of the seed that lets in another key: what it was made with cannot be changed. When it is gone,
-// a new one is created, as it is after one that another client has deleted.
+// replace deletes a Bastion of the seed that lets in another key: what it was made with cannot be changed. When it is
+// gone, a new one is created, as it is after one that another client has deleted.
 func (r *Reconciler) replace(ctx context.Context, bastion *operationsv1alpha1.Bastion,
 	extension *extensionsv1alpha1.Bastion, wanted extensionsv1alpha1.BastionSpec) (bool, error) {
 	if extension.ResourceVersion == "" || extension.DeletionTimestamp == nil && string(extension.Spec.UserData) == string(wanted.UserData) {

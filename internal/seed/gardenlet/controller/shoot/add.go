@@ -167,7 +167,8 @@ func goes() predicate.Predicate {
 	}
 }
 
-// ofPart is the Shoot in whose namespace in the seed an object is, if an operation is running for it: otherwise none waits.
+// ofPart is the Shoot in whose namespace in the seed an object is, if an operation is running for it: otherwise none
+// waits.
 func (r *Reconciler) ofPart(_ context.Context, obj client.Object) []reconcile.Request {
 	if key, ok := r.botanists.of(obj.GetNamespace()); ok {
 		return []reconcile.Request{{NamespacedName: key}}

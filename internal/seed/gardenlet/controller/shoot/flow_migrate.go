@@ -57,8 +57,8 @@ func (b *botanist) migrateAll(kinds ...string) func(context.Context) error {
 	return func(ctx context.Context) error { return b.each(ctx, b.migrate, kinds...) }
 }
 
-// withoutBastions waits until the Shoot has no Bastions any more: the Bastion controller of the controller-manager deletes
-// those of a Shoot that migrates.
+// withoutBastions waits until the Shoot has no Bastions any more: the Bastion controller of the controller-manager
+// deletes those of a Shoot that migrates.
 func (b *botanist) withoutBastions(ctx context.Context) error {
 	bastions := &operationsv1alpha1.BastionList{}
 	if err := b.GardenClient.List(ctx, bastions, client.InNamespace(b.shoot.Namespace)); err != nil {

@@ -26,8 +26,8 @@ const (
 	suffixMonitoring = ".monitoring"
 )
 
-// deployAuthoritiesInProject publishes the Shoot's authorities: one for its users, one for the API server that signs their
-// certificates.
+// deployAuthoritiesInProject publishes the Shoot's authorities: one for its users, one for the API server that signs
+// their certificates.
 func (b *botanist) deployAuthoritiesInProject(ctx context.Context) error {
 	meta := b.inProject(suffixCACluster, map[string]string{
 		constants.GardenRole: constants.GardenRoleCACluster, constants.LabelDiscoveryPublic: constants.DiscoveryShootCA,

@@ -38,7 +38,8 @@ func announceBody(t *testing.T, config *rest.Config, path, authorization string)
 	if authorization != "" {
 		authorization = "Authorization: " + authorization + "\r\n"
 	}
-	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\n%sContent-Type: application/json\r\nContent-Length: 100\r\n\r\n", path, target.Host, authorization); err != nil {
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\n%sContent-Type: application/json\r\nContent-Length: 100\r\n\r\n",
+		path, target.Host, authorization); err != nil {
 		return 0, err
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -71,7 +72,8 @@ func (s *shoot) announcedBodies(t *testing.T) {
 			var all sync.WaitGroup
 			for range 100 {
 				all.Go(func() {
-					if status, err := announceBody(t, test.config, test.path, authorization); err != nil || status != want && status != http.StatusUnauthorized {
+					if status, err := announceBody(t, test.config, test.path, authorization); err != nil || status != want &&
+						status != http.StatusUnauthorized {
 						t.Errorf("%s, Authorization %q: %d, %v", test.name, authorization, status, err)
 					}
 				})

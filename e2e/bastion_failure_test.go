@@ -33,7 +33,7 @@ func (b *bastion) patch(t *testing.T, patch string) {
 	must(t, err)
 }
 
-// goes waits until the Bastion is gone from the garden. It is gone from the seed by then, and nobody listens.
+// goes waits until the Bastion is gone from the garden. It is gone from the seed by then, and has no listener.
 func (b *bastion) goes(t *testing.T) {
 	t.Helper()
 	eventually(t, shootTimeout, func(ctx context.Context) error {
@@ -88,7 +88,7 @@ func (s *shoot) failureIsTold(t *testing.T) {
 	}
 }
 
-// machineGoesDown: a bastion that somebody has powered off from within is not ready, and can be deleted.
+// machineGoesDown: a bastion that a user has powered off from within is not ready, and can be deleted.
 func (s *shoot) machineGoesDown(t *testing.T) {
 	b, other := s.newBastion(t, "down", "127.0.0.0/8"), s.newBastion(t, "up", "127.0.0.0/8")
 	client, err := login(t.Context(), b.address, "", ssh.PublicKeys(b.signer))
@@ -106,12 +106,11 @@ func (s *shoot) machineGoesDown(t *testing.T) {
 	other.delete(t)
 }
 
-// comesBack: a bastion whose address somebody else has after a restart is not ready, and is so again when the address is
-// free.
-func (b *bastion) comesBack(t *testing.T, somebody net.Listener) {
+// comesBack: a bastion whose address another program uses after a restart is not ready until the address is free.
+func (b *bastion) comesBack(t *testing.T, other net.Listener) {
 	t.Helper()
 	b.says(t, "False", "FailedReconciling", "already in use")
-	must(t, somebody.Close())
+	must(t, other.Close())
 	before := b.address
 	b.ready(t)
 	if b.address != before {
@@ -123,8 +122,8 @@ func (b *bastion) comesBack(t *testing.T, somebody net.Listener) {
 	b.delete(t)
 }
 
-// goesWithBastions deletes the Shoot, which has a Bastion that somebody uses, and one that the provider fails to delete: it
-// waits for both, says so, and leaves nothing behind.
+// goesWithBastions deletes the Shoot, which has a Bastion with an open session, and one that the provider fails to
+// delete: it waits for both, says so, and leaves nothing behind.
 func (s *shoot) goesWithBastions(t *testing.T) {
 	used, stuck := s.newBastion(t, "used", "127.0.0.0/8"), s.newBastion(t, "stuck", "127.0.0.0/8")
 	client, err := login(t.Context(), used.address, "", ssh.PublicKeys(used.signer))

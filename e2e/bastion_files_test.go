@@ -116,7 +116,8 @@ func (c *cargo) thereAndBack(t *testing.T, name string, options []string) {
 		return c.run(t, "scp", append(append([]string{"-F", c.config, "-p"}, options...), args...)...)
 	}
 	scp(c.file, c.node+":"+name).OK(t)
-	if got := c.run(t, "ssh", "-F", c.config, c.node, "stat -c '%a %U %s %Y' "+name).OK(t).Stdout; got != fmt.Sprintf("%o gardener %d %d\n", cargoMode, cargoSize, cargoTime.Unix()) {
+	if got := c.run(t, "ssh", "-F", c.config, c.node, "stat -c '%a %U %s %Y' "+name).OK(t).Stdout; got != fmt.Sprintf(
+		"%o gardener %d %d\n", cargoMode, cargoSize, cargoTime.Unix()) {
 		t.Errorf("the file on the node: %q", got)
 	}
 	back := filepath.Join(t.TempDir(), "back")
@@ -155,13 +156,15 @@ func (c *cargo) folder(t *testing.T) {
 // byProxyCommand has scp go the way that gardenlite ssh prints for ssh.
 func (c *cargo) byProxyCommand(t *testing.T) {
 	name := filepath.Base(filepath.Dir(c.config))
-	line := strings.TrimSpace(c.run(t, binary, "ssh", "--data-dir", c.s.l.dir, "dev/"+c.s.name, c.node, "--bastion", name, "--print").OK(t).Stdout)
+	line := strings.TrimSpace(
+		c.run(t, binary, "ssh", "--data-dir", c.s.l.dir, "dev/"+c.s.name, c.node, "--bastion", name, "--print").OK(t).Stdout)
 	options, ok := strings.CutPrefix(strings.TrimSuffix(line, " "+c.node), "ssh ")
 	if !ok || !strings.Contains(options, "ProxyCommand=") {
 		t.Fatalf("this is no command line of ssh with a ProxyCommand: %s", line)
 	}
 	back := filepath.Join(t.TempDir(), "back")
-	script := fmt.Sprintf("set -e\nscp -q %[1]s '%[2]s' %[3]s:by-command\nscp -q -O %[1]s %[3]s:by-command '%[4]s'\n", options, c.file, c.node, back)
+	script := fmt.Sprintf("set -e\nscp -q %[1]s '%[2]s' %[3]s:by-command\nscp -q -O %[1]s %[3]s:by-command '%[4]s'\n",
+		options, c.file, c.node, back)
 	c.run(t, "sh", "-c", script).OK(t)
 	c.is(t, back, false)
 }
@@ -188,7 +191,8 @@ rm down
 rmdir ../sub
 `)), 0o600))
 	r := c.run(t, "sftp", "-F", c.config, "-b", batch, c.node).OK(t)
-	r.Shows(t, "Remote working directory: /home/gardener\n", "-rw-r-----    1 gardener gardener  5242880 Nov 14  2023 up\n", "lrwxrwxrwx    1 gardener gardener        2 ", "-rw-------    1 gardener gardener  5242880 Nov 14  2023 down\n")
+	r.Shows(t, "Remote working directory: /home/gardener\n", "-rw-r-----    1 gardener gardener  5242880 Nov 14  2023 up\n",
+		"lrwxrwxrwx    1 gardener gardener        2 ", "-rw-------    1 gardener gardener  5242880 Nov 14  2023 down\n")
 	if strings.Count(r.Stderr, "Permission denied") != 1 || !strings.Contains(r.Stderr, "Failure") {
 		t.Errorf("what is not possible is not said: %s", r.Stderr)
 	}
@@ -214,18 +218,21 @@ func (c *cargo) byLibrary(t *testing.T) {
 	}
 	session, err := inner.NewSession()
 	must(t, err)
-	session.Stdin = io.MultiReader(strings.NewReader(fmt.Sprintf("C0600 %d x\n", len(c.content))), bytes.NewReader(c.content), strings.NewReader("\x00"))
+	session.Stdin = io.MultiReader(strings.NewReader(fmt.Sprintf("C0600 %d x\n", len(c.content))), bytes.NewReader(c.content),
+		strings.NewReader("\x00"))
 	if out, err := session.Output("scp -t by-scp"); err != nil || string(out) != "\x00\x00\x00" {
 		t.Errorf("scp to the node: %q, %v", out, err)
 	}
 	session, err = inner.NewSession()
 	must(t, err)
-	if out, err := session.Output("cmp by-scp by-sftp 2>/dev/null || sha256sum < by-scp; sha256sum < by-sftp"); err != nil || strings.Count(string(out), strings.Fields(string(out))[0]) != 2 {
+	if out, err := session.Output("cmp by-scp by-sftp 2>/dev/null || sha256sum < by-scp; sha256sum < by-sftp"); err != nil ||
+		strings.Count(string(out), strings.Fields(string(out))[0]) != 2 {
 		t.Errorf("what came by scp is not what came by sftp: %q, %v", out, err)
 	}
 	for where, machine := range map[string]*ssh.Client{"the bastion": client, "the node": inner} {
 		f := newFileSession(t, machine)
-		for _, name := range []string{filepath.Join(c.s.l.dir, "kubeconfig"), "../../../../../.." + c.file, "/proc/self/cwd/go.mod", "/etc/shadow", "/root/.ssh/authorized_keys"} {
+		for _, name := range []string{filepath.Join(c.s.l.dir, "kubeconfig"), "../../../../../.." + c.file,
+			"/proc/self/cwd/go.mod", "/etc/shadow", "/root/.ssh/authorized_keys"} {
 			if code := f.refusal(name); code != 2 && code != 3 {
 				t.Errorf("%s opens %s: %d", where, name, code)
 			}

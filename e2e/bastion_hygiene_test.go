@@ -21,7 +21,7 @@ const (
 )
 
 // halfOpens leaves connections to a Bastion half open: a third of them say nothing, a third their version, and a third
-// begin to exchange keys. It checks that they keep nobody out, who has logged in before or does so now, and that most of them
+// begin to exchange keys. It checks that they disturb neither open sessions nor new logins, and that most of them
 // are closed.
 func (s *shoot) halfOpens(t *testing.T) {
 	b := s.newBastion(t, "flooded", "127.0.0.0/8")

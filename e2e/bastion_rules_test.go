@@ -132,14 +132,15 @@ func (s *shoot) leadsNowhereElse(t *testing.T, address string, other *shoot, els
 	theirs.delete(t)
 }
 
-// isNoGateway: what a client may ask of an SSH server beside a forward to port 22 of a node is refused, and programs on the
-// bastion reach nobody. One key is on it.
+// isNoGateway: what a client may ask of an SSH server beside a forward to port 22 of a node is refused, and programs on
+// the bastion reach no address. One key is on it.
 func (s *shoot) isNoGateway(t *testing.T, address string) {
 	b := s.newBastion(t, "gateway", "127.0.0.0/8")
 	client, err := login(t.Context(), b.address, "", ssh.PublicKeys(b.signer))
 	must(t, err)
 	defer client.Close()
-	for _, target := range []string{"127.0.0.1:22", "[::1]:22", strings.TrimPrefix(s.l.config(t).Host, "https://"), net.JoinHostPort(address, "10250"), "localhost:22", "169.254.169.254:80"} {
+	for _, target := range []string{"127.0.0.1:22", "[::1]:22", strings.TrimPrefix(s.l.config(t).Host, "https://"),
+		net.JoinHostPort(address, "10250"), "localhost:22", "169.254.169.254:80"} {
 		isProhibited(t, client, target)
 	}
 	if conn, err := client.Dial("unix", "/var/run/docker.sock"); err == nil {
@@ -164,7 +165,8 @@ func (s *shoot) isNoGateway(t *testing.T, address string) {
 	}
 	for command, wanted := range map[string]string{
 		"curl -sk " + s.l.config(t).Host: "no network", "nc -z " + address + " 22": "no network", "ssh " + address: "no network",
-		"wc -l < .ssh/authorized_keys": "1", "cat .ssh/authorized_keys": strings.TrimSpace(string(ssh.MarshalAuthorizedKey(b.signer.PublicKey()))),
+		"wc -l < .ssh/authorized_keys": "1",
+		"cat .ssh/authorized_keys":     strings.TrimSpace(string(ssh.MarshalAuthorizedKey(b.signer.PublicKey()))),
 	} {
 		session, err := client.NewSession()
 		must(t, err)
@@ -204,7 +206,7 @@ func (s *shoot) manySessions(t *testing.T, address string) {
 	b.delete(t)
 }
 
-// otherRanges: ranges of IPv6 are taken, and let in nobody whose address is of IPv4. An exception is one.
+// otherRanges: ranges of IPv6 are accepted, and admit no client with an address of IPv4. Exceptions count.
 func (s *shoot) otherRanges(t *testing.T) {
 	b := s.newBastion(t, "six", "2001:db8::/32", "::/0")
 	letIn := func(source string) error {
@@ -215,7 +217,7 @@ func (s *shoot) otherRanges(t *testing.T) {
 		return err
 	}
 	if letIn("") == nil {
-		t.Error("a range of IPv6 lets in somebody with an address of IPv4")
+		t.Error("a range of IPv6 admits a client with an address of IPv4")
 	}
 	_, port, err := net.SplitHostPort(b.address)
 	must(t, err)
@@ -226,12 +228,12 @@ func (s *shoot) otherRanges(t *testing.T) {
 	b.patch(t, `{"spec":{"ingress":[{"ipBlock":{"cidr":"::/0"}},{"ipBlock":{"cidr":"127.0.0.0/8","except":["127.0.0.4/32"]}}]}}`)
 	eventually(t, shootTimeout, func(context.Context) error { return letIn("127.0.0.3") })
 	if letIn("127.0.0.4") == nil {
-		t.Error("somebody is let in who is excepted")
+		t.Error("a client in an excepted range is admitted")
 	}
 	b.delete(t)
 }
 
-// newMember makes somebody a member of the Project, and waits until that counts.
+// newMember adds users to the Project as members, and waits until their role is effective.
 func (l *landscape) newMember(t *testing.T, role string, names ...string) (users []*accessUser) {
 	t.Helper()
 	for _, name := range names {
@@ -250,7 +252,8 @@ func (l *landscape) newMember(t *testing.T, role string, names ...string) (users
 		})
 		user := certificateUser(t, l.dir, name)
 		eventually(t, shootTimeout, func(ctx context.Context) error {
-			right := authorizationv1.ResourceAttributes{Verb: "list", Group: "operations.gardener.cloud", Resource: "bastions", Namespace: shootNamespace}
+			right := authorizationv1.ResourceAttributes{Verb: "list", Group: "operations.gardener.cloud", Resource: "bastions",
+				Namespace: shootNamespace}
 			if got, err := mayDo(ctx, user, right); err != nil || !got {
 				return fmt.Errorf("%s has no rights yet: %v", name, err)
 			}
@@ -261,8 +264,8 @@ func (l *landscape) newMember(t *testing.T, role string, names ...string) (users
 	return users
 }
 
-// isTheCreators: administrators of a project, and nobody else, make Bastions; who made one is written down by the garden,
-// and is the only one who lets others in. Nobody of them writes a status.
+// isTheCreators: only administrators of a project create Bastions. The garden records the creator, who alone changes the
+// ingress. None of them writes the status.
 func (s *shoot) isTheCreators(t *testing.T) {
 	admins := s.l.newMember(t, "admin", "alice", "bob")
 	viewer := s.l.newMember(t, "viewer", "vic")[0]
@@ -271,9 +274,11 @@ func (s *shoot) isTheCreators(t *testing.T) {
 	b := s.wantBastion(t, "pattern", nil, "127.0.0.1/32")
 	b.delete(t)
 	b.name = "alices"
-	forged := meta("operations.gardener.cloud/v1alpha1", "Bastion", shootNamespace, b.name, map[string]any{"spec": b.spec("127.0.0.0/8"), "status": map[string]any{
-		"ingress": map[string]any{"ip": "127.0.0.9"}, "expirationTimestamp": "2099-01-01T00:00:00Z",
-		"conditions": []any{map[string]any{"type": "BastionReady", "status": "True", "reason": "Forged", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"}}}})
+	forged := meta("operations.gardener.cloud/v1alpha1", "Bastion", shootNamespace, b.name,
+		map[string]any{"spec": b.spec("127.0.0.0/8"), "status": map[string]any{
+			"ingress": map[string]any{"ip": "127.0.0.9"}, "expirationTimestamp": "2099-01-01T00:00:00Z",
+			"conditions": []any{map[string]any{"type": "BastionReady", "status": "True", "reason": "Forged", "message": "",
+				"lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"}}}})
 	forged["metadata"].(map[string]any)["annotations"] = map[string]any{"gardener.cloud/created-by": "bob", "gardenlite.dev/ssh-port": "1"}
 	body, err := yaml.Marshal(forged)
 	must(t, err)
@@ -369,7 +374,7 @@ func (e *ends) of(t *testing.T, name string) (created, deleted, expires time.Tim
 		defer e.mu.Unlock()
 		obj := e.last[name]
 		if obj == nil || obj.GetDeletionTimestamp() == nil {
-			return fmt.Errorf("nobody has deleted the Bastion %s: %v", name, obj)
+			return fmt.Errorf("the Bastion %s is not deleted: %v", name, obj)
 		}
 		created, deleted, expires = obj.GetCreationTimestamp().Time, obj.GetDeletionTimestamp().Time, expiration(t, obj)
 		return nil
@@ -393,7 +398,8 @@ func (b *bastion) keepAlive(t *testing.T) (stop func()) {
 		ticker := time.NewTicker(time.Second)
 		defer ticker.Stop()
 		for {
-			_, _ = b.s.l.at("bastions", shootNamespace).Patch(ctx, b.name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"gardener.cloud/operation":"keepalive"}}}`), metav1.PatchOptions{})
+			_, _ = b.s.l.at("bastions", shootNamespace).Patch(ctx, b.name, types.MergePatchType,
+				[]byte(`{"metadata":{"annotations":{"gardener.cloud/operation":"keepalive"}}}`), metav1.PatchOptions{})
 			select {
 			case <-ctx.Done():
 				return
@@ -406,8 +412,8 @@ func (b *bastion) keepAlive(t *testing.T) (stop func()) {
 	return stop
 }
 
-// timeIsUp: a Bastion that nobody keeps alive ends at its time, whatever else is done with it; one that is kept alive lives on,
-// and ends when it is too old. Each time, the session that is open is cut.
+// timeIsUp: a Bastion without heartbeats ends at its time, whatever else is done with it; one that is kept alive lives
+// on, and ends when it is too old. Each time, the session that is open is cut.
 func (s *shoot) timeIsUp(t *testing.T) {
 	e := s.l.follow(t)
 	left, kept := s.wantBastion(t, "left", nil, "127.0.0.0/8"), s.wantBastion(t, "kept", nil, "127.0.0.0/8")
@@ -427,12 +433,13 @@ func (s *shoot) timeIsUp(t *testing.T) {
 	obj, err := s.l.at("bastions", shootNamespace).Get(t.Context(), left.name, metav1.GetOptions{})
 	must(t, err)
 	expires := expiration(t, obj)
-	left.patch(t, `{"metadata":{"annotations":{"gardener.cloud/operation":"reconcile","some":"change"}},"spec":{"ingress":[{"ipBlock":{"cidr":"127.0.0.0/9"}}]},"status":{"expirationTimestamp":"2099-01-01T00:00:00Z"}}`)
+	left.patch(t, `{"metadata":{"annotations":{"gardener.cloud/operation":"reconcile","some":"change"}},`+
+		`"spec":{"ingress":[{"ipBlock":{"cidr":"127.0.0.0/9"}}]},"status":{"expirationTimestamp":"2099-01-01T00:00:00Z"}}`)
 	client, err := login(t.Context(), left.address, "", ssh.PublicKeys(left.signer))
 	must(t, err)
 	_ = client.Close()
 
-	isCut(t, "nobody has kept the Bastion alive", leftEnded)
+	isCut(t, "the Bastion had no heartbeat", leftEnded)
 	created, deleted, expired := e.of(t, left.name)
 	if end := created.Add(shortMaxLifetime); !expired.Equal(expires) || deleted.Before(expires) && deleted.Before(end) {
 		t.Errorf("it was to end at %s; it has ended at %s, when it was to end at %s", expires, deleted, expired)

@@ -63,7 +63,8 @@ func (b *bastion) spec(cidrs ...string) map[string]any {
 	for _, cidr := range cidrs {
 		ingress = append(ingress, map[string]any{"ipBlock": map[string]any{"cidr": cidr}})
 	}
-	return map[string]any{"shootRef": map[string]any{"name": b.s.name}, "sshPublicKey": string(ssh.MarshalAuthorizedKey(b.signer.PublicKey())), "ingress": ingress}
+	return map[string]any{"shootRef": map[string]any{"name": b.s.name},
+		"sshPublicKey": string(ssh.MarshalAuthorizedKey(b.signer.PublicKey())), "ingress": ingress}
 }
 
 // ready waits until the Bastion is ready, and remembers its address.
@@ -89,7 +90,8 @@ func (b *bastion) says(t *testing.T, status, reason, text string) {
 			return err
 		}
 		for _, c := range conditionsOf(obj) {
-			if c["type"] == "BastionReady" && c["status"] == status && (reason == "" || c["reason"] == reason) && strings.Contains(fmt.Sprint(c["message"], c["codes"]), text) {
+			if c["type"] == "BastionReady" && c["status"] == status && (reason == "" || c["reason"] == reason) &&
+				strings.Contains(fmt.Sprint(c["message"], c["codes"]), text) {
 				return nil
 			}
 		}
@@ -112,7 +114,8 @@ func login(ctx context.Context, address, source string, methods ...ssh.AuthMetho
 
 func handshake(conn net.Conn, address string, methods ...ssh.AuthMethod) (*ssh.Client, error) {
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-	c, channels, requests, err := ssh.NewClientConn(conn, address, &ssh.ClientConfig{User: "gardener", Auth: methods, HostKeyCallback: ssh.InsecureIgnoreHostKey()}) //nolint:gosec // the tests look at keys themselves
+	c, channels, requests, err := ssh.NewClientConn(conn, address, &ssh.ClientConfig{User: "gardener", Auth: methods,
+		HostKeyCallback: ssh.InsecureIgnoreHostKey()}) //nolint:gosec // the tests look at keys themselves
 	if err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -143,7 +146,7 @@ func (s *shoot) nodeAddress(t *testing.T) (name, address string) {
 	return "", ""
 }
 
-// TestBastions opens Bastions of a Shoot, goes through them as a user may, and tries what nobody may.
+// TestBastions opens Bastions of a Shoot, goes through them as a user may, and tries what is forbidden.
 func TestBastions(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t)
@@ -162,7 +165,7 @@ func TestBastions(t *testing.T) {
 	})
 	t.Run("how gardenlite ssh ends", func(t *testing.T) { s.clientEnds(t, address) })
 	t.Run("files", func(t *testing.T) { s.copiesFiles(t, node, address) })
-	t.Run("what nobody may", func(t *testing.T) { s.nobodyMay(t, address) })
+	t.Run("what is forbidden", func(t *testing.T) { s.forbidden(t, address) })
 	t.Run("ingress", func(t *testing.T) { s.ingressCounts(t) })
 	t.Run("deletion cuts", func(t *testing.T) { s.deletionCuts(t) })
 	t.Run("half-open connections", func(t *testing.T) { s.halfOpens(t) })
@@ -187,10 +190,12 @@ func (s *shoot) closesSSH(t *testing.T, node string) {
 	if err := s.l.noBastions(t); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.l.kube.CoreV1().Secrets(shootNamespace).Get(t.Context(), s.name+".ssh-keypair", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := s.l.kube.CoreV1().Secrets(shootNamespace).Get(t.Context(), s.name+".ssh-keypair",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the key pair is still there: %v", err)
 	}
-	if r := command(t, "", binary, "ssh", "--data-dir", s.l.dir, "dev/"+s.name, "--", "true"); r.Code != 1 || !strings.Contains(r.Stderr, "SSH is disabled") {
+	if r := command(t, "", binary, "ssh", "--data-dir", s.l.dir, "dev/"+s.name, "--", "true"); r.Code != 1 ||
+		!strings.Contains(r.Stderr, "SSH is disabled") {
 		t.Errorf("exit status %d, %s", r.Code, r.Stderr)
 	}
 	s.patch(t, `{"spec":{"provider":{"workersSettings":{"sshAccess":{"enabled":true}}}}}`)
@@ -292,10 +297,11 @@ func (b *bastion) delete(t *testing.T) {
 	}
 }
 
-func (s *shoot) nobodyMay(t *testing.T, address string) {
+func (s *shoot) forbidden(t *testing.T, address string) {
 	b, other := s.newBastion(t, "one", "127.0.0.0/8"), s.newBastion(t, "two", "127.0.0.0/8")
 	for name, methods := range map[string][]ssh.AuthMethod{
-		"nothing": nil, "a password": {ssh.Password("gardener")}, "the key of another bastion": {ssh.PublicKeys(other.signer)}, "the key of the nodes": {ssh.PublicKeys(s.nodeSigner(t))},
+		"nothing": nil, "a password": {ssh.Password("gardener")}, "the key of another bastion": {ssh.PublicKeys(other.signer)},
+		"the key of the nodes": {ssh.PublicKeys(s.nodeSigner(t))},
 	} {
 		if client, err := login(t.Context(), b.address, "", methods...); err == nil {
 			_ = client.Close()
@@ -307,7 +313,8 @@ func (s *shoot) nobodyMay(t *testing.T, address string) {
 	defer client.Close()
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(s.l.config(t).Host, "https://"))
 	must(t, err)
-	for _, target := range []string{net.JoinHostPort(address, "80"), net.JoinHostPort(host, port), "127.0.0.1:22", "localhost:22", b.address, other.address, "10.10.250.250:22", "example.com:22"} {
+	for _, target := range []string{net.JoinHostPort(address, "80"), net.JoinHostPort(host, port), "127.0.0.1:22",
+		"localhost:22", b.address, other.address, "10.10.250.250:22", "example.com:22"} {
 		if conn, err := client.Dial("tcp", target); err == nil {
 			_ = conn.Close()
 			t.Errorf("the bastion forwards to %s", target)
@@ -332,13 +339,14 @@ func (s *shoot) ingressCounts(t *testing.T) {
 	b := s.newBastion(t, "narrow", "127.0.0.2/32")
 	if client, err := login(t.Context(), b.address, "127.0.0.3", ssh.PublicKeys(b.signer)); err == nil {
 		_ = client.Close()
-		t.Error("somebody from outside of the range is let in")
+		t.Error("a client outside of the range is admitted")
 	}
 	client, err := login(t.Context(), b.address, "127.0.0.2", ssh.PublicKeys(b.signer))
 	must(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- client.Wait() }()
-	_, err = s.l.at("bastions", shootNamespace).Patch(t.Context(), b.name, types.MergePatchType, []byte(`{"spec":{"ingress":[{"ipBlock":{"cidr":"127.0.0.3/32"}}]}}`), metav1.PatchOptions{})
+	_, err = s.l.at("bastions", shootNamespace).Patch(t.Context(), b.name, types.MergePatchType,
+		[]byte(`{"spec":{"ingress":[{"ipBlock":{"cidr":"127.0.0.3/32"}}]}}`), metav1.PatchOptions{})
 	must(t, err)
 	select {
 	case <-ended:
@@ -379,11 +387,12 @@ func (s *shoot) bastionRestarts(t *testing.T) {
 				return err
 			}
 			defer conn.Close()
-			c, _, _, err := ssh.NewClientConn(conn, b.address, &ssh.ClientConfig{User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(b.signer)}, Timeout: 10 * time.Second,
-				HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
-					found = key.Marshal()
-					return nil
-				}})
+			c, _, _, err := ssh.NewClientConn(conn, b.address,
+				&ssh.ClientConfig{User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(b.signer)}, Timeout: 10 * time.Second,
+					HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
+						found = key.Marshal()
+						return nil
+					}})
 			if err == nil {
 				_ = c.Close()
 			}
@@ -396,11 +405,11 @@ func (s *shoot) bastionRestarts(t *testing.T) {
 	if answers(b.address) {
 		t.Error("the landscape is down, and the bastion listens")
 	}
-	somebody, err := net.Listen("tcp", taken.address)
+	other, err := net.Listen("tcp", taken.address)
 	must(t, err)
-	defer somebody.Close()
+	defer other.Close()
 	s.l.up(t)
-	taken.comesBack(t, somebody)
+	taken.comesBack(t, other)
 	if after := key(); !bytes.Equal(before, after) {
 		t.Error("the host key has changed")
 	}

@@ -38,8 +38,8 @@ func commonName(name string) requestChange {
 	return subject(func(r *x509.CertificateRequest) { r.Subject.CommonName = name })
 }
 
-// TestBootstrapRequestForm asks, with a token that is good for it, for certificates that a gardenlet does not need. Nobody
-// approves them. At last the same token asks as it should, and gets its certificate.
+// TestBootstrapRequestForm asks, with a token that is good for it, for certificates that a gardenlet does not need. They
+// are not approved. At last the same token sends a correct request, and gets its certificate.
 func TestBootstrapRequestForm(t *testing.T) {
 	const seed = "boot-form"
 	const digital, encipher, client = certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth
@@ -75,7 +75,8 @@ func TestBootstrapRequestForm(t *testing.T) {
 		}
 	}
 	issued := certificateIn(t, expectCertificate(t, asked(t, token.kube, seedRequest(t, seed))))
-	if issued.Subject.CommonName != gardenletOf(seed) || !slices.Equal(issued.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}) || issued.IsCA {
+	if issued.Subject.CommonName != gardenletOf(seed) ||
+		!slices.Equal(issued.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}) || issued.IsCA {
 		t.Errorf("a certificate of %s for %v, CA: %t", issued.Subject, issued.ExtKeyUsage, issued.IsCA)
 	}
 	for what, name := range names {
@@ -101,7 +102,7 @@ func TestBootstrapForAnotherSeed(t *testing.T) {
 	expectCertificate(t, asked(t, gardenlet, seedRequest(t, "boot-a")))
 }
 
-// TestBootstrapTokenWithoutSeed takes the seed out of a token's description: then it is nobody's.
+// TestBootstrapTokenWithoutSeed takes the seed out of a token's description: then it belongs to no seed.
 func TestBootstrapTokenWithoutSeed(t *testing.T) {
 	token := newBootstrapToken(t, "boot-nameless")
 	patchSecret(t, "kube-system", token.secret, map[string]string{"description": "A token."})
@@ -122,25 +123,28 @@ func TestBootstrapByUserWithoutRight(t *testing.T) {
 	expectNoDecision(t, first, "a request of who may not create certificatesigningrequests/seedclient")
 }
 
-// TestBootstrapApprovalWithoutRight approves and signs requests by those who may not: the author, somebody who may write
+// TestBootstrapApprovalWithoutRight approves and signs requests by those who may not: the author, a user who may write
 // decisions but decide for no signer, and the gardenlet of another seed.
 func TestBootstrapApprovalWithoutRight(t *testing.T) {
 	token := newBootstrapToken(t, "boot-approval")
-	name := asked(t, token.kube, seedRequest(t, "boot-approval", usages(certificatesv1.UsageClientAuth))) // nobody decides on this by itself
+	name := asked(t, token.kube, seedRequest(t, "boot-approval", usages(certificatesv1.UsageClientAuth))) // not approved automatically
 	writer := userWith(t, "boot-approver", rbacv1.PolicyRule{
 		APIGroups: []string{certificatesv1.GroupName}, Verbs: []string{"get", "update", "patch"},
 		Resources: []string{"certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status"},
 	}, rbacv1.PolicyRule{
-		APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"signers"}, Verbs: []string{"approve", "sign"}, ResourceNames: []string{"example.com/any"},
+		APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"signers"}, Verbs: []string{"approve", "sign"},
+		ResourceNames: []string{"example.com/any"},
 	})
 	for who, client := range map[string]kubernetes.Interface{
-		"the author": token.kube, "a user who may not approve": writer, "another gardenlet": clientOf(t, gardenletUser(t, suite.DataDir(), "local").Config),
+		"the author": token.kube, "a user who may not approve": writer,
+		"another gardenlet":    clientOf(t, gardenletUser(t, suite.DataDir(), "local").Config),
 		"the gardenlet itself": clientOf(t, gardenletUser(t, suite.DataDir(), "boot-approval").Config),
 	} {
 		requests := client.CertificatesV1().CertificateSigningRequests()
 		csr, err := kube.CertificatesV1().CertificateSigningRequests().Get(t.Context(), name, metav1.GetOptions{})
 		must(t, err)
-		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+			{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
 		if _, err := requests.UpdateApproval(t.Context(), name, csr, metav1.UpdateOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("%s approves: %v", who, err)
 		}

@@ -37,7 +37,7 @@ func forget(t *testing.T, remove func(deletion) error) {
 	})
 }
 
-// awaitRight waits until the garden has seen somebody's role.
+// awaitRight waits until the garden has seen a user's role.
 func awaitRight(t *testing.T, client kubernetes.Interface, rule rbacv1.PolicyRule) {
 	t.Helper()
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -60,7 +60,7 @@ func patchSecret(t *testing.T, namespace, name string, data map[string]string) {
 	must(t, err)
 }
 
-// TestBootstrapTokenExpires uses a token until it expires: the garden knows nobody by it then, and deletes it.
+// TestBootstrapTokenExpires uses a token until it expires: then the garden does not accept it, and deletes it.
 func TestBootstrapTokenExpires(t *testing.T) {
 	t.Parallel()
 	token := newBootstrapToken(t, "boot-expires")
@@ -116,7 +116,7 @@ func TestBootstrapTokenGoes(t *testing.T) {
 	eventually(t, waitTimeout, func(ctx context.Context) error { return gone(ctx, secret) })
 }
 
-// tokenMay is all that somebody may do with a bootstrap token. The first line is its own, the others everybody's.
+// tokenMay is all that a bootstrap token allows. The first line is its own, the others are those of every user.
 var tokenMay = map[string]string{
 	"certificates.k8s.io/certificatesigningrequests": "create get",
 
@@ -149,7 +149,8 @@ func TestBootstrapTokenMayNothingElse(t *testing.T) {
 				if !slices.Contains(resource.Verbs, verb) {
 					continue
 				}
-				a, err := user.Send(t.Context(), methodOf(verb), pathOf(prefix+list.GroupVersion, resource, verb), strings.NewReader("{}"), verb == "patch", verb == "watch")
+				a, err := user.Send(t.Context(), methodOf(verb), pathOf(prefix+list.GroupVersion, resource, verb),
+					strings.NewReader("{}"), verb == "patch", verb == "watch")
 				must(t, err)
 				name := group + "/" + resource.Name
 				count++

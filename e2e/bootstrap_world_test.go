@@ -29,7 +29,8 @@ type bootstrapToken struct {
 // newBootstrapToken makes a token in the suite's landscape. It is known there when this returns, and goes with the test.
 func newBootstrapToken(t *testing.T, seed string) *bootstrapToken {
 	t.Helper()
-	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(gardenlite(t, suite.DataDir(), "token", "create", "--seed", seed, "--yes").OK(t).Stdout))
+	config, err := clientcmd.RESTConfigFromKubeConfig(
+		[]byte(gardenlite(t, suite.DataDir(), "token", "create", "--seed", seed, "--yes").OK(t).Stdout))
 	must(t, err)
 	token := &bootstrapToken{seed: seed, secret: bootstrapTokenOf("garden", seed), config: config, kube: clientOf(t, config)}
 	t.Cleanup(func() {
@@ -61,7 +62,8 @@ func seedRequest(t *testing.T, seed string, changes ...requestChange) *certifica
 	t.Helper()
 	spec := certificatesv1.CertificateSigningRequestSpec{
 		SignerName: certificatesv1.KubeAPIServerClientSignerName,
-		Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature,
+			certificatesv1.UsageClientAuth},
 	}
 	object := requestObject(t, "", seed, func(request *x509.CertificateRequest) {
 		for _, change := range changes {
@@ -77,8 +79,9 @@ func seedRequest(t *testing.T, seed string, changes ...requestChange) *certifica
 	return csr
 }
 
-// ask creates a request as somebody, which goes with the test.
-func ask(t *testing.T, client kubernetes.Interface, csr *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error) {
+// ask creates a request with a client, and deletes it with the test.
+func ask(t *testing.T, client kubernetes.Interface, csr *certificatesv1.CertificateSigningRequest) (
+	*certificatesv1.CertificateSigningRequest, error) {
 	t.Helper()
 	csr, err := client.CertificatesV1().CertificateSigningRequests().Create(t.Context(), csr, created)
 	if err == nil {
@@ -97,7 +100,7 @@ func asked(t *testing.T, client kubernetes.Interface, csr *certificatesv1.Certif
 	return csr.Name
 }
 
-// decision is what became of a request: its certificate, or why it was denied; nothing, if nobody decided.
+// decision is what became of a request: its certificate, or why it was denied; nothing without a decision.
 func decision(ctx context.Context, t *testing.T, name string) (certificate, denied string, approved bool) {
 	t.Helper()
 	csr, err := kube.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})

@@ -111,7 +111,8 @@ func TestCharts(t *testing.T) {
 	if _, err := l.seeds["local"].RbacV1().ClusterRoles().Get(t.Context(), "e2e-sample", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the chart's ClusterRole is not gone: %v", err)
 	}
-	secrets, err := l.seeds["local"].CoreV1().Secrets("garden").List(t.Context(), metav1.ListOptions{LabelSelector: "controllerinstallation-name=" + installation})
+	secrets, err := l.seeds["local"].CoreV1().Secrets("garden").List(
+		t.Context(), metav1.ListOptions{LabelSelector: "controllerinstallation-name=" + installation})
 	if err != nil || len(secrets.Items) > 0 {
 		t.Errorf("%d Secrets with objects of the chart are left, %v", len(secrets.Items), err)
 	}
@@ -152,7 +153,8 @@ func (l *landscape) checkChart(t *testing.T, installation string) {
 	must(t, err)
 	garden, err := l.kube.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "cluster-identity", metav1.GetOptions{})
 	must(t, err)
-	if told.Data["seed"] != "local" || told.Data["identity"] == "" || told.Data["version"] == "" || told.Data["garden"] != garden.Data["cluster-identity"] {
+	if told.Data["seed"] != "local" || told.Data["identity"] == "" || told.Data["version"] == "" ||
+		told.Data["garden"] != garden.Data["cluster-identity"] {
 		t.Errorf("the chart is told %v", told.Data)
 	}
 }
@@ -164,15 +166,18 @@ func (l *landscape) breakAndRepair(t *testing.T, name string) {
 	l.expectCondition(t, name, "Valid", "False", "ChartCannotBeRendered", `function "nope" not defined`)
 	l.expectCondition(t, name, "Healthy", "True", "ControllerHealthy", "") // what was installed is still there
 
-	l.setHelm(t, name, rawChart(chart(t, map[string]string{"templates/more.yaml": "apiVersion: example.com/v1\nkind: Gizmo\nmetadata: {name: e2e, namespace: default}\n"})))
+	l.setHelm(t, name, rawChart(chart(
+		t, map[string]string{"templates/more.yaml": "apiVersion: example.com/v1\nkind: Gizmo\nmetadata: {name: e2e, namespace: default}\n"})))
 	l.expectCondition(t, name, "Valid", "True", "RegistrationValid", "")
 	l.expectCondition(t, name, "Installed", "False", "InstallationPending", `no matches for kind "Gizmo" in version "example.com/v1"`)
 	l.expectCondition(t, name, "Healthy", "False", "ControllerNotHealthy", "Gizmo.example.com default/e2e is missing")
-	crds := l.seedDynamic(t).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	crds := l.seedDynamic(t).Resource(
+		schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	_, err := crds.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "gizmos.example.com"},
 		"spec": map[string]any{"group": "example.com", "scope": "Namespaced", "names": map[string]any{"kind": "Gizmo", "plural": "gizmos"},
-			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}}},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}}},
 	}}, created)
 	must(t, err)
 	l.expect(t, name)
@@ -222,7 +227,8 @@ func TestChartsFromRegistries(t *testing.T) {
 	must(t, l.core("controllerregistrations", "").Delete(t.Context(), fromRegistry, metav1.DeleteOptions{}))
 	l.expect(t)
 
-	l.registerChart(t, fromFolder, map[string]any{"ociRepository": map[string]any{"ref": "layout://sample@" + artifact.Manifest.Digest.String()}})
+	l.registerChart(t, fromFolder,
+		map[string]any{"ociRepository": map[string]any{"ref": "layout://sample@" + artifact.Manifest.Digest.String()}})
 	l.expectCondition(t, fromFolder, "Valid", "False", "OCIChartCannotBePulled", "no such file or directory")
 	artifact.WriteLayout(t, filepath.Join(l.dir, "charts", "sample"))
 	l.checkChart(t, l.expect(t, fromFolder)[fromFolder].GetName())

@@ -72,9 +72,11 @@ func TestUpDownStatusReset(t *testing.T) {
 func TestUpFromFile(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(folder, "namespace.yaml"), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: from-file}\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(folder, "namespace.yaml"),
+		[]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: from-file}\n"), 0o600))
 	file, dir := filepath.Join(folder, "landscape.yml"), filepath.Join(folder, "state")
-	must(t, os.WriteFile(file, []byte("name: filed\nport: 1\ndatastore: memory\ncontrollers: ['*', -token-cleaner-controller]\nready-timeout: 2m\nbastion-time-to-live: 30m\nbastion-max-lifetime: 12h\ndata-dir: state\napply: [namespace.yaml]\n"), 0o600))
+	must(t, os.WriteFile(file, []byte("name: filed\nport: 1\ndatastore: memory\ncontrollers: ['*', -token-cleaner-controller]\n"+
+		"ready-timeout: 2m\nbastion-time-to-live: 30m\nbastion-max-lifetime: 12h\ndata-dir: state\napply: [namespace.yaml]\n"), 0o600))
 	defer func() { gardenlite(t, dir, "down").OK(t) }()
 	command(t, "", binary, "up", "-d", "-f", file, "--port", "0").OK(t)
 	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(dir, "kubeconfig"), "get", "namespace", "from-file").OK(t)
@@ -129,7 +131,8 @@ func TestClearErrors(t *testing.T) {
 		{"datastore's form", []string{"up", "--datastore", "mongodb://x"}, 2, "--datastore"},
 		{"apply", []string{"up", "--apply", "/does/not/exist"}, 2, "--apply"},
 		{"controllers", []string{"up", "--controllers", "nonsense"}, 2, "is no controller"},
-		{"bastions too short", []string{"up", "--bastion-time-to-live", "9s"}, 2, "--bastion-time-to-live 9s: whole seconds, between 10s and 24h0m0s"},
+		{"bastions too short", []string{"up", "--bastion-time-to-live", "9s"}, 2,
+			"--bastion-time-to-live 9s: whole seconds, between 10s and 24h0m0s"},
 		{"bastions too long", []string{"up", "--bastion-max-lifetime", "721h"}, 2, "--bastion-max-lifetime"},
 		{"datastore unreachable", []string{"up", "--port", "0", "--datastore", "postgres://me:pa55word@127.0.0.1:1/db"}, 1, "not reachable"},
 		{"port taken", []string{"up", "--port", taken}, 1, "another program listens"},

@@ -181,9 +181,11 @@ func (l *landscape) keepReconciling(ctx context.Context, t *testing.T, bucket *u
 // same object.
 func (l *landscape) failures(t *testing.T, from int64) []string {
 	t.Helper()
-	return slices.DeleteFunc(l.logged(t, from, "level=ERROR", "ended by itself", "forbidden something", "Unauthorized", "unable to authenticate", "tls: ", "x509: ", "EOF"),
+	return slices.DeleteFunc(l.logged(t, from, "level=ERROR", "ended by itself", "forbidden something", "Unauthorized",
+		"unable to authenticate", "tls: ", "x509: ", "EOF"),
 		func(line string) bool {
-			return !strings.Contains(line, `"gardenlet local"`) && strings.Contains(line, "level=ERROR") || strings.Contains(line, "the object has been modified")
+			return !strings.Contains(line, `"gardenlet local"`) && strings.Contains(line, "level=ERROR") ||
+				strings.Contains(line, "the object has been modified")
 		})
 }
 

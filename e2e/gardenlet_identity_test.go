@@ -53,7 +53,8 @@ func gardenletConfig(t *testing.T, seedClient kubernetes.Interface) (*rest.Confi
 // anybody.
 func TestGardenletIdentity(t *testing.T) {
 	config, certificate := gardenletConfig(t, seedAdmin(t, suite.DataDir(), "local"))
-	if certificate.Subject.CommonName != gardenletOf("local") || !slices.Equal(certificate.Subject.Organization, []string{"gardener.cloud:system:seeds"}) {
+	if certificate.Subject.CommonName != gardenletOf("local") ||
+		!slices.Equal(certificate.Subject.Organization, []string{"gardener.cloud:system:seeds"}) {
 		t.Errorf("the certificate is that of %s", certificate.Subject)
 	}
 	if len(certificate.DNSNames)+len(certificate.IPAddresses)+len(certificate.URIs)+len(certificate.EmailAddresses) > 0 || certificate.IsCA ||
@@ -71,7 +72,8 @@ func TestGardenletIdentity(t *testing.T) {
 	checkBindings(t, user)
 	for _, verb := range []string{"*", "escalate", "bind", "impersonate"} {
 		review, err := gardenlet.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: "*", Resource: "*"}}}, created)
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: "*", Resource: "*"}}}, created)
 		must(t, err)
 		if review.Status.Allowed {
 			t.Errorf("it may %s everything: %s", verb, review.Status.Reason)
@@ -82,7 +84,8 @@ func TestGardenletIdentity(t *testing.T) {
 // everybodysRoles are bound to everybody who is authenticated.
 var everybodysRoles = []string{
 	"gardener.cloud:system:read-cluster-identity-configmap", "gardener.cloud:system:read-gardener-info-configmap",
-	"gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth", "gardener.cloud:system:workload-identity-issuer-discovery",
+	"gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth",
+	"gardener.cloud:system:workload-identity-issuer-discovery",
 	"system:basic-user", "system:discovery", "system:public-info-viewer",
 }
 

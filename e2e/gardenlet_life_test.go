@@ -98,7 +98,8 @@ func (l *landscape) checkNothingForbidden(t *testing.T) {
 	components := componentsOf(t, l.dir)
 	for _, c := range components {
 		if c.Forbidden != 0 {
-			t.Errorf("%d requests of %s were forbidden:\n%s", c.Forbidden, c.Name, strings.Join(l.logged(t, 0, "forbidden something", "is forbidden"), "\n"))
+			t.Errorf("%d requests of %s were forbidden:\n%s", c.Forbidden, c.Name,
+				strings.Join(l.logged(t, 0, "forbidden something", "is forbidden"), "\n"))
 		}
 		if c.State != "Ready" {
 			t.Errorf("%s is %s: %s", c.Name, c.State, c.Message)
@@ -118,9 +119,10 @@ func TestGardenletLifeWithoutRefusals(t *testing.T) {
 	deployment["metadata"].(map[string]any)["annotations"] = map[string]any{
 		"gardenlite.dev/simulated": "true", "migration.controllerdeployment.gardener.cloud/type": "gardenlite"}
 	extension := l.create(t, "controllerdeployments", deployment)
-	registration := l.create(t, "controllerregistrations", meta("core.gardener.cloud/v1beta1", "ControllerRegistration", "", "life", map[string]any{"spec": map[string]any{
-		"deployment": map[string]any{"policy": "Always", "deploymentRefs": []any{map[string]any{"name": "life"}}},
-		"resources":  []any{map[string]any{"kind": "Extension", "type": "life"}}}}))
+	registration := l.create(t, "controllerregistrations",
+		meta("core.gardener.cloud/v1beta1", "ControllerRegistration", "", "life", map[string]any{"spec": map[string]any{
+			"deployment": map[string]any{"policy": "Always", "deploymentRefs": []any{map[string]any{"name": "life"}}},
+			"resources":  []any{map[string]any{"kind": "Extension", "type": "life"}}}}))
 	l.installed(t, "life", len(l.names))
 
 	for _, seed := range l.names {
@@ -157,7 +159,7 @@ func (l *landscape) reconciled(t *testing.T, resource string, obj *unstructured.
 	eventually(t, waitTimeout, func(ctx context.Context) error {
 		now, err := l.at(resource, obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
 		if err == nil && now.GetAnnotations()["gardener.cloud/operation"] != "" {
-			err = fmt.Errorf("nobody has reconciled %s %s", resource, obj.GetName())
+			err = fmt.Errorf("not reconciled: %s %s", resource, obj.GetName())
 		}
 		return err
 	})
@@ -177,7 +179,8 @@ func (l *landscape) installed(t *testing.T, registration string, seeds int) {
 			if name, _, _ := unstructured.NestedString(installation.Object, "spec", "registrationRef", "name"); name != registration {
 				continue
 			}
-			if healthy++; !slices.ContainsFunc(conditionsOf(&installation), func(c map[string]any) bool { return c["type"] == "Healthy" && c["status"] == "True" }) {
+			if healthy++; !slices.ContainsFunc(conditionsOf(&installation),
+				func(c map[string]any) bool { return c["type"] == "Healthy" && c["status"] == "True" }) {
 				return fmt.Errorf("%s: %v", installation.GetName(), installation.Object["status"])
 			}
 		}
@@ -201,7 +204,8 @@ func conditionsOf(obj *unstructured.Unstructured) (conditions []map[string]any) 
 // scheduleShoot creates the sample and waits until it has a seed.
 func (l *landscape) scheduleShoot(t *testing.T) {
 	t.Helper()
-	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(l.dir, "kubeconfig"), "--cache-dir", t.TempDir(), "apply", "-f", "../manifests/samples/shoot.yaml").OK(t)
+	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(l.dir, "kubeconfig"), "--cache-dir", t.TempDir(), "apply",
+		"-f", "../manifests/samples/shoot.yaml").OK(t)
 	eventually(t, waitTimeout, func(ctx context.Context) error {
 		shoot, err := l.at("shoots", "garden-dev").Get(ctx, "sample", metav1.GetOptions{})
 		if err != nil {

@@ -88,7 +88,8 @@ func oneLandscape(t *testing.T, first, second *landscape) {
 	t.Helper()
 	crossed := rest.CopyConfig(first.admin)
 	crossed.Host = second.admin.Host
-	info, err := kubernetes.NewForConfigOrDie(crossed).CoreV1().ConfigMaps("kube-system").Get(t.Context(), "cluster-identity", metav1.GetOptions{})
+	info, err := kubernetes.NewForConfigOrDie(crossed).CoreV1().ConfigMaps("kube-system").Get(
+		t.Context(), "cluster-identity", metav1.GetOptions{})
 	must(t, err)
 	own, err := first.kube.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "cluster-identity", metav1.GetOptions{})
 	must(t, err)
@@ -102,7 +103,8 @@ func works(t *testing.T, m *landscape, name string, timeout time.Duration) {
 	t.Helper()
 	before := leaseOf(t, m).Spec.RenewTime.Time
 	project := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": map[string]any{"name": "ha-" + name[:4]}, "spec": map[string]any{},
+		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": map[string]any{"name": "ha-" + name[:4]},
+		"spec": map[string]any{},
 	}}
 	_, err := m.dyn.Resource(projectsResource).Create(t.Context(), project, created)
 	must(t, err)

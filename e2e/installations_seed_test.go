@@ -56,7 +56,8 @@ func (l *landscape) extensionConfig(t *testing.T, installation string) *rest.Con
 func (l *landscape) checkIdentities(t *testing.T, installation, another string) {
 	t.Helper()
 	const other = "e2e-elsewhere"
-	_, err := l.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-" + other}}, created)
+	_, err := l.kube.CoreV1().Namespaces().Create(
+		t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-" + other}}, created)
 	must(t, err)
 	_, err = l.kube.CoreV1().Secrets("seed-"+other).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}}, created)
 	must(t, err)

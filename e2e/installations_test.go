@@ -115,7 +115,8 @@ func TestInstallations(t *testing.T) {
 // followPolicies registers an extension with each policy, and has a Shoot come and go that needs the one that is there on
 // demand.
 func (l *landscape) followPolicies(t *testing.T) {
-	const always, withShoots, demanded, byDefault, unused = "e2e-a-always", "e2e-b-except-no-shoots", "e2e-c-demanded", "e2e-d-default", "e2e-e-unused"
+	const always, withShoots, demanded, byDefault, unused = "e2e-a-always", "e2e-b-except-no-shoots", "e2e-c-demanded",
+		"e2e-d-default", "e2e-e-unused"
 	for name, policy := range map[string]string{
 		always: "Always", withShoots: "AlwaysExceptNoShoots", demanded: "OnDemand", byDefault: "", unused: "OnDemand",
 	} {
@@ -202,7 +203,8 @@ func (l *landscape) createShoot(t *testing.T, name string, extensions ...string)
 func (l *landscape) deleteShoot(t *testing.T, name string) {
 	t.Helper()
 	shoots := l.core("shoots", "garden-dev")
-	_, err := shoots.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), metav1.PatchOptions{})
+	_, err := shoots.Patch(t.Context(), name, types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), metav1.PatchOptions{})
 	must(t, err)
 	must(t, shoots.Delete(t.Context(), name, metav1.DeleteOptions{}))
 	eventually(t, waitTimeout, func(ctx context.Context) error {

@@ -19,7 +19,7 @@ import (
 
 // TestKilledUnderWrites kills the process with SIGKILL while clients write, and starts it again: 3 times, in the soak 20.
 // Every write that was acknowledged must be there, none twice, resource versions only grow, and an
-// informer that nobody restarts sees everything.
+// informer that is not restarted sees everything.
 func TestKilledUnderWrites(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -56,7 +56,8 @@ func writeUntilKilled(t *testing.T, l *landscape, round int, acknowledged map[st
 		writers.Go(func() {
 			for i := 0; ; i++ {
 				name := fmt.Sprintf("r%d-w%d-%d", round, w, i)
-				cm, err := l.kube.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, created)
+				cm, err := l.kube.CoreV1().ConfigMaps("default").Create(
+					t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, created)
 				if err != nil {
 					if apierrors.IsAlreadyExists(err) {
 						t.Errorf("%s: %v", name, err)
@@ -109,7 +110,7 @@ func checkSurvivors(t *testing.T, client kubernetes.Interface, acknowledged map[
 	return version
 }
 
-// checkWatcher waits until the informer, which nobody restarts, has seen every write that was acknowledged.
+// checkWatcher waits until the informer, which is not restarted, has seen every write that was acknowledged.
 func checkWatcher(t *testing.T, store cache.Store, acknowledged map[string]string) {
 	t.Helper()
 	// client-go's reflector backs off up to a minute after so many broken connections in a row.

@@ -85,7 +85,8 @@ func (w *wishes) pools() string {
 	var pools []string
 	add := func(name string, machines int) {
 		if machines > 0 {
-			pools = append(pools, fmt.Sprintf(`{"name":%q,"minimum":%d,"maximum":%[2]d,"maxSurge":1,"machine":{"type":%q,"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}`, name, machines, kind))
+			pools = append(pools, fmt.Sprintf(`{"name":%q,"minimum":%d,"maximum":%[2]d,"maxSurge":1,"machine":{"type":%q,`+
+				`"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}`, name, machines, kind))
 		}
 	}
 	add("worker", w.machines)

@@ -30,8 +30,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestKilledUnderBastions kills the process at each of the eight steps of a Bastion's way (docs/bastion.md). After the next
-// start it is ready, or gone, as it should be; one that somebody has seen has the address and the host key that it had; and
+// TestKilledUnderBastions kills the process at each of the eight steps of a Bastion's way (docs/bastion.md). After the
+// next start it is ready, or gone, as it should be; one that a client has seen keeps its address and host key; and
 // nothing listens for those that are gone.
 func TestKilledUnderBastions(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ type killedBastions struct {
 	alive   map[string]*killedBastion
 }
 
-// killedBastion is one of them, with what somebody has seen of it.
+// killedBastion is one of them, with what a client has seen of it.
 type killedBastion struct {
 	k       *killedBastions
 	name    string
@@ -98,9 +98,10 @@ type killedBastion struct {
 
 // object is what a user creates.
 func (b *killedBastion) object() *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: meta("operations.gardener.cloud/v1alpha1", "Bastion", shootNamespace, b.name, map[string]any{"spec": map[string]any{
-		"shootRef": map[string]any{"name": b.k.s.name}, "sshPublicKey": string(ssh.MarshalAuthorizedKey(b.signer.PublicKey())),
-		"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "127.0.0.0/8"}}}}})}
+	return &unstructured.Unstructured{
+		Object: meta("operations.gardener.cloud/v1alpha1", "Bastion", shootNamespace, b.name, map[string]any{"spec": map[string]any{
+			"shootRef": map[string]any{"name": b.k.s.name}, "sshPublicKey": string(ssh.MarshalAuthorizedKey(b.signer.PublicKey())),
+			"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "127.0.0.0/8"}}}}})}
 }
 
 // expect makes the key of a Bastion, which is to be there from now on.
@@ -138,11 +139,13 @@ func (k *killedBastions) inSeed(t *testing.T) dynamic.ResourceInterface {
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 	client, err := dynamic.NewForConfig(config)
 	must(t, err)
-	return client.Resource(schema.GroupVersionResource{Group: "extensions.gardener.cloud", Version: "v1alpha1", Resource: "bastions"}).Namespace(k.s.id())
+	return client.Resource(schema.GroupVersionResource{Group: "extensions.gardener.cloud", Version: "v1alpha1",
+		Resource: "bastions"}).Namespace(k.s.id())
 }
 
 // reaches waits until a Bastion looks like that, and returns what it looked like. Each state that it has is seen.
-func reaches(t *testing.T, bastions dynamic.ResourceInterface, name string, ask func(), reached func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
+func reaches(t *testing.T, bastions dynamic.ResourceInterface, name string, ask func(),
+	reached func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	t.Helper()
 	list, err := bastions.List(t.Context(), metav1.ListOptions{})
 	must(t, err)
@@ -180,10 +183,11 @@ func endpoint(obj *unstructured.Unstructured) string {
 }
 
 // until creates a Bastion, kills the process as soon as it has come so far, and looks for it after the next start.
-func (k *killedBastions) until(t *testing.T, name string, where func(*testing.T) dynamic.ResourceInterface, reached func(*unstructured.Unstructured) bool) {
+func (k *killedBastions) until(t *testing.T, name string, where func(*testing.T) dynamic.ResourceInterface,
+	reached func(*unstructured.Unstructured) bool) {
 	bastions, b := where(t), k.expect(t, name)
 	obj := reaches(t, bastions, name, func() { k.l.create(t, "bastions", b.object().Object) }, reached)
-	b.address = endpoint(obj) // whoever reads it counts on it from now on
+	b.address = endpoint(obj) // clients rely on it from now on
 	k.restart(t)
 	k.look(t)
 }
@@ -243,14 +247,15 @@ func (b *killedBastion) login(ctx context.Context) (*ssh.Client, error) {
 		return nil, err
 	}
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-	c, channels, requests, err := ssh.NewClientConn(conn, b.address, &ssh.ClientConfig{User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(b.signer)},
-		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
-			if b.hostKey != nil && !bytes.Equal(b.hostKey, key.Marshal()) {
-				return errors.New("it has another host key")
-			}
-			b.hostKey = key.Marshal()
-			return nil
-		}})
+	c, channels, requests, err := ssh.NewClientConn(
+		conn, b.address, &ssh.ClientConfig{User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(b.signer)},
+			HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
+				if b.hostKey != nil && !bytes.Equal(b.hostKey, key.Marshal()) {
+					return errors.New("it has another host key")
+				}
+				b.hostKey = key.Marshal()
+				return nil
+			}})
 	if err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -267,8 +272,8 @@ func (k *killedBastions) loginNode(through *ssh.Client) (*ssh.Client, error) {
 	return handshake(conn, k.node, ssh.PublicKeys(k.nodeKey))
 }
 
-// whileCreated kills the process while it is asked for a Bastion. If nobody said that it was created, it may be missing; then
-// nothing is in the way of another try.
+// whileCreated kills the process while it is asked for a Bastion. If its creation was not acknowledged, it may be
+// missing; then nothing is in the way of another try.
 func (k *killedBastions) whileCreated(t *testing.T, delay time.Duration) {
 	b := k.expect(t, "created")
 	answered := make(chan error)
@@ -288,7 +293,7 @@ func (k *killedBastions) whileCreated(t *testing.T, delay time.Duration) {
 	k.look(t)
 }
 
-// whileUsed kills the process while somebody is on the node.
+// whileUsed kills the process while there is a session on the node.
 func (k *killedBastions) whileUsed(t *testing.T) {
 	client, err := k.alive["told"].login(t.Context())
 	must(t, err)
@@ -319,7 +324,8 @@ func (k *killedBastions) whileDeleted(t *testing.T) {
 		return err
 	})
 	b := k.alive["admitted"]
-	reaches(t, inSeed, b.name, func() { k.delete(t, b) }, func(obj *unstructured.Unstructured) bool { return obj.GetDeletionTimestamp() != nil })
+	reaches(t, inSeed, b.name, func() { k.delete(t, b) },
+		func(obj *unstructured.Unstructured) bool { return obj.GetDeletionTimestamp() != nil })
 	k.restart(t, "--bastion-max-lifetime", "10s")
 	k.gone(t, b)
 }
@@ -356,7 +362,8 @@ func (k *killedBastions) atRandom(t *testing.T, round int, delay func() time.Dur
 
 func (b *killedBastion) annotate(t *testing.T, annotations string) {
 	t.Helper()
-	_, err := b.k.inGarden(t).Patch(t.Context(), b.name, types.MergePatchType, []byte(`{"metadata":{"annotations":`+annotations+`}}`), metav1.PatchOptions{})
+	_, err := b.k.inGarden(t).Patch(t.Context(), b.name, types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":`+annotations+`}}`), metav1.PatchOptions{})
 	must(t, err)
 }
 

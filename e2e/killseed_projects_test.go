@@ -36,7 +36,7 @@ func (f *fates) set(name, fate string) {
 }
 
 // TestKilledUnderProjects kills the process while projects are created and deleted, ten at a time. What was acknowledged
-// happens: a project has everything that one has in a landscape that nobody disturbed, or nothing of it is left.
+// happens: a project has everything that one has in an undisturbed landscape, or nothing of it is left.
 func TestKilledUnderProjects(t *testing.T) {
 	t.Parallel()
 	random := killMoments(t)
@@ -123,7 +123,8 @@ func (l *landscape) createProject(ctx context.Context, name string) error {
 	}
 	_, err := l.dyn.Resource(projectsResource).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": map[string]any{"name": name},
-		"spec": map[string]any{"namespace": "garden-" + name, "members": []any{member("admin"), member("viewer"), member("uam"), member("serviceaccountmanager")}},
+		"spec": map[string]any{"namespace": "garden-" + name,
+			"members": []any{member("admin"), member("viewer"), member("uam"), member("serviceaccountmanager")}},
 	}}, created)
 	return err
 }

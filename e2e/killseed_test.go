@@ -23,8 +23,8 @@ func kills() int {
 	return 1
 }
 
-// TestKilledWhileStarting kills the process while it starts for the first time. The next start makes of it what one does
-// that nobody disturbed.
+// TestKilledWhileStarting kills the process while it starts for the first time. The next start has the same
+// result as an undisturbed one.
 func TestKilledWhileStarting(t *testing.T) {
 	t.Parallel()
 	random, most := killMoments(t), 3*time.Second
@@ -93,8 +93,8 @@ func seedIsReady(seed unstructured.Unstructured) bool {
 	return len(conditions) >= 4
 }
 
-// nothingBootstraps is an error while there are bootstrap tokens, or more than one request for a certificate that nobody
-// has decided on.
+// nothingBootstraps is an error while there are bootstrap tokens, or more than one request for a certificate without
+// a decision.
 func (l *landscape) nothingBootstraps(ctx context.Context) error {
 	secrets, err := l.list(ctx, "", "v1", "secrets")
 	if err != nil {
@@ -223,8 +223,8 @@ func (l *landscape) seedGoes(t *testing.T, name string) {
 	})
 }
 
-// deleteSecretsOf deletes what an operator makes for a Seed, and nobody but he takes away: the landscape's own were made by
-// "up". Nothing holds them any more.
+// deleteSecretsOf deletes what an operator makes for a Seed, and only the operator removes: the landscape's own were
+// made by "up". Nothing holds them any more.
 func (l *landscape) deleteSecretsOf(t *testing.T, name string) {
 	t.Helper()
 	secrets := l.dyn.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("garden")

@@ -46,7 +46,8 @@ func TestKilledWhileRolling(t *testing.T) {
 	l := newLandscape(t)
 	k := &killedShoot{l: l, random: killMoments(t), s: &shoot{l: l, name: "rolling"}}
 	pool := func(machineType string) string {
-		return fmt.Sprintf(`{"spec":{"provider":{"workers":[{"name":"worker","minimum":%d,"maximum":%[1]d,"maxSurge":1,"machine":{"type":%q,"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`, machines, machineType)
+		return fmt.Sprintf(`{"spec":{"provider":{"workers":[{"name":"worker","minimum":%d,"maximum":%[1]d,"maxSurge":1,`+
+			`"machine":{"type":%q,"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`, machines, machineType)
 	}
 	l.newShoot(t, k.s.name, func(spec map[string]any) {
 		worker := spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)
@@ -93,7 +94,8 @@ func (k *killedShoot) live(t *testing.T, round int) {
 	k.disturb(t, "waking", 3*time.Second, func() { k.s.patch(t, `{"spec":{"hibernation":{"enabled":false}}}`) })
 	k.isAsBefore(t, "waking")
 	k.disturb(t, "a rolling update", 3*time.Second, func() {
-		k.s.patch(t, `{"spec":{"provider":{"workers":[{"name":"worker","minimum":1,"maximum":3,"machine":{"type":"local-large","image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`)
+		k.s.patch(t, `{"spec":{"provider":{"workers":[{"name":"worker","minimum":1,"maximum":3,`+
+			`"machine":{"type":"local-large","image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`)
 	})
 	k.isAsBefore(t, "a rolling update")
 	k.disturb(t, "migration", 5*time.Second, func() { k.s.moveTo(t, "local-2") })

@@ -203,7 +203,8 @@ func (l *landscape) refusesNothing(t *testing.T) {
 	t.Helper()
 	for _, c := range componentsOf(t, l.dir) {
 		if c.Forbidden > 0 {
-			t.Errorf("%s was forbidden %d requests:\n%s", c.Name, c.Forbidden, strings.Join(l.logged(t, 0, "forbidden something", "is forbidden"), "\n"))
+			t.Errorf("%s was forbidden %d requests:\n%s", c.Name, c.Forbidden,
+				strings.Join(l.logged(t, 0, "forbidden something", "is forbidden"), "\n"))
 		}
 	}
 }
@@ -323,7 +324,8 @@ func counts(inventory map[string]bool) map[string]int {
 }
 
 func (l *landscape) list(ctx context.Context, group, version, resource string) ([]unstructured.Unstructured, error) {
-	list, err := l.dyn.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: resource}).List(ctx, metav1.ListOptions{})
+	list, err := l.dyn.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: resource}).List(
+		ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", resource, err)
 	}

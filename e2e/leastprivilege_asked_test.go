@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/leastprivilege"
 )
 
-// lesser is somebody with rights of a component.
+// lesser is a user with rights of a component.
 type lesser struct {
 	kube kubernetes.Interface
 	dyn  dynamic.Interface
@@ -35,7 +35,8 @@ var unlogged = []struct {
 }{
 	{"escalate", "clusterroles", "attempting to grant RBAC permissions not currently held", func(ctx context.Context, a *lesser) error {
 		_, err := a.kube.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
-			ObjectMeta: metav1.ObjectMeta{Name: "lp-asked"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}},
+			ObjectMeta: metav1.ObjectMeta{Name: "lp-asked"},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}},
 		}, dryRun)
 		return err
 	}},
@@ -46,27 +47,31 @@ var unlogged = []struct {
 		return err
 	}},
 	{"approve", "signers", "user not permitted to approve requests with signerName", func(ctx context.Context, a *lesser) error {
-		list, err := a.kube.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeAPIServerClientSignerName})
+		list, err := a.kube.CertificatesV1().CertificateSigningRequests().List(
+			ctx, metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeAPIServerClientSignerName})
 		if err != nil {
 			return err
 		}
 		for i := range list.Items { // approved before, and so again
 			csr := &list.Items[i]
-			_, err := a.kube.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{DryRun: dryRun.DryRun})
+			_, err := a.kube.CertificatesV1().CertificateSigningRequests().UpdateApproval(
+				ctx, csr.Name, csr, metav1.UpdateOptions{DryRun: dryRun.DryRun})
 			return err
 		}
-		return errors.New("nobody has requested a certificate")
+		return errors.New("there is no request for a certificate")
 	}},
 	{"get", "quotas", "may not read quotas", func(ctx context.Context, a *lesser) error {
-		bindings := a.dyn.Resource(schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "secretbindings"}).Namespace("garden-lp")
-		_, err := bindings.Patch(ctx, "lp", types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":"b"}}}`), metav1.PatchOptions{DryRun: dryRun.DryRun})
+		bindings := a.dyn.Resource(
+			schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "secretbindings"}).Namespace("garden-lp")
+		_, err := bindings.Patch(ctx, "lp", types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":"b"}}}`),
+			metav1.PatchOptions{DryRun: dryRun.DryRun})
 		return err
 	}},
 }
 
 var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
-// askWithLess asks for each of them as somebody who has all rights of the controller-manager, and as somebody who has all
+// askWithLess asks for each of them as a user who has all rights of the controller-manager, and as one who has all
 // but that one.
 func (l *life) askWithLess(t *testing.T) {
 	t.Helper()
@@ -88,7 +93,8 @@ func (l *life) askWithLess(t *testing.T) {
 // asker is a new user with rules.
 func (l *life) asker(t *testing.T, name string, rules []rbacv1.PolicyRule) *lesser {
 	t.Helper()
-	_, err := l.kube.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, created)
+	_, err := l.kube.RbacV1().ClusterRoles().Create(
+		t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, created)
 	must(t, err)
 	_, err = l.kube.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},

@@ -26,22 +26,32 @@ func (l *life) askAsGardenlet(t *testing.T) {
 		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: x, namespace: garden-lp}}",
 		"{apiVersion: core.gardener.cloud/v1beta1, kind: InternalSecret, metadata: {name: x, namespace: garden-lp}}",
 		"{apiVersion: core.gardener.cloud/v1beta1, kind: ShootState, metadata: {name: homeless, namespace: garden-lp}}",
-		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupBucket, metadata: {name: x}, spec: {seedName: other, provider: {type: local, region: local}, credentialsRef: {apiVersion: v1, kind: Secret, name: x, namespace: garden}}}",
-		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupEntry, metadata: {name: x--1, namespace: garden-lp}, spec: {seedName: other, bucketName: BUCKET}}",
-		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupEntry, metadata: {name: source-x--1, namespace: garden-lp}, spec: {seedName: local, bucketName: BUCKET}}",
-		"{apiVersion: operations.gardener.cloud/v1alpha1, kind: Bastion, metadata: {name: x, namespace: garden-lp}, spec: {shootRef: {name: homeless}, sshPublicKey: x, ingress: [{ipBlock: {cidr: 10.0.0.0/8}}]}}",
-		"{apiVersion: seedmanagement.gardener.cloud/v1alpha1, kind: Gardenlet, metadata: {name: x, namespace: garden}, spec: {deployment: {helm: {ociRepository: {ref: x}}}}}",
+		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupBucket, metadata: {name: x}, spec: {seedName: other, provider: " +
+			"{type: local, region: local}, credentialsRef: {apiVersion: v1, kind: Secret, name: x, namespace: garden}}}",
+		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupEntry, metadata: {name: x--1, namespace: garden-lp}, spec: " +
+			"{seedName: other, bucketName: BUCKET}}",
+		"{apiVersion: core.gardener.cloud/v1beta1, kind: BackupEntry, metadata: {name: source-x--1, namespace: garden-lp}, " +
+			"spec: {seedName: local, bucketName: BUCKET}}",
+		"{apiVersion: operations.gardener.cloud/v1alpha1, kind: Bastion, metadata: {name: x, namespace: garden-lp}, spec: " +
+			"{shootRef: {name: homeless}, sshPublicKey: x, ingress: [{ipBlock: {cidr: 10.0.0.0/8}}]}}",
+		"{apiVersion: seedmanagement.gardener.cloud/v1alpha1, kind: Gardenlet, metadata: {name: x, namespace: garden}, " +
+			"spec: {deployment: {helm: {ociRepository: {ref: x}}}}}",
 		"{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: x, namespace: gardener-system-seed-lease}}",
-		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: 'gardener.cloud:system:seed-bootstrapper:garden:x'}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: lp-extension}}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: " +
+			"{name: 'gardener.cloud:system:seed-bootstrapper:garden:x'}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: " +
+			"ClusterRole, name: lp-extension}}",
 	} {
-		command(t, l.resolve(t, object), kubectlBinary, "--kubeconfig", admin, "create", "--validate=false", "-f", "-", "--as=gardener.cloud:system:seed:local", "--as-group=gardener.cloud:system:seeds")
+		command(t, l.resolve(t, object), kubectlBinary, "--kubeconfig", admin, "create", "--validate=false", "-f", "-",
+			"--as=gardener.cloud:system:seed:local", "--as-group=gardener.cloud:system:seeds")
 	}
 	// What the graph does not have is looked at before its deletion.
 	for _, object := range []string{"secret/x", "configmap/x", "internalsecret/x", "shootstate/x", "backupentry/x"} {
-		command(t, "", kubectlBinary, "--kubeconfig", admin, "delete", object, "-n", "garden", "--as=gardener.cloud:system:seed:local", "--as-group=gardener.cloud:system:seeds")
+		command(t, "", kubectlBinary, "--kubeconfig", admin, "delete", object, "-n", "garden",
+			"--as=gardener.cloud:system:seed:local", "--as-group=gardener.cloud:system:seeds")
 	}
 	gardenlet := rest.CopyConfig(l.admin)
-	gardenlet.Impersonate = rest.ImpersonationConfig{UserName: "gardener.cloud:system:seed:local", Groups: []string{"gardener.cloud:system:seeds"}}
+	gardenlet.Impersonate = rest.ImpersonationConfig{UserName: "gardener.cloud:system:seed:local",
+		Groups: []string{"gardener.cloud:system:seeds"}}
 	client, err := kubernetes.NewForConfig(gardenlet)
 	must(t, err)
 	request := seedRequest(t, "other")
@@ -76,7 +86,8 @@ func (l *life) changeSecrets(t *testing.T) {
 	l.await(t, "secret/internal-domain -n seed-local", "{.data.a}", "Yw==")
 	l.remove(t, "secret/internal-domain -n garden")
 	l.await(t, "secret/internal-domain -n seed-local", "", "")
-	l.mergeInto(t, "seed/local", `{"spec":{"resources":[{"name":"config","resourceRef":{"apiVersion":"v1","kind":"ConfigMap","name":"seed-config"}}]}}`)
+	l.mergeInto(t, "seed/local",
+		`{"spec":{"resources":[{"name":"config","resourceRef":{"apiVersion":"v1","kind":"ConfigMap","name":"seed-config"}}]}}`)
 	l.await(t, "configmap/seed-config -n garden", "{.metadata.finalizers}", "gardener.cloud/reference-protection")
 	l.mergeInto(t, "seed/local", `{"spec":{"resources":null}}`)
 	l.await(t, "seed/local", "{.metadata.finalizers}", "gardener")
@@ -121,7 +132,8 @@ func (l *life) changeMembers(t *testing.T) {
 	}, created)
 	must(t, err)
 	change := func(role string) {
-		l.mergeInto(t, "project/lp", fmt.Sprintf(`{"spec":{"members":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"other@example.com","role":%q,"roles":["viewer"]}]}}`, role))
+		l.mergeInto(t, "project/lp", fmt.Sprintf(`{"spec":{"members":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User",`+
+			`"name":"other@example.com","role":%q,"roles":["viewer"]}]}}`, role))
 	}
 	const own = "clusterrole/" + binding
 	l.mergeInto(t, own, `{"rules":[]}`)

@@ -31,16 +31,17 @@ func (l *life) provideMore(t *testing.T) {
 	l.put(t, "cloudprofile/local", "/spec/machineImages/0/versions/0/cri/0/containerRuntimes", `[{"type":"local"}]`)
 }
 
-// liveShoot waits until the Shoot is there, has its machine replaced by one of another type, opens a way to it and closes that,
-// sends it to sleep, and wakes it.
-// On the way somebody alters what there is of it in the seed, and the kind of machine changes.
+// liveShoot waits until the Shoot is there, has its machine replaced by one of another type, opens a way to it and
+// closes that, sends it to sleep, and wakes it. In between its objects in the seed are altered, and the machine type
+// changes.
 func (l *life) liveShoot(t *testing.T) {
 	t.Helper()
 	l.succeeds(t)
 	l.put(t, "shoot/lp", "/spec/provider/workers/0/machine/type", `"local-large"`)
 	l.succeeds(t)
 	alter := []byte(`{"metadata":{"labels":{"role":"altered"}}}`)
-	_, err := l.seeds["local"].CoreV1().Services("shoot--lp--lp").Patch(t.Context(), "kube-apiserver", types.MergePatchType, alter, metav1.PatchOptions{})
+	_, err := l.seeds["local"].CoreV1().Services("shoot--lp--lp").Patch(t.Context(), "kube-apiserver", types.MergePatchType,
+		alter, metav1.PatchOptions{})
 	must(t, err)
 	l.put(t, "cloudprofile/local", "/spec/machineTypes/1/cpu", `"16"`)
 	l.useBastion(t)
@@ -72,7 +73,7 @@ func (l *life) useBastion(t *testing.T) {
 	l.await(t, bastion, "", "")
 }
 
-// bastionKey is a public key whose private one nobody has.
+// bastionKey is a public key without a private one.
 const bastionKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbGSz9p0pPsEoWLmKQrOqkYkzzHVWfRg/sfkoh8jy7D lp"
 
 // succeeds waits until the last operation of the Shoot has, for the spec of now.

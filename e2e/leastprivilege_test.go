@@ -178,7 +178,8 @@ func (l *life) remove(t *testing.T, what string) {
 // prepareSeed gives the backup entry a control plane's namespace.
 func (l *life) prepareSeed(t *testing.T) {
 	t.Helper()
-	_, err := l.seeds["local"].CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lp-control-plane"}}, created)
+	_, err := l.seeds["local"].CoreV1().Namespaces().Create(
+		t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lp-control-plane"}}, created)
 	must(t, err)
 }
 

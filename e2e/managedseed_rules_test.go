@@ -64,7 +64,7 @@ func (m *managedSeed) attempts(t *testing.T) []attempt {
 }
 
 // mayBootstrap is while a seed has no identity: its parent may do everything that its method needs. What that has left is
-// removed, by somebody who may.
+// removed, by a user who may.
 func (m *managedSeed) mayBootstrap(t *testing.T, l *landscape, parent kubernetes.Interface) {
 	t.Helper()
 	for _, a := range m.attempts(t) {
@@ -125,13 +125,14 @@ func (l *landscape) deployItself(t *testing.T) {
 	var spec map[string]any
 	must(t, json.Unmarshal(data, &spec))
 	started := l.startedControllers(t)
-	l.create(t, "gardenlets", meta("seedmanagement.gardener.cloud/v1alpha1", "Gardenlet", "garden", "local", map[string]any{"spec": map[string]any{
-		"deployment": map[string]any{"helm": map[string]any{"ociRepository": map[string]any{"ref": "registry.example.com/gardenlet:v1.149.0"}}},
-		"config": map[string]any{
-			"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration",
-			"controllers": map[string]any{"managedSeed": map[string]any{"waitSyncPeriod": "1s"}},
-			"seedConfig":  map[string]any{"metadata": map[string]any{"labels": map[string]any{"deployed": "anew"}}, "spec": spec},
-		}}}))
+	l.create(t, "gardenlets",
+		meta("seedmanagement.gardener.cloud/v1alpha1", "Gardenlet", "garden", "local", map[string]any{"spec": map[string]any{
+			"deployment": map[string]any{"helm": map[string]any{"ociRepository": map[string]any{"ref": "registry.example.com/gardenlet:v1.149.0"}}},
+			"config": map[string]any{
+				"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration",
+				"controllers": map[string]any{"managedSeed": map[string]any{"waitSyncPeriod": "1s"}},
+				"seedConfig":  map[string]any{"metadata": map[string]any{"labels": map[string]any{"deployed": "anew"}}, "spec": spec},
+			}}}))
 	l.isDeployedAnew(t)
 	eventually(t, waitTimeout, func(context.Context) error {
 		if now := l.startedControllers(t); now < 2*started {
@@ -152,6 +153,7 @@ func (l *landscape) isDeployedAnew(t *testing.T) {
 		if seed.GetLabels()["deployed"] != "anew" {
 			return fmt.Errorf("the Seed has the labels %v", seed.GetLabels())
 		}
-		return errors.Join(l.seedIsReady(ctx, "local", time.Time{}), l.conditionIs(ctx, "gardenlets", "local", "GardenletReconciled", "True"), l.isListed(t, "local"))
+		return errors.Join(l.seedIsReady(ctx, "local", time.Time{}),
+			l.conditionIs(ctx, "gardenlets", "local", "GardenletReconciled", "True"), l.isListed(t, "local"))
 	})
 }

@@ -26,9 +26,9 @@ const (
 	doNotRenew = `{"metadata":{"annotations":{"gardener.cloud/operation":null}}}`
 )
 
-// TestManagedSeeds has the gardenlet of the seed local, which runs as its Gardenlet says, bootstrap two further ones, by a
-// token and by a ServiceAccount. What it may do for that it may do only until they are bootstrapped, and again when
-// somebody asks for it. They come back when the process does, and go with their ManagedSeeds and without a trace.
+// TestManagedSeeds has the gardenlet of the seed local, which runs as its Gardenlet says, bootstrap two further ones,
+// by a token and by a ServiceAccount. What it may do for that it may do only until they are bootstrapped, and again
+// when a user requests that. They come back when the process does, and go with their ManagedSeeds and without a trace.
 func TestManagedSeeds(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
@@ -41,12 +41,13 @@ func TestManagedSeeds(t *testing.T) {
 	})
 	l.deployItself(t)
 	before := l.mustInventory(t)
-	children := []*managedSeed{newManagedSeed(t, "by-token", "BootstrapToken", "10.1"), newManagedSeed(t, "by-account", "ServiceAccount", "10.2")}
+	children := []*managedSeed{newManagedSeed(t, "by-token", "BootstrapToken", "10.1"),
+		newManagedSeed(t, "by-account", "ServiceAccount", "10.2")}
 	l.bootstrapChildren(t, children)
 	serials := l.serials(t, children)
 	phase("bootstrapped")
 
-	// Nobody acts on what is asked for while there are no gardenlets.
+	// No controller reacts to the requests while there are no gardenlets.
 	parent := l.parent(t)
 	l.restart(t, "--controllers", "*,-gardenlet")
 	for _, m := range children {
@@ -155,7 +156,7 @@ func (l *landscape) restart(t *testing.T, args ...string) {
 	l.connect(t)
 }
 
-// renewed waits until a child has a new identity, and that nobody asks for one any more.
+// renewed waits until a child has a new identity, and that there is no request for one any more.
 func (l *landscape) renewed(t *testing.T, m *managedSeed, parent kubernetes.Interface, last *big.Int) {
 	t.Helper()
 	eventually(t, waitTimeout, func(context.Context) error {

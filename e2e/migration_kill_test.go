@@ -23,7 +23,7 @@ const (
 	arrived  = 300
 )
 
-// placeOf says how far a Shoot has come on its way to a seed; -1 if nobody has begun.
+// placeOf says how far a Shoot has come on its way to a seed; -1 before the migration begins.
 func placeOf(shoot *unstructured.Unstructured, to string) int {
 	kind, state, _ := lastOperation(shoot)
 	percent, _, _ := unstructured.NestedInt64(shoot.Object, "status", "lastOperation", "progress")
@@ -48,7 +48,8 @@ const stateWritten = -2
 func migrationKills() [][]int {
 	if testutil.Soaking() {
 		return [][]int{
-			{leaving}, {leaving + 20}, {stateWritten}, {leaving + 70}, {leaving + 90}, {between}, {arriving}, {arriving + 30}, {arriving + 60}, {arriving + 90}, {arrived},
+			{leaving}, {leaving + 20}, {stateWritten}, {leaving + 70}, {leaving + 90}, {between}, {arriving}, {arriving + 30},
+			{arriving + 60}, {arriving + 90}, {arrived},
 			{leaving, between}, {stateWritten, arriving}, {leaving + 40, arriving + 50}, {leaving + 60, stateWritten, arriving + 80},
 		}
 	}
@@ -140,7 +141,8 @@ func (k *killedShoot) leftNothingOn(t *testing.T, seed, after string) {
 	t.Helper()
 	api := k.l.seeds[seed].CoreV1().RESTClient()
 	paths := []string{"/api/v1/namespaces", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"}
-	for _, kind := range []string{"clusters", "backupentries", "infrastructures", "controlplanes", "workers", "networks", "operatingsystemconfigs", "dnsrecords"} {
+	for _, kind := range []string{"clusters", "backupentries", "infrastructures", "controlplanes", "workers", "networks",
+		"operatingsystemconfigs", "dnsrecords"} {
 		paths = append(paths, "/apis/extensions.gardener.cloud/v1alpha1/"+kind)
 	}
 	eventually(t, waitTimeout, func(context.Context) error {

@@ -66,15 +66,17 @@ func (p *programs) deploy(t *testing.T, name string, replicas int32, change func
 	labels := map[string]string{"app": name}
 	spec := corev1.PodSpec{
 		TerminationGracePeriodSeconds: ptr.To[int64](10),
-		Containers:                    []corev1.Container{{Name: "program", Image: programImage + ":v1", Command: []string{"/bin/something-else"}, Args: args}},
+		Containers: []corev1.Container{
+			{Name: "program", Image: programImage + ":v1", Command: []string{"/bin/something-else"}, Args: args}},
 	}
 	if change != nil {
 		change(&spec)
 	}
-	_, err := p.client.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To(replicas), Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
-	}}, created)
+	_, err := p.client.AppsV1().Deployments("default").Create(
+		t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To(replicas), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+		}}, created)
 	must(t, err)
 	p.ready(t, name, replicas)
 }
@@ -199,28 +201,33 @@ func (p *programs) webhook(t *testing.T) {
 	port := freePortOf(t)
 	certificate, key, err := cert.GenerateSelfSignedCertKey("hook.default.svc", nil, nil)
 	must(t, err)
-	_, err = p.client.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hook"}, Data: map[string][]byte{"tls.crt": certificate, "tls.key": key}}, created)
+	_, err = p.client.CoreV1().Secrets("default").Create(t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hook"}, Data: map[string][]byte{"tls.crt": certificate, "tls.key": key}}, created)
 	must(t, err)
 	p.deploy(t, "hook", 1, func(spec *corev1.PodSpec) {
 		spec.Volumes = []corev1.Volume{{Name: "hook", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hook"}}}}
 		c := &spec.Containers[0]
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "hook", MountPath: "/certificates"}}
-		c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt(port)}}}
+		c.ReadinessProbe = &corev1.Probe{
+			PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt(port)}}}
 	}, "--certificates=/certificates", fmt.Sprintf("--port=%d", port))
-	_, err = p.client.CoreV1().Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "hook"}, Spec: corev1.ServiceSpec{
-		Selector: map[string]string{"app": "hook"}, Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt(port)}},
-	}}, created)
+	_, err = p.client.CoreV1().Services("default").Create(
+		t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "hook"}, Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": "hook"}, Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt(port)}},
+		}}, created)
 	must(t, err)
 	hooks := p.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	_, err = hooks.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "hook"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-		Name: "hook.example.com", SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-		ClientConfig:   admissionregistrationv1.WebhookClientConfig{CABundle: certificate, Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "hook"}},
-		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hook": "yes"}},
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-		}},
-	}}}, created)
+	_, err = hooks.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "hook"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "hook.example.com", SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				CABundle: certificate, Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "hook"}},
+			ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hook": "yes"}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}},
+		}}}, created)
 	must(t, err)
 	p.answers(t, "refused by the program")
 	must(t, p.client.AppsV1().Deployments("default").Delete(t.Context(), "hook", metav1.DeleteOptions{}))
@@ -247,17 +254,20 @@ func (p *programs) notByItself(t *testing.T) {
 	must(t, err)
 	before := p.running(t)
 	images := []string{
-		"example.com/program2", "example.com/programs/program", "example.org/program", "program", "library/example.com/program", "xn--example.com/program",
+		"example.com/program2", "example.com/programs/program", "example.org/program", "program", "library/example.com/program",
+		"xn--example.com/program",
 		"localhost" + self, "file" + self, "process" + self, "127.0.0.1/program", "example.com:443/program",
 	}
 	for i, image := range images {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("alike-%d", i), Annotations: map[string]string{"gardenlite.dev/program": self}}, Spec: corev1.PodSpec{
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("alike-%d", i),
+			Annotations: map[string]string{"gardenlite.dev/program": self}}, Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Name: "program", Image: image, Command: []string{self, processArgument}}},
 		}}
 		pod, err := p.client.CoreV1().Pods("default").Create(t.Context(), pod, created)
 		must(t, err)
 		eventually(t, waitTimeout, func(ctx context.Context) error {
-			if pod, err = p.client.CoreV1().Pods("default").Get(ctx, pod.Name, metav1.GetOptions{}); err == nil && pod.Status.Phase != corev1.PodRunning {
+			if pod, err = p.client.CoreV1().Pods("default").Get(ctx, pod.Name, metav1.GetOptions{}); err == nil &&
+				pod.Status.Phase != corev1.PodRunning {
 				err = fmt.Errorf("Pod %s is %s", pod.Name, pod.Status.Phase)
 			}
 			return err

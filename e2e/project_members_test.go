@@ -68,7 +68,7 @@ func (w *projectWorld) member(user string, roles ...string) map[string]any {
 	return member
 }
 
-// waitFor waits until somebody may do something, or may do it no more.
+// waitFor waits until a user has a right, or has lost it.
 func (w *projectWorld) waitFor(t *testing.T, user string, right authorizationv1.ResourceAttributes, want bool) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {
@@ -91,12 +91,13 @@ func removeProject(t *testing.T, name string) {
 	}
 }
 
-// patch changes the Project as somebody does.
+// patch changes the Project as a user.
 func (w *projectWorld) patch(t *testing.T, user *accessUser, change map[string]any) answer {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"spec": change})
 	must(t, err)
-	a, err := user.Send(t.Context(), http.MethodPatch, "/apis/core.gardener.cloud/v1beta1/projects/"+w.name, strings.NewReader(string(data)), true, false)
+	a, err := user.Send(t.Context(), http.MethodPatch, "/apis/core.gardener.cloud/v1beta1/projects/"+w.name,
+		strings.NewReader(string(data)), true, false)
 	must(t, err)
 	return a
 }
@@ -128,9 +129,11 @@ func TestProjectMembersComeAndGo(t *testing.T) {
 	}{
 		{[]string{"viewer"}, map[*authorizationv1.ResourceAttributes]bool{&configMaps: true, &secrets: false, &project: true, &tokens: false}},
 		{[]string{"admin"}, map[*authorizationv1.ResourceAttributes]bool{&configMaps: true, &secrets: true, &project: true, &manage: false}},
-		{[]string{"serviceaccountmanager"}, map[*authorizationv1.ResourceAttributes]bool{&configMaps: false, &secrets: false, &project: false, &tokens: true}},
+		{[]string{"serviceaccountmanager"},
+			map[*authorizationv1.ResourceAttributes]bool{&configMaps: false, &secrets: false, &project: false, &tokens: true}},
 		{[]string{"uam"}, map[*authorizationv1.ResourceAttributes]bool{&configMaps: false, &manage: true, &project: true, &tokens: false}},
-		{[]string{"viewer", "uam", "serviceaccountmanager"}, map[*authorizationv1.ResourceAttributes]bool{&configMaps: true, &secrets: false, &manage: true, &tokens: true}},
+		{[]string{"viewer", "uam", "serviceaccountmanager"},
+			map[*authorizationv1.ResourceAttributes]bool{&configMaps: true, &secrets: false, &manage: true, &tokens: true}},
 		{nil, map[*authorizationv1.ResourceAttributes]bool{&configMaps: false, &secrets: false, &project: false, &manage: false, &tokens: false}},
 	} {
 		members := before
@@ -138,7 +141,7 @@ func TestProjectMembersComeAndGo(t *testing.T) {
 			members = append(members[:len(members):len(members)], w.member(newcomer, step.roles...))
 		}
 		if a := w.patch(t, owner, map[string]any{"members": members}); !a.OK() {
-			t.Fatalf("the owner makes somebody %v: %s", step.roles, a)
+			t.Fatalf("the owner gives a member the roles %v: %s", step.roles, a)
 		}
 		for right, want := range step.want {
 			w.waitFor(t, newcomer, *right, want)
@@ -228,11 +231,12 @@ func TestProjectMembersCannotEscalate(t *testing.T) {
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: w.user("stranger")}},
 		})
 		must(t, err)
-		a, err := w.users["admin"].Send(t.Context(), http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/namespaces/"+w.namespace+"/rolebindings?dryRun=All",
+		a, err := w.users["admin"].Send(t.Context(), http.MethodPost,
+			"/apis/rbac.authorization.k8s.io/v1/namespaces/"+w.namespace+"/rolebindings?dryRun=All",
 			strings.NewReader(string(data)), false, false)
 		must(t, err)
 		if a.OK() != may || !may && a.Code != http.StatusForbidden {
-			t.Errorf("an admin binds somebody to %s: %s, expected %t", role, a, may)
+			t.Errorf("an admin binds a user to %s: %s, expected %t", role, a, may)
 		}
 	}
 }

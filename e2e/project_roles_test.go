@@ -227,8 +227,8 @@ func mayDo(ctx context.Context, user *accessUser, attributes authorizationv1.Res
 	return allowed, err
 }
 
-// request makes real requests, which change nothing: of objects that are not there, or without a valid body. Whoever may
-// not is refused with 403 before anybody looks at that.
+// request makes real requests, which change nothing: of objects that are not there, or without a valid body. A user
+// without the right is refused with 403 before that is checked.
 func (p *rolePass) request(ctx context.Context, user int, r roleResource, place rolePlace) {
 	resource, sub, _ := strings.Cut(r.name, "/")
 	for _, verb := range r.verbs {
@@ -236,7 +236,8 @@ func (p *rolePass) request(ctx context.Context, user int, r roleResource, place 
 		if name == "" {
 			name = "there-is-none"
 		}
-		if strings.Contains(verb, "delete") && place.name != "" || place.where != "own" && (verb == "create" || verb == "list" || verb == "watch") && place.namespace == "" {
+		if strings.Contains(verb, "delete") && place.name != "" || place.where != "own" &&
+			(verb == "create" || verb == "list" || verb == "watch") && place.namespace == "" {
 			continue // it would do it, or is no request for this object
 		}
 		path := "/apis/" + r.group + "/" + r.version

@@ -47,13 +47,15 @@ func TestSeedElsewhere(t *testing.T) {
 		return nil
 	})
 	gardenlite(t, l.dir, "status").OK(t).Shows(t, "its gardenlet runs elsewhere")
-	if names, err := run("__complete", "--data-dir", l.dir, "kubeconfig", "seed", "").Output(); err != nil || !strings.HasPrefix(string(names), "edge\n") {
+	if names, err := run("__complete", "--data-dir", l.dir, "kubeconfig", "seed", "").Output(); err != nil ||
+		!strings.HasPrefix(string(names), "edge\n") {
 		t.Errorf("the names of seeds are completed to %q (%v)", names, err)
 	}
 
 	own, err := run("kubeconfig", "seed", "edge", "--data-dir", l.dir).Output()
 	must(t, err)
-	if r := gardenlite(t, l.dir, "kubeconfig", "seed", "edge"); r.Code != 1 || !strings.Contains(r.Stderr, "create the Secret garden/edge.login") {
+	if r := gardenlite(t, l.dir, "kubeconfig", "seed", "edge"); r.Code != 1 ||
+		!strings.Contains(r.Stderr, "create the Secret garden/edge.login") {
 		t.Errorf("a kubeconfig that is not on this machine: %+v", r)
 	}
 	if r := gardenlite(t, l.dir, "kubeconfig", "seed", "missing"); r.Code != 1 || !strings.Contains(r.Stderr, `there is no seed "missing"`) {

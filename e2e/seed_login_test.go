@@ -26,7 +26,8 @@ func TestSeedLogin(t *testing.T) {
 		})
 		config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
 		must(t, err)
-		_, err = clientOf(t, config).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "by-login"}}, created)
+		_, err = clientOf(t, config).CoreV1().Namespaces().Create(
+			t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "by-login"}}, created)
 		must(t, err)
 		if _, err := l.seeds[seed].CoreV1().Namespaces().Get(t.Context(), "by-login", metav1.GetOptions{}); err != nil {
 			t.Errorf("the kubeconfig is for another cluster than the seed %s: %v", seed, err)
@@ -36,9 +37,10 @@ func TestSeedLogin(t *testing.T) {
 	own, _ := gardenletConfig(t, l.seeds["local"])
 	other, _ := gardenletConfig(t, l.seeds["local-2"])
 	for name, who := range map[string]kubernetes.Interface{
-		"its gardenlet":         clientOf(t, own),
-		"another gardenlet":     clientOf(t, other),
-		"an extension":          l.as(t, "system:serviceaccount:seed-local:extension-x", "system:serviceaccounts", "system:serviceaccounts:seed-local", "system:authenticated"),
+		"its gardenlet":     clientOf(t, own),
+		"another gardenlet": clientOf(t, other),
+		"an extension": l.as(t, "system:serviceaccount:seed-local:extension-x", "system:serviceaccounts",
+			"system:serviceaccounts:seed-local", "system:authenticated"),
 		"an authenticated user": l.as(t, "stranger", "system:authenticated"),
 	} {
 		secrets := who.CoreV1().Secrets("garden")

@@ -42,7 +42,7 @@ func TestLeaseThatStops(t *testing.T) {
 		t.Logf("Unknown %s after the lease's last renewal", age.Round(time.Second))
 	}
 	if now := l.lease(t).Spec.RenewTime.Time; !now.Equal(last) {
-		t.Errorf("somebody renews the lease: at %s, before at %s", now, last)
+		t.Errorf("the lease is renewed: at %s, before at %s", now, last)
 	}
 
 	l.restartWithPeriod(t)

@@ -105,7 +105,8 @@ func sameOf(before, now counted) error {
 		problems = append(problems, fmt.Sprintf("%d edges, %d before", now.edges, before.edges))
 	}
 	if now.goroutines > before.goroutines+20 {
-		problems = append(problems, fmt.Sprintf("%d goroutines, %d before; more of these: %s", now.goroutines, before.goroutines, moreOf(before.stacks, now.stacks)))
+		problems = append(problems,
+			fmt.Sprintf("%d goroutines, %d before; more of these: %s", now.goroutines, before.goroutines, moreOf(before.stacks, now.stacks)))
 	}
 	if len(problems) == 0 {
 		return nil

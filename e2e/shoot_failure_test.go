@@ -59,7 +59,8 @@ func TestShootFails(t *testing.T) {
 		s.goes(t)
 	})
 	t.Run("fails once", func(t *testing.T) {
-		s := l.newShootWith(t, "once", map[string]string{"gardenlite.dev/fail": "once:ERR_RETRYABLE_INFRA_DEPENDENCIES the load balancer is in use"})
+		s := l.newShootWith(t, "once",
+			map[string]string{"gardenlite.dev/fail": "once:ERR_RETRYABLE_INFRA_DEPENDENCIES the load balancer is in use"})
 		s.lastError(t, "ERR_RETRYABLE_INFRA_DEPENDENCIES")
 		obj := s.succeeds(t)
 		if errs, _, _ := unstructured.NestedSlice(obj.Object, "status", "lastErrors"); len(errs) > 0 {
@@ -71,7 +72,7 @@ func TestShootFails(t *testing.T) {
 	t.Run("fails for good, until it is retried", func(t *testing.T) {
 		s := l.newShootWith(t, "failed", map[string]string{"gardenlite.dev/fail": "always:ERR_INFRA_QUOTA_EXCEEDED no more networks"})
 		if state := s.lastError(t, "ERR_INFRA_QUOTA_EXCEEDED"); state != "Failed" {
-			t.Errorf("an error that somebody has to do something about leaves the Shoot %s", state)
+			t.Errorf("an error that a user has to fix leaves the Shoot %s", state)
 		}
 		s.patch(t, `{"metadata":{"annotations":{"gardenlite.dev/fail":null,"gardener.cloud/operation":"retry"}}}`)
 		s.succeeds(t)

@@ -22,12 +22,14 @@ import (
 // knows checks that the Shoot's API server knows who has a kubeconfig by this name, and the garden's by no other group.
 func (s *shoot) knows(t *testing.T, kubeconfig []byte, name string) {
 	t.Helper()
-	if cert := certificate(t, kubeconfig); cert.Subject.CommonName != name || !slices.Equal(cert.Subject.Organization, []string{"system:masters"}) {
+	if cert := certificate(t, kubeconfig); cert.Subject.CommonName != name ||
+		!slices.Equal(cert.Subject.Organization, []string{"system:masters"}) {
 		t.Errorf("the subject for %q is %s", name, cert.Subject)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	must(t, err)
-	review, err := clientOf(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, created)
+	review, err := clientOf(t, config).AuthenticationV1().SelfSubjectReviews().Create(
+		t.Context(), &authenticationv1.SelfSubjectReview{}, created)
 	if err != nil || review.Status.UserInfo.Username != name || !slices.Contains(review.Status.UserInfo.Groups, "system:masters") {
 		t.Errorf("the shoot says that %q is %v: %v", name, review, err)
 	}
@@ -55,11 +57,12 @@ func (s *shoot) gets(t *testing.T, who kubernetes.Interface, kind string) (data 
 	return data
 }
 
-// refused checks that somebody may not have a kubeconfig, and is told what right is missing.
+// refused checks that a user may not have a kubeconfig, and is told what right is missing.
 func (s *shoot) refused(t *testing.T, who kubernetes.Interface, kind string) {
 	t.Helper()
 	_, err := s.kubeconfig(t.Context(), who, kind, 3600)
-	if says := `cannot create resource "shoots/` + strings.ToLower(kind) + `kubeconfig" in API group "core.gardener.cloud" in the namespace "` + shootNamespace + `"`; !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
+	if says := `cannot create resource "shoots/` + strings.ToLower(kind) + `kubeconfig" in API group "core.gardener.cloud" ` +
+		`in the namespace "` + shootNamespace + `"`; !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
 		t.Errorf("%s: %v; it should say %q", kind, err, says)
 	}
 }
@@ -70,7 +73,8 @@ func (s *shoot) rbacDecides(t *testing.T) {
 	}
 	s.l.may(t, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "all-but"}, "shoots", "*")
 	get := func(user string) error {
-		return s.l.as(t, user, "system:authenticated").CoreV1().RESTClient().Get().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace, "shoots", s.name).Do(t.Context()).Error()
+		return s.l.as(t, user, "system:authenticated").CoreV1().RESTClient().Get().AbsPath(
+			"/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace, "shoots", s.name).Do(t.Context()).Error()
 	}
 	eventually(t, 2*time.Minute, func(context.Context) error { return get("all-but") })
 	all := s.l.as(t, "all-but", "system:authenticated")
@@ -80,7 +84,8 @@ func (s *shoot) rbacDecides(t *testing.T) {
 	admins, viewers := s.l.as(t, "only-admins", "system:authenticated"), s.l.as(t, "only-viewers", "system:authenticated")
 	s.knows(t, s.gets(t, admins, "Admin"), "only-admins")
 	s.refused(t, admins, "Viewer")
-	if cert := certificate(t, s.gets(t, viewers, "Viewer")); !slices.Equal(cert.Subject.Organization, []string{"gardener.cloud:system:viewers"}) {
+	if cert := certificate(t, s.gets(t, viewers, "Viewer")); !slices.Equal(
+		cert.Subject.Organization, []string{"gardener.cloud:system:viewers"}) {
 		t.Errorf("a viewer's subject is %s", cert.Subject)
 	}
 	s.refused(t, viewers, "Admin")
@@ -108,7 +113,8 @@ func (s *shoot) serviceAccount(t *testing.T) {
 	}
 }
 
-// impersonation: the certificate is for whom the garden takes the caller, and nobody can be somebody else without the right.
+// impersonation: the certificate is for the user as whom the garden authenticates the caller; to impersonate needs the
+// right.
 func (s *shoot) impersonation(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "alice")
 	must(t, os.WriteFile(file, []byte(gardenlite(t, s.l.dir, "kubeconfig", "--user", "alice@example.com").OK(t).Stdout), 0o600))
@@ -116,18 +122,20 @@ func (s *shoot) impersonation(t *testing.T) {
 	must(t, err)
 	s.knows(t, s.gets(t, clientOf(t, config), "Admin"), "alice@example.com")
 	config.Impersonate = rest.ImpersonationConfig{UserName: "bob"}
-	if _, err := s.kubeconfig(t.Context(), clientOf(t, config), "Admin", 3600); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "impersonate") {
+	if _, err := s.kubeconfig(t.Context(), clientOf(t, config), "Admin", 3600); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "impersonate") {
 		t.Errorf("she takes another name: %v", err)
 	}
 
-	data := s.gets(t, s.l.as(t, "carol", "system:masters"), "Admin") // the administrator as somebody else
+	data := s.gets(t, s.l.as(t, "carol", "system:masters"), "Admin") // the administrator, impersonating another user
 	s.knows(t, data, "carol")
 	must(t, os.WriteFile(file, data, 0o600))
 	command(t, "", kubectlBinary, "--kubeconfig", file, "--cache-dir", t.TempDir(), "auth", "whoami").OK(t).Shows(t, "carol", "system:masters")
 }
 
 func (s *shoot) oddNames(t *testing.T) {
-	for _, name := range []string{"Жанна д'Арк", "漢字🌱", "a:b:c", "system:serviceaccount:not:one", "oidc:https://example.com#ü", "a\"b\\c", strings.Repeat("x", 256), "with,comma=and+plus"} {
+	for _, name := range []string{"Жанна д'Арк", "漢字🌱", "a:b:c", "system:serviceaccount:not:one",
+		"oidc:https://example.com#ü", "a\"b\\c", strings.Repeat("x", 256), "with,comma=and+plus"} {
 		data, err := s.kubeconfig(t.Context(), s.l.as(t, name, "system:masters", ""), "Admin", 3600) // one group is empty
 		if err != nil {
 			t.Errorf("%q: %v", name, err)
@@ -143,12 +151,15 @@ func (s *shoot) oddNames(t *testing.T) {
 
 func (s *shoot) wrongRequests(t *testing.T) {
 	for name, test := range map[string]struct{ body, says string }{
-		"no JSON":                   {`{`, ""},
-		"another kind":              {`{"apiVersion":"v1","kind":"Secret"}`, ""},
-		"a viewer's to admin":       {`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"ViewerKubeconfigRequest"}`, "AdminKubeconfigRequest"},
-		"expiration that is a word": {`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"AdminKubeconfigRequest","spec":{"expirationSeconds":"soon"}}`, "expirationSeconds"},
+		"no JSON":      {`{`, ""},
+		"another kind": {`{"apiVersion":"v1","kind":"Secret"}`, ""},
+		"a viewer's to admin": {`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"ViewerKubeconfigRequest"}`,
+			"AdminKubeconfigRequest"},
+		"expiration that is a word": {`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"AdminKubeconfigRequest",` +
+			`"spec":{"expirationSeconds":"soon"}}`, "expirationSeconds"},
 	} {
-		err := s.l.kube.CoreV1().RESTClient().Post().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace, "shoots", s.name, "adminkubeconfig").
+		err := s.l.kube.CoreV1().RESTClient().Post().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace,
+			"shoots", s.name, "adminkubeconfig").
 			SetHeader("Content-Type", "application/json").Body([]byte(test.body)).Do(t.Context()).Error()
 		if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v; it should be a bad request that says %q", name, err, test.says)

@@ -36,7 +36,8 @@ func (s *shoot) rotates(t *testing.T, operation, wanted string) {
 		if err != nil {
 			return err
 		}
-		if phase, _, _ := unstructured.NestedString(obj.Object, "status", "credentials", "rotation", "certificateAuthorities", "phase"); phase != wanted {
+		if phase, _, _ := unstructured.NestedString(obj.Object, "status", "credentials", "rotation", "certificateAuthorities",
+			"phase"); phase != wanted {
 			return fmt.Errorf("the rotation is %q, not %s: %v", phase, wanted, obj.Object["status"].(map[string]any)["lastOperation"])
 		}
 		return nil

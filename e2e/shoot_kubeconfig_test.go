@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// as is the garden as somebody else, by impersonation.
+// as is a client of the garden that impersonates a user.
 func (l *landscape) as(t *testing.T, user string, groups ...string) kubernetes.Interface {
 	t.Helper()
 	config := rest.CopyConfig(l.config(t))
@@ -82,7 +82,8 @@ func TestShootKubeconfigs(t *testing.T) {
 	t.Run("bodies that do not come", func(t *testing.T) { s.announcedBodies(t) })
 	t.Run("verbs", func(t *testing.T) {
 		for _, verb := range []string{"GET", "PUT", "PATCH", "DELETE"} {
-			err := l.kube.CoreV1().RESTClient().Verb(verb).AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace, "shoots", s.name, "adminkubeconfig").
+			err := l.kube.CoreV1().RESTClient().Verb(verb).AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace,
+				"shoots", s.name, "adminkubeconfig").
 				SetHeader("Content-Type", "application/merge-patch+json").Body([]byte(`{}`)).Do(t.Context()).Error()
 			if !apierrors.IsMethodNotSupported(err) {
 				t.Errorf("%s: %v", verb, err)
@@ -107,12 +108,14 @@ func (l *landscape) member(t *testing.T, user, role string) {
 			return err
 		}
 		members, _ := project.Object["spec"].(map[string]any)["members"].([]any)
-		project.Object["spec"].(map[string]any)["members"] = append(members, map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user, "role": role})
+		project.Object["spec"].(map[string]any)["members"] = append(
+			members, map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user, "role": role})
 		_, err = l.at("projects", "").Update(t.Context(), project, metav1.UpdateOptions{})
 		return err
 	}))
 	eventually(t, 30*time.Second, func(context.Context) error {
-		return l.as(t, user).CoreV1().RESTClient().Get().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace, "shoots").Do(t.Context()).Error()
+		return l.as(t, user).CoreV1().RESTClient().Get().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces",
+			shootNamespace, "shoots").Do(t.Context()).Error()
 	})
 }
 
@@ -145,7 +148,8 @@ func (s *shoot) namesTheUser(t *testing.T, audit string) {
 func (s *shoot) viewersRead(t *testing.T) {
 	data, err := s.kubeconfig(t.Context(), s.l.as(t, "victor", "system:authenticated"), "Viewer", 3600)
 	must(t, err)
-	if cert := certificate(t, data); cert.Subject.CommonName != "victor" || !slices.Equal(cert.Subject.Organization, []string{"gardener.cloud:system:viewers"}) {
+	if cert := certificate(t, data); cert.Subject.CommonName != "victor" ||
+		!slices.Equal(cert.Subject.Organization, []string{"gardener.cloud:system:viewers"}) {
 		t.Errorf("the subject is %s", cert.Subject)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(data)
@@ -160,7 +164,8 @@ func (s *shoot) viewersRead(t *testing.T) {
 	if _, err := client.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a viewer lists Secrets: %v", err)
 	}
-	if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, created); !apierrors.IsForbidden(err) {
+	if _, err := client.CoreV1().ConfigMaps("default").Create(
+		t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, created); !apierrors.IsForbidden(err) {
 		t.Errorf("a viewer writes: %v", err)
 	}
 }
@@ -174,7 +179,8 @@ func (s *shoot) expires(t *testing.T) {
 		}
 	}
 	for _, seconds := range []int{599, 0, -1} {
-		if _, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", seconds); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.expirationSeconds") || !strings.Contains(err.Error(), "600") {
+		if _, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", seconds); !apierrors.IsInvalid(err) ||
+			!strings.Contains(err.Error(), "spec.expirationSeconds") || !strings.Contains(err.Error(), "600") {
 			t.Errorf("%d seconds: %v", seconds, err)
 		}
 	}
@@ -200,7 +206,8 @@ func (s *shoot) hasAllAddresses(t *testing.T, obj map[string]any) {
 		}
 	}
 	if config.CurrentContext != first || len(config.Contexts) != len(config.Clusters) || len(config.Contexts) == 0 {
-		t.Errorf("the current context is %s, not %s; %d contexts, %d clusters", config.CurrentContext, first, len(config.Contexts), len(config.Clusters))
+		t.Errorf("the current context is %s, not %s; %d contexts, %d clusters", config.CurrentContext, first,
+			len(config.Contexts), len(config.Clusters))
 	}
 }
 
@@ -211,17 +218,20 @@ func (s *shoot) whoMay(t *testing.T) {
 		kind      string
 		forbidden bool
 	}{
-		"an admin":                  {s.l.as(t, "alice@example.com", "system:authenticated"), "Admin", false},
-		"a viewer":                  {s.l.as(t, "victor", "system:authenticated"), "Admin", true},
-		"a viewer, to view":         {s.l.as(t, "victor", "system:authenticated"), "Viewer", false},
-		"a stranger":                {s.l.as(t, "stranger", "system:authenticated"), "Admin", true},
-		"a stranger, to view":       {s.l.as(t, "stranger", "system:authenticated"), "Viewer", true},
-		"its gardenlet":             {clientOf(t, gardenlet), "Admin", true},
-		"its gardenlet, to view":    {clientOf(t, gardenlet), "Viewer", true},
-		"an extension":              {s.l.as(t, "system:serviceaccount:seed-local:extension-x", "system:serviceaccounts", "system:serviceaccounts:seed-local", "system:authenticated"), "Admin", true},
-		"a service account of hers": {s.l.as(t, "system:serviceaccount:garden-dev:robot", "system:serviceaccounts", "system:authenticated"), "Admin", true},
+		"an admin":               {s.l.as(t, "alice@example.com", "system:authenticated"), "Admin", false},
+		"a viewer":               {s.l.as(t, "victor", "system:authenticated"), "Admin", true},
+		"a viewer, to view":      {s.l.as(t, "victor", "system:authenticated"), "Viewer", false},
+		"a stranger":             {s.l.as(t, "stranger", "system:authenticated"), "Admin", true},
+		"a stranger, to view":    {s.l.as(t, "stranger", "system:authenticated"), "Viewer", true},
+		"its gardenlet":          {clientOf(t, gardenlet), "Admin", true},
+		"its gardenlet, to view": {clientOf(t, gardenlet), "Viewer", true},
+		"an extension": {s.l.as(t, "system:serviceaccount:seed-local:extension-x", "system:serviceaccounts",
+			"system:serviceaccounts:seed-local", "system:authenticated"), "Admin", true},
+		"a service account of hers": {
+			s.l.as(t, "system:serviceaccount:garden-dev:robot", "system:serviceaccounts", "system:authenticated"), "Admin", true},
 	} {
-		if _, err := s.kubeconfig(t.Context(), test.who, test.kind, 3600); test.forbidden != apierrors.IsForbidden(err) || !test.forbidden && err != nil {
+		if _, err := s.kubeconfig(t.Context(), test.who, test.kind, 3600); test.forbidden != apierrors.IsForbidden(err) ||
+			!test.forbidden && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -277,7 +287,8 @@ func (l *landscape) cannotBe(t *testing.T, asleep, homeless *shoot) {
 			}
 		}
 	}
-	if _, err := missing.kubeconfig(t.Context(), l.kube, "Admin", 3600); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `"missing" not found`) {
+	if _, err := missing.kubeconfig(t.Context(), l.kube, "Admin", 3600); !apierrors.IsNotFound(err) ||
+		!strings.Contains(err.Error(), `"missing" not found`) {
 		t.Errorf("a Shoot that is not there: %v", err)
 	}
 }

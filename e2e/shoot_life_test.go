@@ -23,13 +23,16 @@ import (
 // keep creates what a user may have in the Shoot's cluster: a ConfigMap, and a Deployment that runs.
 func keep(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
-	_, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"a": "b"}}, created)
+	_, err := client.CoreV1().ConfigMaps("default").Create(
+		t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"a": "b"}}, created)
 	must(t, err)
 	app := map[string]string{"app": "kept"}
-	_, err = client.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To[int32](3), Selector: &metav1.LabelSelector{MatchLabels: app},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx"}}}},
-	}}, created)
+	_, err = client.AppsV1().Deployments("default").Create(
+		t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](3), Selector: &metav1.LabelSelector{MatchLabels: app},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx"}}}},
+		}}, created)
 	must(t, err)
 	isKept(t, client)
 }
@@ -96,10 +99,11 @@ func TestShootHibernates(t *testing.T) {
 	s.nodes(t, client, 2)
 	s.healthy(t)
 
-	// Born asleep: there is no API server until somebody wakes it.
+	// Created hibernated: there is no API server until it is woken up.
 	b := l.newShoot(t, "born", func(spec map[string]any) { spec["hibernation"] = map[string]any{"enabled": true} })
 	b.succeeds(t)
-	if status := gardenlite(t, l.dir, "status", "-o", "json").OK(t).Stdout; strings.Contains(status, b.id()) && strings.Contains(status, `"kind": "shoot",`+"\n"+`      "name": "`+b.id()) {
+	if status := gardenlite(t, l.dir, "status", "-o", "json").OK(t).Stdout; strings.Contains(status, b.id()) &&
+		strings.Contains(status, `"kind": "shoot",`+"\n"+`      "name": "`+b.id()) {
 		t.Errorf("the cluster of a Shoot that was born hibernated runs: %s", status)
 	}
 	b.patch(t, `{"spec":{"hibernation":{"enabled":false}}}`)
@@ -136,10 +140,12 @@ func TestShootWorkersAndVersions(t *testing.T) {
 	keep(t, client)
 
 	pool := func(name, kind string, count int) string {
-		return fmt.Sprintf(`{"name":%q,"minimum":%d,"maximum":%d,"machine":{"type":%q,"image":{"name":"local","version":"1.0.0"}},"zones":["local-a","local-b"]}`, name, count, count, kind)
+		return fmt.Sprintf(`{"name":%q,"minimum":%d,"maximum":%d,"machine":{"type":%q,"image":{"name":"local",`+
+			`"version":"1.0.0"}},"zones":["local-a","local-b"]}`, name, count, count, kind)
 	}
 	t.Run("more", func(t *testing.T) {
-		s.patch(t, `{"spec":{"provider":{"workers":[{"name":"worker","minimum":3,"maximum":3,"machine":{"type":"local","image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]},`+pool("second", "local", 2)+`]}}}`)
+		s.patch(t, `{"spec":{"provider":{"workers":[{"name":"worker","minimum":3,"maximum":3,"machine":{"type":"local",`+
+			`"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]},`+pool("second", "local", 2)+`]}}}`)
 		s.succeeds(t)
 		names := s.nodes(t, client, 5)
 		for _, name := range first {
@@ -159,7 +165,8 @@ func TestShootWorkersAndVersions(t *testing.T) {
 	})
 	t.Run("another machine type rolls", func(t *testing.T) {
 		old := s.nodes(t, client, 5)
-		s.patch(t, `{"spec":{"provider":{"workers":[{"name":"worker","minimum":1,"maximum":1,"machine":{"type":"local","image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]},`+pool("second", "local-large", 2)+`]}}}`)
+		s.patch(t, `{"spec":{"provider":{"workers":[{"name":"worker","minimum":1,"maximum":1,"machine":{"type":"local",`+
+			`"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]},`+pool("second", "local-large", 2)+`]}}}`)
 		s.succeeds(t)
 		names := s.nodes(t, client, 3)
 		nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "worker.gardener.cloud/pool=second"})

@@ -111,7 +111,8 @@ func (s *shoot) backsUp(t *testing.T, seed string) {
 	if _, err := s.l.at("backupentries", shootNamespace).Get(t.Context(), "source-"+name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the source of the backups is still there: %v", err)
 	}
-	if secret, err := s.l.seeds[seed].CoreV1().Secrets(s.id()).Get(t.Context(), "etcd-backup", metav1.GetOptions{}); err != nil || string(secret.Data["bucketName"]) != in {
+	if secret, err := s.l.seeds[seed].CoreV1().Secrets(s.id()).Get(t.Context(), "etcd-backup", metav1.GetOptions{}); err != nil ||
+		string(secret.Data["bucketName"]) != in {
 		t.Errorf("the control plane has no credentials for the bucket: %v", err)
 	}
 }
@@ -124,7 +125,8 @@ func (s *shoot) rotatesSSH(t *testing.T, client kubernetes.Interface) {
 		s.operate(t, "rotate-ssh-keypair")
 	}
 	before := s.sshKey(t)
-	command(t, "", binary, "rotate", "ssh-keypair", "--data-dir", s.l.dir, "dev/"+s.name, "--wait").OK(t).Shows(t, "has the new configuration (1 of 1)")
+	command(t, "", binary, "rotate", "ssh-keypair", "--data-dir", s.l.dir, "dev/"+s.name, "--wait").OK(t).Shows(
+		t, "has the new configuration (1 of 1)")
 	after := s.sshKey(t)
 	if string(before["id_rsa.pub"]) == string(after["id_rsa.pub"]) {
 		t.Error("the key pair is the same")
@@ -132,11 +134,13 @@ func (s *shoot) rotatesSSH(t *testing.T, client kubernetes.Interface) {
 	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	for _, node := range nodes.Items {
-		secret, err := client.CoreV1().Secrets("kube-system").Get(t.Context(), node.Labels["worker.gardener.cloud/gardener-node-agent-secret-name"], metav1.GetOptions{})
+		secret, err := client.CoreV1().Secrets("kube-system").Get(
+			t.Context(), node.Labels["worker.gardener.cloud/gardener-node-agent-secret-name"], metav1.GetOptions{})
 		must(t, err)
 		said, wanted := node.Annotations["checksum/cloud-config-data"], secret.Annotations["checksum/data-script"]
 		key := base64.StdEncoding.EncodeToString(after["id_rsa.pub"])
-		if config := string(secret.Data["osc.yaml"]); said != wanted || !strings.Contains(config, strings.TrimSpace(string(after["id_rsa.pub"]))) && !strings.Contains(config, key[:200]) {
+		if config := string(secret.Data["osc.yaml"]); said != wanted ||
+			!strings.Contains(config, strings.TrimSpace(string(after["id_rsa.pub"]))) && !strings.Contains(config, key[:200]) {
 			t.Errorf("node %s has %s, not the new key in %s", node.Name, said, wanted)
 		}
 	}
@@ -151,7 +155,7 @@ func (s *shoot) rotatesSSH(t *testing.T, client kubernetes.Interface) {
 // Of confidential, the shoot keeps a Secret and, once it is told to encrypt them, a ConfigMap.
 const (
 	confidential     = "confidential"
-	confidentialText = "nobody reads this in a file"
+	confidentialText = "not readable in any file"
 )
 
 // rotatesEncryption: what is confidential is encrypted at rest, and is read after a rotation of the key as before.
@@ -168,7 +172,8 @@ func (s *shoot) rotatesEncryption(t *testing.T, client kubernetes.Interface) {
 		ObjectMeta: metav1.ObjectMeta{Name: confidential}, StringData: map[string]string{"text": confidentialText}}, created)
 	must(t, err)
 	s.patch(t, `{"spec":{"kubernetes":{"kubeAPIServer":{"encryptionConfig":{"resources":["configmaps"]}}}}}`)
-	if at, _, _ := unstructured.NestedMap(s.succeeds(t).Object, "status", "credentials", "encryptionAtRest"); !reflect.DeepEqual(at["resources"], []any{"configmaps"}) {
+	if at, _, _ := unstructured.NestedMap(s.succeeds(t).Object, "status", "credentials", "encryptionAtRest"); !reflect.DeepEqual(
+		at["resources"], []any{"configmaps"}) {
 		t.Errorf("the status tells of %v", at)
 	}
 	_, err = client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{
@@ -177,7 +182,8 @@ func (s *shoot) rotatesEncryption(t *testing.T, client kubernetes.Interface) {
 	before := key("kube-apiserver-etcd-encryption-key")
 	obj := s.operate(t, "rotate-etcd-encryption-key")
 	phase, _, _ := unstructured.NestedString(obj.Object, "status", "credentials", "rotation", "etcdEncryptionKey", "phase")
-	if after, old := key("kube-apiserver-etcd-encryption-key"), key("kube-apiserver-etcd-encryption-key.old"); phase != "Completed" || before == "" || after == before || old != "" {
+	if after, old := key("kube-apiserver-etcd-encryption-key"),
+		key("kube-apiserver-etcd-encryption-key.old"); phase != "Completed" || before == "" || after == before || old != "" {
 		t.Errorf("the rotation is %q; the key was %q and is %q, the old one is %q", phase, before, after, old)
 	}
 	s.isConfidential(t, client)
@@ -227,12 +233,13 @@ func (s *shoot) rollsOut(t *testing.T, client kubernetes.Interface) {
 	before := s.nodes(t, client, 1)
 	obj := s.operate(t, "rollout-workers=worker")
 	after := s.nodes(t, client, 1)
-	if pending, _, _ := unstructured.NestedSlice(obj.Object, "status", "manualWorkerPoolRollout", "pendingWorkersRollouts"); before[0] == after[0] || len(pending) > 0 {
+	if pending, _, _ := unstructured.NestedSlice(obj.Object, "status", "manualWorkerPoolRollout",
+		"pendingWorkersRollouts"); before[0] == after[0] || len(pending) > 0 {
 		t.Errorf("the node was %v and is %v, pending: %v", before, after, pending)
 	}
 	s.operate(t, "reconcile")
 	if again := s.nodes(t, client, 1); again[0] != after[0] {
-		t.Errorf("the node was %v and is %v, and nobody has asked for another one", after, again)
+		t.Errorf("the node was %v and is %v without a request for another one", after, again)
 	}
 }
 
@@ -241,12 +248,13 @@ func (s *shoot) goesByForce(t *testing.T) {
 	const force = `{"metadata":{"annotations":{"confirmation.gardener.cloud/force-deletion":"true"}}}`
 	refused := func() {
 		t.Helper()
-		if _, err := s.l.at("shoots", shootNamespace).Patch(t.Context(), s.name, types.MergePatchType, []byte(force), metav1.PatchOptions{}); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+		if _, err := s.l.at("shoots", shootNamespace).Patch(t.Context(), s.name, types.MergePatchType, []byte(force),
+			metav1.PatchOptions{}); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 			t.Errorf("it may be deleted by force although it need not: %v", err)
 		}
 	}
 	refused()
-	s.patch(t, `{"metadata":{"annotations":{"gardenlite.dev/fail":"always:ERR_INFRA_DEPENDENCIES somebody else uses the network"}}}`)
+	s.patch(t, `{"metadata":{"annotations":{"gardenlite.dev/fail":"always:ERR_INFRA_DEPENDENCIES another shoot uses the network"}}}`)
 	s.delete(t)
 	if state := s.lastError(t, "ERR_INFRA_DEPENDENCIES"); state != "Failed" {
 		t.Errorf("the Shoot is %s", state)

@@ -94,15 +94,18 @@ func serviceAccountWorks(t *testing.T, config *rest.Config, client kubernetes.In
 	ctx := t.Context()
 	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, created)
 	must(t, err)
-	_, err = client.CoreV1().ServiceAccounts("mine").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}, created)
+	_, err = client.CoreV1().ServiceAccounts("mine").Create(
+		ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}, created)
 	must(t, err)
 	_, err = client.RbacV1().Roles("mine").Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"},
 		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}}}}, created)
 	must(t, err)
 	_, err = client.RbacV1().RoleBindings("mine").Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "reader"},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "reader", Namespace: "mine"}}}, created)
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "reader", Namespace: "mine"}}}, created)
 	must(t, err)
-	token, err := client.CoreV1().ServiceAccounts("mine").CreateToken(ctx, "reader", &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(600))}}, created)
+	token, err := client.CoreV1().ServiceAccounts("mine").CreateToken(ctx, "reader",
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(600))}}, created)
 	must(t, err)
 	anonymous := rest.AnonymousClientConfig(config)
 	anonymous.BearerToken, anonymous.WarningHandler = token.Status.Token, rest.NoWarnings{}
@@ -123,8 +126,9 @@ func ownedGoes(t *testing.T, client kubernetes.Interface) {
 	configMaps := client.CoreV1().ConfigMaps("default")
 	owner, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, created)
 	must(t, err)
-	_, err = configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned", OwnerReferences: []metav1.OwnerReference{{
-		APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}}}, created)
+	_, err = configMaps.Create(
+		t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned", OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}}}, created)
 	must(t, err)
 	must(t, configMaps.Delete(t.Context(), "owner", metav1.DeleteOptions{}))
 	eventually(t, waitTimeout, func(context.Context) error {

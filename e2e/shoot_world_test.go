@@ -64,7 +64,8 @@ func (s *shoot) patch(t *testing.T, patch string) {
 func (s *shoot) hibernate(t *testing.T) {
 	t.Helper()
 	eventually(t, waitTimeout, func(context.Context) error {
-		_, err := s.l.at("shoots", shootNamespace).Patch(t.Context(), s.name, types.MergePatchType, []byte(`{"spec":{"hibernation":{"enabled":true}}}`), metav1.PatchOptions{})
+		_, err := s.l.at("shoots", shootNamespace).Patch(t.Context(), s.name, types.MergePatchType,
+			[]byte(`{"spec":{"hibernation":{"enabled":true}}}`), metav1.PatchOptions{})
 		return err
 	})
 }
@@ -86,7 +87,8 @@ func (s *shoot) succeeds(t *testing.T) *unstructured.Unstructured {
 			return err
 		}
 		if _, state, current := lastOperation(obj); state != "Succeeded" || !current {
-			return fmt.Errorf("Shoot %s: %v, %v", s.name, obj.Object["status"].(map[string]any)["lastOperation"], obj.Object["status"].(map[string]any)["lastErrors"])
+			return fmt.Errorf("Shoot %s: %v, %v", s.name, obj.Object["status"].(map[string]any)["lastOperation"],
+				obj.Object["status"].(map[string]any)["lastErrors"])
 		}
 		return nil
 	})
@@ -105,7 +107,8 @@ func (s *shoot) healthy(t *testing.T) {
 		for _, c := range conditionsOf(obj) {
 			met[c["type"].(string)] = c["status"] == "True"
 		}
-		for _, wanted := range []string{"APIServerAvailable", "ControlPlaneHealthy", "ObservabilityComponentsHealthy", "EveryNodeReady", "SystemComponentsHealthy"} {
+		for _, wanted := range []string{"APIServerAvailable", "ControlPlaneHealthy", "ObservabilityComponentsHealthy",
+			"EveryNodeReady", "SystemComponentsHealthy"} {
 			if !met[wanted] {
 				return fmt.Errorf("Shoot %s is not %s: %v", s.name, wanted, obj.Object["status"].(map[string]any)["conditions"])
 			}
@@ -139,8 +142,10 @@ func (s *shoot) goes(t *testing.T) {
 // kubeconfig asks for a kubeconfig as a user does.
 func (s *shoot) kubeconfig(ctx context.Context, garden kubernetes.Interface, kind string, seconds int) ([]byte, error) {
 	subresource := map[string]string{"Admin": "adminkubeconfig", "Viewer": "viewerkubeconfig"}[kind]
-	body := fmt.Sprintf(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"%sKubeconfigRequest","spec":{"expirationSeconds":%d}}`, kind, seconds)
-	result := garden.CoreV1().RESTClient().Post().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace, "shoots", s.name, subresource).
+	body := fmt.Sprintf(
+		`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"%sKubeconfigRequest","spec":{"expirationSeconds":%d}}`, kind, seconds)
+	result := garden.CoreV1().RESTClient().Post().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces", shootNamespace,
+		"shoots", s.name, subresource).
 		Body([]byte(body)).SetHeader("Content-Type", "application/json").Do(ctx)
 	if err := result.Error(); err != nil { // of the answer's Status
 		return nil, err

@@ -46,7 +46,8 @@ func TestUpgrade(t *testing.T) {
 	if len(names) == 0 || !strings.Contains(strings.Join(names, " "), hostname) {
 		t.Errorf("the Shoot has the nodes %v, and had %s", names, hostname)
 	}
-	bastions, err := l.dyn.Resource(operationsv1alpha1.SchemeGroupVersion.WithResource("bastions")).Namespace("garden-dev").List(t.Context(), metav1.ListOptions{})
+	bastions, err := l.dyn.Resource(operationsv1alpha1.SchemeGroupVersion.WithResource("bastions")).Namespace(
+		"garden-dev").List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	if len(bastions.Items) != 1 {
 		t.Fatalf("%d Bastions, want the one that was kept", len(bastions.Items))

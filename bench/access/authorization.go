@@ -65,7 +65,8 @@ func printRoundTrip(when string, r load) error {
 		return fmt.Errorf("%s: %w", webhookDuration, err)
 	}
 	fmt.Printf("round trip of the webhook as the API server sees it, %s\n", when)
-	fmt.Printf("  %-46s %9.0f for %d requests; %.0f failed\n", "evaluations", webhook.count, requests, webhook.count-m.sum(webhookEvaluations, `result="success"`))
+	fmt.Printf("  %-46s %9.0f for %d requests; %.0f failed\n", "evaluations", webhook.count, requests,
+		webhook.count-m.sum(webhookEvaluations, `result="success"`))
 	fmt.Printf("  %-46s %9s\n", "mean", ms(webhook.mean()))
 	fmt.Printf("  %-46s %s\n", "all authorizers together within 1 ms", atLeast(inMedian, 0.5))
 	fmt.Printf("  %-46s %s\n", "webhook within 5 ms", atLeast(inP99, 0.99))

@@ -21,7 +21,8 @@ const (
 
 // counters reads what both sides have counted.
 func counters(l *landscape, admin *user) (metrics, error) {
-	server, err := admin.scrape(l.host, "apiserver_authorization_", allDuration, cpuSeconds, admissionDuration, admissionCondition, admissionExcluded)
+	server, err := admin.scrape(l.host, "apiserver_authorization_", allDuration, cpuSeconds, admissionDuration,
+		admissionCondition, admissionExcluded)
 	if err != nil {
 		return nil, err
 	}

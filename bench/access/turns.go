@@ -82,7 +82,8 @@ func (r load) print(what string) {
 	fmt.Printf("    %.2f ms of the server's CPU each; sent late by %s, p99 %s; other programs kept %.1f CPUs busy\n",
 		1000*r.counted().sum(cpuSeconds)/float64(len(took)), ms(late.median()), ms(late.p99()), others)
 	if quiet := r.quiet(); len(quiet) > 0 && len(quiet) < len(r) {
-		fmt.Printf("  %-46s %9s   %9s  p99\n", fmt.Sprintf("  in the %d quiet turns", len(quiet)), ms(quiet.took().median()), ms(quiet.took().p99()))
+		fmt.Printf("  %-46s %9s   %9s  p99\n", fmt.Sprintf("  in the %d quiet turns", len(quiet)), ms(quiet.took().median()),
+			ms(quiet.took().p99()))
 	}
 }
 

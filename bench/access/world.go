@@ -23,7 +23,8 @@ func fill(admin *user, shoots int) error {
 	if err := admin.createRights(); err != nil {
 		return err
 	}
-	if err := admin.create("/api/v1/namespaces/garden/secrets", []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"bench-dns"}}`)); err != nil {
+	if err := admin.create("/api/v1/namespaces/garden/secrets",
+		[]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"bench-dns"}}`)); err != nil {
 		return err
 	}
 	for _, seed := range seeds {
@@ -51,7 +52,8 @@ func (u *user) createRights() error {
 	if err != nil {
 		return err
 	}
-	return u.create(roles+"/rolebindings", fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"bench"},
+	return u.create(roles+"/rolebindings",
+		fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"bench"},
 		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"bench"},
 		"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":%q}]}`, developers))
 }
@@ -67,9 +69,11 @@ func (u *user) createSeed(name string) error {
 
 func (u *user) createShoot(name, seed string) error {
 	return u.create(core+"/namespaces/"+namespace+"/shoots", fmt.Appendf(nil, `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot",
-		"metadata":{"name":%q},"spec":{"seedName":%q,"cloudProfile":{"kind":"CloudProfile","name":"local"},"credentialsBindingName":"sample","region":"local",
+		"metadata":{"name":%q},"spec":{"seedName":%q,"cloudProfile":{"kind":"CloudProfile","name":"local"},"credentialsBindingName":"sample",
+		"region":"local",
 		"networking":{"type":"local","nodes":"10.10.0.0/16","pods":"10.11.0.0/16","services":"10.12.0.0/16"},"kubernetes":{"version":"1.36.0"},
-		"provider":{"type":"local","workers":[{"name":"worker","minimum":1,"maximum":2,"machine":{"type":"local","image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`, name, seed))
+		"provider":{"type":"local","workers":[{"name":"worker","minimum":1,"maximum":2,"machine":{"type":"local",
+			"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`, name, seed))
 }
 
 func configMap(name string) []byte {

@@ -76,7 +76,8 @@ func many(ctx context.Context, l *landscape, _ *plain, c config) error {
 	row("Bastions created and ready", seconds(took), ratio(took, base), "at most 30 s", took <= 30*time.Second)
 	row("Bastions deleted and gone", seconds(gone), ratio(gone, base), "", false)
 	each := (float64(after) - float64(before)) / float64(c.many) / 1e6
-	fmt.Printf("%-66s %9.2f MB %8s  (to be at most 1 MB: %s)\n", "resident memory of each", each, "", map[bool]string{true: "met", false: "NOT met"}[each <= 1])
+	fmt.Printf("%-66s %9.2f MB %8s  (to be at most 1 MB: %s)\n", "resident memory of each", each, "",
+		map[bool]string{true: "met", false: "NOT met"}[each <= 1])
 	return nil
 }
 

@@ -52,7 +52,8 @@ func (r route) dial() (*tunnel, error) {
 
 func login(conn net.Conn, address string, key ssh.Signer) (*ssh.Client, error) {
 	c, channels, requests, err := ssh.NewClientConn(conn, address, &ssh.ClientConfig{
-		User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), //nolint:gosec // it is measured how long it takes
+		User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
+		HostKeyCallback: ssh.InsecureIgnoreHostKey(), //nolint:gosec // it is measured how long it takes
 	})
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())

@@ -51,7 +51,8 @@ func (l *landscape) addMembers(ctx context.Context) error {
 		return err
 	}
 	garden := client.CoreV1().RESTClient()
-	patch := fmt.Sprintf(`[{"op":"add","path":"/spec/members/-","value":{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":%q,"role":"admin","roles":["serviceaccountmanager"]}}]`, members)
+	patch := fmt.Sprintf(`[{"op":"add","path":"/spec/members/-","value":{"apiGroup":"rbac.authorization.k8s.io",`+
+		`"kind":"Group","name":%q,"role":"admin","roles":["serviceaccountmanager"]}}]`, members)
 	if err := garden.Patch(types.JSONPatchType).AbsPath(project).Body([]byte(patch)).Do(ctx).Error(); err != nil {
 		return fmt.Errorf("adding a member to the project: %w", err)
 	}

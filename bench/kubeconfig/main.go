@@ -22,12 +22,13 @@ import (
 )
 
 const (
-	kubeconfigRequest = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"AdminKubeconfigRequest","spec":{"expirationSeconds":3600}}`
-	selfReview        = `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`
-	selfReviewPath    = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-	tokenRequest      = `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":3600}}`
-	tokenPath         = "/api/v1/namespaces/%s/serviceaccounts/default/token"
-	serviceAccount    = `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`
+	kubeconfigRequest = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"AdminKubeconfigRequest",` +
+		`"spec":{"expirationSeconds":3600}}`
+	selfReview     = `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`
+	selfReviewPath = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+	tokenRequest   = `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":3600}}`
+	tokenPath      = "/api/v1/namespaces/%s/serviceaccounts/default/token"
+	serviceAccount = `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`
 	// keyPause is how long after a request the next key lies ready.
 	keyPause = 2 * time.Second
 )
@@ -76,7 +77,8 @@ func bench(ctx context.Context, f flags) error {
 		}
 	}
 	time.Sleep(30 * time.Second) // the first keys are made ahead some time after the start
-	if err := single(ctx, users[0], f.singles, "garden: AdminKubeconfigRequest, a key lies ready", shootPath+"/adminkubeconfig", kubeconfigRequest, keyPause); err != nil {
+	if err := single(ctx, users[0], f.singles, "garden: AdminKubeconfigRequest, a key lies ready",
+		shootPath+"/adminkubeconfig", kubeconfigRequest, keyPause); err != nil {
 		return err
 	}
 	return many(ctx, users, f)

@@ -119,7 +119,8 @@ func parallel(ctx context.Context, n int, create func(context.Context, int) erro
 }
 
 func (c clients) createSecret(ctx context.Context, i int) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("scale-%05d", i)}, Data: map[string][]byte{"key": []byte("value")}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("scale-%05d", i)},
+		Data: map[string][]byte{"key": []byte("value")}}
 	_, err := c.kube.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
 	return err
 }
@@ -129,7 +130,8 @@ func (c clients) createShoot(ctx context.Context, i int) error {
 	err := json.Unmarshal(fmt.Appendf(nil, `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":"s%04d"},"spec":{
 		"cloudProfile":{"kind":"CloudProfile","name":"local"},"credentialsBindingName":"sample","region":"local",
 		"networking":{"type":"local","nodes":"10.10.0.0/16","pods":"10.11.0.0/16","services":"10.12.0.0/16"},"kubernetes":{"version":"1.36.0"},
-		"provider":{"type":"local","workers":[{"name":"worker","minimum":1,"maximum":2,"machine":{"type":"local","image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`, i), shoot)
+		"provider":{"type":"local","workers":[{"name":"worker","minimum":1,"maximum":2,"machine":{"type":"local",
+			"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`, i), shoot)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,8 @@ func (l *landscape) create(name string, hibernated bool) error {
 		"cloudProfile":{"kind":"CloudProfile","name":"local"},"credentialsBindingName":"sample","region":"local","purpose":"testing",
 		"hibernation":{"enabled":%t},"kubernetes":{"version":"1.36.0"},
 		"networking":{"type":"local","nodes":"10.10.0.0/16","pods":"10.11.0.0/16","services":"10.12.0.0/16"},
-		"provider":{"type":"local","workers":[{"name":"worker","minimum":2,"maximum":3,"machine":{"type":"local","image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`,
+		"provider":{"type":"local","workers":[{"name":"worker","minimum":2,"maximum":3,"machine":{"type":"local",
+			"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`,
 		name, hibernated)
 	response, err := l.client.Post(l.host+shootsPath, "application/json", bytes.NewBufferString(body))
 	if err != nil {
@@ -94,7 +95,8 @@ func (l *landscape) answers(ctx context.Context, name string) error {
 	var s shoot
 	err := harness.Poll(ctx, 5*time.Minute, func() (bool, error) {
 		data, err := harness.Read(l.client, l.host+shootsPath+"/"+name, "")
-		return err == nil && json.Unmarshal(data, &s) == nil && s.Status.LastOperation.State == "Succeeded" && len(s.Status.AdvertisedAddresses) > 0, nil
+		return err == nil && json.Unmarshal(data, &s) == nil && s.Status.LastOperation.State == "Succeeded" &&
+			len(s.Status.AdvertisedAddresses) > 0, nil
 	})
 	if err != nil {
 		return fmt.Errorf("shoot %s: %w", name, err)

@@ -71,7 +71,8 @@ func first(ctx context.Context, gardenlite, baseline string, runs int) error {
 	b, f := harness.Median(base), harness.Median(shoots)
 	fmt.Printf("\n%-60s %9s %8s\n", fmt.Sprintf("median of %d", runs), "", "ratio")
 	fmt.Printf("%-60s %9s %8s\n", "kube-apiserver with etcd, until /readyz", harness.MS(b), "1.00")
-	fmt.Printf("%-60s %9s %8.2f  (to be at most 4000 ms)\n", "first shoot, from apply to Succeeded and /readyz", harness.MS(f), float64(f)/float64(b))
+	fmt.Printf("%-60s %9s %8.2f  (to be at most 4000 ms)\n", "first shoot, from apply to Succeeded and /readyz",
+		harness.MS(f), float64(f)/float64(b))
 	return nil
 }
 
@@ -123,7 +124,8 @@ func running(ctx context.Context, gardenlite, baseline string) error {
 			fmt.Printf("%-60s %6d MB %6.1f MB\n", "1", now/1e6, float64(now-without)/1e6)
 		} else {
 			each := (float64(now) - float64(one)) / float64(count-1) / 1e6
-			fmt.Printf("%-60s %6d MB %6.1f MB, %.2f of a bare one (each further one to be at most 50 MB)\n", fmt.Sprint(count), now/1e6, each, each*1e6/float64(bare))
+			fmt.Printf("%-60s %6d MB %6.1f MB, %.2f of a bare one (each further one to be at most 50 MB)\n", fmt.Sprint(count),
+				now/1e6, each, each*1e6/float64(bare))
 		}
 		before = count
 	}

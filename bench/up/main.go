@@ -54,10 +54,14 @@ func bench(gardenlite, baseline string, runs int) error {
 	b, c, w, with := harness.Median(base), harness.Median(cold), harness.Median(warm), harness.Median(seeded)
 	fmt.Printf("\n%-52s %9s %8s\n", fmt.Sprintf("median of %d", runs), "", "ratio")
 	fmt.Printf("%-52s %9s %8s\n", "kube-apiserver with etcd, until /readyz", harness.MS(b), "1.00")
-	fmt.Printf("%-52s %9s %8.2f  (to be at most 1.20)\n", "gardenlite up --seeds 0, cold, until all can be listed", harness.MS(c), float64(c)/float64(b))
-	fmt.Printf("%-52s %9s %8.2f  (of cold; to be at most 0.80)\n", "gardenlite up --seeds 0, warm restart", harness.MS(w), float64(w)/float64(c))
-	fmt.Printf("%-52s %9s %8.2f  (to be at most 1.50)\n", "gardenlite up, cold, until its Seed is ready", harness.MS(with), float64(with)/float64(b))
-	fmt.Printf("%-52s %9s %8.2f\n", "gardenlite up, warm restart", harness.MS(harness.Median(seededWarm)), float64(harness.Median(seededWarm))/float64(b))
+	fmt.Printf("%-52s %9s %8.2f  (to be at most 1.20)\n", "gardenlite up --seeds 0, cold, until all can be listed",
+		harness.MS(c), float64(c)/float64(b))
+	fmt.Printf("%-52s %9s %8.2f  (of cold; to be at most 0.80)\n", "gardenlite up --seeds 0, warm restart",
+		harness.MS(w), float64(w)/float64(c))
+	fmt.Printf("%-52s %9s %8.2f  (to be at most 1.50)\n", "gardenlite up, cold, until its Seed is ready", harness.MS(with),
+		float64(with)/float64(b))
+	fmt.Printf("%-52s %9s %8.2f\n", "gardenlite up, warm restart", harness.MS(harness.Median(seededWarm)),
+		float64(harness.Median(seededWarm))/float64(b))
 	fmt.Printf("%-52s %9s\n", "stop (--seeds 0)", harness.MS(harness.Median(stop)))
 	report("--seeds 0", last)
 	report("with one seed (to be at most 450 MB resident)", lastSeeded)
@@ -116,7 +120,8 @@ func measureUp(ctx context.Context, binary, dir string, seeds int) (s sample, er
 		return s, err
 	}
 	s.ready = time.Since(begin)
-	out, err := exec.CommandContext(ctx, binary, "status", "--wait", "--collect-garbage", "--name=bench", "--data-dir="+dir, "-o=json").Output()
+	out, err := exec.CommandContext(ctx, binary, "status", "--wait", "--collect-garbage", "--name=bench",
+		"--data-dir="+dir, "-o=json").Output()
 	if err != nil {
 		return s, fmt.Errorf("gardenlite status: %w", err)
 	}

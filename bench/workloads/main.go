@@ -40,7 +40,8 @@ func bench(ctx context.Context, gardenlite, baseline string) error {
 			return fmt.Errorf("baseline: %w", err)
 		}
 		base[count] = took
-		fmt.Printf("%-70s %9s %8s\n", fmt.Sprintf("KWOK and a bare kube-apiserver with etcd, %d Pods until Running", count), harness.MS(took), "1.00")
+		fmt.Printf("%-70s %9s %8s\n", fmt.Sprintf("KWOK and a bare kube-apiserver with etcd, %d Pods until Running", count),
+			harness.MS(took), "1.00")
 	}
 	l, err := harness.StartLandscape(ctx, gardenlite)
 	if err != nil {
@@ -65,7 +66,8 @@ func bench(ctx context.Context, gardenlite, baseline string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%-70s %9s %8.2f\n", fmt.Sprintf("Deployment of %d Pods until Ready", count), harness.MS(took), float64(took)/float64(base[count]))
+		fmt.Printf("%-70s %9s %8.2f\n", fmt.Sprintf("Deployment of %d Pods until Ready", count), harness.MS(took),
+			float64(took)/float64(base[count]))
 		fmt.Printf("%-70s %6d MB more\n", "", (int64(memory)-int64(empty))/1e6)
 		if count == few {
 			calls, err := calls(ctx, client)

@@ -27,11 +27,13 @@ func createShoot(ctx context.Context, l *harness.Landscape) (kubernetes.Interfac
 	if err != nil {
 		return nil, err
 	}
-	body := fmt.Sprintf(`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":"bench","namespace":"garden-dev"},"spec":{
+	body := fmt.Sprintf(
+		`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":"bench","namespace":"garden-dev"},"spec":{
 		"cloudProfile":{"kind":"CloudProfile","name":"local"},"credentialsBindingName":"sample","region":"local","purpose":"testing",
 		"kubernetes":{"version":"1.36.0","kubelet":{"maxPods":%d}},
 		"networking":{"type":"local","nodes":"10.10.0.0/16","pods":"10.11.0.0/16","services":"10.12.0.0/16"},
-		"provider":{"type":"local","workers":[{"name":"worker","minimum":%d,"maximum":%[2]d,"machine":{"type":"local","image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`,
+		"provider":{"type":"local","workers":[{"name":"worker","minimum":%d,"maximum":%[2]d,"machine":{"type":"local",
+			"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`,
 		podsPerNode, nodes)
 	shoots := garden.CoreV1().RESTClient().Post().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces/garden-dev/shoots")
 	if err := shoots.SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error(); err != nil {

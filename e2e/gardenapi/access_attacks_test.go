@@ -41,7 +41,8 @@ func reading(resource, namespace, name string) accessRequest {
 }
 
 func patching(resource, sub, namespace, name, format string, args ...any) accessRequest {
-	return accessRequest{verb: "patch", resource: resource, sub: sub, namespace: namespace, name: name, body: rawJSON(fmt.Sprintf(format, args...)), forReal: true}
+	return accessRequest{verb: "patch", resource: resource, sub: sub, namespace: namespace, name: name,
+		body: rawJSON(fmt.Sprintf(format, args...)), forReal: true}
 }
 
 func creating(object map[string]any) accessRequest {
@@ -108,7 +109,7 @@ func (s attackStep) expects(a answer) bool {
 	return a.Code == s.want && strings.Contains(a.Message, s.says)
 }
 
-// answeredBy is what somebody is told, once the graph has heard of what the steps before have made.
+// answeredBy is the answer to a user, once the graph has the objects of the previous steps.
 func (s attackStep) answeredBy(t *testing.T, by *accessUser) (a answer) {
 	t.Helper()
 	eventually(t, waitTimeout, func(context.Context) error {
@@ -149,7 +150,8 @@ func attacksThroughReferences(w *accessWorld) []accessAttack {
 			name:  "credentials of a BackupBucket",
 			prize: backup,
 			steps: func(t *testing.T) []attackStep {
-				return []attackStep{step(patching("backupbuckets", "", "", w.a.uid, `{"spec":{"credentialsRef":%s}}`, toBackup), denied, b+"-backup"), step(backup, denied, "")}
+				return []attackStep{step(patching("backupbuckets", "", "", w.a.uid, `{"spec":{"credentialsRef":%s}}`, toBackup), denied, b+"-backup"),
+					step(backup, denied, "")}
 			},
 		},
 		{
@@ -167,7 +169,8 @@ func attacksThroughReferences(w *accessWorld) []accessAttack {
 			name:  "generated secret in the status of a BackupBucket",
 			prize: reading("secrets", "garden", "generated-bucket-"+w.b.uid),
 			steps: func(t *testing.T) []attackStep {
-				patch := patching("backupbuckets", "status", "", w.a.uid, `{"status":{"generatedSecretRef":{"namespace":"garden","name":"generated-bucket-%s"}}}`, w.b.uid)
+				patch := patching("backupbuckets", "status", "", w.a.uid,
+					`{"status":{"generatedSecretRef":{"namespace":"garden","name":"generated-bucket-%s"}}}`, w.b.uid)
 				return []attackStep{step(patch, denied, " cannot ").of(w.extensionA), step(patch, denied, "generatedSecretRef")}
 			},
 		},
@@ -189,7 +192,8 @@ func attacksThroughReferences(w *accessWorld) []accessAttack {
 				w.create(t, &unstructured.Unstructured{Object: ownedByShoot(entryObject(p, name, a, w.a.uid), a)}, a)
 				source := ownedByShoot(entryObject(p, "source-"+name, a, w.b.uid), a)
 				return []attackStep{
-					step(patching("shoots", "status", p, a, `{"status":{"lastOperation":{"type":"Restore","state":"Processing","progress":1,"description":"","lastUpdateTime":"2026-01-01T00:00:00Z"}}}`), done, ""),
+					step(patching("shoots", "status", p, a, `{"status":{"lastOperation":{"type":"Restore","state":"Processing",`+
+						`"progress":1,"description":"","lastUpdateTime":"2026-01-01T00:00:00Z"}}}`), done, ""),
 					step(creating(source), denied, "same specification"),
 					step(patching("backupentries", "", p, a, `{"spec":{"bucketName":%q}}`, w.b.uid), denied, w.b.uid),
 				}
@@ -202,7 +206,8 @@ func attacksThroughReferences(w *accessWorld) []accessAttack {
 				return []attackStep{
 					step(patching("seeds", "", "", a, `{"spec":{"backup":{"credentialsRef":%s}}}`, toBackup), denied, b+"-backup"),
 					step(patching("seeds", "", "", a, `{"spec":{"dns":{"provider":{"credentialsRef":%s}}}}`, toBackup), denied, b+"-backup"),
-					step(patching("seeds", "", "", a, `{"spec":{"resources":[{"name":"x","resourceRef":{"apiVersion":"v1","kind":"Secret","name":%q}}]}}`, b+"-backup"), denied, b+"-backup"),
+					step(patching("seeds", "", "", a, `{"spec":{"resources":[{"name":"x","resourceRef":{"apiVersion":"v1","kind":"Secret","name":%q}}]}}`,
+						b+"-backup"), denied, b+"-backup"),
 				}
 			},
 		},
@@ -210,14 +215,16 @@ func attacksThroughReferences(w *accessWorld) []accessAttack {
 			name:  "credentials of a Gardenlet",
 			prize: backup,
 			steps: func(t *testing.T) []attackStep {
-				return []attackStep{step(patching("gardenlets", "", "garden", a, `{"spec":{"config":{"seedConfig":{"spec":{"backup":{"credentialsRef":%s}}}}}}`, toBackup), denied, b+"-backup")}
+				return []attackStep{step(patching("gardenlets", "", "garden", a,
+					`{"spec":{"config":{"seedConfig":{"spec":{"backup":{"credentialsRef":%s}}}}}}`, toBackup), denied, b+"-backup")}
 			},
 		},
 		{
 			name:  "seed template of a ManagedSeed",
 			prize: backup,
 			steps: func(t *testing.T) []attackStep {
-				return []attackStep{step(patching("managedseeds", "", "garden", a+"-t", `{"spec":{"gardenlet":{"config":{"seedConfig":{"spec":{"backup":{"credentialsRef":%s}}}}}}}`, toBackup), denied, "specification")}
+				return []attackStep{step(patching("managedseeds", "", "garden", a+"-t",
+					`{"spec":{"gardenlet":{"config":{"seedConfig":{"spec":{"backup":{"credentialsRef":%s}}}}}}}`, toBackup), denied, "specification")}
 			},
 		},
 	}
@@ -239,7 +246,8 @@ func attacksThroughReferencesOfShoots(w *accessWorld) []accessAttack {
 				return []attackStep{
 					patch(`{"resources":[{"name":"x","resourceRef":`+ref+`}]}`, b+".ssh-keypair"),
 					patch(`{"dns":{"domain":"x.example.com","providers":[{"type":"local","primary":true,"credentialsRef":`+ref+`}]}}`, b+".ssh-keypair"),
-					patch(`{"kubernetes":{"kubeAPIServer":{"structuredAuthorization":{"configMapName":"`+a+`-audit","kubeconfigs":[{"authorizerName":"x","secretName":%q}]}}}}`, b+".ssh-keypair"),
+					patch(`{"kubernetes":{"kubeAPIServer":{"structuredAuthorization":{"configMapName":"`+a+
+						`-audit","kubeconfigs":[{"authorizerName":"x","secretName":%q}]}}}}`, b+".ssh-keypair"),
 				}
 			},
 		},
@@ -258,7 +266,9 @@ func attacksThroughReferencesOfShoots(w *accessWorld) []accessAttack {
 					step(patching("controllerinstallations", "", "", a, `{"spec":{"deploymentRef":{"name":%q}}}`, b), denied, " cannot ").of(w.extensionA),
 					step(patching("controllerinstallations", "", "", a, `{"spec":{"deploymentRef":{"name":%q}}}`, b), denied, "specification"),
 					step(patching("controllerinstallations", "", "", a, `{"spec":{"seedRef":{"name":%q}}}`, b), invalid, "immutable"),
-					step(patching("controllerinstallations", "status", "", a, `{"spec":{"deploymentRef":{"name":%q}},"metadata":{"annotations":{"x":"y"}}}`, b), done, ""), // of the specification nothing is taken
+					// of the specification nothing is taken
+					step(patching("controllerinstallations", "status", "", a,
+						`{"spec":{"deploymentRef":{"name":%q}},"metadata":{"annotations":{"x":"y"}}}`, b), done, ""),
 					step(reading("controllerdeployments", "", b), denied, ""),
 				}
 			},
@@ -267,11 +277,14 @@ func attacksThroughReferencesOfShoots(w *accessWorld) []accessAttack {
 			name:  "secrets of a ServiceAccount",
 			prize: backup,
 			steps: func(t *testing.T) []attackStep {
-				listing := meta("v1", "ServiceAccount", "garden", "gardenlet-bootstrap-"+a+"-t", map[string]any{"secrets": []any{map[string]any{"name": b + "-backup"}}})
+				listing := meta("v1", "ServiceAccount", "garden", "gardenlet-bootstrap-"+a+"-t",
+					map[string]any{"secrets": []any{map[string]any{"name": b + "-backup"}}})
 				return []attackStep{
 					step(creating(listing), denied, b+"-backup"),
-					step(patching("serviceaccounts", "", "garden", "gardenlet-bootstrap-"+a+"-s", `{"secrets":[{"name":%q}]}`, b+"-backup"), denied, b+"-backup"),
-					step(patching("serviceaccounts", "", "garden", "gardenlet-bootstrap-"+a+"-s", `{"imagePullSecrets":[{"name":%q}]}`, b+"-backup"), denied, b+"-backup"),
+					step(patching("serviceaccounts", "", "garden", "gardenlet-bootstrap-"+a+"-s", `{"secrets":[{"name":%q}]}`, b+"-backup"),
+						denied, b+"-backup"),
+					step(patching("serviceaccounts", "", "garden", "gardenlet-bootstrap-"+a+"-s", `{"imagePullSecrets":[{"name":%q}]}`, b+"-backup"),
+						denied, b+"-backup"),
 				}
 			},
 		},
@@ -301,7 +314,8 @@ func attacksOnIdentities(w *accessWorld) []accessAttack {
 				return []attackStep{
 					step(creating(meta("v1", "ServiceAccount", "seed-"+a, "at-mine", nil)), made, ""),
 					step(creating(bound), denied, "seed-"+a+"/at-mine"),
-					step(patching("clusterrolebindings", "", "", role+":garden:gardenlet-bootstrap-"+a+"-s", `{"subjects":[{"kind":"ServiceAccount","namespace":"seed-%s","name":"at-mine"}]}`, a), denied, "seed-"+a+"/at-mine"),
+					step(patching("clusterrolebindings", "", "", role+":garden:gardenlet-bootstrap-"+a+"-s",
+						`{"subjects":[{"kind":"ServiceAccount","namespace":"seed-%s","name":"at-mine"}]}`, a), denied, "seed-"+a+"/at-mine"),
 				}
 			},
 		},
@@ -310,9 +324,11 @@ func attacksOnIdentities(w *accessWorld) []accessAttack {
 			steps: func(t *testing.T) []attackStep {
 				token := secretObject(p, a+"-2.monitoring", "kubernetes.io/service-account-token")
 				token["metadata"].(map[string]any)["annotations"] = map[string]any{"kubernetes.io/service-account.name": "extension-elsewhere"}
-				create := accessRequest{verb: "create", resource: "serviceaccounts", sub: "token", namespace: "seed-" + b, name: "extension-x", forReal: true,
+				create := accessRequest{verb: "create", resource: "serviceaccounts", sub: "token", namespace: "seed-" + b,
+					name: "extension-x", forReal: true,
 					body: meta("authentication.k8s.io/v1", "TokenRequest", "seed-"+b, "extension-x", map[string]any{"spec": map[string]any{}})}
-				return []attackStep{step(creating(token), denied, "service-account-token"), step(creating(token), denied, " cannot ").of(w.extensionA), step(create, denied, "")}
+				return []attackStep{step(creating(token), denied, "service-account-token"),
+					step(creating(token), denied, " cannot ").of(w.extensionA), step(create, denied, "")}
 			},
 		},
 		{
@@ -320,8 +336,10 @@ func attacksOnIdentities(w *accessWorld) []accessAttack {
 			steps: func(t *testing.T) []attackStep {
 				name := bootstrapTokenOf("garden", a+"-t")
 				return []attackStep{
-					step(patching("secrets", "", "kube-system", name, `{"stringData":{"auth-extra-groups":"system:bootstrappers:admins"}}`), denied, "auth-extra-groups"),
-					step(patching("secrets", "", "kube-system", name, `{"stringData":{"description":"A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden/%s-t."}}`, b), denied, foreignObject),
+					step(patching("secrets", "", "kube-system", name, `{"stringData":{"auth-extra-groups":"system:bootstrappers:admins"}}`),
+						denied, "auth-extra-groups"),
+					step(patching("secrets", "", "kube-system", name, `{"stringData":{"description":"A bootstrap token for the Gardenlet `+
+						`for seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden/%s-t."}}`, b), denied, foreignObject),
 				}
 			},
 		},
@@ -341,8 +359,10 @@ func attacksOnIdentities(w *accessWorld) []accessAttack {
 				token := tokenObject(bootstrapTokenOf("garden", a+"-s"), "seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden/"+a+"-s")
 				return []attackStep{
 					step(creating(token), denied, "bootstrapped already"),
-					step(patching("seeds", "status", "", a+"-s", `{"status":{"clientCertificateExpirationTimestamp":"2020-01-01T00:00:00Z"}}`), denied, foreignObject),
-					step(patching("managedseeds", "status", "garden", a+"-s", `{"metadata":{"annotations":{"gardener.cloud/operation":"renew-kubeconfig"}}}`), denied, "renew-kubeconfig"),
+					step(patching("seeds", "status", "", a+"-s", `{"status":{"clientCertificateExpirationTimestamp":"2020-01-01T00:00:00Z"}}`),
+						denied, foreignObject),
+					step(patching("managedseeds", "status", "garden", a+"-s",
+						`{"metadata":{"annotations":{"gardener.cloud/operation":"renew-kubeconfig"}}}`), denied, "renew-kubeconfig"),
 					step(creating(token), denied, "bootstrapped already"),
 				}
 			},
@@ -357,7 +377,8 @@ func attacksOnOthers(w *accessWorld) []accessAttack {
 		{
 			name: "seed of a Shoot",
 			steps: func(t *testing.T) []attackStep {
-				binding := accessRequest{verb: "patch", resource: "shoots", sub: "binding", namespace: p, name: a + "-2", body: rawJSON(fmt.Sprintf(`{"spec":{"seedName":%q}}`, b)), forReal: true}
+				binding := accessRequest{verb: "patch", resource: "shoots", sub: "binding", namespace: p, name: a + "-2",
+					body: rawJSON(fmt.Sprintf(`{"spec":{"seedName":%q}}`, b)), forReal: true}
 				return []attackStep{
 					step(patching("shoots", "", p, a+"-2", `{"spec":{"seedName":%q}}`, b), denied, ""),
 					step(patching("shoots", "status", p, a+"-2", `{"status":{"seedName":%q}}`, b), denied, "status.seedName"),
@@ -367,13 +388,15 @@ func attacksOnOthers(w *accessWorld) []accessAttack {
 			},
 		},
 		{
-			name: "somebody else's Bastion",
+			name: "another seed's Bastion",
 			steps: func(t *testing.T) []attackStep {
 				return []attackStep{
 					step(patching("bastions", "", p, a, `{"spec":{"shootRef":{"name":%q}}}`, b+"-2"), invalid, ""),
 					step(patching("bastions", "", p, a, `{"metadata":{"annotations":{"gardener.cloud/created-by":"bob"}}}`), invalid, "immutable"),
-					step(patching("bastions", "", p, a, `{"spec":{"sshPublicKey":"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbGSz9p0pPsEoWLmKQrOqkYkzzHVWfRg/sfkoh8jy7E mine"}}`), invalid, "immutable"),
-					step(patching("bastions", "", p, a, `{"spec":{"seedName":%q}}`, b), done, ""),                  // the API server knows better: that of its shoot
+					step(patching("bastions", "", p, a, `{"spec":{"sshPublicKey":"ssh-ed25519 `+
+						`AAAAC3NzaC1lZDI1NTE5AAAAIAbGSz9p0pPsEoWLmKQrOqkYkzzHVWfRg/sfkoh8jy7E mine"}}`), invalid, "immutable"),
+					// the API server knows better: that of its shoot
+					step(patching("bastions", "", p, a, `{"spec":{"seedName":%q}}`, b), done, ""),
 					step(patching("bastions", "", p, a, `{"metadata":{"annotations":{"still":"a's"}}}`), done, ""), // so it is still a's
 					step(patching("bastions", "", p, a, `{"spec":{"ingress":[{"ipBlock":{"cidr":"198.51.100.0/24"}}]}}`), denied, "spec.ingress"),
 					step(patching("bastions", "", p, b, `{"spec":{"ingress":[]}}`), denied, " cannot "),
@@ -402,7 +425,9 @@ func attacksOnOthers(w *accessWorld) []accessAttack {
 					"discovery.gardener.cloud/public": "serviceaccount", "shoot.gardener.cloud/namespace": p, "shoot.gardener.cloud/name": a}
 				return []attackStep{
 					step(creating(issuer), denied, foreignObject),
-					step(patching("secrets", "", "gardener-system-shoot-issuer", w.name+"--"+w.a.shootUID, `{"metadata":{"labels":{"discovery.gardener.cloud/public":"serviceaccount","shoot.gardener.cloud/namespace":%q,"shoot.gardener.cloud/name":%q}}}`, p, b), denied, foreignObject),
+					step(patching("secrets", "", "gardener-system-shoot-issuer", w.name+"--"+w.a.shootUID,
+						`{"metadata":{"labels":{"discovery.gardener.cloud/public":"serviceaccount","shoot.gardener.cloud/namespace":%q,`+
+							`"shoot.gardener.cloud/name":%q}}}`, p, b), denied, foreignObject),
 				}
 			},
 		},

@@ -84,7 +84,7 @@ func (w *accessWorld) removeSome(t *testing.T) (again func()) {
 	}
 }
 
-// remove deletes an object, without its finalizers; nobody works on these.
+// remove deletes an object, without its finalizers, which no controller handles here.
 func (w *accessWorld) remove(t *testing.T, o accessObject) (again func()) {
 	t.Helper()
 	client := w.at(o.resource, o.namespace)

@@ -16,7 +16,8 @@ var rulesOfDocument = []documentRow{
 	{"backupentries", "get list watch", "update patch delete", "create", "status"},
 	{"bastions", "get list watch", "update patch", "create", "status"},
 	{"certificatesigningrequests", "create", "get list watch", "", "seedclient"},
-	{"cloudprofiles namespacedcloudprofiles exposureclasses projects namespaces secretbindings credentialsbindings controllerdeployments", "", "get list watch", "", ""},
+	{"cloudprofiles namespacedcloudprofiles exposureclasses projects namespaces secretbindings credentialsbindings controllerdeployments",
+		"", "get list watch", "", ""},
 	{"clusterrolebindings", "create", "get update patch", "", ""},
 	{"configmaps internalsecrets shootstates", "", "get list watch update patch delete", "create", ""},
 	{"controllerinstallations", "get list watch", "update patch", "", "status"},
@@ -98,13 +99,15 @@ func besides(kind accessKind, seed string, landscape paths, r accessRequest) boo
 	case "serviceaccounts":
 		// ServiceAccounts in `seed-<seed>`: every verb free (gardenlet), tokens are what they are for.
 		// A bootstrap account's token as long as the graph has the account.
-		if kind == aGardenlet && r.sub == "token" && r.verb == "create" && r.namespace == "garden" && strings.HasPrefix(r.name, "gardenlet-bootstrap-") {
+		if kind == aGardenlet && r.sub == "token" && r.verb == "create" && r.namespace == "garden" &&
+			strings.HasPrefix(r.name, "gardenlet-bootstrap-") {
 			return landscape.leads(r.resource, r.namespace, r.name, seed)
 		}
 		return kind == aGardenlet && (inOwnNamespace && hasWord("token", r.sub) || r.sub == "" && (inOwnNamespace ||
 			r.verb == "delete" && r.namespace == "garden" && r.name == bootstrapAccount))
 	case "clusterrolebindings":
-		return kind == aGardenlet && r.sub == "" && r.verb == "delete" && r.name == "gardener.cloud:system:seed-bootstrapper:garden:"+bootstrapAccount
+		return kind == aGardenlet && r.sub == "" && r.verb == "delete" &&
+			r.name == "gardener.cloud:system:seed-bootstrapper:garden:"+bootstrapAccount
 	case "leases":
 		if kind == anExtension { // Leases full access in `seed-<seed>`, and none elsewhere.
 			return r.sub == "" && inOwnNamespace && hasWord("create get list watch update patch delete deletecollection", r.verb)

@@ -115,7 +115,8 @@ func doorsOfReferences(w *accessWorld) (attacks []accessAttack) {
 				again := w.remove(t, accessObject{"gardenlets", "garden", a, a})
 				t.Cleanup(again)
 				made := &unstructured.Unstructured{Object: withoutStatus(fresh(gardenlet.Object))}
-				must(t, unstructured.SetNestedField(made.Object, secret, "spec", "config", "seedConfig", "spec", "dns", "provider", "credentialsRef", "name"))
+				must(t, unstructured.SetNestedField(made.Object, secret, "spec", "config", "seedConfig", "spec", "dns", "provider",
+					"credentialsRef", "name"))
 				pull := made.DeepCopy()
 				must(t, unstructured.SetNestedField(pull.Object, b+"-dns", "spec", "config", "seedConfig", "spec", "backup", "credentialsRef", "name"))
 				return []attackStep{
@@ -134,8 +135,10 @@ func doorsOfReferences(w *accessWorld) (attacks []accessAttack) {
 		name: "label of a Secret",
 		steps: func(*testing.T) []attackStep {
 			return []attackStep{
-				step(patching("secrets", "", "garden", a+"-dns", `{"metadata":{"labels":{"name.seed.gardener.cloud/%s":"true"}}}`, a), denied, "name.seed.gardener.cloud/"+a),
-				step(patching("configmaps", "", "garden", a+"-resource", `{"metadata":{"labels":{"name.seed.gardener.cloud/%s":"true"}}}`, a), denied, "name.seed.gardener.cloud/"+a),
+				step(patching("secrets", "", "garden", a+"-dns", `{"metadata":{"labels":{"name.seed.gardener.cloud/%s":"true"}}}`, a),
+					denied, "name.seed.gardener.cloud/"+a),
+				step(patching("configmaps", "", "garden", a+"-resource", `{"metadata":{"labels":{"name.seed.gardener.cloud/%s":"true"}}}`, a),
+					denied, "name.seed.gardener.cloud/"+a),
 			}
 		},
 	}, accessAttack{
@@ -143,9 +146,11 @@ func doorsOfReferences(w *accessWorld) (attacks []accessAttack) {
 		steps: func(*testing.T) []attackStep {
 			var defaults []string
 			for i := range 1000 {
-				defaults = append(defaults, fmt.Sprintf(`{"type":"local","domain":"d%d.example.com","credentialsRef":`+ref+`}`, i, fmt.Sprintf("many-%d", i)))
+				defaults = append(defaults,
+					fmt.Sprintf(`{"type":"local","domain":"d%d.example.com","credentialsRef":`+ref+`}`, i, fmt.Sprintf("many-%d", i)))
 			}
-			return []attackStep{step(patching("seeds", "", "", a, `{"spec":{"dns":{"defaults":[%s]}}}`, strings.Join(defaults, ",")), denied, "at most 50")}
+			return []attackStep{step(patching("seeds", "", "", a, `{"spec":{"dns":{"defaults":[%s]}}}`, strings.Join(defaults, ",")),
+				denied, "at most 50")}
 		},
 	})
 }
@@ -166,7 +171,8 @@ func doorsOfIdentities(w *accessWorld) []accessAttack {
 				return []attackStep{
 					step(creating(renewing.Object), denied, "renew-kubeconfig"),
 					step(creating(renewing.Object), denied, noOpinion).of(w.extensionA),
-					step(patching("seeds", "status", "", a, `{"status":{"clientCertificateExpirationTimestamp":"2020-01-01T00:00:00Z"}}`), denied, noOpinion).of(w.extensionA),
+					step(patching("seeds", "status", "", a, `{"status":{"clientCertificateExpirationTimestamp":"2020-01-01T00:00:00Z"}}`),
+						denied, noOpinion).of(w.extensionA),
 					step(patching("gardenlets", "status", "garden", a, `{}`), denied, noOpinion).of(w.extensionA),
 					step(creating(token), denied, noOpinion).of(w.extensionA),
 					step(creating(requestObject(t, "cd-x", a)), denied, noOpinion).of(w.extensionA),
@@ -187,8 +193,10 @@ func doorsOfIdentities(w *accessWorld) []accessAttack {
 					step(creating(account("extension-more", map[string]any{registration: w.name})), denied, "controllerinstallations"),
 					step(creating(account("extension-"+b, map[string]any{registration: w.name})), denied, b),
 					step(creating(account("extension-more", map[string]any{"selected": "true"})), denied, "selected"),
-					step(patching("serviceaccounts", "", "seed-"+a, "extension-"+a, `{"metadata":{"labels":{%q:"other"}}}`, registration), denied, "other"),
-					step(patching("serviceaccounts", "", "seed-"+a, "other", `{"metadata":{"labels":{%q:%q}}}`, registration, w.name), denied, foreignObject),
+					step(patching("serviceaccounts", "", "seed-"+a, "extension-"+a, `{"metadata":{"labels":{%q:"other"}}}`, registration),
+						denied, "other"),
+					step(patching("serviceaccounts", "", "seed-"+a, "other", `{"metadata":{"labels":{%q:%q}}}`, registration, w.name),
+						denied, foreignObject),
 				}
 			},
 		},
@@ -244,10 +252,12 @@ func TestAccessTellsNothing(t *testing.T) {
 	p := w.project()
 	b := w.b.name
 	for _, pair := range []struct{ resource, namespace, there, absent string }{
-		{"secrets", p, "nobodys", "absent"}, {"secrets", "garden", b + "-dns", "absent"}, {"secrets", p, b + ".ssh-keypair", b + "-2.ssh-keypair"},
+		{"secrets", p, "nobodys", "absent"}, {"secrets", "garden", b + "-dns", "absent"},
+		{"secrets", p, b + ".ssh-keypair", b + "-2.ssh-keypair"},
 		{"secrets", "kube-system", bootstrapTokenOf("garden", b), bootstrapTokenOf("garden", b+"-s")},
 		{"secrets", "seed-" + b, "inside", "absent"},
-		{"configmaps", p, "nobodys", "absent"}, {"configmaps", p, b + "-audit", "absent"}, {"configmaps", p, b + ".ca-cluster", b + "-2.ca-cluster"},
+		{"configmaps", p, "nobodys", "absent"}, {"configmaps", p, b + "-audit", "absent"},
+		{"configmaps", p, b + ".ca-cluster", b + "-2.ca-cluster"},
 		{"configmaps", "seed-" + b, "inside", "absent"},
 		{"serviceaccounts", p, "extension-elsewhere", "absent"}, {"serviceaccounts", "seed-" + b, "other", "absent"},
 		{"serviceaccounts", "garden", "gardenlet-bootstrap-" + b + "-s", "gardenlet-bootstrap-" + b + "-t"},
@@ -261,7 +271,8 @@ func TestAccessTellsNothing(t *testing.T) {
 	// Whether a namespace exists.
 	for _, resource := range []string{"secrets", "configmaps", "serviceaccounts"} {
 		request := func(namespace string) accessRequest {
-			return accessRequest{verb: "create", resource: resource, namespace: namespace, body: map[string]any{"metadata": map[string]any{"name": "x"}}}
+			return accessRequest{verb: "create", resource: resource, namespace: namespace,
+				body: map[string]any{"metadata": map[string]any{"name": "x"}}}
 		}
 		there, not := w.gardenletA.must(t, request("default")), w.gardenletA.must(t, request("absents"))
 		if there.Code != not.Code || strings.ReplaceAll(there.Message, "default", "absents") != not.Message {
@@ -287,7 +298,8 @@ func (w *accessWorld) tellsNothing(t *testing.T, who *accessUser, o accessObject
 			return r
 		}
 		there, not := who.must(t, request(o.name)), who.must(t, request(absent))
-		if there.Code != http.StatusForbidden || not.Code != there.Code || w.anonymous(there.Message, o.name) != w.anonymous(not.Message, absent) {
+		if there.Code != http.StatusForbidden || not.Code != there.Code ||
+			w.anonymous(there.Message, o.name) != w.anonymous(not.Message, absent) {
 			t.Errorf("%s: %s %s %s/%s: %s; if it is absent: %s", who.Name, verb, o.resource, o.namespace, o.name, there, not)
 		}
 		mayThere, whyThere, err := who.may(t.Context(), request(o.name))
@@ -295,7 +307,8 @@ func (w *accessWorld) tellsNothing(t *testing.T, who *accessUser, o accessObject
 		mayNot, whyNot, err := who.may(t.Context(), request(absent))
 		must(t, err)
 		if mayThere != mayNot || w.anonymous(whyThere, o.name) != w.anonymous(whyNot, absent) {
-			t.Errorf("%s: may %s %s %s/%s: %t, %s; if it is absent: %t, %s", who.Name, verb, o.resource, o.namespace, o.name, mayThere, whyThere, mayNot, whyNot)
+			t.Errorf("%s: may %s %s %s/%s: %t, %s; if it is absent: %t, %s", who.Name, verb, o.resource, o.namespace, o.name,
+				mayThere, whyThere, mayNot, whyNot)
 		}
 	}
 }
@@ -315,7 +328,8 @@ func TestAccessOfNewEntries(t *testing.T) {
 	w.settle(t)
 	for i := range 50 {
 		name := fmt.Sprintf("new-%d", i)
-		_, err := w.at("backupentries", w.project()).Create(t.Context(), &unstructured.Unstructured{Object: entryObject(w.project(), name, w.b.name, w.b.uid)}, created)
+		_, err := w.at("backupentries", w.project()).Create(
+			t.Context(), &unstructured.Unstructured{Object: entryObject(w.project(), name, w.b.name, w.b.uid)}, created)
 		must(t, err)
 		for _, who := range []*accessUser{w.gardenletA, w.extensionA} {
 			if a := who.must(t, deleting("backupentries", w.project(), name)); a.Code != http.StatusForbidden {

@@ -45,7 +45,8 @@ func TestAccessEndsWithThePath(t *testing.T) {
 			t.Errorf("%s is told %v", who.Name, event)
 		}
 	}
-	_, err := w.at("internalsecrets", w.project()).Patch(t.Context(), name, "application/merge-patch+json", []byte(`{"stringData":{"ca.key":"new"}}`), metav1.PatchOptions{})
+	_, err := w.at("internalsecrets", w.project()).Patch(t.Context(), name, "application/merge-patch+json",
+		[]byte(`{"stringData":{"ca.key":"new"}}`), metav1.PatchOptions{})
 	must(t, err)
 	for who := range watches {
 		r := accessRequest{verb: "watch", resource: "internalsecrets", namespace: w.project(), name: name}
@@ -111,7 +112,8 @@ func TestAccessEndsWithTheSeed(t *testing.T) {
 func (w *accessWorld) removeSeed(t *testing.T, name string) {
 	t.Helper()
 	seeds := w.at("seeds", "")
-	_, err := seeds.Patch(t.Context(), name, "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null,"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), metav1.PatchOptions{})
+	_, err := seeds.Patch(t.Context(), name, "application/merge-patch+json",
+		[]byte(`{"metadata":{"finalizers":null,"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), metav1.PatchOptions{})
 	must(t, err)
 	must(t, seeds.Delete(t.Context(), name, metav1.DeleteOptions{}))
 }

@@ -91,7 +91,8 @@ func (w *accessWorld) matrixObjects() []accessObject {
 	all = append(all, accessObject{"namespaces", "", "garden", ""}, accessObject{"configmaps", "kube-system", "cluster-identity", ""},
 		accessObject{"secrets", "kube-system", bootstrapTokenOf("garden", w.a.name+"-s"), ""})
 	for _, seed := range []string{w.a.name, w.b.name} {
-		all = append(all, accessObject{"seeds", "", seed + "-t", ""}, accessObject{"serviceaccounts", "garden", "gardenlet-bootstrap-" + seed, ""},
+		all = append(all, accessObject{"seeds", "", seed + "-t", ""},
+			accessObject{"serviceaccounts", "garden", "gardenlet-bootstrap-" + seed, ""},
 			accessObject{"clusterrolebindings", "", "gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-" + seed, ""})
 	}
 	for resource := range accessResources {
@@ -105,7 +106,7 @@ func (w *accessWorld) matrixObjects() []accessObject {
 	return all
 }
 
-// review asks whether somebody is authorized.
+// review asks whether a user is authorized.
 func (m *matrix) review(ctx context.Context, pass string, who asker, o accessObject, subs []string) {
 	for _, sub := range subs {
 		for _, verb := range accessVerbs {
@@ -154,7 +155,8 @@ func (m *matrix) try(ctx context.Context, pass string, who asker, o accessObject
 	}
 }
 
-// judge compares an answer to what is expected. Nobody may change what another seed has, whatever authorizes it.
+// judge compares an answer to what is expected. No user of a seed may change another seed's objects, whatever
+// authorizes it.
 func (m *matrix) judge(pass string, who asker, o accessObject, r accessRequest, want bool, a answer) {
 	reads := r.verb == "get" || r.verb == "list"
 	switch {
@@ -164,7 +166,8 @@ func (m *matrix) judge(pass string, who asker, o accessObject, r accessRequest, 
 		m.report("%s: %s %s: %s", pass, who.Name, r, a)
 	case !reads && a.OK() && o.of != "" && o.of != who.seed && !m.w.leads(o.resource, o.namespace, o.name, who.seed) && !everybodysLease(r):
 		m.report("%s: %s %s: %s, and it is seed %s's", pass, who.Name, r, a, o.of)
-	case !reads && a.OK() && !m.w.leads(o.resource, o.namespace, o.name, who.seed) && r.verb == "delete" && !besides(who.kind, who.seed, m.w, r):
+	case !reads && a.OK() && !m.w.leads(o.resource, o.namespace, o.name, who.seed) && r.verb == "delete" &&
+		!besides(who.kind, who.seed, m.w, r):
 		m.report("%s: %s %s: %s, and it leads to no seed", pass, who.Name, r, a)
 	}
 }

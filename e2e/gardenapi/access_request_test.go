@@ -72,7 +72,8 @@ func (r accessRequest) target() (method, path string) {
 	if !r.forReal && r.verb != "get" && r.verb != "list" && r.verb != "watch" {
 		query.Set("dryRun", "All")
 	}
-	method = map[string]string{"create": "POST", "get": "GET", "list": "GET", "watch": "GET", "update": "PUT", "patch": "PATCH", "delete": "DELETE", "deletecollection": "DELETE"}[r.verb]
+	method = map[string]string{"create": "POST", "get": "GET", "list": "GET", "watch": "GET", "update": "PUT",
+		"patch": "PATCH", "delete": "DELETE", "deletecollection": "DELETE"}[r.verb]
 	switch r.verb {
 	case "list", "watch", "deletecollection":
 		if r.name != "" {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// upForWorlds starts a landscape for worlds that are made by hand: there is nobody in it who would change them.
+// upForWorlds starts a landscape for worlds that are made by hand: none of its components changes them.
 func upForWorlds(t *testing.T, dir string, without ...string) {
 	t.Helper()
 	selection := "*,-controller-manager,-scheduler"
@@ -83,7 +83,7 @@ func (w *accessWorld) forbiddenFruit(ctx context.Context, answered *atomic.Int64
 	for ctx.Err() == nil {
 		a, err := w.gardenletA.do(ctx, reading("secrets", w.project(), w.b.name+".ssh-keypair"))
 		if err != nil {
-			continue // nobody is there yet
+			continue // the server does not listen yet
 		}
 		answered.Add(1)
 		if a.OK() {
@@ -147,7 +147,8 @@ func TestAdmissionControllerDown(t *testing.T) {
 
 	controller.stop(t)
 	closed("stopped")
-	if a := w.gardenletA.must(t, restricted); a.Code != http.StatusInternalServerError || !bytes.Contains(a.Body, []byte("failed calling webhook")) {
+	if a := w.gardenletA.must(t, restricted); a.Code != http.StatusInternalServerError ||
+		!bytes.Contains(a.Body, []byte("failed calling webhook")) {
 		t.Errorf("stopped: what RBAC allows does not fail: %s", a)
 	}
 	for _, r := range accessCheck(t, dir, 1).Results {
@@ -181,7 +182,8 @@ func (w *accessWorld) othersWork(t *testing.T, when string) {
 	t.Helper()
 	begin := time.Now()
 	name := fmt.Sprintf("dn-%d", begin.UnixNano())
-	_, err := w.at("configmaps", w.project()).Create(t.Context(), &unstructured.Unstructured{Object: meta("v1", "ConfigMap", w.project(), name, nil)}, created)
+	_, err := w.at("configmaps", w.project()).Create(
+		t.Context(), &unstructured.Unstructured{Object: meta("v1", "ConfigMap", w.project(), name, nil)}, created)
 	if err == nil {
 		err = w.at("configmaps", w.project()).Delete(t.Context(), name, metav1.DeleteOptions{})
 	}
@@ -226,7 +228,8 @@ func startAdmissionController(t *testing.T, dir string) *aloneController {
 	pki := filepath.Join(dir, "pki", "garden")
 	c := &aloneController{output: &bytes.Buffer{}, ended: make(chan error, 1)}
 	c.cmd = exec.Command(binary, "admission-controller", "--kubeconfig", filepath.Join(dir, "kubeconfig"), "--data-dir", t.TempDir(),
-		"--port", fmt.Sprint(run.AdmissionPort), "--tls-cert-file", filepath.Join(pki, "apiserver.crt"), "--tls-private-key-file", filepath.Join(pki, "apiserver.key"),
+		"--port", fmt.Sprint(run.AdmissionPort), "--tls-cert-file", filepath.Join(pki, "apiserver.crt"),
+		"--tls-private-key-file", filepath.Join(pki, "apiserver.key"),
 		"--tls-ca-file", filepath.Join(pki, "ca.crt"), "--client-ca-file", filepath.Join(pki, "ca.crt"), "--install")
 	c.cmd.Stdout, c.cmd.Stderr = c.output, c.output
 	must(t, c.cmd.Start())

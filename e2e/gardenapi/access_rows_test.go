@@ -16,7 +16,8 @@ import (
 func TestAccessRows(t *testing.T) {
 	w := newAccessWorld(t, "rows", suite.DataDir(), config)
 	w.create(t, &unstructured.Unstructured{Object: meta("v1", "Event", "garden-"+w.name, "event", map[string]any{
-		"involvedObject": map[string]any{"kind": "Shoot", "namespace": "garden-" + w.name, "name": w.a.name}, "reason": "Tested", "type": "Normal"})}, "")
+		"involvedObject": map[string]any{"kind": "Shoot", "namespace": "garden-" + w.name, "name": w.a.name},
+		"reason":         "Tested", "type": "Normal"})}, "")
 	w.settle(t)
 	data, err := os.ReadFile("testdata/access-rows.txt")
 	must(t, err)
@@ -79,10 +80,12 @@ func (w *accessWorld) nameOfRow(text string) string {
 	case "TOKEN-B":
 		return bootstrapTokenOf("garden", w.b.name+"-t")
 	}
-	text = strings.NewReplacer("W--SHOOT-A", w.name+"--"+w.a.shootUID, "W--SHOOT-B", w.name+"--"+w.b.shootUID, "UID-A", w.a.uid, "UID-B", w.b.uid).Replace(text)
+	text = strings.NewReplacer("W--SHOOT-A", w.name+"--"+w.a.shootUID, "W--SHOOT-B", w.name+"--"+w.b.shootUID, "UID-A",
+		w.a.uid, "UID-B", w.b.uid).Replace(text)
 	for _, letter := range []string{"A", "B"} {
 		seed := map[string]string{"A": w.a.name, "B": w.b.name}[letter]
-		for _, before := range []string{"", "seed-", "gardenlet-bootstrap-", "gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-"} {
+		for _, before := range []string{"", "seed-", "gardenlet-bootstrap-",
+			"gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-"} {
 			if rest, ok := strings.CutPrefix(text, before+letter); ok && (rest == "" || strings.ContainsAny(rest[:1], "-.")) {
 				return before + seed + rest
 			}

@@ -48,7 +48,8 @@ type accessObject struct {
 // newAccessWorld makes a world in a landscape.
 func newAccessWorld(t *testing.T, name, dir string, admin *rest.Config) *accessWorld {
 	t.Helper()
-	w := &accessWorld{name: name, dir: dir, config: rest.CopyConfig(admin), a: accessSeed{name: name + "-a"}, b: accessSeed{name: name + "-b"}, accessPaths: newAccessPaths()}
+	w := &accessWorld{name: name, dir: dir, config: rest.CopyConfig(admin), a: accessSeed{name: name + "-a"},
+		b: accessSeed{name: name + "-b"}, accessPaths: newAccessPaths()}
 	w.config.QPS, w.config.WarningHandler = -1, rest.NoWarnings{}
 	var err error
 	w.kube, err = kubernetes.NewForConfig(w.config)
@@ -83,7 +84,8 @@ type asker struct {
 }
 
 func (w *accessWorld) askers() []asker {
-	return []asker{{w.gardenletA, aGardenlet, w.a.name}, {w.gardenletB, aGardenlet, w.b.name}, {w.extensionA, anExtension, w.a.name}, {w.elsewhere, neither, ""}}
+	return []asker{{w.gardenletA, aGardenlet, w.a.name}, {w.gardenletB, aGardenlet, w.b.name},
+		{w.extensionA, anExtension, w.a.name}, {w.elsewhere, neither, ""}}
 }
 
 func (w *accessWorld) read(t *testing.T, file, seed string) []*unstructured.Unstructured {
@@ -157,16 +159,19 @@ func (w *accessWorld) finish(t *testing.T, seed *accessSeed) {
 	seed.uid, seed.shootUID = uidOf("seeds", ""), uidOf("shoots", project)
 	make := func(object map[string]any) { w.create(t, &unstructured.Unstructured{Object: object}, seed.name) }
 	make(bucketObject(seed.uid, seed.name, seed.name+"-backup"))
-	w.patchStatus(t, "backupbuckets", "", seed.uid, fmt.Sprintf(`{"status":{"generatedSecretRef":{"namespace":"garden","name":"generated-bucket-%s"}}}`, seed.uid))
+	w.patchStatus(t, "backupbuckets", "", seed.uid,
+		fmt.Sprintf(`{"status":{"generatedSecretRef":{"namespace":"garden","name":"generated-bucket-%s"}}}`, seed.uid))
 	entry := entryObject(project, seed.name, seed.name, seed.uid)
-	entry["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": seed.name, "uid": seed.shootUID}}
+	entry["metadata"].(map[string]any)["ownerReferences"] = []any{
+		map[string]any{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": seed.name, "uid": seed.shootUID}}
 	make(entry)
 	make(secretObject("garden", "generated-bucket-"+seed.uid, ""))
 	make(secretObject("gardener-system-shoot-issuer", w.name+"--"+seed.shootUID, ""))
-	make(tokenObject(bootstrapTokenOf("garden", seed.name+"-t"), "seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden/"+seed.name+"-t"))
+	make(tokenObject(bootstrapTokenOf("garden", seed.name+"-t"),
+		"seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden/"+seed.name+"-t"))
 	make(tokenObject(bootstrapTokenOf("garden", seed.name), "seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource garden/"+seed.name))
 	make(requestObject(t, seed.name, seed.name))
-	make(requestObject(t, seed.name+"-other", "somebody"))
+	make(requestObject(t, seed.name+"-other", "user"))
 	w.describe(t, w.name, *seed)
 }
 
@@ -200,7 +205,8 @@ func ownedByShoot(object map[string]any, shoot string) map[string]any {
 
 func (w *accessWorld) patchStatus(t *testing.T, resource, namespace, name, patch string) {
 	t.Helper()
-	_, err := w.at(resource, namespace).Patch(t.Context(), name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}, "status")
+	_, err := w.at(resource, namespace).Patch(t.Context(), name, "application/merge-patch+json", []byte(patch),
+		metav1.PatchOptions{}, "status")
 	must(t, err)
 }
 
@@ -219,7 +225,8 @@ func (p *accessPaths) describe(t *testing.T, world string, seed accessSeed) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/access-paths.txt")
 	must(t, err)
-	text := strings.NewReplacer("UID-OF-SEED", seed.uid, "UID-OF-SHOOT", seed.shootUID, "TOKEN", bootstrapTokenOf("garden", seed.name+"-t"), "WORLD", world, "SEED", seed.name).Replace(string(data))
+	text := strings.NewReplacer("UID-OF-SEED", seed.uid, "UID-OF-SHOOT", seed.shootUID, "TOKEN",
+		bootstrapTokenOf("garden", seed.name+"-t"), "WORLD", world, "SEED", seed.name).Replace(string(data))
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {

@@ -55,7 +55,8 @@ func TestAccessWhileWriting(t *testing.T) {
 	if len(gone) < rounds*accessWriters {
 		t.Fatalf("only %d edges were taken away", len(gone))
 	}
-	t.Logf("%d edges made and taken by %d writers, and %v checks of what stays; refused %s after an edge had gone (median), at most %s; allowed %s after it came (median), at most %s",
+	t.Logf("%d edges made and taken by %d writers, and %v checks of what stays; refused %s after an edge had gone "+
+		"(median), at most %s; allowed %s after it came (median), at most %s",
 		len(gone), accessWriters, asked, gone[len(gone)/2], gone[len(gone)-1], come[len(come)/2], come[len(come)-1])
 }
 
@@ -141,11 +142,13 @@ func (w *accessWorld) changingEdge(t *testing.T, i int) changingEdge {
 	name := fmt.Sprintf("%s-w%d", w.name, i)
 	switch i % 5 {
 	case 0: // a ControllerInstallation comes and goes, and with it what it deploys
-		deployment := meta("core.gardener.cloud/v1", "ControllerDeployment", "", name, map[string]any{"helm": map[string]any{"ociRepository": map[string]any{"ref": "registry.example.com/chart:v1.0.0"}}})
+		deployment := meta("core.gardener.cloud/v1", "ControllerDeployment", "", name,
+			map[string]any{"helm": map[string]any{"ociRepository": map[string]any{"ref": "registry.example.com/chart:v1.0.0"}}})
 		_, err := w.at("controllerdeployments", "").Create(t.Context(), &unstructured.Unstructured{Object: deployment}, created)
 		must(t, err)
 		return w.comesAndGoes(meta("core.gardener.cloud/v1beta1", "ControllerInstallation", "", name, map[string]any{"spec": map[string]any{
-			"registrationRef": map[string]any{"name": w.name}, "seedRef": map[string]any{"name": w.a.name}, "deploymentRef": map[string]any{"name": name}}}),
+			"registrationRef": map[string]any{"name": w.name}, "seedRef": map[string]any{"name": w.a.name},
+			"deploymentRef": map[string]any{"name": name}}}),
 			reading("controllerdeployments", "", name))
 	case 1: // a BackupBucket, and its credentials
 		createSecretIn(t, w, "garden", name)
@@ -191,7 +194,8 @@ func (w *accessWorld) createNeutralBinding(t *testing.T) {
 	secret := &unstructured.Unstructured{Object: secretObject(w.project(), neutral, "")}
 	secret.SetLabels(map[string]string{"provider.shoot.gardener.cloud/local": "true"})
 	ref := map[string]any{"apiVersion": "v1", "kind": "Secret", "namespace": w.project(), "name": neutral}
-	binding := meta("security.gardener.cloud/v1alpha1", "CredentialsBinding", w.project(), neutral, map[string]any{"provider": map[string]any{"type": "local"}, "credentialsRef": ref})
+	binding := meta("security.gardener.cloud/v1alpha1", "CredentialsBinding", w.project(), neutral,
+		map[string]any{"provider": map[string]any{"type": "local"}, "credentialsRef": ref})
 	for _, obj := range []*unstructured.Unstructured{secret, {Object: binding}} {
 		_, err := w.at(resourceOf(obj.GetKind()), w.project()).Create(t.Context(), obj, created)
 		must(t, err)

@@ -26,7 +26,8 @@ func TestAnonymous(t *testing.T) {
 			t.Errorf("%s: %d", path, code)
 		}
 	}
-	paths := []string{"/", "/api", "/apis", "/metrics", "/openapi/v2", "/openapi/v3", "/logs/", "/debug/pprof/", "/debug/pprof/heap", "/configz",
+	paths := []string{"/", "/api", "/apis", "/metrics", "/openapi/v2", "/openapi/v3", "/logs/", "/debug/pprof/",
+		"/debug/pprof/heap", "/configz",
 		"/api/v1/secrets", "/api/v1/namespaces", "/apis/core.gardener.cloud/v1beta1"}
 	for _, r := range gardenResources {
 		paths = append(paths, "/apis/"+r.gvr.GroupVersion().String()+"/"+r.gvr.Resource)

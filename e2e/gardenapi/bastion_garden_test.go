@@ -69,7 +69,8 @@ func TestGardenBastionIsMade(t *testing.T) {
 	if ptr.Deref(b.Spec.SeedName, "") != "bsm" || ptr.Deref(b.Spec.ProviderType, "") != "local" {
 		t.Errorf("spec %+v", b.Spec)
 	}
-	if owner := metav1.GetControllerOf(b); owner == nil || owner.Kind != "Shoot" || owner.Name != "bsm" || owner.APIVersion != corev1beta1.SchemeGroupVersion.String() {
+	if owner := metav1.GetControllerOf(b); owner == nil || owner.Kind != "Shoot" || owner.Name != "bsm" ||
+		owner.APIVersion != corev1beta1.SchemeGroupVersion.String() {
 		t.Errorf("owner %+v", owner)
 	}
 	beat, end := b.Status.LastHeartbeatTimestamp, b.Status.ExpirationTimestamp
@@ -77,9 +78,11 @@ func TestGardenBastionIsMade(t *testing.T) {
 		t.Errorf("heartbeat %s, expires %s", beat, end)
 	}
 	second := &unstructured.Unstructured{}
-	must(t, json.Unmarshal([]byte(`{"apiVersion":"operations.gardener.cloud/v1alpha1","kind":"Bastion","metadata":{"name":"applied","annotations":{"gardener.cloud/created-by":"bob"}}}`), second))
-	must(t, unstructured.SetNestedMap(second.Object, map[string]any{"shootRef": map[string]any{"name": "bsm"}, "sshPublicKey": b.Spec.SSHPublicKey,
-		"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.0/24"}}}}, "spec"))
+	must(t, json.Unmarshal([]byte(`{"apiVersion":"operations.gardener.cloud/v1alpha1","kind":"Bastion",`+
+		`"metadata":{"name":"applied","annotations":{"gardener.cloud/created-by":"bob"}}}`), second))
+	must(t, unstructured.SetNestedMap(
+		second.Object, map[string]any{"shootRef": map[string]any{"name": "bsm"}, "sshPublicKey": b.Spec.SSHPublicKey,
+			"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.0/24"}}}}, "spec"))
 	applied, err := alice.Apply(t.Context(), "applied", second, metav1.ApplyOptions{FieldManager: "test"})
 	must(t, err)
 	if by := applied.GetAnnotations()["gardener.cloud/created-by"]; by != "alice" {
@@ -87,17 +90,19 @@ func TestGardenBastionIsMade(t *testing.T) {
 	}
 }
 
-// TestGardenBastionIngress: in whatever way it is asked for, only who made a Bastion opens it for somebody.
+// TestGardenBastionIngress: by whatever request, only the creator of a Bastion changes its ingress.
 func TestGardenBastionIngress(t *testing.T) {
 	alice, bob, b := prepareBastion(t, "bsi")
-	const merge, replace = `{"spec":{"ingress":[{"ipBlock":{"cidr":"198.51.100.0/24"}}]}}`, `[{"op":"replace","path":"/spec/ingress/0/ipBlock/cidr","value":"203.0.113.0/24"}]`
+	const merge, replace = `{"spec":{"ingress":[{"ipBlock":{"cidr":"198.51.100.0/24"}}]}}`,
+		`[{"op":"replace","path":"/spec/ingress/0/ipBlock/cidr","value":"203.0.113.0/24"}]`
 	patch := func(kind types.PatchType, body string, options metav1.PatchOptions) func(context.Context, dynamic.ResourceInterface) error {
 		return func(ctx context.Context, as dynamic.ResourceInterface) error {
 			_, err := as.Patch(ctx, b.Name, kind, []byte(body), options)
 			return err
 		}
 	}
-	apply := `{"apiVersion":"operations.gardener.cloud/v1alpha1","kind":"Bastion","metadata":{"name":"bsi"},"spec":{"ingress":[{"ipBlock":{"cidr":"192.0.2.0/25"}}]}}`
+	apply := `{"apiVersion":"operations.gardener.cloud/v1alpha1","kind":"Bastion","metadata":{"name":"bsi"},` +
+		`"spec":{"ingress":[{"ipBlock":{"cidr":"192.0.2.0/25"}}]}}`
 	for _, test := range []struct {
 		name   string
 		change func(context.Context, dynamic.ResourceInterface) error
@@ -107,13 +112,15 @@ func TestGardenBastionIngress(t *testing.T) {
 		{"strategic merge patch", patch(types.StrategicMergePatchType, strings.ReplaceAll(merge, "/24", "/25"), metav1.PatchOptions{})},
 		{"dry run", patch(types.MergePatchType, merge, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})},
 		{"server-side apply", patch(types.ApplyPatchType, apply, metav1.PatchOptions{FieldManager: "test", Force: ptr.To(true)})},
-		{"creator as well", patch(types.MergePatchType, `{"metadata":{"annotations":{"gardener.cloud/created-by":"bob"}},"spec":{"ingress":[{"ipBlock":{"cidr":"0.0.0.0/0"}}]}}`, metav1.PatchOptions{})},
+		{"creator as well", patch(types.MergePatchType, `{"metadata":{"annotations":{"gardener.cloud/created-by":"bob"}},`+
+			`"spec":{"ingress":[{"ipBlock":{"cidr":"0.0.0.0/0"}}]}}`, metav1.PatchOptions{})},
 		{"update", func(ctx context.Context, as dynamic.ResourceInterface) error {
 			obj, err := as.Get(ctx, b.Name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
-			if err := unstructured.SetNestedSlice(obj.Object, []any{map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.0/26"}}}, "spec", "ingress"); err != nil {
+			if err := unstructured.SetNestedSlice(obj.Object, []any{map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.0/26"}}},
+				"spec", "ingress"); err != nil {
 				return err
 			}
 			_, err = as.Update(ctx, obj, metav1.UpdateOptions{})
@@ -121,7 +128,7 @@ func TestGardenBastionIngress(t *testing.T) {
 		}},
 	} {
 		err := test.change(t.Context(), bob)
-		if test.name == "creator as well" { // nobody may do that
+		if test.name == "creator as well" { // invalid for every user
 			if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 				t.Errorf("%s, bob: %v", test.name, err)
 			}
@@ -136,7 +143,7 @@ func TestGardenBastionIngress(t *testing.T) {
 	}
 }
 
-// TestGardenBastionTimes: heartbeats are the garden's to write, whoever asks for them.
+// TestGardenBastionTimes: only the garden writes heartbeats, by whatever request.
 func TestGardenBastionTimes(t *testing.T) {
 	_, bob, b := prepareBastion(t, "bst")
 	patch := func(body, subresource string) (*operationsv1alpha1.Bastion, error) {
@@ -159,7 +166,8 @@ func TestGardenBastionTimes(t *testing.T) {
 	} {
 		got, err := patch(test.body, test.subresource)
 		must(t, err)
-		if !got.Status.LastHeartbeatTimestamp.Equal(b.Status.LastHeartbeatTimestamp) || !got.Status.ExpirationTimestamp.Equal(b.Status.ExpirationTimestamp) {
+		if !got.Status.LastHeartbeatTimestamp.Equal(b.Status.LastHeartbeatTimestamp) ||
+			!got.Status.ExpirationTimestamp.Equal(b.Status.ExpirationTimestamp) {
 			t.Errorf("%s of %q: %+v", test.body, test.subresource, got.Status)
 		}
 		if isSet := got.Status.Ingress != nil && got.Status.Ingress.IP == "127.0.0.9"; isSet != (test.subresource != "") {
@@ -183,7 +191,8 @@ func TestGardenBastionTimes(t *testing.T) {
 		if err == nil && !got.Status.LastHeartbeatTimestamp.After(b.Status.LastHeartbeatTimestamp.Time) {
 			return errors.New("it is the same second still")
 		}
-		if err == nil && (got.Annotations["gardener.cloud/operation"] != "" || got.Status.ExpirationTimestamp.Sub(got.Status.LastHeartbeatTimestamp.Time) != time.Hour) {
+		if err == nil && (got.Annotations["gardener.cloud/operation"] != "" ||
+			got.Status.ExpirationTimestamp.Sub(got.Status.LastHeartbeatTimestamp.Time) != time.Hour) {
 			t.Errorf("kept alive: %v, %+v", got.Annotations, got.Status)
 		}
 		return err
@@ -200,7 +209,8 @@ func TestGardenBastionShoot(t *testing.T) {
 	must(t, err)
 	object := func(name string, change func(shoot map[string]any)) {
 		t.Helper()
-		shoot := meta("core.gardener.cloud/v1beta1", "Shoot", b.Namespace, name, map[string]any{"spec": runtime.DeepCopyJSONValue(sample.Object["spec"])})
+		shoot := meta("core.gardener.cloud/v1beta1", "Shoot", b.Namespace, name,
+			map[string]any{"spec": runtime.DeepCopyJSONValue(sample.Object["spec"])})
 		change(shoot)
 		_, err := shoots.Namespace(b.Namespace).Create(t.Context(), &unstructured.Unstructured{Object: shoot}, created)
 		must(t, err)
@@ -215,7 +225,8 @@ func TestGardenBastionShoot(t *testing.T) {
 	must(t, err)
 	must(t, shoots.Namespace(b.Namespace).Delete(t.Context(), "going", metav1.DeleteOptions{}))
 	t.Cleanup(func() {
-		_, err := shoots.Namespace(b.Namespace).Patch(context.Background(), "going", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_, err := shoots.Namespace(b.Namespace).Patch(context.Background(), "going", types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			t.Error(err)
 		}
@@ -224,19 +235,21 @@ func TestGardenBastionShoot(t *testing.T) {
 		{"no seed", b.Namespace, "homeless", "has no seed"},
 		{"no SSH", b.Namespace, "closed", "SSH"},
 		{"being deleted", b.Namespace, "going", "is being deleted"},
-		{"unknown", b.Namespace, "nobody", "is not a Shoot"},
+		{"unknown", b.Namespace, "unknown", "is not a Shoot"},
 		{"of another namespace", elsewhere, "bss", "is not a Shoot"},
 		{"fit", b.Namespace, "bss", ""},
 	} {
 		made := meta("operations.gardener.cloud/v1alpha1", "Bastion", test.namespace, "", map[string]any{"spec": map[string]any{
 			"shootRef": map[string]any{"name": test.shoot}, "sshPublicKey": b.Spec.SSHPublicKey,
 			// Ranges of both kinds; who may come is not the garden's to judge.
-			"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "2001:db8::/64"}}, map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.7/32"}}}}})
+			"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "2001:db8::/64"}},
+				map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.7/32"}}}}})
 		metadata := made["metadata"].(map[string]any)
 		delete(metadata, "name")
 		metadata["generateName"] = "cli-"
 		eventually(t, waitTimeout, func(ctx context.Context) error { // admission may not know yet what was made of the Shoot
-			got, err := bastionClient(t, "alice", test.namespace).Create(ctx, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(made)}, created)
+			got, err := bastionClient(t, "alice", test.namespace).Create(
+				ctx, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(made)}, created)
 			if test.says == "" {
 				if err == nil && !strings.HasPrefix(got.GetName(), "cli-") {
 					t.Errorf("it is called %s", got.GetName())

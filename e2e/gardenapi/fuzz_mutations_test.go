@@ -75,10 +75,15 @@ func (f fuzzer) subresource(name string, parent map[string]any) (string, map[str
 		method string
 		body   map[string]any
 	}{
-		"adminkubeconfig":  {http.MethodPost, map[string]any{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "AdminKubeconfigRequest", "spec": map[string]any{"expirationSeconds": 600}}},
-		"viewerkubeconfig": {http.MethodPost, map[string]any{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "ViewerKubeconfigRequest", "spec": map[string]any{"expirationSeconds": 600}}},
-		"token":            {http.MethodPost, map[string]any{"apiVersion": "security.gardener.cloud/v1alpha1", "kind": "TokenRequest", "spec": map[string]any{"expirationSeconds": 600, "contextObject": map[string]any{"kind": "Shoot", "apiVersion": "core.gardener.cloud/v1beta1", "name": "fuzz", "uid": "1"}}}},
-		"scale":            {http.MethodPut, map[string]any{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": map[string]any{"name": "fuzz", "namespace": "garden"}, "spec": map[string]any{"replicas": 2}}},
+		"adminkubeconfig": {http.MethodPost, map[string]any{"apiVersion": "authentication.gardener.cloud/v1alpha1",
+			"kind": "AdminKubeconfigRequest", "spec": map[string]any{"expirationSeconds": 600}}},
+		"viewerkubeconfig": {http.MethodPost, map[string]any{"apiVersion": "authentication.gardener.cloud/v1alpha1",
+			"kind": "ViewerKubeconfigRequest", "spec": map[string]any{"expirationSeconds": 600}}},
+		"token": {http.MethodPost, map[string]any{"apiVersion": "security.gardener.cloud/v1alpha1",
+			"kind": "TokenRequest", "spec": map[string]any{"expirationSeconds": 600,
+				"contextObject": map[string]any{"kind": "Shoot", "apiVersion": "core.gardener.cloud/v1beta1", "name": "fuzz", "uid": "1"}}}},
+		"scale": {http.MethodPut, map[string]any{"apiVersion": "autoscaling/v1", "kind": "Scale",
+			"metadata": map[string]any{"name": "fuzz", "namespace": "garden"}, "spec": map[string]any{"replicas": 2}}},
 	}
 	method, body := pick(f, http.MethodPut, http.MethodPatch), parent
 	if own, exists := options[name]; exists {
@@ -156,7 +161,8 @@ func (f fuzzer) spoil(r *fuzzRequest) {
 	case 2:
 		r.body = f.garbage()
 	case 3:
-		r.contentType = pick(f, "", "text/plain", "application/xml", "application/octet-stream", "application/json; charset=utf-7", "a/b/c", ";;;", "application/yaml", "multipart/form-data", "application/json;stream=watch")
+		r.contentType = pick(f, "", "text/plain", "application/xml", "application/octet-stream", "application/json; charset=utf-7",
+			"a/b/c", ";;;", "application/yaml", "multipart/form-data", "application/json;stream=watch")
 	case 4:
 		if converted, err := yaml.JSONToYAML(r.body); err == nil {
 			r.body, r.contentType = converted, "application/yaml"
@@ -169,17 +175,22 @@ func (f fuzzer) spoil(r *fuzzRequest) {
 	case 7:
 		r.query += "&" + f.query()
 	default:
-		r.accept = pick(f, "", "*/*", "text/html", "application/yaml", "application/vnd.kubernetes.protobuf", "application/cbor", "application/json;as=Table;v=v1;g=meta.k8s.io",
-			"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "application/json;as=Nothing;v=v9;g=x", "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io", ";")
+		r.accept = pick(f, "", "*/*", "text/html", "application/yaml", "application/vnd.kubernetes.protobuf",
+			"application/cbor", "application/json;as=Table;v=v1;g=meta.k8s.io",
+			"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "application/json;as=Nothing;v=v9;g=x",
+			"application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io", ";")
 	}
 }
 
 // query is a parameter with a bad value. A resource version of the far future is not among them: to answer that it is not
 // reached in time is right.
 func (f fuzzer) query() string {
-	name := pick(f, "dryRun", "fieldManager", "fieldValidation", "limit", "continue", "resourceVersion", "resourceVersionMatch", "labelSelector", "fieldSelector",
-		"timeoutSeconds", "timeout", "pretty", "force", "propagationPolicy", "gracePeriodSeconds", "includeObject", "sendInitialEvents", "nonsense")
-	return name + "=" + url.QueryEscape(pick(f, "", "-1", "x", "All", "Strict", "Ignore", "true", "!", "a=b,c in (", "metadata.name=a,spec.no=b", "\x00", "日本", "1e9", "{}", strings.Repeat("a", 3000)))
+	name := pick(f, "dryRun", "fieldManager", "fieldValidation", "limit", "continue", "resourceVersion",
+		"resourceVersionMatch", "labelSelector", "fieldSelector",
+		"timeoutSeconds", "timeout", "pretty", "force", "propagationPolicy", "gracePeriodSeconds", "includeObject",
+		"sendInitialEvents", "nonsense")
+	return name + "=" + url.QueryEscape(pick(f, "", "-1", "x", "All", "Strict", "Ignore", "true", "!", "a=b,c in (",
+		"metadata.name=a,spec.no=b", "\x00", "日本", "1e9", "{}", strings.Repeat("a", 3000)))
 }
 
 // garbage is a body that is no object at all.
@@ -202,7 +213,9 @@ func (f fuzzer) garbage() []byte {
 		body, _ := json.Marshal(f.junk(4))
 		return body
 	default:
-		return []byte(pick(f, "", "null", "{}", "[]", "0", `""`, "true", "{", `{"kind":"Status"}`, `{"apiVersion":"v1","kind":"List","items":[]}`, `{"a":1,"a":2}`, "\xff\xfe", "&a [*a,*a]", "a: &a [*a]\nb: *a", "--- \n---\n", "NaN", `{"metadata":{"name":"\ud800"}}`))
+		return []byte(pick(f, "", "null", "{}", "[]", "0", `""`, "true", "{", `{"kind":"Status"}`,
+			`{"apiVersion":"v1","kind":"List","items":[]}`, `{"a":1,"a":2}`, "\xff\xfe", "&a [*a,*a]", "a: &a [*a]\nb: *a",
+			"--- \n---\n", "NaN", `{"metadata":{"name":"\ud800"}}`))
 	}
 }
 
@@ -333,9 +346,12 @@ func (f fuzzer) generate(schema map[string]any, depth int) any {
 }
 
 func (f fuzzer) text() string {
-	return pick(f, "", "a", "fuzz", "local", "a--b", "Bad_Name", "1", "-1", "0", "1Gi", "-5", "1.36.0", "1.36", "v1", "v1/v2/v3", "10.0.0.0/8", "10.0.0.0/33", "::/0", "2001:db8::/64", "10%", "110%",
-		"24h", "-1s", "0 0 * * *", "* * *", "220000+0100", "Europe/Berlin", "containerd", "Secret", "Shoot", "User", "ServiceAccount", "amd64", "IPv4", "IPv6", "example.com", "*.example.com", "a@b.c",
-		"{{", "{{ .resources.a.data.b }}", "%s%n", "\x00", "日本語", "\u202e", "🦄", "../..", "<script>", "https://example.com", "eA==", "system:serviceaccount:a", "extension:", "true", "null",
+	return pick(f, "", "a", "fuzz", "local", "a--b", "Bad_Name", "1", "-1", "0", "1Gi", "-5", "1.36.0", "1.36", "v1",
+		"v1/v2/v3", "10.0.0.0/8", "10.0.0.0/33", "::/0", "2001:db8::/64", "10%", "110%",
+		"24h", "-1s", "0 0 * * *", "* * *", "220000+0100", "Europe/Berlin", "containerd", "Secret", "Shoot", "User",
+		"ServiceAccount", "amd64", "IPv4", "IPv6", "example.com", "*.example.com", "a@b.c",
+		"{{", "{{ .resources.a.data.b }}", "%s%n", "\x00", "日本語", "\u202e", "🦄", "../..", "<script>", "https://example.com",
+		"eA==", "system:serviceaccount:a", "extension:", "true", "null",
 		"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", strings.Repeat("a", 64), strings.Repeat("long", 5000))
 }
 
@@ -356,7 +372,8 @@ func (f fuzzer) junk(depth int) any {
 		}
 	case 5:
 		if depth > 0 {
-			return map[string]any{f.text(): f.junk(depth - 1), pick(f, "name", "type", "$patch", "$setElementOrder/a", "$retainKeys"): f.junk(depth - 1)}
+			return map[string]any{f.text(): f.junk(depth - 1),
+				pick(f, "name", "type", "$patch", "$setElementOrder/a", "$retainKeys"): f.junk(depth - 1)}
 		}
 	}
 	return f.text()
@@ -370,7 +387,8 @@ type openAPISchemas map[string]map[string]any
 func fuzzSchemas(t *testing.T) openAPISchemas {
 	t.Helper()
 	all, seen := openAPISchemas{}, map[schema.GroupVersion]bool{}
-	for _, r := range append(slices.Clone(gardenResources), resourceInfo{gvr: schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1"}}) {
+	for _, r := range append(slices.Clone(gardenResources),
+		resourceInfo{gvr: schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1"}}) {
 		gv := r.gvr.GroupVersion()
 		if seen[gv] {
 			continue

@@ -40,7 +40,8 @@ func manifestOf(t *testing.T, suffix string, kinds ...string) string {
 }
 
 func TestKubectlExplain(t *testing.T) {
-	kubectl(t, "", "explain", "shoot.spec.provider", "--recursive").OK(t).Shows(t, "GROUP:      core.gardener.cloud", "workers", "machine", "image", "maximum", "-required-")
+	kubectl(t, "", "explain", "shoot.spec.provider", "--recursive").OK(t).Shows(t, "GROUP:      core.gardener.cloud",
+		"workers", "machine", "image", "maximum", "-required-")
 	kubectl(t, "", "explain", "seed.spec.dns").OK(t).Shows(t, "provider", "<SeedDNSProvider>")
 	kubectl(t, "", "explain", "bastion.spec.ingress", "--output=plaintext-openapiv2").OK(t).Shows(t, "ipBlock")
 	for _, r := range gardenResources {
@@ -65,23 +66,28 @@ func TestKubectlApplyDiffWait(t *testing.T) {
 
 	kubectl(t, "", "get", "shoots,seeds,projects", "-A", "-o", "wide").OK(t).Shows(t,
 		"NAMESPACE", "CLOUDPROFILE", "PROVIDER", "REGION", "SEED", "K8S VERSION", "HIBERNATION", "LAST OPERATION", "STATUS", "PURPOSE",
-		"GARDENER VERSION", "APISERVER", "CONTROL", "OBSERVABILITY", "NODES", "SYSTEM", "AGE", "OWNER", "CREATOR", "owner@example.com", "1.36.0", "<pending>")
+		"GARDENER VERSION", "APISERVER", "CONTROL", "OBSERVABILITY", "NODES", "SYSTEM", "AGE", "OWNER", "CREATOR",
+		"owner@example.com", "1.36.0", "<pending>")
 
-	kubectl(t, "", "-n", namespace, "get", "shoot", "kctl", "-o", "jsonpath={.spec.provider.workers[0].name} {.metadata.generation}").OK(t).Shows(t, "pool 1")
+	kubectl(t, "", "-n", namespace, "get", "shoot", "kctl", "-o",
+		"jsonpath={.spec.provider.workers[0].name} {.metadata.generation}").OK(t).Shows(t, "pool 1")
 	done := make(chan result, 1)
 	go func() {
 		done <- kubectl(t, "", "-n", namespace, "wait", "shoot/kctl", "--for=condition=EveryNodeReady", "--timeout=30s")
 	}()
 	shoot := infoOf(t, "Shoot").gvr
 	_, err = dyn.Resource(shoot).Namespace(namespace).Patch(t.Context(), "kctl", types.MergePatchType,
-		[]byte(`{"status":{"conditions":[{"type":"EveryNodeReady","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z","lastUpdateTime":"2026-01-01T00:00:00Z"}]}}`), metav1.PatchOptions{}, "status")
+		[]byte(`{"status":{"conditions":[{"type":"EveryNodeReady","status":"True","reason":"Test","message":"",`+
+			`"lastTransitionTime":"2026-01-01T00:00:00Z","lastUpdateTime":"2026-01-01T00:00:00Z"}]}}`), metav1.PatchOptions{}, "status")
 	must(t, err)
 	(<-done).OK(t).Shows(t, "condition met")
 }
 
 func TestKubectlFieldSelectors(t *testing.T) {
 	namespace := prepareProject(t, "field")
-	kubectl(t, "", "apply", "-f", manifestOf(t, "field", "CloudProfile", "Project", "Seed", "CredentialsBinding", "Shoot", "NamespacedCloudProfile", "InternalSecret", "BackupBucket", "BackupEntry", "ControllerDeployment", "ControllerRegistration", "ControllerInstallation", "Bastion")).OK(t)
+	kubectl(t, "", "apply", "-f", manifestOf(t, "field", "CloudProfile", "Project", "Seed", "CredentialsBinding",
+		"Shoot", "NamespacedCloudProfile", "InternalSecret", "BackupBucket", "BackupEntry", "ControllerDeployment",
+		"ControllerRegistration", "ControllerInstallation", "Bastion")).OK(t)
 	for _, test := range []struct{ resource, selector, other string }{
 		{"shoots", "spec.cloudProfile.Name=field", "spec.cloudProfile.Name=other"},
 		{"shoots", "spec.cloudProfile.Kind=CloudProfile,metadata.name=field", "spec.cloudProfile.Kind=NamespacedCloudProfile"},
@@ -100,10 +106,12 @@ func TestKubectlFieldSelectors(t *testing.T) {
 		{"namespacedcloudprofiles", "spec.parent.name=field", "spec.parent.name=other"},
 	} {
 		t.Run(test.resource+" "+test.selector, func(t *testing.T) {
-			if names := kubectl(t, "", "get", test.resource, "-A", "--field-selector", test.selector, "-o", "name").OK(t).Stdout; strings.Count(names, "\n") != 1 || !strings.HasSuffix(strings.TrimSpace(names), "/field") {
+			if names := kubectl(t, "", "get", test.resource, "-A", "--field-selector", test.selector, "-o", "name").OK(
+				t).Stdout; strings.Count(names, "\n") != 1 || !strings.HasSuffix(strings.TrimSpace(names), "/field") {
 				t.Errorf("selects %q", names)
 			}
-			if names := kubectl(t, "", "get", test.resource, "-A", "--field-selector", test.other, "-o", "name").OK(t).Stdout; strings.Contains(names, "/field") {
+			if names := kubectl(t, "", "get", test.resource, "-A", "--field-selector", test.other, "-o", "name").OK(
+				t).Stdout; strings.Contains(names, "/field") {
 				t.Errorf("%s selects %q", test.other, names)
 			}
 		})
@@ -118,14 +126,17 @@ func TestKubectlWatchAndPages(t *testing.T) {
 	const count = 25
 	var manifests strings.Builder
 	for i := range count {
-		fmt.Fprintf(&manifests, "---\napiVersion: core.gardener.cloud/v1beta1\nkind: InternalSecret\nmetadata:\n  name: page-%02d\n  namespace: %s\ntype: Opaque\n", i, namespace)
+		fmt.Fprintf(&manifests, "---\napiVersion: core.gardener.cloud/v1beta1\nkind: InternalSecret\nmetadata:\n"+
+			"  name: page-%02d\n  namespace: %s\ntype: Opaque\n", i, namespace)
 	}
 	kubectl(t, manifests.String(), "create", "-f", "-").OK(t)
-	if names := kubectl(t, "", "-n", namespace, "get", "internalsecrets", "--chunk-size=4", "-o", "name").OK(t).Stdout; strings.Count(names, "\n") != count {
+	if names := kubectl(t, "", "-n", namespace, "get", "internalsecrets", "--chunk-size=4", "-o", "name").OK(
+		t).Stdout; strings.Count(names, "\n") != count {
 		t.Errorf("in pages of 4 there are %d, not %d", strings.Count(names, "\n"), count)
 	}
 
-	cmd := exec.CommandContext(t.Context(), kubectlBinary, "--kubeconfig", kubeconfig, "-n", namespace, "get", "internalsecrets", "page-00", "--watch", "-o", "json", "--output-watch-events")
+	cmd := exec.CommandContext(t.Context(), kubectlBinary, "--kubeconfig", kubeconfig, "-n", namespace, "get",
+		"internalsecrets", "page-00", "--watch", "-o", "json", "--output-watch-events")
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
@@ -156,7 +167,8 @@ func TestKubectlScale(t *testing.T) {
 	prepareProject(t, "scale")
 	kubectl(t, "", "apply", "-f", manifestOf(t, "scale", "ManagedSeedSet")).OK(t)
 	kubectl(t, "", "-n", "garden", "scale", "managedseedset/scale", "--replicas=3").OK(t)
-	kubectl(t, "", "-n", "garden", "get", "managedseedset", "scale", "-o", "jsonpath={.spec.replicas}/{.metadata.generation}").OK(t).Shows(t, "3/2")
+	kubectl(t, "", "-n", "garden", "get", "managedseedset", "scale", "-o",
+		"jsonpath={.spec.replicas}/{.metadata.generation}").OK(t).Shows(t, "3/2")
 	if r := kubectl(t, "", "-n", "garden", "scale", "managedseedset/scale", "--replicas=3", "--current-replicas=5"); r.Code == 0 {
 		t.Error("a scale that expects another number is accepted")
 	}

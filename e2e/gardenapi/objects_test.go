@@ -43,16 +43,23 @@ var gardenResources = []resourceInfo{
 	core("seeds", "Seed", false).with("status"),
 	core("shoots", "Shoot", true).with("status", "binding", "adminkubeconfig", "viewerkubeconfig"),
 	core("shootstates", "ShootState", true),
-	{schema.GroupVersionResource{Group: "operations.gardener.cloud", Version: "v1alpha1", Resource: "bastions"}, "Bastion", true, nil, []string{"status"}},
-	{schema.GroupVersionResource{Group: "security.gardener.cloud", Version: "v1alpha1", Resource: "credentialsbindings"}, "CredentialsBinding", true, []string{"cb"}, nil},
-	{schema.GroupVersionResource{Group: "security.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}, "WorkloadIdentity", true, []string{"wi"}, []string{"token"}},
-	{schema.GroupVersionResource{Group: "seedmanagement.gardener.cloud", Version: "v1alpha1", Resource: "gardenlets"}, "Gardenlet", true, []string{"gl", "glet"}, []string{"status"}},
-	{schema.GroupVersionResource{Group: "seedmanagement.gardener.cloud", Version: "v1alpha1", Resource: "managedseeds"}, "ManagedSeed", true, []string{"ms"}, []string{"status"}},
-	{schema.GroupVersionResource{Group: "seedmanagement.gardener.cloud", Version: "v1alpha1", Resource: "managedseedsets"}, "ManagedSeedSet", true, []string{"mss"}, []string{"status", "scale"}},
+	{schema.GroupVersionResource{Group: "operations.gardener.cloud", Version: "v1alpha1", Resource: "bastions"}, "Bastion",
+		true, nil, []string{"status"}},
+	{schema.GroupVersionResource{Group: "security.gardener.cloud", Version: "v1alpha1", Resource: "credentialsbindings"},
+		"CredentialsBinding", true, []string{"cb"}, nil},
+	{schema.GroupVersionResource{Group: "security.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"},
+		"WorkloadIdentity", true, []string{"wi"}, []string{"token"}},
+	{schema.GroupVersionResource{Group: "seedmanagement.gardener.cloud", Version: "v1alpha1", Resource: "gardenlets"},
+		"Gardenlet", true, []string{"gl", "glet"}, []string{"status"}},
+	{schema.GroupVersionResource{Group: "seedmanagement.gardener.cloud", Version: "v1alpha1", Resource: "managedseeds"},
+		"ManagedSeed", true, []string{"ms"}, []string{"status"}},
+	{schema.GroupVersionResource{Group: "seedmanagement.gardener.cloud", Version: "v1alpha1", Resource: "managedseedsets"},
+		"ManagedSeedSet", true, []string{"mss"}, []string{"status", "scale"}},
 }
 
 func core(resource, kind string, namespaced bool, shortNames ...string) resourceInfo {
-	return resourceInfo{schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: resource}, kind, namespaced, shortNames, nil}
+	return resourceInfo{schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: resource},
+		kind, namespaced, shortNames, nil}
 }
 
 func (r resourceInfo) with(subresources ...string) resourceInfo {
@@ -135,7 +142,8 @@ func prepareProject(t *testing.T, suffix string) string {
 
 func createNamespace(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
-	_, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, created)
+	_, err := kube.CoreV1().Namespaces().Create(
+		t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, created)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -143,7 +151,8 @@ func createNamespace(t *testing.T, name string, labels map[string]string) {
 
 func createSecret(t *testing.T, namespace, name string) {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"provider.shoot.gardener.cloud/local": "true"}}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: namespace, Labels: map[string]string{"provider.shoot.gardener.cloud/local": "true"}}}
 	if _, err := kube.CoreV1().Secrets(namespace).Create(t.Context(), secret, created); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}

@@ -69,7 +69,8 @@ func liveOnce(t *testing.T, r resourceInfo, obj *unstructured.Unstructured) {
 	}
 	list, err := c.List(ctx, metav1.ListOptions{})
 	must(t, err)
-	watcher, err := c.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), FieldSelector: "metadata.name=" + obj.GetName()})
+	watcher, err := c.Watch(
+		ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), FieldSelector: "metadata.name=" + obj.GetName()})
 	must(t, err)
 	defer watcher.Stop()
 
@@ -83,7 +84,8 @@ func liveOnce(t *testing.T, r resourceInfo, obj *unstructured.Unstructured) {
 		t.Errorf("a second one of the name gives %v", err)
 	}
 
-	labelled, err := c.Patch(ctx, made.GetName(), types.MergePatchType, []byte(`{"metadata":{"labels":{"e2e":"patched"}}}`), metav1.PatchOptions{})
+	labelled, err := c.Patch(ctx, made.GetName(), types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"e2e":"patched"}}}`), metav1.PatchOptions{})
 	must(t, err)
 	expectEvent(t, watcher, watch.Modified)
 	if labelled.GetGeneration() != made.GetGeneration() {
@@ -117,10 +119,12 @@ func checkStatus(t *testing.T, r resourceInfo, obj *unstructured.Unstructured) {
 	patch := []byte(`{"metadata":{"labels":{"through":"status"}},"status":{"observedGeneration":7,"conditions":[]}}`)
 	viaObject, err := c.Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 	must(t, err)
-	if got, _, _ := unstructured.NestedInt64(viaObject.Object, "status", "observedGeneration"); got == 7 && r.kind != "Gardenlet" { // Gardener takes a Gardenlet's status with the object
+	// Gardener takes a Gardenlet's status with the object
+	if got, _, _ := unstructured.NestedInt64(viaObject.Object, "status", "observedGeneration"); got == 7 && r.kind != "Gardenlet" {
 		t.Error("the status was changed through the object")
 	}
-	viaStatus, err := c.Patch(ctx, obj.GetName(), types.MergePatchType, []byte(`{"spec":{"provider":{"type":"changed"},"description":"changed"},"status":{"observedGeneration":8}}`), metav1.PatchOptions{}, "status")
+	viaStatus, err := c.Patch(ctx, obj.GetName(), types.MergePatchType, []byte(
+		`{"spec":{"provider":{"type":"changed"},"description":"changed"},"status":{"observedGeneration":8}}`), metav1.PatchOptions{}, "status")
 	must(t, err)
 	before, _ := json.Marshal(viaObject.Object["spec"])
 	after, _ := json.Marshal(viaStatus.Object["spec"])

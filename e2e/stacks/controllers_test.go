@@ -35,7 +35,8 @@ func TestControllerCrashes(t *testing.T) {
 	shared.becomes(t, namespaceInstall, "crashes", "buckets", "Ready", "False", "CrashLoopBackOff: back-off")
 	shared.becomes(t, namespaceInstall, "crashes", "buckets", "Synced", "True", "")
 	suite.Gardenlite(t, shared.dir, "stack", "list", "-n", "crashes").OK(t).Shows(t, "CrashLoopBackOff")
-	suite.Command(t, "", suite.Binary, "__complete", "--data-dir", shared.dir, "stack", "describe", "-n", "crashes", "").OK(t).Shows(t, "buckets")
+	suite.Command(t, "", suite.Binary, "__complete", "--data-dir", shared.dir, "stack", "describe", "-n", "crashes",
+		"").OK(t).Shows(t, "buckets")
 
 	shared.runs(t, "example.org/crashes:0.2", "exec tail -f /dev/null\n")
 	files = files.replace(t, "app.yaml", "0.1", "0.2").replace(t, "install.yaml", ":0.1", ":0.2")
@@ -156,8 +157,9 @@ spec:
 		folder + "group.yaml":                      "title: Storage\ncategory: Data\noverview: all\noverviewShort: some\nreadme: text\n",
 		folder + "ui-schema.yaml":                  "title: Buckets\n",
 		folder + "bucket/v1alpha1/bucket.crd.yaml": oldCRD,
-		folder + "bucket/resource.yaml":            "id: bucket\ntitle: Bucket\ntitlePlural: Buckets\ncategory: C\noverview: o\noverviewShort: s\nreadme: r\n",
-		folder + "bucket/icon.png":                 "png",
+		folder + "bucket/resource.yaml": "id: bucket\ntitle: Bucket\ntitlePlural: Buckets\ncategory: C\n" +
+			"overview: o\noverviewShort: s\nreadme: r\n",
+		folder + "bucket/icon.png": "png",
 	}))
 	shared.ready(t, namespaceInstall, "old", "buckets", "0.0.1")
 	shared.becomes(t, namespaceInstall, "old", "buckets", "Synced", "True", "fields that its schema does not have are dropped")

@@ -48,7 +48,8 @@ func hostile(t *testing.T) map[string]struct {
 		"CRD that is not its own": {group("foreign.example.org"), "exists already, and is not one of a stack"},
 		"cluster-scoped CRD":      {valid.replace(t, crdPath, "scope: Namespaced", "scope: Cluster"), "scope must be Namespaced"},
 		"conversion webhook": {valid.replace(t, crdPath, "scope: Namespaced", `scope: Namespaced
-  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://example.org"}}}`), "conversion webhook"},
+  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://example.org"}}}`),
+			"conversion webhook"},
 		"homoglyph in a group":   {group("hоstile.example.org"), "DNS name"},
 		"Secrets":                {depends("secrets"), "built into Kubernetes"},
 		"Shoots":                 {depends("shoots.core.gardener.cloud"), "gardener.cloud"},
@@ -56,17 +57,19 @@ func hostile(t *testing.T) map[string]struct {
 		"all groups":             {depends("*.*"), "plural must be a name"},
 		"homoglyph in dependsOn": {depends("buckеts.example.org"), "plural must be a name"},
 		"another ServiceAccount": {pod("serviceAccountName: default"), "serviceAccountName"},
-		"another namespace":      {valid.replace(t, "install.yaml", "metadata: {name: bucket-controller}", "metadata: {name: c, namespace: kube-system}"), "namespace of its Stack"},
-		"network of the host":    {pod("hostNetwork: true"), "hostNetwork"},
-		"processes of the host":  {pod("hostPID: true"), "hostPID"},
-		"files of the host":      {pod("volumes: [{name: v, hostPath: {path: /}}]"), "hostPath"},
-		"node":                   {pod("nodeName: garden"), "nodeName"},
-		"token for others":       {pod("volumes: [{name: v, projected: {sources: [{serviceAccountToken: {audience: other, path: t}}]}}]"), "audience"},
-		"privileged":             {container("securityContext: {privileged: true}"), "privileged"},
-		"capabilities":           {container("securityContext: {capabilities: {add: [SYS_ADMIN]}}"), "add"},
-		"port of the host":       {container("ports: [{containerPort: 22, hostPort: 22}]"), "hostPort"},
-		"a DaemonSet":            {valid.replace(t, "install.yaml", "kind: Deployment", "kind: DaemonSet"), "install.yaml"},
-		"two controllers":        {valid.with("install.yaml", valid["install.yaml"]+"---\n"+valid["install.yaml"]), "more than one document"},
+		"another namespace": {valid.replace(t, "install.yaml", "metadata: {name: bucket-controller}",
+			"metadata: {name: c, namespace: kube-system}"), "namespace of its Stack"},
+		"network of the host":   {pod("hostNetwork: true"), "hostNetwork"},
+		"processes of the host": {pod("hostPID: true"), "hostPID"},
+		"files of the host":     {pod("volumes: [{name: v, hostPath: {path: /}}]"), "hostPath"},
+		"node":                  {pod("nodeName: garden"), "nodeName"},
+		"token for others": {
+			pod("volumes: [{name: v, projected: {sources: [{serviceAccountToken: {audience: other, path: t}}]}}]"), "audience"},
+		"privileged":       {container("securityContext: {privileged: true}"), "privileged"},
+		"capabilities":     {container("securityContext: {capabilities: {add: [SYS_ADMIN]}}"), "add"},
+		"port of the host": {container("ports: [{containerPort: 22, hostPort: 22}]"), "hostPort"},
+		"a DaemonSet":      {valid.replace(t, "install.yaml", "kind: Deployment", "kind: DaemonSet"), "install.yaml"},
+		"two controllers":  {valid.with("install.yaml", valid["install.yaml"]+"---\n"+valid["install.yaml"]), "more than one document"},
 	}
 }
 
@@ -98,9 +101,11 @@ func TestHostilePackages(t *testing.T) {
 func TestIdentitiesOfOthers(t *testing.T) {
 	t.Parallel()
 	shared.namespace(t, "identities")
-	_, err := shared.kube.CoreV1().ServiceAccounts("identities").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "powerful"}}, created)
+	_, err := shared.kube.CoreV1().ServiceAccounts("identities").Create(
+		t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "powerful"}}, created)
 	must(t, err)
-	shared.install(t, clusterInstall, "identities", "powerful", shared.write(t, "identities", bucketStack("identities.example.org", "Cluster", "0.1")))
+	shared.install(t, clusterInstall, "identities", "powerful",
+		shared.write(t, "identities", bucketStack("identities.example.org", "Cluster", "0.1")))
 	shared.becomes(t, clusterInstall, "identities", "powerful", "Synced", "False", "the ServiceAccount powerful exists already")
 	shared.exists(t, []place{{stacks, "identities", "powerful"}, {crdResource, "", "buckets.identities.example.org"}}, false)
 	deployments, err := shared.kube.AppsV1().Deployments("identities").List(t.Context(), metav1.ListOptions{})

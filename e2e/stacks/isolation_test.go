@@ -195,7 +195,8 @@ func TestIsolation(t *testing.T) {
 					t.Errorf("%v: exit status %d: %s%s", args, r.Code, r.Stdout, r.Stderr)
 				}
 			}
-			matrix := suite.Gardenlite(t, l.dir, "access", "matrix", "--as-stack", own+"/buckets").OK(t).Shows(t, "buckets", "secrets", "configmaps", "events")
+			matrix := suite.Gardenlite(t, l.dir, "access", "matrix", "--as-stack", own+"/buckets").OK(t).Shows(
+				t, "buckets", "secrets", "configmaps", "events")
 			for _, never := range []string{"shoots", "deployments", "roles"} {
 				if strings.Contains(matrix.Stdout, "\n"+never) {
 					t.Errorf("the matrix has %s: %s", never, matrix.Stdout)
@@ -223,7 +224,8 @@ func TestRolesForInstalls(t *testing.T) {
 	}, created)
 	must(t, err)
 	_, err = shared.kube.RbacV1().Roles("roles").Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "admins"},
-		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"stacks.crossplane.io"}, Resources: []string{"stackinstalls"}, Verbs: []string{"*"}}}}, created)
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"stacks.crossplane.io"}, Resources: []string{"stackinstalls"}, Verbs: []string{"*"}}}},
+		created)
 	must(t, err)
 	alice := suite.CertificateUser(t, shared.dir, "alice")
 	version := schema.GroupVersion{Group: "stacks.crossplane.io", Version: "v1alpha1"}

@@ -47,7 +47,8 @@ func TestLeastPrivilegeOfTheStackManager(t *testing.T) {
 		files := bucketStack(strings.ToLower(scope)+".least.example.org", scope, "0.1")
 		l.install(t, kind, namespace, "buckets", l.write(t, namespace, files))
 		l.ready(t, kind, namespace, "buckets", "0.1")
-		l.areRepaired(t, append([]place{{crdResource, "", "buckets." + strings.ToLower(scope) + ".least.example.org"}}, objectsOf(kind, namespace, "buckets")...))
+		l.areRepaired(t, append([]place{{crdResource, "", "buckets." + strings.ToLower(scope) + ".least.example.org"}},
+			objectsOf(kind, namespace, "buckets")...))
 		l.install(t, kind, namespace, "buckets", l.write(t, namespace+"-2", files.replace(t, "app.yaml", "version: 0.1", "version: 0.2")))
 		l.ready(t, kind, namespace, "buckets", "0.2")
 		l.uninstall(t, kind, namespace, "buckets")

@@ -114,8 +114,9 @@ func (l *landscape) areOwned(t *testing.T, kind string, objects []place) {
 func (l *landscape) areRepaired(t *testing.T, objects []place) {
 	t.Helper()
 	changes := map[string]string{
-		"stacks":          `{"spec":{"permissionScope":"Cluster","version":"9","customresourcedefinitions":[]}}`,
-		"deployments":     `{"metadata":{"labels":{"stacks.crossplane.io/stack":null}},"spec":{"replicas":3,"template":{"spec":{"serviceAccountName":"default","containers":[{"name":"controller","image":"other"}]}}}}`,
+		"stacks": `{"spec":{"permissionScope":"Cluster","version":"9","customresourcedefinitions":[]}}`,
+		"deployments": `{"metadata":{"labels":{"stacks.crossplane.io/stack":null}},"spec":{"replicas":3,` +
+			`"template":{"spec":{"serviceAccountName":"default","containers":[{"name":"controller","image":"other"}]}}}}`,
 		"roles":           `{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}`,
 		"clusterroles":    `{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}`,
 		"rolebindings":    `{"subjects":[{"kind":"User","name":"mallory","apiGroup":"rbac.authorization.k8s.io"}]}`,
@@ -128,7 +129,8 @@ func (l *landscape) areRepaired(t *testing.T, objects []place) {
 	for _, p := range objects {
 		before, err := l.get(t.Context(), p)
 		must(t, err)
-		_, err = l.dyn.Resource(p.resource).Namespace(p.namespace).Patch(t.Context(), p.name, types.MergePatchType, []byte(changes[p.resource.Resource]), metav1.PatchOptions{})
+		_, err = l.dyn.Resource(p.resource).Namespace(p.namespace).Patch(t.Context(), p.name, types.MergePatchType,
+			[]byte(changes[p.resource.Resource]), metav1.PatchOptions{})
 		must(t, err)
 		l.isAgain(t, p, before)
 		must(t, l.dyn.Resource(p.resource).Namespace(p.namespace).Delete(t.Context(), p.name, metav1.DeleteOptions{}))
@@ -186,7 +188,8 @@ func TestSingleInstance(t *testing.T) {
 	shared.install(t, clusterInstall, "single-2", "two", reference)
 	shared.becomes(t, clusterInstall, "single-2", "two", "Synced", "False", "is installed by single-1/one already")
 	shared.exists(t, objectsOf(clusterInstall, "single-2", "two"), false)
-	shared.install(t, clusterInstall, "single-1", "one", shared.write(t, "single-cluster-2", cluster.replace(t, "app.yaml", "version: 0.1", "version: 0.2")))
+	shared.install(t, clusterInstall, "single-1", "one",
+		shared.write(t, "single-cluster-2", cluster.replace(t, "app.yaml", "version: 0.1", "version: 0.2")))
 	shared.ready(t, clusterInstall, "single-1", "one", "0.2")
 
 	reference = shared.write(t, "single-namespaced", bucketStack("namespaced.single.example.org", "Namespaced", "0.1").
@@ -205,7 +208,8 @@ func TestVersions(t *testing.T) {
 	t.Parallel()
 	group := "versions.example.org"
 	old := bucketStack(group, "Namespaced", "1.0")
-	wider := old.replace(t, crdPath, "{size: {type: integer}}}\n          status", "{size: {type: integer}, colour: {type: string}}}\n          status").
+	wider := old.replace(t, crdPath, "{size: {type: integer}}}\n          status",
+		"{size: {type: integer}, colour: {type: string}}}\n          status").
 		replace(t, "app.yaml", "version: 1.0", "version: 1.1")
 	incompatible := wider.replace(t, crdPath, "colour: {type: string}", "colour: {type: integer}").replace(t, "app.yaml", "1.1", "1.2")
 	raised := incompatible.replace(t, crdPath, "name: v1alpha1", "name: v1alpha2").replace(t, "app.yaml", "1.2", "2.0")
@@ -215,7 +219,8 @@ func TestVersions(t *testing.T) {
 		shared.install(t, namespaceInstall, namespace, "buckets", shared.write(t, namespace, files))
 		if i == 3 {
 			shared.becomes(t, namespaceInstall, namespace, "buckets", "Synced", "False",
-				`version "1.2" of the stack cannot be installed: version v1alpha1 of the CRD buckets.versions.example.org is not compatible with the one that version "1.1" of the stack has installed`)
+				`version "1.2" of the stack cannot be installed: version v1alpha1 of the CRD buckets.versions.example.org is not `+
+					`compatible with the one that version "1.1" of the stack has installed`)
 			shared.exists(t, objectsOf(namespaceInstall, namespace, "buckets"), false)
 			continue
 		}
@@ -282,7 +287,8 @@ func TestUninstall(t *testing.T) {
 		must(t, installs.Namespace(namespace).Delete(t.Context(), "buckets", metav1.DeleteOptions{}))
 	}
 	deletion("uninstall-1")
-	shared.becomes(t, namespaceInstall, "uninstall-1", "buckets", "Synced", "False", "there are instances of buckets.uninstall.example.org: uninstall-1/b")
+	shared.becomes(t, namespaceInstall, "uninstall-1", "buckets", "Synced", "False",
+		"there are instances of buckets.uninstall.example.org: uninstall-1/b")
 	shared.exists(t, objectsOf(namespaceInstall, "uninstall-1", "buckets"), true)
 	must(t, shared.dyn.Resource(buckets).Namespace("uninstall-1").Delete(t.Context(), "b", metav1.DeleteOptions{}))
 	shared.exists(t, objectsOf(namespaceInstall, "uninstall-1", "buckets"), false)
@@ -310,9 +316,11 @@ func TestDependencies(t *testing.T) {
 		replace(t, "install.yaml", "bucket-controller", "needed-controller")))
 	shared.becomes(t, clusterInstall, "depends", "buckets", "Ready", "False", "waiting for the CRD pails.cluster.example.org")
 	pails := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "pails.cluster.example.org"},
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "pails.cluster.example.org"},
 		"spec": map[string]any{"group": "cluster.example.org", "scope": "Cluster", "names": map[string]any{"kind": "Pail", "plural": "pails"},
-			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}}},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}}},
 	}}
 	_, err := shared.dyn.Resource(crdResource).Create(t.Context(), pails, created)
 	must(t, err)
@@ -324,7 +332,8 @@ func TestDependencies(t *testing.T) {
 	for _, rule := range role.Rules {
 		verbs[rule.APIGroups[0]] = append(rule.Verbs, rule.Resources...)
 	}
-	if owned, needed := verbs["depends.example.org"], verbs["needed.example.org"]; !slices.Equal(owned, needed) || len(owned) == 0 || len(verbs) != 3 {
+	if owned, needed := verbs["depends.example.org"], verbs["needed.example.org"]; !slices.Equal(owned, needed) ||
+		len(owned) == 0 || len(verbs) != 3 {
 		t.Errorf("owned CRDs give %v, and those depended on %v, of %v", owned, needed, verbs)
 	}
 }

@@ -164,10 +164,12 @@ func (files stackFiles) writeTo(t *testing.T, dir string) {
 func (l *landscape) install(t *testing.T, kind, namespace, name, reference string) {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "stacks.crossplane.io/v1alpha1", "kind": map[string]string{clusterInstall: "ClusterStackInstall", namespaceInstall: "StackInstall"}[kind],
-		"metadata": map[string]any{"name": name, "namespace": namespace}, "spec": map[string]any{"package": reference},
+		"apiVersion": "stacks.crossplane.io/v1alpha1",
+		"kind":       map[string]string{clusterInstall: "ClusterStackInstall", namespaceInstall: "StackInstall"}[kind],
+		"metadata":   map[string]any{"name": name, "namespace": namespace}, "spec": map[string]any{"package": reference},
 	}}
-	_, err := l.dyn.Resource(stacksResource(kind)).Namespace(namespace).Apply(t.Context(), name, object, metav1.ApplyOptions{FieldManager: "test", Force: true})
+	_, err := l.dyn.Resource(stacksResource(kind)).Namespace(namespace).Apply(
+		t.Context(), name, object, metav1.ApplyOptions{FieldManager: "test", Force: true})
 	must(t, err)
 }
 

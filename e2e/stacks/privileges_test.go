@@ -26,7 +26,8 @@ func TestPrivilegesOfTheStackManager(t *testing.T) {
 	config := rest.CopyConfig(shared.admin)
 	config.Impersonate = rest.ImpersonationConfig{UserName: stackManager, Groups: []string{"system:authenticated"}}
 	manager := dynamic.NewForConfigOrDie(config)
-	labels := "labels: {stacks.crossplane.io/stack: s, stacks.crossplane.io/stack-namespace: privileges, app.kubernetes.io/managed-by: stack-manager}"
+	labels := "labels: {stacks.crossplane.io/stack: s, stacks.crossplane.io/stack-namespace: privileges, " +
+		"app.kubernetes.io/managed-by: stack-manager}"
 	for name, test := range map[string]struct{ resource, object, says string }{
 		"a role with nodes": {"rbac.authorization.k8s.io/v1/clusterroles", `
 kind: ClusterRole
@@ -76,13 +77,20 @@ kind: ClusterRoleBinding
 metadata: {name: "stack:privileges:s", LABELS}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "stack:privileges:s"}
 subjects: [{kind: ServiceAccount, namespace: default, name: s}]`, "ServiceAccount only"},
-		"a controller with another identity": {"apps/v1/deployments", deployment("privileges", "serviceAccountName: default"), "the stack's ServiceAccount"},
-		"a controller in kube-system":        {"apps/v1/deployments", deployment("kube-system", "serviceAccountName: s"), "namespaces of Kubernetes"},
-		"a controller on its node":           {"apps/v1/deployments", deployment("privileges", "serviceAccountName: s\n      hostNetwork: true"), "no access to its node"},
-		"a controller with a hostPath":       {"apps/v1/deployments", deployment("privileges", "serviceAccountName: s\n      volumes: [{name: v, hostPath: {path: /}}]"), "volumes of its own only"},
-		"a CRD of Kubernetes":                {"apiextensions.k8s.io/v1/customresourcedefinitions", definition("batch.k8s.io", "Namespaced"), "not one of a stack"},
-		"a CRD of Gardener":                  {"apiextensions.k8s.io/v1/customresourcedefinitions", definition("core.gardener.cloud", "Namespaced"), "not one of a stack"},
-		"a cluster-scoped CRD":               {"apiextensions.k8s.io/v1/customresourcedefinitions", definition("privileges.example.org", "Cluster"), "namespaced"},
+		"a controller with another identity": {"apps/v1/deployments", deployment("privileges", "serviceAccountName: default"),
+			"the stack's ServiceAccount"},
+		"a controller in kube-system": {"apps/v1/deployments", deployment("kube-system", "serviceAccountName: s"),
+			"namespaces of Kubernetes"},
+		"a controller on its node": {"apps/v1/deployments",
+			deployment("privileges", "serviceAccountName: s\n      hostNetwork: true"), "no access to its node"},
+		"a controller with a hostPath": {"apps/v1/deployments",
+			deployment("privileges", "serviceAccountName: s\n      volumes: [{name: v, hostPath: {path: /}}]"), "volumes of its own only"},
+		"a CRD of Kubernetes": {"apiextensions.k8s.io/v1/customresourcedefinitions",
+			definition("batch.k8s.io", "Namespaced"), "not one of a stack"},
+		"a CRD of Gardener": {"apiextensions.k8s.io/v1/customresourcedefinitions",
+			definition("core.gardener.cloud", "Namespaced"), "not one of a stack"},
+		"a cluster-scoped CRD": {"apiextensions.k8s.io/v1/customresourcedefinitions",
+			definition("privileges.example.org", "Cluster"), "namespaced"},
 		"a CRD that it does not manage": {"apiextensions.k8s.io/v1/customresourcedefinitions",
 			strings.ReplaceAll(definition("privileges.example.org", "Namespaced"), "LABELS", "labels: {a: b}"), "not a CRD of a stack"},
 		"a ServiceAccount of another name": {"/v1/serviceaccounts", `
@@ -98,8 +106,10 @@ metadata: {name: s, namespace: privileges}`, "cannot create resource"},
 		t.Run(name, func(t *testing.T) {
 			object := &unstructured.Unstructured{}
 			parts := strings.Split(test.resource, "/")
-			must(t, yaml.Unmarshal([]byte("apiVersion: "+strings.TrimPrefix(parts[0]+"/"+parts[1], "/")+strings.ReplaceAll(test.object, "LABELS", labels)), object))
-			resource := manager.Resource(schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}).Namespace(object.GetNamespace())
+			must(t, yaml.Unmarshal(
+				[]byte("apiVersion: "+strings.TrimPrefix(parts[0]+"/"+parts[1], "/")+strings.ReplaceAll(test.object, "LABELS", labels)), object))
+			resource := manager.Resource(schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}).Namespace(
+				object.GetNamespace())
 			_, err := resource.Create(t.Context(), object, created)
 			if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v; it should say %q", err, test.says)
@@ -110,7 +120,8 @@ metadata: {name: s, namespace: privileges}`, "cannot create resource"},
 	for _, p := range []place{{rbacResource("clusterroles"), "", "view"}, {rbacResource("clusterrolebindings"), "", "cluster-admin"},
 		{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "privileges", "default"}} {
 		eventually(t, suite.Timeout, func(ctx context.Context) error { _, err := shared.get(ctx, p); return err })
-		err := manager.Resource(p.resource).Namespace(p.namespace).Delete(t.Context(), p.name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		err := manager.Resource(p.resource).Namespace(p.namespace).Delete(
+			t.Context(), p.name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 			t.Errorf("deleting %s %s: %v", p.resource.Resource, p.name, err)
 		}
@@ -144,6 +155,7 @@ spec:
 func definitionObject(t *testing.T, group string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal([]byte("apiVersion: apiextensions.k8s.io/v1"+strings.ReplaceAll(definition(group, "Namespaced"), "LABELS", "labels: {a: b}")), object))
+	must(t, yaml.Unmarshal(
+		[]byte("apiVersion: apiextensions.k8s.io/v1"+strings.ReplaceAll(definition(group, "Namespaced"), "LABELS", "labels: {a: b}")), object))
 	return object
 }

@@ -52,7 +52,8 @@ func TestKilledUnderStacks(t *testing.T) {
 	}
 	l := ownLandscape(t, filepath.Join(t.TempDir(), "landscape"))
 	first := bucketStack("killed.example.org", "Cluster", "0.1")
-	second := first.replace(t, "app.yaml", "version: 0.1", "version: 0.2").replace(t, crdPath, "size: {type: integer}", "size: {type: integer}, colour: {type: string}")
+	second := first.replace(t, "app.yaml", "version: 0.1", "version: 0.2").replace(t, crdPath, "size: {type: integer}",
+		"size: {type: integer}, colour: {type: string}")
 	l.namespace(t, "killed")
 	references := []string{l.write(t, "first", first), l.write(t, "second", second)}
 	objects := append(objectsOf(clusterInstall, "killed", "buckets"), place{crdResource, "", "buckets.killed.example.org"},

@@ -115,7 +115,8 @@ func TestStackSample(t *testing.T) {
 
 	uid, password := s.claim(t, "dev")
 	theme := []byte(`{"spec":{"theme":"light"}}`)
-	_, err := s.dyn.Resource(wordPressInstances).Namespace("dev").Patch(t.Context(), "blog", types.MergePatchType, theme, metav1.PatchOptions{})
+	_, err := s.dyn.Resource(wordPressInstances).Namespace("dev").Patch(t.Context(), "blog", types.MergePatchType,
+		theme, metav1.PatchOptions{})
 	must(t, err)
 	s.installs(t, "wordpress-0.2", "wordpress", "dev", "WordPress 0.2")
 	s.serves(t, "dev", "0.2", "Theme: light")
@@ -129,7 +130,8 @@ func TestStackSample(t *testing.T) {
 	}
 
 	must(t, s.dyn.Resource(wordPressInstances).Namespace("dev").Delete(t.Context(), "blog", metav1.DeleteOptions{}))
-	s.exists(t, []place{{mysqlInstances, "dev", "blog"}, {mysqlServers, "dev", "blog"}, {corev1.SchemeGroupVersion.WithResource("secrets"), "dev", "blog"}}, false)
+	s.exists(t, []place{{mysqlInstances, "dev", "blog"}, {mysqlServers, "dev", "blog"},
+		{corev1.SchemeGroupVersion.WithResource("secrets"), "dev", "blog"}}, false)
 	s.serves(t, "prod", "0.2")
 }
 
@@ -158,10 +160,12 @@ func TestSampleRoles(t *testing.T) {
 		{"stack-operator", "update", "stacks", "sample-roles", false},
 	} {
 		eventually(t, suite.Timeout, func(ctx context.Context) error {
-			review, err := s.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:               test.user,
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: test.verb, Group: "stacks.crossplane.io", Resource: test.resource, Namespace: test.namespace},
-			}}, created)
+			review, err := s.kube.AuthorizationV1().SubjectAccessReviews().Create(
+				ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+					User: test.user,
+					ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: test.verb, Group: "stacks.crossplane.io",
+						Resource: test.resource, Namespace: test.namespace},
+				}}, created)
 			if err == nil && review.Status.Allowed != test.want {
 				err = fmt.Errorf("%+v: allowed %t", test, review.Status.Allowed)
 			}

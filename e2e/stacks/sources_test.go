@@ -71,12 +71,15 @@ func TestSources(t *testing.T) {
 	shared.install(t, namespaceInstall, "sources-layout", "buckets", "file://sources-layout")
 	shared.ready(t, namespaceInstall, "sources-layout", "buckets", "0.1")
 	for namespace, source := range map[string]string{
-		"sources-folder": folder, "sources-archive": archive, "sources-tag": host + "/buckets:latest", "sources-digest": host + "/buckets@" + digest,
+		"sources-folder": folder, "sources-archive": archive, "sources-tag": host + "/buckets:latest",
+		"sources-digest": host + "/buckets@" + digest,
 	} {
-		suite.Gardenlite(t, shared.dir, "stack", "install", source, "-n", namespace, "--as", "buckets").OK(t).Shows(t, namespace+"/buckets is ready", "0.1")
+		suite.Gardenlite(t, shared.dir, "stack", "install", source, "-n", namespace, "--as", "buckets").OK(t).Shows(
+			t, namespace+"/buckets is ready", "0.1")
 	}
 	suite.Gardenlite(t, shared.dir, "stack", "list", "-n", "sources-tag").OK(t).Shows(t, "sources-tag", "buckets", "Namespaced", "True", "0.1")
-	suite.Gardenlite(t, shared.dir, "stack", "describe", "buckets", "-n", "sources-tag").OK(t).Shows(t, digest, "buckets.sources.example.org", "StackInstall")
+	suite.Gardenlite(t, shared.dir, "stack", "describe", "buckets", "-n", "sources-tag").OK(t).Shows(
+		t, digest, "buckets.sources.example.org", "StackInstall")
 
 	shared.namespace(t, "sources-bad")
 	shared.install(t, namespaceInstall, "sources-bad", "buckets", host+"/buckets@sha256:"+strings.Repeat("0", 64))

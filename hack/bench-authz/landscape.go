@@ -44,7 +44,8 @@ func meta(namespace, name string) metav1.ObjectMeta {
 func (l landscape) shoot(i int, seed string) *gardencorev1beta1.Shoot {
 	shoot := &gardencorev1beta1.Shoot{ObjectMeta: meta(namespace, shootName(i))}
 	shoot.Spec.SeedName, shoot.Status.SeedName = &seed, &seed
-	shoot.Spec.CloudProfile = &gardencorev1beta1.CloudProfileReference{Kind: []string{"CloudProfile", "NamespacedCloudProfile"}[i%2], Name: "profile"}
+	shoot.Spec.CloudProfile = &gardencorev1beta1.CloudProfileReference{
+		Kind: []string{"CloudProfile", "NamespacedCloudProfile"}[i%2], Name: "profile"}
 	shoot.Spec.SecretBindingName, shoot.Spec.CredentialsBindingName = ptr.To("binding"), ptr.To("binding")
 	shoot.Spec.ExposureClassName = ptr.To("internet")
 	for kind, version := range map[string]string{"ConfigMap": "v1", "WorkloadIdentity": "security.gardener.cloud/v1alpha1"} {
@@ -58,12 +59,14 @@ func (l landscape) shoot(i int, seed string) *gardencorev1beta1.Shoot {
 // objects visits every object.
 func (l landscape) objects(visit func(any)) {
 	visit(&gardencorev1beta1.Project{ObjectMeta: meta("", "dev"), Spec: gardencorev1beta1.ProjectSpec{Namespace: ptr.To(namespace)}})
-	visit(&gardencorev1beta1.SecretBinding{ObjectMeta: meta(namespace, "binding"), SecretRef: corev1.SecretReference{Namespace: namespace, Name: "shared"}})
+	visit(&gardencorev1beta1.SecretBinding{ObjectMeta: meta(namespace, "binding"),
+		SecretRef: corev1.SecretReference{Namespace: namespace, Name: "shared"}})
 	visit(&securityv1alpha1.CredentialsBinding{ObjectMeta: meta(namespace, "binding"), CredentialsRef: secretRef("shared")})
 	visit(&gardencorev1.ControllerDeployment{ObjectMeta: meta("", "extension"), Helm: &gardencorev1.HelmControllerDeployment{
 		OCIRepository: &gardencorev1.OCIRepository{PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}},
 	}})
-	visit(&corev1.ServiceAccount{ObjectMeta: meta("garden", "gardenlet-bootstrap-"+seedName(l.seeds-1)), Secrets: []corev1.ObjectReference{{Name: "token"}}})
+	visit(&corev1.ServiceAccount{ObjectMeta: meta("garden", "gardenlet-bootstrap-"+seedName(l.seeds-1)),
+		Secrets: []corev1.ObjectReference{{Name: "token"}}})
 	for i := range l.shoots {
 		seed := l.seedOf(i)
 		visit(l.shoot(i, seed))
@@ -111,14 +114,16 @@ func certificateSigningRequest(seed string) *certificatesv1.CertificateSigningRe
 	if err != nil {
 		panic(err)
 	}
-	template := &x509.CertificateRequest{Subject: pkix.Name{Organization: []string{constants.SeedsGroup}, CommonName: constants.SeedUserNamePrefix + seed}}
+	template := &x509.CertificateRequest{
+		Subject: pkix.Name{Organization: []string{constants.SeedsGroup}, CommonName: constants.SeedUserNamePrefix + seed}}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
 		panic(err)
 	}
 	return &certificatesv1.CertificateSigningRequest{ObjectMeta: meta("", "request"), Spec: certificatesv1.CertificateSigningRequestSpec{
 		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-		Usages:  []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature,
+			certificatesv1.UsageClientAuth},
 	}}
 }
 

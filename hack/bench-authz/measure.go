@@ -52,7 +52,8 @@ func (t *table) measure(l landscape) {
 	})
 	took := time.Since(start)
 	vertices, edges := g.Len()
-	t.add("filling, a vertex", took/time.Duration(vertices), 0, 0, fmt.Sprintf("%d vertices, %d edges, %d bytes a vertex", vertices, edges, (heap()-before)/uint64(vertices)))
+	t.add("filling, a vertex", took/time.Duration(vertices), 0, 0,
+		fmt.Sprintf("%d vertices, %d edges, %d bytes a vertex", vertices, edges, (heap()-before)/uint64(vertices)))
 	t.measureWriting(g, l, "while shoots move", func(set func(owned)) {
 		for _, c := range changes {
 			set(c.owned)
@@ -90,7 +91,8 @@ func (t *table) measureChecks(l landscape, g *graph.Graph) {
 			}
 			walkTook := percentile(times(11, func(int) { walk.hasPath(v, seed) }), 500)
 			took := batches(func(int) { g.HasPath(v, seed) })
-			t.add(name, took, maxCheck, maxGrowth, fmt.Sprintf("%d edges; a walk: %s, %.0f times as long", len(walk[v]), short(walkTook), float64(walkTook)/float64(took)))
+			t.add(name, took, maxCheck, maxGrowth,
+				fmt.Sprintf("%d edges; a walk: %s, %.0f times as long", len(walk[v]), short(walkTook), float64(walkTook)/float64(took)))
 		}
 	}
 	for name, seed := range map[string]func(int) string{"hit": l.seedOf, "miss": func(int) string { return seedName(l.seeds - 1) }} {

@@ -20,7 +20,8 @@ func TestControllersWaitOnTheirClock(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, maker := range []string{"builder.ControllerManagedBy(", "builder.TypedControllerManagedBy(", "controller.NewUnmanaged(", ").WithOptions(controller.Options", "\t\tWithOptions(controller.Options"} {
+		for _, maker := range []string{"builder.ControllerManagedBy(", "builder.TypedControllerManagedBy(",
+			"controller.NewUnmanaged(", ").WithOptions(controller.Options", "\t\tWithOptions(controller.Options"} {
 			if strings.Contains(string(text), maker) {
 				t.Errorf("%s calls %s: make the controller with component.Controller", path, maker)
 			}

@@ -105,7 +105,8 @@ func (b Provider) ensure(ctx context.Context, seed client.Client, bastion *exten
 		return netip.AddrPort{}, err
 	}
 	if len(bastion.Spec.UserData) > cloud.MaxUserData {
-		return netip.AddrPort{}, operation.ConfigurationProblem(fmt.Errorf("spec.userData of Bastion %s/%s has %d bytes, more than %d", bastion.Namespace, bastion.Name, len(bastion.Spec.UserData), cloud.MaxUserData))
+		return netip.AddrPort{}, operation.ConfigurationProblem(fmt.Errorf("spec.userData of Bastion %s/%s has %d bytes, more than %d",
+			bastion.Namespace, bastion.Name, len(bastion.Spec.UserData), cloud.MaxUserData))
 	}
 	if err := b.credentials(ctx, seed, bastion.Namespace); err != nil {
 		return netip.AddrPort{}, err
@@ -155,7 +156,8 @@ func (b Provider) booted(ctx context.Context, bastion *extensionsv1alpha1.Bastio
 	case instance.State == cloud.Running && instance.Message == "":
 		return instance.PublicAddress, nil
 	case instance.State == cloud.Running:
-		return netip.AddrPort{}, operation.ConfigurationProblem(fmt.Errorf("the user data of Bastion %s/%s went wrong on the instance %s: %s", bastion.Namespace, bastion.Name, instance.ID, instance.Message))
+		return netip.AddrPort{}, operation.ConfigurationProblem(fmt.Errorf("the user data of Bastion %s/%s went wrong on the instance %s: %s",
+			bastion.Namespace, bastion.Name, instance.ID, instance.Message))
 	case instance.State == cloud.Pending && instance.Message == "":
 		return netip.AddrPort{}, &operation.Wait{For: "the instance " + instance.ID + " to boot", After: BootTimeout, Progress: 50}
 	case instance.State == cloud.Stopped:
@@ -232,7 +234,8 @@ func ingressOf(bastion *extensionsv1alpha1.Bastion) (bastionspec.Ingress, error)
 	}
 	rules, errs := bastionspec.ParseIngress(blocks, field.NewPath("spec", "ingress"))
 	if len(errs) > 0 {
-		return nil, operation.ConfigurationProblem(fmt.Errorf("ingress of Bastion %s/%s: %w", bastion.Namespace, bastion.Name, errs.ToAggregate()))
+		return nil, operation.ConfigurationProblem(
+			fmt.Errorf("ingress of Bastion %s/%s: %w", bastion.Namespace, bastion.Name, errs.ToAggregate()))
 	}
 	return rules, nil
 }

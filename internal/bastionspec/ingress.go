@@ -48,7 +48,8 @@ func ParseIngress(blocks []networkingv1.IPBlock, path *field.Path) (Ingress, fie
 func parseRule(block networkingv1.IPBlock, path *field.Path) (rule Rule, errs field.ErrorList) {
 	var err error
 	if rule.CIDR, err = parsePrefix(block.CIDR); err != nil {
-		return rule, field.ErrorList{field.Invalid(path, block.CIDR, "must be a range of addresses in CIDR notation, like 198.51.100.0/24: "+err.Error())}
+		return rule, field.ErrorList{
+			field.Invalid(path, block.CIDR, "must be a range of addresses in CIDR notation, like 198.51.100.0/24: "+err.Error())}
 	}
 	if len(block.Except) > MaxExcept {
 		return rule, field.ErrorList{field.TooMany(path, len(block.Except), MaxExcept)}
@@ -57,7 +58,8 @@ func parseRule(block networkingv1.IPBlock, path *field.Path) (rule Rule, errs fi
 		except, err := parsePrefix(text)
 		switch {
 		case err != nil:
-			errs = append(errs, field.Invalid(path, text, "what is excepted must be a range of addresses in CIDR notation, like 198.51.100.128/25: "+err.Error()))
+			errs = append(errs, field.Invalid(
+				path, text, "what is excepted must be a range of addresses in CIDR notation, like 198.51.100.128/25: "+err.Error()))
 		case except.Bits() <= rule.CIDR.Bits() || !rule.CIDR.Contains(except.Addr()):
 			errs = append(errs, field.Invalid(path, text, "what is excepted must be a part of "+block.CIDR+", and not all of it"))
 		}

@@ -48,15 +48,16 @@ func TestIngressRefused(t *testing.T) {
 		blocks []networkingv1.IPBlock
 		says   string
 	}{
-		"leading zero":      {[]networkingv1.IPBlock{fine, {CIDR: "10.0.0.0/08"}}, `"10.0.0.0/08": must be a range`},
-		"octal":             {[]networkingv1.IPBlock{{CIDR: "010.0.0.0/8"}}, "must be a range"},
-		"zone":              {[]networkingv1.IPBlock{{CIDR: "fe80::%eth0/64"}}, "must be a range"},
-		"no bits":           {[]networkingv1.IPBlock{{CIDR: "10.0.0.1"}}, "must be a range"},
-		"half of IPv4":      {[]networkingv1.IPBlock{{CIDR: "::ffff:10.0.0.0/90"}}, "at least 96 bits"},
-		"too many":          {slices.Repeat([]networkingv1.IPBlock{fine}, MaxRules+1), "must have at most 256 items"},
-		"too many excepted": {[]networkingv1.IPBlock{{CIDR: "10.0.0.0/8", Except: slices.Repeat([]string{"10.1.0.0/16"}, MaxExcept+1)}}, "must have at most 256 items"},
-		"excepted zero":     {[]networkingv1.IPBlock{{CIDR: "10.0.0.0/8", Except: []string{"10.1.0.0/016"}}}, "what is excepted must be a range"},
-		"excepts all":       {[]networkingv1.IPBlock{{CIDR: "10.0.0.0/8", Except: []string{"10.0.0.0/8"}}}, "must be a part"},
+		"leading zero": {[]networkingv1.IPBlock{fine, {CIDR: "10.0.0.0/08"}}, `"10.0.0.0/08": must be a range`},
+		"octal":        {[]networkingv1.IPBlock{{CIDR: "010.0.0.0/8"}}, "must be a range"},
+		"zone":         {[]networkingv1.IPBlock{{CIDR: "fe80::%eth0/64"}}, "must be a range"},
+		"no bits":      {[]networkingv1.IPBlock{{CIDR: "10.0.0.1"}}, "must be a range"},
+		"half of IPv4": {[]networkingv1.IPBlock{{CIDR: "::ffff:10.0.0.0/90"}}, "at least 96 bits"},
+		"too many":     {slices.Repeat([]networkingv1.IPBlock{fine}, MaxRules+1), "must have at most 256 items"},
+		"too many excepted": {[]networkingv1.IPBlock{{CIDR: "10.0.0.0/8", Except: slices.Repeat([]string{"10.1.0.0/16"}, MaxExcept+1)}},
+			"must have at most 256 items"},
+		"excepted zero": {[]networkingv1.IPBlock{{CIDR: "10.0.0.0/8", Except: []string{"10.1.0.0/016"}}}, "what is excepted must be a range"},
+		"excepts all":   {[]networkingv1.IPBlock{{CIDR: "10.0.0.0/8", Except: []string{"10.0.0.0/8"}}}, "must be a part"},
 	} {
 		rules, errs := ParseIngress(test.blocks, field.NewPath("spec", "ingress"))
 		if rules != nil || len(errs) != 1 || errs[0].Field != "spec.ingress" || !strings.Contains(errs[0].Error(), test.says) {

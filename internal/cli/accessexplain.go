@@ -18,7 +18,8 @@ func newAccessExplain(g *globals) *cobra.Command {
 	var output string
 	q := inspect.Question{}
 	cmd := &cobra.Command{
-		Use:   "explain (--as-seed NAME | --as-extension NAMESPACE/NAME | --as-stack NAMESPACE/NAME) VERB RESOURCE[/SUBRESOURCE] [[NAMESPACE/]NAME]",
+		Use: "explain (--as-seed NAME | --as-extension NAMESPACE/NAME | --as-stack NAMESPACE/NAME) VERB " +
+			"RESOURCE[/SUBRESOURCE] [[NAMESPACE/]NAME]",
 		Short: "Say whether a request is allowed, by which rule, and how the object leads to the seed",
 		Long: `Say whether the garden allows a request of a gardenlet, an extension or a stack, by which rule, and the path through the graph of
 dependencies from the object to the seed; or else the nearest reason why not.

@@ -70,7 +70,8 @@ func accessMatrix(ctx context.Context, g *globals, u inspect.User, output string
 		return err
 	}
 	if len(m.Disagreements) > 0 {
-		return fmt.Errorf("the garden's API server answers %d requests otherwise than the rules say: does it reach the admission controller? See \"gardenlite status\"", len(m.Disagreements))
+		return fmt.Errorf("the garden's API server answers %d requests otherwise than the rules say: does it reach the "+
+			"admission controller? See \"gardenlite status\"", len(m.Disagreements))
 	}
 	return nil
 }

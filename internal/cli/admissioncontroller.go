@@ -38,7 +38,8 @@ kube-apiserver, in --data-dir (default $XDG_STATE_HOME/gardenlite/admission-cont
 	f := cmd.Flags()
 	f.StringVar(&c.Kubeconfig, "kubeconfig", "", "kubeconfig for the garden (required)")
 	f.StringVar(&c.BindAddress, "bind-address", landscape.DefaultBindAddress, "IP address to listen on; beyond loopback others can reach it")
-	f.StringVar(&c.AdvertiseAddress, "advertise-address", "", "name or IP address under which the garden's kube-apiserver reaches it (default --bind-address)")
+	f.StringVar(&c.AdvertiseAddress, "advertise-address", "",
+		"name or IP address under which the garden's kube-apiserver reaches it (default --bind-address)")
 	f.IntVar(&c.Port, "port", 0, "port to listen on; 0 takes a free one, and the same one again at the next start")
 	f.StringVar(&c.CertFile, "tls-cert-file", "", "serving certificate (default: one of its own)")
 	f.StringVar(&c.KeyFile, "tls-private-key-file", "", "key of the serving certificate")
@@ -69,12 +70,14 @@ func runAdmissionController(ctx context.Context, g *globals, c server.AloneConfi
 	if err := landscape.RunAdmissionController(ctx, c, g.logFormat, g.verbose); err != nil {
 		return err
 	}
-	fmt.Fprintln(g.err, "Stopped. Until it runs again, gardenlets are allowed what RBAC allows them, and nothing that the webhook has to look at.")
+	fmt.Fprintln(g.err,
+		"Stopped. Until it runs again, gardenlets are allowed what RBAC allows them, and nothing that the webhook has to look at.")
 	return nil
 }
 
 func printAdmission(g *globals, s server.AloneStatus) {
-	fmt.Fprintf(g.out, "Garden    %s\nServes    %s\nGraph     %d objects, %d edges\nData      %s\n", s.Garden, s.URL, s.Vertices, s.Edges, s.Dir)
+	fmt.Fprintf(g.out, "Garden    %s\nServes    %s\nGraph     %d objects, %d edges\nData      %s\n", s.Garden, s.URL,
+		s.Vertices, s.Edges, s.Dir)
 	if s.Page != "" {
 		fmt.Fprintf(g.out, "Page      %s\n", s.Page)
 	}
@@ -82,7 +85,8 @@ func printAdmission(g *globals, s server.AloneStatus) {
 		fmt.Fprintln(g.err, "WARNING: without --client-ca-file every user of this machine may ask what gardenlets may do.")
 	}
 	if len(s.Args) > 0 {
-		fmt.Fprintf(g.out, "\nStart the garden's kube-apiserver with these flags, the first instead of --authorization-mode:\n  %s\n", strings.Join(s.Args, "\n  "))
+		fmt.Fprintf(g.out, "\nStart the garden's kube-apiserver with these flags, the first instead of --authorization-mode:\n  %s\n",
+			strings.Join(s.Args, "\n  "))
 	}
 	for _, file := range s.MissingClient {
 		fmt.Fprintln(g.out, "Put there a client certificate that --client-ca-file has signed:", file)
@@ -90,7 +94,8 @@ func printAdmission(g *globals, s server.AloneStatus) {
 	if s.Installed {
 		fmt.Fprintln(g.out, "\nThe ValidatingWebhookConfiguration is installed.")
 	} else {
-		fmt.Fprintln(g.out, "\nThe ValidatingWebhookConfiguration is not installed: do it with --install, once the kube-apiserver has these flags.")
+		fmt.Fprintln(g.out,
+			"\nThe ValidatingWebhookConfiguration is not installed: do it with --install, once the kube-apiserver has these flags.")
 	}
 	fmt.Fprintln(g.err, "Ctrl-C stops it.")
 }

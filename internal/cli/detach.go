@@ -71,7 +71,8 @@ func (u *upFlags) runDetached(ctx context.Context, g *globals) error {
 	if err == nil { // another process was faster, and the child found the landscape running
 		return u.alreadyRunning(ctx, g)
 	}
-	return fmt.Errorf("the process in the background ended before the landscape was ready: %w; the log may say why: %s/gardenlite.log", err, u.config.Dir)
+	return fmt.Errorf("the process in the background ended before the landscape was ready: %w; the log may say why: %s/gardenlite.log",
+		err, u.config.Dir)
 }
 
 func (u *upFlags) printDetached(ctx context.Context, g *globals) error {

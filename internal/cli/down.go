@@ -61,9 +61,10 @@ func isNotRunning(err error) bool {
 func newReset(g *globals) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:     "reset",
-		Short:   "Delete the landscape's data",
-		Long:    "Delete the data of a landscape that has been stopped: its objects, certificates, kubeconfig and logs.\nData in an external datastore stays there.",
+		Use:   "reset",
+		Short: "Delete the landscape's data",
+		Long: "Delete the data of a landscape that has been stopped: its objects, certificates, kubeconfig and logs.\n" +
+			"Data in an external datastore stays there.",
 		Example: "  gardenlite reset --yes",
 		RunE:    func(*cobra.Command, []string) error { return reset(g, yes) },
 	}

@@ -53,7 +53,8 @@ GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment.`,
 	f.SetInterspersed(false)
 	f.IntVar(&config.Seeds, "seeds", landscape.DefaultSeeds, "how many seeds to start (0: the garden alone)")
 	f.StringVar(&config.Datastore, "datastore", "memory", "memory or sqlite")
-	f.StringArrayVar(&config.Apply, "apply", nil, "directory or file with manifests to apply before the command runs; can be given several times")
+	f.StringArrayVar(&config.Apply, "apply", nil,
+		"directory or file with manifests to apply before the command runs; can be given several times")
 	f.StringSliceVar(&config.Controllers, "controllers", []string{"*"}, "controllers to run, as with up")
 	_ = cmd.RegisterFlagCompletionFunc("controllers", completeControllers)
 	f.DurationVar(&config.ReadyTimeout, "ready-timeout", landscape.DefaultReadyTimeout, "how long the start may take")
@@ -62,7 +63,8 @@ GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment.`,
 
 func runExec(ctx context.Context, g *globals, config landscape.Config, args []string) error {
 	if config.Datastore != "memory" && config.Datastore != "sqlite" {
-		return &landscape.UsageError{Err: fmt.Errorf("--datastore %q: exec's landscape is gone afterwards, so its data is in memory or sqlite", config.Datastore)}
+		return &landscape.UsageError{
+			Err: fmt.Errorf("--datastore %q: exec's landscape is gone afterwards, so its data is in memory or sqlite", config.Datastore)}
 	}
 	program, err := exec.LookPath(args[0])
 	if err != nil {

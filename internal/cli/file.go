@@ -15,7 +15,8 @@ import (
 )
 
 // fileKeys are the flags of "up" that a file may hold, by their names.
-var fileKeys = []string{"name", "data-dir", "port", "bind-address", "seeds", "datastore", "apply", "run-image", "controllers", "ready-timeout", "log-format", "verbose",
+var fileKeys = []string{"name", "data-dir", "port", "bind-address", "seeds", "datastore", "apply", "run-image",
+	"controllers", "ready-timeout", "log-format", "verbose",
 	"shoot-admin-kubeconfig-max-expiration", "shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm",
 	"bastion-time-to-live", "bastion-max-lifetime"}
 

@@ -36,7 +36,8 @@ garden/seed-NAME-dns, which "gardenlite token create" makes.`,
 	f.StringVar(&c.Seed, "seed", "", "name of the seed")
 	f.StringVar(&c.BootstrapKubeconfig, "bootstrap-kubeconfig", "", "kubeconfig to bootstrap with, for the first start")
 	f.StringVar(&c.ConfigFile, "config", "", "GardenletConfiguration (gardenlet.config.gardener.cloud/v1alpha1)")
-	f.StringVar(&c.BindAddress, "bind-address", landscape.DefaultBindAddress, "IP address for the seed's API server; beyond loopback others can reach it")
+	f.StringVar(&c.BindAddress, "bind-address", landscape.DefaultBindAddress,
+		"IP address for the seed's API server; beyond loopback others can reach it")
 	f.IntVar(&c.Port, "port", 0, "port of the seed's API server; 0 takes a free one, and the same one again at the next start")
 	f.StringVar(&c.Datastore, "datastore", "sqlite", "where the seed's data is, as with up")
 	cmd.MarkFlagsOneRequired("seed", "config")
@@ -57,7 +58,8 @@ func runGardenlet(ctx context.Context, g *globals, c seedhost.GardenletConfig) e
 	progress.begin("Starting seed " + c.Seed)
 	c.OnReady = func(s seedhost.GardenletStatus) {
 		progress.close()
-		fmt.Fprintf(g.out, "\nSeed        %s, registered\nAPI server  %s\nKubeconfig  %s\nData        %s\nLog         %s\n", s.Seed, s.URL, s.Kubeconfig, s.Dir, s.Log)
+		fmt.Fprintf(g.out, "\nSeed        %s, registered\nAPI server  %s\nKubeconfig  %s\nData        %s\nLog         %s\n",
+			s.Seed, s.URL, s.Kubeconfig, s.Dir, s.Log)
 		fmt.Fprintln(g.err, "Ctrl-C stops it; its data stays, and so does the Seed.")
 	}
 	if err := seedhost.RunGardenlet(ctx, c); err != nil {

@@ -57,11 +57,13 @@ anew each time and which expires: after an hour, or --expiration.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&flags.merge, "merge", false, "merge it into your own kubeconfig file, under the context gardenlite-NAME, and make that the current one")
+	f.BoolVar(&flags.merge, "merge", false,
+		"merge it into your own kubeconfig file, under the context gardenlite-NAME, and make that the current one")
 	f.BoolVar(&flags.path, "path", false, "print the path of the administrator's kubeconfig instead")
 	f.StringVar(&flags.user, "user", "", "make a kubeconfig for this user name")
 	f.StringArrayVar(&flags.groups, "group", nil, "group of the user; can be given several times")
-	f.DurationVar(&flags.expiration, "expiration", 24*time.Hour, "how long the user's certificate is valid (10m to 8760h); for a shoot 1h if nothing is said, and as long as the garden allows at most")
+	f.DurationVar(&flags.expiration, "expiration", 24*time.Hour,
+		"how long the user's certificate is valid (10m to 8760h); for a shoot 1h if nothing is said, and as long as the garden allows at most")
 	f.BoolVar(&flags.viewer, "viewer", false, "make a kubeconfig for a shoot that can read only, and no secrets")
 	cmd.MarkFlagsMutuallyExclusive("merge", "path")
 	cmd.MarkFlagsMutuallyExclusive("user", "path")

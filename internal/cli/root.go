@@ -99,7 +99,8 @@ func (g *globals) gardenKubeconfig() (string, error) {
 }
 
 func (g *globals) starting() error {
-	return &exitError{exitNotRunning, fmt.Errorf("landscape %q is still starting: wait with \"gardenlite status --wait%s\"", g.name, g.nameFlag())}
+	return &exitError{exitNotRunning,
+		fmt.Errorf("landscape %q is still starting: wait with \"gardenlite status --wait%s\"", g.name, g.nameFlag())}
 }
 
 // nameFlag is what has to be typed to mean the same landscape again.
@@ -124,7 +125,8 @@ func Main() int {
 // isCobraUsageError says whether cobra refused a command, or flags that do not go together or miss one another. Its errors
 // have no type.
 func isCobraUsageError(err error) bool {
-	return slices.ContainsFunc([]string{"if any flags in the group [", "at least one of the flags in the group [", "required flag(s) ", "unknown command "},
+	return slices.ContainsFunc(
+		[]string{"if any flags in the group [", "at least one of the flags in the group [", "required flag(s) ", "unknown command "},
 		func(prefix string) bool { return strings.HasPrefix(err.Error(), prefix) })
 }
 
@@ -190,7 +192,8 @@ func newRoot(s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &landscape.UsageError{Err: err} })
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.name, "name", landscape.DefaultName, "name of the landscape; several can run side by side on different ports")
-	flags.StringVar(&g.dataDir, "data-dir", "", "directory of the landscape's data (default $XDG_STATE_HOME/gardenlite/NAME, else ~/.local/state/gardenlite/NAME)")
+	flags.StringVar(&g.dataDir, "data-dir", "",
+		"directory of the landscape's data (default $XDG_STATE_HOME/gardenlite/NAME, else ~/.local/state/gardenlite/NAME)")
 	flags.BoolVar(&g.noColor, "no-color", false, "print without colours (also with NO_COLOR set)")
 	flags.BoolVarP(&g.verbose, "verbose", "v", false, "write the log to standard error as well")
 	flags.StringVar(&g.logFormat, "log-format", "text", "format of the log: text or json")
@@ -199,7 +202,8 @@ func newRoot(s streams) *cobra.Command {
 		return statedir.Names(), cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = root.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(newUp(g), newDown(g), newStatus(g), newReset(g), newKubeconfig(g), newShoot(g), newSSH(g), newSSHHelper(g), newRotate(g), newToken(g), newImage(g), newExec(g), newReaper(), newVersion(g),
+	root.AddCommand(newUp(g), newDown(g), newStatus(g), newReset(g), newKubeconfig(g), newShoot(g), newSSH(g),
+		newSSHHelper(g), newRotate(g), newToken(g), newImage(g), newExec(g), newReaper(), newVersion(g),
 		newAccess(g), newGraph(g), newAdmissionController(g), newGardenlet(g), newStack(g))
 	wrapArgs(root)
 	return root

@@ -34,7 +34,8 @@ var rotations = []rotation{
 	{"observability", "Rotate the password of the observability components", constants.OperationRotateObservabilityCredentials, ""},
 	{"etcd-encryption-key", "Rotate the key that resources are encrypted with", constants.OperationRotateETCDEncryptionKey, ""},
 	{"ca", "Rotate the certificate authorities", constants.OperationRotateCAStart, constants.OperationRotateCAComplete},
-	{"serviceaccount-key", "Rotate the key that signs tokens of service accounts", constants.OperationRotateServiceAccountKeyStart, constants.OperationRotateServiceAccountKeyComplete},
+	{"serviceaccount-key", "Rotate the key that signs tokens of service accounts",
+		constants.OperationRotateServiceAccountKeyStart, constants.OperationRotateServiceAccountKeyComplete},
 	{"credentials", "Rotate all credentials", constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsComplete},
 }
 

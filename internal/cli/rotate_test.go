@@ -27,8 +27,9 @@ func TestUpdated(t *testing.T) {
 func TestRotateUsage(t *testing.T) {
 	for line, want := range map[string]int{
 		"rotate ssh-keypair": exitUsage, "rotate ssh-keypair a/b/c": exitUsage, "rotate ssh-keypair a --complete": exitUsage,
-		"rotate ca dev/x --complete": exitNotRunning, "rotate credentials dev/x --wait": exitNotRunning, "rotate etcd-encryption-key dev/x": exitNotRunning,
-		"rotate serviceaccount-key dev/x": exitNotRunning, "rotate observability dev/x": exitNotRunning, "rotate passwords dev/x": exitUsage,
+		"rotate ca dev/x --complete": exitNotRunning, "rotate credentials dev/x --wait": exitNotRunning,
+		"rotate etcd-encryption-key dev/x": exitNotRunning,
+		"rotate serviceaccount-key dev/x":  exitNotRunning, "rotate observability dev/x": exitNotRunning, "rotate passwords dev/x": exitUsage,
 	} {
 		if code, _, errs := runLine(t, line); code != want {
 			t.Errorf("%s: exit status %d, %s", line, code, errs)

@@ -42,7 +42,8 @@ func TestShootCommandsWithoutLandscape(t *testing.T) {
 		t.Run(line, func(t *testing.T) {
 			var out, errs bytes.Buffer
 			args := append(strings.Fields(line), "--data-dir", t.TempDir())
-			if code := run(t.Context(), args, streams{strings.NewReader(""), &out, &errs}); code != want.code || !strings.Contains(errs.String(), want.says) || out.Len() > 0 {
+			if code := run(t.Context(), args, streams{strings.NewReader(""), &out, &errs}); code != want.code ||
+				!strings.Contains(errs.String(), want.says) || out.Len() > 0 {
 				t.Errorf("exit status %d, output %q, errors %q", code, out.String(), errs.String())
 			}
 		})
@@ -52,7 +53,8 @@ func TestShootCommandsWithoutLandscape(t *testing.T) {
 func TestPrintShoots(t *testing.T) {
 	var out bytes.Buffer
 	g := &globals{streams: streams{out: &out}}
-	all := []shootclient.Summary{{Project: "dev", Name: "x", Seed: "local", KubernetesVersion: "1.36.0", State: "Create Processing (40%)", MinNodes: 2, MaxNodes: 3, Message: "first\nsecond", CreatedAt: time.Now().Add(-3 * time.Hour)}}
+	all := []shootclient.Summary{{Project: "dev", Name: "x", Seed: "local", KubernetesVersion: "1.36.0", State: "Create Processing (40%)",
+		MinNodes: 2, MaxNodes: 3, Message: "first\nsecond", CreatedAt: time.Now().Add(-3 * time.Hour)}}
 	if err := printShoots(g, all, true); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,8 @@ func TestPrintShoots(t *testing.T) {
 }
 
 func TestAge(t *testing.T) {
-	for d, want := range map[time.Duration]string{-time.Second: "0s", 90 * time.Second: "90s", 5 * time.Minute: "5m", 47 * time.Hour: "47h", 72 * time.Hour: "3d"} {
+	for d, want := range map[time.Duration]string{-time.Second: "0s", 90 * time.Second: "90s", 5 * time.Minute: "5m",
+		47 * time.Hour: "47h", 72 * time.Hour: "3d"} {
 		if got := age(d); got != want {
 			t.Errorf("%s: %s", d, got)
 		}
@@ -82,12 +85,14 @@ func TestShootProgress(t *testing.T) {
 }
 
 func TestPrefixed(t *testing.T) {
-	config, err := clientcmd.Load([]byte(`{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: {server: "https://x"}}], users: [{name: a, user: {token: t}}], contexts: [{name: a, context: {cluster: a, user: a}}]}`))
+	config, err := clientcmd.Load([]byte(`{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: ` +
+		`{server: "https://x"}}], users: [{name: a, user: {token: t}}], contexts: [{name: a, context: {cluster: a, user: a}}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := prefixed(config, "p-")
-	if c := got.Contexts["p-a"]; got.CurrentContext != "p-a" || c == nil || got.Clusters[c.Cluster].Server != "https://x" || got.AuthInfos[c.AuthInfo].Token != "t" {
+	if c := got.Contexts["p-a"]; got.CurrentContext != "p-a" || c == nil || got.Clusters[c.Cluster].Server != "https://x" ||
+		got.AuthInfos[c.AuthInfo].Token != "t" {
 		t.Errorf("%+v", got)
 	}
 }

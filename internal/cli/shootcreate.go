@@ -42,7 +42,8 @@ says so and ends with 0; if that one is otherwise, with 1.`,
 	addProjectFlag(g, cmd, &flags.Project)
 	f := cmd.Flags()
 	f.Int32Var(&flags.workers, "workers", 0, "how many nodes (default: as the sample has; 0: a shoot without workers)")
-	f.StringVar(&flags.KubernetesVersion, "kubernetes-version", "", "version of Kubernetes, one of the cloud profile's (default: the sample's)")
+	f.StringVar(&flags.KubernetesVersion, "kubernetes-version", "",
+		"version of Kubernetes, one of the cloud profile's (default: the sample's)")
 	f.StringVar(&flags.Seed, "seed", "", "seed that runs it (default: the scheduler chooses)")
 	f.BoolVar(&flags.wait, "wait", false, "wait until the shoot is ready")
 	f.DurationVar(&flags.timeout, "timeout", defaultShootTimeout, "how long to wait")
@@ -54,16 +55,17 @@ says so and ends with 0; if that one is otherwise, with 1.`,
 		}
 		return statedir.KnownSeeds(dir), cobra.ShellCompDirectiveNoFileComp
 	})
-	_ = cmd.RegisterFlagCompletionFunc("kubernetes-version", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
-		client, err := g.shootClient(ctx)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		versions, _ := client.KubernetesVersions(ctx) // nothing is completed then
-		return versions, cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = cmd.RegisterFlagCompletionFunc(
+		"kubernetes-version", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+			defer cancel()
+			client, err := g.shootClient(ctx)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			versions, _ := client.KubernetesVersions(ctx) // nothing is completed then
+			return versions, cobra.ShellCompDirectiveNoFileComp
+		})
 	return cmd
 }
 

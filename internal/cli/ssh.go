@@ -94,14 +94,16 @@ the private keys. The bastion expires unless it is kept alive.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&flags.keep, "keep-bastion", false, "leave the bastion and its key when the session ends; it expires by itself")
-	f.StringVar(&flags.bastion, "bastion", "", "go through a bastion that there is, and leave it; needs --private-key-file unless it was kept by this command")
+	f.StringVar(&flags.bastion, "bastion", "",
+		"go through a bastion that there is, and leave it; needs --private-key-file unless it was kept by this command")
 	f.StringArrayVar(&flags.cidrs, "cidr", []string{"127.0.0.0/8"}, "range of addresses that the bastion lets in; can be given several times")
 	f.StringVar(&flags.publicFile, "public-key-file", "", "public key for the bastion instead of one that is made for it")
 	f.StringVar(&flags.privateFile, "private-key-file", "", "private key for the bastion instead of one that is made for it")
 	f.StringVar(&flags.print, "print", "", "print the ssh command line that does the same: proxycommand (default) or proxyjump")
 	f.Lookup("print").NoOptDefVal = printCommand
 	f.BoolVar(&flags.config, "config", false, "write entries for ~/.ssh/config, one for each node, and print the file's name")
-	f.StringArrayVarP(&flags.forwards, "forward", "L", nil, "[ADDRESS:]PORT:HOST:HOSTPORT, forward a port as ssh -L does; can be given several times")
+	f.StringArrayVarP(&flags.forwards, "forward", "L", nil,
+		"[ADDRESS:]PORT:HOST:HOSTPORT, forward a port as ssh -L does; can be given several times")
 	f.BoolVarP(&flags.tty, "tty", "t", false, "give the command a terminal")
 	f.DurationVar(&flags.timeout, "timeout", defaultSSHTimeout, "how long to wait for the bastion")
 	cmd.MarkFlagsMutuallyExclusive("print", "config")

@@ -96,7 +96,8 @@ func (s *sshFlags) keyPair() (sshclient.KeyPair, error) {
 	if s.publicFile != "" || s.privateFile != "" {
 		pair, err := sshclient.ReadKeyPair(s.publicFile, s.privateFile)
 		if err == nil && pair.Signer == nil && !s.opensNothing() {
-			err = &landscape.UsageError{Err: errors.New("the private key is encrypted or missing: say with --private-key-file where one is that can be used, or let OpenSSH and its agent do it with --print")}
+			err = &landscape.UsageError{Err: errors.New("the private key is encrypted or missing: say with --private-key-file " +
+				"where one is that can be used, or let OpenSSH and its agent do it with --print")}
 		}
 		return pair, err
 	}
@@ -105,7 +106,8 @@ func (s *sshFlags) keyPair() (sshclient.KeyPair, error) {
 	}
 	pair, err := sshclient.KeptKey(statedir.BastionDir(s.dir, s.bastion))
 	if errors.Is(err, fs.ErrNotExist) {
-		return pair, &landscape.UsageError{Err: fmt.Errorf("the key for the bastion %s was not kept: say with --private-key-file where it is", s.bastion)}
+		return pair, &landscape.UsageError{
+			Err: fmt.Errorf("the key for the bastion %s was not kept: say with --private-key-file where it is", s.bastion)}
 	}
 	return pair, err
 }
@@ -120,7 +122,8 @@ func (s *sshFlags) delete(ctx context.Context, g *globals, client *sshclient.Cli
 }
 
 // prepare waits for the bastion, and reads the keys of the nodes meanwhile.
-func (s *sshFlags) prepare(ctx context.Context, g *globals, client *sshclient.Client, shoot *corev1beta1.Shoot, way *sshclient.OpenSSH) error {
+func (s *sshFlags) prepare(ctx context.Context, g *globals, client *sshclient.Client, shoot *corev1beta1.Shoot,
+	way *sshclient.OpenSSH) error {
 	bastion := way.Bastion
 	way.Dir = statedir.BastionDir(s.dir, bastion.Name)
 	progress := newProgress(g, 0)
@@ -235,5 +238,6 @@ func (s *sshFlags) tellKept(g *globals, way *sshclient.OpenSSH) {
 	if end := way.Bastion.Status.ExpirationTimestamp; end != nil {
 		until = " until " + end.Local().Format(time.RFC3339) + ", longer if it is kept alive"
 	}
-	fmt.Fprintf(g.err, "The bastion %s stays%s. To delete it: kubectl -n %s delete bastion %[1]s\n", way.Bastion.Name, until, way.Bastion.Namespace)
+	fmt.Fprintf(g.err, "The bastion %s stays%s. To delete it: kubectl -n %s delete bastion %[1]s\n", way.Bastion.Name,
+		until, way.Bastion.Namespace)
 }

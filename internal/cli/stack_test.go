@@ -32,7 +32,8 @@ func TestStackBuild(t *testing.T) {
 		t.Fatalf("exit status %d, errors %q", code, errs.String())
 	}
 	var built builtStack
-	if err := json.Unmarshal(out.Bytes(), &built); err != nil || built.File != file || len(built.CRDs) != 3 || !strings.HasPrefix(built.Digest, "sha256:") {
+	if err := json.Unmarshal(out.Bytes(), &built); err != nil || built.File != file || len(built.CRDs) != 3 ||
+		!strings.HasPrefix(built.Digest, "sha256:") {
 		t.Errorf("%+v, %v", built, err)
 	}
 }
@@ -46,7 +47,8 @@ func TestStackBuildDefaultFile(t *testing.T) {
 	if code := run(t.Context(), []string{"stack", "build", "."}, streams{strings.NewReader(""), &out, &errs}); code != 0 {
 		t.Fatalf("exit status %d, errors %q", code, errs.String())
 	}
-	if _, err := os.Stat("empty.tar"); err != nil || !strings.Contains(errs.String(), "Warning: there is no install.yaml") || strings.Contains(out.String(), "Warning") {
+	if _, err := os.Stat("empty.tar"); err != nil || !strings.Contains(errs.String(), "Warning: there is no install.yaml") ||
+		strings.Contains(out.String(), "Warning") {
 		t.Errorf("%v, output %q, errors %q", err, out.String(), errs.String())
 	}
 }

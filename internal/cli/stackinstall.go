@@ -191,7 +191,8 @@ func (f *stackFlags) mapImages(ctx context.Context, g *globals, p stackclient.Pa
 			return &landscape.UsageError{Err: fmt.Errorf("--run: %w", err)}
 		}
 		if !slices.Contains(p.Images(), image.Reference) {
-			return &landscape.UsageError{Err: fmt.Errorf("--run: the controller has no image %s, but %s", image.Reference, strings.Join(p.Images(), ", "))}
+			return &landscape.UsageError{
+				Err: fmt.Errorf("--run: the controller has no image %s, but %s", image.Reference, strings.Join(p.Images(), ", "))}
 		}
 		if err := running.MapImage(ctx, image); err != nil {
 			return err
@@ -254,7 +255,8 @@ instances of CRDs that no other stack owns are deleted with it.`,
 		},
 	}
 	flags.addTo(g, cmd)
-	cmd.Flags().BoolVar(&flags.confirm, "confirm", false, "uninstall it although there are instances, which are lost, or stacks that depend on it")
+	cmd.Flags().BoolVar(&flags.confirm, "confirm", false,
+		"uninstall it although there are instances, which are lost, or stacks that depend on it")
 	flags.addWait(cmd, "uninstalled")
 	return cmd
 }

@@ -113,7 +113,8 @@ func printStatus(g *globals, s *statusWithShoots, wide bool) error {
 	if len(s.Processes) > 0 {
 		var processes [][]string
 		for _, p := range s.Processes {
-			processes = append(processes, []string{p.Node, p.Namespace, p.Pod, p.Container, strconv.Itoa(p.PID), mebibytes(uint64(p.Memory)), strconv.Itoa(int(p.Restarts)), p.Program})
+			processes = append(processes, []string{p.Node, p.Namespace, p.Pod, p.Container, strconv.Itoa(p.PID),
+				mebibytes(uint64(p.Memory)), strconv.Itoa(int(p.Restarts)), p.Program})
 		}
 		fmt.Fprintln(g.out)
 		if err := table(g.out, "NODE | NAMESPACE | POD | CONTAINER | PID | MEMORY | RESTARTS | PROGRAM", processes); err != nil {

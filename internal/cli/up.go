@@ -95,32 +95,46 @@ On a landscape that is running already, up says so and ends with 0, or with 1 if
 	c := &flags.config
 	f := cmd.Flags()
 	f.BoolVarP(&flags.detach, "detach", "d", false, "go on in the background; returns when the landscape is ready")
-	f.StringVarP(&flags.file, "filename", "f", "", "YAML file with values for these flags by their names; what the command line says counts more")
+	f.StringVarP(&flags.file, "filename", "f", "",
+		"YAML file with values for these flags by their names; what the command line says counts more")
 	f.IntVar(&c.Port, "port", landscape.DefaultPort, "port of the garden's API server; 0 takes a free one")
-	f.StringVar(&c.BindAddress, "bind-address", landscape.DefaultBindAddress, "IP address to listen on; beyond loopback others can reach the landscape")
+	f.StringVar(&c.BindAddress, "bind-address", landscape.DefaultBindAddress,
+		"IP address to listen on; beyond loopback others can reach the landscape")
 	f.IntVar(&c.Seeds, "seeds", landscape.DefaultSeeds, "how many seeds to start (0: the garden alone)")
-	f.StringVar(&c.Datastore, "datastore", "sqlite", "where the data is: sqlite, memory, or a URL (postgres://, mysql://, nats://, and http:// or https:// for etcd)")
-	f.StringArrayVar(&c.Apply, "apply", nil, "directory or file with manifests to apply once the landscape is ready; can be given several times")
-	f.StringArrayVar(&flags.images, "run-image", nil, "run containers of an image as a process: REFERENCE=PROGRAM [ARGUMENT…]; users who may create Pods with it can run the program with arguments of their choice, as you; can be given several times")
+	f.StringVar(&c.Datastore, "datastore", "sqlite",
+		"where the data is: sqlite, memory, or a URL (postgres://, mysql://, nats://, and http:// or https:// for etcd)")
+	f.StringArrayVar(&c.Apply, "apply", nil,
+		"directory or file with manifests to apply once the landscape is ready; can be given several times")
+	f.StringArrayVar(&flags.images, "run-image", nil, "run containers of an image as a process: REFERENCE=PROGRAM [ARGUMENT…]; "+
+		"users who may create Pods with it can run the program with arguments of their choice, as you; can be given several times")
 	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run: '*' for all, NAME for one, -NAME for all but one")
 	_ = cmd.RegisterFlagCompletionFunc("controllers", completeControllers)
 	f.DurationVar(&c.ReadyTimeout, "ready-timeout", landscape.DefaultReadyTimeout, "how long the start may take")
-	f.StringVar(&c.AuditLog, "audit-log", "", "file for the audit log of the garden's API server: who asked for what, nothing of what was in it; those of seeds go to FILE.seed-NAME")
+	f.StringVar(&c.AuditLog, "audit-log", "",
+		"file for the audit log of the garden's API server: who asked for what, nothing of what was in it; those of seeds go to FILE.seed-NAME")
 	_ = f.MarkHidden("audit-log")
 	_ = cmd.MarkFlagFilename("audit-log")
-	f.DurationVar(&c.Kubeconfigs.MaxAdmin, "shoot-admin-kubeconfig-max-expiration", landscape.DefaultMaxKubeconfigExpiration, "how long kubeconfigs for administrators of shoots are valid at most (1h to 2^32 seconds)")
-	f.DurationVar(&c.Kubeconfigs.MaxViewer, "shoot-viewer-kubeconfig-max-expiration", landscape.DefaultMaxKubeconfigExpiration, "how long kubeconfigs for viewers of shoots are valid at most (1h to 2^32 seconds)")
-	f.StringVar((*string)(&c.Kubeconfigs.Algorithm), "shoot-kubeconfig-key-algorithm", "rsa", "algorithm of the private keys in kubeconfigs for shoots: rsa, as Gardener, or ecdsa, which is faster but which gardenlogin does not read")
-	_ = cmd.RegisterFlagCompletionFunc("shoot-kubeconfig-key-algorithm", cobra.FixedCompletions([]string{"rsa", "ecdsa"}, cobra.ShellCompDirectiveNoFileComp))
-	f.DurationVar(&c.SeedMonitorPeriod, "seed-monitor-period", landscape.DefaultSeedMonitorPeriod, "after what time without a sign of life a gardenlet counts as lost")
+	f.DurationVar(&c.Kubeconfigs.MaxAdmin, "shoot-admin-kubeconfig-max-expiration", landscape.DefaultMaxKubeconfigExpiration,
+		"how long kubeconfigs for administrators of shoots are valid at most (1h to 2^32 seconds)")
+	f.DurationVar(&c.Kubeconfigs.MaxViewer, "shoot-viewer-kubeconfig-max-expiration", landscape.DefaultMaxKubeconfigExpiration,
+		"how long kubeconfigs for viewers of shoots are valid at most (1h to 2^32 seconds)")
+	f.StringVar((*string)(&c.Kubeconfigs.Algorithm), "shoot-kubeconfig-key-algorithm", "rsa", "algorithm of the private "+
+		"keys in kubeconfigs for shoots: rsa, as Gardener, or ecdsa, which is faster but which gardenlogin does not read")
+	_ = cmd.RegisterFlagCompletionFunc("shoot-kubeconfig-key-algorithm",
+		cobra.FixedCompletions([]string{"rsa", "ecdsa"}, cobra.ShellCompDirectiveNoFileComp))
+	f.DurationVar(&c.SeedMonitorPeriod, "seed-monitor-period", landscape.DefaultSeedMonitorPeriod,
+		"after what time without a sign of life a gardenlet counts as lost")
 	_ = f.MarkHidden("seed-monitor-period")
-	f.DurationVar(&c.BastionTimeToLive, "bastion-time-to-live", landscape.DefaultBastionTimeToLive, "how long a Bastion lives after it was created or kept alive (10s to 24h)")
-	f.DurationVar(&c.BastionMaxLifetime, "bastion-max-lifetime", landscape.DefaultBastionMaxLifetime, "how long a Bastion lives at most, however often it is kept alive (10s to 720h)")
+	f.DurationVar(&c.BastionTimeToLive, "bastion-time-to-live", landscape.DefaultBastionTimeToLive,
+		"how long a Bastion lives after it was created or kept alive (10s to 24h)")
+	f.DurationVar(&c.BastionMaxLifetime, "bastion-max-lifetime", landscape.DefaultBastionMaxLifetime,
+		"how long a Bastion lives at most, however often it is kept alive (10s to 720h)")
 	f.IntVar(&flags.progressFD, "progress-fd", 0, "")
 	_ = f.MarkHidden("progress-fd")
 	_ = cmd.MarkFlagDirname("apply")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
-	_ = cmd.RegisterFlagCompletionFunc("datastore", cobra.FixedCompletions([]string{"sqlite", "memory", "postgres://", "mysql://", "nats://", "https://"}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("datastore", cobra.FixedCompletions([]string{"sqlite", "memory", "postgres://",
+		"mysql://", "nats://", "https://"}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

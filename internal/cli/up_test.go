@@ -77,8 +77,9 @@ func TestCompleteControllers(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for line, want := range map[string]int{
-		"nonsense": exitUsage, "shoot nonsense": exitUsage, "token nonsense": exitUsage, "access nonsense": exitUsage, "kubeconfig nonsense": exitUsage,
-		"token create": exitUsage, "shoot list x": exitUsage, "exec --name x -- true": exitUsage, "--version": 0,
+		"nonsense": exitUsage, "shoot nonsense": exitUsage, "token nonsense": exitUsage, "access nonsense": exitUsage,
+		"kubeconfig nonsense": exitUsage,
+		"token create":        exitUsage, "shoot list x": exitUsage, "exec --name x -- true": exitUsage, "--version": 0,
 	} {
 		t.Setenv("XDG_STATE_HOME", t.TempDir())
 		var out, errs strings.Builder

@@ -33,7 +33,8 @@ func ClockOf(mgr manager.Manager) clock.WithTicker {
 }
 
 // Queue makes queues that wait and back off on this clock, for the option NewQueue of a controller.
-func Queue(clk clock.WithTicker) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+func Queue(clk clock.WithTicker) func(
+	string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: clk})

@@ -25,15 +25,17 @@ import (
 // component's clock says so, and so it is with the back-off after errors.
 func TestControllerWaitsOnTheClock(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
-	m, err := New(Config{Name: "x", REST: &rest.Config{Host: "https://127.0.0.1:1"}, AddToScheme: runtime.NewSchemeBuilder(scheme.AddToScheme), Clock: clk})
+	m, err := New(Config{Name: "x", REST: &rest.Config{Host: "https://127.0.0.1:1"},
+		AddToScheme: runtime.NewSchemeBuilder(scheme.AddToScheme), Clock: clk})
 	if err != nil {
 		t.Fatal(err)
 	}
 	calls, number := make(chan int), 0
-	err = Controller(m, "waits").WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(reconcile.Request{})
-		return nil
-	})).Complete(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	err = Controller(m, "waits").WatchesRawSource(
+		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			queue.Add(reconcile.Request{})
+			return nil
+		})).Complete(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		number++
 		select {
 		case calls <- number:

@@ -7,8 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// NotYet is an error of a reconciliation that will succeed once somebody else has done his part. It is tried again with
-// back-off like any other, and is nothing that anybody would have to look at.
+// NotYet is an error of a reconciliation that will succeed once another component has done its part. It is retried with
+// back-off like any other error, and needs no attention.
 func NotYet(err error) error { return &notYet{err} }
 
 type notYet struct{ error }

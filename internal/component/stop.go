@@ -17,7 +17,7 @@ func Stoppable(o *manager.Options) context.CancelFunc {
 	return cancel
 }
 
-// NewCache makes a cache that says that it has synced when nobody waits for that any more.
+// NewCache makes a cache that reports that it has synced when its caller no longer waits for that.
 func NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
 	c, err := cache.New(config, opts)
 	if err != nil {

@@ -54,7 +54,8 @@ func addBootstrapHooks(server *genericapiserver.GenericAPIServer) error {
 
 // runBootstrapHook retries until the server ends: an error of a hook ends the process, in which there may be other control
 // planes. Meanwhile the server's readyz names the hook, and the log has the reason.
-func runBootstrapHook(hook genericapiserver.PostStartHookContext, name string, ensure func(context.Context, kubernetes.Interface) error) error {
+func runBootstrapHook(hook genericapiserver.PostStartHookContext, name string,
+	ensure func(context.Context, kubernetes.Interface) error) error {
 	client, err := kubernetes.NewForConfig(hook.LoopbackClientConfig)
 	if err != nil {
 		return fmt.Errorf("making the client for %s: %w", name, err)
@@ -73,7 +74,8 @@ func runBootstrapHook(hook genericapiserver.PostStartHookContext, name string, e
 
 func createPriorityClasses(ctx context.Context, client kubernetes.Interface) error {
 	for _, class := range schedulingv1.SystemPriorityClasses() {
-		if _, err := client.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := client.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}
@@ -120,7 +122,8 @@ func policyRoles(client kubernetes.Interface, clusterRoles rbacv1client.ClusterR
 	}
 	for _, roles := range bootstrappolicy.NamespaceRoles() {
 		for _, role := range roles {
-			step(reconciliation.RoleRuleOwner{Role: &role}, reconciliation.RoleModifier{Client: client.RbacV1(), NamespaceClient: client.CoreV1().Namespaces()})
+			step(reconciliation.RoleRuleOwner{Role: &role},
+				reconciliation.RoleModifier{Client: client.RbacV1(), NamespaceClient: client.CoreV1().Namespaces()})
 		}
 	}
 	return steps
@@ -134,11 +137,13 @@ func policyBindings(client kubernetes.Interface, clusterRoleBindings rbacv1clien
 		})
 	}
 	for _, binding := range slices.Concat(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()) {
-		step(reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &binding}, reconciliation.ClusterRoleBindingClientAdapter{Client: clusterRoleBindings})
+		step(reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &binding},
+			reconciliation.ClusterRoleBindingClientAdapter{Client: clusterRoleBindings})
 	}
 	for _, bindings := range bootstrappolicy.NamespaceRoleBindings() {
 		for _, binding := range bindings {
-			step(reconciliation.RoleBindingAdapter{RoleBinding: &binding}, reconciliation.RoleBindingClientAdapter{Client: client.RbacV1(), NamespaceClient: client.CoreV1().Namespaces()})
+			step(reconciliation.RoleBindingAdapter{RoleBinding: &binding},
+				reconciliation.RoleBindingClientAdapter{Client: client.RbacV1(), NamespaceClient: client.CoreV1().Namespaces()})
 		}
 	}
 	return steps
@@ -146,7 +151,8 @@ func policyBindings(client kubernetes.Interface, clusterRoleBindings rbacv1clien
 
 // listPolicy reads all cluster roles and bindings at once. The clients that it returns know them, so that a start with
 // everything in place asks twice and not for each of them.
-func listPolicy(ctx context.Context, client kubernetes.Interface) (rbacv1client.ClusterRoleInterface, rbacv1client.ClusterRoleBindingInterface, error) {
+func listPolicy(ctx context.Context, client kubernetes.Interface) (rbacv1client.ClusterRoleInterface,
+	rbacv1client.ClusterRoleBindingInterface, error) {
 	roles := &knownClusterRoles{ClusterRoleInterface: client.RbacV1().ClusterRoles()}
 	bindings := &knownClusterRoleBindings{ClusterRoleBindingInterface: client.RbacV1().ClusterRoleBindings()}
 	fromCache := metav1.ListOptions{ResourceVersion: "0"} // of this very server, which has just read it

@@ -34,7 +34,8 @@ func TestPolicyIsRepairedAndLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, action := range client.Actions() {
-		if resource := action.GetResource().Resource; action.GetVerb() != "list" && (resource == "clusterroles" || resource == "clusterrolebindings") {
+		if resource := action.GetResource().Resource; action.GetVerb() != "list" &&
+			(resource == "clusterroles" || resource == "clusterrolebindings") {
 			t.Errorf("nothing has changed, and there is a %s of %s", action.GetVerb(), resource)
 		}
 	}

@@ -97,14 +97,17 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	if err != nil {
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}
-	authInfo := webhook.NewDefaultAuthenticationInfoResolverWrapper(kube.ControlPlane.ProxyTransport, generic.EgressSelector, generic.LoopbackClientConfig, generic.TracerProvider)
-	extensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*generic, versionedInformers, kube.initializers, opts.CompletedOptions, opts.MasterCount, kube.services, authInfo)
+	authInfo := webhook.NewDefaultAuthenticationInfoResolverWrapper(kube.ControlPlane.ProxyTransport, generic.EgressSelector,
+		generic.LoopbackClientConfig, generic.TracerProvider)
+	extensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*generic, versionedInformers, kube.initializers,
+		opts.CompletedOptions, opts.MasterCount, kube.services, authInfo)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the API server for custom resources: %w", err)
 	}
 	extensions.GenericConfig.RESTOptionsGetter = s.connection.share(extensions.GenericConfig.RESTOptionsGetter)
 	extensions.ExtraConfig.CRDRESTOptionsGetter = s.connection.share(extensions.ExtraConfig.CRDRESTOptionsGetter)
-	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*generic, opts.CompletedOptions, versionedInformers, kube.services, kube.ControlPlane.ProxyTransport, kube.ControlPlane.Extra.PeerProxy, kube.initializers)
+	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*generic, opts.CompletedOptions, versionedInformers,
+		kube.services, kube.ControlPlane.ProxyTransport, kube.ControlPlane.Extra.PeerProxy, kube.initializers)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the aggregator: %w", err)
 	}
@@ -159,7 +162,8 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	if err != nil {
 		return nil, fmt.Errorf("preparing the API server: %w", err)
 	}
-	for _, server := range []*genericapiserver.GenericAPIServer{extensionsServer.GenericAPIServer, kubeServer.ControlPlane.GenericAPIServer, delegate, aggregatorServer.GenericAPIServer} {
+	for _, server := range []*genericapiserver.GenericAPIServer{extensionsServer.GenericAPIServer,
+		kubeServer.ControlPlane.GenericAPIServer, delegate, aggregatorServer.GenericAPIServer} {
 		sharePatterns(server.Handler.GoRestfulContainer)
 	}
 	return &chain{run: prepared.Run, handler: aggregatorServer.GenericAPIServer.Handler}, nil

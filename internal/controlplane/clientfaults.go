@@ -81,7 +81,8 @@ func answerPanic(held *heldWriter, r *http.Request) {
 		panic(reason)
 	}
 	logger("").Info("A patch could not be applied", "path", r.URL.Path, "reason", text)
-	status := apierrors.NewBadRequest("the patch cannot be applied: its parts are not what its Content-Type promises, or do not fit the object").Status()
+	status := apierrors.NewBadRequest(
+		"the patch cannot be applied: its parts are not what its Content-Type promises, or do not fit the object").Status()
 	body, err := runtime.Encode(legacyscheme.Codecs.LegacyCodec(metav1.SchemeGroupVersion), &status)
 	if err != nil {
 		body = []byte(status.Message)

@@ -81,7 +81,8 @@ func TestPatchPanics(t *testing.T) {
 	library := "runtime error\n goroutine 1\n gopkg.in/evanphx/json-patch%2ev4.Patch.replace(0x1)"
 	w, panicked := serve(http.MethodPatch, library)
 	var status metav1.Status
-	if panicked != nil || w.Code != http.StatusBadRequest || json.Unmarshal(w.Body.Bytes(), &status) != nil || status.Reason != metav1.StatusReasonBadRequest {
+	if panicked != nil || w.Code != http.StatusBadRequest || json.Unmarshal(w.Body.Bytes(), &status) != nil ||
+		status.Reason != metav1.StatusReasonBadRequest {
 		t.Errorf("panicked %v, answered %d %s", panicked, w.Code, w.Body)
 	}
 	for method, reason := range map[string]string{http.MethodPost: library, http.MethodPatch: "our own"} {

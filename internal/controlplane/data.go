@@ -28,7 +28,8 @@ func DeleteData(ctx context.Context, endpoint, dir, prefix string) error {
 		return fmt.Errorf("deleting a cluster's data: %w", err)
 	}
 	defer store.Stop()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{store.Endpoint}, Context: ctx, DialTimeout: sharedPKITimeout, Logger: zap.NewNop()})
+	client, err := clientv3.New(
+		clientv3.Config{Endpoints: []string{store.Endpoint}, Context: ctx, DialTimeout: sharedPKITimeout, Logger: zap.NewNop()})
 	if err != nil {
 		return fmt.Errorf("deleting a cluster's data: %w", err)
 	}

@@ -34,7 +34,8 @@ func density(b *testing.B, count int) {
 		b.Cleanup(stop)
 		took := time.Since(begin)
 		now := measure(b)
-		b.Logf("%2d: %4d ms, heap %3d MiB (%+d), stacks %3d MiB (%+d), resident %3d MiB (%+d, %d before that was collected), %d goroutines (%+d)", n, took.Milliseconds(),
+		b.Logf("%2d: %4d ms, heap %3d MiB (%+d), stacks %3d MiB (%+d), resident %3d MiB (%+d, %d before that was "+
+			"collected), %d goroutines (%+d)", n, took.Milliseconds(),
 			now.heap>>20, int(now.heap-before.heap)>>20, now.stacks>>20, int(now.stacks-before.stacks)>>20,
 			now.resident>>20, int(now.resident-before.resident)>>20, now.uncollected>>20, now.goroutines, now.goroutines-before.goroutines)
 		before = now
@@ -43,7 +44,8 @@ func density(b *testing.B, count int) {
 }
 
 // encryption is how Shoots are encrypted.
-const encryption = `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"EncryptionConfiguration","resources":[{"resources":["secrets"],"providers":[` +
+const encryption = `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"EncryptionConfiguration",` +
+	`"resources":[{"resources":["secrets"],"providers":[` +
 	`{"aescbc":{"keys":[{"name":"key","secret":"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}]}},{"identity":{}}]}]}`
 
 func startPlane(b *testing.B, dir string) (stop func()) {
@@ -52,14 +54,16 @@ func startPlane(b *testing.B, dir string) (stop func()) {
 		b.Fatal(err)
 	}
 	server, err := controlplane.Start(b.Context(), controlplane.Config{
-		Name: "shoot--bench--" + filepath.Base(dir), PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), Dense: true, EncryptionConfig: config,
+		Name: "shoot--bench--" + filepath.Base(dir), PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"),
+		Dense: true, EncryptionConfig: config,
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	p := server.PKI()
 	controllers, err := kubecontrollers.Start(kubecontrollers.Config{
-		ClientConfig: server.ClientConfig, Idle: server.Idle, Nodes: true, RootCA: p.CAPEM(), SigningCertFile: p.SigningCertFile(), SigningKeyFile: p.SigningKeyFile(), ServiceAccountKeyFile: p.ServiceAccountKeyFile(),
+		ClientConfig: server.ClientConfig, Idle: server.Idle, Nodes: true, RootCA: p.CAPEM(), SigningCertFile: p.SigningCertFile(),
+		SigningKeyFile: p.SigningKeyFile(), ServiceAccountKeyFile: p.ServiceAccountKeyFile(),
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -84,7 +88,8 @@ func measure(b *testing.B) measured {
 	debug.FreeOSMemory()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	return measured{heap: stats.HeapAlloc, stacks: stats.StackInuse, resident: resident(b), uncollected: uncollected, goroutines: runtime.NumGoroutine()}
+	return measured{heap: stats.HeapAlloc, stacks: stats.StackInuse, resident: resident(b), uncollected: uncollected,
+		goroutines: runtime.NumGoroutine()}
 }
 
 // resident is the memory of the process that is not of files.

@@ -13,11 +13,12 @@ func TestStoppedWhileItStarts(t *testing.T) {
 	dir := t.TempDir()
 	for _, after := range []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond} {
 		ctx, cancel := context.WithCancel(t.Context())
-		server, err := Start(ctx, Config{Name: "short", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), OnPhase: func(name string, _ time.Duration) {
-			if name == "server chain" {
-				time.AfterFunc(after, cancel)
-			}
-		}})
+		server, err := Start(ctx, Config{Name: "short", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"),
+			OnPhase: func(name string, _ time.Duration) {
+				if name == "server chain" {
+					time.AfterFunc(after, cancel)
+				}
+			}})
 		cancel()
 		if err == nil { // it was faster
 			if err := server.Stop(); err != nil {

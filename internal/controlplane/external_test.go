@@ -20,14 +20,16 @@ func TestExternalDatastores(t *testing.T) {
 			endpoint := begin(t)
 			dir := t.TempDir()
 			config := func(cluster string) Config {
-				return Config{Name: cluster, PKIDir: filepath.Join(dir, cluster, "pki"), DataDir: filepath.Join(dir, cluster, "data"), Datastore: endpoint, Prefix: "/gardenlite/test/" + cluster}
+				return Config{Name: cluster, PKIDir: filepath.Join(dir, cluster, "pki"), DataDir: filepath.Join(dir, cluster, "data"),
+					Datastore: endpoint, Prefix: "/gardenlite/test/" + cluster}
 			}
 			one, two := start(t, config("one")), start(t, config("two"))
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "default"}}
 			if _, err := adminClient(t, one).CoreV1().ConfigMaps("default").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := adminClient(t, two).CoreV1().ConfigMaps("default").Get(t.Context(), cm.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			if _, err := adminClient(t, two).CoreV1().ConfigMaps("default").Get(
+				t.Context(), cm.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				t.Errorf("a ConfigMap of one cluster is seen in the other: %v", err)
 			}
 			if err := one.Stop(); err != nil {
@@ -47,7 +49,8 @@ func TestTwoProcessesAreOneCluster(t *testing.T) {
 	endpoint := datastoretest.StartEtcd(t)
 	dir := t.TempDir()
 	config := func(process string) Config {
-		return Config{Name: "one", PKIDir: filepath.Join(dir, process, "pki"), DataDir: filepath.Join(dir, process, "data"), Datastore: endpoint, Prefix: "/gardenlite/test/one"}
+		return Config{Name: "one", PKIDir: filepath.Join(dir, process, "pki"), DataDir: filepath.Join(dir, process, "data"),
+			Datastore: endpoint, Prefix: "/gardenlite/test/one"}
 	}
 	first, second := start(t, config("first")), start(t, config("second"))
 	if string(first.PKI().CAPEM()) != string(second.PKI().CAPEM()) {
@@ -62,10 +65,12 @@ func TestTwoProcessesAreOneCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := other.CoreV1().ServiceAccounts("default").Create(
+		t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("a client of the first at the second: %v", err)
 	}
-	token, err := other.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "x", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := other.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "x", &authenticationv1.TokenRequest{},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

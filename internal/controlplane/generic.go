@@ -49,7 +49,8 @@ type generic struct {
 // newGeneric applies the options to a new configuration, in the order in which one needs the other. Kubernetes'
 // BuildGenericConfig does the same; that one makes two RSA keys for the connection of the server to itself, which is a
 // large part of a start, and ours an elliptic one. Egress and tracing, which no flag here turns on, are left out.
-func newGeneric(opts options.CompletedOptions, schemes []*runtime.Scheme, definitions openapicommon.GetOpenAPIDefinitions, shared *sharedConnection) (*generic, error) {
+func newGeneric(opts options.CompletedOptions, schemes []*runtime.Scheme, definitions openapicommon.GetOpenAPIDefinitions,
+	shared *sharedConnection) (*generic, error) {
 	c := genericapiserver.NewConfig(legacyscheme.Codecs)
 	c.Flagz = opts.Flagz
 	c.MergedResourceConfig = controlplane.DefaultAPIResourceConfigSource()
@@ -66,7 +67,8 @@ func newGeneric(opts options.CompletedOptions, schemes []*runtime.Scheme, defini
 	if err != nil {
 		return nil, err
 	}
-	g := &generic{config: c, informers: informers.NewSharedInformerFactoryWithOptions(client, informerResync, informers.WithTransform(withoutManagedFields))}
+	g := &generic{config: c,
+		informers: informers.NewSharedInformerFactoryWithOptions(client, informerResync, informers.WithTransform(withoutManagedFields))}
 	if err := opts.Features.ApplyTo(c, client, g.informers); err != nil {
 		return nil, err
 	}
@@ -101,7 +103,8 @@ func addOpenAPI(c *genericapiserver.Config, schemes []*runtime.Scheme, definitio
 	c.OpenAPIConfig.Info.Title, c.OpenAPIV3Config.Info.Title = "Kubernetes", "Kubernetes"
 }
 
-func addStorage(c *genericapiserver.Config, opts options.CompletedOptions, shared *sharedConnection) (*serverstorage.DefaultStorageFactory, error) {
+func addStorage(c *genericapiserver.Config, opts options.CompletedOptions, shared *sharedConnection) (
+	*serverstorage.DefaultStorageFactory, error) {
 	opts.Etcd.StorageConfig.Transport.TracerProvider = c.TracerProvider
 	config := kubeapiserver.NewStorageFactoryConfigEffectiveVersion(c.EffectiveVersion)
 	config.APIResourceConfig = c.MergedResourceConfig
@@ -124,13 +127,16 @@ func addStorage(c *genericapiserver.Config, opts options.CompletedOptions, share
 }
 
 // addAccess adds authentication, authorization and audit.
-func addAccess(c *genericapiserver.Config, opts options.CompletedOptions, client kubernetes.Interface, shared informers.SharedInformerFactory) error {
+func addAccess(c *genericapiserver.Config, opts options.CompletedOptions, client kubernetes.Interface,
+	shared informers.SharedInformerFactory) error {
 	ctx := wait.ContextForChannel(c.DrainedNotify())
-	err := opts.Authentication.ApplyTo(ctx, &c.Authentication, c.SecureServing, c.EgressSelector, c.OpenAPIConfig, c.OpenAPIV3Config, client, shared, c.APIServerID)
+	err := opts.Authentication.ApplyTo(ctx, &c.Authentication, c.SecureServing, c.EgressSelector, c.OpenAPIConfig,
+		c.OpenAPIV3Config, client, shared, c.APIServerID)
 	if err != nil {
 		return err
 	}
-	c.Authorization.Authorizer, c.RuleResolver, _, err = controlplaneapiserver.BuildAuthorizer(ctx, opts, c.EgressSelector, c.APIServerID, shared)
+	c.Authorization.Authorizer, c.RuleResolver, _,
+		err = controlplaneapiserver.BuildAuthorizer(ctx, opts, c.EgressSelector, c.APIServerID, shared)
 	if err != nil {
 		return err
 	}
@@ -187,5 +193,6 @@ func selfSigned(name string) (certPEM, keyPEM []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), nil
 }

@@ -101,7 +101,8 @@ func (n *noticing) Create(ctx context.Context, key string, obj, out runtime.Obje
 }
 
 // GuaranteedUpdate implements storage.Interface. It creates what is not there, if it is told to.
-func (n *noticing) GuaranteedUpdate(ctx context.Context, key string, into runtime.Object, ignoreNotFound bool, preconditions *storage.Preconditions, update storage.UpdateFunc, cached runtime.Object) error {
+func (n *noticing) GuaranteedUpdate(ctx context.Context, key string, into runtime.Object, ignoreNotFound bool,
+	preconditions *storage.Preconditions, update storage.UpdateFunc, cached runtime.Object) error {
 	err := n.Interface.GuaranteedUpdate(ctx, key, into, ignoreNotFound, preconditions, update, cached)
 	if err == nil && ignoreNotFound {
 		n.usage.begin(n.use)

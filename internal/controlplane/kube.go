@@ -27,7 +27,8 @@ type kubeConfig struct {
 
 // newKubeConfig is Kubernetes' CreateKubeAPIServerConfig, but for how services are found: there is no network that routes
 // to them, so some have an address in this process.
-func newKubeConfig(opts options.CompletedOptions, g *generic, services map[string]*url.URL, servesPod func(netip.AddrPort) bool) (*kubeConfig, error) {
+func newKubeConfig(opts options.CompletedOptions, g *generic, services map[string]*url.URL,
+	servesPod func(netip.AddrPort) bool) (*kubeConfig, error) {
 	capabilities.Setup(opts.AllowPrivileged, opts.MaxConnectionBytesPerSec)
 	initializers, err := (&kubeadmission.Config{}).New()
 	if err != nil {
@@ -37,7 +38,8 @@ func newKubeConfig(opts options.CompletedOptions, g *generic, services map[strin
 	if kube.services, err = newServices(g.config, g.informers, services, servesPod); err != nil {
 		return nil, err
 	}
-	shared, initializers, err := controlplaneapiserver.CreateConfig(opts.CompletedOptions, g.config, g.informers, g.storage, kube.services, initializers)
+	shared, initializers, err := controlplaneapiserver.CreateConfig(opts.CompletedOptions, g.config, g.informers, g.storage,
+		kube.services, initializers)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,8 @@ func TestStartStopCycles(t *testing.T) {
 	}
 	const cycles = 20
 	dir := t.TempDir()
-	stays := start(t, Config{Name: "stays", PKIDir: filepath.Join(dir, "stays", "pki"), DataDir: filepath.Join(dir, "stays", "data"), Datastore: datastore.Memory})
+	stays := start(t, Config{Name: "stays", PKIDir: filepath.Join(dir, "stays", "pki"),
+		DataDir: filepath.Join(dir, "stays", "data"), Datastore: datastore.Memory})
 	cycle := func() {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -306,7 +306,8 @@ func listen(ctx context.Context, address string, port int) (net.Listener, error)
 	listener, err := lc.Listen(ctx, "tcp", hostPort)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%w: another program listens on %s: stop it, or choose another port with --port (0 takes a free one)", ErrPortTaken, hostPort)
+		return nil, fmt.Errorf("%w: another program listens on %s: stop it, or choose another port with --port (0 takes a free one)",
+			ErrPortTaken, hostPort)
 	case errors.Is(err, syscall.EACCES):
 		return nil, fmt.Errorf("listening on %s is not allowed to this user: choose a port above 1023 with --port", hostPort)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):

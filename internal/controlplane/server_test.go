@@ -48,7 +48,8 @@ func adminClient(t *testing.T, s *Server) kubernetes.Interface {
 func TestTwoServersAtOnceAndRestart(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, Config{Name: "first", PKIDir: filepath.Join(dir, "first", "pki"), DataDir: filepath.Join(dir, "first", "data")})
-	second := start(t, Config{Name: "second", PKIDir: filepath.Join(dir, "second", "pki"), DataDir: filepath.Join(dir, "second", "data"), Datastore: datastore.Memory})
+	second := start(t, Config{Name: "second", PKIDir: filepath.Join(dir, "second", "pki"),
+		DataDir: filepath.Join(dir, "second", "data"), Datastore: datastore.Memory})
 
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "only-here", Namespace: "default"}}
 	if _, err := adminClient(t, first).CoreV1().ConfigMaps("default").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
@@ -69,7 +70,8 @@ func TestTwoServersAtOnceAndRestart(t *testing.T) {
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	again := start(t, Config{Name: "first", PKIDir: filepath.Join(dir, "first", "pki"), DataDir: filepath.Join(dir, "first", "data"), Port: port})
+	again := start(t, Config{Name: "first", PKIDir: filepath.Join(dir, "first", "pki"),
+		DataDir: filepath.Join(dir, "first", "data"), Port: port})
 	if string(again.PKI().CAPEM()) != ca {
 		t.Error("the certificate authority changed with a restart")
 	}
@@ -78,7 +80,8 @@ func TestTwoServersAtOnceAndRestart(t *testing.T) {
 	}
 	assertPrivate(t, dir)
 
-	if _, err := Start(t.Context(), Config{Name: "third", PKIDir: filepath.Join(dir, "third", "pki"), DataDir: filepath.Join(dir, "third", "data"), Port: port}); !errors.Is(err, ErrPortTaken) {
+	if _, err := Start(t.Context(), Config{Name: "third", PKIDir: filepath.Join(dir, "third", "pki"),
+		DataDir: filepath.Join(dir, "third", "data"), Port: port}); !errors.Is(err, ErrPortTaken) {
 		t.Errorf("a taken port gives %v", err)
 	}
 }

@@ -32,7 +32,8 @@ type services struct {
 	others    aggregatorapiserver.ServiceResolver
 }
 
-func newServices(c *genericapiserver.Config, shared informers.SharedInformerFactory, local map[string]*url.URL, servesPod func(netip.AddrPort) bool) (aggregatorapiserver.ServiceResolver, error) {
+func newServices(c *genericapiserver.Config, shared informers.SharedInformerFactory, local map[string]*url.URL,
+	servesPod func(netip.AddrPort) bool) (aggregatorapiserver.ServiceResolver, error) {
 	loopback, err := url.Parse(c.LoopbackClientConfig.Host)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the server for itself: %w", err)

@@ -25,7 +25,8 @@ func (s *Server) agreeOnPKI(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sharedPKITimeout)
 	defer cancel()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.datastore.Endpoint}, Context: ctx, DialTimeout: sharedPKITimeout, Logger: zap.NewNop()})
+	client, err := clientv3.New(
+		clientv3.Config{Endpoints: []string{s.datastore.Endpoint}, Context: ctx, DialTimeout: sharedPKITimeout, Logger: zap.NewNop()})
 	if err != nil {
 		return fmt.Errorf("asking the datastore for the cluster's authorities: %w", err)
 	}

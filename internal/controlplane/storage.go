@@ -97,7 +97,8 @@ func (o *sharedOptions) GetRESTOptions(resource schema.GroupResource, example ru
 		return options, err
 	}
 	options.Decorator = o.connection.cached
-	if resource.Resource == "events" && (resource.Group == "" || resource.Group == "events.k8s.io") || o.connection.dense && rarelyRead.Has(resource) {
+	if resource.Resource == "events" && (resource.Group == "" || resource.Group == "events.k8s.io") || o.connection.dense &&
+		rarelyRead.Has(resource) {
 		options.Decorator = o.connection.uncached
 	}
 	if o.connection.dense {
@@ -159,11 +160,13 @@ var rarelyRead = sets.New(
 
 // uncached is the storage of a resource in the datastore.
 func (c *sharedConnection) uncached(config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
-	newFunc, newListFunc func() runtime.Object, _ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
+	newFunc, newListFunc func() runtime.Object, _ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers) (
+	storage.Interface, factory.DestroyFunc, error) {
 	return c.store(config, resourcePrefix, newFunc, newListFunc)
 }
 
-func (c *sharedConnection) store(config *storagebackend.ConfigForResource, resourcePrefix string, newFunc, newListFunc func() runtime.Object) (storage.Interface, factory.DestroyFunc, error) {
+func (c *sharedConnection) store(config *storagebackend.ConfigForResource, resourcePrefix string, newFunc,
+	newListFunc func() runtime.Object) (storage.Interface, factory.DestroyFunc, error) {
 	transformer := config.Transformer
 	if transformer == nil {
 		transformer = identity.NewEncryptCheckTransformer()
@@ -178,15 +181,18 @@ func (c *sharedConnection) store(config *storagebackend.ConfigForResource, resou
 }
 
 // cached is the storage of a resource in the datastore, with a cache that follows it.
-func (c *sharedConnection) cached(config *storagebackend.ConfigForResource, resourcePrefix string, keyFunc func(runtime.Object) (string, error),
-	newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
+func (c *sharedConnection) cached(config *storagebackend.ConfigForResource, resourcePrefix string,
+	keyFunc func(runtime.Object) (string, error),
+	newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, triggers storage.IndexerFuncs,
+	indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
 	store, closeStore, err := c.store(config, resourcePrefix, newFunc, newListFunc)
 	if err != nil {
 		return nil, nil, err
 	}
 	cached, err := cacher.NewCacherFromConfig(cacher.Config{
-		Storage: store, Versioner: storage.APIObjectVersioner{}, GroupResource: config.GroupResource, EventsHistoryWindow: config.EventsHistoryWindow,
-		ResourcePrefix: resourcePrefix, KeyFunc: keyFunc, NewFunc: newFunc, NewListFunc: newListFunc, GetAttrsFunc: attributes,
+		Storage: store, Versioner: storage.APIObjectVersioner{}, GroupResource: config.GroupResource,
+		EventsHistoryWindow: config.EventsHistoryWindow,
+		ResourcePrefix:      resourcePrefix, KeyFunc: keyFunc, NewFunc: newFunc, NewListFunc: newListFunc, GetAttrsFunc: attributes,
 		IndexerFuncs: triggers, Indexers: indexers, Codec: config.Codec,
 	})
 	if err != nil {

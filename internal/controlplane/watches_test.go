@@ -22,9 +22,10 @@ func TestReviewedWatches(t *testing.T) {
 		info     request.RequestInfo
 		reviewed bool
 	}{
-		"watch of one object": {request.RequestInfo{IsResourceRequest: true, Verb: "watch", Resource: "secrets", Namespace: "a", Name: "x"}, true},
-		"watch of all":        {request.RequestInfo{IsResourceRequest: true, Verb: "watch", Resource: "secrets", Namespace: "a"}, false},
-		"get":                 {request.RequestInfo{IsResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "a", Name: "x"}, false},
+		"watch of one object": {
+			request.RequestInfo{IsResourceRequest: true, Verb: "watch", Resource: "secrets", Namespace: "a", Name: "x"}, true},
+		"watch of all": {request.RequestInfo{IsResourceRequest: true, Verb: "watch", Resource: "secrets", Namespace: "a"}, false},
+		"get":          {request.RequestInfo{IsResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "a", Name: "x"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var allowed atomic.Bool

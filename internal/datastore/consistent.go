@@ -7,9 +7,9 @@ import (
 	"github.com/k3s-io/kine/pkg/server"
 )
 
-// consistent gives what kine's backends answer the revision that it is of, as etcd does. An API server lists, and watches from
-// the list's revision on: of what happens between what it was given and the revision that this was said to be of, nobody who
-// asks that API server would ever hear.
+// consistent gives what kine's backends answer the revision that it is of, as etcd does. An API server lists, and
+// watches from the list's revision on: of what happens between what it was given and the revision that this was said to
+// be of, no client of that API server would ever receive an event.
 //
 //   - kine reads the revision of an empty list after the list. It is one from before here.
 //   - Of a list that a limit has cut, kine says the revision at which it counted the rest. It is that of the list here.

@@ -132,7 +132,7 @@ func (db *database) open(ctx, kineCtx context.Context, config drivers.Config) (e
 	return nil
 }
 
-// madeByOther says whether a table, an index or a database could not be made because somebody else just has.
+// madeByOther says whether a table, an index or a database could not be made because another process has just made it.
 func madeByOther(err error) bool {
 	for _, code := range []string{"SQLSTATE 23505", "SQLSTATE 42P04", "SQLSTATE 42P07", "Error 1050", "Error 1061", "Error 1007"} {
 		if strings.Contains(err.Error(), code) {
@@ -169,7 +169,8 @@ func openBackend(ctx, kineCtx context.Context, kine *sync.WaitGroup, config driv
 		}
 		return &consistent{Backend: r.backend}, nil
 	case <-timeout.C:
-		return nil, fmt.Errorf("the datastore did not accept a connection within %s: check the address, the user, the password and the database's name in --datastore (the log has the database's own words)", connectTimeout)
+		return nil, fmt.Errorf("the datastore did not accept a connection within %s: check the address, the user, the "+
+			"password and the database's name in --datastore (the log has the database's own words)", connectTimeout)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -16,7 +16,7 @@ var sqliteMagic = []byte("SQLite format 3\x00")
 // ErrCorrupt says that the sqlite file cannot be used.
 var ErrCorrupt = errors.New("the datastore is corrupt")
 
-// prepareFile makes sure that the file can be written, that nobody else can read it (sqlite would create it by the
+// prepareFile makes sure that the file can be written, that no other user can read it (sqlite would create it by the
 // umask), and that it is a sqlite file.
 func prepareFile(file string) error {
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)

@@ -12,9 +12,9 @@ import (
 // maxSocketPath is what a unix socket's path may have on every system (macOS has the least: 104 with the final zero).
 const maxSocketPath = 103
 
-// ListenSocket listens on a unix socket that only this user may use: in dir or, where that makes too long a path, in a new
-// private folder under the system's temporary one. An old socket of that name is replaced. Closing the listener, which may be
-// done more than once, removes what was made, but not what somebody else has put in its place since.
+// ListenSocket listens on a unix socket that only this user may use: in dir or, where that makes too long a path, in a
+// new private folder under the system's temporary one. An old socket of that name is replaced. Closing the listener,
+// which may be done more than once, removes what was made, but not what another process has put in its place since.
 func ListenSocket(dir, name string) (net.Listener, error) {
 	path, clean := filepath.Join(dir, name), func() error { return nil }
 	if len(path) > maxSocketPath {

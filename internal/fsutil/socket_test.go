@@ -51,7 +51,7 @@ func TestListenSocket(t *testing.T) {
 	}
 }
 
-// Whoever removes the folder of a landscape that still ends, and starts another one there, keeps the sockets of the new one.
+// A landscape that is still stopping leaves the sockets of a new one in the same folder alone.
 func TestListenSocketLeavesAnother(t *testing.T) {
 	dir, err := os.MkdirTemp("", "s")
 	if err != nil {

@@ -58,7 +58,7 @@ func (c *collector) crowd(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = now
-	if c.raised || c.usual >= crowded || c.usual == 0 { // nobody has begun: this is no landscape
+	if c.raised || c.usual >= crowded || c.usual == 0 { // Start was not called: this process is no landscape
 		return
 	}
 	c.raised = true
@@ -66,7 +66,7 @@ func (c *collector) crowd(now time.Time) {
 	c.after(quiet, func() { c.look(now) })
 }
 
-// look goes back if nobody has called since.
+// look goes back if there was no other call since.
 func (c *collector) look(since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,7 +29,7 @@ func TestCrowd(t *testing.T) {
 	c.crowd(now)
 	c.begin(resting) // the crowd is still there
 	c.crowd(now.Add(time.Millisecond))
-	later() // somebody called since
+	later() // there was a call since
 	later()
 	if len(waiting) != 0 {
 		t.Error("a timer goes on for ever")

@@ -96,9 +96,11 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	g.server, err = controlplane.Start(ctx, controlplane.Config{
 		DialNode: g.node.Dial, PrivateNodes: true, ServesPod: cfg.Processes.Serves,
 		Name: clusterName, PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
-		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Services: cfg.Services, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
+		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Services: cfg.Services, AuditLog: cfg.AuditLog,
+		Clock: cfg.Clock, OnPhase: cfg.OnPhase,
 		WatchReview: watchReview, Authenticator: deleted.Authenticator,
-		Extension: apiserver.Extension{SeedDeleted: deleted.Deleted, Clock: cfg.Clock, PKIDir: cfg.PKIDir, Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive},
+		Extension: apiserver.Extension{SeedDeleted: deleted.Deleted, Clock: cfg.Clock, PKIDir: cfg.PKIDir,
+			Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive},
 	})
 	if err != nil {
 		return nil, err

@@ -131,7 +131,8 @@ func (c *Config) Complete() error {
 func (c *Config) validate() error {
 	var errs []error
 	if !nameForm.MatchString(c.Name) {
-		errs = append(errs, fmt.Errorf("--name %q: at most 40 lower case letters, digits and dashes, beginning and ending with a letter or digit", c.Name))
+		errs = append(errs, fmt.Errorf(
+			"--name %q: at most 40 lower case letters, digits and dashes, beginning and ending with a letter or digit", c.Name))
 	}
 	if c.Port < 0 || c.Port > 65535 {
 		errs = append(errs, fmt.Errorf("--port %d: a port is between 1 and 65535, or 0 for a free one", c.Port))

@@ -12,12 +12,13 @@ func TestBastionTimes(t *testing.T) {
 		timeToLive, maxLifetime time.Duration
 		wrong                   []string // flags
 	}{
-		"defaults":            {0, 0, nil},
-		"said":                {DefaultBastionTimeToLive, DefaultBastionMaxLifetime, nil},
-		"least":               {10 * time.Second, 10 * time.Second, nil},
-		"most":                {24 * time.Hour, 720 * time.Hour, nil},
-		"too short":           {9 * time.Second, 9 * time.Second, []string{"--bastion-time-to-live 9s", "--bastion-max-lifetime 9s"}},
-		"too long":            {24*time.Hour + time.Second, 720*time.Hour + time.Second, []string{"--bastion-time-to-live", "--bastion-max-lifetime"}},
+		"defaults":  {0, 0, nil},
+		"said":      {DefaultBastionTimeToLive, DefaultBastionMaxLifetime, nil},
+		"least":     {10 * time.Second, 10 * time.Second, nil},
+		"most":      {24 * time.Hour, 720 * time.Hour, nil},
+		"too short": {9 * time.Second, 9 * time.Second, []string{"--bastion-time-to-live 9s", "--bastion-max-lifetime 9s"}},
+		"too long": {24*time.Hour + time.Second, 720*time.Hour + time.Second,
+			[]string{"--bastion-time-to-live", "--bastion-max-lifetime"}},
 		"negative":            {-time.Hour, 0, []string{"--bastion-time-to-live -1h0m0s"}},
 		"parts of a second":   {0, 2*time.Minute + time.Millisecond, []string{"--bastion-max-lifetime 2m0.001s"}},
 		"ends before it ends": {time.Hour, time.Minute, nil},

@@ -193,7 +193,8 @@ func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
 		return nil, nil, fmt.Errorf("another program listens on port %d of %s: choose another one with --port, or --port 0 for a free one", l.cfg.Port, l.cfg.BindAddress)
 	}
 	if previous != nil && previous.Datastore != "" && previous.Datastore != DatastoreKind(l.cfg.Datastore) && l.dataIsLocal(previous) {
-		return nil, nil, fmt.Errorf("this landscape's data is in %s, not in %s: use the same --datastore, another --name, or start anew with \"gardenlite reset\"",
+		return nil, nil, fmt.Errorf(
+			"this landscape's data is in %s, not in %s: use the same --datastore, another --name, or start anew with \"gardenlite reset\"",
 			previous.Datastore, DatastoreKind(l.cfg.Datastore))
 	}
 	socket, err := fsutil.ListenSocket(l.cfg.Dir, statedir.ControlSocket)

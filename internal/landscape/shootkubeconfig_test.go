@@ -43,7 +43,8 @@ func newConnection(t *testing.T, config *rest.Config) kubernetes.Interface {
 // TestShootKubeconfigs: a kubeconfig for a Shoot expires by the landscape's clock.
 func TestShootKubeconfigs(t *testing.T) {
 	moved := &movedClock{}
-	l, err := Start(t.Context(), Config{Name: "expiry", Dir: t.TempDir(), Datastore: "memory", Seeds: 1, ReadyTimeout: 4 * time.Minute, Clock: moved})
+	l, err := Start(t.Context(),
+		Config{Name: "expiry", Dir: t.TempDir(), Datastore: "memory", Seeds: 1, ReadyTimeout: 4 * time.Minute, Clock: moved})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,8 @@ import (
 
 // UserKubeconfig makes a kubeconfig for another user of the garden, from the administrator's. It needs no running
 // landscape: the certificate is signed with the authority's key in the state directory.
-func UserKubeconfig(dir string, admin *clientcmdapi.Config, user string, groups []string, life time.Duration) (*clientcmdapi.Config, error) {
+func UserKubeconfig(dir string, admin *clientcmdapi.Config, user string, groups []string, life time.Duration) (
+	*clientcmdapi.Config, error) {
 	context := admin.Contexts[admin.CurrentContext]
 	if context == nil || admin.Clusters[context.Cluster] == nil {
 		return nil, errors.New("the landscape's kubeconfig has no current context: start the landscape again, and it is written anew")

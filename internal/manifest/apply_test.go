@@ -176,9 +176,11 @@ func TestPathSaysWhatCannotBeApplied(t *testing.T) {
 			return nil
 		}
 	})
-	dir := writeFiles(t, map[string]string{"x.yaml": document("ConfigMap", "good", "bad"), "y.yaml": document("ConfigMap", "refused", "good-too")})
+	dir := writeFiles(t, map[string]string{"x.yaml": document("ConfigMap", "good", "bad"),
+		"y.yaml": document("ConfigMap", "refused", "good-too")})
 	err := applier.Path(t.Context(), dir)
-	for _, want := range []string{filepath.Join(dir, "x.yaml") + ", document 2: ConfigMap bad", filepath.Join(dir, "y.yaml") + ", document 1: ConfigMap refused"} {
+	for _, want := range []string{filepath.Join(dir, "x.yaml") + ", document 2: ConfigMap bad",
+		filepath.Join(dir, "y.yaml") + ", document 1: ConfigMap refused"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want %s", err, want)
 		}

@@ -36,7 +36,8 @@ func ensureAll(ctx context.Context, client dynamic.Interface, objects []Object) 
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	for _, obj := range objects {
-		if current := there[keyOf(obj.Unstructured)]; current != nil && apiequality.Semantic.DeepEqual(current.Object, merge(current, obj.Unstructured).Object) {
+		if current := there[keyOf(obj.Unstructured)]; current != nil &&
+			apiequality.Semantic.DeepEqual(current.Object, merge(current, obj.Unstructured).Object) {
 			continue // a restart has nothing to do but to look
 		}
 		group.Go(func() error { return ensure(ctx, client, obj) })
@@ -105,7 +106,7 @@ func Create(ctx context.Context, client dynamic.Interface, obj Object) error {
 	})
 }
 
-// persistently does it again while the namespace is not there yet, or somebody else has just changed the object.
+// persistently retries while the namespace does not exist yet, or the object has changed since it was read.
 func persistently(ctx context.Context, obj Object, do func(context.Context) error) error {
 	var err error
 	_ = wait.PollUntilContextTimeout(ctx, ensureRetry, ensureTimeout, true, func(ctx context.Context) (bool, error) {

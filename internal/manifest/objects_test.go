@@ -10,10 +10,12 @@ import (
 
 func TestLoad(t *testing.T) {
 	objects, err := LoadFS(fstest.MapFS{
-		"b.yaml":     {Data: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: b}\n---\n\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n")},
-		"sub/c.json": {Data: []byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c1"}},{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c2"}}]}`)},
-		"README.md":  {Data: []byte("no manifest")},
-		"a.yml":      {Data: []byte("# nothing in it\n")},
+		"b.yaml": {Data: []byte(
+			"apiVersion: v1\nkind: Secret\nmetadata: {name: b}\n---\n\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n")},
+		"sub/c.json": {Data: []byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap",` +
+			`"metadata":{"name":"c1"}},{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c2"}}]}`)},
+		"README.md": {Data: []byte("no manifest")},
+		"a.yml":     {Data: []byte("# nothing in it\n")},
 	}, ".")
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,8 @@ func startShoot(t *testing.T) *shoot {
 	defer cancel()
 	dir := t.TempDir()
 	s := &shoot{t: t}
-	server, err := controlplane.Start(ctx, controlplane.Config{Name: "test", DialNode: s.dialNode, PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), Datastore: datastore.Memory})
+	server, err := controlplane.Start(ctx, controlplane.Config{Name: "test", DialNode: s.dialNode,
+		PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), Datastore: datastore.Memory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,24 +167,28 @@ func TestJoins(t *testing.T) {
 	s.allow(secretName)
 	bootstrapToken := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: bootstrapapi.BootstrapTokenSecretPrefix + tokenID}, Type: bootstrapapi.SecretTypeBootstrapToken,
-		Data: map[string][]byte{"token-id": []byte(tokenID), "token-secret": []byte(tokenSecret), "usage-bootstrap-authentication": []byte("true")},
+		Data: map[string][]byte{"token-id": []byte(tokenID), "token-secret": []byte(tokenSecret),
+			"usage-bootstrap-authentication": []byte("true")},
 	}
 	s.put(bootstrapToken)
 	url := s.server.URL()
 	config := node.AgentConfig{APIServer: url, CA: string(s.server.PKI().CAPEM()), SecretName: secretName}
 	order := func(keys ...string) string {
 		files, err := node.Files(config, node.KubeletConfig{
-			APIServer: config.APIServer, CA: config.CA, KubernetesVersion: "1.36.3", Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
+			APIServer: config.APIServer, CA: config.CA, KubernetesVersion: "1.36.3",
+			Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
 			Labels: map[string]string{"worker.gardener.cloud/pool": "p", "node.kubernetes.io/role": "node", "node-role.kubernetes.io/worker": ""},
 		}, keys)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := node.EncodeOSC(&extensionsv1alpha1.OperatingSystemConfig{Spec: extensionsv1alpha1.OperatingSystemConfigSpec{Files: files, Units: node.Units()}})
+		data, err := node.EncodeOSC(
+			&extensionsv1alpha1.OperatingSystemConfig{Spec: extensionsv1alpha1.OperatingSystemConfigSpec{Files: files, Units: node.Units()}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName, Namespace: metav1.NamespaceSystem}, Data: map[string][]byte{node.DataKeyOSC: data}})
+		s.put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName, Namespace: metav1.NamespaceSystem},
+			Data: map[string][]byte{node.DataKeyOSC: data}})
 		return node.Checksum(data)
 	}
 	first := order("ssh-rsa A")
@@ -213,10 +218,12 @@ func TestJoins(t *testing.T) {
 	n := s.until("a Node that is ready and has its configuration", func(n *corev1.Node) bool {
 		return isReady(n) && n.Annotations[node.AnnotationChecksum] == first
 	})
-	if _, has := n.Labels["node-role.kubernetes.io/worker"]; has || n.Labels["worker.gardener.cloud/pool"] != "p" || n.Labels["node.kubernetes.io/role"] != "node" {
+	if _, has := n.Labels["node-role.kubernetes.io/worker"]; has || n.Labels["worker.gardener.cloud/pool"] != "p" ||
+		n.Labels["node.kubernetes.io/role"] != "node" {
 		t.Errorf("labels %v", n.Labels)
 	}
-	if lease, err := s.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), "node-1", metav1.GetOptions{}); err != nil || lease.OwnerReferences[0].UID != n.UID {
+	if lease, err := s.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(
+		t.Context(), "node-1", metav1.GetOptions{}); err != nil || lease.OwnerReferences[0].UID != n.UID {
 		t.Errorf("the Lease %+v, %v", lease, err)
 	}
 	s.until("the node lifecycle controller lets pods there", func(n *corev1.Node) bool { return len(n.Spec.Taints) == 1 })

@@ -34,7 +34,8 @@ func TestUserData(t *testing.T) {
 }
 
 func TestFilesAreTheSame(t *testing.T) {
-	kubelet := KubeletConfig{APIServer: "https://127.0.0.1:1", CA: "ca", KubernetesVersion: "1.36.3", Labels: map[string]string{"a": "1", "b": "2", "c": "3"}}
+	kubelet := KubeletConfig{APIServer: "https://127.0.0.1:1", CA: "ca", KubernetesVersion: "1.36.3",
+		Labels: map[string]string{"a": "1", "b": "2", "c": "3"}}
 	first, err := Files(agent, kubelet, []string{"k"})
 	second, err2 := Files(agent, kubelet, []string{"k"})
 	if err != nil || err2 != nil || !reflect.DeepEqual(first, second) {
@@ -55,7 +56,8 @@ func TestEncodeOSC(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := &extensionsv1alpha1.OperatingSystemConfig{}
-	if err := yaml.UnmarshalStrict(data, got); err != nil || got.Kind != "OperatingSystemConfig" || len(got.Spec.Units) != 2 || len(got.Spec.Files) != 1 {
+	if err := yaml.UnmarshalStrict(data, got); err != nil || got.Kind != "OperatingSystemConfig" ||
+		len(got.Spec.Units) != 2 || len(got.Spec.Files) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if len(osc.Spec.Units) != 1 {

@@ -138,7 +138,8 @@ func waitForDeployment(t *testing.T, c kubernetes.Interface, name string, replic
 		if err != nil {
 			return err
 		}
-		if s := d.Status; s.ObservedGeneration < d.Generation || s.AvailableReplicas != replicas || s.UpdatedReplicas != replicas || s.Replicas != replicas {
+		if s := d.Status; s.ObservedGeneration < d.Generation || s.AvailableReplicas != replicas ||
+			s.UpdatedReplicas != replicas || s.Replicas != replicas {
 			return fmt.Errorf("the status is %+v", s)
 		}
 		return nil
@@ -176,7 +177,8 @@ func testDeployment(t *testing.T, c kubernetes.Interface) {
 	}
 	before := podsOf(t, c, "web")
 	patch := []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"nginx:2"}]}}}}`)
-	if _, err := c.AppsV1().Deployments(namespace).Patch(t.Context(), "web", "application/strategic-merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := c.AppsV1().Deployments(namespace).Patch(t.Context(), "web", "application/strategic-merge-patch+json",
+		patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	waitForDeployment(t, c, "web", 3)
@@ -195,9 +197,10 @@ func testDeployment(t *testing.T, c kubernetes.Interface) {
 }
 
 func testStatefulSet(t *testing.T, c kubernetes.Interface) {
-	_, err := c.AppsV1().StatefulSets(namespace).Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: labelled("db"), Spec: appsv1.StatefulSetSpec{
-		Replicas: ptr.To[int32](3), Selector: selectorOf("db"), Template: templateOf("db"), ServiceName: "db",
-	}}, metav1.CreateOptions{})
+	_, err := c.AppsV1().StatefulSets(namespace).Create(
+		t.Context(), &appsv1.StatefulSet{ObjectMeta: labelled("db"), Spec: appsv1.StatefulSetSpec{
+			Replicas: ptr.To[int32](3), Selector: selectorOf("db"), Template: templateOf("db"), ServiceName: "db",
+		}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,11 +237,13 @@ func jobSpec(name string) batchv1.JobSpec {
 func testJob(t *testing.T, c kubernetes.Interface) {
 	spec := jobSpec("import")
 	spec.TTLSecondsAfterFinished = ptr.To[int32](1)
-	job, err := c.BatchV1().Jobs(namespace).Create(t.Context(), &batchv1.Job{ObjectMeta: labelled("import"), Spec: spec}, metav1.CreateOptions{})
+	job, err := c.BatchV1().Jobs(namespace).Create(t.Context(), &batchv1.Job{ObjectMeta: labelled("import"), Spec: spec},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := c.BatchV1().Jobs(namespace).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=import", ResourceVersion: job.ResourceVersion})
+	w, err := c.BatchV1().Jobs(namespace).Watch(
+		t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=import", ResourceVersion: job.ResourceVersion})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,9 +264,10 @@ func testJob(t *testing.T, c kubernetes.Interface) {
 
 // testCronJob has a Job made at once for a time that was missed.
 func testCronJob(t *testing.T, c kubernetes.Interface) {
-	cron, err := c.BatchV1().CronJobs(namespace).Create(t.Context(), &batchv1.CronJob{ObjectMeta: labelled("hourly"), Spec: batchv1.CronJobSpec{
-		Schedule: "0 * * * *", JobTemplate: batchv1.JobTemplateSpec{Spec: jobSpec("hourly")},
-	}}, metav1.CreateOptions{})
+	cron, err := c.BatchV1().CronJobs(namespace).Create(
+		t.Context(), &batchv1.CronJob{ObjectMeta: labelled("hourly"), Spec: batchv1.CronJobSpec{
+			Schedule: "0 * * * *", JobTemplate: batchv1.JobTemplateSpec{Spec: jobSpec("hourly")},
+		}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +293,8 @@ func testCronJob(t *testing.T, c kubernetes.Interface) {
 func testEviction(t *testing.T, c kubernetes.Interface) {
 	createDeployment(t, c, "guarded", 2)
 	_, err := c.PolicyV1().PodDisruptionBudgets(namespace).Create(t.Context(), &policyv1.PodDisruptionBudget{
-		ObjectMeta: labelled("guarded"), Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(2)), Selector: selectorOf("guarded")},
+		ObjectMeta: labelled("guarded"),
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(2)), Selector: selectorOf("guarded")},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +308,8 @@ func testEviction(t *testing.T, c kubernetes.Interface) {
 	if err := c.CoreV1().Pods(namespace).EvictV1(t.Context(), eviction); !apierrors.IsTooManyRequests(err) {
 		t.Errorf("evicted in spite of its budget: %v", err)
 	}
-	if _, err := c.AppsV1().Deployments(namespace).Patch(t.Context(), "guarded", "application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := c.AppsV1().Deployments(namespace).Patch(t.Context(), "guarded", "application/merge-patch+json",
+		[]byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	waitForDeployment(t, c, "guarded", 3)
@@ -318,7 +326,8 @@ func testService(t *testing.T, c kubernetes.Interface) {
 	}
 	createDeployment(t, c, "shop", 2)
 	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error {
-		slices, err := c.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=shop"})
+		slices, err := c.DiscoveryV1().EndpointSlices(namespace).List(
+			ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=shop"})
 		if err != nil {
 			return err
 		}
@@ -340,7 +349,8 @@ func testService(t *testing.T, c kubernetes.Interface) {
 func testDeadline(t *testing.T, c kubernetes.Interface) {
 	template := templateOf("short")
 	template.Spec.ActiveDeadlineSeconds = ptr.To[int64](1)
-	if _, err := c.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, metav1.CreateOptions{}); err != nil {
+	if _, err := c.CoreV1().Pods(namespace).Create(
+		t.Context(), &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	testutil.EventuallyTrue(t, "a Pod that failed for its deadline", func() bool {
@@ -381,7 +391,8 @@ func (s *shoot) testLogs(t *testing.T, c kubernetes.Interface) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: io.Discard}); err == nil || !strings.Contains(err.Error(), "simulated") {
+	if err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: io.Discard}); err == nil ||
+		!strings.Contains(err.Error(), "simulated") {
 		t.Errorf("exec: %v", err)
 	}
 }

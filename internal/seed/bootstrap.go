@@ -78,7 +78,8 @@ func ensureIdentity(ctx context.Context, client kubernetes.Interface) (string, e
 		current, err = configMaps.Get(ctx, v1beta1constants.ClusterIdentity, metav1.GetOptions{})
 	}
 	if err != nil {
-		return "", fmt.Errorf("looking for the cluster's identity, ConfigMap %s/%s: %w", metav1.NamespaceSystem, v1beta1constants.ClusterIdentity, err)
+		return "", fmt.Errorf("looking for the cluster's identity, ConfigMap %s/%s: %w", metav1.NamespaceSystem,
+			v1beta1constants.ClusterIdentity, err)
 	}
 	identity := current.Data[v1beta1constants.ClusterIdentity]
 	if identity == "" {

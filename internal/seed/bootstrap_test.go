@@ -22,8 +22,9 @@ func TestEnsureIdentity(t *testing.T) {
 		there *corev1.ConfigMap
 		want  map[string]string // nil: an error
 	}{
-		"a new cluster":     {nil, map[string]string{"cluster-identity": "uid", "origin": "seed"}},
-		"one that has one":  {identityWith(map[string]string{"cluster-identity": "shoot-1", "origin": "shoot"}), map[string]string{"cluster-identity": "shoot-1", "origin": "shoot"}},
+		"a new cluster": {nil, map[string]string{"cluster-identity": "uid", "origin": "seed"}},
+		"one that has one": {identityWith(map[string]string{"cluster-identity": "shoot-1", "origin": "shoot"}),
+			map[string]string{"cluster-identity": "shoot-1", "origin": "shoot"}},
 		"one without value": {identityWith(nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -71,7 +71,8 @@ func loadCRDs(fsys fs.FS, dir string) (all []*apiextensionsv1.CustomResourceDefi
 }
 
 // writeCRDs writes what is not there as wanted. A restart has nothing to do but to list.
-func writeCRDs(ctx context.Context, client crdclient.CustomResourceDefinitionInterface, wanted []*apiextensionsv1.CustomResourceDefinition) error {
+func writeCRDs(ctx context.Context, client crdclient.CustomResourceDefinitionInterface,
+	wanted []*apiextensionsv1.CustomResourceDefinition) error {
 	// From the watch cache as it is. Where that is behind, the definition is read again before it is written.
 	list, err := client.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -97,7 +98,8 @@ func writeCRDs(ctx context.Context, client crdclient.CustomResourceDefinitionInt
 	return group.Wait()
 }
 
-func writeCRD(ctx context.Context, client crdclient.CustomResourceDefinitionInterface, wanted *apiextensionsv1.CustomResourceDefinition) error {
+func writeCRD(ctx context.Context, client crdclient.CustomResourceDefinitionInterface,
+	wanted *apiextensionsv1.CustomResourceDefinition) error {
 	created, err := client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
 	if err == nil {
 		return establish(ctx, client, created)
@@ -136,7 +138,7 @@ func merge(current, wanted *apiextensionsv1.CustomResourceDefinition) *apiextens
 	merged.Annotations = union(current.Annotations, wanted.Annotations)
 	merged.Spec = *wanted.Spec.DeepCopy()
 	if conversion := current.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
-		merged.Spec.Conversion = conversion.DeepCopy() // somebody's who knows further versions
+		merged.Spec.Conversion = conversion.DeepCopy() // set by a component that serves further versions
 	}
 	return merged
 }
@@ -151,7 +153,8 @@ func union(there, here map[string]string) map[string]string {
 }
 
 // waitServed waits until discovery lists all versions of the resources that are served.
-func waitServed(ctx context.Context, client crdclient.CustomResourceDefinitionInterface, served discovery.DiscoveryInterface, crds []*apiextensionsv1.CustomResourceDefinition) error {
+func waitServed(ctx context.Context, client crdclient.CustomResourceDefinitionInterface,
+	served discovery.DiscoveryInterface, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	var missing sets.Set[schema.GroupVersionResource]
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, servedRetry, servedTimeout, true, func(context.Context) (bool, error) {
@@ -167,7 +170,8 @@ func waitServed(ctx context.Context, client crdclient.CustomResourceDefinitionIn
 	return fmt.Errorf("waiting for the custom resources: %w: not served yet: %s%s", err, names(missing), explain(client, missing))
 }
 
-func notServed(served discovery.DiscoveryInterface, crds []*apiextensionsv1.CustomResourceDefinition) (sets.Set[schema.GroupVersionResource], error) {
+func notServed(served discovery.DiscoveryInterface, crds []*apiextensionsv1.CustomResourceDefinition) (
+	sets.Set[schema.GroupVersionResource], error) {
 	missing := sets.New[schema.GroupVersionResource]()
 	for _, crd := range crds {
 		for _, version := range crd.Spec.Versions {

@@ -43,7 +43,8 @@ func TestTheSeedsCustomResources(t *testing.T) {
 		"dnsrecords.extensions.gardener.cloud", "extensions.extensions.gardener.cloud", "infrastructures.extensions.gardener.cloud",
 		"machineclasses.machine.sapcloud.io", "machinedeployments.machine.sapcloud.io", "machines.machine.sapcloud.io",
 		"machinesets.machine.sapcloud.io", "managedresources.resources.gardener.cloud", "networks.extensions.gardener.cloud",
-		"operatingsystemconfigs.extensions.gardener.cloud", "selfhostedshootexposures.extensions.gardener.cloud", "servicemonitors.monitoring.coreos.com",
+		"operatingsystemconfigs.extensions.gardener.cloud", "selfhostedshootexposures.extensions.gardener.cloud",
+		"servicemonitors.monitoring.coreos.com",
 		"verticalpodautoscalers.autoscaling.k8s.io", "workers.extensions.gardener.cloud",
 	}
 	if !slices.Equal(names, want) {
@@ -53,9 +54,10 @@ func TestTheSeedsCustomResources(t *testing.T) {
 
 func TestLoadSaysWhatIsWrong(t *testing.T) {
 	for name, test := range map[string]struct{ content, want string }{
-		"a field that is none": {"# comment\n---\napiVersion: v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspecs: {}\n", `crds/a.yaml, document 2`},
-		"no YAML":              {"a: [", `crds/a.yaml, document 1`},
-		"nothing":              {"# nothing\n", "no CustomResourceDefinition in crds"},
+		"a field that is none": {"# comment\n---\napiVersion: v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspecs: {}\n",
+			`crds/a.yaml, document 2`},
+		"no YAML": {"a: [", `crds/a.yaml, document 1`},
+		"nothing": {"# nothing\n", "no CustomResourceDefinition in crds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := loadCRDs(fstest.MapFS{"crds/a.yaml": {Data: []byte(test.content)}}, "crds")
@@ -131,7 +133,7 @@ func TestWriteCRDsBesideOthers(t *testing.T) {
 	setEstablished(old)
 	old.Spec.Scope = ""
 	client := fake.NewSimpleClientset(old)
-	// The list is behind, and somebody else writes first.
+	// The list is behind, and another client writes first.
 	client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &apiextensionsv1.CustomResourceDefinitionList{}, nil
 	})

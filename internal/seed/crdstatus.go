@@ -16,9 +16,10 @@ import (
 // was established just now: 2 s, for the sake of other API servers that may not know the kind yet.
 const establishedBefore = 3 * time.Second
 
-// establish says of a definition that was just created that it has been established for a while. Nobody uses the seed until
-// all its kinds are served, so nobody has to be held up.
-func establish(ctx context.Context, client crdclient.CustomResourceDefinitionInterface, crd *apiextensionsv1.CustomResourceDefinition) error {
+// establish says of a definition that was just created that it has been established for a while. The seed is
+// not used until all its kinds are served, so its API server need not delay requests for them.
+func establish(ctx context.Context, client crdclient.CustomResourceDefinitionInterface,
+	crd *apiextensionsv1.CustomResourceDefinition) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		setEstablished(crd)
 		_, err := client.UpdateStatus(ctx, crd, metav1.UpdateOptions{FieldManager: fieldManager})
@@ -38,9 +39,10 @@ func establish(ctx context.Context, client crdclient.CustomResourceDefinitionInt
 }
 
 // setEstablished writes the conditions as the API server's controllers do, which leave them alone then, unless the names
-// are somebody else's: then they say so.
+// belong to another definition: then they say so.
 func setEstablished(crd *apiextensionsv1.CustomResourceDefinition) {
-	for _, refused := range []apiextensionsv1.CustomResourceDefinitionConditionType{apiextensionsv1.NamesAccepted, apiextensionsv1.Established} {
+	for _, refused := range []apiextensionsv1.CustomResourceDefinitionConditionType{
+		apiextensionsv1.NamesAccepted, apiextensionsv1.Established} {
 		if apiextensionshelpers.IsCRDConditionFalse(crd, refused) && apiextensionshelpers.FindCRDCondition(crd, refused).Reason != "Installing" {
 			return
 		}

@@ -9,18 +9,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestSetEstablished: nobody who creates an object of a new kind is held up, and a name that is refused stays so.
+// TestSetEstablished: requests for a new kind are not delayed, and a name that is refused stays so.
 func TestSetEstablished(t *testing.T) {
 	crd := wantedCRDs(t)[0].DeepCopy()
 	crd.CreationTimestamp = metav1.Now()
 	setEstablished(crd)
 	established := apiextensionshelpers.FindCRDCondition(crd, apiextensionsv1.Established)
-	if !apiextensionshelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted) || time.Since(established.LastTransitionTime.Time) < 2*time.Second {
+	if !apiextensionshelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted) ||
+		time.Since(established.LastTransitionTime.Time) < 2*time.Second {
 		t.Errorf("%+v", crd.Status)
 	}
-	apiextensionshelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionFalse, Reason: "Conflict"})
+	apiextensionshelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionFalse, Reason: "Conflict"})
 	setEstablished(crd)
 	if apiextensionshelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted) {
-		t.Errorf("names of somebody else: %+v", crd.Status)
+		t.Errorf("names of another definition: %+v", crd.Status)
 	}
 }

@@ -20,7 +20,8 @@ func deployment(name string, labels map[string]string) *appsv1.Deployment {
 	app := map[string]string{"app": name}
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: appsv1.DeploymentSpec{
 		Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: app},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "image"}}}},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "image"}}}},
 	}}
 }
 
@@ -34,7 +35,8 @@ func TestPodsRun(t *testing.T) {
 	if nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil || len(nodes.Items) > 0 {
 		t.Errorf("a cluster without Pods has the Nodes %v, %v", nodes.Items, err)
 	}
-	for _, d := range []*appsv1.Deployment{deployment("kube-apiserver", map[string]string{"gardener.cloud/role": "controlplane"}), deployment("extension", nil)} {
+	for _, d := range []*appsv1.Deployment{deployment("kube-apiserver", map[string]string{"gardener.cloud/role": "controlplane"}),
+		deployment("extension", nil)} {
 		if _, err := client.AppsV1().Deployments("default").Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +70,8 @@ func TestPodsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if node.Labels[corev1.LabelTopologyRegion] != "region" || node.Labels[corev1.LabelTopologyZone] != "zone" || len(node.Spec.Taints) > 0 || node.Spec.PodCIDR != "10.241.0.0/16" {
+	if node.Labels[corev1.LabelTopologyRegion] != "region" || node.Labels[corev1.LabelTopologyZone] != "zone" ||
+		len(node.Spec.Taints) > 0 || node.Spec.PodCIDR != "10.241.0.0/16" {
 		t.Errorf("the Node is %+v, %+v", node.Labels, node.Spec)
 	}
 	if err := cluster.Stop(); err != nil {

@@ -77,7 +77,8 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{name: cfg.Name}
 	var err error
 	c.server, err = controlplane.Start(ctx, controlplane.Config{
-		DialNode: c.node.Dial, PrivateNodes: true, ServesPod: cfg.Processes.Serves, Name: clusterPrefix + cfg.Name, PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
+		DialNode: c.node.Dial, PrivateNodes: true, ServesPod: cfg.Processes.Serves, Name: clusterPrefix + cfg.Name,
+		PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
 		BindAddress: cfg.BindAddress, Port: cfg.Port, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
 	})
 	if err != nil {

@@ -114,7 +114,8 @@ func checkCluster(t *testing.T, c *Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := map[string]string{"cluster-identity": string(system.UID), "origin": "seed"}; !maps.Equal(identity.Data, want) || c.Identity() != want["cluster-identity"] {
+	if want := map[string]string{"cluster-identity": string(system.UID), "origin": "seed"}; !maps.Equal(identity.Data, want) ||
+		c.Identity() != want["cluster-identity"] {
 		t.Errorf("the identity is %v and the cluster says %s, want %v", identity.Data, c.Identity(), want)
 	}
 	// One that a controller makes.
@@ -151,7 +152,8 @@ func createExtensionObjects(t *testing.T, c *Cluster) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := extensionObjects(t, c, v.resource).Create(t.Context(), &unstructured.Unstructured{Object: content}, metav1.CreateOptions{}); err != nil {
+		if _, err := extensionObjects(t, c, v.resource).Create(t.Context(), &unstructured.Unstructured{Object: content},
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -192,7 +194,8 @@ func definitions(t *testing.T, c *Cluster) map[string]string {
 			versions[crd.Name] = crd.ResourceVersion
 		}
 	}
-	for _, name := range []string{"clusters.extensions.gardener.cloud", "managedresources.resources.gardener.cloud", "machines.machine.sapcloud.io"} {
+	for _, name := range []string{"clusters.extensions.gardener.cloud", "managedresources.resources.gardener.cloud",
+		"machines.machine.sapcloud.io"} {
 		if versions[name] == "" {
 			t.Errorf("%s is not established", name)
 		}

@@ -42,7 +42,8 @@ func TestEncryption(t *testing.T) {
 
 	configure := func(checksum string, providers ...string) {
 		t.Helper()
-		secret[spec.KeyEncryption] = fmt.Appendf(nil, `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"EncryptionConfiguration","resources":[{"resources":["secrets"],"providers":[%s]}]}`, strings.Join(providers, ","))
+		secret[spec.KeyEncryption] = fmt.Appendf(nil, `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"EncryptionConfiguration",`+
+			`"resources":[{"resources":["secrets"],"providers":[%s]}]}`, strings.Join(providers, ","))
 		w.putSecret(t, secret)
 		w.change(t, id, spec.APIServer, func(d *appsv1.Deployment) { d.Spec.Template.Annotations[spec.AnnotationChecksum] = checksum })
 		w.waitFor(t, id, spec.APIServer, 1)
@@ -76,7 +77,8 @@ func TestEncryption(t *testing.T) {
 }
 
 func provider(key string) string {
-	return fmt.Sprintf(`{"aescbc":{"keys":[{"name":%q,"secret":%q}]}}`, key, base64.StdEncoding.EncodeToString(bytes.Repeat([]byte(key[:1]), 32)))
+	return fmt.Sprintf(`{"aescbc":{"keys":[{"name":%q,"secret":%q}]}}`, key,
+		base64.StdEncoding.EncodeToString(bytes.Repeat([]byte(key[:1]), 32)))
 }
 
 func keepSecret(t *testing.T, client kubernetes.Interface, name string) {
@@ -109,7 +111,8 @@ func rewritten(t *testing.T, client kubernetes.Interface) (names []string) {
 		t.Fatal(err)
 	}
 	for _, secret := range all.Items {
-		after, err := client.CoreV1().Secrets(secret.Namespace).Patch(t.Context(), secret.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+		after, err := client.CoreV1().Secrets(secret.Namespace).Patch(t.Context(), secret.Name, types.MergePatchType,
+			[]byte("{}"), metav1.PatchOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

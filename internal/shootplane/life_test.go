@@ -129,7 +129,8 @@ func checkCluster(t *testing.T, client kubernetes.Interface, secret map[string][
 // checkCollected has the garbage collector delete an object of a resource that has had none, with its owner.
 func checkCollected(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
-	owner, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	owner, err := client.CoreV1().ConfigMaps("default").Create(
+		t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func checkNobodyListens(t *testing.T, endpoint string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", endpoint)
 	if err != nil {
-		t.Errorf("somebody listens: %v", err)
+		t.Errorf("the port is in use: %v", err)
 		return
 	}
 	_ = listener.Close()

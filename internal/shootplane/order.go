@@ -27,7 +27,8 @@ type Order struct {
 
 // sameServer says whether two orders are for the same API server.
 func (o Order) sameServer(other Order) bool {
-	return o.APIServer == other.APIServer && o.Checksum == other.Checksum && o.Version == other.Version && o.ServiceCIDR == other.ServiceCIDR && o.Issuers == other.Issuers
+	return o.APIServer == other.APIServer && o.Checksum == other.Checksum && o.Version == other.Version &&
+		o.ServiceCIDR == other.ServiceCIDR && o.Issuers == other.Issuers
 }
 
 func (o Order) authorities() *pki.Authorities {

@@ -64,7 +64,8 @@ func (p *ports) take(id string) (int, error) {
 		p.reserved[port] = id
 		return port, nil
 	}
-	return 0, fmt.Errorf("all ports from %d to %d are taken: delete shoots, or stop programs that listen there", firstPort, firstPort+manyPorts-1)
+	return 0, fmt.Errorf("all ports from %d to %d are taken: delete shoots, or stop programs that listen there",
+		firstPort, firstPort+manyPorts-1)
 }
 
 // keep records a shoot's port.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPorts: a shoot keeps its port, and nobody else gets it, whether or not it runs.
+// TestPorts: a shoot keeps its port, and no other shoot gets it, whether or not it runs.
 func TestPorts(t *testing.T) {
 	p := &ports{dir: t.TempDir(), reserved: map[int]string{}}
 	first, err := p.take("one")

@@ -59,7 +59,8 @@ func (h *Host) start(ctx context.Context, id string, order Order) (*running, err
 		dial = func(ctx context.Context, address string) (net.Conn, error) { return h.cfg.DialNode(ctx, id, address) }
 	}
 	server, err := controlplane.Start(ctx, controlplane.Config{
-		Name: id, DialNode: dial, ServesPod: h.cfg.ServesPod, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id), Datastore: h.cfg.Datastore, Prefix: h.cfg.Prefix(id),
+		Name: id, DialNode: dial, ServesPod: h.cfg.ServesPod, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id),
+		Datastore: h.cfg.Datastore, Prefix: h.cfg.Prefix(id),
 		BindAddress: address, Port: port, AuditLog: h.cfg.AuditLog(id), Clock: h.cfg.Clock,
 		Authorities: order.authorities(), KubernetesVersion: order.Version, ServiceCIDR: order.ServiceCIDR, Dense: true,
 		Issuers: strings.Fields(cmp.Or(order.Issuers, spec.DefaultIssuer)), EncryptionConfig: encryption,
@@ -137,7 +138,8 @@ func (r *running) ensurePolicy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config := &rest.Config{Host: r.server.URL(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: r.server.PKI().CAPEM(), CertData: cert, KeyData: key}}
+	config := &rest.Config{Host: r.server.URL(), QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: r.server.PKI().CAPEM(), CertData: cert, KeyData: key}}
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err

@@ -51,7 +51,8 @@ func newWorld(t testing.TB) *world {
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cluster, err := seed.Start(ctx, seed.Config{Name: "local", PKIDir: filepath.Join(dir, "pki", "seed"), DataDir: filepath.Join(dir, "data", "seed")})
+	cluster, err := seed.Start(
+		ctx, seed.Config{Name: "local", PKIDir: filepath.Join(dir, "pki", "seed"), DataDir: filepath.Join(dir, "data", "seed")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,8 @@ func (w *world) order(t testing.TB, id string, secret map[string][]byte) {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	_, err = w.seed.CoreV1().Secrets(id).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: spec.SecretName}, Data: secret}, metav1.CreateOptions{})
+	_, err = w.seed.CoreV1().Secrets(id).Create(
+		ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: spec.SecretName}, Data: secret}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -204,11 +206,12 @@ func (w *world) client(t testing.TB, id string, secret map[string][]byte) (kuber
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, key, err := signer.Issue("somebody", []string{"system:masters"}, time.Hour)
+	cert, key, err := signer.Issue("test-user", []string{"system:masters"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := &rest.Config{Host: "https://" + endpoint, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: secret[spec.KeyCABundle], CertData: cert, KeyData: key}}
+	config := &rest.Config{Host: "https://" + endpoint, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: secret[spec.KeyCABundle], CertData: cert, KeyData: key}}
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,8 @@ func (c *Client) Find(ctx context.Context, shoot *corev1beta1.Shoot, name string
 	err := c.garden.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: name}, bastion)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("there is no bastion %q: \"kubectl -n %s get bastions\" shows those that there are; without --bastion there will be a new one", name, shoot.Namespace)
+		return nil, fmt.Errorf("there is no bastion %q: \"kubectl -n %s get bastions\" shows those that there are; without "+
+			"--bastion there will be a new one", name, shoot.Namespace)
 	case err != nil:
 		return nil, fmt.Errorf("reading the bastion %s: %w", name, err)
 	case bastion.Spec.ShootRef.Name != shoot.Name:
@@ -99,12 +100,14 @@ func (c *Client) notReady(ctx context.Context, bastion *operationsv1alpha1.Basti
 	if said == "" {
 		said = "it has no condition yet: does the gardenlet of its seed run? \"gardenlite status\" shows it"
 	}
-	return fmt.Errorf("the bastion %s is not ready: %s. \"kubectl -n %s get bastion %[1]s -o yaml\" shows more, --timeout waits longer", bastion.Name, said, bastion.Namespace)
+	return fmt.Errorf("the bastion %s is not ready: %s. \"kubectl -n %s get bastion %[1]s -o yaml\" shows more, --timeout waits longer",
+		bastion.Name, said, bastion.Namespace)
 }
 
 // follow watches a Bastion until it is ready. There is neither one nor an error if it is to be watched anew.
 func (c *Client) follow(ctx context.Context, bastion *operationsv1alpha1.Bastion, say func(string)) (*operationsv1alpha1.Bastion, error) {
-	events, err := c.garden.Watch(ctx, &operationsv1alpha1.BastionList{}, client.InNamespace(bastion.Namespace), client.MatchingFields{"metadata.name": bastion.Name})
+	events, err := c.garden.Watch(ctx, &operationsv1alpha1.BastionList{}, client.InNamespace(bastion.Namespace),
+		client.MatchingFields{"metadata.name": bastion.Name})
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return nil, fmt.Errorf("watching the bastion %s: %w", bastion.Name, err)
 	} else if err != nil {
@@ -217,7 +220,8 @@ func keepAliveInterval(bastion *operationsv1alpha1.Bastion) time.Duration {
 // Delete asks for a Bastion to be deleted. One that is gone is all right.
 func (c *Client) Delete(ctx context.Context, bastion *operationsv1alpha1.Bastion) error {
 	if err := c.garden.Delete(ctx, bastion.DeepCopy()); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting the bastion %s: %w; it expires by itself, or: kubectl -n %s delete bastion %[1]s", bastion.Name, err, bastion.Namespace)
+		return fmt.Errorf("deleting the bastion %s: %w; it expires by itself, or: kubectl -n %s delete bastion %[1]s",
+			bastion.Name, err, bastion.Namespace)
 	}
 	return nil
 }

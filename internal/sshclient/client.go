@@ -49,7 +49,8 @@ func newClient(c client.WithWatch, clk clock.WithTicker) *Client {
 // newScheme knows what the client works with.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme, operationsv1alpha1.AddToScheme)
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme,
+		operationsv1alpha1.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
 

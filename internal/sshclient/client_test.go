@@ -112,7 +112,8 @@ func TestWait(t *testing.T) {
 				defer cancel()
 				reports := ""
 				now, err := c.Wait(ctx, bastion, func(text string) { reports += text })
-				if (now != nil) != test.ready || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || reports != test.report {
+				if (now != nil) != test.ready || (err == nil) != (test.says == "") || err != nil &&
+					!strings.Contains(err.Error(), test.says) || reports != test.report {
 					t.Errorf("%v, %v, reports %q", now, err, reports)
 				}
 			})
@@ -120,7 +121,8 @@ func TestWait(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := fakeGarden(t, clocktesting.NewFakeClock(time.Now()), nil, bastion.DeepCopy()).Wait(ctx, bastion, func(string) {}); !errors.Is(err, context.Canceled) {
+	if _, err := fakeGarden(t, clocktesting.NewFakeClock(time.Now()), nil, bastion.DeepCopy()).Wait(
+		ctx, bastion, func(string) {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }

@@ -127,7 +127,8 @@ func (c *Client) NodeKeys(ctx context.Context, shoot *corev1beta1.Shoot) ([][]by
 		case apierrors.IsNotFound(err) && len(keys) > 0:
 			continue
 		case apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("there is no key for the nodes of shoot %s, the secret %s: it is there when the shoot has been reconciled", shoot.Name, key)
+			return nil, fmt.Errorf(
+				"there is no key for the nodes of shoot %s, the secret %s: it is there when the shoot has been reconciled", shoot.Name, key)
 		case err != nil:
 			return nil, fmt.Errorf("reading the key for the nodes of shoot %s: %w", shoot.Name, err)
 		}

@@ -28,7 +28,8 @@ func sampleWay(t *testing.T, dir string) *OpenSSH {
 	}
 	node := Node{Name: "node-1", Address: "10.0.0.2", Ready: true}
 	return &OpenSSH{Dir: dir, Helper: []string{"/my bin/gardenlite", "ssh-helper"}, Nodes: []Node{node, {Name: "new"}}, Route: Route{
-		Bastion: &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "cli-b", UID: "uid", Annotations: map[string]string{annotationSSHPort: "2222"}},
+		Bastion: &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "cli-b", UID: "uid",
+			Annotations: map[string]string{annotationSSHPort: "2222"}},
 			Status: operationsv1alpha1.BastionStatus{Ingress: &corev1.LoadBalancerIngress{IP: "127.0.0.1"}}},
 		Key: pair, Node: node, NodeKeys: [][]byte{[]byte("new"), []byte("old")}, Network: "shoot--dev--x",
 	}}
@@ -37,7 +38,8 @@ func sampleWay(t *testing.T, dir string) *OpenSSH {
 func TestCommandLines(t *testing.T) {
 	o := sampleWay(t, "/d a%h")
 	line := o.ProxyCommand([]string{"-t"}, []string{"echo", "$HOME"})
-	want := []string{"ssh", "-F", "/d a%h/config", "-o", `ProxyCommand=ssh -F '/d a%%h/config' -W [%h]:%p cli-b`, "-t", "node-1", "echo", "$HOME"}
+	want := []string{"ssh", "-F", "/d a%h/config", "-o", `ProxyCommand=ssh -F '/d a%%h/config' -W [%h]:%p cli-b`, "-t",
+		"node-1", "echo", "$HOME"}
 	if strings.Join(line, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(line, "\n"), strings.Join(want, "\n"))
 	}
@@ -146,7 +148,8 @@ func TestProxy(t *testing.T) {
 	c := fakeGarden(t, clocktesting.NewFakeClock(time.Now()), nil, bastion)
 	alive := func() bool {
 		now := &operationsv1alpha1.Bastion{}
-		return c.garden.Get(t.Context(), client.ObjectKeyFromObject(bastion), now) == nil && now.Annotations["gardener.cloud/operation"] == "keepalive"
+		return c.garden.Get(t.Context(), client.ObjectKeyFromObject(bastion), now) == nil &&
+			now.Annotations["gardener.cloud/operation"] == "keepalive"
 	}
 	go func() {
 		conn, err := listener.Accept()
@@ -161,7 +164,8 @@ func TestProxy(t *testing.T) {
 		_, _ = conn.Write(append(request, " and back"...))
 	}()
 	var out bytes.Buffer
-	err = c.Proxy(t.Context(), client.ObjectKeyFromObject(bastion), listener.Addr().String(), strings.NewReader("there"), &out, func(err error) { t.Error(err) })
+	err = c.Proxy(t.Context(), client.ObjectKeyFromObject(bastion), listener.Addr().String(), strings.NewReader("there"),
+		&out, func(err error) { t.Error(err) })
 	if err != nil || out.String() != "there and back" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
@@ -239,7 +243,8 @@ func TestReadKeyPair(t *testing.T) {
 		"mixed up 2": {"", public, false, "no private key"},
 	} {
 		got, err := ReadKeyPair(test.public, test.private)
-		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || err == nil && (got.Signer != nil) != test.signs {
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || err == nil &&
+			(got.Signer != nil) != test.signs {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}

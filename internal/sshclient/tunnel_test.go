@@ -146,13 +146,15 @@ func route(t *testing.T) (Route, *sshServer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Route{Key: bastionKey, NodeKeys: [][]byte{former.PEM, nodeKey.PEM}, HostKeys: hosts, Node: Node{Name: "n", Address: "10.0.0.2"}, Network: "x", Bastion: at(bastion)}, bastion
+	return Route{Key: bastionKey, NodeKeys: [][]byte{former.PEM, nodeKey.PEM}, HostKeys: hosts,
+		Node: Node{Name: "n", Address: "10.0.0.2"}, Network: "x", Bastion: at(bastion)}, bastion
 }
 
 func at(bastion *sshServer) *operationsv1alpha1.Bastion {
 	_, port, _ := net.SplitHostPort(bastion.Addr().String())
-	return &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "u", Annotations: map[string]string{annotationSSHPort: port}},
-		Status: operationsv1alpha1.BastionStatus{Ingress: &corev1.LoadBalancerIngress{IP: "127.0.0.1"}}}
+	return &operationsv1alpha1.Bastion{
+		ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "u", Annotations: map[string]string{annotationSSHPort: port}},
+		Status:     operationsv1alpha1.BastionStatus{Ingress: &corev1.LoadBalancerIngress{IP: "127.0.0.1"}}}
 }
 
 func TestRun(t *testing.T) {

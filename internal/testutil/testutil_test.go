@@ -59,7 +59,8 @@ func TestEventually(t *testing.T) {
 		if failure != "after 1m0s: after 0s" {
 			t.Errorf("it fails with %q", failure)
 		}
-		if failure := failureOf(t, func(t testing.TB) { EventuallyTrue(t, "it rains", func() bool { return false }) }); !strings.Contains(failure, "not yet: it rains") {
+		if failure := failureOf(t, func(t testing.TB) { EventuallyTrue(t, "it rains", func() bool { return false }) }); !strings.Contains(
+			failure, "not yet: it rains") {
 			t.Errorf("it fails with %q", failure)
 		}
 	})

@@ -35,12 +35,14 @@ func TestShoots(t *testing.T) {
 	}))
 
 	t.Run("with all options", func(t *testing.T) {
-		shoot := env.CreateShoot(t, "all", testenv.InProject("dev"), testenv.WithWorkers(1), testenv.WithKubernetesVersion(olderVersion), testenv.OnSeed("local-2"))
+		shoot := env.CreateShoot(t, "all", testenv.InProject("dev"), testenv.WithWorkers(1),
+			testenv.WithKubernetesVersion(olderVersion), testenv.OnSeed("local-2"))
 		got, err := shoot.Get(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Status.SeedName == nil || *got.Status.SeedName != "local-2" || got.Spec.Kubernetes.Version != olderVersion || len(got.Spec.Provider.Workers) != 1 || got.Spec.Provider.Workers[0].Minimum != 1 {
+		if got.Status.SeedName == nil || *got.Status.SeedName != "local-2" || got.Spec.Kubernetes.Version != olderVersion ||
+			len(got.Spec.Provider.Workers) != 1 || got.Spec.Provider.Workers[0].Minimum != 1 {
 			t.Errorf("the Shoot is another one: %+v", got.Spec)
 		}
 		admin, viewer := clientFor(t, ctx, shoot.Config), clientFor(t, ctx, shoot.ViewerConfig)
@@ -48,7 +50,8 @@ func TestShoots(t *testing.T) {
 		if err != nil || len(nodes.Items) != 1 {
 			t.Errorf("the nodes: %v, %v", nodes, err)
 		}
-		if _, err := admin.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{}); err != nil {
+		if _, err := admin.CoreV1().ConfigMaps("default").Create(
+			ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{}); err != nil {
 			t.Error(err)
 		}
 		if _, err := viewer.CoreV1().ConfigMaps("default").Get(ctx, "x", metav1.GetOptions{}); err != nil {
@@ -96,7 +99,8 @@ func TestShoots(t *testing.T) {
 	})
 	t.Run("that cannot be", func(t *testing.T) {
 		for says, opt := range map[string]testenv.ShootOption{
-			`no project "nobody"`: testenv.InProject("nobody"), "kubernetes.version": testenv.WithKubernetesVersion("1.2.3"), "nowhere": testenv.OnSeed("nowhere"),
+			`no project "unknown"`: testenv.InProject("unknown"), "kubernetes.version": testenv.WithKubernetesVersion("1.2.3"),
+			"nowhere": testenv.OnSeed("nowhere"),
 		} {
 			if _, err := env.NewShoot(ctx, "wrong", opt); err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%q is not in: %v", says, err)
@@ -113,8 +117,10 @@ func TestShoots(t *testing.T) {
 // patch changes a Shoot of the project dev.
 func patch(t *testing.T, env *testenv.Env, name, change string) {
 	t.Helper()
-	shoots := dynamic.NewForConfigOrDie(env.Config()).Resource(schema.GroupVersionResource{Group: corev1beta1.GroupName, Version: "v1beta1", Resource: "shoots"})
-	if _, err := shoots.Namespace("garden-dev").Patch(t.Context(), name, types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+	shoots := dynamic.NewForConfigOrDie(env.Config()).Resource(
+		schema.GroupVersionResource{Group: corev1beta1.GroupName, Version: "v1beta1", Resource: "shoots"})
+	if _, err := shoots.Namespace("garden-dev").Patch(t.Context(), name, types.MergePatchType, []byte(change),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Baseline starts etcd and kube-apiserver side by side, as they come, and returns when /readyz is ok, with what kube-apiserver has resident then, in
-// bytes.
+// Baseline starts etcd and kube-apiserver side by side, as they come, and returns when /readyz is ok, with what
+// kube-apiserver has resident then, in bytes.
 func Baseline(ctx context.Context, folder string) (took time.Duration, resident uint64, err error) {
 	err = Bare(ctx, folder, func(s BareServer) error {
 		took, resident = s.Took, s.Resident
@@ -110,7 +110,8 @@ func writeCredentials(dir string) (c credentials, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.cert, c.key, c.tokens, c.token = filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), filepath.Join(dir, "tokens.csv"), rand.Text()
+	c.cert, c.key, c.tokens, c.token = filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"),
+		filepath.Join(dir, "tokens.csv"), rand.Text()
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	c.ca = certPEM
 	for file, data := range map[string][]byte{

@@ -103,7 +103,7 @@ func Poll(ctx context.Context, timeout time.Duration, condition func() (bool, er
 	}
 }
 
-// FreePort is a port that nobody listens on.
+// FreePort is a port without a listener.
 func FreePort() int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

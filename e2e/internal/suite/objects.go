@@ -42,7 +42,8 @@ var Resources = func() map[string]Resource {
 	add("/apis/core.gardener.cloud/v1beta1", "core.gardener.cloud",
 		"backupbuckets cloudprofiles controllerinstallations controllerregistrations exposureclasses projects seeds", cluster)
 	add("/apis/core.gardener.cloud/v1", "core.gardener.cloud", "controllerdeployments", cluster)
-	add("/apis/core.gardener.cloud/v1beta1", "core.gardener.cloud", "backupentries internalsecrets namespacedcloudprofiles secretbindings shoots shootstates quotas", namespaced)
+	add("/apis/core.gardener.cloud/v1beta1", "core.gardener.cloud",
+		"backupentries internalsecrets namespacedcloudprofiles secretbindings shoots shootstates quotas", namespaced)
 	add("/apis/operations.gardener.cloud/v1alpha1", "operations.gardener.cloud", "bastions", namespaced)
 	add("/apis/security.gardener.cloud/v1alpha1", "security.gardener.cloud", "credentialsbindings workloadidentities", namespaced)
 	add("/apis/seedmanagement.gardener.cloud/v1alpha1", "seedmanagement.gardener.cloud", "gardenlets managedseeds", namespaced)
@@ -85,7 +86,8 @@ func BucketObject(name, seed, credentials string) map[string]any {
 
 // EntryObject is a BackupEntry.
 func EntryObject(namespace, name, seed, bucket string) map[string]any {
-	return Meta("core.gardener.cloud/v1beta1", "BackupEntry", namespace, name, map[string]any{"spec": map[string]any{"bucketName": bucket, "seedName": seed}})
+	return Meta("core.gardener.cloud/v1beta1", "BackupEntry", namespace, name,
+		map[string]any{"spec": map[string]any{"bucketName": bucket, "seedName": seed}})
 }
 
 // SecretObject is a Secret, of a type if one is given.
@@ -108,13 +110,15 @@ func TokenObject(name, of string) map[string]any {
 	return object
 }
 
-// RequestObject is a CertificateSigningRequest for the gardenlet of a seed, with changes; the seed "somebody" stands for a user.
+// RequestObject is a CertificateSigningRequest for the gardenlet of a seed, with changes; the seed "user" stands for a
+// user.
 func RequestObject(t *testing.T, name, seed string, change ...func(*x509.CertificateRequest)) map[string]any {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	Must(t, err)
-	template := &x509.CertificateRequest{Subject: pkix.Name{Organization: []string{"gardener.cloud:system:seeds"}, CommonName: "gardener.cloud:system:seed:" + seed}}
-	if seed == "somebody" {
+	template := &x509.CertificateRequest{
+		Subject: pkix.Name{Organization: []string{"gardener.cloud:system:seeds"}, CommonName: "gardener.cloud:system:seed:" + seed}}
+	if seed == "user" {
 		template.Subject.CommonName = seed
 	}
 	for _, c := range change {
@@ -125,7 +129,7 @@ func RequestObject(t *testing.T, name, seed string, change ...func(*x509.Certifi
 	var block bytes.Buffer
 	Must(t, pem.Encode(&block, &pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 	return Meta("certificates.k8s.io/v1", "CertificateSigningRequest", "", name, map[string]any{"spec": map[string]any{
-		"request": base64.StdEncoding.EncodeToString(block.Bytes()), "signerName": "example.com/nobody",
+		"request": base64.StdEncoding.EncodeToString(block.Bytes()), "signerName": "example.com/unknown",
 		"usages": []any{"key encipherment", "digital signature", "client auth"}}})
 }
 

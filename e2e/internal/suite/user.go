@@ -61,7 +61,8 @@ func GardenletUser(t *testing.T, dir, seed string) *User {
 // TokenUser is a ServiceAccount, with a token from the subresource.
 func TokenUser(t *testing.T, kube kubernetes.Interface, admin *rest.Config, namespace, account string) *User {
 	t.Helper()
-	token, err := kube.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := kube.CoreV1().ServiceAccounts(namespace).CreateToken(
+		t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	Must(t, err)
 	config := rest.AnonymousClientConfig(admin)
 	config.BearerToken = token.Status.Token
@@ -82,7 +83,8 @@ func (a Answer) OK() bool { return a.Code/100 == 2 }
 
 // NoOpinion says whether no authorizer allowed the request.
 func (a Answer) NoOpinion() bool {
-	return a.Code == http.StatusForbidden && strings.Contains(a.Message, " cannot ") && strings.Contains(a.Message, ` resource "`) && !a.Rejected()
+	return a.Code == http.StatusForbidden && strings.Contains(a.Message, " cannot ") &&
+		strings.Contains(a.Message, ` resource "`) && !a.Rejected()
 }
 
 // Rejected says whether the SeedRestriction refused the request.

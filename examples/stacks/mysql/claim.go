@@ -222,7 +222,8 @@ func (r *reconciler) publish(ctx context.Context, claim *unstructured.Unstructur
 func (r *reconciler) deleteSecrets(ctx context.Context, claim *unstructured.Unstructured, but string) error {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := r.List(ctx, secrets, client.InNamespace(claim.GetNamespace()), client.MatchingLabels{claimLabel: string(claim.GetUID())}); err != nil {
+	if err := r.List(ctx, secrets, client.InNamespace(claim.GetNamespace()),
+		client.MatchingLabels{claimLabel: string(claim.GetUID())}); err != nil {
 		return err
 	}
 	for i := range secrets.Items {

@@ -95,12 +95,15 @@ func TestClassOfClaim(t *testing.T) {
 		"no class":                       {nil, []client.Object{credentials}, "Pending", "has no default"},
 		"no default class":               {nil, []client.Object{class("small", false), credentials}, "Pending", "has no default"},
 		"default of another environment": {nil, []client.Object{elsewhere(class("large", true)), credentials}, "Pending", "has no default"},
-		"two default classes":            {nil, []client.Object{class("small", true), class("large", true), credentials}, "Pending", "more than one default"},
-		"the named class is missing":     {named, []client.Object{class("large", true), credentials}, "Pending", "MySQLInstanceClass small does not exist"},
-		"no credentials":                 {nil, []client.Object{class("large", true)}, "Pending", "Secret provider with the credentials"},
+		"two default classes": {nil, []client.Object{class("small", true), class("large", true), credentials},
+			"Pending", "more than one default"},
+		"the named class is missing": {named, []client.Object{class("large", true), credentials}, "Pending",
+			"MySQLInstanceClass small does not exist"},
+		"no credentials": {nil, []client.Object{class("large", true)}, "Pending", "Secret provider with the credentials"},
 		"credentials of another environment": {nil, []client.Object{class("large", true), secret("prod", "provider")}, "Pending",
 			"Secret provider with the credentials"},
-		"a Secret of others": {nil, []client.Object{class("large", true), credentials, secret("dev", "db")}, "Pending", "Secret db exists already"},
+		"a Secret of others": {nil, []client.Object{class("large", true), credentials, secret("dev", "db")}, "Pending",
+			"Secret db exists already"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, append(test.objects, claim(test.spec))...)
@@ -127,7 +130,8 @@ func TestLifeOfClaim(t *testing.T) {
 	w.expect("Ready", "large")
 	first := &corev1.Secret{}
 	w.get(first, "db")
-	if string(first.Data["endpoint"]) != "db.dev.mysql.example.org" || string(first.Data["port"]) != "3306" || len(first.Data["password"]) < 20 ||
+	if string(first.Data["endpoint"]) != "db.dev.mysql.example.org" || string(first.Data["port"]) != "3306" ||
+		len(first.Data["password"]) < 20 ||
 		!metav1.IsControlledBy(first, claim(nil)) {
 		t.Errorf("%+v", first)
 	}

@@ -55,7 +55,8 @@ func newSites(version string) (*sites, error) {
 
 // Start serves until the context ends.
 func (s *sites) Start(ctx context.Context) error {
-	server := &http.Server{Handler: s, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10}
+	server := &http.Server{Handler: s, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
+		IdleTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -62,12 +62,13 @@ func TestPages(t *testing.T) {
 		site      site
 		has, lack string
 	}{
-		"0.1 has no themes":   {"0.1", site{Title: "News", Theme: "dark"}, "stack 0.1", "dark"},
-		"0.2 has themes":      {"0.2", site{Title: "News", Theme: "dark"}, "Theme: dark", "stack 0.1"},
-		"no title":            {"0.2", site{}, "<h1>blog</h1>", "Theme"},
-		"database":            {"0.2", site{Endpoint: "a.example.org:3306"}, "a.example.org:3306", "Theme"},
-		"a script as title":   {"0.2", site{Title: "<script>alert(1)</script>"}, "&lt;script&gt;", "<script"},
-		"a very long title":   {"0.2", site{Title: strings.Repeat("é", 1<<20)}, strings.Repeat("é", maxText) + "…", strings.Repeat("é", maxText+1)},
+		"0.1 has no themes": {"0.1", site{Title: "News", Theme: "dark"}, "stack 0.1", "dark"},
+		"0.2 has themes":    {"0.2", site{Title: "News", Theme: "dark"}, "Theme: dark", "stack 0.1"},
+		"no title":          {"0.2", site{}, "<h1>blog</h1>", "Theme"},
+		"database":          {"0.2", site{Endpoint: "a.example.org:3306"}, "a.example.org:3306", "Theme"},
+		"a script as title": {"0.2", site{Title: "<script>alert(1)</script>"}, "&lt;script&gt;", "<script"},
+		"a very long title": {"0.2", site{Title: strings.Repeat("é", 1<<20)}, strings.Repeat("é", maxText) + "…",
+			strings.Repeat("é", maxText+1)},
 		"an attribute broken": {"0.2", site{Theme: `"><img src=x>`}, "&#34;&gt;", "<img"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,10 +166,12 @@ func TestClaimOfOthers(t *testing.T) {
 	}
 	instance.SetUID("1234")
 	c := fake.NewClientBuilder().WithObjects(instance, claim).WithStatusSubresource(instance).Build()
-	if _, err := (&reconciler{c, start(t, "0.1")}).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(instance)}); err != nil {
+	if _, err := (&reconciler{c, start(t, "0.1")}).Reconcile(
+		t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(instance)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(instance), instance); err != nil || !strings.Contains(sample.String(instance, "status", "message"), "exists already") {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(instance), instance); err != nil ||
+		!strings.Contains(sample.String(instance, "status", "message"), "exists already") {
 		t.Errorf("%v, %v", instance.Object, err)
 	}
 }

@@ -19,24 +19,29 @@ func TestNobody(t *testing.T) {
 	const seeds, accounts = "gardener.cloud:system:seeds", "system:serviceaccounts"
 	a := New(landscape())
 	for about, who := range map[string]user.Info{
-		"nobody":                        &user.DefaultInfo{},
-		"administrator":                 &user.DefaultInfo{Name: "kubernetes-admin", Groups: []string{"system:masters"}},
-		"ambiguous":                     &user.DefaultInfo{Name: "gardener.cloud:system:seed:<ambiguous>", Groups: []string{seeds}},
-		"empty seed":                    &user.DefaultInfo{Name: "gardener.cloud:system:seed:", Groups: []string{seeds}},
-		"no seed":                       &user.DefaultInfo{Name: "gardener.cloud:system:seed", Groups: []string{seeds}},
-		"group alone":                   &user.DefaultInfo{Groups: []string{seeds}},
-		"name alone":                    &user.DefaultInfo{Name: "gardener.cloud:system:seed:a"},
-		"name in the accounts' groups":  &user.DefaultInfo{Name: "gardener.cloud:system:seed:a", Groups: []string{accounts, accounts + ":seed-a"}},
-		"seed with a colon":             &user.DefaultInfo{Name: "gardener.cloud:system:seed:a:b", Groups: []string{seeds}},
-		"seed in upper case":            &user.DefaultInfo{Name: "gardener.cloud:system:seed:A", Groups: []string{seeds}},
-		"star for a seed":               &user.DefaultInfo{Name: "gardener.cloud:system:seed:*", Groups: []string{seeds}},
-		"extension among gardenlets":    &user.DefaultInfo{Name: extensionA.Name, Groups: []string{seeds, accounts, accounts + ":seed-a"}},
-		"account without extension-":    &user.DefaultInfo{Name: "system:serviceaccount:seed-a:x", Groups: extensionA.Groups},
-		"account in another namespace":  &user.DefaultInfo{Name: "system:serviceaccount:garden:extension-x", Groups: []string{accounts, accounts + ":garden"}},
-		"account with another's group":  &user.DefaultInfo{Name: extensionA.Name, Groups: []string{accounts, accounts + ":seed-b"}},
-		"account with two groups":       &user.DefaultInfo{Name: extensionA.Name, Groups: []string{accounts, accounts + ":seed-b", accounts + ":seed-a"}},
-		"account with a colon":          &user.DefaultInfo{Name: "system:serviceaccount:seed-a:extension-b:extension-c", Groups: []string{accounts, accounts + ":seed-a:extension-b"}},
-		"account of a seed with colons": &user.DefaultInfo{Name: "system:serviceaccount:seed-a:b:extension-c", Groups: []string{accounts, accounts + ":seed-a:b"}},
+		"no name":       &user.DefaultInfo{},
+		"administrator": &user.DefaultInfo{Name: "kubernetes-admin", Groups: []string{"system:masters"}},
+		"ambiguous":     &user.DefaultInfo{Name: "gardener.cloud:system:seed:<ambiguous>", Groups: []string{seeds}},
+		"empty seed":    &user.DefaultInfo{Name: "gardener.cloud:system:seed:", Groups: []string{seeds}},
+		"no seed":       &user.DefaultInfo{Name: "gardener.cloud:system:seed", Groups: []string{seeds}},
+		"group alone":   &user.DefaultInfo{Groups: []string{seeds}},
+		"name alone":    &user.DefaultInfo{Name: "gardener.cloud:system:seed:a"},
+		"name in the accounts' groups": &user.DefaultInfo{Name: "gardener.cloud:system:seed:a",
+			Groups: []string{accounts, accounts + ":seed-a"}},
+		"seed with a colon":          &user.DefaultInfo{Name: "gardener.cloud:system:seed:a:b", Groups: []string{seeds}},
+		"seed in upper case":         &user.DefaultInfo{Name: "gardener.cloud:system:seed:A", Groups: []string{seeds}},
+		"star for a seed":            &user.DefaultInfo{Name: "gardener.cloud:system:seed:*", Groups: []string{seeds}},
+		"extension among gardenlets": &user.DefaultInfo{Name: extensionA.Name, Groups: []string{seeds, accounts, accounts + ":seed-a"}},
+		"account without extension-": &user.DefaultInfo{Name: "system:serviceaccount:seed-a:x", Groups: extensionA.Groups},
+		"account in another namespace": &user.DefaultInfo{Name: "system:serviceaccount:garden:extension-x",
+			Groups: []string{accounts, accounts + ":garden"}},
+		"account with another's group": &user.DefaultInfo{Name: extensionA.Name, Groups: []string{accounts, accounts + ":seed-b"}},
+		"account with two groups": &user.DefaultInfo{
+			Name: extensionA.Name, Groups: []string{accounts, accounts + ":seed-b", accounts + ":seed-a"}},
+		"account with a colon": &user.DefaultInfo{Name: "system:serviceaccount:seed-a:extension-b:extension-c",
+			Groups: []string{accounts, accounts + ":seed-a:extension-b"}},
+		"account of a seed with colons": &user.DefaultInfo{Name: "system:serviceaccount:seed-a:b:extension-c",
+			Groups: []string{accounts, accounts + ":seed-a:b"}},
 	} {
 		for _, what := range []string{"list shoots.core.gardener.cloud ", "get seeds.core.gardener.cloud a", "create secrets garden-a/",
 			"get shoots.core.gardener.cloud garden-a/own", "update shoots.core.gardener.cloud garden-a/own", "delete secrets garden-b/absent",
@@ -58,12 +63,15 @@ func TestNobody(t *testing.T) {
 func TestOddNames(t *testing.T) {
 	a := New(landscape())
 	long := strings.Repeat("a", 254)
-	for _, of := range []string{"garden-a/..", "garden-a/.", "garden-a/a/b", "garden-a/a%2fb", "garden-a/a b", "garden-a/a\nb", "garden-a/a\x00", "garden-a/\u00fcber",
+	for _, of := range []string{"garden-a/..", "garden-a/.", "garden-a/a/b", "garden-a/a%2fb", "garden-a/a b",
+		"garden-a/a\nb", "garden-a/a\x00", "garden-a/\u00fcber",
 		"garden-a/own\n", "garden-a/ own", "garden-a/" + long,
-		"Garden-a/own", "garden_a/own", "garden-a /own", "*/own", "../own", "garden.a/own", "-garden/own", "garden-/own", "garden-a\n/own", "gärden/own",
+		"Garden-a/own", "garden_a/own", "garden-a /own", "*/own", "../own", "garden.a/own", "-garden/own", "garden-/own",
+		"garden-a\n/own", "gärden/own",
 		strings.Repeat("a", 64) + "/own", "*/", "garden-a,garden-b/"} {
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "delete"} {
-			for _, resource := range []string{"shoots.core.gardener.cloud", "secrets", "configmaps", "events", "serviceaccounts", "seeds.core.gardener.cloud", "namespaces"} {
+			for _, resource := range []string{"shoots.core.gardener.cloud", "secrets", "configmaps", "events", "serviceaccounts",
+				"seeds.core.gardener.cloud", "namespaces"} {
 				for _, who := range users {
 					if got, reason := allowed(t, a, request(who, verb, resource, of)); got {
 						t.Errorf("%s %s %q is allowed: %s", verb, resource, of, reason)
@@ -190,17 +198,22 @@ func TestFieldSelectors(t *testing.T) {
 		err       error
 		want      bool
 	}{
-		{about: "own, as the API server asks", namespace: "garden-a", name: "own", selector: fields.Requirements{equals("metadata.name", "own")}, want: true},
+		{about: "own, as the API server asks", namespace: "garden-a", name: "own",
+			selector: fields.Requirements{equals("metadata.name", "own")}, want: true},
 		{about: "own, by the selector alone", namespace: "garden-a", selector: fields.Requirements{equals("metadata.name", "own")}, want: true},
 		{about: "own, by ==", namespace: "garden-a", selector: fields.Requirements{is(selection.DoubleEquals, "own")}, want: true},
 		{about: "own, by in", namespace: "garden-a", selector: fields.Requirements{is(selection.In, "own")}, want: true},
 		{about: "own, by the name alone", namespace: "garden-a", name: "own", want: true},
-		{about: "own, and more", namespace: "garden-a", selector: fields.Requirements{equals("type", "Opaque"), equals("metadata.name", "own")}, want: true},
-		{about: "own, and not another", namespace: "garden-a", selector: fields.Requirements{is(selection.NotEquals, "x"), equals("metadata.name", "own")}, want: true},
-		{about: "own twice", namespace: "garden-a", selector: fields.Requirements{equals("metadata.name", "own"), equals("metadata.name", "own")}, want: true},
+		{about: "own, and more", namespace: "garden-a",
+			selector: fields.Requirements{equals("type", "Opaque"), equals("metadata.name", "own")}, want: true},
+		{about: "own, and not another", namespace: "garden-a",
+			selector: fields.Requirements{is(selection.NotEquals, "x"), equals("metadata.name", "own")}, want: true},
+		{about: "own twice", namespace: "garden-a",
+			selector: fields.Requirements{equals("metadata.name", "own"), equals("metadata.name", "own")}, want: true},
 
 		{about: "foreign", namespace: "garden-b", selector: fields.Requirements{equals("metadata.name", "foreign")}},
-		{about: "foreign, as the API server asks", namespace: "garden-b", name: "foreign", selector: fields.Requirements{equals("metadata.name", "foreign")}},
+		{about: "foreign, as the API server asks", namespace: "garden-b", name: "foreign",
+			selector: fields.Requirements{equals("metadata.name", "foreign")}},
 		{about: "absent", namespace: "garden-b", selector: fields.Requirements{equals("metadata.name", "absent")}},
 		{about: "nothing", namespace: "garden-a"},
 		{about: "other than own", namespace: "garden-a", selector: fields.Requirements{is(selection.NotEquals, "own")}},
@@ -208,16 +221,23 @@ func TestFieldSelectors(t *testing.T) {
 		{about: "existing", namespace: "garden-a", selector: fields.Requirements{is(selection.Exists, "own")}},
 		{about: "greater than own", namespace: "garden-a", selector: fields.Requirements{is(selection.GreaterThan, "own")}},
 		{about: "an operator in upper case", namespace: "garden-a", selector: fields.Requirements{is("IN", "own")}},
-		{about: "own and foreign", namespace: "garden-a", selector: fields.Requirements{equals("metadata.name", "own"), equals("metadata.name", "foreign")}},
-		{about: "foreign and own", namespace: "garden-a", selector: fields.Requirements{equals("metadata.name", "foreign"), equals("metadata.name", "own")}},
-		{about: "own by the name, foreign by the selector", namespace: "garden-a", name: "own", selector: fields.Requirements{equals("metadata.name", "foreign")}},
-		{about: "foreign by the name, own by the selector", namespace: "garden-a", name: "foreign", selector: fields.Requirements{equals("metadata.name", "own")}},
+		{about: "own and foreign", namespace: "garden-a",
+			selector: fields.Requirements{equals("metadata.name", "own"), equals("metadata.name", "foreign")}},
+		{about: "foreign and own", namespace: "garden-a",
+			selector: fields.Requirements{equals("metadata.name", "foreign"), equals("metadata.name", "own")}},
+		{about: "own by the name, foreign by the selector", namespace: "garden-a", name: "own",
+			selector: fields.Requirements{equals("metadata.name", "foreign")}},
+		{about: "foreign by the name, own by the selector", namespace: "garden-a", name: "foreign",
+			selector: fields.Requirements{equals("metadata.name", "own")}},
 		{about: "an empty name", namespace: "garden-a", selector: fields.Requirements{equals("metadata.name", "")}},
-		{about: "own and an empty name", namespace: "garden-a", selector: fields.Requirements{equals("metadata.name", "own"), equals("metadata.name", "")}},
-		{about: "an empty name and own", namespace: "garden-a", selector: fields.Requirements{equals("metadata.name", ""), equals("metadata.name", "own")}},
+		{about: "own and an empty name", namespace: "garden-a",
+			selector: fields.Requirements{equals("metadata.name", "own"), equals("metadata.name", "")}},
+		{about: "an empty name and own", namespace: "garden-a",
+			selector: fields.Requirements{equals("metadata.name", ""), equals("metadata.name", "own")}},
 		{about: "own in all namespaces", selector: fields.Requirements{equals("metadata.name", "own")}},
 		{about: "own in all namespaces, as the API server asks", name: "own", selector: fields.Requirements{equals("metadata.name", "own")}},
-		{about: "own and a namespace by the selector", selector: fields.Requirements{equals("metadata.name", "own"), equals("metadata.namespace", "garden-a")}},
+		{about: "own and a namespace by the selector",
+			selector: fields.Requirements{equals("metadata.name", "own"), equals("metadata.namespace", "garden-a")}},
 		{about: "own in another namespace", namespace: "garden-b", selector: fields.Requirements{equals("metadata.name", "own")}},
 		{about: "another field", namespace: "garden-a", selector: fields.Requirements{equals("spec.name", "own")}},
 		{about: "a field in upper case", namespace: "garden-a", selector: fields.Requirements{equals("metadata.Name", "own")}},
@@ -226,7 +246,8 @@ func TestFieldSelectors(t *testing.T) {
 		{about: "a star", namespace: "garden-a", selector: fields.Requirements{equals("metadata.name", "*")}},
 		{about: "a slash", namespace: "garden-a", selector: fields.Requirements{equals("metadata.name", "own/status")}},
 		{about: "own, not to be read", namespace: "garden-a", name: "own", err: errors.New("odd")},
-		{about: "own, the rest not to be read", namespace: "garden-a", name: "own", selector: fields.Requirements{equals("metadata.name", "own")}, err: errors.New("odd")},
+		{about: "own, the rest not to be read", namespace: "garden-a", name: "own",
+			selector: fields.Requirements{equals("metadata.name", "own")}, err: errors.New("odd")},
 	} {
 		for _, verb := range []string{"list", "watch"} {
 			for _, who := range users {

@@ -32,7 +32,8 @@ func TestReasons(t *testing.T) {
 		{gardenletA, "delete", "serviceaccounts", "garden/gardenlet-bootstrap-a",
 			"allowed: the verb is free for serviceaccounts gardenlet-bootstrap-<seed> in garden"},
 		{gardenletA, "get", "secrets", "garden-a/own", "allowed by the graph: the object leads to the seed, which the rule for secrets asks for"},
-		{gardenletA, "create", "secrets", "garden-a/", "allowed by the graph: the namespace leads to the seed, which the rule for secrets asks for"},
+		{gardenletA, "create", "secrets", "garden-a/",
+			"allowed by the graph: the namespace leads to the seed, which the rule for secrets asks for"},
 		{gardenletA, "create", "secrets", "garden-b/", "no path from Namespace \"garden-b\" to Seed a, which the rule for secrets asks for"},
 		{gardenletA, "delete", "secrets", "garden-b/absent", "no path from Secret garden-b/absent to Seed a"},
 
@@ -40,15 +41,19 @@ func TestReasons(t *testing.T) {
 		{gardenletA, "get", "secrets", "garden-b/absent", "no path from Secret garden-b/absent to Seed a"},
 		{gardenletC, "get", "secrets", "garden-b/foreign", "no path from Secret garden-b/foreign to Seed c"},
 		{gardenletA, "list", "configmaps", "garden-a/",
-			"list configmaps is allowed for one object that leads to the seed, and the request names none: add the field selector metadata.name=<name>"},
-		{gardenletA, "get", "configmaps", "own", "get configmaps is allowed for one object that leads to the seed, and the request names no namespace"},
+			"list configmaps is allowed for one object that leads to the seed, and the request names none: add the field " +
+				"selector metadata.name=<name>"},
+		{gardenletA, "get", "configmaps", "own",
+			"get configmaps is allowed for one object that leads to the seed, and the request names no namespace"},
 		{gardenletA, "list", "secrets", "garden-a/own", "no rule lets the gardenlet list secrets here: it is for secrets in seed-a"},
-		{extensionA, "create", "leases.coordination.k8s.io", "garden/", "no rule lets the extension create leases here: it is for leases in seed-a"},
+		{extensionA, "create", "leases.coordination.k8s.io", "garden/",
+			"no rule lets the extension create leases here: it is for leases in seed-a"},
 		{extensionA, "create", "serviceaccounts", "seed-a/", "no rule lets the extension create serviceaccounts (graph: get)"},
 		{gardenletA, "delete", "shoots.core.gardener.cloud", "garden-a/own",
 			"no rule lets the gardenlet delete shoots (free: get list watch; graph: update patch; subresources: status finalizers)"},
 		{gardenletA, "update", "shoots.core.gardener.cloud/binding", "garden-a/own",
-			"no rule lets the gardenlet update shoots/binding, the subresource is in no rule (free: get list watch; graph: update patch; subresources: status finalizers)"},
+			"no rule lets the gardenlet update shoots/binding, the subresource is in no rule (free: get list watch; graph: " +
+				"update patch; subresources: status finalizers)"},
 		{gardenletA, "GET", "shoots.core.gardener.cloud", "garden-a/own",
 			`no rule lets the gardenlet "GET" shoots (free: get list watch; graph: update patch; subresources: status finalizers)`},
 		{gardenletA, "get", "secrets.core.gardener.cloud", "garden-a/own",
@@ -103,15 +108,19 @@ func TestExplain(t *testing.T) {
 		ending             string // of the reason
 		path               []graph.Vertex
 	}{
-		{"get", "secrets", "garden-a/own", true, "secrets: graph: get update patch delete; within the seed's namespaces: create", "asks for", []graph.Vertex{ownSecret, seedA}},
+		{"get", "secrets", "garden-a/own", true, "secrets: graph: get update patch delete; within the seed's namespaces: create",
+			"asks for", []graph.Vertex{ownSecret, seedA}},
 		{"get", "secrets", "garden-b/foreign", false, "secrets: graph: get update patch delete; within the seed's namespaces: create",
 			"to Seed a; it leads to Seed b", []graph.Vertex{foreignSecret, seedB}},
-		{"get", "secrets", "garden-b/absent", false, "secrets: graph: get update patch delete; within the seed's namespaces: create", "refers to it", nil},
+		{"get", "secrets", "garden-b/absent", false,
+			"secrets: graph: get update patch delete; within the seed's namespaces: create", "refers to it", nil},
 		{"get", "secrets", "seed-a/x", true, "secrets in seed-a: free: get list watch", "seed-<seed>", nil},
-		{"delete", "secrets", "kube-system/bootstrap-token-4c40cb", true, "secrets bootstrap-token-4c40cb in kube-system: free: delete", "kube-system", nil},
+		{"delete", "secrets", "kube-system/bootstrap-token-4c40cb", true,
+			"secrets bootstrap-token-4c40cb in kube-system: free: delete", "kube-system", nil},
 		{"update", "seeds.core.gardener.cloud", "a", true, "seeds: free: create get list watch; graph: update patch delete; subresources: status",
 			"asks for", []graph.Vertex{seedA, seedA}},
-		{"delete", "shoots.core.gardener.cloud", "garden-a/own", false, "shoots: free: get list watch; graph: update patch; subresources: status finalizers", ")", nil},
+		{"delete", "shoots.core.gardener.cloud", "garden-a/own", false,
+			"shoots: free: get list watch; graph: update patch; subresources: status finalizers", ")", nil},
 		{"get", "pods", "garden-a/own", false, "", "group", nil},
 	} {
 		e := a.Explain(request(gardenletA, c.verb, c.resource, c.of))
@@ -122,7 +131,8 @@ func TestExplain(t *testing.T) {
 
 	// A Seed that is not in the graph is its own path.
 	empty := New(fakeGraph{})
-	if e := empty.Explain(request(gardenletA, "update", "seeds.core.gardener.cloud", "a")); !e.Allowed() || !slices.Equal(e.Path, []graph.Vertex{seedA}) {
+	if e := empty.Explain(request(gardenletA, "update", "seeds.core.gardener.cloud", "a")); !e.Allowed() ||
+		!slices.Equal(e.Path, []graph.Vertex{seedA}) {
 		t.Errorf("own Seed in an empty graph: %+v", e)
 	}
 }
@@ -138,20 +148,23 @@ func TestRules(t *testing.T) {
 		return all[i]
 	}
 	shoots := find("shoots")
-	if got := shoots.For(seedidentity.Gardenlet).String(); got != "free: get list watch; graph: update patch; subresources: status finalizers" {
+	if got := shoots.For(
+		seedidentity.Gardenlet).String(); got != "free: get list watch; graph: update patch; subresources: status finalizers" {
 		t.Errorf("shoots, gardenlet: %s", got)
 	}
 	if got := find("leases").For(seedidentity.Extension).String(); got != "nothing" {
 		t.Errorf("leases, extension: %s", got)
 	}
-	if got := find("serviceaccounts in seed-<seed>").For(seedidentity.Gardenlet); got.String() != "free: every; subresources: token" || len(got.Free.List()) != len(AllVerbs()) {
+	if got := find("serviceaccounts in seed-<seed>").For(seedidentity.Gardenlet); got.String() != "free: every; subresources: token" ||
+		len(got.Free.List()) != len(AllVerbs()) {
 		t.Errorf("serviceaccounts in the seed's namespace: %s, %v", got, got.Free.List())
 	}
 	if got := shoots.For(seedidentity.None).String(); got != "nothing" {
-		t.Errorf("shoots, nobody: %s", got)
+		t.Errorf("shoots, no identity: %s", got)
 	}
 	text, err := json.Marshal(shoots)
-	if err != nil || !strings.Contains(string(text), `"gardenlet":{"free":"get list watch","graph":"update patch","subresources":["status","finalizers"]}`) {
+	if err != nil || !strings.Contains(
+		string(text), `"gardenlet":{"free":"get list watch","graph":"update patch","subresources":["status","finalizers"]}`) {
 		t.Errorf("%s, %v", text, err)
 	}
 	// Who gets the table may do with it what they want.

@@ -99,7 +99,8 @@ func landscape() fakeGraph {
 }
 
 var (
-	gardenletA = &user.DefaultInfo{Name: "gardener.cloud:system:seed:a", Groups: []string{"gardener.cloud:system:seeds", "system:authenticated"}}
+	gardenletA = &user.DefaultInfo{Name: "gardener.cloud:system:seed:a",
+		Groups: []string{"gardener.cloud:system:seeds", "system:authenticated"}}
 	extensionA = &user.DefaultInfo{Name: "system:serviceaccount:seed-a:extension-x",
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-a", "system:authenticated"}}
 	users = map[string]user.Info{"gardenlet": gardenletA, "extension": extensionA}

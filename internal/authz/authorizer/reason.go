@@ -37,7 +37,8 @@ func (a *Authorizer) reason(attrs authorizer.Attributes, v *verdict) string {
 	case noRule:
 		return whyNoRule(attrs, v)
 	case noPathWithin:
-		return fmt.Sprintf("no path from Namespace %s to Seed %s, which the rule for %s asks for", quoted(attrs.GetNamespace()), v.asks.Seed, v.rule.Objects())
+		return fmt.Sprintf("no path from Namespace %s to Seed %s, which the rule for %s asks for", quoted(attrs.GetNamespace()),
+			v.asks.Seed, v.rule.Objects())
 	default:
 		return a.whyNoPath(attrs, v)
 	}

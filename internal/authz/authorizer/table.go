@@ -49,7 +49,8 @@ var document = []row{
 	{resources: "certificatesigningrequests",
 		gardenlet: grant{free: "create", graph: "get list watch", sub: "seedclient"},
 		extension: grant{graph: "get list watch"}},
-	{resources: "cloudprofiles namespacedcloudprofiles exposureclasses projects namespaces secretbindings credentialsbindings controllerdeployments",
+	{resources: "cloudprofiles namespacedcloudprofiles exposureclasses projects namespaces secretbindings " +
+		"credentialsbindings controllerdeployments",
 		both: grant{graph: "get list watch"}},
 	{resources: "clusterrolebindings",
 		gardenlet: grant{free: "create", graph: "get update patch"},

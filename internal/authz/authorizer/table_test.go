@@ -21,19 +21,25 @@ type expectation struct {
 // Every resource of the document, for both types of users. The namespaces here are not the seed's own; those and the
 // objects with a name of their own are in besides_test.go.
 var expectations = []expectation{
-	{"backupbuckets.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "create get list watch", "create get list watch", "create get list watch"},
+	{"backupbuckets.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "create get list watch",
+		"create get list watch", "create get list watch"},
 	{"backupbuckets.core.gardener.cloud", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
-	{"backupbuckets.core.gardener.cloud/status", "gardenlet", "create get list watch update patch delete", "create get list watch", "create get list watch", "create get list watch"},
+	{"backupbuckets.core.gardener.cloud/status", "gardenlet", "create get list watch update patch delete",
+		"create get list watch", "create get list watch", "create get list watch"},
 	{"backupbuckets.core.gardener.cloud/status", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
 
-	{"backupentries.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "get list watch", "get list watch", "create get list watch"},
+	{"backupentries.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "get list watch",
+		"get list watch", "create get list watch"},
 	{"backupentries.core.gardener.cloud", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
-	{"backupentries.core.gardener.cloud/status", "gardenlet", "create get list watch update patch delete", "get list watch", "get list watch", "create get list watch"},
+	{"backupentries.core.gardener.cloud/status", "gardenlet", "create get list watch update patch delete", "get list watch",
+		"get list watch", "create get list watch"},
 	{"backupentries.core.gardener.cloud/status", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
 
-	{"bastions.operations.gardener.cloud", "gardenlet", "create get list watch update patch", "get list watch", "get list watch", "create get list watch"},
+	{"bastions.operations.gardener.cloud", "gardenlet", "create get list watch update patch", "get list watch",
+		"get list watch", "create get list watch"},
 	{"bastions.operations.gardener.cloud", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
-	{"bastions.operations.gardener.cloud/status", "gardenlet", "create get list watch update patch", "get list watch", "get list watch", "create get list watch"},
+	{"bastions.operations.gardener.cloud/status", "gardenlet", "create get list watch update patch", "get list watch",
+		"get list watch", "create get list watch"},
 	{"bastions.operations.gardener.cloud/status", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
 
 	{"certificatesigningrequests.certificates.k8s.io", "gardenlet", "create get list watch", "create", "create", "create"},
@@ -66,10 +72,13 @@ var expectations = []expectation{
 	{"configmaps", "gardenlet", "create get list watch update patch delete", "", "", "create"},
 	{"configmaps", "extension", "get list watch", "", "", ""},
 
-	{"controllerinstallations.core.gardener.cloud", "gardenlet", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"controllerinstallations.core.gardener.cloud", "gardenlet", "get list watch update patch", "get list watch",
+		"get list watch", "get list watch"},
 	{"controllerinstallations.core.gardener.cloud", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
-	{"controllerinstallations.core.gardener.cloud/status", "gardenlet", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
-	{"controllerinstallations.core.gardener.cloud/status", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
+	{"controllerinstallations.core.gardener.cloud/status", "gardenlet", "get list watch update patch", "get list watch",
+		"get list watch", "get list watch"},
+	{"controllerinstallations.core.gardener.cloud/status", "extension", "get list watch", "get list watch",
+		"get list watch", "get list watch"},
 
 	{"controllerregistrations.core.gardener.cloud", "gardenlet", "get list watch", "get list watch", "get list watch", "get list watch"},
 	{"controllerregistrations.core.gardener.cloud", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
@@ -79,9 +88,11 @@ var expectations = []expectation{
 	{"events.events.k8s.io", "gardenlet", "create patch", "create patch", "create patch", "create patch"},
 	{"events.events.k8s.io", "extension", "create patch", "create patch", "create patch", "create patch"},
 
-	{"gardenlets.seedmanagement.gardener.cloud", "gardenlet", "create get list watch update patch", "create get list watch", "create get list watch", "create get list watch"},
+	{"gardenlets.seedmanagement.gardener.cloud", "gardenlet", "create get list watch update patch", "create get list watch",
+		"create get list watch", "create get list watch"},
 	{"gardenlets.seedmanagement.gardener.cloud", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
-	{"gardenlets.seedmanagement.gardener.cloud/status", "gardenlet", "create get list watch update patch", "create get list watch", "create get list watch", "create get list watch"},
+	{"gardenlets.seedmanagement.gardener.cloud/status", "gardenlet", "create get list watch update patch",
+		"create get list watch", "create get list watch", "create get list watch"},
 	{"gardenlets.seedmanagement.gardener.cloud/status", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
 
 	{"internalsecrets.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "", "", "create"},
@@ -90,17 +101,21 @@ var expectations = []expectation{
 	{"leases.coordination.k8s.io", "gardenlet", "create get list watch update patch", "", "", "create"},
 	{"leases.coordination.k8s.io", "extension", "", "", "", ""},
 
-	{"managedseeds.seedmanagement.gardener.cloud", "gardenlet", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"managedseeds.seedmanagement.gardener.cloud", "gardenlet", "get list watch update patch", "get list watch",
+		"get list watch", "get list watch"},
 	{"managedseeds.seedmanagement.gardener.cloud", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
-	{"managedseeds.seedmanagement.gardener.cloud/status", "gardenlet", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"managedseeds.seedmanagement.gardener.cloud/status", "gardenlet", "get list watch update patch", "get list watch",
+		"get list watch", "get list watch"},
 	{"managedseeds.seedmanagement.gardener.cloud/status", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
 
 	{"secrets", "gardenlet", "create get update patch delete", "", "", "create"},
 	{"secrets", "extension", "get", "", "", ""},
 
-	{"seeds.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "create get list watch", "create get list watch", "create get list watch"},
+	{"seeds.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "create get list watch",
+		"create get list watch", "create get list watch"},
 	{"seeds.core.gardener.cloud", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
-	{"seeds.core.gardener.cloud/status", "gardenlet", "create get list watch update patch delete", "create get list watch", "create get list watch", "create get list watch"},
+	{"seeds.core.gardener.cloud/status", "gardenlet", "create get list watch update patch delete", "create get list watch",
+		"create get list watch", "create get list watch"},
 	{"seeds.core.gardener.cloud/status", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
 
 	{"serviceaccounts", "gardenlet", "create get update patch", "", "", "create"},
@@ -110,7 +125,8 @@ var expectations = []expectation{
 	{"shoots.core.gardener.cloud", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
 	{"shoots.core.gardener.cloud/status", "gardenlet", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
 	{"shoots.core.gardener.cloud/status", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
-	{"shoots.core.gardener.cloud/finalizers", "gardenlet", "get list watch update patch", "get list watch", "get list watch", "get list watch"},
+	{"shoots.core.gardener.cloud/finalizers", "gardenlet", "get list watch update patch", "get list watch",
+		"get list watch", "get list watch"},
 	{"shoots.core.gardener.cloud/finalizers", "extension", "", "", "", ""},
 
 	{"shootstates.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "", "", "create"},
@@ -125,15 +141,18 @@ var expectations = []expectation{
 // What is tried on each: the API's verbs, and words that could be taken for them.
 var (
 	triedVerbs = []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection",
-		"*", "", "GET", "Create", " get", "get ", "get,list", "every", "proxy", "impersonate", "bind", "escalate", "use", "approve", "head", "post"}
+		"*", "", "GET", "Create", " get", "get ", "get,list", "every", "proxy", "impersonate", "bind", "escalate", "use",
+		"approve", "head", "post"}
 	triedSubresources = []string{"status", "finalizers", "token", "seedclient", "scale", "binding", "approval", "finalize", "proxy", "exec",
-		"log", "eviction", "ephemeralcontainers", "adminkubeconfig", "viewerkubeconfig", "*", "Status", "STATUS", "status ", " ", "status/scale", "state"}
+		"log", "eviction", "ephemeralcontainers", "adminkubeconfig", "viewerkubeconfig", "*", "Status", "STATUS", "status ",
+		" ", "status/scale", "state"}
 )
 
 // createdWithin are created in namespaces that lead to the seed.
 var createdWithin = map[string]bool{
 	"backupentries.core.gardener.cloud": true, "bastions.operations.gardener.cloud": true, "configmaps": true, "secrets": true,
-	"internalsecrets.core.gardener.cloud": true, "leases.coordination.k8s.io": true, "serviceaccounts": true, "shootstates.core.gardener.cloud": true,
+	"internalsecrets.core.gardener.cloud": true, "leases.coordination.k8s.io": true, "serviceaccounts": true,
+	"shootstates.core.gardener.cloud": true,
 }
 
 func TestTable(t *testing.T) {
@@ -194,7 +213,8 @@ func TestEveryRuleIsTried(t *testing.T) {
 		kind, found := tried[name]
 		_, inNamespace := namespacedKinds[name]
 		if !found || kind != rule.Kind || inNamespace != rule.Namespaced {
-			t.Errorf("%s: kind %v, namespaced %v; the test has kind %v, namespaced %v, known %v", name, rule.Kind, rule.Namespaced, kind, inNamespace, found)
+			t.Errorf("%s: kind %v, namespaced %v; the test has kind %v, namespaced %v, known %v", name, rule.Kind, rule.Namespaced,
+				kind, inNamespace, found)
 		}
 	}
 	if len(tried) != len(rules) {

@@ -34,7 +34,8 @@ const (
 )
 
 // sorted
-var clientUsages = []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
+var clientUsages = []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature,
+	certificatesv1.UsageKeyEncipherment}
 
 // Parse reads the certificate request in a CertificateSigningRequest's spec.request: one PEM block and nothing after it.
 func Parse(request []byte) (*x509.CertificateRequest, error) {
@@ -68,7 +69,7 @@ func SeedOf(request *x509.CertificateRequest, usages []certificatesv1.KeyUsage) 
 }
 
 // Done says whether the gardenlet of a ManagedSeed or Gardenlet has what it needs to authenticate: its Seed is there (nil
-// if not), the Seed's client certificate has not expired, and nobody asked for a new kubeconfig.
+// if not), the Seed's client certificate has not expired, and no user has requested a new kubeconfig.
 func Done(of metav1.Object, seed *gardencorev1beta1.Seed, now time.Time) bool {
 	if seed == nil || Renews(of) {
 		return false
@@ -77,7 +78,7 @@ func Done(of metav1.Object, seed *gardencorev1beta1.Seed, now time.Time) bool {
 	return expires == nil || !expires.Time.Before(now)
 }
 
-// Renews says whether somebody asked for a new kubeconfig: then it does not matter what the Seed says.
+// Renews says whether a user has requested a new kubeconfig: then the Seed's status does not matter.
 func Renews(of metav1.Object) bool {
 	return of.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationRenewKubeconfig
 }

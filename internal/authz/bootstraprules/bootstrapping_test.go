@@ -63,7 +63,8 @@ func TestParse(t *testing.T) {
 		t.Errorf("%v, %v", request, err)
 	}
 	for what, text := range map[string]string{
-		"nothing": "", "two": good + good, "text after it": good + "x", "another type": block("CERTIFICATE", der), "another content": block(RequestPEMType, der[1:]),
+		"nothing": "", "two": good + good, "text after it": good + "x", "another type": block("CERTIFICATE", der),
+		"another content": block(RequestPEMType, der[1:]),
 	} {
 		if _, err := Parse([]byte(text)); err == nil {
 			t.Errorf("%s is accepted", what)

@@ -35,7 +35,8 @@ func TestEdgesOfBastionAndBackups(t *testing.T) {
 	shoot := metav1.OwnerReference{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Name: "a"}
 	other := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Shoot", Name: "no"}
 	runEdgeCases(t, []edgeCase{
-		{"Bastion", &operationsv1alpha1.Bastion{ObjectMeta: meta("garden-dev", "b"), Spec: operationsv1alpha1.BastionSpec{SeedName: to("x"), ShootRef: corev1.LocalObjectReference{Name: "a"}}},
+		{"Bastion", &operationsv1alpha1.Bastion{ObjectMeta: meta("garden-dev", "b"),
+			Spec: operationsv1alpha1.BastionSpec{SeedName: to("x"), ShootRef: corev1.LocalObjectReference{Name: "a"}}},
 			nil, "Bastion garden-dev/b", `Bastion garden-dev/b → Seed x`},
 		{"Bastion of no seed yet", &operationsv1alpha1.Bastion{ObjectMeta: meta("garden-dev", "b")}, nil, "Bastion garden-dev/b", ""},
 		{"BackupBucket", bucket(func(b *gardencorev1beta1.BackupBucket) {
@@ -57,7 +58,7 @@ func TestEdgesOfBastionAndBackups(t *testing.T) {
 			BackupEntry garden-dev/e → Seed x
 			BackupEntry garden-dev/e → Seed y
 			BackupEntry garden-dev/e → Shoot garden-dev/a`},
-		{"BackupEntry of nobody", entry(nil, nil, other), nil, "BackupEntry garden-dev/e", ""},
+		{"BackupEntry without owner", entry(nil, nil, other), nil, "BackupEntry garden-dev/e", ""},
 	})
 }
 
@@ -82,7 +83,8 @@ func TestEdgesOfControllers(t *testing.T) {
 			ControllerRegistration r → ControllerInstallation i
 			ControllerDeployment d → ControllerInstallation i
 			ControllerInstallation i → Seed x`},
-		{"ControllerInstallation of no seed", installation, nil, "ControllerInstallation i", `ControllerRegistration r → ControllerInstallation i`},
+		{"ControllerInstallation of no seed", installation, nil, "ControllerInstallation i",
+			`ControllerRegistration r → ControllerInstallation i`},
 		{"ControllerDeployment", referring, nil, "ControllerDeployment d", `
 			Secret garden/pull → ControllerDeployment d
 			Secret garden/ca → ControllerDeployment d
@@ -97,17 +99,22 @@ func TestEdgesOfProjectAndBindings(t *testing.T) {
 		return &securityv1alpha1.CredentialsBinding{ObjectMeta: meta("garden-dev", "b"), CredentialsRef: ref(text)}
 	}
 	const credentialsBinding = "CredentialsBinding garden-dev/b"
-	account := &corev1.ServiceAccount{ObjectMeta: meta("garden", "sa"), Secrets: []corev1.ObjectReference{{Name: "token-1"}, {Name: "token-2", Namespace: "elsewhere"}, {}}}
+	account := &corev1.ServiceAccount{ObjectMeta: meta("garden", "sa"),
+		Secrets: []corev1.ObjectReference{{Name: "token-1"}, {Name: "token-2", Namespace: "elsewhere"}, {}}}
 	runEdgeCases(t, []edgeCase{
-		{"Project", &gardencorev1beta1.Project{ObjectMeta: meta("", "dev"), Spec: gardencorev1beta1.ProjectSpec{Namespace: to("garden-dev")}}, nil,
+		{"Project", &gardencorev1beta1.Project{
+			ObjectMeta: meta("", "dev"), Spec: gardencorev1beta1.ProjectSpec{Namespace: to("garden-dev")}}, nil,
 			"Project dev", `Project dev → Namespace garden-dev`},
 		{"Project without a namespace yet", &gardencorev1beta1.Project{ObjectMeta: meta("", "dev")}, nil, "Project dev", ""},
-		{"SecretBinding", &gardencorev1beta1.SecretBinding{ObjectMeta: meta("garden-dev", "b"), SecretRef: corev1.SecretReference{Namespace: "garden-core", Name: "s"}}, nil,
+		{"SecretBinding", &gardencorev1beta1.SecretBinding{ObjectMeta: meta("garden-dev", "b"),
+			SecretRef: corev1.SecretReference{Namespace: "garden-core", Name: "s"}}, nil,
 			"SecretBinding garden-dev/b", `Secret garden-core/s → SecretBinding garden-dev/b`},
-		{"CredentialsBinding to a Secret", binding("v1 Secret garden-core/s"), nil, credentialsBinding, `Secret garden-core/s → CredentialsBinding garden-dev/b`},
+		{"CredentialsBinding to a Secret", binding("v1 Secret garden-core/s"), nil, credentialsBinding,
+			`Secret garden-core/s → CredentialsBinding garden-dev/b`},
 		{"CredentialsBinding to an InternalSecret", binding("core.gardener.cloud/v1beta1 InternalSecret garden-core/s"), nil, credentialsBinding,
 			`InternalSecret garden-core/s → CredentialsBinding garden-dev/b`},
-		{"CredentialsBinding to a WorkloadIdentity", binding("security.gardener.cloud/v1alpha1 WorkloadIdentity garden-core/s"), nil, credentialsBinding,
+		{"CredentialsBinding to a WorkloadIdentity", binding("security.gardener.cloud/v1alpha1 WorkloadIdentity garden-core/s"),
+			nil, credentialsBinding,
 			`WorkloadIdentity garden-core/s → CredentialsBinding garden-dev/b`},
 		{"CredentialsBinding to something else", binding("v1 ConfigMap garden-core/s"), nil, credentialsBinding, ""},
 		{"ServiceAccount", account, nil, "ServiceAccount garden/sa", `
@@ -121,7 +128,8 @@ func TestEdgesOfCertificateSigningRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	usages := []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
+	usages := []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature,
+		certificatesv1.UsageClientAuth}
 	const yes, no = `CertificateSigningRequest r → Seed x`, ""
 	subject := pkix.Name{Organization: []string{"gardener.cloud:system:seeds"}, CommonName: "gardener.cloud:system:seed:x"}
 	type change = func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequest)
@@ -163,8 +171,10 @@ func TestEdgesOfCertificateSigningRequest(t *testing.T) {
 		r.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 		cases = append(cases, edgeCase{c.name, r, nil, "CertificateSigningRequest r", c.edges})
 	}
-	for name, text := range map[string]string{"nothing": "", "no PEM": "x", "no request in it": "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"} {
-		r := &certificatesv1.CertificateSigningRequest{ObjectMeta: meta("", "r"), Spec: certificatesv1.CertificateSigningRequestSpec{Request: []byte(text), Usages: usages}}
+	for name, text := range map[string]string{"nothing": "", "no PEM": "x",
+		"no request in it": "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"} {
+		r := &certificatesv1.CertificateSigningRequest{
+			ObjectMeta: meta("", "r"), Spec: certificatesv1.CertificateSigningRequestSpec{Request: []byte(text), Usages: usages}}
 		cases = append(cases, edgeCase{name, r, nil, "CertificateSigningRequest r", ""})
 	}
 	runEdgeCases(t, cases)

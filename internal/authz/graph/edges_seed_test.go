@@ -27,13 +27,15 @@ func TestEdgesOfSeed(t *testing.T) {
 	add("plain", spec{}, "")
 	add("backup", spec{Backup: &gardencorev1beta1.Backup{CredentialsRef: to(ref("v1 Secret garden/backup"))}}, `Secret garden/backup → Seed x`)
 	add("backup without credentials", spec{Backup: &gardencorev1beta1.Backup{}}, "")
-	add("backup by workload identity", spec{Backup: &gardencorev1beta1.Backup{CredentialsRef: to(ref("security.gardener.cloud/v1alpha1 WorkloadIdentity garden/backup"))}},
+	add("backup by workload identity",
+		spec{Backup: &gardencorev1beta1.Backup{CredentialsRef: to(ref("security.gardener.cloud/v1alpha1 WorkloadIdentity garden/backup"))}},
 		`WorkloadIdentity garden/backup → Seed x`)
 	add("backup by something else", spec{Backup: &gardencorev1beta1.Backup{CredentialsRef: to(ref("v1 ConfigMap garden/backup"))}}, "")
 	add("DNS", spec{DNS: gardencorev1beta1.SeedDNS{
 		Provider: &gardencorev1beta1.SeedDNSProvider{CredentialsRef: to(ref("v1 Secret garden/dns"))},
 		Internal: to(dns("v1 Secret garden/internal")),
-		Defaults: []gardencorev1beta1.SeedDNSProviderConfig{dns("v1 Secret garden/default"), dns("security.gardener.cloud/v1alpha1 WorkloadIdentity garden/default")},
+		Defaults: []gardencorev1beta1.SeedDNSProviderConfig{
+			dns("v1 Secret garden/default"), dns("security.gardener.cloud/v1alpha1 WorkloadIdentity garden/default")},
 	}}, `
 		Secret garden/dns → Seed x
 		Secret garden/internal → Seed x
@@ -55,7 +57,8 @@ const (
 	tokenOfX = "bootstrap-token-f43453"
 )
 
-func managedSeedOf(namespace string, bootstrap *seedmanagementv1alpha1.Bootstrap, config string, operation string) *seedmanagementv1alpha1.ManagedSeed {
+func managedSeedOf(namespace string, bootstrap *seedmanagementv1alpha1.Bootstrap, config string,
+	operation string) *seedmanagementv1alpha1.ManagedSeed {
 	m := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: meta(namespace, "x")}
 	m.Annotations = map[string]string{renew: operation}
 	m.Spec.Shoot = &seedmanagementv1alpha1.Shoot{Name: "shoot"}
@@ -64,7 +67,8 @@ func managedSeedOf(namespace string, bootstrap *seedmanagementv1alpha1.Bootstrap
 }
 
 func TestEdgesOfManagedSeed(t *testing.T) {
-	token, account, none := to(seedmanagementv1alpha1.BootstrapToken), to(seedmanagementv1alpha1.BootstrapServiceAccount), to(seedmanagementv1alpha1.BootstrapNone)
+	token, account, none := to(seedmanagementv1alpha1.BootstrapToken), to(seedmanagementv1alpha1.BootstrapServiceAccount),
+		to(seedmanagementv1alpha1.BootstrapNone)
 	const always = `
 		Seed x → ManagedSeed garden/x
 		ManagedSeed garden/x → Shoot garden/shoot
@@ -92,12 +96,15 @@ func TestEdgesOfManagedSeed(t *testing.T) {
 	add("certificate expired, by service account", expired, managedSeedOf("garden", account, "", ""), byAccount)
 	add("kubeconfig to be renewed", valid, managedSeedOf("garden", token, "", "renew-kubeconfig"), byToken)
 	add("another operation", valid, managedSeedOf("garden", token, "", "reconcile"), always)
-	add("backup of its seed template", valid, managedSeedOf("garden", token, withBackup, ""), always+`Secret garden/backup → ManagedSeed garden/x`)
+	add("backup of its seed template", valid, managedSeedOf("garden", token, withBackup, ""),
+		always+`Secret garden/backup → ManagedSeed garden/x`)
 	add("configuration that is none", valid, managedSeedOf("garden", token, `{"seedConfig":[]}`, ""), always)
-	add("field names in another case", valid, managedSeedOf("garden", token, `{"SEEDCONFIG":{"spec":{"backup":{"credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"n","name":"s"}}}}}`, ""), always)
+	add("field names in another case", valid, managedSeedOf("garden", token,
+		`{"SEEDCONFIG":{"spec":{"backup":{"credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"n","name":"s"}}}}}`, ""), always)
 	runEdgeCases(t, cases)
 	runEdgeCases(t, []edgeCase{
-		{"in another namespace it is no seed's", managedSeedOf("garden-dev", token, withBackup, ""), garden{}, "ManagedSeed garden-dev/x", `ManagedSeed garden-dev/x → Shoot garden-dev/shoot`},
+		{"in another namespace it is no seed's", managedSeedOf("garden-dev", token, withBackup, ""), garden{},
+			"ManagedSeed garden-dev/x", `ManagedSeed garden-dev/x → Shoot garden-dev/shoot`},
 	})
 	if _, edges, _ := EdgesOf(managedSeedOf("garden", token, "", ""), nil); len(edges) != 2 {
 		t.Errorf("without knowing the Seeds: %v", edges)

@@ -104,7 +104,8 @@ func (b *edgeBuilder) fromShootReferences(shoot *gardencorev1beta1.Shoot) {
 // "<project>--<uid of the shoot>". The project is read from the technical ID, which holds it whatever its namespace is
 // called, or else from the namespace. A wrong project opens nothing: the name ends with this shoot's own UID.
 func issuerSecretName(shoot *gardencorev1beta1.Shoot) string {
-	if shoot.Annotations[v1beta1constants.AnnotationAuthenticationIssuer] != v1beta1constants.AnnotationAuthenticationIssuerManaged || shoot.UID == "" {
+	if shoot.Annotations[v1beta1constants.AnnotationAuthenticationIssuer] != v1beta1constants.AnnotationAuthenticationIssuerManaged ||
+		shoot.UID == "" {
 		return ""
 	}
 	project := strings.TrimPrefix(shoot.Namespace, "garden-")

@@ -55,7 +55,8 @@ func TestEdgesOfShoot(t *testing.T) {
 	add("exposure class", func(s S) { s.Spec.ExposureClassName = to("internet") }, `ExposureClass internet → Shoot garden-dev/a`)
 	add("empty names", func(s S) {
 		s.Spec.SeedName, s.Spec.SecretBindingName, s.Spec.CloudProfileName = to(""), to(""), to("")
-		s.Spec.Kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServerConfig{StructuredAuthentication: &gardencorev1beta1.StructuredAuthentication{}}
+		s.Spec.Kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServerConfig{
+			StructuredAuthentication: &gardencorev1beta1.StructuredAuthentication{}}
 	}, "")
 	add("audit policy, authentication, authorization", withKubeAPIServer, `
 		ConfigMap garden-dev/audit → Shoot garden-dev/a
@@ -101,12 +102,14 @@ func withKubeAPIServer(s *gardencorev1beta1.Shoot) {
 func TestEdgesOfShootWithManagedIssuer(t *testing.T) {
 	var cases []edgeCase
 	for name, c := range map[string]struct{ issuer, uid, technicalID, edges string }{
-		"managed":                       {"managed", "1-2", "shoot--dev--a", `Secret gardener-system-shoot-issuer/dev--1-2 → Shoot garden-dev/a`},
-		"project not as its namespace":  {"managed", "1-2", "shoot--other--a", `Secret gardener-system-shoot-issuer/other--1-2 → Shoot garden-dev/a`},
-		"no technical ID yet":           {"managed", "1-2", "", `Secret gardener-system-shoot-issuer/dev--1-2 → Shoot garden-dev/a`},
-		"technical ID of another shoot": {"managed", "1-2", "shoot--other--b", `Secret gardener-system-shoot-issuer/dev--1-2 → Shoot garden-dev/a`},
-		"no UID":                        {"managed", "", "shoot--dev--a", ""},
-		"own issuer":                    {"own", "1-2", "shoot--dev--a", ""},
+		"managed": {"managed", "1-2", "shoot--dev--a", `Secret gardener-system-shoot-issuer/dev--1-2 → Shoot garden-dev/a`},
+		"project not as its namespace": {"managed", "1-2", "shoot--other--a",
+			`Secret gardener-system-shoot-issuer/other--1-2 → Shoot garden-dev/a`},
+		"no technical ID yet": {"managed", "1-2", "", `Secret gardener-system-shoot-issuer/dev--1-2 → Shoot garden-dev/a`},
+		"technical ID of another shoot": {"managed", "1-2", "shoot--other--b",
+			`Secret gardener-system-shoot-issuer/dev--1-2 → Shoot garden-dev/a`},
+		"no UID":     {"managed", "", "shoot--dev--a", ""},
+		"own issuer": {"own", "1-2", "shoot--dev--a", ""},
 	} {
 		cases = append(cases, edgeCase{name, aShoot(func(s *gardencorev1beta1.Shoot) {
 			s.Annotations = map[string]string{"authentication.gardener.cloud/issuer": c.issuer}

@@ -39,18 +39,22 @@ func Resources() []Resource {
 	core := gardencorev1beta1.SchemeGroupVersion.WithResource
 	return []Resource{
 		{core("seeds"), graph.KindSeed, &gardencorev1beta1.Seed{}, true},
-		{seedmanagementv1alpha1.SchemeGroupVersion.WithResource("managedseeds"), graph.KindManagedSeed, &seedmanagementv1alpha1.ManagedSeed{}, true},
+		{seedmanagementv1alpha1.SchemeGroupVersion.WithResource("managedseeds"), graph.KindManagedSeed,
+			&seedmanagementv1alpha1.ManagedSeed{}, true},
 		{seedmanagementv1alpha1.SchemeGroupVersion.WithResource("gardenlets"), graph.KindGardenlet, &seedmanagementv1alpha1.Gardenlet{}, true},
 		{core("projects"), graph.KindProject, &gardencorev1beta1.Project{}, false},
 		{core("shoots"), graph.KindShoot, &gardencorev1beta1.Shoot{}, false},
 		{core("secretbindings"), graph.KindSecretBinding, &gardencorev1beta1.SecretBinding{}, false},
-		{securityv1alpha1.SchemeGroupVersion.WithResource("credentialsbindings"), graph.KindCredentialsBinding, &securityv1alpha1.CredentialsBinding{}, false},
+		{securityv1alpha1.SchemeGroupVersion.WithResource("credentialsbindings"), graph.KindCredentialsBinding,
+			&securityv1alpha1.CredentialsBinding{}, false},
 		{core("backupbuckets"), graph.KindBackupBucket, &gardencorev1beta1.BackupBucket{}, false},
 		{core("backupentries"), graph.KindBackupEntry, &gardencorev1beta1.BackupEntry{}, false},
 		{operationsv1alpha1.SchemeGroupVersion.WithResource("bastions"), graph.KindBastion, &operationsv1alpha1.Bastion{}, false},
 		{core("controllerinstallations"), graph.KindControllerInstallation, &gardencorev1beta1.ControllerInstallation{}, false},
-		{gardencorev1.SchemeGroupVersion.WithResource("controllerdeployments"), graph.KindControllerDeployment, &gardencorev1.ControllerDeployment{}, false},
-		{certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"), graph.KindCertificateSigningRequest, &certificatesv1.CertificateSigningRequest{}, false},
+		{gardencorev1.SchemeGroupVersion.WithResource("controllerdeployments"), graph.KindControllerDeployment,
+			&gardencorev1.ControllerDeployment{}, false},
+		{certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"), graph.KindCertificateSigningRequest,
+			&certificatesv1.CertificateSigningRequest{}, false},
 		{corev1.SchemeGroupVersion.WithResource("serviceaccounts"), graph.KindServiceAccount, &corev1.ServiceAccount{}, false},
 	}
 }

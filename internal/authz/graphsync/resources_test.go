@@ -47,7 +47,7 @@ func TestOverREST(t *testing.T) {
 	select {
 	case events <- map[string]any{"type": "MODIFIED", "object": shoot}:
 	case <-time.After(testutil.Timeout):
-		t.Fatal("nobody watches shoots")
+		t.Fatal("shoots are not watched")
 	}
 	g.path(cloudProfile, "x", false)
 	g.path(cloudProfile, "y", true)

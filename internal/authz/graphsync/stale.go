@@ -12,7 +12,8 @@ import (
 )
 
 // DefaultStaleAfter is how long the graph is taken for current without a watch of one of its kinds. An API server that
-// starts anew, or a watch that ends, costs a few seconds; what takes longer may have closed paths that nobody heard of.
+// starts anew, or a watch that ends, costs a few seconds; during a longer one the graph may have missed edges that were
+// removed.
 const DefaultStaleAfter = 30 * time.Second
 
 // followed is a ListerWatcher that notes since when there has been no watch: from the first attempt to get one, or to list

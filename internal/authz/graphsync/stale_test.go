@@ -123,7 +123,8 @@ func TestStale(t *testing.T) {
 				if g.syncer.Current() || !g.syncer.HasSynced() {
 					t.Errorf("current: %t, has synced: %t", g.syncer.Current(), g.syncer.HasSynced())
 				}
-				if missing := g.syncer.Missing(); !strings.Contains(missing, "shoots.core.gardener.cloud (no watch for 31s)") || strings.Contains(missing, ",") {
+				if missing := g.syncer.Missing(); !strings.Contains(missing, "shoots.core.gardener.cloud (no watch for 31s)") ||
+					strings.Contains(missing, ",") {
 					t.Errorf("missing: %q", missing)
 				}
 			}

@@ -86,7 +86,8 @@ func (g *garden) synced() *garden {
 // path says in words whether there is a path.
 func (g *garden) path(from graph.Vertex, seed string, want bool) {
 	g.Helper()
-	testutil.EventuallyTrue(g, fmt.Sprintf("a path from %s to Seed %s: %v", from, seed, want), func() bool { return g.graph.HasPath(from, seed) == want })
+	testutil.EventuallyTrue(g, fmt.Sprintf("a path from %s to Seed %s: %v", from, seed, want),
+		func() bool { return g.graph.HasPath(from, seed) == want })
 }
 
 func seedObject(name string, expires *time.Time) *gardencorev1beta1.Seed {
@@ -144,7 +145,8 @@ func TestHasSyncedWaitsForEveryKind(t *testing.T) {
 		mu.Lock()
 		close(held[resource.Resource])
 		mu.Unlock()
-		testutil.EventuallyTrue(g, resource.Resource+" is listed", func() bool { return !strings.Contains(g.syncer.Missing(), resource.GroupResource().String()) })
+		testutil.EventuallyTrue(g, resource.Resource+" is listed",
+			func() bool { return !strings.Contains(g.syncer.Missing(), resource.GroupResource().String()) })
 	}
 	if !g.syncer.HasSynced() || g.syncer.Missing() != "" {
 		t.Errorf("all is listed, but missing: %q", g.syncer.Missing())
@@ -233,7 +235,7 @@ func (g *garden) wakes() {
 	testutil.EventuallyTrue(g, "the syncer waits for time to pass", g.clock.HasWaiters)
 }
 
-// TestRelist: objects that go while nobody watches go from the graph with the next list.
+// TestRelist: objects deleted without a watch leave the graph with the next list.
 func TestRelist(t *testing.T) {
 	g := newGarden(t)
 	st := g.syncer.kinds[graph.KindShoot]
@@ -336,7 +338,8 @@ func TestResourcesFit(t *testing.T) {
 func TestStripKeepsTheEdges(t *testing.T) {
 	shoot := shootObject("a", "x")
 	shoot.Annotations = map[string]string{"authentication.gardener.cloud/issuer": "managed"}
-	shoot.Status = gardencorev1beta1.ShootStatus{SeedName: ptr.To("y"), TechnicalID: "shoot--dev--a", Conditions: make([]gardencorev1beta1.Condition, 3)}
+	shoot.Status = gardencorev1beta1.ShootStatus{SeedName: ptr.To("y"), TechnicalID: "shoot--dev--a",
+		Conditions: make([]gardencorev1beta1.Condition, 3)}
 	shoot.Spec.Provider.Workers = make([]gardencorev1beta1.Worker, 3)
 	shoot.Spec.Resources = []gardencorev1beta1.NamedResourceReference{{Name: "r"}}
 	_, want, _ := graph.EdgesOf(shoot.DeepCopy(), nil)

@@ -227,10 +227,12 @@ func TestUnconnected(t *testing.T) {
 	s := chain()
 	unused := graph.SnapshotVertex{Vertex: vertex(graph.KindServiceAccount, "garden-dev", "default"), Exists: true}
 	s.Vertices = slices.Insert(s.Vertices, 4, unused) // between the Seed and the Shoot
-	if svg := write(t, s, Filter{}, SVG); strings.Contains(svg, unused.String()) || !strings.Contains(svg, "5 objects, 4 edges (and 1 objects without edges)") {
+	if svg := write(t, s, Filter{}, SVG); strings.Contains(svg, unused.String()) ||
+		!strings.Contains(svg, "5 objects, 4 edges (and 1 objects without edges)") {
 		t.Errorf("the whole graph:\n%s", svg)
 	}
-	if svg := write(t, s, Filter{Kind: "ServiceAccount"}, SVG); !strings.Contains(svg, unused.String()) || !strings.Contains(svg, "1 objects, 0 edges") {
+	if svg := write(t, s, Filter{Kind: "ServiceAccount"}, SVG); !strings.Contains(svg, unused.String()) ||
+		!strings.Contains(svg, "1 objects, 0 edges") {
 		t.Errorf("a part:\n%s", svg)
 	}
 }

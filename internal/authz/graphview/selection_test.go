@@ -27,7 +27,8 @@ func TestSelector(t *testing.T) {
 		return graph.SnapshotVertex{Vertex: graph.Vertex{Kind: kind, Namespace: namespace, Name: name}}
 	}
 	all := []graph.SnapshotVertex{
-		vertex(graph.KindSeed, "", "a"), vertex(graph.KindShoot, "garden-x", "a"), vertex(graph.KindShoot, "garden-y", "a"), vertex(graph.KindShoot, "garden-y", "b"),
+		vertex(graph.KindSeed, "", "a"), vertex(graph.KindShoot, "garden-x", "a"), vertex(graph.KindShoot, "garden-y", "a"),
+		vertex(graph.KindShoot, "garden-y", "b"),
 	}
 	for _, test := range []struct {
 		filter selector

@@ -94,7 +94,8 @@ func (i *Inspector) Explain(ctx context.Context, q Question) (*Explanation, erro
 	identity := seedidentity.OfUser(who)
 	e := &Explanation{
 		User: who.Name, Groups: who.Groups, Identity: identity.String(), Notes: notes,
-		Verb: attrs.Verb, Group: attrs.APIGroup, Resource: attrs.Resource, Subresource: attrs.Subresource, Namespace: attrs.Namespace, Name: attrs.Name,
+		Verb: attrs.Verb, Group: attrs.APIGroup, Resource: attrs.Resource, Subresource: attrs.Subresource,
+		Namespace: attrs.Namespace, Name: attrs.Name,
 	}
 	decision := i.authorizer.Explain(attrs)
 	e.SeedAuthorizer = Decision{Allowed: decision.Allowed(), Rule: decision.Rule, Reason: decision.Reason, Path: decision.Path}
@@ -120,7 +121,8 @@ func (e *Explanation) conclude() {
 		e.Allowed, e.By = true, bySeedAuthorizer
 	}
 	if e.Allowed != e.Garden.Allowed {
-		e.Notes = append(e.Notes, fmt.Sprintf("the garden's API server says otherwise (allowed: %t, reason: %q): it does not reach the webhook, or something changed just now; see \"gardenlite status\"", e.Garden.Allowed, e.Garden.Reason))
+		e.Notes = append(e.Notes, fmt.Sprintf("the garden's API server says otherwise (allowed: %t, reason: %q): it does "+
+			"not reach the webhook, or something changed just now; see \"gardenlite status\"", e.Garden.Allowed, e.Garden.Reason))
 	}
 }
 

@@ -22,7 +22,8 @@ func TestResolve(t *testing.T) {
 		servedFor("events.k8s.io", "v1", "events", "Event", true, "ev"),
 		servedFor("core.gardener.cloud", "v1beta1", "secretbindings", "SecretBinding", true, "sb"),
 		servedFor("core.gardener.cloud", "v1beta1", "shoots", "Shoot", true),
-		{GroupVersionResource: schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "shoots"}, Subresource: "status"},
+		{GroupVersionResource: schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "shoots"},
+			Subresource: "status"},
 	}
 	for typed, want := range map[string]string{
 		"secrets": "secrets", "secret": "secrets", "Secret": "secrets", "sb": "secretbindings.core.gardener.cloud",
@@ -40,15 +41,17 @@ func TestResolve(t *testing.T) {
 }
 
 func servedFor(group, version, resource, kind string, namespaced bool, short ...string) served {
-	return served{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, Kind: kind, Namespaced: namespaced,
+	return served{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource},
+		Kind: kind, Namespaced: namespaced,
 		names: append([]string{strings.ToLower(kind)}, short...)}
 }
 
 func TestUserIsValidated(t *testing.T) {
 	for want, u := range map[string]User{
-		"one of --as-seed": {}, "with one of": {Seed: "a", Extension: "seed-a/extension-x"}, "with one of --as-seed NAME, ": {Seed: "a", Stack: "dev/x"},
-		`--as-stack "x"`:    {Stack: "x"},
-		"NAMESPACE/NAME of": {Extension: "extension-x"}, `"/x"`: {Extension: "/x"}, `"a/b/c"`: {Extension: "a/b/c"},
+		"one of --as-seed": {}, "with one of": {Seed: "a", Extension: "seed-a/extension-x"},
+		"with one of --as-seed NAME, ": {Seed: "a", Stack: "dev/x"},
+		`--as-stack "x"`:               {Stack: "x"},
+		"NAMESPACE/NAME of":            {Extension: "extension-x"}, `"/x"`: {Extension: "/x"}, `"a/b/c"`: {Extension: "a/b/c"},
 	} {
 		var usageErr *usage.Error
 		if err := u.Validate(); !errors.As(err, &usageErr) || !strings.Contains(err.Error(), want) {

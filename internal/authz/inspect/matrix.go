@@ -124,7 +124,8 @@ func (i *Inspector) Matrix(ctx context.Context, u User) (*Matrix, error) {
 func rowsOf(all []served, who seedidentity.Identity) (rows []Row) {
 	rules := authorizer.Rules()
 	for _, s := range all {
-		row := Row{Group: s.Group, Resource: s.Resource, Subresource: s.Subresource, Verbs: map[string]string{}, namespaced: s.Namespaced, version: s.Version}
+		row := Row{Group: s.Group, Resource: s.Resource, Subresource: s.Subresource, Verbs: map[string]string{},
+			namespaced: s.Namespaced, version: s.Version}
 		for _, verb := range s.Verbs {
 			row.Verbs[verb] = None
 		}
@@ -258,7 +259,8 @@ func (i *Inspector) elsewhere(ctx context.Context, who user.Info, namespace stri
 	}
 	for _, b := range bindings.Items {
 		if b.Namespace != namespace && slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return isFor(s, b.Namespace, who) }) {
-			found = append(found, fmt.Sprintf("in namespace %s what %s %s allows (RoleBinding %s)", b.Namespace, b.RoleRef.Kind, b.RoleRef.Name, b.Name))
+			found = append(found, fmt.Sprintf("in namespace %s what %s %s allows (RoleBinding %s)", b.Namespace, b.RoleRef.Kind,
+				b.RoleRef.Name, b.Name))
 		}
 	}
 	if namespace == "" {

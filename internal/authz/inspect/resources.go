@@ -93,7 +93,8 @@ func (i *Inspector) served() ([]served, error) {
 
 func servedAs(version schema.GroupVersion, r metav1.APIResource) served {
 	resource, subresource, _ := strings.Cut(r.Name, "/")
-	s := served{GroupVersionResource: version.WithResource(resource), Subresource: subresource, Kind: r.Kind, Namespaced: r.Namespaced, Verbs: r.Verbs}
+	s := served{GroupVersionResource: version.WithResource(resource), Subresource: subresource, Kind: r.Kind,
+		Namespaced: r.Namespaced, Verbs: r.Verbs}
 	for _, name := range append([]string{r.SingularName, r.Kind}, r.ShortNames...) {
 		if name != "" {
 			s.names = append(s.names, strings.ToLower(name))

@@ -11,7 +11,7 @@ func attacksByDeleting() []attack {
 	evil := gardenletA
 	return []attack{
 		{
-			// The authorizer takes a Secret that nothing refers to for one that does not exist, and nobody minds if a deletes
+			// The authorizer takes a Secret that nothing refers to for one that does not exist, and no owner loses it if a deletes
 			// that: DELETE secrets garden-other/database, configmaps garden-dev/settings, shootstates garden-dev/on-b.
 			name: "deletion of what the graph does not have",
 			given: func(w *world) {
@@ -38,10 +38,12 @@ func attacksByDeleting() []attack {
 			},
 			steps: []step{
 				{by: evil, resource: configMaps, delete: "kube-system/cluster-identity", want: refuse, because: "all seeds share"},
-				{by: evil, resource: configMaps, update: ownedBy("Shoot", "never", "uid-never", withContent("kube-system", "cluster-identity")), want: refuse, because: "suffixes"},
+				{by: evil, resource: configMaps, update: ownedBy("Shoot", "never", "uid-never", withContent("kube-system", "cluster-identity")),
+					want: refuse, because: "suffixes"},
 				{by: evil, resource: secrets, delete: "garden/dns", want: refuse, because: "landscape's"},
 				{by: evil, resource: secrets, update: secret("garden", "dns"), want: refuse, because: "does not belong"},
-				{by: evil, resource: secrets, update: ownedBy("Shoot", "never", "uid-never", landscapes("dns")), want: refuse, because: "does not belong"},
+				{by: evil, resource: secrets, update: ownedBy("Shoot", "never", "uid-never", landscapes("dns")), want: refuse,
+					because: "does not belong"},
 			},
 		},
 		{
@@ -50,13 +52,15 @@ func attacksByDeleting() []attack {
 			name: "deletion of a project's credentials",
 			given: func(w *world) {
 				uses := func(s *corev1beta1.Shoot) { s.Spec.CredentialsBindingName = ptr.To("infra") }
-				w.put(credentialsBindings, named("garden-dev", "infra", func(b *securityv1alpha1.CredentialsBinding) { b.CredentialsRef = *secretRef("garden-dev", "infra") }))
+				w.put(credentialsBindings,
+					named("garden-dev", "infra", func(b *securityv1alpha1.CredentialsBinding) { b.CredentialsRef = *secretRef("garden-dev", "infra") }))
 				w.put(shoots.resource, shootOn("garden-dev", "on-a", "a", uses), shootOn("garden-dev", "on-b", "b", uses))
 				w.put(secrets.resource, secret("garden-dev", "infra"))
 			},
 			steps: []step{
 				{by: evil, resource: secrets, delete: "garden-dev/infra", want: refuse, because: "seed b"},
-				{by: evil, resource: secrets, update: ownedBy("Shoot", "never", "uid-never", secret("garden-dev", "infra")), want: refuse, because: "does not belong"},
+				{by: evil, resource: secrets, update: ownedBy("Shoot", "never", "uid-never", secret("garden-dev", "infra")),
+					want: refuse, because: "does not belong"},
 				{by: evil, resource: secrets, delete: "garden-dev/infra", want: refuse, because: "seed b"},
 			},
 		},
@@ -69,7 +73,8 @@ func attacksByDeleting() []attack {
 			},
 			steps: []step{
 				{by: evil, resource: secrets, delete: "gardener-system-shoot-issuer/dev--uid-on-b", want: refuse, because: "does not belong"},
-				{by: evil, resource: secrets, update: issuerSecret("dev--uid-on-b", "garden-dev", "on-a"), want: refuse, because: "must end with --uid-on-a"},
+				{by: evil, resource: secrets, update: issuerSecret("dev--uid-on-b", "garden-dev", "on-a"), want: refuse,
+					because: "must end with --uid-on-a"},
 				{by: evil, resource: secrets, update: issuerSecret("dev--uid-on-b", "garden-dev", "gone"), want: refuse, because: "does not belong"},
 				{by: evil, resource: secrets, delete: "gardener-system-shoot-issuer/dev--uid-on-b", want: refuse, because: "does not belong"},
 			},

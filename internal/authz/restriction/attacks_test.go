@@ -64,7 +64,8 @@ func attacksOnBackups() []attack {
 			// PATCH backupbuckets/<UID of Seed a> {"spec":{"credentialsRef":{"name":"backup-b"}}}; then GET secrets garden/backup-b.
 			name: "credentials of a BackupBucket",
 			steps: []step{
-				{by: evil, resource: backupBuckets, update: changed(bucketOf("a"), from("garden", "backup-b")), want: refuse, because: "backup-b", opens: "Secret garden/backup-b"},
+				{by: evil, resource: backupBuckets, update: changed(bucketOf("a"), from("garden", "backup-b")), want: refuse,
+					because: "backup-b", opens: "Secret garden/backup-b"},
 			},
 		},
 		{
@@ -73,7 +74,8 @@ func attacksOnBackups() []attack {
 			name: "credentials of a new BackupBucket",
 			steps: []step{
 				{by: evil, resource: backupBuckets, delete: "uid-seed-a", want: allow},
-				{by: evil, resource: backupBuckets, create: changed(bucketOf("a"), from("garden", "backup-b")), want: refuse, because: "is not named for the seed", opens: "Secret garden/backup-b"},
+				{by: evil, resource: backupBuckets, create: changed(bucketOf("a"), from("garden", "backup-b")), want: refuse,
+					because: "is not named for the seed", opens: "Secret garden/backup-b"},
 			},
 		},
 		{
@@ -81,18 +83,23 @@ func attacksOnBackups() []attack {
 			// DELETE comes between the answer of the webhook and the write. The webhook answers AlreadyExists itself.
 			name: "creation of what is about to go",
 			steps: []step{
-				{by: evil, resource: backupBuckets, create: changed(bucketOf("a"), from("garden", "backup-b")), want: exists, because: "already exists"},
+				{by: evil, resource: backupBuckets, create: changed(bucketOf("a"), from("garden", "backup-b")), want: exists,
+					because: "already exists"},
 				{by: evil, resource: backupBuckets, delete: "uid-seed-a", want: allow},
-				{by: evil, resource: backupBuckets, create: changed(bucketOf("a"), from("garden", "backup-b")), want: refuse, because: "is not named for the seed", opens: "Secret garden/backup-b"},
+				{by: evil, resource: backupBuckets, create: changed(bucketOf("a"), from("garden", "backup-b")), want: refuse,
+					because: "is not named for the seed", opens: "Secret garden/backup-b"},
 			},
 		},
 		{
 			// The extension on a says that the secret generated for a's bucket is the one of b's: PATCH
-			// backupbuckets/<UID of Seed a>/status {"status":{"generatedSecretRef":{"namespace":"garden","name":"generated-bucket-<UID of Seed b>"}}}.
+			// backupbuckets/<UID of Seed a>/status
+			// {"status":{"generatedSecretRef":{"namespace":"garden","name":"generated-bucket-<UID of Seed b>"}}}.
 			name: "generated secret in the status of a BackupBucket",
 			steps: []step{
-				{by: extensionA, resource: backupBuckets, sub: "status", update: generated("garden", "generated-bucket-uid-seed-b"), want: refuse, because: "extensions", opens: "Secret garden/generated-bucket-uid-seed-b"},
-				{by: evil, resource: backupBuckets, sub: "status", update: generated("garden", "generated-bucket-uid-seed-b"), want: refuse, because: "generatedSecretRef", opens: "Secret garden/generated-bucket-uid-seed-b"},
+				{by: extensionA, resource: backupBuckets, sub: "status", update: generated("garden", "generated-bucket-uid-seed-b"),
+					want: refuse, because: "extensions", opens: "Secret garden/generated-bucket-uid-seed-b"},
+				{by: evil, resource: backupBuckets, sub: "status", update: generated("garden", "generated-bucket-uid-seed-b"),
+					want: refuse, because: "generatedSecretRef", opens: "Secret garden/generated-bucket-uid-seed-b"},
 			},
 		},
 		{
@@ -101,7 +108,8 @@ func attacksOnBackups() []attack {
 			name: "bucket of a BackupEntry",
 			steps: []step{
 				{by: evil, resource: backupEntries, create: entry("on-a--1", "a", "uid-seed-a", "on-a"), want: allow},
-				{by: evil, resource: backupEntries, update: entry("on-a--1", "a", "uid-seed-b", "on-a"), want: refuse, because: "BackupBucket uid-seed-b", opens: "Secret garden/backup-b"},
+				{by: evil, resource: backupEntries, update: entry("on-a--1", "a", "uid-seed-b", "on-a"), want: refuse,
+					because: "BackupBucket uid-seed-b", opens: "Secret garden/backup-b"},
 			},
 		},
 		{
@@ -111,8 +119,10 @@ func attacksOnBackups() []attack {
 			name: "restoration that is none",
 			steps: []step{
 				{by: evil, resource: shoots, sub: "status", update: shootOn("garden-dev", "on-a", "a", restoring), want: allow},
-				{by: evil, resource: backupEntries, create: entry("source-on-a--1", "a", "uid-seed-b", "on-a"), want: refuse, because: "same specification", opens: "Secret garden/backup-b"},
-				{by: evil, resource: backupEntries, update: entry("on-a--1", "a", "uid-seed-b", "on-a"), want: refuse, because: "BackupBucket uid-seed-b", opens: "Secret garden/backup-b"},
+				{by: evil, resource: backupEntries, create: entry("source-on-a--1", "a", "uid-seed-b", "on-a"), want: refuse,
+					because: "same specification", opens: "Secret garden/backup-b"},
+				{by: evil, resource: backupEntries, update: entry("on-a--1", "a", "uid-seed-b", "on-a"), want: refuse,
+					because: "BackupBucket uid-seed-b", opens: "Secret garden/backup-b"},
 			},
 		},
 		{
@@ -140,10 +150,13 @@ func attacksOnSeeds() []attack {
 			// then GET secrets garden/backup-b. The same with the credentials for DNS, and with spec.resources.
 			name: "credentials of a Seed",
 			steps: []step{
-				{by: evil, resource: seeds, update: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "backup-b" }), want: refuse, because: "backup-b", opens: "Secret garden/backup-b"},
-				{by: evil, resource: seeds, update: seed("a", func(s *corev1beta1.Seed) { dnsFrom("garden", "backup-b")(&s.Spec) }), want: refuse, because: "backup-b", opens: "Secret garden/backup-b"},
+				{by: evil, resource: seeds, update: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "backup-b" }),
+					want: refuse, because: "backup-b", opens: "Secret garden/backup-b"},
+				{by: evil, resource: seeds, update: seed("a", func(s *corev1beta1.Seed) { dnsFrom("garden", "backup-b")(&s.Spec) }),
+					want: refuse, because: "backup-b", opens: "Secret garden/backup-b"},
 				{by: evil, resource: seeds, update: seed("a", func(s *corev1beta1.Seed) {
-					s.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "x", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "backup-b"}}}
+					s.Spec.Resources = []corev1beta1.NamedResourceReference{
+						{Name: "x", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "backup-b"}}}
 				}), want: refuse, because: "backup-b", opens: "Secret garden/backup-b"},
 			},
 		},
@@ -153,9 +166,12 @@ func attacksOnSeeds() []attack {
 			name: "credentials of a new Seed",
 			steps: []step{
 				{by: evil, resource: seeds, delete: "a", want: allow},
-				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "backup-b" }), want: refuse, because: "is not named for the seed", opens: "Secret garden/backup-b"},
-				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "infra2" }), want: refuse, because: "is not named for the seed", opens: "Secret garden/infra2"},
-				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "on-b.monitoring" }), want: refuse, because: "is not named for the seed", opens: "Secret garden/on-b.monitoring"},
+				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "backup-b" }),
+					want: refuse, because: "is not named for the seed", opens: "Secret garden/backup-b"},
+				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "infra2" }),
+					want: refuse, because: "is not named for the seed", opens: "Secret garden/infra2"},
+				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "on-b.monitoring" }),
+					want: refuse, because: "is not named for the seed", opens: "Secret garden/on-b.monitoring"},
 			},
 		},
 		{
@@ -164,11 +180,14 @@ func attacksOnSeeds() []attack {
 			name: "credentials laundered through a Gardenlet",
 			steps: []step{
 				{by: evil, resource: seeds, delete: "a", want: allow},
-				{by: evil, resource: gardenlets, create: gardenletWith("backup-b"), want: refuse, because: "is not named for the seed", opens: "Secret garden/backup-b"},
-				{by: evil, resource: gardenlets, create: gardenletWith("new"), want: refuse, because: "is not named for the seed", opens: "Secret garden/new"},
+				{by: evil, resource: gardenlets, create: gardenletWith("backup-b"), want: refuse, because: "is not named for the seed",
+					opens: "Secret garden/backup-b"},
+				{by: evil, resource: gardenlets, create: gardenletWith("new"), want: refuse, because: "is not named for the seed",
+					opens: "Secret garden/new"},
 				{by: evil, resource: gardenlets, create: gardenletWith("labelled"), want: allow},
 				{by: evil, resource: gardenlets, update: gardenletWith("backup-b"), want: refuse, because: "backup-b", opens: "Secret garden/backup-b"},
-				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "backup-b" }), want: refuse, because: "is not named for the seed", opens: "Secret garden/backup-b"},
+				{by: evil, resource: seeds, create: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "backup-b" }),
+					want: refuse, because: "is not named for the seed", opens: "Secret garden/backup-b"},
 			},
 		},
 		{
@@ -176,7 +195,9 @@ func attacksOnSeeds() []attack {
 			// managedseeds garden/child {"spec":{"gardenlet":{"config":…}}}; then GET secrets garden/backup-b, or POST it.
 			name: "seed template of a ManagedSeed",
 			steps: []step{
-				{by: evil, resource: managedSeeds, update: managedSeed("child", "on-a", func(m *seedmanagementv1alpha1.ManagedSeed) { m.Spec.Gardenlet.Config = template("backup-b") }), want: refuse, because: "specification", opens: "Secret garden/backup-b"},
+				{by: evil, resource: managedSeeds,
+					update: managedSeed("child", "on-a", func(m *seedmanagementv1alpha1.ManagedSeed) { m.Spec.Gardenlet.Config = template("backup-b") }),
+					want:   refuse, because: "specification", opens: "Secret garden/backup-b"},
 			},
 		},
 		{
@@ -188,7 +209,8 @@ func attacksOnSeeds() []attack {
 				{by: evil, resource: seeds, sub: "status", update: seed("grown", func(s *corev1beta1.Seed) {
 					s.Status.ClientCertificateExpirationTimestamp = &metav1.Time{Time: now.AddDate(0, 0, -1)}
 				}), want: refuse, because: "does not belong", opens: grownToken},
-				{by: evil, resource: managedSeeds, sub: "status", update: managedSeed("grown", "on-a", annotate[*seedmanagementv1alpha1.ManagedSeed](constants.GardenerOperation, "renew-kubeconfig")), want: refuse, because: "renew-kubeconfig", opens: grownToken},
+				{by: evil, resource: managedSeeds, sub: "status", update: managedSeed("grown", "on-a", annotate[*seedmanagementv1alpha1.ManagedSeed](
+					constants.GardenerOperation, "renew-kubeconfig")), want: refuse, because: "renew-kubeconfig", opens: grownToken},
 				{by: evil, resource: secrets, create: token(forManagedSeed + "garden/grown."), want: refuse, because: "bootstrapped already"},
 			},
 		},
@@ -205,9 +227,11 @@ func attacksOnIdentities() []attack {
 			name:  "secrets of a ServiceAccount",
 			given: func(w *world) { w.put(managedSeeds.resource, managedSeed("child", "on-a", byServiceAccount)) },
 			steps: []step{
-				{by: evil, resource: serviceAccounts, create: account("garden", "gardenlet-bootstrap-child", listing("backup-b")), want: refuse, because: "backup-b", opens: "Secret garden/backup-b"},
+				{by: evil, resource: serviceAccounts, create: account("garden", "gardenlet-bootstrap-child", listing("backup-b")),
+					want: refuse, because: "backup-b", opens: "Secret garden/backup-b"},
 				{by: evil, resource: serviceAccounts, create: account("garden", "gardenlet-bootstrap-child"), want: allow},
-				{by: evil, resource: serviceAccounts, update: account("garden", "gardenlet-bootstrap-child", listing("backup-b")), want: refuse, because: "backup-b", opens: "Secret garden/backup-b"},
+				{by: evil, resource: serviceAccounts, update: account("garden", "gardenlet-bootstrap-child", listing("backup-b")),
+					want: refuse, because: "backup-b", opens: "Secret garden/backup-b"},
 			},
 		},
 		{
@@ -247,9 +271,12 @@ func attacksOnIdentities() []attack {
 			name: "bootstrap token for more",
 			steps: []step{
 				{by: evil, resource: secrets, create: token(forManagedSeed + "garden/child."), want: allow},
-				{by: evil, resource: secrets, update: token(forManagedSeed+"garden/child.", data("auth-extra-groups", "system:bootstrappers:admins")), want: refuse, because: "auth-extra-groups"},
-				{by: evil, resource: secrets, update: childToken(data("description", forManagedSeed+"garden/of-b.")), want: refuse, because: "does not belong"},
-				{by: evil, resource: secrets, update: childToken(data("description", forGardenlet+"garden/b.")), want: refuse, because: "does not belong"},
+				{by: evil, resource: secrets, update: token(forManagedSeed+"garden/child.", data("auth-extra-groups", "system:bootstrappers:admins")),
+					want: refuse, because: "auth-extra-groups"},
+				{by: evil, resource: secrets, update: childToken(data("description", forManagedSeed+"garden/of-b.")), want: refuse,
+					because: "does not belong"},
+				{by: evil, resource: secrets, update: childToken(data("description", forGardenlet+"garden/b.")), want: refuse,
+					because: "does not belong"},
 			},
 		},
 		{
@@ -274,19 +301,26 @@ func attacksOnShoots() []attack {
 		{
 			// Shoots of one project are on a and on b. a lets its own refer to the secret of the other, which Gardener's API
 			// does not look at for DNS credentials and the API server's kubeconfigs: PATCH shoots garden-dev/on-a
-			// {"spec":{"dns":{"providers":[{"credentialsRef":{"apiVersion":"v1","kind":"Secret","name":"on-b.ssh-keypair"}}]}}}; then GET secrets garden-dev/on-b.ssh-keypair.
+			// {"spec":{"dns":{"providers":[{"credentialsRef":{"apiVersion":"v1","kind":"Secret","name":"on-b.ssh-keypair"}}]}}};
+			// then GET secrets garden-dev/on-b.ssh-keypair.
 			name: "references of a Shoot",
 			given: func(w *world) {
-				w.put(credentialsBindings, named("garden-dev", "of-b", func(b *securityv1alpha1.CredentialsBinding) { b.CredentialsRef = *secretRef("garden-dev", "infra-b") }))
+				w.put(credentialsBindings,
+					named("garden-dev", "of-b", func(b *securityv1alpha1.CredentialsBinding) { b.CredentialsRef = *secretRef("garden-dev", "infra-b") }))
 			},
 			steps: []step{
 				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.Shoot) {
-					s.Spec.DNS = &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{{CredentialsRef: &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "on-b.ssh-keypair"}}}}
+					s.Spec.DNS = &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{
+						{CredentialsRef: &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "on-b.ssh-keypair"}}}}
 				}), want: refuse, because: "on-b.ssh-keypair", opens: "Secret garden-dev/on-b.ssh-keypair"},
 				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.Shoot) {
-					s.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "x", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "on-b.ssh-keypair"}}}
+					s.Spec.Resources = []corev1beta1.NamedResourceReference{
+						{Name: "x", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "on-b.ssh-keypair"}}}
 				}), want: refuse, because: "on-b.ssh-keypair", opens: "Secret garden-dev/on-b.ssh-keypair"},
-				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.Shoot) { s.Spec.CredentialsBindingName = ptr.To("of-b") }), want: refuse, because: "of-b", opens: "Secret garden-dev/infra-b"},
+				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.
+					Shoot) {
+					s.Spec.CredentialsBindingName = ptr.To("of-b")
+				}), want: refuse, because: "of-b", opens: "Secret garden-dev/infra-b"},
 			},
 		},
 		{
@@ -295,7 +329,8 @@ func attacksOnShoots() []attack {
 			name: "seed of a Shoot",
 			steps: []step{
 				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "b"), want: refuse, because: "another seed"},
-				{by: evil, resource: shoots, sub: "status", update: shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("b") }), want: refuse, because: "status.seedName"},
+				{by: evil, resource: shoots, sub: "status", update: shootOn("garden-dev", "on-a", "a",
+					func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("b") }), want: refuse, because: "status.seedName"},
 			},
 		},
 		{
@@ -306,7 +341,8 @@ func attacksOnShoots() []attack {
 				w.put(controllerInstallations.resource, installation("a", "of-a"))
 			},
 			steps: []step{
-				{by: extensionA, resource: controllerInstallations, update: installation("a", "of-b"), want: refuse, because: "extensions", opens: "ControllerDeployment of-b"},
+				{by: extensionA, resource: controllerInstallations, update: installation("a", "of-b"), want: refuse,
+					because: "extensions", opens: "ControllerDeployment of-b"},
 				{by: evil, resource: controllerInstallations, update: installation("b", "of-a"), want: refuse, because: "specification"},
 			},
 		},
@@ -321,7 +357,8 @@ func attacksOnShoots() []attack {
 			steps: []step{
 				{by: evil, resource: configMaps, update: withContent("garden-dev", "authorization"), want: refuse, because: "does not belong"},
 				{by: evil, resource: configMaps, update: withContent("kube-system", "cluster-identity"), want: refuse, because: "does not belong"},
-				{by: evil, resource: secrets, update: secret("garden-dev", "credentials", func(s *corev1.Secret) { s.Data = map[string][]byte{"key": []byte("mine")} }), want: refuse, because: "does not belong"},
+				{by: evil, resource: secrets, update: secret("garden-dev", "credentials",
+					func(s *corev1.Secret) { s.Data = map[string][]byte{"key": []byte("mine")} }), want: refuse, because: "does not belong"},
 			},
 		},
 		{
@@ -330,20 +367,25 @@ func attacksOnShoots() []attack {
 			// and labels that for b's.
 			name: "issuer of another's identities",
 			steps: []step{
-				{by: evil, resource: secrets, create: secret("gardener-system-shoot-issuer", "dev--uid-on-b", issuer("garden-dev", "on-a")), want: refuse, because: "--uid-on-a"},
-				{by: evil, resource: secrets, create: secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a")), want: allow},
-				{by: evil, resource: secrets, update: secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-b")), want: refuse, because: "on-b is not on it"},
+				{by: evil, resource: secrets, create: secret("gardener-system-shoot-issuer", "dev--uid-on-b", issuer("garden-dev", "on-a")),
+					want: refuse, because: "--uid-on-a"},
+				{by: evil, resource: secrets,
+					create: secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a")), want: allow},
+				{by: evil, resource: secrets, update: secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-b")),
+					want: refuse, because: "on-b is not on it"},
 			},
 		},
 		{
 			// Alice has a Bastion to her shoot on a. a makes it lead to the shoot on b, be Bob's, or carry a's own key, and
 			// keeps it when the shoot has left: PATCH bastions garden-dev/b.
-			name:  "somebody else's Bastion",
+			name:  "another seed's Bastion",
 			given: func(w *world) { w.put(bastions.resource, bastionOf("on-a", "a")) },
 			steps: []step{
 				{by: evil, resource: bastions, update: bastionOf("on-b", "a"), want: refuse, because: "must stay with its shoot"},
-				{by: evil, resource: bastions, update: changed(bastionOf("on-a", "a"), annotate[*operationsv1alpha1.Bastion](constants.GardenCreatedBy, "bob")), want: refuse, because: "created-by"},
-				{by: evil, resource: bastions, update: changed(bastionOf("on-a", "a"), func(b *operationsv1alpha1.Bastion) { b.Spec.SSHPublicKey = "ssh-ed25519 mine" }), want: refuse, because: "user's key"},
+				{by: evil, resource: bastions, update: changed(bastionOf("on-a", "a"),
+					annotate[*operationsv1alpha1.Bastion](constants.GardenCreatedBy, "bob")), want: refuse, because: "created-by"},
+				{by: evil, resource: bastions, update: changed(bastionOf("on-a", "a"),
+					func(b *operationsv1alpha1.Bastion) { b.Spec.SSHPublicKey = "ssh-ed25519 mine" }), want: refuse, because: "user's key"},
 				{by: evil, resource: bastions, update: bastionOf("on-a", "b"), want: refuse, because: "must not be moved"},
 			},
 		},
@@ -429,7 +471,8 @@ func (w *world) mayRead(t *testing.T, who authenticationv1.UserInfo, what string
 	t.Helper()
 	g := w.graph()
 	kind, name, _ := strings.Cut(what, " ")
-	vertex := graph.Vertex{Kind: map[string]graph.Kind{"Secret": graph.KindSecret, "ControllerDeployment": graph.KindControllerDeployment}[kind], Name: name}
+	vertex := graph.Vertex{Kind: map[string]graph.Kind{
+		"Secret": graph.KindSecret, "ControllerDeployment": graph.KindControllerDeployment}[kind], Name: name}
 	if namespace, name, namespaced := strings.Cut(name, "/"); namespaced {
 		vertex.Namespace, vertex.Name = namespace, name
 	}
@@ -524,7 +567,8 @@ func boundToMine() object {
 }
 
 func tokenOf(account string) object {
-	return secret("garden", "on-a.monitoring", typed(corev1.SecretTypeServiceAccountToken), annotate[*corev1.Secret](corev1.ServiceAccountNameKey, account))
+	return secret("garden", "on-a.monitoring", typed(corev1.SecretTypeServiceAccountToken),
+		annotate[*corev1.Secret](corev1.ServiceAccountNameKey, account))
 }
 
 func withContent(namespace, name string) object {

@@ -205,7 +205,7 @@ func deleteBackupEntry(_ context.Context, r *request) error {
 	return r.own(entry.Spec.SeedName, entry.Status.SeedName)
 }
 
-// deleteSeed is also for the gardenlet that made another one's cluster a seed, once somebody else wants that undone:
+// deleteSeed also allows the gardenlet that deployed the Seed's gardenlet, once a user has deleted the ManagedSeed:
 // gardenlets cannot delete ManagedSeeds.
 func deleteSeed(ctx context.Context, r *request) error {
 	refused := r.own(&r.name)

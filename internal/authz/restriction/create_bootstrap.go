@@ -48,10 +48,11 @@ func createClusterRoleBinding(ctx context.Context, r *request) error {
 	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstraprules.Role}); binding.RoleRef != want {
 		return forbidden("the binding must be to the ClusterRole %s", bootstraprules.Role)
 	}
-	// Bound to somebody else, the role would let him ask for a certificate as any seed.
+	// Bound to another subject, the role would let that subject request a certificate as any seed.
 	for _, subject := range binding.Subjects {
 		if subject != (rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}) {
-			return forbidden("the binding must be of the ServiceAccount %s/%s only, not of %s %s", namespace, account, subject.Kind, key(subject.Namespace, subject.Name))
+			return forbidden("the binding must be of the ServiceAccount %s/%s only, not of %s %s", namespace, account,
+				subject.Kind, key(subject.Namespace, subject.Name))
 		}
 	}
 	return r.managedSeedToBootstrap(ctx, namespace, name)
@@ -125,7 +126,8 @@ func (r *request) createBootstrapToken(ctx context.Context, secret *corev1.Secre
 	case gardenletInDescription:
 		return r.gardenletToBootstrap(ctx, namespace, name)
 	}
-	return forbidden("%s: %s must say for which ManagedSeed or Gardenlet the token is", foreign(r.seed), bootstraptokenapi.BootstrapTokenDescriptionKey)
+	return forbidden("%s: %s must say for which ManagedSeed or Gardenlet the token is", foreign(r.seed),
+		bootstraptokenapi.BootstrapTokenDescriptionKey)
 }
 
 // describedBy takes a bootstrap token's description apart. It wants it to be exactly as gardenlets write it, so that no
@@ -178,7 +180,7 @@ func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name stri
 }
 
 // notBootstrapped wants that the Seed which comes of an object does not exist, or that its gardenlet's certificate has
-// expired, or that somebody asked for a new one.
+// expired, or that a user has requested a new one.
 func (r *request) notBootstrapped(ctx context.Context, of metav1.Object, name string) error {
 	if bootstraprules.Renews(of) {
 		return nil
@@ -188,5 +190,6 @@ func (r *request) notBootstrapped(ctx context.Context, of metav1.Object, name st
 	if err != nil || !found || !bootstraprules.Done(of, seed, r.clock.Now()) {
 		return err
 	}
-	return forbidden("seed %q is bootstrapped already: annotate its ManagedSeed or Gardenlet with %s=%s to have that done again", name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
+	return forbidden("seed %q is bootstrapped already: annotate its ManagedSeed or Gardenlet with %s=%s to have that done again",
+		name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
 }

@@ -29,7 +29,8 @@ func ofShoot(kind graph.Kind, name string) (shoot string, ok bool) {
 func (r *request) keptForOwnShoot(ctx context.Context, kind graph.Kind) error {
 	name, ok := ofShoot(kind, r.name)
 	if !ok {
-		return forbidden("%s: its name is not that of a shoot with one of the suffixes %s", foreign(r.seed), strings.Join(graph.ShootSuffixes(kind), ", "))
+		return forbidden("%s: its name is not that of a shoot with one of the suffixes %s", foreign(r.seed),
+			strings.Join(graph.ShootSuffixes(kind), ", "))
 	}
 	return r.ownShoot(ctx, r.namespace, name)
 }
@@ -66,7 +67,7 @@ func createSecret(ctx context.Context, r *request) error {
 		}
 	}
 	if secret.Type == corev1.SecretTypeServiceAccountToken {
-		// The token of whatever ServiceAccount it names would be written into it: somebody else's identity.
+		// The token controller would write the token of any ServiceAccount that it names into it: another identity.
 		return forbidden("gardenlets and extensions must not make Secrets of type %s", secret.Type)
 	}
 	inSystem := r.namespace == metav1.NamespaceSystem
@@ -74,7 +75,8 @@ func createSecret(ctx context.Context, r *request) error {
 		return r.createBootstrapToken(ctx, secret)
 	}
 	if secret.Type == corev1.SecretTypeBootstrapToken {
-		return forbidden("a Secret of type %s must be named %s… in %s", secret.Type, bootstraptokenapi.BootstrapTokenSecretPrefix, metav1.NamespaceSystem)
+		return forbidden("a Secret of type %s must be named %s… in %s", secret.Type, bootstraptokenapi.BootstrapTokenSecretPrefix,
+			metav1.NamespaceSystem)
 	}
 	if r.namespace == corev1beta1.GardenerShootIssuerNamespace {
 		return r.createIssuerSecret(ctx, secret)

@@ -55,7 +55,8 @@ func typed(t corev1.SecretType) func(*corev1.Secret) { return func(s *corev1.Sec
 
 func issuer(namespace, shoot string) func(*corev1.Secret) {
 	return func(s *corev1.Secret) {
-		s.Labels = map[string]string{constants.LabelDiscoveryPublic: "serviceaccount", constants.LabelShootNamespace: namespace, constants.LabelShootName: shoot}
+		s.Labels = map[string]string{constants.LabelDiscoveryPublic: "serviceaccount", constants.LabelShootNamespace: namespace,
+			constants.LabelShootName: shoot}
 	}
 }
 
@@ -67,7 +68,8 @@ func token(description string, change ...func(*corev1.Secret)) object {
 	_, namespace, name := describedBy(description)
 	return secret("kube-system", bootstraprules.TokenSecret(namespace, name), append([]func(*corev1.Secret){func(s *corev1.Secret) {
 		s.Type = corev1.SecretTypeBootstrapToken
-		s.Data = map[string][]byte{"usage-bootstrap-authentication": []byte("true"), "usage-bootstrap-signing": []byte("true"), "description": []byte(description)}
+		s.Data = map[string][]byte{"usage-bootstrap-authentication": []byte("true"), "usage-bootstrap-signing": []byte("true"),
+			"description": []byte(description)}
 	}}, change...)...)
 }
 
@@ -85,11 +87,12 @@ func account(namespace, name string, change ...func(*corev1.ServiceAccount)) obj
 }
 
 func binding(name string, change ...func(*rbacv1.ClusterRoleBinding)) object {
-	return named("", "gardener.cloud:system:seed-bootstrapper:"+name, append([]func(*rbacv1.ClusterRoleBinding){func(b *rbacv1.ClusterRoleBinding) {
-		b.RoleRef = rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "gardener.cloud:system:seed-bootstrapper"}
-		namespace, account, _ := strings.Cut(name, ":")
-		b.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account}}
-	}}, change...)...)
+	return named("", "gardener.cloud:system:seed-bootstrapper:"+name,
+		append([]func(*rbacv1.ClusterRoleBinding){func(b *rbacv1.ClusterRoleBinding) {
+			b.RoleRef = rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "gardener.cloud:system:seed-bootstrapper"}
+			namespace, account, _ := strings.Cut(name, ":")
+			b.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account}}
+		}}, change...)...)
 }
 
 func lease(namespace, name string) object { return named[coordinationv1.Lease](namespace, name) }
@@ -126,7 +129,8 @@ func csr(commonName string, change ...func(*x509.CertificateRequest, *certificat
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName, Organization: []string{"gardener.cloud:system:seeds"}}}
 	spec := certificatesv1.CertificateSigningRequestSpec{
 		SignerName: certificatesv1.KubeAPIServerClientSignerName,
-		Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
+		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment,
+			certificatesv1.UsageClientAuth},
 	}
 	for _, c := range change {
 		c(template, &spec)
@@ -185,36 +189,49 @@ func TestCreateBackups(t *testing.T) {
 		{"own", backupBuckets, bucket("a"), allow, refuse, refuse, allow, noReason},
 		{"another seed's", backupBuckets, bucket("b"), refuse, allow, refuse, allow, belongs},
 		{"no seed", backupBuckets, named[corev1beta1.BackupBucket]("", "new"), refuse, refuse, refuse, allow, belongs},
-		{"own, credentials that nobody has", backupBuckets, bucket("a", from("garden", "new")), refuse, refuse, refuse, allow, unnamed},
+		{"own, credentials that do not exist", backupBuckets, bucket("a", from("garden", "new")), refuse, refuse, refuse, allow, unnamed},
 		{"own, credentials of Seed b", backupBuckets, bucket("a", from("garden", "backup-b")), refuse, refuse, refuse, allow, unnamed},
 		{"own, credentials of a ManagedSeed", backupBuckets, bucket("a", from("garden", "backup-of-b")), refuse, refuse, refuse, allow, unnamed},
 		{"own, credentials of a Gardenlet", backupBuckets, bucket("a", from("garden", "backup-d")), refuse, refuse, refuse, allow, unnamed},
-		{"own, credentials of another BackupBucket", backupBuckets, bucket("a", from("garden", "backup-old")), refuse, refuse, refuse, allow, unnamed},
-		{"own, secret generated for another BackupBucket", backupBuckets, bucket("a", from("garden", "old")), refuse, refuse, refuse, allow, unnamed},
+		{"own, credentials of another BackupBucket", backupBuckets, bucket("a", from("garden", "backup-old")), refuse, refuse,
+			refuse, allow, unnamed},
+		{"own, secret generated for another BackupBucket", backupBuckets, bucket("a", from("garden", "old")), refuse, refuse,
+			refuse, allow, unnamed},
 		{"own, a project's secret", backupBuckets, bucket("a", from("garden-dev", "credentials")), refuse, refuse, refuse, allow, unnamed},
 		{"own, a shoot's secret", backupBuckets, bucket("a", from("garden", "on-b.ssh-keypair")), refuse, refuse, refuse, allow, unnamed},
 		{"own, infrastructure credentials", backupBuckets, bucket("a", from("garden", "infra")), refuse, refuse, refuse, allow, unnamed},
-		{"own, infrastructure credentials by CredentialsBinding", backupBuckets, bucket("a", from("garden", "infra2")), refuse, refuse, refuse, allow, unnamed},
-		{"own, a generated secret", backupBuckets, bucket("a", from("garden", "generated-bucket-uid-seed-b")), refuse, refuse, refuse, allow, unnamed},
+		{"own, infrastructure credentials by CredentialsBinding", backupBuckets, bucket("a", from("garden", "infra2")),
+			refuse, refuse, refuse, allow, unnamed},
+		{"own, a generated secret", backupBuckets, bucket("a", from("garden", "generated-bucket-uid-seed-b")), refuse, refuse,
+			refuse, allow, unnamed},
 		{"own, the landscape's secret", backupBuckets, bucket("a", from("garden", "landscape")), refuse, refuse, refuse, allow, unnamed},
 		{"own, a ServiceAccount's token", backupBuckets, bucket("a", from("garden", "sa-token")), refuse, refuse, refuse, allow, unnamed},
 
 		// BackupEntry: spec.seedName is its seed and the BackupBucket's is too
 		{"own, own bucket", backupEntries, entry("on-a--1", "a", "uid-seed-a", "on-a"), allow, refuse, refuse, allow, noReason},
-		{"own, bucket of b", backupEntries, entry("on-a--1", "a", "uid-seed-b", "on-a"), refuse, refuse, refuse, allow, "BackupBucket uid-seed-b"},
-		{"own, no such bucket", backupEntries, entry("on-a--1", "a", "none", "on-a"), refuse, refuse, refuse, allow, "there is no backupbuckets none"},
+		{"own, bucket of b", backupEntries, entry("on-a--1", "a", "uid-seed-b", "on-a"), refuse, refuse, refuse, allow,
+			"BackupBucket uid-seed-b"},
+		{"own, no such bucket", backupEntries, entry("on-a--1", "a", "none", "on-a"), refuse, refuse, refuse, allow,
+			"there is no backupbuckets none"},
 		{"own, no bucket", backupEntries, entry("on-a--1", "a", "", "on-a"), refuse, refuse, refuse, allow, "no backupbuckets is named"},
 		{"another seed's, own bucket", backupEntries, entry("on-b--1", "b", "uid-seed-a", "on-b"), refuse, refuse, refuse, allow, belongs},
 		{"another seed's, its bucket", backupEntries, entry("on-b--1", "b", "uid-seed-b", "on-b"), refuse, allow, refuse, allow, belongs},
 		{"no seed", backupEntries, named[corev1beta1.BackupEntry]("garden-dev", "e"), refuse, refuse, refuse, allow, belongs},
 		// a source entry: while the owning shoot is restored, with the original's specification
-		{"source while restoring", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored"), allow, refuse, refuse, allow, noReason},
-		{"source while not restoring", backupEntries, entry("source-on-a--1", "a", "uid-seed-b", "on-a"), refuse, refuse, refuse, allow, "only while its shoot is restored"},
-		{"source of another specification", backupEntries, entry("source-restored--1", "a", "uid-seed-c", "restored"), refuse, refuse, refuse, allow, "same specification"},
-		{"source without original", backupEntries, entry("source-none--1", "a", "uid-seed-b", "restored"), refuse, refuse, refuse, allow, "is named restored--1"},
-		{"source without owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", ""), refuse, refuse, refuse, allow, "no shoots is named"},
-		{"source with another API's Shoot as owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored", func(e *corev1beta1.BackupEntry) { e.OwnerReferences[0].APIVersion = "v1" }), refuse, refuse, refuse, allow, "no shoots is named"},
-		{"source with another seed's shoot as owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored-on-b"), refuse, refuse, refuse, allow, belongs},
+		{"source while restoring", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored"), allow, refuse,
+			refuse, allow, noReason},
+		{"source while not restoring", backupEntries, entry("source-on-a--1", "a", "uid-seed-b", "on-a"), refuse, refuse,
+			refuse, allow, "only while its shoot is restored"},
+		{"source of another specification", backupEntries, entry("source-restored--1", "a", "uid-seed-c", "restored"), refuse,
+			refuse, refuse, allow, "same specification"},
+		{"source without original", backupEntries, entry("source-none--1", "a", "uid-seed-b", "restored"), refuse, refuse,
+			refuse, allow, "is named restored--1"},
+		{"source without owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", ""), refuse, refuse, refuse,
+			allow, "no shoots is named"},
+		{"source with another API's Shoot as owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored",
+			func(e *corev1beta1.BackupEntry) { e.OwnerReferences[0].APIVersion = "v1" }), refuse, refuse, refuse, allow, "no shoots is named"},
+		{"source with another seed's shoot as owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored-on-b"),
+			refuse, refuse, refuse, allow, belongs},
 	})
 }
 
@@ -230,16 +247,23 @@ func TestCreateBastionsAndRequests(t *testing.T) {
 		{"another seed's", certificateRequests, csr("gardener.cloud:system:seed:b"), refuse, allow, refuse, allow, belongs},
 		{"no seed's name", certificateRequests, csr("gardener.cloud:system:seed:"), refuse, refuse, refuse, allow, "common name"},
 		{"a user's", certificateRequests, csr("admin"), refuse, refuse, refuse, allow, "common name"},
-		{"other organization", certificateRequests, csr("gardener.cloud:system:seed:a", func(c *x509CSR, _ *csrSpec) { c.Subject.Organization = []string{"system:masters"} }), refuse, refuse, refuse, allow, "organization"},
+		{"other organization", certificateRequests, csr("gardener.cloud:system:seed:a",
+			func(c *x509CSR, _ *csrSpec) { c.Subject.Organization = []string{"system:masters"} }), refuse, refuse, refuse, allow, "organization"},
 		{"second organization", certificateRequests, csr("gardener.cloud:system:seed:a", func(c *x509CSR, _ *csrSpec) {
 			c.Subject.Organization = []string{"gardener.cloud:system:seeds", "system:masters"}
 		}), refuse, refuse, refuse, allow, "organization"},
-		{"DNS name", certificateRequests, csr("gardener.cloud:system:seed:a", func(c *x509CSR, _ *csrSpec) { c.DNSNames = []string{"x"} }), refuse, refuse, refuse, allow, "alternative names"},
-		{"IP address", certificateRequests, csr("gardener.cloud:system:seed:a", func(c *x509CSR, _ *csrSpec) { c.IPAddresses = []net.IP{{1, 1, 1, 1}} }), refuse, refuse, refuse, allow, "alternative names"},
-		{"email address", certificateRequests, csr("gardener.cloud:system:seed:a", func(c *x509CSR, _ *csrSpec) { c.EmailAddresses = []string{"a@b"} }), refuse, refuse, refuse, allow, "alternative names"},
-		{"more usages", certificateRequests, csr("gardener.cloud:system:seed:a", func(_ *x509CSR, s *csrSpec) { s.Usages = append(s.Usages, certificatesv1.UsageServerAuth) }), refuse, refuse, refuse, allow, "usages"},
-		{"fewer usages", certificateRequests, csr("gardener.cloud:system:seed:a", func(_ *x509CSR, s *csrSpec) { s.Usages = s.Usages[1:] }), refuse, refuse, refuse, allow, "usages"},
-		{"not PEM", certificateRequests, named("", "csr", func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Request = []byte("x") }), malformed, malformed, refuse, allow, "PEM"},
+		{"DNS name", certificateRequests, csr("gardener.cloud:system:seed:a", func(c *x509CSR, _ *csrSpec) { c.DNSNames = []string{"x"} }),
+			refuse, refuse, refuse, allow, "alternative names"},
+		{"IP address", certificateRequests, csr("gardener.cloud:system:seed:a",
+			func(c *x509CSR, _ *csrSpec) { c.IPAddresses = []net.IP{{1, 1, 1, 1}} }), refuse, refuse, refuse, allow, "alternative names"},
+		{"email address", certificateRequests, csr("gardener.cloud:system:seed:a",
+			func(c *x509CSR, _ *csrSpec) { c.EmailAddresses = []string{"a@b"} }), refuse, refuse, refuse, allow, "alternative names"},
+		{"more usages", certificateRequests, csr("gardener.cloud:system:seed:a",
+			func(_ *x509CSR, s *csrSpec) { s.Usages = append(s.Usages, certificatesv1.UsageServerAuth) }), refuse, refuse, refuse, allow, "usages"},
+		{"fewer usages", certificateRequests, csr("gardener.cloud:system:seed:a", func(_ *x509CSR, s *csrSpec) { s.Usages = s.Usages[1:] }),
+			refuse, refuse, refuse, allow, "usages"},
+		{"not PEM", certificateRequests, named("", "csr", func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Request = []byte("x") }),
+			malformed, malformed, refuse, allow, "PEM"},
 		{"not a request", certificateRequests, named("", "csr", func(c *certificatesv1.CertificateSigningRequest) {
 			c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")})
 		}), malformed, malformed, refuse, allow, "spec.request"},
@@ -253,13 +277,19 @@ func TestCreateBastionsAndRequests(t *testing.T) {
 		{"asked to renew", clusterRoleBindings, binding("garden:gardenlet-bootstrap-renewing"), allow, refuse, refuse, allow, noReason},
 		{"bootstrapped", clusterRoleBindings, binding("garden:gardenlet-bootstrap-grown"), refuse, refuse, refuse, allow, "bootstrapped already"},
 		{"another seed's ManagedSeed", clusterRoleBindings, binding("garden:gardenlet-bootstrap-of-b"), refuse, allow, refuse, allow, belongs},
-		{"no such ManagedSeed", clusterRoleBindings, binding("garden:gardenlet-bootstrap-none"), refuse, refuse, refuse, allow, "there is no managedseeds"},
+		{"no such ManagedSeed", clusterRoleBindings, binding("garden:gardenlet-bootstrap-none"), refuse, refuse, refuse,
+			allow, "there is no managedseeds"},
 		{"other name", clusterRoleBindings, named("", "x", func(b *rbacv1.ClusterRoleBinding) {}), refuse, refuse, refuse, allow, belongs},
 		{"no ManagedSeed named", clusterRoleBindings, binding("garden"), refuse, refuse, refuse, allow, belongs},
-		{"other role", clusterRoleBindings, binding("garden:gardenlet-bootstrap-child", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "cluster-admin" }), refuse, refuse, refuse, allow, "ClusterRole gardener.cloud:system:seed-bootstrapper"},
-		{"Role, not ClusterRole", clusterRoleBindings, binding("garden:gardenlet-bootstrap-child", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Kind = "Role" }), refuse, refuse, refuse, allow, "ClusterRole"},
-		{"bound to somebody else", clusterRoleBindings, binding("garden:gardenlet-bootstrap-child", func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Namespace = "seed-a" }), refuse, refuse, refuse, allow, "ServiceAccount garden/gardenlet-bootstrap-child only"},
-		{"bound to somebody else as well", clusterRoleBindings, binding("garden:gardenlet-bootstrap-child", func(b *rbacv1.ClusterRoleBinding) {
+		{"other role", clusterRoleBindings,
+			binding("garden:gardenlet-bootstrap-child", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "cluster-admin" }),
+			refuse, refuse, refuse, allow, "ClusterRole gardener.cloud:system:seed-bootstrapper"},
+		{"Role, not ClusterRole", clusterRoleBindings, binding("garden:gardenlet-bootstrap-child",
+			func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Kind = "Role" }), refuse, refuse, refuse, allow, "ClusterRole"},
+		{"bound to another subject", clusterRoleBindings,
+			binding("garden:gardenlet-bootstrap-child", func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Namespace = "seed-a" }),
+			refuse, refuse, refuse, allow, "ServiceAccount garden/gardenlet-bootstrap-child only"},
+		{"bound to another subject as well", clusterRoleBindings, binding("garden:gardenlet-bootstrap-child", func(b *rbacv1.ClusterRoleBinding) {
 			b.Subjects = append(b.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "mallory"})
 		}), refuse, refuse, refuse, allow, "not of User mallory"},
 	})
@@ -272,23 +302,31 @@ func TestCreateConfiguration(t *testing.T) {
 		{"ca-kubelet", configMaps, configMap("garden-dev", "on-a.ca-kubelet"), allow, refuse, refuse, allow, noReason},
 		{"of a shoot on b", configMaps, configMap("garden-dev", "on-b.ca-cluster"), refuse, allow, refuse, allow, belongs},
 		{"of a shoot on its way to b", configMaps, configMap("garden-dev", "to-b.ca-cluster"), refuse, allow, refuse, allow, belongs},
-		{"in another namespace", configMaps, configMap("garden-other", "on-a.ca-cluster"), refuse, refuse, refuse, allow, "there is no shoots garden-other/on-a"},
+		{"in another namespace", configMaps, configMap("garden-other", "on-a.ca-cluster"), refuse, refuse, refuse, allow,
+			"there is no shoots garden-other/on-a"},
 		{"other name", configMaps, configMap("garden-dev", "on-a.ssh-keypair"), refuse, refuse, refuse, allow, belongs},
 		{"only a suffix", configMaps, configMap("garden-dev", ".ca-cluster"), refuse, refuse, refuse, allow, belongs},
 
 		// Gardenlet: namespace garden, named as its seed
 		{"own", gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden", "a"), allow, refuse, refuse, allow, noReason},
 		{"another seed's", gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden", "c"), refuse, refuse, refuse, allow, belongs},
-		{"other namespace", gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden-dev", "a"), refuse, refuse, refuse, allow, "in the namespace garden"},
+		{"other namespace", gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden-dev", "a"), refuse, refuse, refuse,
+			allow, "in the namespace garden"},
 		{"own, own credentials", gardenlets, gardenletWith("backup-a"), allow, refuse, refuse, allow, noReason},
 		{"own, credentials of b", gardenlets, gardenletWith("backup-b"), refuse, refuse, refuse, allow, "backup-b"},
-		{"own, broken configuration", gardenlets, named("garden", "a", func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config.Raw = []byte(`{"seedConfig":[]}`) }), malformed, refuse, refuse, allow, "configuration"},
+		{"own, broken configuration", gardenlets, named("garden", "a", func(g *seedmanagementv1alpha1.
+			Gardenlet) {
+			g.Spec.Config.Raw = []byte(`{"seedConfig":[]}`)
+		}), malformed, refuse, refuse, allow, "configuration"},
 
 		// InternalSecret: <shoot>.ca-client of a shoot on its seed
 		{"ca-client", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-a.ca-client"), allow, refuse, refuse, allow, noReason},
-		{"of a shoot on b", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-b.ca-client"), refuse, allow, refuse, allow, belongs},
-		{"no such shoot", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "none.ca-client"), refuse, refuse, refuse, allow, "there is no shoots"},
-		{"other name", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-a.ca-cluster"), refuse, refuse, refuse, allow, belongs},
+		{"of a shoot on b", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-b.ca-client"), refuse, allow,
+			refuse, allow, belongs},
+		{"no such shoot", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "none.ca-client"), refuse, refuse,
+			refuse, allow, "there is no shoots"},
+		{"other name", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-a.ca-cluster"), refuse, refuse,
+			refuse, allow, belongs},
 
 		// Lease: extension: in seed-<seed>; gardenlet: gardenlet-leader-election, or its seed's in gardener-system-seed-lease
 		{"leader election", leases, lease("garden", "gardenlet-leader-election"), allow, allow, refuse, allow, noReason},
@@ -305,7 +343,8 @@ func TestCreateSecrets(t *testing.T) {
 		// Secret: generated for its bucket
 		{"generated for its bucket", secrets, secret("garden", "generated-bucket-uid-seed-a"), allow, refuse, refuse, allow, noReason},
 		{"generated for b's bucket", secrets, secret("garden", "generated-bucket-uid-seed-b"), refuse, allow, refuse, allow, belongs},
-		{"generated for no bucket", secrets, secret("garden", "generated-bucket-none"), refuse, refuse, refuse, allow, "there is no backupbuckets none"},
+		{"generated for no bucket", secrets, secret("garden", "generated-bucket-none"), refuse, refuse, refuse, allow,
+			"there is no backupbuckets none"},
 		{"generated in another namespace", secrets, secret("garden-dev", "generated-bucket-uid-seed-a"), refuse, refuse, refuse, allow, belongs},
 		// Secret: a shoot's project secret
 		{"ca-cluster", secrets, secret("garden-dev", "on-a.ca-cluster"), allow, refuse, refuse, allow, noReason},
@@ -316,15 +355,23 @@ func TestCreateSecrets(t *testing.T) {
 		{"of no shoot", secrets, secret("garden-dev", "none.monitoring"), refuse, refuse, refuse, allow, "there is no shoots garden-dev/none"},
 		{"any other", secrets, secret("garden-dev", "x"), refuse, refuse, refuse, allow, belongs},
 		{"in the seed's namespace", secrets, secret("seed-a", "x"), refuse, refuse, refuse, allow, belongs},
-		{"a ServiceAccount's token", secrets, secret("garden-dev", "on-a.monitoring", typed(corev1.SecretTypeServiceAccountToken)), refuse, refuse, refuse, allow, "type kubernetes.io/service-account-token"},
+		{"a ServiceAccount's token", secrets, secret("garden-dev", "on-a.monitoring", typed(corev1.SecretTypeServiceAccountToken)),
+			refuse, refuse, refuse, allow, "type kubernetes.io/service-account-token"},
 		// Secret: in gardener-system-shoot-issuer
-		{"issuer", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a")), allow, refuse, refuse, allow, noReason},
-		{"issuer of a shoot on b", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-b", issuer("garden-dev", "on-b")), refuse, allow, refuse, allow, belongs},
-		{"issuer of no shoot", secrets, secret("gardener-system-shoot-issuer", "dev--x", issuer("garden-dev", "none")), refuse, refuse, refuse, allow, "there is no shoots"},
-		{"issuer named for another shoot", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-b", issuer("garden-dev", "on-a")), refuse, refuse, refuse, allow, "--uid-on-a"},
-		{"issuer without kind", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a"), without(constants.LabelDiscoveryPublic)), refuse, refuse, refuse, allow, constants.LabelDiscoveryPublic},
-		{"issuer without shoot", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a"), without(constants.LabelShootName)), refuse, refuse, refuse, allow, constants.LabelShootName},
-		{"issuer without namespace", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a"), without(constants.LabelShootNamespace)), refuse, refuse, refuse, allow, constants.LabelShootNamespace},
+		{"issuer", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a")), allow,
+			refuse, refuse, allow, noReason},
+		{"issuer of a shoot on b", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-b", issuer("garden-dev", "on-b")),
+			refuse, allow, refuse, allow, belongs},
+		{"issuer of no shoot", secrets, secret("gardener-system-shoot-issuer", "dev--x", issuer("garden-dev", "none")),
+			refuse, refuse, refuse, allow, "there is no shoots"},
+		{"issuer named for another shoot", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-b", issuer("garden-dev", "on-a")),
+			refuse, refuse, refuse, allow, "--uid-on-a"},
+		{"issuer without kind", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a"),
+			without(constants.LabelDiscoveryPublic)), refuse, refuse, refuse, allow, constants.LabelDiscoveryPublic},
+		{"issuer without shoot", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a"),
+			without(constants.LabelShootName)), refuse, refuse, refuse, allow, constants.LabelShootName},
+		{"issuer without namespace", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a"),
+			without(constants.LabelShootNamespace)), refuse, refuse, refuse, allow, constants.LabelShootNamespace},
 		// Secret: a bootstrap token
 		{"token, no Seed yet", secrets, token(forManagedSeed + "garden/child."), allow, refuse, refuse, allow, noReason},
 		{"token, certificate expired", secrets, token(forManagedSeed + "garden/expired."), allow, refuse, refuse, allow, noReason},
@@ -334,14 +381,20 @@ func TestCreateSecrets(t *testing.T) {
 		{"token for no ManagedSeed", secrets, token(forManagedSeed + "garden/none."), refuse, refuse, refuse, allow, "there is no managedseeds"},
 		{"token for another Gardenlet", secrets, token(forGardenlet + "garden/b."), refuse, refuse, refuse, allow, "does not belong to seed"},
 		{"token for no Gardenlet", secrets, token(forGardenlet + "garden/a."), refuse, refuse, refuse, allow, "there is no gardenlets"},
-		{"token for a Gardenlet elsewhere", secrets, token(forGardenlet + "garden-dev/a."), refuse, refuse, refuse, allow, "does not belong to seed"},
-		{"token for nobody", secrets, token("for me"), refuse, refuse, refuse, allow, "description"},
+		{"token for a Gardenlet elsewhere", secrets, token(forGardenlet + "garden-dev/a."), refuse, refuse, refuse, allow,
+			"does not belong to seed"},
+		{"token without a seed", secrets, token("for me"), refuse, refuse, refuse, allow, "description"},
 		{"token for two", secrets, token(forManagedSeed + "garden/child/x."), refuse, refuse, refuse, allow, "description"},
-		{"token for a ManagedSeed, and more", secrets, token("x " + forManagedSeed + "garden/child."), refuse, refuse, refuse, allow, "description"},
-		{"token of another type", secrets, token(forManagedSeed+"garden/child.", typed(corev1.SecretTypeOpaque)), refuse, refuse, refuse, allow, "type"},
-		{"token that does not authenticate", secrets, token(forManagedSeed+"garden/child.", data("usage-bootstrap-authentication", "false")), refuse, refuse, refuse, allow, "usage-bootstrap-authentication"},
-		{"token that does not sign", secrets, token(forManagedSeed+"garden/child.", data("usage-bootstrap-signing", "yes")), refuse, refuse, refuse, allow, "usage-bootstrap-signing"},
-		{"token with groups", secrets, token(forManagedSeed+"garden/child.", data("auth-extra-groups", "")), refuse, refuse, refuse, allow, "auth-extra-groups"},
+		{"token for a ManagedSeed, and more", secrets, token("x " + forManagedSeed + "garden/child."), refuse, refuse, refuse,
+			allow, "description"},
+		{"token of another type", secrets, token(forManagedSeed+"garden/child.", typed(corev1.SecretTypeOpaque)), refuse,
+			refuse, refuse, allow, "type"},
+		{"token that does not authenticate", secrets, token(forManagedSeed+"garden/child.", data("usage-bootstrap-authentication", "false")),
+			refuse, refuse, refuse, allow, "usage-bootstrap-authentication"},
+		{"token that does not sign", secrets, token(forManagedSeed+"garden/child.", data("usage-bootstrap-signing", "yes")),
+			refuse, refuse, refuse, allow, "usage-bootstrap-signing"},
+		{"token with groups", secrets, token(forManagedSeed+"garden/child.", data("auth-extra-groups", "")), refuse, refuse,
+			refuse, allow, "auth-extra-groups"},
 		{"token with groups as text", secrets, token(forManagedSeed+"garden/child.", func(s *corev1.Secret) {
 			s.StringData = map[string]string{"auth-extra-groups": "system:bootstrappers:x"}
 		}), refuse, refuse, refuse, allow, "auth-extra-groups"},
@@ -359,7 +412,7 @@ func TestCreateSeedsAndAccounts(t *testing.T) {
 		// Seed: its own
 		{"own", seeds, newSeed("a"), allow, refuse, refuse, allow, noReason},
 		{"another", seeds, newSeed("c"), refuse, refuse, refuse, allow, belongs},
-		{"own, credentials that nobody has", seeds, newSeed("a", backupFrom("garden", "new")), refuse, refuse, refuse, allow, unnamed},
+		{"own, credentials that do not exist", seeds, newSeed("a", backupFrom("garden", "new")), refuse, refuse, refuse, allow, unnamed},
 		{"own, credentials named for it", seeds, newSeed("a", backupFrom("garden", "labelled")), allow, refuse, refuse, allow, noReason},
 		{"own, credentials of b", seeds, newSeed("a", backupFrom("garden", "backup-b")), refuse, refuse, refuse, allow, unnamed},
 		{"own, DNS credentials shared", seeds, newSeed("a", dnsFrom("garden", "dns")), refuse, refuse, refuse, allow, unnamed},
@@ -373,10 +426,15 @@ func TestCreateSeedsAndAccounts(t *testing.T) {
 		{"asked to renew", serviceAccounts, account("garden", "gardenlet-bootstrap-renewing"), allow, refuse, refuse, allow, noReason},
 		{"bootstrapped", serviceAccounts, account("garden", "gardenlet-bootstrap-grown"), refuse, refuse, refuse, allow, "bootstrapped already"},
 		{"another seed's ManagedSeed", serviceAccounts, account("garden", "gardenlet-bootstrap-of-b"), refuse, allow, refuse, allow, belongs},
-		{"ManagedSeed in another namespace", serviceAccounts, account("garden-dev", "gardenlet-bootstrap-child"), refuse, refuse, refuse, allow, "there is no managedseeds"},
-		{"ManagedSeed outside of garden", serviceAccounts, account("garden-dev", "gardenlet-bootstrap-astray"), refuse, refuse, refuse, allow, "in the namespace garden"},
+		{"ManagedSeed in another namespace", serviceAccounts, account("garden-dev", "gardenlet-bootstrap-child"), refuse,
+			refuse, refuse, allow, "there is no managedseeds"},
+		{"ManagedSeed outside of garden", serviceAccounts, account("garden-dev", "gardenlet-bootstrap-astray"), refuse,
+			refuse, refuse, allow, "in the namespace garden"},
 		{"other name", serviceAccounts, account("garden", "x"), refuse, refuse, refuse, allow, belongs},
-		{"lists a secret", serviceAccounts, account("garden", "gardenlet-bootstrap-child", func(a *corev1.ServiceAccount) { a.Secrets = []corev1.ObjectReference{{Name: "backup-b"}} }), refuse, refuse, refuse, allow, "backup-b"},
+		{"lists a secret", serviceAccounts, account("garden", "gardenlet-bootstrap-child", func(
+			a *corev1.ServiceAccount) {
+			a.Secrets = []corev1.ObjectReference{{Name: "backup-b"}}
+		}), refuse, refuse, refuse, allow, "backup-b"},
 		{"lists a pull secret", serviceAccounts, account("garden", "gardenlet-bootstrap-child", func(a *corev1.ServiceAccount) {
 			a.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "backup-b"}}
 		}), refuse, refuse, refuse, allow, "backup-b"},
@@ -389,7 +447,8 @@ func TestCreateSeedsAndAccounts(t *testing.T) {
 	})
 }
 
-func checkColumns(t *testing.T, w *world, why string, want map[*authenticationv1.UserInfo]int32, makeRequest func(authenticationv1.UserInfo) *admissionv1.AdmissionRequest) {
+func checkColumns(t *testing.T, w *world, why string, want map[*authenticationv1.UserInfo]int32,
+	makeRequest func(authenticationv1.UserInfo) *admissionv1.AdmissionRequest) {
 	t.Helper()
 	for user, want := range want {
 		response := w.handle(makeRequest(*user))
@@ -449,7 +508,7 @@ func TestCreateExisting(t *testing.T) {
 	}{
 		"that would be allowed":        {backupEntries, entry("on-a--1", "a", "uid-seed-a", "on-a"), allow},
 		"that would be refused":        {backupEntries, entry("on-a--1", "b", "uid-seed-b", "on-a"), exists},
-		"that is somebody else's":      {seeds, seed("b"), exists},
+		"that is another seed's":       {seeds, seed("b"), exists},
 		"that does not exist":          {seeds, seed("none"), refuse},
 		"of the name in another place": {backupEntries, entry("on-a--2", "b", "uid-seed-b", "on-a"), refuse},
 	} {

@@ -22,7 +22,8 @@ import (
 type Access interface {
 	// MayDelete says whether an object that exists has a path to the seed of who asks and to no other seed, or else why it
 	// has not. An error says that there is no answer now.
-	MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (allowed bool, reason string, err error)
+	MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (
+		allowed bool, reason string, err error)
 	// MayRead says whether who asks may get an object, if there is one.
 	MayRead(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) bool
 	// OtherSeed says whether an object has a path to another seed than that of who asks and those that run on its shoots.
@@ -46,7 +47,8 @@ func (unknownAccess) OtherSeed(context.Context, authenticationv1.UserInfo, schem
 
 // MayDelete decides on the deletion of an object as admission will, and of one that does not exist by its name. It is for
 // objects of which the dependency graph knows nothing. An error says that there is no answer now.
-func (h *Handler) MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (bool, error) {
+func (h *Handler) MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace,
+	name string) (bool, error) {
 	rule, identity := byResource[resource], seedidentity.OfAuthentication(who)
 	if rule == nil || rule.delete == nil || name == "" || identity.Type != seedidentity.Gardenlet {
 		return false, nil

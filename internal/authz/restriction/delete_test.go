@@ -28,7 +28,8 @@ import (
 // access answers from the dependency graph of a landscape, with the real authorizer.
 type access struct{ w *world }
 
-func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (bool, string, error) {
+func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace,
+	name string) (bool, string, error) {
 	if err := a.w.fail["graph"]; err != nil {
 		return false, "", err
 	}
@@ -40,9 +41,11 @@ func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, re
 	if decision != k8sauthorizer.DecisionAllow {
 		return false, reason, err
 	}
-	kinds := map[string]graph.Kind{"secrets": graph.KindSecret, "configmaps": graph.KindConfigMap, "internalsecrets": graph.KindInternalSecret, "shootstates": graph.KindShootState}
+	kinds := map[string]graph.Kind{"secrets": graph.KindSecret, "configmaps": graph.KindConfigMap,
+		"internalsecrets": graph.KindInternalSecret, "shootstates": graph.KindShootState}
 	for other := range a.w.objects[seeds.resource] {
-		if other.Name != seedidentity.OfAuthentication(who).Seed && g.HasPath(graph.Vertex{Kind: kinds[resource.Resource], Namespace: namespace, Name: name}, other.Name) {
+		if other.Name != seedidentity.OfAuthentication(who).Seed &&
+			g.HasPath(graph.Vertex{Kind: kinds[resource.Resource], Namespace: namespace, Name: name}, other.Name) {
 			return false, "seed " + other.Name + " has a path to it too", nil
 		}
 	}
@@ -69,11 +72,13 @@ func (a access) OtherSeed(_ context.Context, who authenticationv1.UserInfo, _ sc
 }
 
 func ownedBy[P object](kind, name, uid string, obj P) object {
-	apiVersion := map[string]string{"Shoot": "core.gardener.cloud/v1beta1", "BackupBucket": "core.gardener.cloud/v1beta1", "ManagedSeed": "seedmanagement.gardener.cloud/v1alpha1"}[kind]
+	apiVersion := map[string]string{"Shoot": "core.gardener.cloud/v1beta1", "BackupBucket": "core.gardener.cloud/v1beta1",
+		"ManagedSeed": "seedmanagement.gardener.cloud/v1alpha1"}[kind]
 	if apiVersion == "" {
 		apiVersion = "v1"
 	}
-	obj.SetOwnerReferences(append(obj.GetOwnerReferences(), metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid)}))
+	obj.SetOwnerReferences(
+		append(obj.GetOwnerReferences(), metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid)}))
 	return obj
 }
 
@@ -106,8 +111,8 @@ func referring() *world {
 		shootOn("garden-dev", "on-b", "b", uses(to("Secret", "shared"))))
 }
 
-// The objects of kinds that nobody watches: the owner of each is who could have created it, or has a path to it alone; or
-// it is left over.
+// The objects of kinds that the graph does not watch: the owner of each is who could have created it, or has a path to
+// it alone; or it is left over.
 func TestDeleteExisting(t *testing.T) {
 	const belongs, path = `object does not belong to seed "a"`, "no path"
 	inSecret := func(namespace, name string) object { return secret(namespace, name) }
@@ -163,7 +168,8 @@ func TestDeleteExisting(t *testing.T) {
 		{"ManagedSeed gone", secrets, ownedBy("ManagedSeed", "none", "1", inSecret("garden", "backup-none")), allow, allow, refuse, ""},
 		{"owner there", internalSecrets, ownedBy("Shoot", "on-b", "uid-on-b", inInternal("garden-dev", "x")), refuse, refuse, refuse, path},
 		{"bucket there", secrets, ownedBy("BackupBucket", "uid-seed-b", "", inSecret("garden", "x")), refuse, refuse, refuse, path},
-		{"one owner there", secrets, ownedBy("Shoot", "on-b", "uid-on-b", ownedBy("Shoot", "gone", "1", inSecret("garden-dev", "x"))), refuse, refuse, refuse, path},
+		{"one owner there", secrets, ownedBy("Shoot", "on-b", "uid-on-b", ownedBy("Shoot", "gone", "1", inSecret("garden-dev", "x"))),
+			refuse, refuse, refuse, path},
 		{"owner in another namespace", secrets, ownedBy("Shoot", "on-b", "uid-on-b", inSecret("garden-other", "x")), allow, allow, refuse, ""},
 		{"owner of another kind", secrets, ownedBy("ConfigMap", "gone", "1", inSecret("garden-dev", "x")), refuse, refuse, refuse, path},
 		{"owner without UID", secrets, ownedBy("Shoot", "gone", "", inSecret("garden-dev", "x")), refuse, refuse, refuse, path},
@@ -210,7 +216,7 @@ func TestDeleteWithOneSeed(t *testing.T) {
 	}
 }
 
-// What cannot be looked up is not deleted, and not said to be somebody else's.
+// What cannot be looked up is not deleted, and not reported as another seed's.
 func TestDeleteFailsClosed(t *testing.T) {
 	for _, resource := range []resourceRule{secrets, configMaps, internalSecrets, shootStates} {
 		obj := resource.newObject()
@@ -235,7 +241,8 @@ func TestDeleteFailsClosed(t *testing.T) {
 		w := landscape()
 		w.fail["graph"] = errors.New("not synced")
 		obj.SetName("x")
-		if response := w.handle(deletion(resource, gardenletA, obj)); verdict(t, response) != broken || !strings.Contains(message(response), "not synced") {
+		if response := w.handle(deletion(resource, gardenletA, obj)); verdict(t, response) != broken ||
+			!strings.Contains(message(response), "not synced") {
 			t.Errorf("%s without the graph: %v", resource.resource.Resource, response)
 		}
 		w = landscape()
@@ -244,7 +251,8 @@ func TestDeleteFailsClosed(t *testing.T) {
 		if response := w.handle(deletion(resource, gardenletA, obj)); verdict(t, response) != broken {
 			t.Errorf("%s without the shoots: %v", resource.resource.Resource, response)
 		}
-		if response := New(landscape(), nil, nil).Handle(t.Context(), deletion(resource, gardenletA, namedLike(resource))); verdict(t, response) != refuse {
+		if response := New(landscape(), nil, nil).Handle(t.Context(), deletion(resource, gardenletA, namedLike(resource))); verdict(
+			t, response) != refuse {
 			t.Errorf("%s without access: %v", resource.resource.Resource, response)
 		}
 	}
@@ -273,7 +281,8 @@ func TestDeleteOfALeavingManagedSeed(t *testing.T) {
 // controlled is a Secret of a ManagedSeed.
 func controlled(managedSeed, name string) object {
 	s := secret("garden", name)
-	s.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "seedmanagement.gardener.cloud/v1alpha1", Kind: "ManagedSeed", Name: managedSeed, UID: types.UID("uid-managed-" + managedSeed), Controller: ptr.To(true)}})
+	s.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "seedmanagement.gardener.cloud/v1alpha1", Kind: "ManagedSeed",
+		Name: managedSeed, UID: types.UID("uid-managed-" + managedSeed), Controller: ptr.To(true)}})
 	return s
 }
 

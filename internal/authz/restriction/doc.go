@@ -1,9 +1,9 @@
 // Package restriction is the SeedRestriction: the validating admission webhook that looks into the bodies of what
 // gardenlets and extensions create, change and delete, where the authorizer sees names only (seeds/002, SeedRestriction).
 //
-// Creating: an object has to have to do with the seed of who makes it. Changing: nobody gains by an update what he could
-// not have created, above all not a reference through which the dependency graph would open a path to somebody else's
-// secret (update.go and references.go; attacks_test.go tells the stories). Deleting: BackupBuckets and Seeds, and what the
+// Create: an object must belong to the seed of the client. Update: a client gains nothing that it could not have
+// created, above all no reference through which the dependency graph would open a path to another seed's secret
+// (update.go and references.go; attacks_test.go tells the stories). Deleting: BackupBuckets and Seeds, and what the
 // authorizer cannot know to exist (delete.go).
 //
 // Handler.Handle decides; Rules, MatchConditions and the resources in rules.go are what a ValidatingWebhookConfiguration

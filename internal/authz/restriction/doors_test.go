@@ -25,7 +25,8 @@ func TestReferenceToWorkloadIdentity(t *testing.T) {
 			i.Labels = map[string]string{constants.LabelPrefixSeedName + label: "true"}
 		}))
 		changed := seed("a", func(s *corev1beta1.Seed) {
-			s.Spec.Backup.CredentialsRef = &corev1.ObjectReference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Namespace: "garden", Name: "wi"}
+			s.Spec.Backup.CredentialsRef = &corev1.ObjectReference{APIVersion: "security.gardener.cloud/v1alpha1",
+				Kind: "WorkloadIdentity", Namespace: "garden", Name: "wi"}
 		})
 		if response := w.handle(update(seeds, "", gardenletA, seed("a"), changed)); verdict(t, response) != want {
 			t.Errorf("labelled for %s: %s", label, message(response))
@@ -47,7 +48,8 @@ func TestTokenOfWorkloadIdentity(t *testing.T) {
 		want  int32
 	}{
 		{nil, allow},
-		{about("Shoot", "garden-dev", "on-a"), allow}, {about("Shoot", "garden-dev", "to-b"), allow}, {about("Shoot", "garden-dev", "on-b"), refuse},
+		{about("Shoot", "garden-dev", "on-a"), allow}, {about("Shoot", "garden-dev", "to-b"), allow},
+		{about("Shoot", "garden-dev", "on-b"), refuse},
 		{about("Shoot", "garden-dev", "none"), refuse}, {about("Seed", "", "a"), allow}, {about("Seed", "", "b"), refuse},
 		{about("BackupBucket", "", "uid-seed-a"), allow}, {about("BackupBucket", "", "uid-seed-b"), refuse},
 		{about("BackupEntry", "garden-dev", "on-a--1"), allow}, {about("BackupEntry", "garden-dev", "none"), refuse},
@@ -68,7 +70,8 @@ func TestCapOfReferences(t *testing.T) {
 		many := seed("a", func(s *corev1beta1.Seed) {
 			for i := range count {
 				name := fmt.Sprintf("many-%d", i)
-				w.put(secrets.resource, named("garden", name, func(s *corev1.Secret) { s.Labels = map[string]string{constants.LabelPrefixSeedName + "a": "true"} }))
+				w.put(secrets.resource,
+					named("garden", name, func(s *corev1.Secret) { s.Labels = map[string]string{constants.LabelPrefixSeedName + "a": "true"} }))
 				s.Spec.DNS.Defaults = append(s.Spec.DNS.Defaults, corev1beta1.SeedDNSProviderConfig{CredentialsRef: *secretRef("garden", name)})
 			}
 		})
@@ -163,9 +166,11 @@ func TestMayDelete(t *testing.T) {
 		namespace, name string
 		want            bool
 	}{
-		{backupEntries, "garden-dev", "on-a--1", true}, {backupEntries, "garden-dev", "fresh", false}, {backupEntries, "garden-dev", "none", false},
+		{backupEntries, "garden-dev", "on-a--1", true}, {backupEntries, "garden-dev", "fresh", false},
+		{backupEntries, "garden-dev", "none", false},
 		{backupBuckets, "", "uid-seed-a", true}, {backupBuckets, "", "none", false},
-		{secrets, "garden-dev", "on-a.monitoring", true}, {secrets, "garden-dev", "on-b.monitoring", false}, {secrets, "garden-dev", "none", false},
+		{secrets, "garden-dev", "on-a.monitoring", true}, {secrets, "garden-dev", "on-b.monitoring", false},
+		{secrets, "garden-dev", "none", false},
 		{secrets, corev1beta1.GardenerShootIssuerNamespace, "dev--uid-on-b", false}, {shoots, "garden-dev", "on-a", false},
 	} {
 		got, err := h.MayDelete(t.Context(), gardenletA, test.rule.resource.GroupResource(), test.namespace, test.name)
@@ -184,7 +189,8 @@ func TestGardenletAsksForNothing(t *testing.T) {
 		g.Annotations = map[string]string{constants.GardenerOperation: constants.GardenerOperationRenewKubeconfig}
 	})
 	for _, req := range []*admissionv1.AdmissionRequest{
-		creation(gardenlets, gardenletA, renewing), update(gardenlets, "", gardenletA, named[seedmanagementv1alpha1.Gardenlet]("garden", "a"), renewing),
+		creation(gardenlets, gardenletA, renewing),
+		update(gardenlets, "", gardenletA, named[seedmanagementv1alpha1.Gardenlet]("garden", "a"), renewing),
 		creation(gardenlets, extensionA, renewing),
 	} {
 		if got := verdict(t, landscape().handle(req)); got != refuse {

@@ -127,7 +127,8 @@ func (r *request) alreadyExists(ctx context.Context, rule *resourceRule, refused
 	if err != nil || !exists {
 		return refused
 	}
-	return &refusal{http.StatusConflict, metav1.StatusReasonAlreadyExists, fmt.Sprintf("%s %q already exists", rule.resource.GroupResource(), r.name)}
+	return &refusal{http.StatusConflict, metav1.StatusReasonAlreadyExists,
+		fmt.Sprintf("%s %q already exists", rule.resource.GroupResource(), r.name)}
 }
 
 func (r *request) decode(rule *resourceRule, req *admissionv1.AdmissionRequest) (err error) {
@@ -160,7 +161,8 @@ func (r *request) decode(rule *resourceRule, req *admissionv1.AdmissionRequest) 
 			r.name = obj.GetName() // generated
 		}
 		if obj.GetName() != r.name || obj.GetNamespace() != "" && obj.GetNamespace() != r.namespace {
-			return badRequest("the request is about %s %q but carries %q", rule.resource.Resource, key(r.namespace, r.name), key(obj.GetNamespace(), obj.GetName()))
+			return badRequest("the request is about %s %q but carries %q", rule.resource.Resource, key(r.namespace, r.name),
+				key(obj.GetNamespace(), obj.GetName()))
 		}
 		obj.SetNamespace(r.namespace)
 	}

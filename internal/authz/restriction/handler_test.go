@@ -57,7 +57,7 @@ func TestMalformed(t *testing.T) {
 				}
 				req.UserInfo = neither
 				if got := verdict(t, landscape().handle(req)); got != allow {
-					t.Errorf("got %d for somebody else", got)
+					t.Errorf("got %d for another user", got)
 				}
 			})
 		}
@@ -215,10 +215,12 @@ func wellFormed(req *admissionv1.AdmissionRequest) bool {
 			return false
 		}
 		m := obj.Metadata
-		return (m.Name != "" || m.GenerateName != "") && (m.Name == req.Name || req.Name == "") && (m.Namespace == "" || m.Namespace == req.Namespace)
+		return (m.Name != "" || m.GenerateName != "") && (m.Name == req.Name || req.Name == "") &&
+			(m.Namespace == "" || m.Namespace == req.Namespace)
 	}
 	for _, rule := range Rules() {
-		matches := rule.APIGroups[0] == req.Resource.Group && rule.APIVersions[0] == req.Resource.Version && string(rule.Operations[0]) == string(req.Operation)
+		matches := rule.APIGroups[0] == req.Resource.Group && rule.APIVersions[0] == req.Resource.Version &&
+			string(rule.Operations[0]) == string(req.Operation)
 		for _, resource := range rule.Resources {
 			asked := req.Resource.Resource
 			if req.SubResource != "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// The API server evaluates the conditions before it sends anything. Everybody whom the webhook would restrict has to
-// reach it, and an error in a condition would refuse the request of whoever it is.
+// The API server evaluates the conditions before it sends anything. Every request that the webhook would restrict has
+// to reach it, and an error in a condition would refuse any user's request.
 func TestMatchConditions(t *testing.T) {
 	var expressions []cel.ExpressionAccessor
 	for _, c := range MatchConditions() {
@@ -46,13 +46,16 @@ func TestMatchConditions(t *testing.T) {
 		{"system:serviceaccount:garden:extension-x", accounts("garden"), false},
 		{"system:serviceaccount:kube-system:generic-garbage-collector", accounts("kube-system"), false},
 	} {
-		attributes := admission.NewAttributesRecord(bucket("a"), nil, backupBuckets.kind(), "", "new", backupBuckets.resource, "", admission.Create, nil, false,
+		attributes := admission.NewAttributesRecord(bucket("a"), nil, backupBuckets.kind(), "", "new", backupBuckets.resource,
+			"", admission.Create, nil, false,
 			&user.DefaultInfo{Name: test.name, Groups: test.groups})
-		result := matcher.Match(context.Background(), &admission.VersionedAttributes{Attributes: attributes, VersionedKind: backupBuckets.kind(), VersionedObject: attributes.GetObject()}, nil, nil)
+		result := matcher.Match(context.Background(), &admission.VersionedAttributes{
+			Attributes: attributes, VersionedKind: backupBuckets.kind(), VersionedObject: attributes.GetObject()}, nil, nil)
 		if result.Error != nil || result.Matches != test.want {
 			t.Errorf("%q of %v: matches %t, want %t; %v", test.name, test.groups, result.Matches, test.want, result.Error)
 		}
-		if restricted := seedidentity.OfAuthentication(authenticationv1.UserInfo{Username: test.name, Groups: test.groups}).Type != seedidentity.None; restricted && !result.Matches {
+		if restricted := seedidentity.OfAuthentication(
+			authenticationv1.UserInfo{Username: test.name, Groups: test.groups}).Type != seedidentity.None; restricted && !result.Matches {
 			t.Errorf("%q of %v does not reach the webhook", test.name, test.groups)
 		}
 	}

@@ -90,7 +90,8 @@ func (r *request) get(ctx context.Context, resource schema.GroupVersionResource,
 }
 
 // find is get for what may be missing.
-func (r *request) find(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, obj runtime.Object) (bool, error) {
+func (r *request) find(ctx context.Context, resource schema.GroupVersionResource, namespace, name string,
+	obj runtime.Object) (bool, error) {
 	if name == "" {
 		return false, nil
 	}

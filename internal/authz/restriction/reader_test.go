@@ -21,7 +21,8 @@ func TestReader(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, reader := context.Background(), NewReader(dynamicfake.NewSimpleDynamicClient(scheme, seed("a"), managedSeed("child", "on-a"), shootOn("garden-dev", "on-a", "a")))
+	ctx, reader := context.Background(),
+		NewReader(dynamicfake.NewSimpleDynamicClient(scheme, seed("a"), managedSeed("child", "on-a"), shootOn("garden-dev", "on-a", "a")))
 
 	found := &seedmanagementv1alpha1.ManagedSeed{}
 	if err := reader.Get(ctx, managedSeeds.resource, "garden", "child", found); err != nil {

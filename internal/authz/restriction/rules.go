@@ -40,21 +40,24 @@ func (r *resourceRule) kind() schema.GroupVersionKind {
 
 // The resources of the table, with the versions of them that the webhook is sent.
 var (
-	backupBuckets           = restrict[corev1beta1.BackupBucket](corev1beta1.SchemeGroupVersion, "backupbuckets", "BackupBucket")
-	backupEntries           = restrict[corev1beta1.BackupEntry](corev1beta1.SchemeGroupVersion, "backupentries", "BackupEntry")
-	bastions                = restrict[operationsv1alpha1.Bastion](operationsv1alpha1.SchemeGroupVersion, "bastions", "Bastion")
-	certificateRequests     = restrict[certificatesv1.CertificateSigningRequest](certificatesv1.SchemeGroupVersion, "certificatesigningrequests", "CertificateSigningRequest")
+	backupBuckets       = restrict[corev1beta1.BackupBucket](corev1beta1.SchemeGroupVersion, "backupbuckets", "BackupBucket")
+	backupEntries       = restrict[corev1beta1.BackupEntry](corev1beta1.SchemeGroupVersion, "backupentries", "BackupEntry")
+	bastions            = restrict[operationsv1alpha1.Bastion](operationsv1alpha1.SchemeGroupVersion, "bastions", "Bastion")
+	certificateRequests = restrict[certificatesv1.CertificateSigningRequest](certificatesv1.SchemeGroupVersion,
+		"certificatesigningrequests", "CertificateSigningRequest")
 	clusterRoleBindings     = restrict[rbacv1.ClusterRoleBinding](rbacv1.SchemeGroupVersion, "clusterrolebindings", "ClusterRoleBinding")
 	configMaps              = restrict[corev1.ConfigMap](corev1.SchemeGroupVersion, "configmaps", "ConfigMap")
-	controllerInstallations = restrict[corev1beta1.ControllerInstallation](corev1beta1.SchemeGroupVersion, "controllerinstallations", "ControllerInstallation")
-	gardenlets              = restrict[seedmanagementv1alpha1.Gardenlet](seedmanagementv1alpha1.SchemeGroupVersion, "gardenlets", "Gardenlet")
-	internalSecrets         = restrict[corev1beta1.InternalSecret](corev1beta1.SchemeGroupVersion, "internalsecrets", "InternalSecret")
-	leases                  = restrict[coordinationv1.Lease](coordinationv1.SchemeGroupVersion, "leases", "Lease")
-	managedSeeds            = restrict[seedmanagementv1alpha1.ManagedSeed](seedmanagementv1alpha1.SchemeGroupVersion, "managedseeds", "ManagedSeed")
-	secrets                 = restrict[corev1.Secret](corev1.SchemeGroupVersion, "secrets", "Secret")
-	seeds                   = restrict[corev1beta1.Seed](corev1beta1.SchemeGroupVersion, "seeds", "Seed")
-	serviceAccounts         = restrict[corev1.ServiceAccount](corev1.SchemeGroupVersion, "serviceaccounts", "ServiceAccount")
-	shoots                  = restrict[corev1beta1.Shoot](corev1beta1.SchemeGroupVersion, "shoots", "Shoot")
+	controllerInstallations = restrict[corev1beta1.ControllerInstallation](
+		corev1beta1.SchemeGroupVersion, "controllerinstallations", "ControllerInstallation")
+	gardenlets      = restrict[seedmanagementv1alpha1.Gardenlet](seedmanagementv1alpha1.SchemeGroupVersion, "gardenlets", "Gardenlet")
+	internalSecrets = restrict[corev1beta1.InternalSecret](corev1beta1.SchemeGroupVersion, "internalsecrets", "InternalSecret")
+	leases          = restrict[coordinationv1.Lease](coordinationv1.SchemeGroupVersion, "leases", "Lease")
+	managedSeeds    = restrict[seedmanagementv1alpha1.ManagedSeed](seedmanagementv1alpha1.SchemeGroupVersion,
+		"managedseeds", "ManagedSeed")
+	secrets         = restrict[corev1.Secret](corev1.SchemeGroupVersion, "secrets", "Secret")
+	seeds           = restrict[corev1beta1.Seed](corev1beta1.SchemeGroupVersion, "seeds", "Seed")
+	serviceAccounts = restrict[corev1.ServiceAccount](corev1.SchemeGroupVersion, "serviceaccounts", "ServiceAccount")
+	shoots          = restrict[corev1beta1.Shoot](corev1beta1.SchemeGroupVersion, "shoots", "Shoot")
 	// A token is created at a WorkloadIdentity.
 	workloadIdentityTokens = restrict[securityv1alpha1.TokenRequest](securityv1alpha1.SchemeGroupVersion, "workloadidentities", "TokenRequest")
 	shootStates            = restrict[corev1beta1.ShootState](corev1beta1.SchemeGroupVersion, "shootstates", "ShootState")
@@ -115,7 +118,8 @@ func ruleFor(req *admissionv1.AdmissionRequest) (*resourceRule, check, error) {
 	case !known:
 		return nil, nil, badRequest("unexpected resource: %q", resource.GroupResource())
 	case resource.Version != rule.resource.Version:
-		return nil, nil, badRequest("unexpected version %q of %s: the webhook is for %q", resource.Version, resource.GroupResource(), rule.resource.Version)
+		return nil, nil, badRequest("unexpected version %q of %s: the webhook is for %q", resource.Version,
+			resource.GroupResource(), rule.resource.Version)
 	case schema.GroupVersionKind(req.Kind) != rule.kind():
 		return nil, nil, badRequest("unexpected kind %s of %s", schema.GroupVersionKind(req.Kind), resource.GroupResource())
 	}

@@ -27,16 +27,18 @@ import (
 
 func same(a, b any) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
-// updateBackupBucket: the credentials, and the generated secret in the status, have a path to the bucket's seed. To name
-// somebody else's Secret there would be to read it.
+// updateBackupBucket: the credentials, and the generated secret in the status, have a path to the bucket's seed. A
+// client that names another seed's Secret there could read it.
 func updateBackupBucket(ctx context.Context, r *request) error {
 	bucket, old := r.obj.(*corev1beta1.BackupBucket), r.old.(*corev1beta1.BackupBucket)
 	if !same(bucket.Spec.SeedName, old.Spec.SeedName) || !same(bucket.Spec.ShootRef, old.Spec.ShootRef) {
 		return forbidden("a BackupBucket must not be moved to another seed or shoot")
 	}
 	if generated := bucket.Status.GeneratedSecretRef; generated != nil && !same(generated, old.Status.GeneratedSecretRef) {
-		if want := (corev1.SecretReference{Namespace: constants.GardenNamespace, Name: constants.SecretPrefixGeneratedBackupBucket + r.name}); *generated != want {
-			return forbidden("%s: status.generatedSecretRef must be %s, not %s", foreign(r.seed), key(want.Namespace, want.Name), key(generated.Namespace, generated.Name))
+		if want := (corev1.SecretReference{Namespace: constants.GardenNamespace,
+			Name: constants.SecretPrefixGeneratedBackupBucket + r.name}); *generated != want {
+			return forbidden("%s: status.generatedSecretRef must be %s, not %s", foreign(r.seed), key(want.Namespace, want.Name),
+				key(generated.Namespace, generated.Name))
 		}
 	}
 	if err := r.own(old.Spec.SeedName); err != nil {
@@ -87,7 +89,8 @@ func (r *request) followsShoot(ctx context.Context, seed *string, shootName stri
 		return err
 	}
 	if seed == nil || !ptr.Equal(seed, shoot.Spec.SeedName) {
-		return forbidden("it must not be moved to seed %q: its shoot %s/%s is on seed %q", ptr.Deref(seed, ""), r.namespace, shootName, ptr.Deref(shoot.Spec.SeedName, ""))
+		return forbidden("it must not be moved to seed %q: its shoot %s/%s is on seed %q", ptr.Deref(seed, ""), r.namespace,
+			shootName, ptr.Deref(shoot.Spec.SeedName, ""))
 	}
 	return nil
 }
@@ -201,7 +204,8 @@ func sameOwners(obj, old metav1.Object) bool {
 // Their content is not for gardenlets to change, but for that of the Secrets that they may create. Finalizers are.
 func updateSecret(ctx context.Context, r *request) error {
 	secret, old := r.obj.(*corev1.Secret), r.old.(*corev1.Secret)
-	unchanged := same(secret.Data, old.Data) && len(secret.StringData) == 0 && secret.Type == old.Type && same(secret.Immutable, old.Immutable) &&
+	unchanged := same(secret.Data, old.Data) && len(secret.StringData) == 0 && secret.Type == old.Type &&
+		same(secret.Immutable, old.Immutable) &&
 		sameOwners(secret, old) && secret.Labels[constants.GardenRole] == old.Labels[constants.GardenRole]
 	if err := keepsSeedLabels(secret, old); err != nil {
 		return err

@@ -30,10 +30,13 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // The users. Objects of the tables belong to seed a, if to any.
 var (
-	gardenletA = authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:a", Groups: []string{"gardener.cloud:system:seeds", "system:authenticated"}}
-	gardenletB = authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:b", Groups: []string{"gardener.cloud:system:seeds", "system:authenticated"}}
-	extensionA = authenticationv1.UserInfo{Username: "system:serviceaccount:seed-a:extension-x", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-a", "system:authenticated"}}
-	neither    = authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:a", Groups: []string{"system:authenticated"}}
+	gardenletA = authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:a",
+		Groups: []string{"gardener.cloud:system:seeds", "system:authenticated"}}
+	gardenletB = authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:b",
+		Groups: []string{"gardener.cloud:system:seeds", "system:authenticated"}}
+	extensionA = authenticationv1.UserInfo{Username: "system:serviceaccount:seed-a:extension-x",
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-a", "system:authenticated"}}
+	neither = authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:a", Groups: []string{"system:authenticated"}}
 )
 
 // The resources that the graph knows beside those of the rules.
@@ -111,7 +114,8 @@ func shootOn(namespace, name, seed string, change ...func(*corev1beta1.Shoot)) *
 }
 
 func restoring(s *corev1beta1.Shoot) {
-	s.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeRestore, State: corev1beta1.LastOperationStateProcessing}
+	s.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeRestore,
+		State: corev1beta1.LastOperationStateProcessing}
 }
 
 func seed(name string, change ...func(*corev1beta1.Seed)) *corev1beta1.Seed {
@@ -125,7 +129,8 @@ func seed(name string, change ...func(*corev1beta1.Seed)) *corev1beta1.Seed {
 
 // template is a gardenlet's configuration with a seed template.
 func template(backupSecret string) runtime.RawExtension {
-	return runtime.RawExtension{Raw: fmt.Appendf(nil, `{"kind":"GardenletConfiguration","seedConfig":{"spec":{"backup":{"credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":%q}}}}}`, backupSecret)}
+	return runtime.RawExtension{Raw: fmt.Appendf(nil, `{"kind":"GardenletConfiguration",`+
+		`"seedConfig":{"spec":{"backup":{"credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":%q}}}}}`, backupSecret)}
 }
 
 func managedSeed(name, shoot string, change ...func(*seedmanagementv1alpha1.ManagedSeed)) *seedmanagementv1alpha1.ManagedSeed {
@@ -162,7 +167,8 @@ func landscape() *world {
 	renewing := func(m *seedmanagementv1alpha1.ManagedSeed) {
 		m.Annotations = map[string]string{constants.GardenerOperation: constants.GardenerOperationRenewKubeconfig}
 	}
-	w.put(seeds.resource, seed("a"), seed("b"), seed("grown"), seed("expired", expired), seed("renewing"), seed("leaving"), seed("of-b-leaving"))
+	w.put(seeds.resource, seed("a"), seed("b"), seed("grown"), seed("expired", expired), seed("renewing"),
+		seed("leaving"), seed("of-b-leaving"))
 	w.put(shoots.resource,
 		shootOn("garden-dev", "on-a", "a"), shootOn("garden-dev", "on-b", "b"),
 		shootOn("garden-dev", "to-b", "b", func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("a") }),
@@ -192,7 +198,8 @@ func landscape() *world {
 	w.put(secretBindings, named("garden", "infra", func(b *corev1beta1.SecretBinding) {
 		b.SecretRef = corev1.SecretReference{Namespace: "garden", Name: "infra"}
 	}))
-	w.put(credentialsBindings, named("garden", "infra2", func(b *securityv1alpha1.CredentialsBinding) { b.CredentialsRef = *secretRef("garden", "infra2") }))
+	w.put(credentialsBindings,
+		named("garden", "infra2", func(b *securityv1alpha1.CredentialsBinding) { b.CredentialsRef = *secretRef("garden", "infra2") }))
 	return w
 }
 
@@ -204,10 +211,12 @@ func encode(obj object) runtime.RawExtension {
 	return runtime.RawExtension{Raw: raw}
 }
 
-func requestFor(resource resourceRule, operation admissionv1.Operation, subresource string, user authenticationv1.UserInfo, namespace, name string) *admissionv1.AdmissionRequest {
+func requestFor(resource resourceRule, operation admissionv1.Operation, subresource string, user authenticationv1.UserInfo,
+	namespace, name string) *admissionv1.AdmissionRequest {
 	return &admissionv1.AdmissionRequest{
-		UID: "1", Kind: metav1.GroupVersionKind(resource.kind()), Resource: metav1.GroupVersionResource(resource.resource), SubResource: subresource,
-		Operation: operation, UserInfo: user, Namespace: namespace, Name: name,
+		UID: "1", Kind: metav1.GroupVersionKind(resource.kind()), Resource: metav1.GroupVersionResource(resource.resource),
+		SubResource: subresource,
+		Operation:   operation, UserInfo: user, Namespace: namespace, Name: name,
 	}
 }
 
@@ -242,7 +251,8 @@ func verdict(t *testing.T, response *admissionv1.AdmissionResponse) int32 {
 	if response.Allowed {
 		return allow
 	}
-	if response.Result == nil || response.Result.Message == "" || response.Result.Reason == "" || response.Result.Status != metav1.StatusFailure {
+	if response.Result == nil || response.Result.Message == "" || response.Result.Reason == "" ||
+		response.Result.Status != metav1.StatusFailure {
 		t.Fatalf("refused without a reason: %v", response)
 	}
 	return response.Result.Code

@@ -81,7 +81,7 @@ func OfAuthentication(u authenticationv1.UserInfo) Identity {
 
 // Of returns the identity of the user of that name in those groups.
 //
-// The group of gardenlets comes first: who is in it is a gardenlet or nobody, whatever else it is in.
+// The group of gardenlets comes first: a member is a gardenlet or has no identity, whatever its other groups.
 func Of(name string, groups []string) Identity {
 	if slices.Contains(groups, constants.SeedsGroup) {
 		return ofGardenlet(name)

@@ -23,7 +23,8 @@ type absent struct {
 // Authorize decides, and once more on what the graph knows nothing of.
 func (a absent) Authorize(ctx context.Context, attrs k8sauthorizer.Attributes) (k8sauthorizer.Decision, string, error) {
 	decision, reason, err := a.Authorizer.Authorize(ctx, attrs)
-	if err != nil || decision == k8sauthorizer.DecisionAllow || attrs.GetVerb() != "delete" || attrs.GetSubresource() != "" || attrs.GetUser() == nil {
+	if err != nil || decision == k8sauthorizer.DecisionAllow || attrs.GetVerb() != "delete" || attrs.GetSubresource() != "" ||
+		attrs.GetUser() == nil {
 		return decision, reason, err
 	}
 	vertex, ok := authorizer.VertexOf(attrs)

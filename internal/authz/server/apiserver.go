@@ -121,7 +121,8 @@ func authorizationConfiguration(kubeconfig string) map[string]any {
 				"matchConditionSubjectAccessReviewVersion": "v1",
 				"failurePolicy":                            "NoOpinion",
 				"connectionInfo":                           map[string]any{"type": "KubeConfigFile", "kubeConfigFile": kubeconfig},
-				"matchConditions":                          []any{map[string]any{"expression": seedidentity.Condition("request.user", "request.groups")}},
+				"matchConditions": []any{
+					map[string]any{"expression": seedidentity.Condition("request.user", "request.groups")}},
 			}},
 		},
 	}
@@ -150,7 +151,8 @@ func Install(ctx context.Context, installer *rest.Config, address string, caPEM 
 	return install(ctx, client.ValidatingWebhookConfigurations(), Configuration(address, caPEM))
 }
 
-func install(ctx context.Context, configurations admissionregistrationv1client.ValidatingWebhookConfigurationInterface, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) error {
+func install(ctx context.Context, configurations admissionregistrationv1client.ValidatingWebhookConfigurationInterface,
+	wanted *admissionregistrationv1.ValidatingWebhookConfiguration) error {
 	current, err := configurations.Get(ctx, wanted.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = configurations.Create(ctx, wanted, metav1.CreateOptions{})
@@ -179,7 +181,8 @@ func Configuration(address string, caPEM []byte) *admissionregistrationv1.Valida
 	)
 	if address == "" {
 		port := int32(443) // the default, without which it would be written again with each start
-		client.Service = &admissionregistrationv1.ServiceReference{Namespace: constants.GardenNamespace, Name: ServiceName, Path: &path, Port: &port}
+		client.Service = &admissionregistrationv1.ServiceReference{Namespace: constants.GardenNamespace, Name: ServiceName,
+			Path: &path, Port: &port}
 	} else {
 		endpoint := address + path
 		client.URL = &endpoint

@@ -41,7 +41,8 @@ func written(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"--authorization-config=" + filepath.Join(folder, authorizationFile), "--admission-control-config-file=" + filepath.Join(folder, admissionFile)}; !slices.Equal(args, want) {
+	if want := []string{"--authorization-config=" + filepath.Join(folder, authorizationFile),
+		"--admission-control-config-file=" + filepath.Join(folder, admissionFile)}; !slices.Equal(args, want) {
 		t.Errorf("flags %q, want %q", args, want)
 	}
 	return folder
@@ -55,7 +56,8 @@ func TestAuthorizationFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	known, once := sets.New("Node", "RBAC", "Webhook", "AlwaysAllow", "AlwaysDeny", "ABAC"), sets.New("Webhook")
-	if errs := validation.ValidateAuthorizationConfiguration(authorizationcel.NewDefaultCompiler(), field.NewPath("file"), configuration, known, once); len(errs) > 0 {
+	if errs := validation.ValidateAuthorizationConfiguration(authorizationcel.NewDefaultCompiler(), field.NewPath("file"),
+		configuration, known, once); len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
 	var types []string
@@ -78,7 +80,8 @@ func TestAuthorizationFile(t *testing.T) {
 	}
 	current := client.Contexts[client.CurrentContext]
 	cluster, as := client.Clusters[current.Cluster], client.AuthInfos[current.AuthInfo]
-	if cluster.Server != "https://127.0.0.1:4711"+webhook.AuthorizationPath || string(cluster.CertificateAuthorityData) != "authority" || cluster.InsecureSkipTLSVerify {
+	if cluster.Server != "https://127.0.0.1:4711"+webhook.AuthorizationPath ||
+		string(cluster.CertificateAuthorityData) != "authority" || cluster.InsecureSkipTLSVerify {
 		t.Errorf("cluster: %v", cluster)
 	}
 	if as.ClientCertificate != "/pki/client.crt" || as.ClientKey != "/pki/client.key" {
@@ -107,7 +110,8 @@ func TestAdmissionFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The API server looks the user up by the host of the webhook's address.
-	if user := client.AuthInfos["127.0.0.1:4711"]; user == nil || user.ClientCertificate != "/pki/client.crt" || user.ClientKey != "/pki/client.key" {
+	if user := client.AuthInfos["127.0.0.1:4711"]; user == nil || user.ClientCertificate != "/pki/client.crt" ||
+		user.ClientKey != "/pki/client.key" {
 		t.Errorf("users: %v", client.AuthInfos)
 	}
 }
@@ -118,7 +122,7 @@ func TestFilesNeedAnAddress(t *testing.T) {
 	}
 }
 
-// person is somebody who asks the API server.
+// person is a user of the API server.
 type person struct {
 	name   string
 	groups []string
@@ -161,7 +165,7 @@ func persons() []person {
 	}
 }
 
-// Both conditions let through everybody whom seedidentity knows, nobody whom it need not see, and fail for none.
+// Both conditions pass every user with an identity, none that the webhook need not see, and fail for none.
 func TestConditions(t *testing.T) {
 	asksAuthorizer, asksRestriction := authorizationCondition(t), restrictionCondition(t)
 	for _, p := range persons() {
@@ -185,7 +189,8 @@ func authorizationCondition(t *testing.T) func(person) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	matcher, errs := validation.ValidateAndCompileMatchConditions(authorizationcel.NewDefaultCompiler(), configuration.Authorizers[2].Webhook.MatchConditions)
+	matcher, errs := validation.ValidateAndCompileMatchConditions(authorizationcel.NewDefaultCompiler(),
+		configuration.Authorizers[2].Webhook.MatchConditions)
 	if len(errs) > 0 || matcher == nil {
 		t.Fatal(errs.ToAggregate())
 	}
@@ -215,14 +220,16 @@ func restrictionCondition(t *testing.T) func(person) bool {
 		expressions = append(expressions, &matchconditions.MatchCondition{Name: c.Name, Expression: c.Expression})
 	}
 	compiler := plugincel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
-	evaluator := compiler.CompileCondition(expressions, plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions)
+	evaluator := compiler.CompileCondition(expressions, plugincel.OptionalVariableDeclarations{HasAuthorizer: true},
+		environment.NewExpressions)
 	matcher := matchconditions.NewMatcher(evaluator, hook.FailurePolicy, "webhook", "validating", hook.Name)
 	return func(p person) bool {
 		kind, resource := metav1.SchemeGroupVersion.WithKind("Secret"), metav1.SchemeGroupVersion.WithResource("secrets")
 		object := &metav1.PartialObjectMetadata{}
 		attributes := admission.NewAttributesRecord(object, nil, kind, "garden", "x", resource, "", admission.Create, nil, false,
 			&user.DefaultInfo{Name: p.name, Groups: p.groups})
-		result := matcher.Match(context.Background(), &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: object}, nil, nil)
+		result := matcher.Match(context.Background(),
+			&admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: object}, nil, nil)
 		if result.Error != nil {
 			t.Errorf("%q of %v: %v", p.name, p.groups, result.Error)
 		}
@@ -236,17 +243,20 @@ func TestConfiguration(t *testing.T) {
 	if *hook.ClientConfig.URL != "https://127.0.0.1:4711"+webhook.RestrictionPath || string(hook.ClientConfig.CABundle) != "authority" {
 		t.Errorf("client: %v", hook.ClientConfig)
 	}
-	if *hook.FailurePolicy != admissionregistrationv1.Fail || *hook.MatchPolicy != admissionregistrationv1.Equivalent || *hook.SideEffects != admissionregistrationv1.SideEffectClassNone {
+	if *hook.FailurePolicy != admissionregistrationv1.Fail || *hook.MatchPolicy != admissionregistrationv1.Equivalent ||
+		*hook.SideEffects != admissionregistrationv1.SideEffectClassNone {
 		t.Errorf("policies: %s, %s, %s", *hook.FailurePolicy, *hook.MatchPolicy, *hook.SideEffects)
 	}
-	if len(hook.Rules) != len(restriction.Rules()) || len(hook.NamespaceSelector.MatchLabels)+len(hook.NamespaceSelector.MatchExpressions) > 0 {
+	if len(hook.Rules) != len(restriction.Rules()) ||
+		len(hook.NamespaceSelector.MatchLabels)+len(hook.NamespaceSelector.MatchExpressions) > 0 {
 		t.Errorf("rules: %v", hook.Rules)
 	}
 	// Every kind of which the authorizer lets the absent be deleted.
 	for resource := range deletable {
 		found := false
 		for _, rule := range hook.Rules {
-			found = found || rule.Operations[0] == admissionregistrationv1.Delete && rule.APIGroups[0] == resource.Group && rule.Resources[0] == resource.Resource
+			found = found || rule.Operations[0] == admissionregistrationv1.Delete && rule.APIGroups[0] == resource.Group &&
+				rule.Resources[0] == resource.Resource
 		}
 		if !found {
 			t.Errorf("DELETE of %s is not looked at", resource)
@@ -293,7 +303,8 @@ func TestInstall(t *testing.T) {
 		if !slices.Equal(writes, step.writes) {
 			t.Errorf("%s: writes %v, want %v", step.name, writes, step.writes)
 		}
-		if current, err := configurations.Get(t.Context(), ConfigurationName, metav1.GetOptions{}); err != nil || !apiequality.Semantic.DeepEqual(current.Webhooks, wanted().Webhooks) {
+		if current, err := configurations.Get(t.Context(), ConfigurationName, metav1.GetOptions{}); err != nil ||
+			!apiequality.Semantic.DeepEqual(current.Webhooks, wanted().Webhooks) {
 			t.Errorf("%s: %v, %v", step.name, current, err)
 		}
 	}

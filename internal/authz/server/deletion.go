@@ -28,7 +28,8 @@ type access struct {
 var _ restriction.Access = access{}
 
 // MayDelete says whether an object that exists leads to the seed of who asks and to no other.
-func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (bool, string, error) {
+func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace,
+	name string) (bool, string, error) {
 	if !a.synced() {
 		return false, "", errNotSynced
 	}
@@ -53,7 +54,8 @@ func (a access) MayRead(ctx context.Context, who authenticationv1.UserInfo, reso
 }
 
 // OtherSeed says whether an object leads to a seed that is neither that of who asks nor runs on a shoot of it.
-func (a access) OtherSeed(_ context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (bool, error) {
+func (a access) OtherSeed(_ context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace,
+	name string) (bool, error) {
 	if !a.synced() {
 		return false, errNotSynced
 	}
@@ -78,7 +80,8 @@ func (a access) otherSeed(who authenticationv1.UserInfo, vertex graph.Vertex, ma
 	return false
 }
 
-func attributesOf(who authenticationv1.UserInfo, verb string, resource schema.GroupResource, namespace, name string) k8sauthorizer.AttributesRecord {
+func attributesOf(who authenticationv1.UserInfo, verb string, resource schema.GroupResource, namespace,
+	name string) k8sauthorizer.AttributesRecord {
 	return k8sauthorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: who.Username, UID: who.UID, Groups: who.Groups}, Verb: verb,
 		APIGroup: resource.Group, Resource: resource.Resource, Namespace: namespace, Name: name, ResourceRequest: true,

@@ -29,10 +29,12 @@ func TestMayDelete(t *testing.T) {
 	})
 	g.Set(seedB, []graph.Edge{{From: vertex(graph.KindSecret, "garden", "shared"), To: seedB}})
 	synced := true
-	a := access{authorizer: authorizer.New(g), graph: g, seeds: func() []string { return []string{"a", "b", "c"} }, synced: func() bool { return synced }}
+	a := access{authorizer: authorizer.New(g), graph: g, seeds: func() []string { return []string{"a", "b", "c"} },
+		synced: func() bool { return synced }}
 
 	gardenlet := authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:a", Groups: []string{"gardener.cloud:system:seeds"}}
-	extension := authenticationv1.UserInfo{Username: "system:serviceaccount:seed-a:extension-x", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-a"}}
+	extension := authenticationv1.UserInfo{Username: "system:serviceaccount:seed-a:extension-x",
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-a"}}
 	gardener := func(resource string) schema.GroupResource {
 		return schema.GroupResource{Group: "core.gardener.cloud", Resource: resource}
 	}
@@ -63,8 +65,9 @@ func TestMayDelete(t *testing.T) {
 			}
 		}
 	}
-	if got, _, err := a.MayDelete(t.Context(), authenticationv1.UserInfo{Username: "admin"}, core("secrets"), "garden", "of-a"); got || err != nil {
-		t.Errorf("somebody else: %t, %v", got, err)
+	if got, _, err := a.MayDelete(t.Context(), authenticationv1.UserInfo{Username: "admin"}, core("secrets"), "garden",
+		"of-a"); got || err != nil {
+		t.Errorf("another user: %t, %v", got, err)
 	}
 	if got, _, err := a.MayDelete(t.Context(), gardenlet, core("namespaces"), "", "of-a"); got || err == nil {
 		t.Errorf("another resource: %t, %v", got, err)

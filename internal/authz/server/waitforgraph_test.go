@@ -22,7 +22,8 @@ func (s *slowGraph) seen(_ graph.Kind, version string) bool {
 
 func TestWaitForGraph(t *testing.T) {
 	const never = 1 << 30
-	bucket := k8sauthorizer.AttributesRecord{Verb: "patch", APIGroup: "core.gardener.cloud", Resource: "backupbuckets", Name: "b", ResourceRequest: true}
+	bucket := k8sauthorizer.AttributesRecord{Verb: "patch", APIGroup: "core.gardener.cloud", Resource: "backupbuckets",
+		Name: "b", ResourceRequest: true}
 	secret := k8sauthorizer.AttributesRecord{Verb: "get", Resource: "secrets", Namespace: "garden", Name: "s", ResourceRequest: true}
 	list := bucket
 	list.Verb, list.Name = "list", ""
@@ -78,7 +79,8 @@ func TestWaitForGraphEnds(t *testing.T) {
 		cancel()
 		return "7", nil
 	}
-	decision, reason, err := p.Authorize(ctx, k8sauthorizer.AttributesRecord{Verb: "patch", APIGroup: "core.gardener.cloud", Resource: "backupbuckets", Name: "b", ResourceRequest: true})
+	decision, reason, err := p.Authorize(ctx, k8sauthorizer.AttributesRecord{Verb: "patch", APIGroup: "core.gardener.cloud",
+		Resource: "backupbuckets", Name: "b", ResourceRequest: true})
 	if decision != k8sauthorizer.DecisionNoOpinion || reason != "no path" || err != nil {
 		t.Errorf("%v, %s, %v", decision, reason, err)
 	}

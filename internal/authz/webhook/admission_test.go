@@ -12,9 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const exampleAdmission = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"705ab4f5","kind":{"group":"","version":"v1","kind":"Secret"},
+const exampleAdmission = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"705ab4f5",
+ "kind":{"group":"","version":"v1","kind":"Secret"},
  "resource":{"group":"","version":"v1","resource":"secrets"},"name":"x","namespace":"garden-dev","operation":"CREATE",
- "userInfo":{"username":"gardener.cloud:system:seed:local","groups":["gardener.cloud:system:seeds"]},"object":{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x"}}}}`
+ "userInfo":{"username":"gardener.cloud:system:seed:local","groups":["gardener.cloud:system:seeds"]},
+ "object":{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x"}}}}`
 
 func TestAdmission(t *testing.T) {
 	var seen *admissionv1.AdmissionRequest
@@ -39,11 +41,13 @@ func TestAdmission(t *testing.T) {
 		if review.Response.UID != "705ab4f5" || review.Response.Allowed != response.Allowed {
 			t.Errorf("response %+v", review.Response)
 		}
-		if response.Result != nil && (review.Response.Result.Code != http.StatusForbidden || review.Response.Result.Message != `object does not belong to seed "local"`) {
+		if response.Result != nil &&
+			(review.Response.Result.Code != http.StatusForbidden || review.Response.Result.Message != `object does not belong to seed "local"`) {
 			t.Errorf("result %+v", review.Response.Result)
 		}
 	}
-	if seen.Resource.Resource != "secrets" || seen.UserInfo.Username != "gardener.cloud:system:seed:local" || !strings.Contains(string(seen.Object.Raw), `"name":"x"`) {
+	if seen.Resource.Resource != "secrets" || seen.UserInfo.Username != "gardener.cloud:system:seed:local" ||
+		!strings.Contains(string(seen.Object.Raw), `"name":"x"`) {
 		t.Errorf("the restriction saw %+v", seen)
 	}
 	answerWith = nil
@@ -87,10 +91,11 @@ func FuzzAdmissionReview(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	asked := false
-	s := Server{metrics: NewMetrics(), config: Config{Restriction: restrictionFunc(func(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-		asked = r.UID != "" && r.Operation != "" && r.Resource.Resource != ""
-		return &admissionv1.AdmissionResponse{Allowed: true}
-	})}}
+	s := Server{metrics: NewMetrics(),
+		config: Config{Restriction: restrictionFunc(func(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+			asked = r.UID != "" && r.Operation != "" && r.Resource.Resource != ""
+			return &admissionv1.AdmissionResponse{Allowed: true}
+		})}}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		asked = false
 		request := httptest.NewRequest(http.MethodPost, RestrictionPath, strings.NewReader(string(body)))
@@ -105,7 +110,8 @@ func FuzzAdmissionReview(f *testing.F) {
 
 func TestAdmissionTimeout(t *testing.T) {
 	for query, want := range map[string]time.Duration{
-		"": longestAdmission, "?timeout=2s": 2 * time.Second, "?timeout=1h": longestAdmission, "?timeout=-1s": longestAdmission, "?timeout=x": longestAdmission,
+		"": longestAdmission, "?timeout=2s": 2 * time.Second, "?timeout=1h": longestAdmission, "?timeout=-1s": longestAdmission,
+		"?timeout=x": longestAdmission,
 	} {
 		if got := admissionTimeout(httptest.NewRequest(http.MethodPost, RestrictionPath+query, nil)); got != want {
 			t.Errorf("%q: %v", query, got)

@@ -80,8 +80,9 @@ func attributesOf(spec *authorizationv1.SubjectAccessReviewSpec) (record authori
 	}
 }
 
-// requirementsOf are the parsed requirements of a field selector. The raw selector is for nobody to parse twice, and a
-// requirement that fields cannot express is left out: a request with fewer requirements is the broader one.
+// requirementsOf are the parsed requirements of a field selector. The raw selector is ignored, for the API server has
+// parsed it; a requirement that fields cannot express is left out: a request with fewer requirements is the broader
+// one.
 func requirementsOf(selector *authorizationv1.FieldSelectorAttributes) (fields.Requirements, error) {
 	if selector == nil {
 		return nil, nil

@@ -47,7 +47,8 @@ func startBrowser(t *testing.T) *browser {
 	// The deadline must outlive the test's own context, which ends before Chromium is asked to close.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	command := exec.CommandContext(ctx, path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-		"--remote-allow-origins=http://127.0.0.1", "--no-first-run", "--disable-extensions", "--disable-background-networking", "--ignore-certificate-errors",
+		"--remote-allow-origins=http://127.0.0.1", "--no-first-run", "--disable-extensions", "--disable-background-networking",
+		"--ignore-certificate-errors",
 		"--window-size=1400,1000", "--remote-debugging-port=0", "--user-data-dir="+profile, "about:blank")
 	stderr, err := command.StderrPipe()
 	if err != nil {
@@ -217,7 +218,8 @@ type point struct{ X, Y float64 }
 // middleOf is where on the screen the middle of an element is.
 func (b *browser) middleOf(element string) (p point) {
 	b.Helper()
-	b.eval(fmt.Sprintf(`(() => { const e = %s; e.scrollIntoView({block: "nearest"}); const r = e.getBoundingClientRect(); return {X: r.x + r.width / 2, Y: r.y + r.height / 2}; })()`, element), &p)
+	b.eval(fmt.Sprintf(`(() => { const e = %s; e.scrollIntoView({block: "nearest"}); const r = e.getBoundingClientRect(); `+
+		`return {X: r.x + r.width / 2, Y: r.y + r.height / 2}; })()`, element), &p)
 	return p
 }
 

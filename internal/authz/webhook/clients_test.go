@@ -109,7 +109,8 @@ func TestDebugCookie(t *testing.T) {
 	s := tokenServer(t, nil)
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	status, answer, header := s.do(http.MethodGet, GraphPath+"?token="+debugToken, "", "")
-	if status != http.StatusSeeOther || header.Get("Location") != GraphPath || header.Get("Referrer-Policy") != "no-referrer" || header.Get("Cache-Control") != "no-store" {
+	if status != http.StatusSeeOther || header.Get("Location") != GraphPath || header.Get("Referrer-Policy") != "no-referrer" ||
+		header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %q %v", status, answer, header)
 	}
 	cookies := (&http.Response{Header: header}).Cookies()
@@ -158,7 +159,8 @@ func TestWrongDebugTokens(t *testing.T) {
 	for _, query := range []string{
 		"token=", "token=x", "token=" + debugToken + "x", "token=" + strings.ToUpper(debugToken), "token=x&token=" + debugToken, "token",
 	} {
-		if status, answer, header := s.do(http.MethodGet, GraphPath+"?"+query, "", ""); status != http.StatusForbidden || len(header.Values("Set-Cookie")) > 0 || strings.Contains(answer, debugToken) {
+		if status, answer, header := s.do(http.MethodGet, GraphPath+"?"+query, "", ""); status != http.StatusForbidden ||
+			len(header.Values("Set-Cookie")) > 0 || strings.Contains(answer, debugToken) {
 			t.Errorf("?%s: %d %q %v", query, status, answer, header)
 		}
 	}
@@ -206,7 +208,7 @@ func (s *served) answered(request *http.Request) int {
 	return response.StatusCode
 }
 
-// Where nobody needs a certificate, a token is needed nevertheless if there is one.
+// Without client authorities a configured token is required nevertheless.
 func TestDebugTokenWithoutAuthorities(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Debug, c.DebugToken = true, debugToken })
 	if status, _ := s.get(GraphPath); status != http.StatusUnauthorized {
@@ -266,7 +268,8 @@ func TestAnnouncedBodies(t *testing.T) {
 			if err := conn.SetDeadline(time.Now().Add(requestTimeout * 2 / 3)); err != nil { // less than the server waits for a body
 				t.Fatal(err)
 			}
-			if _, err := io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"); err != nil {
+			if _, err := io.WriteString(conn,
+				"POST "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}
 			response, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -87,10 +87,12 @@ func TestPageListsVertices(t *testing.T) {
 			linked: []string{"Secret garden-dev/a.ca-cluster", "CloudProfile local", "Seed local", "Namespace garden-dev"},
 			drawn:  []string{"Shoot garden-dev/a", "Seed local", "Secret garden-dev/a.ca-cluster", "CloudProfile local", "Namespace garden-dev"}},
 		{query: "?kind=seed", listed: []string{"Seed//local"}, linked: []string{"Shoot garden-dev/a", "Shoot garden-dev/b"}, count: "1 vertex"},
-		{query: "?namespace=garden-dev&kind=Secret", listed: []string{"Secret/garden-dev/a.ca-cluster", "Secret/garden-dev/b.ca-cluster"}, count: "2 vertices",
+		{query: "?namespace=garden-dev&kind=Secret",
+			listed: []string{"Secret/garden-dev/a.ca-cluster", "Secret/garden-dev/b.ca-cluster"}, count: "2 vertices",
 			drawn: []string{"Seed local"}}, // followed all the way
 		{query: "?name=*cluster", listed: []string{"Secret/garden-dev/a.ca-cluster", "Secret/garden-dev/b.ca-cluster"}},
-		{query: "?name=ca-clu", listed: []string{"Secret/garden-dev/a.ca-cluster", "Secret/garden-dev/b.ca-cluster"}, message: `exactly the name "ca-clu"`},
+		{query: "?name=ca-clu", listed: []string{"Secret/garden-dev/a.ca-cluster", "Secret/garden-dev/b.ca-cluster"},
+			message: `exactly the name "ca-clu"`},
 		{query: "?name=nothing", count: "0 vertices"},
 		{query: "", count: "9 vertices", listed: []string{
 			"CloudProfile//local", "Namespace//garden-dev", "Namespace//seed-local", "Project//" + hostileName,
@@ -180,7 +182,8 @@ func TestPageIsSafe(t *testing.T) {
 				t.Errorf("the page has %q", outside)
 			}
 		}
-		if header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Cache-Control") != "no-store" || header.Get("Referrer-Policy") != "no-referrer" {
+		if header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Cache-Control") != "no-store" ||
+			header.Get("Referrer-Policy") != "no-referrer" {
 			t.Errorf("headers %v", header)
 		}
 	}
@@ -191,7 +194,8 @@ func TestPageIsSafe(t *testing.T) {
 		t.Error("a name is not escaped")
 	}
 	for _, query := range []string{"?kind=<b>", "?format=xml"} {
-		if status, body, header := s.do(http.MethodGet, GraphPath+query, "", ""); status != http.StatusBadRequest || !strings.HasPrefix(header.Get("Content-Type"), "text/plain") {
+		if status, body, header := s.do(http.MethodGet, GraphPath+query, "", ""); status != http.StatusBadRequest ||
+			!strings.HasPrefix(header.Get("Content-Type"), "text/plain") {
 			t.Errorf("%s: %d %s", query, status, body)
 		}
 	}

@@ -32,9 +32,9 @@ func malformed(format string, args ...any) error {
 
 // decode reads the body, an object of the kind wanted, into the object.
 //
-// Names of fields are compared exactly and a field may appear once only, so that nobody on the way can have read another
-// value than this. Fields that are not known are ignored: a newer API server may send more, and by the conventions of the
-// API what an older webhook ignores can only narrow a request.
+// Names of fields are compared exactly and a field may appear once only, so that no proxy or API server in between can
+// have read another value. Fields that are not known are ignored: a newer API server may send more, and by the
+// conventions of the API what an older webhook ignores can only narrow a request.
 func decode(w http.ResponseWriter, r *http.Request, limit int64, want schema.GroupVersionKind, object any, meta *metav1.TypeMeta) error {
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != mediaTypeJSON {
 		return &requestError{http.StatusUnsupportedMediaType, fmt.Errorf("the content type must be %s", mediaTypeJSON)}

@@ -70,7 +70,8 @@ func TestConcurrentRequestsAreLimited(t *testing.T) {
 func TestLimitSurvivesPanics(t *testing.T) {
 	s := serve(t, func(c *Config) {
 		c.MaxAuthorizations = 1
-		c.Authorizer = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) { panic("of a test") })
+		c.Authorizer = authorizer.AuthorizerFunc(
+			func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) { panic("of a test") })
 	})
 	for range 3 {
 		if status, _ := s.post(AuthorizationPath, exampleReview); status != http.StatusInternalServerError {

@@ -56,7 +56,8 @@ func TestMetrics(t *testing.T) {
 func TestMetricsStaySmall(t *testing.T) {
 	s := serve(t, nil)
 	for i := range 50 {
-		s.post(AuthorizationPath, strings.NewReplacer(`"shoots"`, fmt.Sprintf(`"r%d"`, i), `"list"`, fmt.Sprintf(`"v%d"`, i)).Replace(exampleReview))
+		s.post(AuthorizationPath,
+			strings.NewReplacer(`"shoots"`, fmt.Sprintf(`"r%d"`, i), `"list"`, fmt.Sprintf(`"v%d"`, i)).Replace(exampleReview))
 	}
 	_, answer := s.get(MetricsPath)
 	if n := strings.Count(answer, "seed_authorizer_decisions_total{"); n != 1 {

@@ -35,7 +35,8 @@ func TestPageInBrowser(t *testing.T) {
 		t.Errorf("the browser complains: %q", b.complaints)
 	}
 	t.Run("nothing else runs", func(t *testing.T) {
-		b.eval(`(() => { const e = document.createElement("script"); e.textContent = "document.title = 'broken'"; document.body.append(e); })()`, nil)
+		b.eval(`(() => { const e = document.createElement("script"); e.textContent = "document.title = 'broken'"; document.body.append(e); })()`,
+			nil)
 		if title := b.text("document.title"); title != "Resource dependency graph" || len(b.complaints) == 0 {
 			t.Errorf("a script without the nonce ran: %q, %q", title, b.complaints)
 		}
@@ -94,7 +95,8 @@ func choose(t *testing.T, b *browser) {
 	t.Run("a click shows the way to the seed", func(t *testing.T) {
 		b.click(boxNamed("Secret garden-dev/a.ca-cluster"))
 		for label, class := range map[string]string{
-			"Secret garden-dev/a.ca-cluster": "chosen", "Shoot garden-dev/a": "path", "Seed local": "path", "Shoot garden-dev/b": "dim", "CloudProfile local": "dim",
+			"Secret garden-dev/a.ca-cluster": "chosen", "Shoot garden-dev/a": "path", "Seed local": "path",
+			"Shoot garden-dev/b": "dim", "CloudProfile local": "dim",
 		} {
 			if classes := b.text(boxNamed(label) + `.getAttribute("class")`); !strings.Contains(" "+classes+" ", " "+class+" ") {
 				t.Errorf("%s has the classes %q, not %s", label, classes, class)
@@ -103,7 +105,8 @@ func choose(t *testing.T, b *browser) {
 		if n := b.number(`document.querySelectorAll(".line.path").length`); n != 2 {
 			t.Errorf("%v lines on the way", n)
 		}
-		if text := b.text(`document.getElementById("panel").textContent`); !strings.HasPrefix(text, "Secret garden-dev/a.ca-cluster") || !strings.Contains(text, "1 outgoing") {
+		if text := b.text(`document.getElementById("panel").textContent`); !strings.HasPrefix(text, "Secret garden-dev/a.ca-cluster") ||
+			!strings.Contains(text, "1 outgoing") {
 			t.Errorf("the panel says %q", text)
 		}
 		name := filepath.Join(t.ArtifactDir(), "graph.png")

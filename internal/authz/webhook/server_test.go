@@ -133,7 +133,8 @@ func TestReadiness(t *testing.T) {
 			t.Errorf("GET %s: %d %q, want %d %q", test.path, status, answer, test.status, test.says)
 		}
 	}
-	if status, answer := s.post(AuthorizationPath, exampleReview); status != http.StatusServiceUnavailable || strings.Contains(answer, "allowed") {
+	if status, answer := s.post(AuthorizationPath, exampleReview); status != http.StatusServiceUnavailable ||
+		strings.Contains(answer, "allowed") {
 		t.Errorf("authorization before the graph has synced: %d %q", status, answer)
 	}
 	s.synced.Store(true)
@@ -166,7 +167,8 @@ func TestMethodsAndMediaTypes(t *testing.T) {
 
 func TestPanicFailsClosed(t *testing.T) {
 	s := serve(t, func(c *Config) {
-		c.Authorizer = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) { panic("of a test") })
+		c.Authorizer = authorizer.AuthorizerFunc(
+			func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) { panic("of a test") })
 		c.Restriction = restrictionFunc(func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse { panic("of a test") })
 	})
 	for path, body := range map[string]string{AuthorizationPath: exampleReview, RestrictionPath: exampleAdmission} {
@@ -180,7 +182,8 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	s := serve(t, nil)
 	certPEM, keyPEM := issue(t, "second")
 	name := func() string {
-		conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // looks at the certificate
+		conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"),
+			&tls.Config{InsecureSkipVerify: true}) //nolint:gosec // looks at the certificate
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +249,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"graph":              ok(func(c *Config) { c.Graph = nil }),
 		"certificate":        ok(func(c *Config) { c.CertFile = "/nowhere" }),
 		"short token":        ok(func(c *Config) { c.DebugToken = "123456789012345" }),
-		"names of nobody":    ok(func(c *Config) { c.ClientNames = []string{"x"} }),
+		"unused names":       ok(func(c *Config) { c.ClientNames = []string{"x"} }),
 		"negative limit":     ok(func(c *Config) { c.MaxAdmissions = -1 }),
 		"negative limit too": ok(func(c *Config) { c.MaxAuthorizations = -1 }),
 	} {

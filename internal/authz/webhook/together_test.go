@@ -18,7 +18,8 @@ import (
 
 func reviewOf(seed, verb, resource, namespace, name string) string {
 	return fmt.Sprintf(`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"gardener.cloud:system:seed:%s",
-"groups":["gardener.cloud:system:seeds"],"resourceAttributes":{"verb":%q,"resource":%q,"namespace":%q,"name":%q,"version":"v1"}}}`, seed, verb, resource, namespace, name)
+"groups":["gardener.cloud:system:seeds"],"resourceAttributes":{"verb":%q,"resource":%q,"namespace":%q,"name":%q,"version":"v1"}}}`,
+		seed, verb, resource, namespace, name)
 }
 
 // TestAuthorizationTogether asks the real authorizer over the real graph.

@@ -166,7 +166,7 @@ func TestBastionKeys(t *testing.T) {
 	if !b.PublicAddress.Addr().IsLoopback() || node.PublicAddress.IsValid() {
 		t.Errorf("public addresses %s, %s", b.PublicAddress, node.PublicAddress)
 	}
-	for name, key := range map[string]ssh.Signer{"somebody's": newKey(t), "the nodes'": nodes} {
+	for name, key := range map[string]ssh.Signer{"another user's": newKey(t), "the nodes'": nodes} {
 		if _, err := connect(t, c, b, "127.0.0.1", key); err == nil || !strings.Contains(err.Error(), "unable to authenticate") {
 			t.Errorf("%s key: %v", name, err)
 		}
@@ -223,7 +223,8 @@ func TestBastionIngress(t *testing.T) {
 	}
 	defer half.Close()
 	refusedUnread(t, "127.0.0.2", b.PublicAddress)
-	rules := append(from("127.0.0.3/32"), bastionspec.Rule{CIDR: netip.MustParsePrefix("127.0.0.0/29"), Except: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	rules := append(from("127.0.0.3/32"),
+		bastionspec.Rule{CIDR: netip.MustParsePrefix("127.0.0.0/29"), Except: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
 	if err := c.UpdateIngress(t.Context(), "b", rules); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +251,7 @@ func TestBastionIngress(t *testing.T) {
 	refusedUnread(t, "127.0.0.2", b.PublicAddress)
 	newNode(t, c, "i", "n", key)
 	if c.UpdateIngress(t.Context(), "i", nil) == nil || !errors.Is(c.UpdateIngress(t.Context(), "x", nil), ErrNotFound) {
-		t.Error("the ingress of a node, or of nobody, can be changed")
+		t.Error("the ingress of a node, or of an unknown instance, can be changed")
 	}
 }
 
@@ -276,7 +277,7 @@ func TestBastionForwards(t *testing.T) {
 		"another port":          netip.AddrPortFrom(node.Address, 10250).String(),
 		"another network":       ssh22(foreign.Address),
 		"no node":               ssh22(plain.Address),
-		"nobody":                "10.250.0.200:22",
+		"no instance":           "10.250.0.200:22",
 		"the router":            "10.250.0.1:22",
 		"itself":                ssh22(b.Address),
 		"itself, in public":     b.PublicAddress.String(),
@@ -297,7 +298,7 @@ func TestBastionForwards(t *testing.T) {
 	}
 	_ = onHost.(*net.TCPListener).SetDeadline(time.Now())
 	if _, err := onHost.Accept(); err == nil {
-		t.Error("somebody came to the host's listener")
+		t.Error("a client reached the host's listener")
 	}
 	if conn, err := client.Dial("tcp", ssh22(node.Address)); err != nil {
 		t.Errorf("the node: %v", err)
@@ -322,7 +323,8 @@ func TestBastionForwards(t *testing.T) {
 		Protocol, Cookie string
 		Screen           uint32
 	}{false, "MIT-MAGIC-COOKIE-1", "00", 0})
-	for request, payload := range map[string][]byte{"auth-agent-req@openssh.com": nil, "x11-req": x11, "subsystem": ssh.Marshal(struct{ Name string }{"netconf"})} {
+	for request, payload := range map[string][]byte{"auth-agent-req@openssh.com": nil, "x11-req": x11,
+		"subsystem": ssh.Marshal(struct{ Name string }{"netconf"})} {
 		if ok, err := session.SendRequest(request, true, payload); ok || err != nil {
 			t.Errorf("%s: %t, %v", request, ok, err)
 		}
@@ -339,7 +341,7 @@ func TestBastionRestart(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	other, err := net.Listen("tcp4", b.PublicAddress.String()) // nobody listens there any more
+	other, err := net.Listen("tcp4", b.PublicAddress.String()) // the bastion does not listen there any more
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +412,7 @@ func TestBastionDelete(t *testing.T) {
 	isCut(t, "the bastion", client)
 	isCut(t, "the node behind it", inner)
 	if conn, err := dialFrom(t, "127.0.0.1", b.PublicAddress); err == nil {
-		t.Errorf("somebody listens: %v", conn.Close())
+		t.Errorf("the address has a listener: %v", conn.Close())
 	}
 	goroutinesEnded(testutil.Timeout)
 	if _, err := os.Stat(filepath.Join(dir, "instances", "b")); !errors.Is(err, os.ErrNotExist) {
@@ -425,7 +427,7 @@ func TestBastionDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	if conn, err := dialFrom(t, "127.0.0.1", waiting.PublicAddress); err == nil {
-		t.Errorf("somebody listens: %v", conn.Close())
+		t.Errorf("the address has a listener: %v", conn.Close())
 	}
 	for range MaxBoots {
 		<-c.boots
@@ -444,7 +446,8 @@ func TestBastionRunsNoPrograms(t *testing.T) {
 	newNetwork(t, c, "n")
 	newBastion(t, c, "b", "n", newKey(t))
 	m, _ := c.Machine("b")
-	if err := m.FS().WriteFile("/etc/systemd/system/k.service", []byte("[Service]\nType=oneshot\nExecStart=/opt/bin/kubelet\n"), 0o644); err != nil {
+	if err := m.FS().WriteFile(
+		"/etc/systemd/system/k.service", []byte("[Service]\nType=oneshot\nExecStart=/opt/bin/kubelet\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Units().Start(t.Context(), "k"); err == nil {
@@ -465,7 +468,8 @@ func TestManyBastions(t *testing.T) {
 	before := memory()
 	at := map[netip.AddrPort]bool{}
 	for n := range count {
-		i := ensure(t, c, InstanceSpec{ID: fmt.Sprint("b", n), Network: "n", UserData: userData(key), Public: &PublicSpec{Ingress: from("127.0.0.1/32")}})
+		i := ensure(t, c, InstanceSpec{ID: fmt.Sprint("b", n), Network: "n", UserData: userData(key),
+			Public: &PublicSpec{Ingress: from("127.0.0.1/32")}})
 		at[i.PublicAddress] = true
 	}
 	for n := range count {

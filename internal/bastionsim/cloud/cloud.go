@@ -85,7 +85,7 @@ type State string
 
 const (
 	// Pending is an instance that has an address and boots, or waits for its turn to boot, or for its public address, which
-	// somebody else has; Message says so.
+	// another program on the host uses; Message says so.
 	Pending State = "Pending"
 	// Running is an instance that has booted: its user data has run, its units have been started.
 	Running State = "Running"
@@ -136,7 +136,8 @@ func Open(cfg Config) (*Cloud, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}
 	}
-	c := &Cloud{cfg: cfg, boots: make(chan struct{}, MaxBoots), traffic: newTraffic(cfg.Clock), networks: map[string]*network{}, instances: map[string]*instance{}}
+	c := &Cloud{cfg: cfg, boots: make(chan struct{}, MaxBoots), traffic: newTraffic(cfg.Clock),
+		networks: map[string]*network{}, instances: map[string]*instance{}}
 	if err := c.load(); err != nil {
 		return nil, fmt.Errorf("opening the cloud in %s: %w", cfg.Dir, err)
 	}

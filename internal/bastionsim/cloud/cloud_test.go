@@ -64,7 +64,8 @@ func runs(t testing.TB, c *Cloud, id string) {
 func TestNetworks(t *testing.T) {
 	ctx, c := t.Context(), open(t, t.TempDir())
 	for _, wrong := range []struct{ id, cidr string }{
-		{"", "10.0.0.0/24"}, {"../a", "10.0.0.0/24"}, {".a", "10.0.0.0/24"}, {"A", "10.0.0.0/24"}, {"a", "10.0.0.0/29"}, {strings.Repeat("a", MaxID+1), "10.0.0.0/24"},
+		{"", "10.0.0.0/24"}, {"../a", "10.0.0.0/24"}, {".a", "10.0.0.0/24"}, {"A", "10.0.0.0/24"}, {"a", "10.0.0.0/29"},
+		{strings.Repeat("a", MaxID+1), "10.0.0.0/24"},
 	} {
 		if err := c.EnsureNetwork(ctx, wrong.id, netip.MustParsePrefix(wrong.cidr)); err == nil {
 			t.Errorf("network %q with %s is made", wrong.id, wrong.cidr)
@@ -72,7 +73,8 @@ func TestNetworks(t *testing.T) {
 	}
 	newNetwork(t, c, "n")
 	newNetwork(t, c, "n")
-	if err := c.EnsureNetwork(ctx, "n", netip.MustParsePrefix("10.251.0.0/24")); err == nil || !strings.Contains(err.Error(), "10.250.0.0/24") {
+	if err := c.EnsureNetwork(ctx, "n", netip.MustParsePrefix("10.251.0.0/24")); err == nil ||
+		!strings.Contains(err.Error(), "10.250.0.0/24") {
 		t.Errorf("another CIDR: %v", err)
 	}
 	ensure(t, c, InstanceSpec{ID: "i", Network: "n"})
@@ -94,7 +96,8 @@ func TestAddressesRunOut(t *testing.T) {
 			t.Errorf("instance %d has %s", i, got)
 		}
 	}
-	if _, err := c.EnsureInstance(ctx, InstanceSpec{ID: "more", Network: "n"}); !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "10.0.0.0/28") {
+	if _, err := c.EnsureInstance(ctx, InstanceSpec{ID: "more", Network: "n"}); !errors.Is(err, ErrExhausted) ||
+		!strings.Contains(err.Error(), "10.0.0.0/28") {
 		t.Errorf("one instance too many: %v", err)
 	}
 	if err := c.DeleteInstance(ctx, "i2"); err != nil {
@@ -135,7 +138,8 @@ func TestRestart(t *testing.T) {
 	newNetwork(t, c, "n")
 	want := map[string]Instance{}
 	for _, id := range []string{"c", "a", "b"} {
-		want[id] = ensure(t, c, InstanceSpec{ID: id, Network: "n", Zone: "z1", Hostname: "host-" + id, Type: "small", Image: "os", Tags: map[string]string{"k": id}})
+		want[id] = ensure(t, c, InstanceSpec{ID: id, Network: "n", Zone: "z1", Hostname: "host-" + id, Type: "small",
+			Image: "os", Tags: map[string]string{"k": id}})
 		runs(t, c, id)
 	}
 	m, _ := c.Machine("b")
@@ -224,7 +228,8 @@ func TestDeleteWaits(t *testing.T) {
 	ensure(t, c, InstanceSpec{ID: "i", Network: "n"})
 	runs(t, c, "i")
 	m, _ := c.Machine("i")
-	err = errors.Join(m.FS().WriteFile("/etc/systemd/system/slow.service", []byte("[Service]\nExecStart=/opt/bin/slow\n"), 0o644), m.Units().Start(t.Context(), "slow"))
+	err = errors.Join(m.FS().WriteFile("/etc/systemd/system/slow.service", []byte("[Service]\nExecStart=/opt/bin/slow\n"), 0o644),
+		m.Units().Start(t.Context(), "slow"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +264,7 @@ func TestDial(t *testing.T) {
 	}{
 		"no network":      {"unknown", netip.AddrPortFrom(i.Address, 22), ErrNotFound},
 		"another network": {"other", netip.AddrPortFrom(i.Address, 22), ErrNotFound},
-		"nobody":          {"n", netip.MustParseAddrPort("10.250.0.99:22"), ErrNotFound},
+		"no instance":     {"n", netip.MustParseAddrPort("10.250.0.99:22"), ErrNotFound},
 		"another port":    {"n", netip.AddrPortFrom(i.Address, 10250), memnet.ErrRefused},
 	} {
 		if _, err := c.Dial(t.Context(), try.network, try.to); !errors.Is(err, try.want) {
@@ -271,7 +276,8 @@ func TestDial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(m.FS().MkdirAll("/root/.ssh", 0o700), m.FS().WriteFile("/root/.ssh/authorized_keys", ssh.MarshalAuthorizedKey(key.PublicKey()), 0o600))
+	err = errors.Join(m.FS().MkdirAll("/root/.ssh", 0o700),
+		m.FS().WriteFile("/root/.ssh/authorized_keys", ssh.MarshalAuthorizedKey(key.PublicKey()), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +308,8 @@ func TestDial(t *testing.T) {
 func BenchmarkNodes(b *testing.B) {
 	idle := func(ctx context.Context, _ *machine.Machine, _ []string) error { <-ctx.Done(); return nil }
 	for b.Loop() {
-		c, err := Open(Config{Dir: b.TempDir(), Log: logr.Discard(), Programs: map[string]machine.Program{"/opt/bin/a": idle, "/opt/bin/b": idle}})
+		c,
+			err := Open(Config{Dir: b.TempDir(), Log: logr.Discard(), Programs: map[string]machine.Program{"/opt/bin/a": idle, "/opt/bin/b": idle}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -319,7 +326,8 @@ func BenchmarkNodes(b *testing.B) {
 			runs(b, c, id)
 			m, _ := c.Machine(id)
 			for _, name := range []string{"a", "b"} {
-				err := m.FS().WriteFile("/etc/systemd/system/"+name+".service", []byte("[Service]\nExecStart=/opt/bin/"+name+"\nRestart=always\n"), 0o644)
+				err := m.FS().WriteFile("/etc/systemd/system/"+name+".service",
+					[]byte("[Service]\nExecStart=/opt/bin/"+name+"\nRestart=always\n"), 0o644)
 				if err = errors.Join(err, m.Units().Start(b.Context(), name)); err != nil {
 					b.Fatal(err)
 				}

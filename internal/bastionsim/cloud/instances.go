@@ -331,7 +331,7 @@ func (c *Cloud) DeleteInstance(ctx context.Context, id string) error {
 	i.removing.Lock()
 	defer i.removing.Unlock()
 	c.mu.Lock()
-	gone := c.instances[id] != i // somebody else has removed it meanwhile
+	gone := c.instances[id] != i // a concurrent Delete has removed it meanwhile
 	c.mu.Unlock()
 	if gone {
 		return nil

@@ -68,7 +68,7 @@ func (c *Cloud) DeleteNetwork(_ context.Context, id string) error {
 	return nil
 }
 
-// free is the first address that nobody has.
+// free is the first address that no instance has.
 func (n *network) free() (netip.Addr, error) {
 	if !n.cidr.IsValid() {
 		return netip.Addr{}, errors.New("this is no CIDR")
@@ -100,7 +100,8 @@ func (c *Cloud) DialFrom(ctx context.Context, network string, from netip.Addr, t
 }
 
 // dial is DialFrom to an instance that is allowed, which is nil if there is none with the address.
-func (c *Cloud) dial(ctx context.Context, network string, from netip.Addr, to netip.AddrPort, allowed func(*instance) error) (net.Conn, error) {
+func (c *Cloud) dial(ctx context.Context, network string, from netip.Addr, to netip.AddrPort,
+	allowed func(*instance) error) (net.Conn, error) {
 	listener, from, err := c.target(network, from, to, allowed)
 	if err == nil {
 		err = ctx.Err()
@@ -112,7 +113,8 @@ func (c *Cloud) dial(ctx context.Context, network string, from netip.Addr, to ne
 	return listener.Dial(netip.AddrPortFrom(from, uint16(first+c.ports.Add(1)%count)))
 }
 
-func (c *Cloud) target(network string, from netip.Addr, to netip.AddrPort, allowed func(*instance) error) (*memnet.Listener, netip.Addr, error) {
+func (c *Cloud) target(network string, from netip.Addr, to netip.AddrPort, allowed func(*instance) error) (
+	*memnet.Listener, netip.Addr, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.networks[network]

@@ -19,17 +19,17 @@ import (
 const (
 	// MaxPublic is how many instances with a public address there may be.
 	MaxPublic = 1000
-	// bindRetry is after what time an address is tried again that somebody else on the host has.
+	// bindRetry is the time between attempts to listen on an address that another program on the host uses.
 	bindRetry = time.Second
 )
 
 // PublicSpec makes an instance a bastion: it gets a public address, on which its SSH server answers those that Ingress
-// allows. In its network it answers nobody, and its units can run no Programs, which are not behind its firewall.
+// allows. In its network it accepts no connections, and its units can run no Programs, which are not behind its firewall.
 type PublicSpec struct {
 	// Ingress says who may connect. UpdateIngress changes it.
 	Ingress bastionspec.Ingress `json:"ingress,omitempty"`
 	// Forward are the tags of those instances of its network that its SSH server forwards to: to their addresses, port 22.
-	// Bastions are never among them. It forwards to nobody if there are no tags.
+	// Bastions are never among them. It forwards to no instance if there are no tags.
 	Forward map[string]string `json:"forward,omitempty"`
 }
 
@@ -84,7 +84,7 @@ func (c *Cloud) expose(r *record) (net.Listener, error) {
 	return l, nil
 }
 
-// bind listens on an instance's public address. As long as somebody else on the host has it, it says so in the instance's
+// bind listens on an instance's public address. While another program on the host uses it, it says so in the instance's
 // message and tries again: clients know the instance by this address and no other.
 func (c *Cloud) bind(ctx context.Context, i *instance) (net.Listener, error) {
 	c.mu.Lock()
@@ -144,7 +144,8 @@ func (c *Cloud) guard(i *instance, cfg *machine.Config) {
 	}
 }
 
-var errOnlyNodes = fmt.Errorf("%w: this bastion leads to port %d of the nodes of its network and nowhere else; name the node by its address", sshd.ErrProhibited, SSHPort)
+var errOnlyNodes = fmt.Errorf("%w: this bastion leads to port %d of the nodes of its network and nowhere else; name "+
+	"the node by its address", sshd.ErrProhibited, SSHPort)
 
 func hasTags(i *instance, tags map[string]string) bool {
 	for key, value := range tags {

@@ -97,7 +97,7 @@ func (c *Cloud) readRecord(id string) (r record, err error) {
 		return r, fmt.Errorf("reading %s: it is of instance %q", c.recordFile(id), r.ID)
 	}
 	if (r.Public != nil) != r.PublicAddress.IsValid() {
-		return r, fmt.Errorf("reading %s: a bastion has a public address, and nobody else", c.recordFile(id))
+		return r, fmt.Errorf("reading %s: only a bastion has a public address, and every bastion has one", c.recordFile(id))
 	}
 	return r, nil
 }

@@ -1,5 +1,6 @@
-// Package machine simulates a machine of a cloud: a disk (vfs), users, cloud-init (cloudinit), units in the way of systemd,
-// an SSH server (sshd), sessions and scripts in a sandbox (shell), and the transfer of files (sftp). It may import what is below it and internal/fsutil.
+// Package machine simulates a machine of a cloud: a disk (vfs), users, cloud-init (cloudinit), units in the way of
+// systemd, an SSH server (sshd), sessions and scripts in a sandbox (shell), and the transfer of files (sftp). It may
+// import what is below it and internal/fsutil.
 //
 // It promises:
 //

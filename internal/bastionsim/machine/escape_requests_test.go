@@ -45,8 +45,10 @@ func hostileVariables(t *testing.T, trap *shelltest.Trap, l *login) {
 	t.Helper()
 	session := l.session(t)
 	for name, value := range map[string]string{
-		"LD_PRELOAD": trap.Script("HOST/secret"), "PATH": trap.Script("HOST/"), "BASH_ENV": trap.Script("HOST/secret"), "ENV": trap.Script("HOST/secret"),
-		"HOME": trap.Script("HOST/"), "PROMPT_COMMAND": "cat", "IFS": "x", "LC_": "x\x00y", "LC_X\n": "y", "LC_X=y; id": "z", "LANG": "a\nPATH=/", "SSH_AUTH_SOCK": "/x", "": "x",
+		"LD_PRELOAD": trap.Script("HOST/secret"), "PATH": trap.Script("HOST/"), "BASH_ENV": trap.Script("HOST/secret"),
+		"ENV":  trap.Script("HOST/secret"),
+		"HOME": trap.Script("HOST/"), "PROMPT_COMMAND": "cat", "IFS": "x", "LC_": "x\x00y", "LC_X\n": "y", "LC_X=y; id": "z",
+		"LANG": "a\nPATH=/", "SSH_AUTH_SOCK": "/x", "": "x",
 	} {
 		if err := session.Setenv(name, value); err == nil && name != "LC_" {
 			t.Errorf("variable %q may be set", name)
@@ -54,7 +56,8 @@ func hostileVariables(t *testing.T, trap *shelltest.Trap, l *login) {
 	}
 	out := &typist{}
 	session.Stdout, session.Stderr = out, out
-	if err := toItsEnd(session, "env; echo ends"); err != nil || !strings.HasSuffix(out.text(0), "ends\n") || regexp.MustCompile(`PRELOAD|BASH_ENV|PROMPT|SOCK|PATH=/\n`).MatchString(out.text(0)) {
+	if err := toItsEnd(session, "env; echo ends"); err != nil || !strings.HasSuffix(out.text(0), "ends\n") ||
+		regexp.MustCompile(`PRELOAD|BASH_ENV|PROMPT|SOCK|PATH=/\n`).MatchString(out.text(0)) {
 		t.Errorf("the environment is %q, %v", out.text(0), err)
 	}
 	trap.Check(t, out.text(0))
@@ -170,8 +173,10 @@ func absurdTerminals(t *testing.T, l *login) {
 			t.Fatal(err)
 		}
 		for i, text := range []string{
-			strings.Repeat("x", 20000), "\x03", "\x1b[A\x1b[B\x1b[C\x1b[D\x1b[H\x1b[F\x1bOP\x1b[999999999;999999999H\x1b[200~", "\xff\xfe\x80\xc0\x00\x00", "\x1b[201~\x03",
-			strings.Repeat("日本語", 2000), "\x15\x0b\x17\x1a\x1c\x12\x0c", strings.Repeat("\x1b", 5000), "\x03", strings.Repeat("\x7f", 5000), strings.Repeat("\t", 100),
+			strings.Repeat("x", 20000), "\x03", "\x1b[A\x1b[B\x1b[C\x1b[D\x1b[H\x1b[F\x1bOP\x1b[999999999;999999999H\x1b[200~",
+			"\xff\xfe\x80\xc0\x00\x00", "\x1b[201~\x03",
+			strings.Repeat("日本語", 2000), "\x15\x0b\x17\x1a\x1c\x12\x0c", strings.Repeat("\x1b", 5000), "\x03",
+			strings.Repeat("\x7f", 5000), strings.Repeat("\t", 100),
 		} {
 			_, _ = io.WriteString(k.keys, text)
 			size := sizes[i%len(sizes)]

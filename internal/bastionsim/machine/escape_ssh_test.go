@@ -240,7 +240,8 @@ func endBomb(t *testing.T, l *login, client *ssh.Client, session *ssh.Session, e
 // TestBombsTyped types those of the bombs that a terminal could be held up by. Ctrl-C gives it back.
 func TestBombsTyped(t *testing.T) {
 	k := sitDown(t, withSSH(t).as(t, "gardener"))
-	for _, name := range []string{"loop", "sleep", "endless output", "endless random", "endless trace", "fork bomb", "many jobs", "read from nothing", "recursion", "a huge file", "printf alone", "nested parentheses", "words of a loop", "programs that wait"} {
+	for _, name := range []string{"loop", "sleep", "endless output", "endless random", "endless trace", "fork bomb", "many jobs",
+		"read from nothing", "recursion", "a huge file", "printf alone", "nested parentheses", "words of a loop", "programs that wait"} {
 		_, _ = io.WriteString(k.keys, shelltest.Bombs[name]+"\r")
 		from := k.place()
 		_, _ = io.WriteString(k.keys, "\x03")

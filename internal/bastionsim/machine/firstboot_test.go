@@ -60,7 +60,8 @@ echo hello
 // A machine that goes down in the middle of its user data runs it again.
 func TestUserDataIsInterrupted(t *testing.T) {
 	dir := t.TempDir()
-	cfg := Config{Dir: dir, UserData: []byte("#!/bin/sh\necho x >> /root/runs\nif [ $(wc -l < /root/runs) -lt 2 ]; then sleep 100; fi\necho end >> /root/runs\n")}
+	cfg := Config{Dir: dir, UserData: []byte(
+		"#!/bin/sh\necho x >> /root/runs\nif [ $(wc -l < /root/runs) -lt 2 ]; then sleep 100; fi\necho end >> /root/runs\n")}
 	r := start(t, cfg)
 	testutil.EventuallyTrue(t, "the user data runs", func() bool {
 		data, err := r.FS().ReadFile("/root/runs")

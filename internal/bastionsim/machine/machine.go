@@ -87,8 +87,8 @@ type Machine struct {
 	cloudInit CloudInitStatus
 }
 
-// MaxMemory is how many bytes the sessions, the user data and the units of a machine may have together, beside what each of
-// them may: whoever asks for more is ended.
+// MaxMemory is how many bytes the sessions, the user data and the units of a machine may have together, beside what
+// each of them may: the one that exceeds it is killed.
 const MaxMemory = 256 << 20
 
 const (

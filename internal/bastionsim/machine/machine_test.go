@@ -81,7 +81,8 @@ func start(t testing.TB, cfg Config) *running {
 func (r *running) unit(t testing.TB, name, text string) {
 	t.Helper()
 	file := "/etc/systemd/system/" + name
-	if err := errors.Join(r.FS().MkdirAll(filepath.Dir(file), 0o755), r.FS().WriteFile(file, []byte(text), 0o644), r.Units().DaemonReload(t.Context())); err != nil {
+	if err := errors.Join(r.FS().MkdirAll(filepath.Dir(file), 0o755), r.FS().WriteFile(file, []byte(text), 0o644),
+		r.Units().DaemonReload(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -128,7 +129,8 @@ func fails(context.Context) error       { return errors.New("no luck") }
 func ends(context.Context) error        { return nil }
 func panics(context.Context) error      { panic("what") }
 
-const service = "[Unit]\nDescription=Test\n[Service]\nExecStart=/opt/bin/p --a=\"b c\" $X ${Y} %n\nEnvironment=X=1 \"Y=2 3\"\nRestartSec=5\n"
+const service = "[Unit]\nDescription=Test\n[Service]\nExecStart=/opt/bin/p --a=\"b c\" $X ${Y} %n\n" +
+	"Environment=X=1 \"Y=2 3\"\nRestartSec=5\n"
 
 func TestRestartPolicies(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -185,7 +187,8 @@ func TestStartLimit(t *testing.T) {
 	}
 	testutil.EventuallyTrue(t, "the limit", func() bool { return r.status("p") == "loaded failed failed start-limit-hit" })
 	p.none(t, "beyond the limit")
-	if journal := strings.Join(r.Units().Journal("p", 0), "\n"); !strings.Contains(journal, "no luck") || !strings.Contains(journal, "repeated too quickly") {
+	if journal := strings.Join(r.Units().Journal("p", 0), "\n"); !strings.Contains(journal, "no luck") ||
+		!strings.Contains(journal, "repeated too quickly") {
 		t.Errorf("journal:\n%s", journal)
 	}
 }

@@ -109,7 +109,7 @@ func TestCommandsOverSSH(t *testing.T) {
 		"test -e /work || test -e /proc/1/root/work": {status: 1}, // nothing of the host
 	} {
 		session := l.session(t)
-		if command == "cat" { // a client whose input nobody reads says so with an error
+		if command == "cat" { // a client whose input is not read reports an error
 			session.Stdin = strings.NewReader("input")
 		}
 		out, err := session.Output(command)

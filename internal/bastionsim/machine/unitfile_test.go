@@ -24,12 +24,14 @@ func TestSeconds(t *testing.T) {
 }
 
 func TestParseUnit(t *testing.T) {
-	d, err := parseUnit("# comment\n[Unit]\nAfter=a.service b.service\nAfter=c.service\n[Service]\nType=oneshot\nExecStartPre=-/bin/x 'a b'\\\n  \"c\\\"d\"\n" +
+	d, err := parseUnit("# comment\n[Unit]\nAfter=a.service b.service\nAfter=c.service\n[Service]\nType=oneshot\n" +
+		"ExecStartPre=-/bin/x 'a b'\\\n  \"c\\\"d\"\n" +
 		"ExecStart=/bin/1\nExecStart=/bin/2\nUnknown=ignored\nRestart=on-abnormal\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(d.after, []string{"a.service", "b.service", "c.service"}) || d.kind != typeOneshot || len(d.start) != 2 || d.restart != restartOnFailure {
+	if !slices.Equal(d.after, []string{"a.service", "b.service", "c.service"}) || d.kind != typeOneshot ||
+		len(d.start) != 2 || d.restart != restartOnFailure {
 		t.Errorf("read as %+v", d)
 	}
 	if !d.pre[0].mayFail || !slices.Equal(d.pre[0].words, []string{"/bin/x", "a b", `c"d`}) {

@@ -141,14 +141,17 @@ fi
 ` + containerdConfig + osFiles() + startUnits
 	return map[string]string{
 		"suse-chost": chost,
-		"memoryone-chost": "Content-Type: multipart/mixed; boundary=\"==BOUNDARY==\"\nMIME-Version: 1.0\n--==BOUNDARY==\nContent-Type: text/x-vsmp; section=vsmp\n" +
+		"memoryone-chost": "Content-Type: multipart/mixed; boundary=\"==BOUNDARY==\"\nMIME-Version: 1.0\n--==BOUNDARY==\n" +
+			"Content-Type: text/x-vsmp; section=vsmp\n" +
 			"system_memory=6x\nmem_topology=2\n--==BOUNDARY==\nContent-Type: text/x-shellscript\n" + chost + "\n--==BOUNDARY==",
-		"ubuntu":      "#cloud-config-archive\n- content: |\n" + indent(ubuntu) + "\n  type: text/x-shellscript\n- content: |\n    #cloud-config\n    apt:\n      preserve_sources_list: true\n  type: text/cloud-config\n",
+		"ubuntu": "#cloud-config-archive\n- content: |\n" + indent(ubuntu) + "\n  type: text/x-shellscript\n" +
+			"- content: |\n    #cloud-config\n    apt:\n      preserve_sources_list: true\n  type: text/cloud-config\n",
 		"gardenlinux": gardenlinux,
 		"flatcar":     flatcar,
 		"flatcar with Ignition": `{"ignition":{"version":"3.3.0"},"storage":{"files":[` +
 			`{"path":"/var/lib/provision/token","contents":{"source":"data:,abcdef.0123456789abcdef%0A"},"mode":416}]},` +
-			`"systemd":{"units":[{"name":"containerd.service","enabled":true,"dropins":[{"name":"11-exec_config.conf","contents":"[Service]\nExecStart=\nExecStart=/usr/bin/containerd --config=/etc/containerd/config.toml\n"}]},` +
+			`"systemd":{"units":[{"name":"containerd.service","enabled":true,"dropins":[{"name":"11-exec_config.conf",` +
+			`"contents":"[Service]\nExecStart=\nExecStart=/usr/bin/containerd --config=/etc/containerd/config.toml\n"}]},` +
 			`{"name":"init.service","enabled":true,"contents":"[Service]\nExecStart=/opt/bin/init\n[Install]\nWantedBy=multi-user.target\n"}]}}`,
 	}
 }

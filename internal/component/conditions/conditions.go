@@ -62,7 +62,8 @@ func Without(conditions []Condition, kind corev1beta1.ConditionType) ([]Conditio
 
 // Failed is the condition after a check has failed. What was True is Progressing for as long as the threshold says, and so
 // it is after an operation has succeeded, and when what was False fails for another reason: it may be about to recover.
-func Failed(before Condition, last *corev1beta1.LastOperation, threshold time.Duration, reason, message string, c clock.PassiveClock) Condition {
+func Failed(before Condition, last *corev1beta1.LastOperation, threshold time.Duration, reason, message string,
+	c clock.PassiveClock) Condition {
 	now := Condition{Type: before.Type, Status: corev1beta1.ConditionFalse, Reason: reason, Message: message}
 	if threshold <= 0 {
 		return now

@@ -50,7 +50,8 @@ func TestFailed(t *testing.T) {
 	} {
 		before := Condition{Type: "X", Status: test.before, Reason: test.reason, LastTransitionTime: metav1.NewTime(start.Add(-test.since))}
 		got := Failed(before, test.last, test.threshold, "Ill", "is ill", clocktesting.NewFakeClock(start))
-		if want := (Condition{Type: "X", Status: test.want, Reason: "Ill", Message: "is ill"}); got.Status != want.Status || got.Reason != want.Reason || got.Message != want.Message || got.Type != want.Type {
+		if want := (Condition{Type: "X", Status: test.want, Reason: "Ill", Message: "is ill"}); got.Status != want.Status ||
+			got.Reason != want.Reason || got.Message != want.Message || got.Type != want.Type {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
@@ -64,7 +65,8 @@ func TestSet(t *testing.T) {
 		t.Fatalf("the first time: %v %+v", changed, first)
 	}
 	clock.Step(time.Hour)
-	if same, changed := Set(first, Condition{Type: "X", Status: yes, Reason: "A"}, clock); changed || !same[1].LastUpdateTime.Time.Equal(start) {
+	if same, changed := Set(first, Condition{Type: "X", Status: yes, Reason: "A"}, clock); changed ||
+		!same[1].LastUpdateTime.Time.Equal(start) {
 		t.Errorf("nothing new: %v %+v", changed, same)
 	}
 	reason, changed := Set(first, Condition{Type: "X", Status: yes, Reason: "B"}, clock)
@@ -96,13 +98,14 @@ func TestFindAndWithout(t *testing.T) {
 	}
 }
 
-// Somebody else has written since the Seed was read.
+// Another controller has written since the Seed was read.
 func TestPatchSeedLeavesOthersAlone(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1beta1.SeedStatus{Conditions: []Condition{{Type: "Mine", Status: no}, {Type: "Gone", Status: yes}}}}
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Status: corev1beta1.SeedStatus{Conditions: []Condition{{Type: "Mine", Status: no}, {Type: "Gone", Status: yes}}}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(seed).WithStatusSubresource(seed).Build()
 	read := &corev1beta1.Seed{}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(seed), read); err != nil {

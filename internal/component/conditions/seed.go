@@ -11,7 +11,7 @@ import (
 )
 
 // PatchSeed writes what mutate changes in the conditions of a Seed: those and no others, by a patch that goes by their
-// types. Somebody else may write his own at the same moment.
+// types. Other controllers may write theirs at the same moment.
 func PatchSeed(ctx context.Context, c client.Client, seed *corev1beta1.Seed, mutate func([]Condition) ([]Condition, bool)) error {
 	before := seed.DeepCopy()
 	all, changed := mutate(seed.Status.Conditions)
@@ -27,7 +27,8 @@ func PatchSeed(ctx context.Context, c client.Client, seed *corev1beta1.Seed, mut
 
 // WriteSeed writes a condition of a Seed, if it says something else than before: Progressing until it has not been good for
 // longer than the threshold.
-func WriteSeed(ctx context.Context, c client.Client, clk clock.PassiveClock, seed *corev1beta1.Seed, now Condition, threshold time.Duration) error {
+func WriteSeed(ctx context.Context, c client.Client, clk clock.PassiveClock, seed *corev1beta1.Seed, now Condition,
+	threshold time.Duration) error {
 	return PatchSeed(ctx, c, seed, func(all []Condition) ([]Condition, bool) {
 		return Set(all, Patient(Get(all, now.Type), now, threshold, clk), clk)
 	})

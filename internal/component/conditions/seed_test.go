@@ -14,8 +14,9 @@ import (
 
 func TestWriteSeed(t *testing.T) {
 	const (
-		good, bad, unknown, progressing = corev1beta1.ConditionTrue, corev1beta1.ConditionFalse, corev1beta1.ConditionUnknown, corev1beta1.ConditionProgressing
-		none                            = corev1beta1.ConditionStatus("")
+		good, bad, unknown, progressing = corev1beta1.ConditionTrue, corev1beta1.ConditionFalse, corev1beta1.ConditionUnknown,
+			corev1beta1.ConditionProgressing
+		none = corev1beta1.ConditionStatus("")
 	)
 	scheme := runtime.NewScheme()
 	if err := corev1beta1.AddToScheme(scheme); err != nil {
@@ -43,7 +44,8 @@ func TestWriteSeed(t *testing.T) {
 		other := corev1beta1.Condition{Type: "Other", Status: good}
 		seed.Status.Conditions = []corev1beta1.Condition{other}
 		if test.before != none {
-			seed.Status.Conditions = append(seed.Status.Conditions, corev1beta1.Condition{Type: "A", Status: test.before, LastTransitionTime: metav1.NewTime(start)})
+			seed.Status.Conditions = append(seed.Status.Conditions,
+				corev1beta1.Condition{Type: "A", Status: test.before, LastTransitionTime: metav1.NewTime(start)})
 		}
 		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(seed).WithStatusSubresource(seed).Build()
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(seed), seed); err != nil {

@@ -30,7 +30,8 @@ func TestSetOfSeveral(t *testing.T) {
 	} {
 		after, changed := Set(before, test.now, clock)
 		c := Get(after, "A")
-		if changed != test.changed || !c.LastTransitionTime.Time.Equal(test.transition) || !c.LastUpdateTime.Time.Equal(test.updated) || c.Status != test.now.Status {
+		if changed != test.changed || !c.LastTransitionTime.Time.Equal(test.transition) ||
+			!c.LastUpdateTime.Time.Equal(test.updated) || c.Status != test.now.Status {
 			t.Errorf("%s: changed %v, %+v", name, changed, c)
 		}
 		if !IsTrue(before, "A") {

@@ -16,13 +16,16 @@ func TestOverdue(t *testing.T) {
 		last *corev1beta1.LastOperation
 		work bool
 	}{
-		"has said nothing":  {},
-		"said it before":    {last: &corev1beta1.LastOperation{Type: "Delete", State: "Processing", LastUpdateTime: metav1.NewTime(now.Add(-time.Minute))}},
+		"has said nothing": {},
+		"said it before": {last: &corev1beta1.LastOperation{Type: "Delete", State: "Processing",
+			LastUpdateTime: metav1.NewTime(now.Add(-time.Minute))}},
 		"fails":             {last: &corev1beta1.LastOperation{Type: "Delete", State: "Error", LastUpdateTime: metav1.NewTime(now)}},
 		"does another deed": {last: &corev1beta1.LastOperation{Type: "Reconcile", State: "Processing", LastUpdateTime: metav1.NewTime(now)}},
-		"is at work":        {last: &corev1beta1.LastOperation{Type: "Delete", State: "Processing", LastUpdateTime: metav1.NewTime(now)}, work: true},
+		"is at work": {last: &corev1beta1.LastOperation{Type: "Delete", State: "Processing", LastUpdateTime: metav1.NewTime(now)},
+			work: true},
 	} {
-		worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"gardener.cloud/timestamp": now.Add(time.Millisecond).Format(time.RFC3339Nano)}}}
+		worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{"gardener.cloud/timestamp": now.Add(time.Millisecond).Format(time.RFC3339Nano)}}}
 		worker.Status.LastOperation = test.last
 		grace := ForceGrace
 		if test.work {

@@ -87,7 +87,7 @@ func RemoveFinalizers(ctx context.Context, c client.Client, obj client.Object, f
 	return nil
 }
 
-// exclusively wants that nobody else has written in between: a patch of a list replaces all of it.
+// exclusively is a patch that fails if the object has changed in between: a patch of a list replaces all of it.
 func exclusively(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }

@@ -37,7 +37,8 @@ func TestType(t *testing.T) {
 
 func TestEnded(t *testing.T) {
 	extension := func(asks string, t corev1beta1.LastOperationType, state corev1beta1.LastOperationState) *extensionsv1alpha1.BackupEntry {
-		extension := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"gardener.cloud/operation": asks}}}
+		extension := &extensionsv1alpha1.BackupEntry{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"gardener.cloud/operation": asks}}}
 		extension.Status.LastOperation = &corev1beta1.LastOperation{Type: t, State: state}
 		return extension
 	}

@@ -130,7 +130,8 @@ var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", R
 // serveWidgets adds a custom resource while the controllers run.
 func (c *cluster) serveWidgets(t *testing.T) {
 	t.Helper()
-	crds := c.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	crds := c.dynamic.Resource(
+		schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	crd := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": "widgets.example.com"},
@@ -210,7 +211,8 @@ func testNamespaceDeletion(t *testing.T, c *cluster) {
 		list, err := inNamespace.List(t.Context(), metav1.ListOptions{})
 		return err == nil && len(list.Items) == 1 && list.Items[0].GetDeletionTimestamp() != nil
 	})
-	if _, err := inNamespace.Patch(t.Context(), "held", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := inNamespace.Patch(t.Context(), "held", "application/merge-patch+json",
+		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	testutil.EventuallyTrue(t, "the namespace is gone", func() bool {
@@ -221,7 +223,8 @@ func testNamespaceDeletion(t *testing.T, c *cluster) {
 
 func testGarbageCollection(t *testing.T, c *cluster) {
 	configMaps := c.client.CoreV1().ConfigMaps("default")
-	for name, policy := range map[string]metav1.DeletionPropagation{"background": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground} {
+	for name, policy := range map[string]metav1.DeletionPropagation{"background": metav1.DeletePropagationBackground,
+		"foreground": metav1.DeletePropagationForeground} {
 		owner := c.createWidget(t, "default", name)
 		blocks := true
 		ref := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Widget", Name: name, UID: owner.GetUID(), BlockOwnerDeletion: &blocks}
@@ -229,7 +232,8 @@ func testGarbageCollection(t *testing.T, c *cluster) {
 		if _, err := configMaps.Create(t.Context(), dependent, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.dynamic.Resource(widgets).Namespace("default").Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+		if err := c.dynamic.Resource(widgets).Namespace("default").Delete(
+			t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 			t.Fatal(err)
 		}
 		testutil.EventuallyTrue(t, "owner and dependent are gone, deleted in the "+name, func() bool {
@@ -261,7 +265,8 @@ func testServiceAccounts(t *testing.T, c *cluster) {
 		token = string(secret.Data[corev1.ServiceAccountTokenKey])
 		return err == nil && token != "" && bytes.Equal(secret.Data[corev1.ServiceAccountRootCAKey], c.server.PKI().CAPEM())
 	})
-	withToken := kubernetes.NewForConfigOrDie(&rest.Config{Host: c.server.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.server.PKI().CAPEM()}})
+	withToken := kubernetes.NewForConfigOrDie(
+		&rest.Config{Host: c.server.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.server.PKI().CAPEM()}})
 	// The API server may still know the Secret as it was without a token, as Kubernetes' own does.
 	testutil.EventuallyTrue(t, "the token is its service account's", func() bool {
 		_, err := withToken.CoreV1().Secrets("accounts").List(t.Context(), metav1.ListOptions{})
@@ -274,7 +279,8 @@ func testAggregation(t *testing.T, c *cluster) {
 	rule := rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get"}}
 	roles := c.client.RbacV1().ClusterRoles()
 	for _, role := range []*rbacv1.ClusterRole{
-		{ObjectMeta: metav1.ObjectMeta{Name: "sum"}, AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: label}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "sum"},
+			AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: label}}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: label}, Rules: []rbacv1.PolicyRule{rule}},
 	} {
 		if _, err := roles.Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
@@ -348,7 +354,8 @@ func testBootstrapTokens(t *testing.T, c *cluster) {
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id},
 			Type:       "bootstrap.kubernetes.io/token",
-			StringData: map[string]string{"token-id": id, "token-secret": "0123456789abcdef", "usage-bootstrap-signing": "true", "expiration": expires.Format(time.RFC3339)},
+			StringData: map[string]string{"token-id": id, "token-secret": "0123456789abcdef", "usage-bootstrap-signing": "true",
+				"expiration": expires.Format(time.RFC3339)},
 		}
 		if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -366,7 +373,8 @@ func testBootstrapTokens(t *testing.T, c *cluster) {
 
 func testQuota(t *testing.T, c *cluster) {
 	c.createNamespace(t, "quota")
-	hard := corev1.ResourceList{"count/widgets.example.com": resource.MustParse("2"), corev1.ResourceSecrets: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("2")}
+	hard := corev1.ResourceList{"count/widgets.example.com": resource.MustParse("2"),
+		corev1.ResourceSecrets: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("2")}
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
 	if _, err := c.client.CoreV1().ResourceQuotas("quota").Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -389,11 +397,13 @@ func testQuota(t *testing.T, c *cluster) {
 	}
 	// Until the controller has counted what the quota names, the admission refuses it.
 	c.createWidget(t, "quota", "one")
-	testutil.EventuallyTrue(t, "what exists is counted", used(map[corev1.ResourceName]int64{"count/widgets.example.com": 1, corev1.ResourcePods: 1, corev1.ResourceSecrets: 0}))
+	testutil.EventuallyTrue(t, "what exists is counted",
+		used(map[corev1.ResourceName]int64{"count/widgets.example.com": 1, corev1.ResourcePods: 1, corev1.ResourceSecrets: 0}))
 	if err := c.dynamic.Resource(widgets).Namespace("quota").Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	testutil.EventuallyTrue(t, "what is gone counts no more", used(map[corev1.ResourceName]int64{"count/widgets.example.com": 0, corev1.ResourcePods: 1}))
+	testutil.EventuallyTrue(t, "what is gone counts no more",
+		used(map[corev1.ResourceName]int64{"count/widgets.example.com": 0, corev1.ResourcePods: 1}))
 }
 
 // TestStartStopCycles runs and stops the controllers again and again, and looks at what is left.

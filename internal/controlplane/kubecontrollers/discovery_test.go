@@ -41,7 +41,8 @@ func (s *discoveryServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	resource := func(name, scope string) string {
 		return fmt.Sprintf(`{"resource":%q,"scope":%q,"responseKind":{"kind":"K"},"verbs":["delete","list"]}`, name, scope)
 	}
-	_, _ = fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{"name":%q},"versions":[{"version":"v1","resources":[%s,%s]}]}]}`,
+	_, _ = fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2",`+
+		`"items":[{"metadata":{"name":%q},"versions":[{"version":"v1","resources":[%s,%s]}]}]}`,
 		group, resource("shoots", "Namespaced"), resource("seeds", "Cluster"))
 }
 

@@ -7,6 +7,6 @@
 // so Kubernetes' own RBAC policy applies to it. Run ends when all of its goroutines have, and leaves no connection open.
 // It imports nothing of the project.
 //
-// table.go says what there is and makes it, workloads.go and podgc.go the part for workloads, controllers.go runs it; clients.go, informers.go and discovery.go are what
-// the controllers share to be light.
+// table.go says what there is and makes it, workloads.go and podgc.go the part for workloads, controllers.go runs it;
+// clients.go, informers.go and discovery.go are what the controllers share to be light.
 package kubecontrollers

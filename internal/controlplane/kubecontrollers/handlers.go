@@ -49,12 +49,14 @@ func (i *held[L]) AddEventHandler(handler cache.ResourceEventHandler) (cache.Res
 }
 
 // AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
-func (i *held[L]) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resync time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+func (i *held[L]) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resync time.Duration) (
+	cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{ResyncPeriod: &resync})
 }
 
 // AddEventHandlerWithOptions implements cache.SharedInformer.
-func (i *held[L]) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+func (i *held[L]) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (
+	cache.ResourceEventHandlerRegistration, error) {
 	registered := &registration{}
 	i.handlers.waiting = append(i.handlers.waiting, func() (err error) {
 		registered.ResourceEventHandlerRegistration, err = i.SharedIndexInformer.AddEventHandlerWithOptions(handler, options)

@@ -16,7 +16,8 @@ import (
 // TestHandlersWait: a controller that is made while its informers run is not called before it is made.
 func TestHandlersWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	factory := informers.NewSharedInformerFactory(fake.NewClientset(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}), 0)
+	factory := informers.NewSharedInformerFactory(
+		fake.NewClientset(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}), 0)
 	defer factory.Shutdown()
 	defer cancel()
 	real := factory.Apps().V1().ReplicaSets()

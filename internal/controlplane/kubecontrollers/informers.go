@@ -41,7 +41,8 @@ type sharedInformers struct {
 
 func newSharedInformers(c *client, idle func(schema.GroupResource, func()) bool) sharedInformers {
 	some := func(namespace, field, value string) informers.SharedInformerFactory {
-		return informers.NewSharedInformerFactoryWithOptions(c, resync, informers.WithTransform(dropManagedFields), informers.WithNamespace(namespace),
+		return informers.NewSharedInformerFactoryWithOptions(c, resync, informers.WithTransform(dropManagedFields),
+			informers.WithNamespace(namespace),
 			informers.WithTweakListOptions(func(options *metav1.ListOptions) {
 				if field != "" {
 					options.FieldSelector = fields.OneTermEqualSelector(field, value).String()

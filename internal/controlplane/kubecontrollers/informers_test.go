@@ -13,7 +13,8 @@ import (
 
 func TestOnlyMetadataOfMostResources(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	informers := newSharedInformers(&client{Interface: kubernetes.NewForConfigOrDie(config), metadata: metadata.NewForConfigOrDie(config)}, nil)
+	informers := newSharedInformers(
+		&client{Interface: kubernetes.NewForConfigOrDie(config), metadata: metadata.NewForConfigOrDie(config)}, nil)
 	for resource, inFull := range map[schema.GroupVersionResource]bool{
 		{Version: "v1", Resource: "pods"}:                                          true,
 		{Version: "v1", Resource: "namespaces"}:                                    true,
@@ -40,10 +41,12 @@ func TestTransforms(t *testing.T) {
 		Name: "p", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b"},
 		OwnerReferences: []metav1.OwnerReference{{Name: "o"}}, Finalizers: []string{"f"}, ManagedFields: []metav1.ManagedFieldsEntry{{}},
 	}}
-	if _, err := dropManagedFields(&object); err != nil || len(object.ManagedFields) > 0 || len(object.Labels) == 0 || len(object.Annotations) == 0 {
+	if _, err := dropManagedFields(&object); err != nil || len(object.ManagedFields) > 0 || len(object.Labels) == 0 ||
+		len(object.Annotations) == 0 {
 		t.Errorf("%v is left of an object, error %v", object.ObjectMeta, err)
 	}
-	if _, err := dropUnowned(&object); err != nil || len(object.Labels)+len(object.Annotations) > 0 || len(object.OwnerReferences) == 0 || len(object.Finalizers) == 0 {
+	if _, err := dropUnowned(&object); err != nil || len(object.Labels)+len(object.Annotations) > 0 ||
+		len(object.OwnerReferences) == 0 || len(object.Finalizers) == 0 {
 		t.Errorf("%v is left of metadata, error %v", object.ObjectMeta, err)
 	}
 	for name, transform := range map[string]func(any) (any, error){"dropManagedFields": dropManagedFields, "dropUnowned": dropUnowned} {

@@ -52,7 +52,8 @@ const (
 
 func newNodeLifecycle(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all
-	n, err := nodelifecycle.NewNodeLifecycleController(ctx, hold(h, all.Coordination().V1().Leases()), hold(h, all.Core().V1().Pods()), hold(h, all.Core().V1().Nodes()),
+	n, err := nodelifecycle.NewNodeLifecycleController(ctx, hold(h, all.Coordination().V1().Leases()),
+		hold(h, all.Core().V1().Pods()), hold(h, all.Core().V1().Nodes()),
 		hold(h, all.Apps().V1().DaemonSets()), client, nodeMonitorPeriod, nodeStartupGracePeriod, nodeMonitorGracePeriod,
 		evictionRate, secondaryEvictionRate, largeCluster, unhealthyZoneThreshold)
 	if err != nil {
@@ -68,7 +69,8 @@ func newCSRApprover(ctx context.Context, c *Controllers, client *client) ([]run,
 
 func newServingApprover(ctx context.Context, c *Controllers, client *client) ([]run, error) {
 	a := &servingApprover{client: client, nodes: c.informers.all.Core().V1().Nodes().Lister()}
-	controller := certificates.NewCertificateController(ctx, "kubeletserving", client, c.informers.all.Certificates().V1().CertificateSigningRequests(), a.handle)
+	controller := certificates.NewCertificateController(
+		ctx, "kubeletserving", client, c.informers.all.Certificates().V1().CertificateSigningRequests(), a.handle)
 	return []run{func(ctx context.Context) { controller.Run(ctx, certificateWorkers) }}, nil
 }
 
@@ -78,7 +80,8 @@ func NodesPolicy() (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {
 	meta := metav1.ObjectMeta{Name: servingApproverRole}
 	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{certificatesGroup}, Resources: []string{signingRequestsApproval}, Verbs: []string{"update"}},
-		{APIGroups: []string{certificatesGroup}, Resources: []string{"signers"}, ResourceNames: []string{capi.KubeletServingSignerName}, Verbs: []string{"approve"}},
+		{APIGroups: []string{certificatesGroup}, Resources: []string{"signers"},
+			ResourceNames: []string{capi.KubeletServingSignerName}, Verbs: []string{"approve"}},
 	}}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta,
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: servingApproverRole},
@@ -107,7 +110,8 @@ func (a *servingApprover) handle(ctx context.Context, csr *capi.CertificateSigni
 	csr.Status.Conditions = append(csr.Status.Conditions, capi.CertificateSigningRequestCondition{
 		Type: capi.CertificateApproved, Status: corev1.ConditionTrue, Reason: approvalReason, Message: approvalMessage,
 	})
-	if _, err := a.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{}); err != nil {
+	if _, err := a.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(
+		ctx, csr.Name, csr, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("approving CertificateSigningRequest %s: %w", csr.Name, err)
 	}
 	return nil

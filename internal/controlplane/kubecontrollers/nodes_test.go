@@ -33,12 +33,14 @@ func TestServingApprover(t *testing.T) {
 		signer string
 		want   string // what stands in the way; nothing if it is approved
 	}{
-		"its own":                  {user, node, user, []string{"one"}, ip, capi.KubeletServingSignerName, ""},
-		"another node's":           {"system:node:two", node, user, nil, ip, capi.KubeletServingSignerName, "not from the node"},
-		"a user's":                 {"alice", node, "alice", nil, ip, capi.KubeletServingSignerName, "system:node"},
-		"not of the group":         {user, []string{"system:authenticated"}, user, nil, ip, capi.KubeletServingSignerName, "not from the node"},
-		"another address":          {user, node, user, nil, []net.IP{net.ParseIP("10.250.0.5")}, capi.KubeletServingSignerName, "10.250.0.5 is no address of the node"},
-		"another name":             {user, node, user, []string{"kubernetes"}, ip, capi.KubeletServingSignerName, "kubernetes is no name of the node"},
+		"its own":          {user, node, user, []string{"one"}, ip, capi.KubeletServingSignerName, ""},
+		"another node's":   {"system:node:two", node, user, nil, ip, capi.KubeletServingSignerName, "not from the node"},
+		"a user's":         {"alice", node, "alice", nil, ip, capi.KubeletServingSignerName, "system:node"},
+		"not of the group": {user, []string{"system:authenticated"}, user, nil, ip, capi.KubeletServingSignerName, "not from the node"},
+		"another address": {user, node, user, nil, []net.IP{net.ParseIP("10.250.0.5")}, capi.KubeletServingSignerName,
+			"10.250.0.5 is no address of the node"},
+		"another name": {user, node, user, []string{"kubernetes"}, ip, capi.KubeletServingSignerName,
+			"kubernetes is no name of the node"},
 		"a node that is not there": {"system:node:two", node, "system:node:two", nil, ip, capi.KubeletServingSignerName, "there is no node two"},
 		"of another signer":        {user, node, user, nil, ip, capi.KubeAPIServerClientSignerName, "-"},
 	} {

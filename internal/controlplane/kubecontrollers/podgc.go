@@ -98,7 +98,8 @@ func (gc *podGC) deleteOrphan(ctx context.Context, pod *corev1.Pod) {
 	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 		patch := []byte(`{"status":{"phase":"Failed","conditions":[{"type":"DisruptionTarget","status":"True","reason":"DeletionByPodGC",` +
 			`"message":"PodGC: node no longer exists","lastTransitionTime":"` + time.Now().UTC().Format(time.RFC3339) + `"}]}}`)
-		_, err := gc.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := gc.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch,
+			metav1.PatchOptions{}, "status")
 		if err != nil && !apierrors.IsNotFound(err) {
 			klog.FromContext(ctx).Error(err, "Cannot write the status of a Pod whose Node is gone", "pod", klog.KObj(pod))
 			return

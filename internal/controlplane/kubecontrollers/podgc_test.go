@@ -28,7 +28,8 @@ func TestPodGC(t *testing.T) {
 	objects := []runtime.Object{
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "there"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "unseen"}},
 		pod("runs", "there", nil), pod("ends", "there", deleted), pod("waits", "", nil), pod("on-unseen", "unseen", nil),
-		pod("orphan", "gone", nil), pod("ended-orphan", "gone", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }), pod("never-ran", "", deleted),
+		pod("orphan", "gone", nil), pod("ended-orphan", "gone", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }),
+		pod("never-ran", "", deleted),
 	}
 	pods, nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 	for _, obj := range objects {
@@ -38,7 +39,8 @@ func TestPodGC(t *testing.T) {
 	}
 	_ = nodes.Add(objects[0])
 	client := fake.NewClientset(objects...)
-	gc := &podGC{client: client, pods: corelisters.NewPodLister(pods), nodes: corelisters.NewNodeLister(nodes), missing: map[string]time.Time{}}
+	gc := &podGC{client: client, pods: corelisters.NewPodLister(pods), nodes: corelisters.NewNodeLister(nodes),
+		missing: map[string]time.Time{}}
 	left := func() (names []string) {
 		list, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -82,7 +84,8 @@ func TestPodGCKeepsTheYoungest(t *testing.T) {
 		pod.Status.Phase = corev1.PodFailed
 		_ = pods.Add(pod)
 	}
-	gc := &podGC{client: client, pods: corelisters.NewPodLister(pods), nodes: corelisters.NewNodeLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil))}
+	gc := &podGC{client: client, pods: corelisters.NewPodLister(pods),
+		nodes: corelisters.NewNodeLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil))}
 	gc.collect(t.Context(), time.Now())
 	var deleted []string
 	for _, action := range client.Actions() {

@@ -40,7 +40,8 @@ func (s *sleepers) forResource(resource schema.GroupVersionResource) informers.G
 	if there != nil {
 		return there
 	}
-	made := &sleeper{all: s, real: metadatainformer.NewFilteredMetadataInformer(s.client, resource, "", resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, nil)}
+	made := &sleeper{all: s, real: metadatainformer.NewFilteredMetadataInformer(
+		s.client, resource, "", resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, nil)}
 	made.SharedIndexInformer = made.real.Informer()
 	if made.SetTransform(dropUnowned) != nil || !s.idle(resource.GroupResource(), made.wake) {
 		return nil
@@ -120,7 +121,8 @@ func (s *sleeper) Informer() cache.SharedIndexInformer { return s }
 func (s *sleeper) Lister() cache.GenericLister { return s.real.Lister() }
 
 // AddEventHandlerWithResyncPeriod keeps the handler until there is something to handle.
-func (s *sleeper) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resync time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+func (s *sleeper) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resync time.Duration) (
+	cache.ResourceEventHandlerRegistration, error) {
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
 	if s.awake {

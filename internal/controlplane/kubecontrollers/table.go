@@ -72,7 +72,8 @@ func newNamespaces(ctx context.Context, c *Controllers, client *client) ([]run, 
 }
 
 func newGarbageCollector(ctx context.Context, c *Controllers, client *client) ([]run, error) {
-	gc, err := garbagecollector.NewGarbageCollector(ctx, client, client.metadata, c.mapper, garbagecollector.DefaultIgnoredResources(), &c.informers, c.started)
+	gc, err := garbagecollector.NewGarbageCollector(ctx, client, client.metadata, c.mapper,
+		garbagecollector.DefaultIgnoredResources(), &c.informers, c.started)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,8 @@ func newTokens(ctx context.Context, c *Controllers, client *client) ([]run, erro
 		return nil, err
 	}
 	t, err := serviceaccountcontroller.NewTokensController(klog.FromContext(ctx), c.informers.all.Core().V1().ServiceAccounts(),
-		c.informers.tokens.Core().V1().Secrets(), client, serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: c.cfg.RootCA})
+		c.informers.tokens.Core().V1().Secrets(), client,
+		serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: c.cfg.RootCA})
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +112,8 @@ func newTokens(ctx context.Context, c *Controllers, client *client) ([]run, erro
 }
 
 func newRootCAPublisher(_ context.Context, c *Controllers, client *client) ([]run, error) {
-	p, err := rootcacertpublisher.NewPublisher(c.informers.rootCAs.Core().V1().ConfigMaps(), c.informers.all.Core().V1().Namespaces(), client, c.cfg.RootCA)
+	p, err := rootcacertpublisher.NewPublisher(c.informers.rootCAs.Core().V1().ConfigMaps(),
+		c.informers.all.Core().V1().Namespaces(), client, c.cfg.RootCA)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +127,8 @@ func newAggregation(_ context.Context, c *Controllers, client *client) ([]run, e
 
 func newSigners(ctx context.Context, c *Controllers, client *client) (runs []run, err error) {
 	requests := c.informers.all.Certificates().V1().CertificateSigningRequests()
-	for _, newSigner := range []func(context.Context, kubernetes.Interface, certificatesinformers.CertificateSigningRequestInformer, string, string, time.Duration) (*signer.CSRSigningController, error){
+	for _, newSigner := range []func(context.Context, kubernetes.Interface, certificatesinformers.CertificateSigningRequestInformer,
+		string, string, time.Duration) (*signer.CSRSigningController, error){
 		signer.NewKubeAPIServerClientCSRSigningController,
 		signer.NewKubeletClientCSRSigningController,
 		signer.NewKubeletServingCSRSigningController,
@@ -140,12 +144,14 @@ func newSigners(ctx context.Context, c *Controllers, client *client) (runs []run
 }
 
 func newCSRCleaner(_ context.Context, c *Controllers, client *client) ([]run, error) {
-	cc := cleaner.NewCSRCleanerController(client.CertificatesV1().CertificateSigningRequests(), c.informers.all.Certificates().V1().CertificateSigningRequests())
+	cc := cleaner.NewCSRCleanerController(client.CertificatesV1().CertificateSigningRequests(),
+		c.informers.all.Certificates().V1().CertificateSigningRequests())
 	return []run{func(ctx context.Context) { cc.Run(ctx, 1) }}, nil
 }
 
 func newBootstrapSigner(_ context.Context, c *Controllers, client *client) ([]run, error) {
-	s, err := bootstrap.NewSigner(client, c.informers.bootstrapTokens.Core().V1().Secrets(), c.informers.public.Core().V1().ConfigMaps(), bootstrap.DefaultSignerOptions())
+	s, err := bootstrap.NewSigner(client, c.informers.bootstrapTokens.Core().V1().Secrets(),
+		c.informers.public.Core().V1().ConfigMaps(), bootstrap.DefaultSignerOptions())
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +167,8 @@ func newTokenCleaner(_ context.Context, c *Controllers, client *client) ([]run, 
 }
 
 func newQuota(ctx context.Context, c *Controllers, client *client) ([]run, error) {
-	configuration, err := quotainstall.NewQuotaConfigurationForControllers(generic.ListerFuncForResourceFunc(c.informers.ForResource), c.informers.all)
+	configuration, err := quotainstall.NewQuotaConfigurationForControllers(
+		generic.ListerFuncForResourceFunc(c.informers.ForResource), c.informers.all)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,8 @@ var workloads = []workload{
 	{names.JobController, "job-controller", batch("jobs"), newJobs},
 	{names.CronJobController, "cronjob-controller", batch("cronjobs"), newCronJobs},
 	{names.TTLAfterFinishedController, "ttl-after-finished-controller", batch("jobs"), newTTLAfterFinished},
-	{names.DisruptionController, "disruption-controller", schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, newDisruption},
+	{names.DisruptionController, "disruption-controller",
+		schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, newDisruption},
 	{names.EndpointSliceController, "endpointslice-controller", core("pods"), newEndpointSlices},
 	{names.EndpointsController, "endpoint-controller", core("pods"), newEndpoints},
 	{names.TaintEvictionController, "node-controller", core("pods"), newTaintEviction},
@@ -148,7 +149,8 @@ func newDeployments(ctx context.Context, c *Controllers, client *client, h *hand
 	own := informers.NewSharedInformerFactoryWithOptions(c.shared, resync, informers.WithTransform(dropManagedFields),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = c.cfg.DeploymentSelector }))
 	all := c.informers.all
-	d, err := deployment.NewDeploymentController(ctx, hold(h, own.Apps().V1().Deployments()), hold(h, all.Apps().V1().ReplicaSets()), hold(h, all.Core().V1().Pods()), client)
+	d, err := deployment.NewDeploymentController(ctx, hold(h, own.Apps().V1().Deployments()),
+		hold(h, all.Apps().V1().ReplicaSets()), hold(h, all.Core().V1().Pods()), client)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +166,8 @@ func newDeployments(ctx context.Context, c *Controllers, client *client, h *hand
 
 func newReplicaSets(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all
-	r := replicaset.NewReplicaSetController(ctx, hold(h, all.Apps().V1().ReplicaSets()), hold(h, all.Core().V1().Pods()), client, replicaset.BurstReplicas)
+	r := replicaset.NewReplicaSetController(ctx, hold(h, all.Apps().V1().ReplicaSets()), hold(h, all.Core().V1().Pods()),
+		client, replicaset.BurstReplicas)
 	return []run{func(ctx context.Context) { r.Run(ctx, workloadWorkers) }}, nil
 }
 
@@ -216,7 +219,8 @@ func newTTLAfterFinished(ctx context.Context, c *Controllers, client *client, h 
 }
 
 func newDisruption(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
-	config, err := c.cfg.ClientConfig("disruption-controller", serviceAccountUser+"disruption-controller", "system:serviceaccounts", "system:serviceaccounts:kube-system")
+	config, err := c.cfg.ClientConfig("disruption-controller", serviceAccountUser+"disruption-controller",
+		"system:serviceaccounts", "system:serviceaccounts:kube-system")
 	if err != nil {
 		return nil, err
 	}
@@ -226,14 +230,17 @@ func newDisruption(ctx context.Context, c *Controllers, client *client, h *handl
 	}
 	scales := scale.New(base, c.mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(client.Discovery()))
 	all := c.informers.all
-	d := disruption.NewDisruptionController(ctx, hold(h, all.Core().V1().Pods()), hold(h, all.Policy().V1().PodDisruptionBudgets()), hold(h, all.Core().V1().ReplicationControllers()),
-		hold(h, all.Apps().V1().ReplicaSets()), hold(h, all.Apps().V1().Deployments()), hold(h, all.Apps().V1().StatefulSets()), client, c.mapper, scales, client.Discovery())
+	d := disruption.NewDisruptionController(ctx, hold(h, all.Core().V1().Pods()),
+		hold(h, all.Policy().V1().PodDisruptionBudgets()), hold(h, all.Core().V1().ReplicationControllers()),
+		hold(h, all.Apps().V1().ReplicaSets()), hold(h, all.Apps().V1().Deployments()), hold(h, all.Apps().V1().StatefulSets()),
+		client, c.mapper, scales, client.Discovery())
 	return []run{d.Run}, nil
 }
 
 func newEndpointSlices(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all
-	e := endpointslice.NewController(ctx, hold(h, all.Core().V1().Pods()), hold(h, all.Core().V1().Services()), hold(h, all.Core().V1().Nodes()),
+	e := endpointslice.NewController(ctx, hold(h, all.Core().V1().Pods()), hold(h, all.Core().V1().Services()),
+		hold(h, all.Core().V1().Nodes()),
 		hold(h, all.Discovery().V1().EndpointSlices()), maxEndpointsPerSlice, client, 0)
 	return []run{func(ctx context.Context) { e.Run(ctx, workloadWorkers) }}, nil
 }
@@ -263,7 +270,8 @@ func newNodeIPAM(ctx context.Context, c *Controllers, client *client, h *handler
 		return nil, nil
 	}
 	cidr := &net.IPNet{IP: pods.Masked().Addr().AsSlice(), Mask: net.CIDRMask(pods.Bits(), pods.Addr().BitLen())}
-	n, err := nodeipam.NewNodeIpamController(ctx, hold(h, c.informers.all.Core().V1().Nodes()), nil, client, []*net.IPNet{cidr}, nil, nil, []int{mask}, ipam.RangeAllocatorType)
+	n, err := nodeipam.NewNodeIpamController(ctx, hold(h, c.informers.all.Core().V1().Nodes()), nil, client,
+		[]*net.IPNet{cidr}, nil, nil, []int{mask}, ipam.RangeAllocatorType)
 	if err != nil {
 		return nil, err
 	}

@@ -104,7 +104,8 @@ func (a *Authorities) validate() error {
 		data []byte
 	}{
 		{"the key of the certificate authority", a.CA.Key}, {"the key of the certificate authority of clients", a.ClientCA.Key},
-		{"the key of the certificate authority of the front proxy", a.FrontProxyCA.Key}, {"the key for service account tokens", a.ServiceAccountKey},
+		{"the key of the certificate authority of the front proxy", a.FrontProxyCA.Key},
+		{"the key for service account tokens", a.ServiceAccountKey},
 	} {
 		if _, err := keyutil.ParsePrivateKeyPEM(k.data); err != nil { // its text may have a part of the key
 			errs = append(errs, fmt.Errorf("%s is no private key", k.name))

@@ -49,9 +49,11 @@ func TestGivenIsChecked(t *testing.T) {
 		spoil func(*Authorities)
 		want  string
 	}{
-		"no certificate":    {func(a *Authorities) { a.CA.Cert = nil }, "the certificate authority has no certificate"},
-		"no bundle":         {func(a *Authorities) { a.ClientCABundle = []byte("x") }, "the bundle of whose clients are accepted has no certificate"},
-		"no key":            {func(a *Authorities) { a.ClientCA.Key = a.CA.Cert }, "the key of the certificate authority of clients is no private key"},
+		"no certificate": {func(a *Authorities) { a.CA.Cert = nil }, "the certificate authority has no certificate"},
+		"no bundle": {func(a *Authorities) { a.ClientCABundle = []byte("x") },
+			"the bundle of whose clients are accepted has no certificate"},
+		"no key": {func(a *Authorities) { a.ClientCA.Key = a.CA.Cert },
+			"the key of the certificate authority of clients is no private key"},
 		"no token keys":     {func(a *Authorities) { a.ServiceAccountBundle = nil }, "the bundle of keys for service account tokens has none"},
 		"another one's key": {func(a *Authorities) { a.CA.Key = a.ClientCA.Key }, "do not belong together"},
 	} {

@@ -153,7 +153,8 @@ func (p *PKI) loadAuthority(name, commonName string) (*authority, error) {
 	}
 	now := p.cfg.Clock.Now()
 	if cert != nil && now.Before(cert.NotBefore) {
-		return nil, fmt.Errorf("the clock has gone back: it says %s, and the certificates of this landscape are from %s: set the clock right, or start anew with \"gardenlite reset\"",
+		return nil, fmt.Errorf("the clock has gone back: it says %s, and the certificates of this landscape are from %s: "+
+			"set the clock right, or start anew with \"gardenlite reset\"",
 			now.UTC().Format(time.RFC3339), cert.NotBefore.UTC().Format(time.RFC3339))
 	}
 	if cert == nil || !samePublicKey(cert, key) || needsRenewal(cert, now) {

@@ -54,7 +54,8 @@ func StartPostgreSQL(t *testing.T) string {
 		t.Fatalf("initdb: %v: %s", err, out)
 	}
 	port := unusedPort(t)
-	server := exec.Command(postgres, "-D", filepath.Join(dir, "data"), "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="+dir, "-c", "fsync=off")
+	server := exec.Command(postgres, "-D", filepath.Join(dir, "data"), "-p", port, "-c", "listen_addresses=127.0.0.1",
+		"-c", "unix_socket_directories="+dir, "-c", "fsync=off")
 	server.SysProcAttr, server.Dir = credential, dir
 	runServer(t, server, syscall.SIGINT)
 	testutil.Eventually(t, patience, func(ctx context.Context) error { // it listens before it answers

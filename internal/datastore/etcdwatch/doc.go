@@ -8,7 +8,7 @@
 //
 //   - each watch gets each event in its range once, in the order of revisions, from its start revision on;
 //   - a progress notification for a revision is sent on a stream after all events up to it;
-//   - a reader that does not keep up is cut off (maxPendingBytes) and nobody waits for it.
+//   - a reader that does not keep up is cut off (maxPendingBytes), so that the others do not wait for it.
 //
 // It may import kine and etcd's API, and nothing of the project.
 package etcdwatch

@@ -125,8 +125,8 @@ func TestLostSubscriptionIsRenewed(t *testing.T) {
 	}
 }
 
-// TestRevisionWithoutEvent: kine's SQL drivers use up a revision when an insert fails, and tell nobody but those who
-// subscribe later.
+// TestRevisionWithoutEvent: kine's SQL drivers use up a revision when an insert fails, and report it only to later
+// subscribers.
 func TestRevisionWithoutEvent(t *testing.T) {
 	gap := eventsAt(11)
 	gap[0].KV.Key = "gap-11"

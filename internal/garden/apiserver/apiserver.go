@@ -108,7 +108,8 @@ func (e Extension) New(in controlplane.ExtensionInput) (_ *genericapiserver.Gene
 	if err != nil {
 		return nil, err
 	}
-	in.Generic.AdmissionControl = admission.NewChainHandler(admissionmetrics.WithStepMetrics(admission.NewChainHandler(plugins...)), in.Generic.AdmissionControl)
+	in.Generic.AdmissionControl = admission.NewChainHandler(
+		admissionmetrics.WithStepMetrics(admission.NewChainHandler(plugins...)), in.Generic.AdmissionControl)
 	server, err := in.Generic.Complete(in.Informers).New("gardener-apiserver", in.Delegate)
 	if err != nil {
 		return nil, err
@@ -138,7 +139,8 @@ func (e Extension) tellDeletedSeeds(groups []registry.Group, kube kubernetes.Int
 }
 
 // admissionPlugins are Gardener's plugins. Those that Kubernetes has for every resource come after them: webhooks, policies, quota.
-func (e Extension) admissionPlugins(in controlplane.ExtensionInput, reader plugin.Reader, kube kubernetes.Interface) ([]admission.Interface, error) {
+func (e Extension) admissionPlugins(in controlplane.ExtensionInput, reader plugin.Reader, kube kubernetes.Interface) (
+	[]admission.Interface, error) {
 	plugins, err := gardenadmission.New(plugin.Dependencies{
 		Reader:     reader,
 		Kube:       kube,
@@ -159,5 +161,6 @@ func storageCodec() (runtime.Codec, runtime.GroupVersioner, error) {
 		return nil, nil, errors.New("the Gardener API's types have no protobuf form")
 	}
 	versions := schema.GroupVersions(scheme.GroupVersions)
-	return scheme.Codecs.CodecForVersions(info.Serializer, scheme.Codecs.UniversalDeserializer(), versions, runtime.InternalGroupVersioner), versions, nil
+	return scheme.Codecs.CodecForVersions(info.Serializer, scheme.Codecs.UniversalDeserializer(), versions,
+		runtime.InternalGroupVersioner), versions, nil
 }

@@ -12,7 +12,8 @@ import (
 
 func TestNames(t *testing.T) {
 	names := Names()
-	for _, want := range []string{"project", "shoot-maintenance", "shoot-hibernation", "cloudprofile", "namespacedcloudprofile", "secretbinding", "credentialsbinding", "exposureclass", "quota", "controllerdeployment", "csr-autoapprove", "bastion"} {
+	for _, want := range []string{"project", "shoot-maintenance", "shoot-hibernation", "cloudprofile", "namespacedcloudprofile",
+		"secretbinding", "credentialsbinding", "exposureclass", "quota", "controllerdeployment", "csr-autoapprove", "bastion"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is not among %v", want, names)
 		}

@@ -33,7 +33,8 @@ var (
 	clusterRoles = rbacv1.SchemeGroupVersion.WithResource("clusterroles")
 )
 
-func get(t *testing.T, client *fake.FakeDynamicClient, resource schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
+func get(t *testing.T, client *fake.FakeDynamicClient, resource schema.GroupVersionResource, namespace,
+	name string) *unstructured.Unstructured {
 	t.Helper()
 	obj, err := client.Resource(resource).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -68,7 +69,8 @@ func TestSetUp(t *testing.T) {
 	for _, name := range []string{"garden", "gardener-system-public", "gardener-system-seed-lease", "gardener-system-shoot-issuer"} {
 		get(t, client, namespaces, "", name)
 	}
-	description, _, _ := unstructured.NestedString(get(t, client, configMaps, "gardener-system-public", "gardener-info").Object, "data", "gardenerAPIServer")
+	description, _, _ := unstructured.NestedString(get(t, client, configMaps, "gardener-system-public", "gardener-info").Object,
+		"data", "gardenerAPIServer")
 	if want := "version: v1.149.0\nworkloadIdentityIssuerURL: https://issuer.example.com\n"; description != want {
 		t.Errorf("gardener-info says %q, want %q", description, want)
 	}
@@ -82,7 +84,8 @@ func TestSetUp(t *testing.T) {
 	if err := setUp(t.Context(), client, info); err != nil {
 		t.Fatal(err)
 	}
-	if again, _, _ := unstructured.NestedStringMap(get(t, client, configMaps, "kube-system", "cluster-identity").Object, "data"); !maps.Equal(identity, again) {
+	if again, _, _ := unstructured.NestedStringMap(get(t, client, configMaps, "kube-system", "cluster-identity").Object,
+		"data"); !maps.Equal(identity, again) {
 		t.Errorf("the identity was %v and is %v", identity, again)
 	}
 	if verbs := writes(client); slices.ContainsFunc(verbs, func(verb string) bool { return strings.HasPrefix(verb, "update") }) {
@@ -92,9 +95,10 @@ func TestSetUp(t *testing.T) {
 
 func TestEnsureRepairsAndKeeps(t *testing.T) {
 	aggregated := &rbacv1.ClusterRole{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
-		ObjectMeta: metav1.ObjectMeta{Name: "gardener.cloud:system:project-member", Labels: map[string]string{"mine": "yes", "gardener.cloud/role": "wrong"}},
-		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"get"}, Resources: []string{"aggregated"}}},
+		TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: "gardener.cloud:system:project-member",
+			Labels: map[string]string{"mine": "yes", "gardener.cloud/role": "wrong"}},
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, Resources: []string{"aggregated"}}},
 	}
 	weakened := &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
@@ -120,7 +124,8 @@ func TestEnsureRepairsAndKeeps(t *testing.T) {
 	if _, found, _ := unstructured.NestedMap(role.Object, "aggregationRule"); !found {
 		t.Error("there is no aggregation rule")
 	}
-	if rules, _, _ := unstructured.NestedSlice(get(t, client, clusterRoles, "", weakened.Name).Object, "rules"); strings.Contains(fmt.Sprint(rules), "*") {
+	if rules, _, _ := unstructured.NestedSlice(get(t, client, clusterRoles, "", weakened.Name).Object, "rules"); strings.Contains(
+		fmt.Sprint(rules), "*") {
 		t.Errorf("the changed rules are still %v", rules)
 	}
 	data, _, _ := unstructured.NestedStringMap(get(t, client, configMaps, old.Namespace, old.Name).Object, "data")
@@ -146,7 +151,8 @@ func TestSetUpWaitsForNamespacesAndSaysWhatFailed(t *testing.T) {
 	}
 	refused := errors.New("refused")
 	client = fake.NewSimpleDynamicClient(scheme)
-	client.PrependReactor("create", "clusterrolebindings", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, refused })
+	client.PrependReactor("create", "clusterrolebindings",
+		func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, refused })
 	err := setUp(t.Context(), client, Info{})
 	if !errors.Is(err, refused) || !strings.Contains(err.Error(), ".yaml, document ") || !strings.Contains(err.Error(), "ClusterRoleBinding") {
 		t.Errorf("the error is %v", err)

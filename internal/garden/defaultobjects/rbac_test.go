@@ -94,39 +94,52 @@ func TestRoles(t *testing.T) {
 			},
 		},
 		"gardener.cloud:system:project-viewer": {
-			may:    []rbacv1.PolicyRule{rule("core.gardener.cloud", "shoots", "watch"), rule("core.gardener.cloud", "shoots/viewerkubeconfig", "create"), rule("operations.gardener.cloud", "bastions", "get")},
-			mayNot: []rbacv1.PolicyRule{rule("", "secrets", "get"), rule("core.gardener.cloud", "shoots/adminkubeconfig", "create"), rule("core.gardener.cloud", "shoots", "update"), rule("operations.gardener.cloud", "bastions", "create")},
+			may: []rbacv1.PolicyRule{rule("core.gardener.cloud", "shoots", "watch"),
+				rule("core.gardener.cloud", "shoots/viewerkubeconfig", "create"), rule("operations.gardener.cloud", "bastions", "get")},
+			mayNot: []rbacv1.PolicyRule{rule("", "secrets", "get"), rule("core.gardener.cloud", "shoots/adminkubeconfig", "create"),
+				rule("core.gardener.cloud", "shoots", "update"), rule("operations.gardener.cloud", "bastions", "create")},
 		},
 		"gardener.cloud:system:project-serviceaccountmanager": {
 			may:    []rbacv1.PolicyRule{rule("", "serviceaccounts", "create"), rule("", "serviceaccounts/token", "create")},
 			mayNot: []rbacv1.PolicyRule{rule("", "secrets", "get")},
 		},
 		"gardener.cloud:system:administrators": {
-			may:    []rbacv1.PolicyRule{rule("core.gardener.cloud", "seeds", "delete"), rule("", "secrets", "get"), rule("", "serviceaccounts/token", "create"), rule("core.gardener.cloud", "projects", "manage-members")},
-			mayNot: []rbacv1.PolicyRule{rule("security.gardener.cloud", "workloadidentities/token", "create"), rule("rbac.authorization.k8s.io", "clusterroles", "escalate")},
+			may: []rbacv1.PolicyRule{rule("core.gardener.cloud", "seeds", "delete"), rule("", "secrets", "get"),
+				rule("", "serviceaccounts/token", "create"), rule("core.gardener.cloud", "projects", "manage-members")},
+			mayNot: []rbacv1.PolicyRule{rule("security.gardener.cloud", "workloadidentities/token", "create"),
+				rule("rbac.authorization.k8s.io", "clusterroles", "escalate")},
 		},
 		"gardener.cloud:system:viewers": {
-			may:    []rbacv1.PolicyRule{rule("core.gardener.cloud", "seeds", "list"), rule("operations.gardener.cloud", "bastions", "watch")},
-			mayNot: []rbacv1.PolicyRule{rule("", "secrets", "get"), rule("core.gardener.cloud", "internalsecrets", "get"), rule("core.gardener.cloud", "seeds", "update")},
+			may: []rbacv1.PolicyRule{rule("core.gardener.cloud", "seeds", "list"), rule("operations.gardener.cloud", "bastions", "watch")},
+			mayNot: []rbacv1.PolicyRule{rule("", "secrets", "get"), rule("core.gardener.cloud", "internalsecrets", "get"),
+				rule("core.gardener.cloud", "seeds", "update")},
 		},
 		"gardener.cloud:system:seed-bootstrapper": {
-			may:    []rbacv1.PolicyRule{rule("certificates.k8s.io", "certificatesigningrequests", "create"), rule("certificates.k8s.io", "certificatesigningrequests/seedclient", "create")},
-			mayNot: []rbacv1.PolicyRule{rule("certificates.k8s.io", "certificatesigningrequests", "list"), rule("certificates.k8s.io", "certificatesigningrequests/approval", "update")},
+			may: []rbacv1.PolicyRule{rule("certificates.k8s.io", "certificatesigningrequests", "create"),
+				rule("certificates.k8s.io", "certificatesigningrequests/seedclient", "create")},
+			mayNot: []rbacv1.PolicyRule{rule("certificates.k8s.io", "certificatesigningrequests", "list"),
+				rule("certificates.k8s.io", "certificatesigningrequests/approval", "update")},
 		},
 		"gardener.cloud:system:scheduler": {
-			may:    []rbacv1.PolicyRule{rule("core.gardener.cloud", "shoots/binding", "update"), rule("core.gardener.cloud", "shoots/status", "patch")},
-			mayNot: []rbacv1.PolicyRule{rule("", "secrets", "get"), rule("", "configmaps", "get"), rule("core.gardener.cloud", "shoots", "delete"), rule("core.gardener.cloud", "seeds", "update")},
+			may: []rbacv1.PolicyRule{rule("core.gardener.cloud", "shoots/binding", "update"),
+				rule("core.gardener.cloud", "shoots/status", "patch")},
+			mayNot: []rbacv1.PolicyRule{rule("", "secrets", "get"), rule("", "configmaps", "get"),
+				rule("core.gardener.cloud", "shoots", "delete"), rule("core.gardener.cloud", "seeds", "update")},
 		},
 		"gardener.cloud:system:admission-controller": {
 			may: []rbacv1.PolicyRule{rule("core.gardener.cloud", "shoots", "watch"), rule("", "secrets", "get")},
 			mayNot: []rbacv1.PolicyRule{
 				rule("core.gardener.cloud", "shoots", "update"), rule("", "secrets", "create"),
-				rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "create"), rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "update"),
+				rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "create"),
+				rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "update"),
 			},
 		},
 		"gardener.cloud:system:controller-manager": {
-			may:    []rbacv1.PolicyRule{rule("core.gardener.cloud", "projects/status", "patch"), rule("certificates.k8s.io", "certificatesigningrequests/approval", "update"), rule("core.gardener.cloud", "shoots", "patch")},
-			mayNot: []rbacv1.PolicyRule{rule("*", "*", "*"), rule("core.gardener.cloud", "shoots/binding", "update"), rule("core.gardener.cloud", "shoots/adminkubeconfig", "create"), rule("", "serviceaccounts/token", "create"), rule("core.gardener.cloud", "internalsecrets", "create")},
+			may: []rbacv1.PolicyRule{rule("core.gardener.cloud", "projects/status", "patch"),
+				rule("certificates.k8s.io", "certificatesigningrequests/approval", "update"), rule("core.gardener.cloud", "shoots", "patch")},
+			mayNot: []rbacv1.PolicyRule{rule("*", "*", "*"), rule("core.gardener.cloud", "shoots/binding", "update"),
+				rule("core.gardener.cloud", "shoots/adminkubeconfig", "create"), rule("", "serviceaccounts/token", "create"),
+				rule("core.gardener.cloud", "internalsecrets", "create")},
 		},
 	} {
 		t.Run(role, func(t *testing.T) {
@@ -168,8 +181,10 @@ func TestBindings(t *testing.T) {
 	}
 	want := map[string][]string{
 		"system:authenticated": {
-			"gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth", "gardener.cloud:system:workload-identity-issuer-discovery",
-			"gardener-system-public/gardener.cloud:system:read-gardener-info-configmap", "kube-system/gardener.cloud:system:read-cluster-identity-configmap",
+			"gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth",
+			"gardener.cloud:system:workload-identity-issuer-discovery",
+			"gardener-system-public/gardener.cloud:system:read-gardener-info-configmap",
+			"kube-system/gardener.cloud:system:read-cluster-identity-configmap",
 		},
 		"system:bootstrappers": {"gardener.cloud:system:seed-bootstrapper"},
 		"gardener.cloud:system:controller-manager": {

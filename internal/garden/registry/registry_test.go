@@ -53,41 +53,63 @@ const (
 )
 
 var wanted = map[string]want{
-	"backupbuckets": {group: coreGroup, kind: "BackupBucket", singular: "backupbucket", versions: "v1beta1", shortNames: "bbc", all: true, subresources: "status", generation: true,
+	"backupbuckets": {group: coreGroup, kind: "BackupBucket", singular: "backupbucket", versions: "v1beta1",
+		shortNames: "bbc", all: true, subresources: "status", generation: true,
 		fields: "spec.seedName spec.shootRef.name spec.shootRef.namespace", columns: "Name,Provider,Seed,Operation,Progress,Age"},
-	"backupentries": {group: coreGroup, kind: "BackupEntry", singular: "backupentry", versions: "v1beta1", namespaced: true, shortNames: "bec", all: true, subresources: "status", generation: true,
+	"backupentries": {group: coreGroup, kind: "BackupEntry", singular: "backupentry", versions: "v1beta1", namespaced: true,
+		shortNames: "bec", all: true, subresources: "status", generation: true,
 		fields: "spec.bucketName spec.seedName spec.shootRef.name spec.shootRef.namespace", columns: "Name,Bucket,Seed,Operation,Progress,Age"},
-	"cloudprofiles": {group: coreGroup, kind: "CloudProfile", singular: "cloudprofile", versions: "v1beta1", shortNames: "cprofile cpfl", subresources: "status", unconditional: true,
+	"cloudprofiles": {group: coreGroup, kind: "CloudProfile", singular: "cloudprofile", versions: "v1beta1",
+		shortNames: "cprofile cpfl", subresources: "status", unconditional: true,
 		columns: "Name,Provider,Age"},
-	"namespacedcloudprofiles": {group: coreGroup, kind: "NamespacedCloudProfile", singular: "namespacedcloudprofile", versions: "v1beta1", namespaced: true, shortNames: "nsprofile nscpfl", subresources: "status", unconditional: true, generation: true,
+	"namespacedcloudprofiles": {group: coreGroup, kind: "NamespacedCloudProfile", singular: "namespacedcloudprofile", versions: "v1beta1",
+		namespaced: true, shortNames: "nsprofile nscpfl", subresources: "status", unconditional: true, generation: true,
 		fields: "spec.parent.name", columns: "Name,Parent Name,Parent Kind,Age"},
-	"controllerdeployments": {group: coreGroup, kind: "ControllerDeployment", singular: "controllerdeployment", versions: "v1 v1beta1", shortNames: "ctrldeploy", all: true, generation: true,
+	"controllerdeployments": {group: coreGroup, kind: "ControllerDeployment", singular: "controllerdeployment",
+		versions: "v1 v1beta1", shortNames: "ctrldeploy", all: true, generation: true,
 		columns: "Name,Age"},
-	"controllerregistrations": {group: coreGroup, kind: "ControllerRegistration", singular: "controllerregistration", versions: "v1beta1", shortNames: "ctrlreg", all: true, generation: true,
+	"controllerregistrations": {group: coreGroup, kind: "ControllerRegistration", singular: "controllerregistration",
+		versions: "v1beta1", shortNames: "ctrlreg", all: true, generation: true,
 		columns: "Name,Resources,Age"},
-	"controllerinstallations": {group: coreGroup, kind: "ControllerInstallation", singular: "controllerinstallation", versions: "v1beta1", shortNames: "ctrlinst", all: true, subresources: "status", generation: true,
+	"controllerinstallations": {group: coreGroup, kind: "ControllerInstallation", singular: "controllerinstallation",
+		versions: "v1beta1", shortNames: "ctrlinst", all: true, subresources: "status", generation: true,
 		fields:  "spec.registrationRef.name spec.seedRef.name spec.shootRef.name spec.shootRef.namespace",
 		columns: "Name,Registration,Cluster,Valid,Installed,Healthy,Progressing,Age"},
-	"exposureclasses": {group: coreGroup, kind: "ExposureClass", singular: "exposureclass", versions: "v1beta1", shortNames: "expclass expcls", columns: "Name,Handler,Age"},
-	"internalsecrets": {group: coreGroup, kind: "InternalSecret", singular: "internalsecret", versions: "v1beta1", namespaced: true, shortNames: "ins", unconditional: true, fields: "type", columns: "Name,Type,Data,Age"},
-	"projects": {group: coreGroup, kind: "Project", singular: "project", versions: "v1beta1", subresources: "status", unconditional: true, generation: true,
+	"exposureclasses": {group: coreGroup, kind: "ExposureClass", singular: "exposureclass", versions: "v1beta1",
+		shortNames: "expclass expcls", columns: "Name,Handler,Age"},
+	"internalsecrets": {group: coreGroup, kind: "InternalSecret", singular: "internalsecret", versions: "v1beta1",
+		namespaced: true, shortNames: "ins", unconditional: true, fields: "type", columns: "Name,Type,Data,Age"},
+	"projects": {group: coreGroup, kind: "Project", singular: "project", versions: "v1beta1", subresources: "status",
+		unconditional: true, generation: true,
 		fields: "spec.namespace", columns: "Name,Namespace,Status,Owner,Creator,Age"},
-	"quotas":         {group: coreGroup, kind: "Quota", singular: "quota", versions: "v1beta1", namespaced: true, shortNames: "squota", unconditional: true, columns: "Name,Scope,Cluster Lifetime,Age"},
-	"secretbindings": {group: coreGroup, kind: "SecretBinding", singular: "secretbinding", versions: "v1beta1", namespaced: true, shortNames: "sb", unconditional: true, columns: "Name,Secret,Provider,Age"},
-	"seeds": {group: coreGroup, kind: "Seed", singular: "seed", versions: "v1beta1", subresources: "status", unconditional: true, generation: true,
+	"quotas": {group: coreGroup, kind: "Quota", singular: "quota", versions: "v1beta1", namespaced: true,
+		shortNames: "squota", unconditional: true, columns: "Name,Scope,Cluster Lifetime,Age"},
+	"secretbindings": {group: coreGroup, kind: "SecretBinding", singular: "secretbinding", versions: "v1beta1",
+		namespaced: true, shortNames: "sb", unconditional: true, columns: "Name,Secret,Provider,Age"},
+	"seeds": {group: coreGroup, kind: "Seed", singular: "seed", versions: "v1beta1", subresources: "status",
+		unconditional: true, generation: true,
 		columns: "Name,Status,Last Operation,Provider,Region,Age,Version,K8S Version"},
-	"shoots": {group: coreGroup, kind: "Shoot", singular: "shoot", versions: "v1beta1", namespaced: true, all: true, subresources: "adminkubeconfig binding status viewerkubeconfig", generation: true,
-		fields:  "spec.cloudProfile.Kind spec.cloudProfile.Name spec.cloudProfileName spec.seedName status.seedName",
-		columns: "Name,CloudProfile,Provider,Region,[Seed],K8S Version,Hibernation,Last Operation,Status,[Purpose],[Gardener Version],[APIServer],[Control],[Observability],[Nodes],[System],Age"},
-	"shootstates": {group: coreGroup, kind: "ShootState", singular: "shootstate", versions: "v1beta1", namespaced: true, all: true, generation: true, columns: "Name,Gardener Data,Extension States,Age"},
-	"bastions": {group: operationsGroup, kind: "Bastion", singular: "bastion", versions: "v1alpha1", namespaced: true, all: true, subresources: "status", generation: true,
+	"shoots": {group: coreGroup, kind: "Shoot", singular: "shoot", versions: "v1beta1", namespaced: true, all: true,
+		subresources: "adminkubeconfig binding status viewerkubeconfig", generation: true,
+		fields: "spec.cloudProfile.Kind spec.cloudProfile.Name spec.cloudProfileName spec.seedName status.seedName",
+		columns: "Name,CloudProfile,Provider,Region,[Seed],K8S Version,Hibernation,Last Operation,Status,[Purpose],[Gardener " +
+			"Version],[APIServer],[Control],[Observability],[Nodes],[System],Age"},
+	"shootstates": {group: coreGroup, kind: "ShootState", singular: "shootstate", versions: "v1beta1", namespaced: true,
+		all: true, generation: true, columns: "Name,Gardener Data,Extension States,Age"},
+	"bastions": {group: operationsGroup, kind: "Bastion", singular: "bastion", versions: "v1alpha1", namespaced: true,
+		all: true, subresources: "status", generation: true,
 		fields: "spec.seedName spec.shootRef.name", columns: "Name,Shoot,Seed,IP,[Port],Heartbeat,Expires,Age"},
-	"credentialsbindings": {group: securityGroup, kind: "CredentialsBinding", singular: "credentialsbinding", versions: "v1alpha1", namespaced: true, shortNames: "cb", columns: "Name,Provider,APIVersion,Kind,Name,Age"},
-	"workloadidentities":  {group: securityGroup, kind: "WorkloadIdentity", singular: "workloadidentity", versions: "v1alpha1", namespaced: true, shortNames: "wi", subresources: "token", columns: "Name,Sub,Type,[Audiences],Age"},
-	"gardenlets":          {group: seedGroup, kind: "Gardenlet", singular: "gardenlet", versions: "v1alpha1", namespaced: true, shortNames: "gl glet", subresources: "status", generation: true, columns: "Name,OCI Repository,Reconciled,Age"},
-	"managedseeds": {group: seedGroup, kind: "ManagedSeed", singular: "managedseed", versions: "v1alpha1", namespaced: true, shortNames: "ms", subresources: "status", generation: true,
+	"credentialsbindings": {group: securityGroup, kind: "CredentialsBinding", singular: "credentialsbinding",
+		versions: "v1alpha1", namespaced: true, shortNames: "cb", columns: "Name,Provider,APIVersion,Kind,Name,Age"},
+	"workloadidentities": {group: securityGroup, kind: "WorkloadIdentity", singular: "workloadidentity", versions: "v1alpha1",
+		namespaced: true, shortNames: "wi", subresources: "token", columns: "Name,Sub,Type,[Audiences],Age"},
+	"gardenlets": {group: seedGroup, kind: "Gardenlet", singular: "gardenlet", versions: "v1alpha1", namespaced: true,
+		shortNames: "gl glet", subresources: "status", generation: true, columns: "Name,OCI Repository,Reconciled,Age"},
+	"managedseeds": {group: seedGroup, kind: "ManagedSeed", singular: "managedseed", versions: "v1alpha1", namespaced: true,
+		shortNames: "ms", subresources: "status", generation: true,
 		fields: "spec.shoot.name", columns: "Name,Status,Shoot,Age"},
-	"managedseedsets": {group: seedGroup, kind: "ManagedSeedSet", singular: "managedseedset", versions: "v1alpha1", namespaced: true, shortNames: "mss", subresources: "scale status", generation: true, columns: "Name,Ready,Pending,Age"},
+	"managedseedsets": {group: seedGroup, kind: "ManagedSeedSet", singular: "managedseedset", versions: "v1alpha1",
+		namespaced: true, shortNames: "mss", subresources: "scale status", generation: true, columns: "Name,Ready,Pending,Age"},
 }
 
 // fakeGetter makes stores that reach no datastore but fakeStorage.
@@ -104,7 +126,8 @@ func newFakeGetter() *fakeGetter {
 func (g *fakeGetter) GetRESTOptions(gr schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
 	return generic.RESTOptions{
 		StorageConfig: &storagebackend.ConfigForResource{GroupResource: gr},
-		Decorator: func(_ *storagebackend.ConfigForResource, _ string, _ func(runtime.Object) (string, error), _, _ func() runtime.Object, _ storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
+		Decorator: func(_ *storagebackend.ConfigForResource, _ string, _ func(runtime.Object) (string, error), _, _ func() runtime.Object,
+			_ storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
 			g.triggers[gr.Resource], g.indexers[gr.Resource] = triggers, indexers
 			return g.storage, func() {}, nil
 		},
@@ -204,7 +227,8 @@ func checkNames(t *testing.T, store *resource.Store, want want) {
 		t.Errorf("categories %v", store.Categories())
 	}
 	if store.UpdateStrategy.AllowUnconditionalUpdate() != want.unconditional || store.UpdateStrategy.AllowCreateOnUpdate() {
-		t.Errorf("unconditional updates: %t, creation by update: %t", store.UpdateStrategy.AllowUnconditionalUpdate(), store.UpdateStrategy.AllowCreateOnUpdate())
+		t.Errorf("unconditional updates: %t, creation by update: %t", store.UpdateStrategy.AllowUnconditionalUpdate(),
+			store.UpdateStrategy.AllowCreateOnUpdate())
 	}
 }
 
@@ -447,7 +471,8 @@ func TestReader(t *testing.T) {
 // TestRequests: a request for something that does not exist is a 404.
 func TestRequests(t *testing.T) {
 	getter, paths, _ := newRegistry(t)
-	for path, kind := range map[string]string{"shoots/adminkubeconfig": "AdminKubeconfigRequest", "shoots/viewerkubeconfig": "ViewerKubeconfigRequest", "workloadidentities/token": "TokenRequest"} {
+	for path, kind := range map[string]string{"shoots/adminkubeconfig": "AdminKubeconfigRequest",
+		"shoots/viewerkubeconfig": "ViewerKubeconfigRequest", "workloadidentities/token": "TokenRequest"} {
 		for gv, storages := range paths {
 			sub, ok := storages[path].(rest.NamedCreater)
 			if !ok {

@@ -57,7 +57,8 @@ func New(clock clock.PassiveClock) *List {
 func (l *List) Authenticator(next authenticator.Request) authenticator.Request {
 	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
 		if seed, issued := gardenletOf(r.TLS); seed != "" && l.revokes(seed, issued) {
-			return nil, false, fmt.Errorf("the certificate of the gardenlet of Seed %s was issued before the Seed was deleted: bootstrap the gardenlet again", seed)
+			return nil, false, fmt.Errorf(
+				"the certificate of the gardenlet of Seed %s was issued before the Seed was deleted: bootstrap the gardenlet again", seed)
 		}
 		return next.AuthenticateRequest(r)
 	})
@@ -90,8 +91,10 @@ func (l *List) Deleted(client kubernetes.Interface, seed string) {
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	if err := retry.OnError(retry.DefaultBackoff, func(error) bool { return ctx.Err() == nil }, func() error { return l.write(ctx, client, seed, now) }); err != nil {
-		klog.Background().Error(err, "Writing when a Seed was deleted failed: after a restart, old certificates of its gardenlet are valid again", "seed", seed)
+	if err := retry.OnError(retry.DefaultBackoff, func(error) bool { return ctx.Err() == nil },
+		func() error { return l.write(ctx, client, seed, now) }); err != nil {
+		klog.Background().Error(err,
+			"Writing when a Seed was deleted failed: after a restart, old certificates of its gardenlet are valid again", "seed", seed)
 	}
 }
 

@@ -53,7 +53,8 @@ func configuredDistances(l *Landscape) (map[string]int, error) {
 	}
 	distances := map[string]int{}
 	if err := yaml.Unmarshal([]byte(text), &distances); err != nil {
-		return nil, fmt.Errorf("reading the distances of region %q in the region ConfigMap, which must be a map from regions to whole numbers: %w", region, err)
+		return nil, fmt.Errorf(
+			"reading the distances of region %q in the region ConfigMap, which must be a map from regions to whole numbers: %w", region, err)
 	}
 	if distances == nil {
 		distances = map[string]int{}

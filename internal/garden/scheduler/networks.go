@@ -39,7 +39,8 @@ func hasFreeNetworks(l *Landscape, seed *gardencorev1beta1.Seed) string {
 		if prefix.Addr().Is6() {
 			for _, taken := range seedNetworks(seed) {
 				if overlaps(prefix, taken.cidr) {
-					return fmt.Sprintf("Shoot's %s network %s overlaps with the seed's %s network %s", wanted.purpose, wanted.cidr, taken.purpose, taken.cidr)
+					return fmt.Sprintf("Shoot's %s network %s overlaps with the seed's %s network %s", wanted.purpose, wanted.cidr,
+						taken.purpose, taken.cidr)
 				}
 			}
 		}

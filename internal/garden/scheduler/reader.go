@@ -56,7 +56,8 @@ func cloudProfileOf(shoot *gardencorev1beta1.Shoot) gardencorev1beta1.CloudProfi
 	return reference
 }
 
-func (r *reconciler) seedSelector(ctx context.Context, namespace string, reference gardencorev1beta1.CloudProfileReference) (*gardencorev1beta1.SeedSelector, error) {
+func (r *reconciler) seedSelector(ctx context.Context, namespace string, reference gardencorev1beta1.CloudProfileReference) (
+	*gardencorev1beta1.SeedSelector, error) {
 	key := client.ObjectKey{Name: reference.Name}
 	switch {
 	case reference.Name == "":
@@ -102,7 +103,8 @@ func (r *reconciler) project(ctx context.Context, namespace string) (string, err
 // regionConfig is the data of the first ConfigMap, by name, with the distances between the cloud profile's regions.
 func (r *reconciler) regionConfig(ctx context.Context, cloudProfile string) (map[string]string, error) {
 	var configMaps corev1.ConfigMapList
-	if err := r.client.List(ctx, &configMaps, client.UnsafeDisableDeepCopy, client.InNamespace(v1beta1constants.GardenNamespace), regionConfigLabels); err != nil {
+	if err := r.client.List(ctx, &configMaps, client.UnsafeDisableDeepCopy, client.InNamespace(v1beta1constants.GardenNamespace),
+		regionConfigLabels); err != nil {
 		return nil, fmt.Errorf("listing the region ConfigMaps: %w", err)
 	}
 	var first *corev1.ConfigMap

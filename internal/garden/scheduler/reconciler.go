@@ -78,11 +78,12 @@ func (r *reconciler) schedule(ctx context.Context, shoot *gardencorev1beta1.Shoo
 	}
 	var seed string
 	var reasons Reasons
-	settled, err := r.reserved.decide(shoot, func() ([]gardencorev1beta1.Shoot, error) { return r.shoots(ctx) }, func(usage map[string]int) string {
-		landscape.Usage = usage
-		seed, reasons = Choose(*landscape)
-		return seed
-	})
+	settled, err := r.reserved.decide(shoot, func() ([]gardencorev1beta1.Shoot, error) { return r.shoots(ctx) },
+		func(usage map[string]int) string {
+			landscape.Usage = usage
+			seed, reasons = Choose(*landscape)
+			return seed
+		})
 	switch {
 	case err != nil || settled:
 		return err
@@ -101,7 +102,8 @@ func (r *reconciler) bind(ctx context.Context, shoot *gardencorev1beta1.Shoot, s
 	}
 	r.reserved.confirm(shoot.UID)
 	logf.FromContext(ctx).Info("Shoot is scheduled", "seed", seed)
-	r.recorder.Eventf(bound, nil, corev1.EventTypeNormal, gardencorev1beta1.ShootEventSchedulingSuccessful, gardencorev1beta1.EventActionReconcile, "Scheduled to seed %q", seed)
+	r.recorder.Eventf(bound, nil, corev1.EventTypeNormal, gardencorev1beta1.ShootEventSchedulingSuccessful,
+		gardencorev1beta1.EventActionReconcile, "Scheduled to seed %q", seed)
 	return nil
 }
 
@@ -118,10 +120,12 @@ const maxEventNote = 1024
 // report says to the Shoot's owner why it has no seed.
 func (r *reconciler) report(ctx context.Context, shoot *gardencorev1beta1.Shoot, cause error) {
 	description := "Failed to schedule Shoot: " + cause.Error()
-	r.recorder.Eventf(shoot, nil, corev1.EventTypeWarning, gardencorev1beta1.ShootEventSchedulingFailed, gardencorev1beta1.EventActionReconcile, "%s", shorten(description, maxEventNote))
+	r.recorder.Eventf(shoot, nil, corev1.EventTypeWarning, gardencorev1beta1.ShootEventSchedulingFailed,
+		gardencorev1beta1.EventActionReconcile, "%s", shorten(description, maxEventNote))
 
 	last := shoot.Status.LastOperation
-	if last != nil && last.Type == gardencorev1beta1.LastOperationTypeCreate && last.State == gardencorev1beta1.LastOperationStatePending && last.Description == description {
+	if last != nil && last.Type == gardencorev1beta1.LastOperationTypeCreate &&
+		last.State == gardencorev1beta1.LastOperationStatePending && last.Description == description {
 		return
 	}
 	// The lock keeps this off a Shoot that another client has bound meanwhile.

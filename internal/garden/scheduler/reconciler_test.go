@@ -50,7 +50,8 @@ func newGardenTest(t *testing.T, objects ...client.Object) *gardenTest {
 	g := &gardenTest{t: t, events: events.NewFakeRecorder(100), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	objects = append(objects,
 		&gardencorev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}},
-		&gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: gardencorev1beta1.ProjectSpec{Namespace: ptr.To("garden-dev")}})
+		&gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"},
+			Spec: gardencorev1beta1.ProjectSpec{Namespace: ptr.To("garden-dev")}})
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&gardencorev1beta1.Shoot{}).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourceUpdate: g.bindShoot, List: g.list}).Build()
 	g.reconciler = &reconciler{
@@ -61,7 +62,8 @@ func newGardenTest(t *testing.T, objects ...client.Object) *gardenTest {
 }
 
 // bindShoot does to the fake client's Shoot what the binding subresource does.
-func (g *gardenTest) bindShoot(ctx context.Context, c client.Client, subResource string, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+func (g *gardenTest) bindShoot(ctx context.Context, c client.Client, subResource string, obj client.Object,
+	_ ...client.SubResourceUpdateOption) error {
 	if subResource != "binding" {
 		return fmt.Errorf("the scheduler must not update %s", subResource)
 	}
@@ -204,16 +206,23 @@ func TestReconcileConfiguration(t *testing.T) {
 		strategy      Strategy
 		want, message string
 	}{
-		{name: "CloudProfile by its old name", shoot: func(s *gardencorev1beta1.Shoot) { s.Spec.CloudProfile, s.Spec.CloudProfileName = nil, ptr.To("gold") },
-			objects: []client.Object{newSeed("a"), newSeed("b", labelled("tier", "gold")), &gardencorev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "gold"}, Spec: gold}}, want: "b"},
+		{name: "CloudProfile by its old name",
+			shoot: func(s *gardencorev1beta1.Shoot) { s.Spec.CloudProfile, s.Spec.CloudProfileName = nil, ptr.To("gold") },
+			objects: []client.Object{newSeed("a"), newSeed("b", labelled("tier", "gold")),
+				&gardencorev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "gold"}, Spec: gold}}, want: "b"},
 		{name: "NamespacedCloudProfile", shoot: func(s *gardencorev1beta1.Shoot) {
 			s.Spec.CloudProfile = &gardencorev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "mine"}
 		}, objects: []client.Object{newSeed("a"), newSeed("b", labelled("tier", "gold")), &gardencorev1beta1.NamespacedCloudProfile{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "mine"}, Status: gardencorev1beta1.NamespacedCloudProfileStatus{CloudProfileSpec: gold}}}, want: "b"},
-		{name: "no such CloudProfile", shoot: func(s *gardencorev1beta1.Shoot) { s.Spec.CloudProfile.Name = "none" }, message: "CloudProfile none of the Shoot does not exist"},
-		{name: "no CloudProfile", shoot: func(s *gardencorev1beta1.Shoot) { s.Spec.CloudProfile = nil }, message: "the Shoot has no cloud profile, which tells its seeds; set spec.cloudProfile"},
-		{name: "distances", objects: []client.Object{near, newSeed("a", region("eu-west-2")), newSeed("b", region("us"))}, strategy: "MinimalDistance", want: "b"},
-		{name: "no project", objects: []client.Object{newSeed("a")}, shoot: func(s *gardencorev1beta1.Shoot) { s.Namespace = "default" }, message: "namespace default belongs to no project"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "mine"},
+			Status:     gardencorev1beta1.NamespacedCloudProfileStatus{CloudProfileSpec: gold}}}, want: "b"},
+		{name: "no such CloudProfile", shoot: func(s *gardencorev1beta1.Shoot) { s.Spec.CloudProfile.Name = "none" },
+			message: "CloudProfile none of the Shoot does not exist"},
+		{name: "no CloudProfile", shoot: func(s *gardencorev1beta1.Shoot) { s.Spec.CloudProfile = nil },
+			message: "the Shoot has no cloud profile, which tells its seeds; set spec.cloudProfile"},
+		{name: "distances", objects: []client.Object{near, newSeed("a", region("eu-west-2")), newSeed("b", region("us"))},
+			strategy: "MinimalDistance", want: "b"},
+		{name: "no project", objects: []client.Object{newSeed("a")}, shoot: func(s *gardencorev1beta1.Shoot) { s.Namespace = "default" },
+			message: "namespace default belongs to no project"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			shoot := newShoot()
@@ -231,7 +240,8 @@ func TestReconcileConfiguration(t *testing.T) {
 			if got := ptr.Deref(shoot.Spec.SeedName, ""); got != test.want {
 				t.Errorf("got seed %q, want %q", got, test.want)
 			}
-			if test.message != "" && (shoot.Status.LastOperation == nil || shoot.Status.LastOperation.Description != "Failed to schedule Shoot: "+test.message) {
+			if test.message != "" &&
+				(shoot.Status.LastOperation == nil || shoot.Status.LastOperation.Description != "Failed to schedule Shoot: "+test.message) {
 				t.Errorf("got %+v, want %q", shoot.Status.LastOperation, test.message)
 			}
 		})
@@ -248,8 +258,10 @@ func TestReconcileBindingFails(t *testing.T) {
 		free bool
 	}{
 		{"conflict", apierrors.NewConflict(resource, "shoot", errors.New("changed")), "", true},
-		{"refused", apierrors.NewForbidden(resource, "shoot", errors.New("not here")), "Warning SchedulingFailed Failed to schedule Shoot: binding the Shoot to seed a: ", true},
-		{"no answer", errors.New("connection reset"), "Warning SchedulingFailed Failed to schedule Shoot: binding the Shoot to seed a: connection reset", false},
+		{"refused", apierrors.NewForbidden(resource, "shoot", errors.New("not here")),
+			"Warning SchedulingFailed Failed to schedule Shoot: binding the Shoot to seed a: ", true},
+		{"no answer", errors.New("connection reset"),
+			"Warning SchedulingFailed Failed to schedule Shoot: binding the Shoot to seed a: connection reset", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := newGardenTest(t, newShoot(), newShoot(named("other")), newSeed("a", room("1")))
@@ -328,7 +340,8 @@ func TestReconcileManyAtOnce(t *testing.T) {
 func TestShorten(t *testing.T) {
 	for _, text := range []string{"short", strings.Repeat("x", 1024), strings.Repeat("x", 1025), strings.Repeat("ü", 1000)} {
 		got := shorten(text, maxEventNote)
-		if len(got) > maxEventNote || !utf8.ValidString(got) || len(text) <= maxEventNote && got != text || len(text) > maxEventNote && (!strings.HasSuffix(got, "...") || len(got) < maxEventNote-5) {
+		if len(got) > maxEventNote || !utf8.ValidString(got) || len(text) <= maxEventNote && got != text ||
+			len(text) > maxEventNote && (!strings.HasSuffix(got, "...") || len(got) < maxEventNote-5) {
 			t.Errorf("%d bytes became %d: %q", len(text), len(got), got)
 		}
 	}

@@ -35,7 +35,8 @@ func (r reservation) places() sets.Set[string] {
 
 // decide calls choose with how many Shoots each seed has, reservations of other Shoots included, and reserves a place on
 // the seed that it returns. A Shoot that was bound already keeps its seed, and settled is true.
-func (r *reservations) decide(shoot *gardencorev1beta1.Shoot, list func() ([]gardencorev1beta1.Shoot, error), choose func(usage map[string]int) (seed string)) (settled bool, err error) {
+func (r *reservations) decide(shoot *gardencorev1beta1.Shoot, list func() ([]gardencorev1beta1.Shoot, error),
+	choose func(usage map[string]int) (seed string)) (settled bool, err error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	// Listed under the lock: what is forgotten below must not be missing in the list.

@@ -127,7 +127,8 @@ func zonal(shoot *gardencorev1beta1.Shoot) bool {
 
 func hasZonesForHighAvailability(l *Landscape, seed *gardencorev1beta1.Seed) string {
 	if have := len(seed.Spec.Provider.Zones); zonal(l.Shoot) && have < zonesForHighAvailability {
-		return fmt.Sprintf("seed has %d of the %d zones that failure tolerance type %q needs", have, zonesForHighAvailability, gardencorev1beta1.FailureToleranceTypeZone)
+		return fmt.Sprintf("seed has %d of the %d zones that failure tolerance type %q needs", have, zonesForHighAvailability,
+			gardencorev1beta1.FailureToleranceTypeZone)
 	}
 	return ""
 }

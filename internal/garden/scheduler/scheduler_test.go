@@ -77,19 +77,22 @@ func answer(w http.ResponseWriter, status int, body any) {
 }
 
 func listNothing(groupVersion string) http.HandlerFunc {
-	kinds := map[string]string{"shoots": "Shoot", "seeds": "Seed", "cloudprofiles": "CloudProfile", "namespacedcloudprofiles": "NamespacedCloudProfile", "projects": "Project", "": "ConfigMap"}
+	kinds := map[string]string{"shoots": "Shoot", "seeds": "Seed", "cloudprofiles": "CloudProfile",
+		"namespacedcloudprofiles": "NamespacedCloudProfile", "projects": "Project", "": "ConfigMap"}
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		switch {
 		case query.Get("sendInitialEvents") == "true":
 			// As a server without streaming lists, so that the client lists.
-			answer(w, http.StatusUnprocessableEntity, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonInvalid, Code: 422})
+			answer(w, http.StatusUnprocessableEntity, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+				Status: "Failure", Reason: metav1.StatusReasonInvalid, Code: 422})
 		case query.Get("watch") != "":
 			w.Header().Set("Content-Type", "application/json")
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		default:
-			answer(w, http.StatusOK, map[string]any{"kind": kinds[r.PathValue("resource")] + "List", "apiVersion": groupVersion, "metadata": map[string]any{"resourceVersion": "1"}, "items": []any{}})
+			answer(w, http.StatusOK, map[string]any{"kind": kinds[r.PathValue("resource")] + "List", "apiVersion": groupVersion,
+				"metadata": map[string]any{"resourceVersion": "1"}, "items": []any{}})
 		}
 	}
 }

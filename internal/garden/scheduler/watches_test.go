@@ -51,10 +51,13 @@ func TestUpdatesThatCount(t *testing.T) {
 		{"Seed gets a label", seedChanges, newSeed("a"), newSeed("a", labelled("x", "y")), true},
 		{"Seed's taint goes", seedChanges, newSeed("a", taint("x", nil)), newSeed("a"), true},
 		{"CloudProfile's selector", changes(cloudProfileAspects), profile(selector("x", "y")), profile(nil), true},
-		{"CloudProfile's regions", changes(cloudProfileAspects), profile(nil), &gardencorev1beta1.CloudProfile{Spec: gardencorev1beta1.CloudProfileSpec{Regions: []gardencorev1beta1.Region{{Name: "r"}}}}, false},
+		{"CloudProfile's regions", changes(cloudProfileAspects), profile(nil),
+			&gardencorev1beta1.CloudProfile{Spec: gardencorev1beta1.CloudProfileSpec{Regions: []gardencorev1beta1.Region{{Name: "r"}}}}, false},
 		{"NamespacedCloudProfile's parent", changes(namespacedCloudProfileAspects), &gardencorev1beta1.NamespacedCloudProfile{},
-			&gardencorev1beta1.NamespacedCloudProfile{Status: gardencorev1beta1.NamespacedCloudProfileStatus{CloudProfileSpec: gardencorev1beta1.CloudProfileSpec{SeedSelector: selector("x", "y")}}}, true},
-		{"Project's namespace", changes(projectAspects), &gardencorev1beta1.Project{}, &gardencorev1beta1.Project{Spec: gardencorev1beta1.ProjectSpec{Namespace: ptr.To("n")}}, true},
+			&gardencorev1beta1.NamespacedCloudProfile{Status: gardencorev1beta1.NamespacedCloudProfileStatus{
+				CloudProfileSpec: gardencorev1beta1.CloudProfileSpec{SeedSelector: selector("x", "y")}}}, true},
+		{"Project's namespace", changes(projectAspects), &gardencorev1beta1.Project{},
+			&gardencorev1beta1.Project{Spec: gardencorev1beta1.ProjectSpec{Namespace: ptr.To("n")}}, true},
 		{"distances", changes(configMapAspects), &corev1.ConfigMap{}, &corev1.ConfigMap{Data: map[string]string{"a": "b: 1"}}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {

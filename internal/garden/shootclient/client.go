@@ -198,11 +198,13 @@ func (c *Client) Kubeconfig(ctx context.Context, key Key, viewer bool, life time
 		return err
 	}
 	if viewer {
-		request := &authenticationv1alpha1.ViewerKubeconfigRequest{Spec: authenticationv1alpha1.ViewerKubeconfigRequestSpec{ExpirationSeconds: seconds}}
+		request := &authenticationv1alpha1.ViewerKubeconfigRequest{
+			Spec: authenticationv1alpha1.ViewerKubeconfigRequestSpec{ExpirationSeconds: seconds}}
 		err := c.SubResource("viewerkubeconfig").Create(ctx, shoot, request)
 		return request.Status.Kubeconfig, request.Status.ExpirationTimestamp.Time, explain(err)
 	}
-	request := &authenticationv1alpha1.AdminKubeconfigRequest{Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: seconds}}
+	request := &authenticationv1alpha1.AdminKubeconfigRequest{
+		Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: seconds}}
 	err = c.SubResource("adminkubeconfig").Create(ctx, shoot, request)
 	return request.Status.Kubeconfig, request.Status.ExpirationTimestamp.Time, explain(err)
 }

@@ -29,7 +29,8 @@ func garden(t *testing.T, onGet func(reads int, shoot *corev1beta1.Shoot)) *Clie
 	}
 	reads := 0
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.Shoot{}).
-		WithObjects(&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: ptr.To("garden-dev")}}).
+		WithObjects(&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"},
+			Spec: corev1beta1.ProjectSpec{Namespace: ptr.To("garden-dev")}}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 				err := c.Get(ctx, key, obj, opts...)
@@ -39,7 +40,8 @@ func garden(t *testing.T, onGet func(reads int, shoot *corev1beta1.Shoot)) *Clie
 				}
 				return err
 			},
-			SubResourceCreate: func(_ context.Context, _ client.Client, name string, _, request client.Object, _ ...client.SubResourceCreateOption) error {
+			SubResourceCreate: func(_ context.Context, _ client.Client, name string, _, request client.Object,
+				_ ...client.SubResourceCreateOption) error {
 				switch r := request.(type) {
 				case *authenticationv1alpha1.AdminKubeconfigRequest:
 					r.Status.Kubeconfig = []byte(name + " " + time.Duration(*r.Spec.ExpirationSeconds*int64(time.Second)).String())
@@ -68,7 +70,8 @@ func TestCreate(t *testing.T) {
 	if err != nil || !created {
 		t.Fatalf("%v, %v", created, err)
 	}
-	if w := shoot.Spec.Provider.Workers[0]; w.Minimum != 3 || w.Maximum != 3 || shoot.Spec.Kubernetes.Version != "1.35.2" || *shoot.Spec.SeedName != "local" || shoot.Namespace != "garden-dev" {
+	if w := shoot.Spec.Provider.Workers[0]; w.Minimum != 3 || w.Maximum != 3 || shoot.Spec.Kubernetes.Version != "1.35.2" ||
+		*shoot.Spec.SeedName != "local" || shoot.Namespace != "garden-dev" {
 		t.Errorf("%+v", shoot.Spec)
 	}
 	// What the garden fills in, and versions that have moved on, are no difference.
@@ -91,7 +94,8 @@ func TestCreate(t *testing.T) {
 		other := spec
 		test.change(&other)
 		found, created, err := c.Create(ctx, other)
-		if created || (err != nil) != (test.says != "") || err == nil && found.Name != "x" || err != nil && !strings.Contains(err.Error(), test.says) {
+		if created || (err != nil) != (test.says != "") || err == nil && found.Name != "x" || err != nil &&
+			!strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v, %v", name, created, err)
 		}
 	}
@@ -110,7 +114,8 @@ func TestSampleRotates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := shoot.Spec.Maintenance; m == nil || m.AutoRotation == nil || m.AutoRotation.Credentials == nil || m.AutoRotation.Credentials.SSHKeypair == nil ||
+	if m := shoot.Spec.Maintenance; m == nil || m.AutoRotation == nil || m.AutoRotation.Credentials == nil ||
+		m.AutoRotation.Credentials.SSHKeypair == nil ||
 		m.AutoRotation.Credentials.SSHKeypair.RotationPeriod.Duration != 7*24*time.Hour {
 		t.Errorf("%+v", m)
 	}
@@ -222,9 +227,11 @@ func TestWait(t *testing.T) {
 		reports string
 		says    string
 	}{
-		"ready":     {[]func(*corev1beta1.Shoot){at("Processing", 10), at("Processing", 10), at("Error", 10), at("Succeeded", 100)}, "Create Processing (10%), Create Error (10%), Create Succeeded", ""},
-		"failed":    {[]func(*corev1beta1.Shoot){at("Failed", 10)}, "Create Failed (10%)", "operation=retry"},
-		"not ready": {[]func(*corev1beta1.Shoot){at("Processing", 10)}, "Create Processing (10%)", "is not ready yet, it goes on: Create Processing (10%): d"},
+		"ready": {[]func(*corev1beta1.Shoot){at("Processing", 10), at("Processing", 10), at("Error", 10), at("Succeeded", 100)},
+			"Create Processing (10%), Create Error (10%), Create Succeeded", ""},
+		"failed": {[]func(*corev1beta1.Shoot){at("Failed", 10)}, "Create Failed (10%)", "operation=retry"},
+		"not ready": {[]func(*corev1beta1.Shoot){at("Processing", 10)}, "Create Processing (10%)",
+			"is not ready yet, it goes on: Create Processing (10%): d"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -236,7 +243,8 @@ func TestWait(t *testing.T) {
 				}
 				var reports []string
 				shoot, err := c.Wait(ctx, key, func(p Progress) { reports = append(reports, p.String()) })
-				if got := strings.Join(reports, ", "); got != test.reports || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || err == nil && shoot == nil {
+				if got := strings.Join(reports, ", "); got != test.reports || (err == nil) != (test.says == "") || err != nil &&
+					!strings.Contains(err.Error(), test.says) || err == nil && shoot == nil {
 					t.Errorf("%s; %v", got, err)
 				}
 			})
@@ -268,7 +276,8 @@ func testDelete(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if shoot, err = c.Shoot(ctx, key); err != nil || shoot.DeletionTimestamp == nil || shoot.Annotations[constants.ConfirmationDeletion] != "true" {
+	if shoot, err = c.Shoot(ctx, key); err != nil || shoot.DeletionTimestamp == nil ||
+		shoot.Annotations[constants.ConfirmationDeletion] != "true" {
 		t.Errorf("%+v, %v", shoot, err)
 	}
 	if _, _, err := c.Create(ctx, Spec{Key: key}); err == nil || !strings.Contains(err.Error(), "being deleted") {

@@ -96,7 +96,8 @@ func (c *Client) Create(ctx context.Context, spec Spec) (shoot *corev1beta1.Shoo
 		return nil, false, err
 	}
 	if difference != "" {
-		return nil, false, fmt.Errorf("shoot %s exists already, but %s: choose another name, or change it with \"kubectl -n %s edit shoot %s\"", spec.Key, difference, namespace, spec.Name)
+		return nil, false, fmt.Errorf("shoot %s exists already, but %s: choose another name, or change it with \"kubectl -n %s edit shoot %s\"",
+			spec.Key, difference, namespace, spec.Name)
 	}
 	return shoot, false, nil
 }
@@ -113,7 +114,8 @@ func (s Spec) difference(wanted, found *corev1beta1.Shoot) (string, error) {
 		return "", fmt.Errorf("comparing shoots: %w", err)
 	}
 	return lacks("spec", w, f, func(path string) bool {
-		return path == "spec.maintenance" || path == "spec.kubernetes.version" && s.KubernetesVersion == "" || path == "spec.provider.workers[0].machine.image.version"
+		return path == "spec.maintenance" || path == "spec.kubernetes.version" && s.KubernetesVersion == "" ||
+			path == "spec.provider.workers[0].machine.image.version"
 	}), nil
 }
 

@@ -40,7 +40,8 @@ func ProgressOf(shoot *corev1beta1.Shoot) Progress {
 		}
 		return Progress{Description: description}
 	}
-	p := Progress{Type: string(operation.Type), State: string(operation.State), Percent: operation.Progress, Description: operation.Description}
+	p := Progress{Type: string(operation.Type), State: string(operation.State), Percent: operation.Progress,
+		Description: operation.Description}
 	for _, e := range shoot.Status.LastErrors {
 		p.Errors = append(p.Errors, e.Description)
 		for _, code := range e.Codes {
@@ -48,7 +49,8 @@ func ProgressOf(shoot *corev1beta1.Shoot) Progress {
 		}
 	}
 	seen := shoot.Status.ObservedGeneration == shoot.Generation
-	p.Done = seen && shoot.Annotations[constants.GardenerOperation] == "" && operation.State == corev1beta1.LastOperationStateSucceeded && shoot.DeletionTimestamp == nil && operation.Type != corev1beta1.LastOperationTypeMigrate
+	p.Done = seen && shoot.Annotations[constants.GardenerOperation] == "" && operation.State == corev1beta1.LastOperationStateSucceeded &&
+		shoot.DeletionTimestamp == nil && operation.Type != corev1beta1.LastOperationTypeMigrate
 	p.Failed = seen && operation.State == corev1beta1.LastOperationStateFailed
 	return p
 }
@@ -96,7 +98,8 @@ func (c *Client) Wait(ctx context.Context, key Key, report func(Progress)) (*cor
 		case shoot == nil:
 			return false, fmt.Errorf("shoot %s %w any more", key, ErrNotFound)
 		case p.Failed:
-			return false, fmt.Errorf("shoot %s has failed: %s: change what is wrong, then \"kubectl -n %s annotate shoot %s gardener.cloud/operation=retry\"",
+			return false, fmt.Errorf(
+				"shoot %s has failed: %s: change what is wrong, then \"kubectl -n %s annotate shoot %s gardener.cloud/operation=retry\"",
 				key, p.explain(), shoot.Namespace, shoot.Name)
 		}
 		ready = shoot
@@ -117,7 +120,8 @@ func (c *Client) WaitGone(ctx context.Context, key Key, report func(Progress)) e
 		}
 		uid = shoot.UID
 		if p.Failed {
-			return false, fmt.Errorf("the deletion of shoot %s has failed: %s: change what is wrong, then \"kubectl -n %s annotate shoot %s gardener.cloud/operation=retry\"",
+			return false, fmt.Errorf("the deletion of shoot %s has failed: %s: change what is wrong, then \"kubectl -n %s "+
+				"annotate shoot %s gardener.cloud/operation=retry\"",
 				key, p.explain(), shoot.Namespace, shoot.Name)
 		}
 		return false, nil
@@ -148,7 +152,8 @@ func isTimeout(ctx context.Context, err error) bool {
 }
 
 // poll looks at a Shoot, which is nil when it is gone, until done says so.
-func (c *Client) poll(ctx context.Context, key Key, report func(Progress), done func(*corev1beta1.Shoot, Progress) (bool, error)) (last Progress, err error) {
+func (c *Client) poll(ctx context.Context, key Key, report func(Progress),
+	done func(*corev1beta1.Shoot, Progress) (bool, error)) (last Progress, err error) {
 	namespace, err := c.Namespace(ctx, key.Project)
 	if err != nil {
 		return last, err

@@ -131,7 +131,8 @@ const fatalLines = 10
 // reason.
 func exitOnFatal(logPath string) func(int) {
 	return func(int) {
-		fmt.Fprintf(os.Stderr, "Error: a part of the landscape has failed, and the process cannot go on without it. The log is %s, its end:\n%s\n", logPath, lastLines(logPath))
+		fmt.Fprintf(os.Stderr, "Error: a part of the landscape has failed, and the process cannot go on without it. The "+
+			"log is %s, its end:\n%s\n", logPath, lastLines(logPath))
 		os.Exit(1)
 	}
 }

@@ -12,7 +12,8 @@ import (
 func TestValuesAreNotLogged(t *testing.T) {
 	var out bytes.Buffer
 	hook := logrusHook{logger: slog.New(slog.NewTextHandler(&out, nil))}
-	entry := &logrus.Entry{Level: logrus.ErrorLevel, Message: `error in txn compare:<key:"/registry/secrets/a/b" > success:<request_put:<key:"/registry/secrets/a/b" value:"k8s\000 \"pass\\word\" hunter2" > >: database or disk is full`}
+	entry := &logrus.Entry{Level: logrus.ErrorLevel, Message: `error in txn compare:<key:"/registry/secrets/a/b" > ` +
+		`success:<request_put:<key:"/registry/secrets/a/b" value:"k8s\000 \"pass\\word\" hunter2" > >: database or disk is full`}
 	if err := hook.Fire(entry); err != nil {
 		t.Fatal(err)
 	}

@@ -149,7 +149,8 @@ func (c *Client) Call(ctx context.Context, method, path string, data []byte) (io
 	case response.StatusCode == http.StatusBadRequest:
 		return nil, &usage.Error{Err: errors.New(string(message))}
 	case response.StatusCode == http.StatusNotFound:
-		return nil, fmt.Errorf("process %d that holds the landscape is of version %s and does not know this yet: restart it with \"gardenlite down\" and \"gardenlite up\"", c.run.PID, c.run.Version)
+		return nil, fmt.Errorf("process %d that holds the landscape is of version %s and does not know this yet: restart "+
+			"it with \"gardenlite down\" and \"gardenlite up\"", c.run.PID, c.run.Version)
 	}
 	return nil, errors.New(string(message))
 }

@@ -15,7 +15,8 @@ func TestEveryRightIsNeeded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policies := map[string]*policy{"garden": newPolicy(t, manifests.FS, "garden/rbac-*.yaml"), "seed": newPolicy(t, manifests.Seed, "seed/base/rbac.yaml")}
+	policies := map[string]*policy{"garden": newPolicy(t, manifests.FS, "garden/rbac-*.yaml"),
+		"seed": newPolicy(t, manifests.Seed, "seed/base/rbac.yaml")}
 	for _, c := range Components() {
 		t.Run(c.User, func(t *testing.T) {
 			p := policies[c.Cluster]

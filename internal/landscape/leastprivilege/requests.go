@@ -122,7 +122,8 @@ func parse(line string) (Request, error) {
 	}
 	resource, subresource, _ := strings.Cut(f[3], "/")
 	resource, group, _ := strings.Cut(resource, ".")
-	r := Request{Component: Component{f[0], f[1]}, Verb: f[2], Group: group, Resource: resource, Subresource: subresource, Namespace: f[4], Name: f[5]}
+	r := Request{Component: Component{f[0], f[1]}, Verb: f[2], Group: group, Resource: resource, Subresource: subresource,
+		Namespace: f[4], Name: f[5]}
 	for _, value := range []*string{&r.Namespace, &r.Name} {
 		if *value == none {
 			*value = ""
@@ -138,5 +139,6 @@ func Record(requests []Request) string {
 		lines = append(lines, r.String()+"\n")
 	}
 	slices.Sort(lines)
-	return "# Recorded by TestLeastPrivilege of package e2e: cluster, user, verb, resource, namespace, name.\n" + strings.Join(slices.Compact(lines), "")
+	return "# Recorded by TestLeastPrivilege of package e2e: cluster, user, verb, resource, namespace, name.\n" +
+		strings.Join(slices.Compact(lines), "")
 }

@@ -110,7 +110,8 @@ func (r Request) attributes() authorizer.Attributes {
 func (p *policy) rules(c Component) map[string]*[]rbacv1.PolicyRule {
 	bound := func(subjects []rbacv1.Subject) bool {
 		return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
-			return s.Kind == rbacv1.UserKind && s.Name == c.User || c.User == Bootstrapper && s.Kind == rbacv1.GroupKind && s.Name == "system:bootstrappers"
+			return s.Kind == rbacv1.UserKind && s.Name == c.User || c.User == Bootstrapper && s.Kind == rbacv1.GroupKind &&
+				s.Name == "system:bootstrappers"
 		})
 	}
 	all := map[string]*[]rbacv1.PolicyRule{}

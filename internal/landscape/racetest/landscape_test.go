@@ -66,7 +66,8 @@ func runOnNode(ctx context.Context, t *testing.T, client *sshclient.Client, key 
 	if err != nil {
 		t.Fatal(err)
 	}
-	route := sshclient.Route{Bastion: sshclient.NewBastion(shoot, pair.Public, []string{"127.0.0.0/8"}), Key: pair, Network: shoot.Status.TechnicalID}
+	route := sshclient.Route{Bastion: sshclient.NewBastion(shoot, pair.Public, []string{"127.0.0.0/8"}), Key: pair,
+		Network: shoot.Status.TechnicalID}
 	if err := client.Create(ctx, route.Bastion); err != nil {
 		t.Fatal(err)
 	}

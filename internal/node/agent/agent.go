@@ -206,7 +206,7 @@ func (a *Agent) awaitCertificate(ctx context.Context) error {
 	}
 }
 
-// report says at the Node what has been applied, once there is a Node. Then nobody needs the bootstrap token any more.
+// report writes to the Node what has been applied, once there is a Node. Then the bootstrap token is not needed any more.
 func (a *Agent) report(ctx context.Context, client *apiclient.Client, secret *corev1.Secret) error {
 	data, err := a.host.Files.ReadFile(node.PathKubeletConfig)
 	if err != nil {

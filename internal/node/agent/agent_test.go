@@ -123,7 +123,8 @@ func (w *world) order(change func(*extensionsv1alpha1.OperatingSystemConfig), ke
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.api.Put(w.t, secretsPath+"/"+w.config.SecretName, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: w.config.SecretName}, Data: map[string][]byte{node.DataKeyOSC: data}})
+	w.api.Put(w.t, secretsPath+"/"+w.config.SecretName,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: w.config.SecretName}, Data: map[string][]byte{node.DataKeyOSC: data}})
 	return node.Checksum(data)
 }
 
@@ -143,7 +144,8 @@ func (w *world) applied(checksum string) {
 	w.t.Helper()
 	w.until("the checksum at the Node", func() bool {
 		n := &corev1.Node{}
-		return w.api.Get(w.t, nodePath, n) && n.Annotations[node.AnnotationChecksum] == checksum && n.Labels[node.LabelKubernetesVersion] == w.kubelet.KubernetesVersion
+		return w.api.Get(w.t, nodePath, n) && n.Annotations[node.AnnotationChecksum] == checksum &&
+			n.Labels[node.LabelKubernetesVersion] == w.kubelet.KubernetesVersion
 	})
 }
 
@@ -196,7 +198,8 @@ func TestChangedUnits(t *testing.T) {
 	w := newWorld(t)
 	extra := func(content string) func(*extensionsv1alpha1.OperatingSystemConfig) {
 		return func(osc *extensionsv1alpha1.OperatingSystemConfig) {
-			osc.Spec.Files = append(osc.Spec.Files, extensionsv1alpha1.File{Path: "/etc/x", Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: content}}})
+			osc.Spec.Files = append(osc.Spec.Files, extensionsv1alpha1.File{Path: "/etc/x",
+				Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: content}}})
 			osc.Spec.Units = append(osc.Spec.Units, extensionsv1alpha1.Unit{
 				Name: "x.service", Enable: ptr.To(true), Content: ptr.To("[Service]"), FilePaths: []string{"/etc/x"},
 				DropIns: []extensionsv1alpha1.DropIn{{Name: "10.conf", Content: "d"}},
@@ -205,7 +208,8 @@ func TestChangedUnits(t *testing.T) {
 	}
 	w.applied(w.order(extra("1")))
 	w.machine.Units.Done()
-	if w.read("/etc/x") != "1" || w.read("/etc/systemd/system/x.service") != "[Service]" || w.read("/etc/systemd/system/x.service.d/10.conf") != "d" {
+	if w.read("/etc/x") != "1" || w.read("/etc/systemd/system/x.service") != "[Service]" ||
+		w.read("/etc/systemd/system/x.service.d/10.conf") != "d" {
 		t.Error("the files of the unit are not there")
 	}
 

@@ -90,7 +90,7 @@ func (c *Client) doQuery(ctx context.Context, method, path string, query url.Val
 	return nil
 }
 
-// send returns a response that says success; whoever gets it closes its body.
+// send returns a successful response; the caller closes its body.
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, contentType string, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {

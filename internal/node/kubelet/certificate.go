@@ -98,8 +98,9 @@ func (k *Kubelet) request(ctx context.Context, client *apiclient.Client, config 
 		TypeMeta:   metav1.TypeMeta{APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest"},
 		ObjectMeta: metav1.ObjectMeta{GenerateName: requestPrefix},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		},
 	}
 	if err := client.Create(ctx, requestsPath, csr, csr); err != nil {
@@ -137,7 +138,8 @@ func (k *Kubelet) awaitSigned(ctx context.Context, client *apiclient.Client, nam
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("the CertificateSigningRequest %s was not signed within %s; is the shoot's kube-controller-manager there?", name, requestLife)
+	return nil,
+		fmt.Errorf("the CertificateSigningRequest %s was not signed within %s; is the shoot's kube-controller-manager there?", name, requestLife)
 }
 
 // keep writes the certificate with its key, and a kubeconfig that names the file.

@@ -53,9 +53,10 @@ func newWorld(t *testing.T) *world {
 	}
 	config, err := json.Marshal(node.KubeletConfig{
 		APIServer: w.api.URL, CA: string(w.api.CA), KubernetesVersion: "1.36.3",
-		Labels:   map[string]string{"worker.gardener.cloud/pool": "p", "node-role.kubernetes.io/worker": "", "node.kubernetes.io/x": "y"},
-		Taints:   []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
-		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}, Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3900m")},
+		Labels:      map[string]string{"worker.gardener.cloud/pool": "p", "node-role.kubernetes.io/worker": "", "node.kubernetes.io/x": "y"},
+		Taints:      []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
+		Capacity:    corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
+		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3900m")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +127,8 @@ func TestRegisters(t *testing.T) {
 	n := w.node()
 	for key, want := range map[string]string{
 		"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "node.kubernetes.io/instance-type": "small",
-		"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "here", "worker.gardener.cloud/pool": "p", "node.kubernetes.io/x": "y",
+		"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "here", "worker.gardener.cloud/pool": "p",
+		"node.kubernetes.io/x": "y",
 	} {
 		if n.Labels[key] != want {
 			t.Errorf("label %s is %q, want %q", key, n.Labels[key], want)
@@ -165,7 +167,8 @@ func TestHeartbeats(t *testing.T) {
 	if renewals := w.api.Requests("PUT " + leasePath + " by " + user); renewals < 28 || renewals > 31 {
 		t.Errorf("in five minutes the Lease was renewed %d times", renewals)
 	}
-	if ready := w.node().Status.Conditions[4]; ready.Type != corev1.NodeReady || !ready.LastTransitionTime.Equal(&first.Status.Conditions[4].LastTransitionTime) {
+	if ready := w.node().Status.Conditions[4]; ready.Type != corev1.NodeReady ||
+		!ready.LastTransitionTime.Equal(&first.Status.Conditions[4].LastTransitionTime) {
 		t.Errorf("the condition %+v, at first %+v", ready, first.Status.Conditions[4])
 	}
 }

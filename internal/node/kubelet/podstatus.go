@@ -129,7 +129,8 @@ func end(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, phase corev1.
 	if phase == corev1.PodFailed {
 		reason, code = "Error", 137 // SIGKILL
 	}
-	for _, statuses := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
+	for _, statuses := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses,
+		status.EphemeralContainerStatuses} {
 		for i := range statuses {
 			s := &statuses[i]
 			s.Ready, s.Started = false, ptr.To(false)
@@ -154,7 +155,8 @@ func end(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, phase corev1.
 }
 
 // containerStatuses returns the statuses of containers that run, or of init containers, that have ended.
-func containerStatuses(pod *corev1.Pod, containers []corev1.Container, before []corev1.ContainerStatus, now time.Time, isInit bool) []corev1.ContainerStatus {
+func containerStatuses(pod *corev1.Pod, containers []corev1.Container, before []corev1.ContainerStatus, now time.Time,
+	isInit bool) []corev1.ContainerStatus {
 	if len(containers) == 0 {
 		return nil
 	}

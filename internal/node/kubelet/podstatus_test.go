@@ -61,14 +61,17 @@ func run(t *testing.T, pod *corev1.Pod, until time.Time) podStep {
 
 func TestPodRuns(t *testing.T) {
 	pod := newPod(func(pod *corev1.Pod) {
-		pod.Spec.InitContainers = []corev1.Container{{Name: "once"}, {Name: "sidecar", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
+		pod.Spec.InitContainers = []corev1.Container{
+			{Name: "once"}, {Name: "sidecar", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
 	})
 	step := run(t, pod, now.Add(24*time.Hour))
 	s := step.status
-	if s.Phase != corev1.PodRunning || step.remove || !step.next.IsZero() || s.PodIP != "100.96.1.2" || s.HostIP != "10.250.0.4" || s.ObservedGeneration != 3 {
+	if s.Phase != corev1.PodRunning || step.remove || !step.next.IsZero() || s.PodIP != "100.96.1.2" ||
+		s.HostIP != "10.250.0.4" || s.ObservedGeneration != 3 {
 		t.Errorf("the step is %+v", step)
 	}
-	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized, corev1.PodReadyToStartContainers} {
+	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReady, corev1.ContainersReady,
+		corev1.PodInitialized, corev1.PodReadyToStartContainers} {
 		if !isTrue(s.Conditions, kind) {
 			t.Errorf("%s is not true", kind)
 		}
@@ -83,7 +86,8 @@ func TestPodRuns(t *testing.T) {
 
 func TestPodOfJobSucceeds(t *testing.T) {
 	step := run(t, newPod(ownedBy("Job")), now.Add(process.CompletionTime))
-	if c := step.status.ContainerStatuses[0].State.Terminated; step.status.Phase != corev1.PodSucceeded || c == nil || c.ExitCode != 0 || isTrue(step.status.Conditions, corev1.PodReady) {
+	if c := step.status.ContainerStatuses[0].State.Terminated; step.status.Phase != corev1.PodSucceeded || c == nil ||
+		c.ExitCode != 0 || isTrue(step.status.Conditions, corev1.PodReady) {
 		t.Errorf("the step is %+v", step)
 	}
 	if step := run(t, newPod(ownedBy("ReplicaSet")), now.Add(process.CompletionTime)); step.status.Phase != corev1.PodRunning {
@@ -94,7 +98,8 @@ func TestPodOfJobSucceeds(t *testing.T) {
 func TestPodDeadline(t *testing.T) {
 	step := run(t, newPod(func(pod *corev1.Pod) { pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](5) }), now.Add(time.Minute))
 	c := step.status.ContainerStatuses[0].State.Terminated
-	if step.status.Phase != corev1.PodFailed || step.status.Reason != "DeadlineExceeded" || c == nil || c.FinishedAt.Sub(now) != 5*time.Second || c.ExitCode == 0 {
+	if step.status.Phase != corev1.PodFailed || step.status.Reason != "DeadlineExceeded" || c == nil ||
+		c.FinishedAt.Sub(now) != 5*time.Second || c.ExitCode == 0 {
 		t.Errorf("the step is %+v", step)
 	}
 }

@@ -209,7 +209,8 @@ func (k *Kubelet) writeEvent(ctx context.Context, client *apiclient.Client, news
 		event.InvolvedObject.FieldPath = "spec.containers{" + news.container + "}"
 	}
 	// A namespace that is being deleted takes none.
-	if err := client.Create(ctx, "/api/v1/namespaces/"+pod.Namespace+"/events", event, nil); err != nil && ctx.Err() == nil && !apierrors.IsForbidden(err) {
+	if err := client.Create(ctx, "/api/v1/namespaces/"+pod.Namespace+"/events", event, nil); err != nil &&
+		ctx.Err() == nil && !apierrors.IsForbidden(err) {
 		k.host.Say("writing an Event: %v", err)
 	}
 }

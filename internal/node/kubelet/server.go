@@ -63,7 +63,8 @@ func (k *Kubelet) serveOnce(ctx context.Context, config node.KubeletConfig) erro
 	if err != nil {
 		return err
 	}
-	handler, tlsConfig := k.handler(), &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, Time: k.host.Clock.Now}
+	handler, tlsConfig := k.handler(),
+		&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, Time: k.host.Clock.Now}
 	if !k.host.OnlyAPIServer {
 		clients := x509.NewCertPool()
 		if !clients.AppendCertsFromPEM([]byte(config.ClientCA)) {
@@ -203,7 +204,8 @@ func (k *Kubelet) portForward(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	portforward.ServePortForward(w, r, forwarder{pod}, pod.UID(), pod.UID(), options, forwardIdle, forwardCreation, portforward.SupportedProtocols)
+	portforward.ServePortForward(w, r, forwarder{pod}, pod.UID(), pod.UID(), options, forwardIdle, forwardCreation,
+		portforward.SupportedProtocols)
 }
 
 // forwarder connects to a port that a process listens on.

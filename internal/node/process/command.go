@@ -30,7 +30,8 @@ var errConfig = errors.New("the container cannot be configured")
 // reserved are variables that a Pod does not set: loaders and runtimes read code, or paths of code, from them.
 var reserved = struct{ names, prefixes []string }{
 	names: []string{
-		"PATH", "HOME", "TMPDIR", "BASH_ENV", "ENV", "SHELLOPTS", "IFS", "PS4", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NODE_OPTIONS", "NODE_PATH",
+		"PATH", "HOME", "TMPDIR", "BASH_ENV", "ENV", "SHELLOPTS", "IFS", "PS4", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH",
+		"NODE_OPTIONS", "NODE_PATH",
 		"RUBYOPT", "RUBYLIB", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH",
 	},
 	prefixes: []string{"LD_", "DYLD_", "PYTHON", "PERL", "MALLOC_"},

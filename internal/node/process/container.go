@@ -130,7 +130,8 @@ func (c *container) change(change func()) {
 	change()
 	running := c.status.State.Running != nil
 	c.status.Started = ptr.To(running && c.started)
-	c.status.Ready = running && c.started && c.ready || c.isInit && !c.isSidecar() && c.status.State.Terminated != nil && c.status.State.Terminated.ExitCode == 0
+	c.status.Ready = running && c.started && c.ready || c.isInit && !c.isSidecar() && c.status.State.Terminated != nil &&
+		c.status.State.Terminated.ExitCode == 0
 	c.pod.mu.Unlock()
 	select {
 	case c.changed <- struct{}{}:

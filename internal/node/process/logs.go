@@ -147,7 +147,8 @@ func (c *container) copyLog(ctx context.Context, path string, options *corev1.Po
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("reading the log of container %q: %w", c.spec.Name, err)
 	}
-	read := &logs.LogOptions{TailLines: options.TailLines, LimitBytes: options.LimitBytes, Follow: options.Follow, Timestamp: options.Timestamps}
+	read := &logs.LogOptions{TailLines: options.TailLines, LimitBytes: options.LimitBytes, Follow: options.Follow,
+		Timestamp: options.Timestamps}
 	switch {
 	case options.SinceTime != nil:
 		read.Since = options.SinceTime.Time

@@ -66,7 +66,8 @@ func TestSubPath(t *testing.T) {
 
 // What a loader or a runtime reads code from is not taken from a Pod.
 func TestReservedVariables(t *testing.T) {
-	for _, name := range []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "PATH", "HOME", "TMPDIR", "PYTHONPATH", "NODE_OPTIONS", "BASH_ENV"} {
+	for _, name := range []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "PATH", "HOME", "TMPDIR",
+		"PYTHONPATH", "NODE_OPTIONS", "BASH_ENV"} {
 		if !isReserved(name) {
 			t.Errorf("%s is taken from the Pod", name)
 		}

@@ -50,7 +50,8 @@ func startWorld(t *testing.T, dir, program string) *world {
 	t.Helper()
 	w := &world{clock: clocktesting.NewFakeClock(time.Now())}
 	var err error
-	w.Runner, err = Start(Config{Dir: dir, Images: &Images{fixed: []Image{{Reference: imageName, Program: program}}}, Clock: w.clock, Log: testr.New(t)})
+	w.Runner, err = Start(Config{Dir: dir, Images: &Images{fixed: []Image{{Reference: imageName, Program: program}}},
+		Clock: w.clock, Log: testr.New(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,8 @@ func TestRestartPolicies(t *testing.T) {
 				return
 			}
 			<-p.Done()
-			if s := until(t, p, "terminated", func(s corev1.ContainerStatus) bool { return s.State.Terminated != nil }); s.State.Terminated.ExitCode != int32(test.code) || s.RestartCount != 0 {
+			if s := until(t, p, "terminated", func(s corev1.ContainerStatus) bool { return s.State.Terminated != nil }); s.State.
+				Terminated.ExitCode != int32(test.code) || s.RestartCount != 0 {
 				t.Errorf("it has ended as %+v", s)
 			}
 		})
@@ -175,7 +177,8 @@ func TestGracePeriod(t *testing.T) {
 	}
 	w.clock.Step(time.Second)
 	<-p.Done()
-	if s := until(t, p, "terminated", func(s corev1.ContainerStatus) bool { return s.State.Terminated != nil }); s.State.Terminated.ExitCode != 137 {
+	if s := until(t, p, "terminated",
+		func(s corev1.ContainerStatus) bool { return s.State.Terminated != nil }); s.State.Terminated.ExitCode != 137 {
 		t.Errorf("it has ended as %+v", s.State.Terminated)
 	}
 	testutil.EventuallyTrue(t, "the process's child has ended", func() bool { return !isRunning(t, child) })
@@ -207,7 +210,8 @@ func isRunning(t *testing.T, pid int) bool {
 func logOf(t *testing.T, p *Pod, previous bool) string {
 	t.Helper()
 	var log bytes.Buffer
-	if err := p.Logs(t.Context(), &corev1.PodLogOptions{Container: "main", Previous: previous}, &log); err != nil && !strings.Contains(err.Error(), "no such file") {
+	if err := p.Logs(t.Context(), &corev1.PodLogOptions{Container: "main", Previous: previous}, &log); err != nil &&
+		!strings.Contains(err.Error(), "no such file") {
 		t.Fatal(err)
 	}
 	return log.String()

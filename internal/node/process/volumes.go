@@ -137,7 +137,8 @@ func (p *Pod) write(name, dir string, payload map[string]volumeutil.FileProjecti
 }
 
 // project returns the files of one source of a volume, and when it is to be looked at again.
-func (p *Pod) project(ctx context.Context, pod *corev1.Pod, volumeName string, s *corev1.VolumeProjection, mode *int32) (map[string]volumeutil.FileProjection, time.Time, error) {
+func (p *Pod) project(ctx context.Context, pod *corev1.Pod, volumeName string, s *corev1.VolumeProjection, mode *int32) (
+	map[string]volumeutil.FileProjection, time.Time, error) {
 	var none time.Time
 	switch {
 	case s.ConfigMap != nil:
@@ -230,7 +231,8 @@ func (p *Pod) keepVolumes(ctx context.Context, next time.Time) {
 		wait := tokenMaxAge
 		switch {
 		case err != nil:
-			p.runner.cfg.Log.Error(err, "Bringing the volumes of a Pod up to date; trying again", "pod", p.latest().Name, "namespace", p.latest().Namespace)
+			p.runner.cfg.Log.Error(err, "Bringing the volumes of a Pod up to date; trying again", "pod", p.latest().Name,
+				"namespace", p.latest().Namespace)
 			wait = watchRetryMax
 		case !next.IsZero():
 			wait = max(0, next.Sub(clk.Now()))

@@ -44,7 +44,8 @@ func hostOf(ctx context.Context, m *machine.Machine) host.Host {
 		}
 	}
 	return host.Host{
-		Hostname: m.Hostname(), Addresses: m.Addresses(), Files: files{m.FS()}, Units: m.Units(), Clock: m.Clock(), Log: m.Log(), Journal: machine.Journal(ctx), Listen: m.Listen,
+		Hostname: m.Hostname(), Addresses: m.Addresses(), Files: files{m.FS()}, Units: m.Units(), Clock: m.Clock(),
+		Log: m.Log(), Journal: machine.Journal(ctx), Listen: m.Listen,
 		Metadata: host.Metadata{ProviderID: metadata.ProviderID, Zone: metadata.Zone, InstanceType: metadata.InstanceType},
 	}
 }

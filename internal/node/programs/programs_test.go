@@ -32,17 +32,21 @@ func TestMachineBecomesANode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	osc, err := node.EncodeOSC(&extensionsv1alpha1.OperatingSystemConfig{Spec: extensionsv1alpha1.OperatingSystemConfigSpec{Files: files, Units: node.Units()}})
+	osc, err := node.EncodeOSC(
+		&extensionsv1alpha1.OperatingSystemConfig{Spec: extensionsv1alpha1.OperatingSystemConfigSpec{Files: files, Units: node.Units()}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	api.Put(t, "/api/v1/namespaces/kube-system/secrets/"+secretName, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}, Data: map[string][]byte{node.DataKeyOSC: osc}})
-	userData := strings.NewReplacer(node.PlaceholderBootstrapToken, apitest.Token, node.PlaceholderMachineName, "node-1").Replace(node.UserData(config, []string{sshKey}))
+	api.Put(t, "/api/v1/namespaces/kube-system/secrets/"+secretName,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}, Data: map[string][]byte{node.DataKeyOSC: osc}})
+	userData := strings.NewReplacer(node.PlaceholderBootstrapToken, apitest.Token, node.PlaceholderMachineName,
+		"node-1").Replace(node.UserData(config, []string{sshKey}))
 	dir := t.TempDir()
 	boot := func(so func(*corev1.Node) bool) {
 		t.Helper()
 		m, err := machine.New(machine.Config{
-			Dir: dir, Hostname: "node-1", Addresses: []netip.Addr{netip.MustParseAddr("10.250.0.7")}, UserData: []byte(userData), Programs: New(nil, nil), Log: testr.New(t),
+			Dir: dir, Hostname: "node-1", Addresses: []netip.Addr{netip.MustParseAddr("10.250.0.7")}, UserData: []byte(userData),
+			Programs: New(nil, nil), Log: testr.New(t),
 			Metadata: machine.Metadata{ProviderID: "local:///z1/node-1", Zone: "z1", InstanceType: "small"},
 		})
 		if err != nil {
@@ -57,7 +61,8 @@ func TestMachineBecomesANode(t *testing.T) {
 			if api.Get(t, "/api/v1/nodes/node-1", n) && so(n) {
 				return nil
 			}
-			return fmt.Errorf("the Node is %+v; cloud-init: %+v; journals %v %v", n, m.CloudInit(), m.Units().Journal(node.UnitNodeAgent, 20), m.Units().Journal(node.UnitKubelet, 20))
+			return fmt.Errorf("the Node is %+v; cloud-init: %+v; journals %v %v", n, m.CloudInit(),
+				m.Units().Journal(node.UnitNodeAgent, 20), m.Units().Journal(node.UnitKubelet, 20))
 		})
 		if keys, err := m.FS().ReadFile(node.PathAuthorizedKeys); err != nil || !strings.Contains(string(keys), sshKey) {
 			t.Errorf("who may log in: %q, %v", keys, err)
@@ -68,7 +73,8 @@ func TestMachineBecomesANode(t *testing.T) {
 		first = n
 		return n.Annotations[node.AnnotationChecksum] == node.Checksum(osc)
 	})
-	if first.Spec.ProviderID != "local:///z1/node-1" || first.Labels[corev1.LabelTopologyZone] != "z1" || first.Status.Addresses[0].Address != "10.250.0.7" {
+	if first.Spec.ProviderID != "local:///z1/node-1" || first.Labels[corev1.LabelTopologyZone] != "z1" ||
+		first.Status.Addresses[0].Address != "10.250.0.7" {
 		t.Errorf("the Node %+v, addresses %v", first.ObjectMeta, first.Status.Addresses)
 	}
 	boot(func(n *corev1.Node) bool { return n.Status.NodeInfo.BootID != first.Status.NodeInfo.BootID })

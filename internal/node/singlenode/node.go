@@ -121,7 +121,8 @@ func (n *Node) run(ctx context.Context, server *controlplane.Server, cfg Config)
 		return err
 	}
 	return kubelet.Run(ctx, host.Host{
-		Hostname: cfg.Name, Addresses: []netip.Addr{nodeAddress}, Clock: cfg.Clock, Log: klog.Background(), Journal: io.Discard, Listen: n.listen, OnlyAPIServer: true,
+		Hostname: cfg.Name, Addresses: []netip.Addr{nodeAddress}, Clock: cfg.Clock, Log: klog.Background(), Journal: io.Discard,
+		Listen: n.listen, OnlyAPIServer: true,
 		Files: &files{all: map[string][]byte{node.PathKubeletConfig: config, node.PathKubeletClient: append(cert, key...)}},
 	}, &apiclient.Pool{Clock: cfg.Clock}, cfg.Processes)
 }

@@ -32,7 +32,7 @@ import (
 const leaseName = "gardenlet-leader-election"
 
 // newGarden is the gardenlet's view of the garden: of each kind that it watches it sees what belongs to its seed. What it
-// reads one by one is read live; the SeedAuthorizer lets nobody watch all of that.
+// reads one by one is read live; the SeedAuthorizer does not allow a watch of all of that.
 func (g *Gardenlet) newGarden(config *rest.Config) (cluster.Cluster, error) {
 	scheme := runtime.NewScheme()
 	if err := gardenTypes.AddToScheme(scheme); err != nil {
@@ -74,7 +74,8 @@ func (g *Gardenlet) newManager() (*component.Manager, error) {
 		Name: "gardenlet of seed " + g.seedName, REST: g.cfg.Seed, Clock: g.cfg.Clock, Log: g.cfg.Log, AddToScheme: seedTypes,
 		Uncached: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{}, &coordinationv1.Lease{}},
 		// It may see no other Services than those of control planes.
-		ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, spec.ServiceName)}},
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Service{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, spec.ServiceName)}},
 	}
 	if g.cfg.LeaderElection {
 		cfg.Lease = &client.ObjectKey{Namespace: constants.GardenNamespace, Name: leaseName}

@@ -52,7 +52,8 @@ var controllers = []struct {
 		}
 	}},
 	{seedlease.ControllerName, func(p parts) addable {
-		return &seedlease.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, Resync: time.Duration(*p.cfg.Configuration.Controllers.Seed.LeaseResyncSeconds) * time.Second}
+		return &seedlease.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock,
+			Resync: time.Duration(*p.cfg.Configuration.Controllers.Seed.LeaseResyncSeconds) * time.Second}
 	}},
 	{seedcare.ControllerName, func(p parts) addable {
 		return &seedcare.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
@@ -64,7 +65,8 @@ var controllers = []struct {
 		return &backupentry.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
 	}},
 	{bastion.ControllerName, func(p parts) addable {
-		return &bastion.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, ConcurrentSyncs: *p.cfg.Configuration.Controllers.Bastion.ConcurrentSyncs}
+		return &bastion.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock,
+			ConcurrentSyncs: *p.cfg.Configuration.Controllers.Bastion.ConcurrentSyncs}
 	}},
 	{controllerinstallation.ControllerName, func(p parts) addable {
 		return &controllerinstallation.Reconciler{
@@ -102,10 +104,11 @@ var controllers = []struct {
 	}},
 	{shootstate.ControllerName, func(p parts) addable {
 		config := p.cfg.Configuration.Controllers.ShootState
-		if *config.ConcurrentSyncs == 0 { // as in Gardener, nobody wants it
+		if *config.ConcurrentSyncs == 0 { // as in Gardener, 0 disables it
 			return nil
 		}
-		return &shootstate.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, ConcurrentSyncs: *config.ConcurrentSyncs, SyncPeriod: config.SyncPeriod.Duration}
+		return &shootstate.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, ConcurrentSyncs: *config.ConcurrentSyncs,
+			SyncPeriod: config.SyncPeriod.Duration}
 	}},
 	{tokenrequestor.ControllerName, func(p parts) addable {
 		return &tokenrequestor.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, GardenConfig: p.identity.Garden()}
@@ -125,7 +128,8 @@ var controllers = []struct {
 		if p.cfg.Deployer == nil {
 			return nil
 		}
-		return &gardenletcontroller.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, GardenREST: p.identity.Garden(), Deployer: p.cfg.Deployer}
+		return &gardenletcontroller.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, GardenREST: p.identity.Garden(),
+			Deployer: p.cfg.Deployer}
 	}},
 }
 

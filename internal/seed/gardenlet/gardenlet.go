@@ -32,7 +32,7 @@ const SeedUser = "gardener.cloud:system:gardenlet"
 type Config struct {
 	// Configuration is Gardener's, with the Seed that the gardenlet registers in seedConfig.
 	Configuration *gardenletconfigv1alpha1.GardenletConfiguration
-	// Seed reaches the seed cluster as SeedUser, or as somebody who may do as much.
+	// Seed reaches the seed cluster as SeedUser, or as another user with the same rights.
 	Seed *rest.Config
 	// Garden, if not nil, is where the garden is and what its authority is. Credentials in it are ignored.
 	Garden *rest.Config
@@ -68,7 +68,7 @@ type Gardenlet struct {
 // HasSynced says whether the gardenlet works: it has its identity, and its Seed is in the garden.
 func (g *Gardenlet) HasSynced() bool { return g.registered.Load() }
 
-// New makes a gardenlet. It asks nobody yet.
+// New makes a gardenlet. It sends no requests yet.
 func New(cfg Config) (*Gardenlet, error) {
 	if cfg.Configuration == nil || cfg.Configuration.SeedConfig == nil || cfg.Configuration.SeedConfig.Name == "" || cfg.Seed == nil {
 		return nil, errors.New("a gardenlet needs a configuration with its seed (seedConfig.metadata.name), and a client configuration for that")
@@ -126,8 +126,9 @@ func (g *Gardenlet) obtain(ctx context.Context) (*bootstrap.Identity, error) {
 		if validity.Validity != nil {
 			config.Validity = &validity.Validity.Duration
 		}
-		// Gardener's default is to begin at 70 %; this is how it is here unless somebody says otherwise.
-		if from, to := validity.AutoRotationJitterPercentageMin, validity.AutoRotationJitterPercentageMax; from != nil && to != nil && *from != defaultRotateFrom {
+		// Gardener's default is to begin at 70 %; it is another one here unless a value is configured.
+		if from, to := validity.AutoRotationJitterPercentageMin, validity.AutoRotationJitterPercentageMax; from != nil &&
+			to != nil && *from != defaultRotateFrom {
 			config.RotateFrom, config.RotateTo = float64(*from)/100, float64(*to)/100
 		}
 	}
@@ -146,7 +147,7 @@ func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *b
 	identity.Observe(func(time.Time, error) {
 		select {
 		case renewed <- seed.Occasion(g.seedName):
-		default: // one that nobody has looked at yet is enough
+		default: // one event that has not been handled yet is enough
 		}
 	})
 	for _, run := range []manager.RunnableFunc{identity.Run, g.register(garden)} {
@@ -177,7 +178,8 @@ func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *b
 // register registers the Seed, if there is a template for it.
 func (g *Gardenlet) register(garden cluster.Cluster) manager.RunnableFunc {
 	return func(ctx context.Context) error {
-		live, err := client.New(garden.GetConfig(), client.Options{HTTPClient: garden.GetHTTPClient(), Scheme: garden.GetScheme(), Mapper: garden.GetRESTMapper()})
+		live, err := client.New(garden.GetConfig(),
+			client.Options{HTTPClient: garden.GetHTTPClient(), Scheme: garden.GetScheme(), Mapper: garden.GetRESTMapper()})
 		if err != nil {
 			return fmt.Errorf("making a client for the garden: %w", err)
 		}

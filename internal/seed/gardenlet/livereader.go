@@ -72,14 +72,15 @@ func (r *liveReader) attributes(key client.ObjectKey, obj client.Object) (*autho
 	if err != nil {
 		return nil, err
 	}
-	a := &authorizationv1.ResourceAttributes{Verb: "get", Group: mapping.Resource.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource, Name: key.Name}
+	a := &authorizationv1.ResourceAttributes{Verb: "get", Group: mapping.Resource.Group, Version: mapping.Resource.Version,
+		Resource: mapping.Resource.Resource, Name: key.Name}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		a.Namespace = key.Namespace
 	}
 	return a, nil
 }
 
-// waitAllowed returns when the object may be read, or it has taken too long: then whoever reads it is told why not.
+// waitAllowed returns when the object may be read, or after a timeout: the read then fails with the reason.
 func (r *liveReader) waitAllowed(ctx context.Context, attributes *authorizationv1.ResourceAttributes) error {
 	for begin := time.Now(); ; {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}

@@ -34,7 +34,8 @@ func TestLiveReader(t *testing.T) {
 				if !ok {
 					t.Fatalf("a %T is created", obj)
 				}
-				if a := *review.Spec.ResourceAttributes; a != (authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "secrets", Namespace: "garden", Name: "s"}) {
+				if a := *review.Spec.ResourceAttributes; a != (authorizationv1.ResourceAttributes{
+					Verb: "get", Version: "v1", Resource: "secrets", Namespace: "garden", Name: "s"}) {
 					t.Errorf("asked for %+v", a)
 				}
 				asked++
@@ -58,7 +59,7 @@ func TestLiveReader(t *testing.T) {
 		t.Errorf("asked %d times whether it may, read %d times", asked, read)
 	}
 
-	// What may not be read is read at last, so that somebody says why not, and asked for again the next time.
+	// What may not be read is read at last, so that the API server gives the reason, and asked for again the next time.
 	r = newLiveReader(garden, garden)
 	r.limit = 0
 	asked, read, heardAfter = 0, 0, 100

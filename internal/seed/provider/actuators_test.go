@@ -21,7 +21,8 @@ import (
 func (w *shootWorld) infrastructure(annotations map[string]string) *extensionsv1alpha1.Infrastructure {
 	infra := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "a", Annotations: annotations}}
 	infra.Spec = extensionsv1alpha1.InfrastructureSpec{
-		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, SecretRef: corev1.SecretReference{Namespace: technicalID, Name: "cloudprovider"},
+		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"},
+		SecretRef:   corev1.SecretReference{Namespace: technicalID, Name: "cloudprovider"},
 	}
 	w.create(infra)
 	return infra
@@ -35,8 +36,10 @@ func TestInfrastructure(t *testing.T) {
 		t.Fatal(err)
 	}
 	status := infra.Status
-	if ptr.Deref(status.NodesCIDR, "") != "10.1.0.0/16" || status.Networking == nil || status.Networking.Pods[0] != "10.2.0.0/16" || status.ProviderStatus == nil ||
-		string(status.State.Raw) != `{"cidr":"10.1.0.0/16","network":"shoot--dev--a"}` || w.cloud.networks[technicalID].String() != "10.1.0.0/16" {
+	if ptr.Deref(status.NodesCIDR, "") != "10.1.0.0/16" || status.Networking == nil ||
+		status.Networking.Pods[0] != "10.2.0.0/16" || status.ProviderStatus == nil ||
+		string(status.State.Raw) != `{"cidr":"10.1.0.0/16","network":"shoot--dev--a"}` ||
+		w.cloud.networks[technicalID].String() != "10.1.0.0/16" {
 		t.Errorf("status %+v, networks %v", status, w.cloud.networks)
 	}
 	annotate(infra, func(a map[string]string) { a["gardener.cloud/operation"] = "migrate" })
@@ -60,7 +63,8 @@ func TestInfrastructure(t *testing.T) {
 	if err := w.round(); err == nil {
 		t.Error("a network was deleted that is in use")
 	}
-	if err := w.seed.Get(t.Context(), client.ObjectKeyFromObject(infra), infra); err != nil || len(infra.Status.LastError.Codes) != 1 || infra.Status.LastError.Codes[0] != "ERR_INFRA_DEPENDENCIES" {
+	if err := w.seed.Get(t.Context(), client.ObjectKeyFromObject(infra), infra); err != nil ||
+		len(infra.Status.LastError.Codes) != 1 || infra.Status.LastError.Codes[0] != "ERR_INFRA_DEPENDENCIES" {
 		t.Errorf("%v: %+v", err, infra.Status.LastError)
 	}
 	clear(w.cloud.instances)
@@ -82,7 +86,8 @@ func TestInjectionOfKindsWithCloud(t *testing.T) {
 	if err := w.round(); err == nil || len(w.cloud.networks)+len(w.cloud.instances) > 0 {
 		t.Errorf("the Infrastructure did not fail: %v", err)
 	}
-	if err := w.seed.Get(t.Context(), client.ObjectKeyFromObject(infra), infra); err != nil || infra.Status.LastError.Codes[0] != "ERR_INFRA_QUOTA_EXCEEDED" {
+	if err := w.seed.Get(t.Context(), client.ObjectKeyFromObject(infra), infra); err != nil ||
+		infra.Status.LastError.Codes[0] != "ERR_INFRA_QUOTA_EXCEEDED" {
 		t.Errorf("%v: %+v", err, infra.Status.LastError)
 	}
 	w.mustSettle()
@@ -90,7 +95,8 @@ func TestInjectionOfKindsWithCloud(t *testing.T) {
 		t.Errorf("%d networks, %d instances during the delay of the Worker", len(w.cloud.networks), len(w.cloud.instances))
 	}
 	w.clock.Step(time.Minute)
-	if err := w.round(); err == nil || w.getWorker().Status.LastError.Codes[0] != "ERR_INFRA_RESOURCES_DEPLETED" || len(w.cloud.instances) != 0 {
+	if err := w.round(); err == nil || w.getWorker().Status.LastError.Codes[0] != "ERR_INFRA_RESOURCES_DEPLETED" ||
+		len(w.cloud.instances) != 0 {
 		t.Errorf("the Worker did not fail: %v", err)
 	}
 	w.mustSettle()
@@ -112,7 +118,8 @@ func TestProvisioning(t *testing.T) {
 		if name == "encoded" || name == "binary" {
 			inline = &extensionsv1alpha1.FileContentInline{Encoding: "b64", Data: base64.StdEncoding.EncodeToString([]byte(content))}
 		}
-		osc.Spec.Files = append(osc.Spec.Files, extensionsv1alpha1.File{Path: dir + "/f/" + name, Permissions: ptr.To[uint32](0o600), Content: extensionsv1alpha1.FileContent{Inline: inline}})
+		osc.Spec.Files = append(osc.Spec.Files, extensionsv1alpha1.File{Path: dir + "/f/" + name,
+			Permissions: ptr.To[uint32](0o600), Content: extensionsv1alpha1.FileContent{Inline: inline}})
 	}
 	osc.Spec.Units = []extensionsv1alpha1.Unit{{Name: "a.service", Enable: ptr.To(true)}}
 	script, err := provisioning(t.Context(), newSeed(), osc)
@@ -157,7 +164,8 @@ func TestCheckRecord(t *testing.T) {
 	for value, test := range map[string]struct {
 		kind  extensionsv1alpha1.DNSRecordType
 		valid bool
-	}{"127.0.0.1": {"A", true}, "::1": {"A", false}, "fe80::1": {"AAAA", true}, "a.example.org.": {"CNAME", true}, "a b": {"CNAME", false}, "anything": {"TXT", true}} {
+	}{"127.0.0.1": {"A", true}, "::1": {"A", false}, "fe80::1": {"AAAA", true}, "a.example.org.": {"CNAME", true},
+		"a b": {"CNAME", false}, "anything": {"TXT", true}} {
 		if err := checkRecord(test.kind, value); (err == nil) != test.valid {
 			t.Errorf("%s %s: %v", test.kind, value, err)
 		}

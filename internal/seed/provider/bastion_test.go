@@ -105,7 +105,8 @@ func (w *bastionWorld) network() {
 func (w *bastionWorld) bastion(name string, cidrs ...string) *extensionsv1alpha1.Bastion {
 	script := "#!/bin/bash -eu\nid gardener || useradd gardener -mU\nmkdir -p /home/gardener/.ssh\necho \"" +
 		strings.TrimSpace(string(ssh.MarshalAuthorizedKey(w.key.PublicKey()))) +
-		"\" > /home/gardener/.ssh/authorized_keys\nchown gardener:gardener /home/gardener/.ssh/authorized_keys\nmkdir -p /etc/sudoers.d\necho 'gardener ALL=(ALL) NOPASSWD:ALL' > /etc/sudoers.d/gardener\nsystemctl start sshd || systemctl start ssh\n"
+		"\" > /home/gardener/.ssh/authorized_keys\nchown gardener:gardener /home/gardener/.ssh/authorized_keys\nmkdir -p /etc/sudoers.d\n" +
+		"echo 'gardener ALL=(ALL) NOPASSWD:ALL' > /etc/sudoers.d/gardener\nsystemctl start sshd || systemctl start ssh\n"
 	return &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: name}, Spec: extensionsv1alpha1.BastionSpec{
 		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, UserData: []byte(script), Ingress: ingress(cidrs...),
 	}}
@@ -147,7 +148,8 @@ func (w *bastionWorld) mustSucceed(name string, kind corev1beta1.LastOperationTy
 	if err != nil || !operation.Is(bastion.Status.LastOperation, kind, corev1beta1.LastOperationStateSucceeded) {
 		w.Fatalf("%v: %+v", err, bastion)
 	}
-	if c := bastion.Status.Conditions; len(c) != 1 || c[0].Type != "BastionReady" || c[0].Status != "True" || c[0].Reason != "SuccessfullyReconciled" {
+	if c := bastion.Status.Conditions; len(c) != 1 || c[0].Type != "BastionReady" || c[0].Status != "True" ||
+		c[0].Reason != "SuccessfullyReconciled" {
 		w.Errorf("conditions %+v", c)
 	}
 	return bastion
@@ -176,10 +178,12 @@ func TestBastionMisses(t *testing.T) {
 		{"network shoot--dev--a", w.network},
 	} {
 		bastion, err := w.reconcile("x")
-		if err == nil || bastion.Status.LastError == nil || !strings.Contains(bastion.Status.LastError.Description, step.missing) || bastion.Status.Ingress != nil {
+		if err == nil || bastion.Status.LastError == nil || !strings.Contains(bastion.Status.LastError.Description, step.missing) ||
+			bastion.Status.Ingress != nil {
 			t.Fatalf("without the %s: %v, %+v", step.missing, err, bastion.Status)
 		}
-		if c := bastion.Status.Conditions; len(c) != 1 || c[0].Type != "BastionReady" || c[0].Status != "False" || !strings.Contains(c[0].Message, step.missing) {
+		if c := bastion.Status.Conditions; len(c) != 1 || c[0].Type != "BastionReady" || c[0].Status != "False" ||
+			!strings.Contains(c[0].Message, step.missing) {
 			t.Errorf("without the %s: conditions %+v", step.missing, c)
 		}
 		step.add()
@@ -192,7 +196,8 @@ func TestBastionMisses(t *testing.T) {
 	} {
 		switch name {
 		case "except":
-			broken.Spec.Ingress = []extensionsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"x"}}}}
+			broken.Spec.Ingress = []extensionsv1alpha1.BastionIngressPolicy{
+				{IPBlock: networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"x"}}}}
 		case "size":
 			broken.Spec.UserData = make([]byte, cloud.MaxUserData+1)
 		case "script":
@@ -211,7 +216,8 @@ func TestBastionLife(t *testing.T) {
 	w := newBastionWorld(t)
 	w.network()
 	w.create(w.secret(), w.cluster(), w.bastion("x", "127.0.0.1/32"), w.bastion("y", "127.0.0.1/32"))
-	node, err := w.cloud.EnsureInstance(t.Context(), cloud.InstanceSpec{ID: "node", Network: technicalID, UserData: w.bastion("node").Spec.UserData, Tags: map[string]string{cloud.TagMachine: technicalID}})
+	node, err := w.cloud.EnsureInstance(t.Context(), cloud.InstanceSpec{ID: "node", Network: technicalID,
+		UserData: w.bastion("node").Spec.UserData, Tags: map[string]string{cloud.TagMachine: technicalID}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +405,8 @@ func TestLostBastions(t *testing.T) {
 	}
 	infra := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "a"}}
 	err := infrastructure{w.cloud}.delete(t.Context(), w.seed, infra)
-	if left := w.cloud.Instances(technicalID); !errors.Is(err, cloud.ErrInUse) || len(left) != 1 || left[0].ID != bastionsim.InstanceID(w.bastion("x")) {
+	if left := w.cloud.Instances(technicalID); !errors.Is(err, cloud.ErrInUse) || len(left) != 1 ||
+		left[0].ID != bastionsim.InstanceID(w.bastion("x")) {
 		t.Errorf("%v, left are %v", err, left)
 	}
 }
@@ -415,7 +422,8 @@ type bastionWatch struct {
 func newBastionWatch(t *testing.T) *bastionWatch {
 	t.Helper()
 	world := newBastionWorld(t)
-	w := &bastionWatch{bastionWorld: world, watcher: &bastionsim.Watcher{Provider: bastionsim.Provider{Cloud: world.cloud, Clock: world.clock}, Cache: world.seed}}
+	w := &bastionWatch{bastionWorld: world,
+		watcher: &bastionsim.Watcher{Provider: bastionsim.Provider{Cloud: world.cloud, Clock: world.clock}, Cache: world.seed}}
 	w.network()
 	w.create(w.secret(), w.cluster(), w.bastion("x", "127.0.0.1/32"), w.bastion("y", "127.0.0.1/32"))
 	w.expectChanged("nothing was made of them yet")

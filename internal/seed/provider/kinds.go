@@ -30,7 +30,8 @@ func Kinds(cfg Config) []Kind {
 		kindOf("operatingsystemconfig", "OperatingSystemConfig",
 			func() *extensionsv1alpha1.OperatingSystemConfig { return &extensionsv1alpha1.OperatingSystemConfig{} }, nil,
 			Actuator[*extensionsv1alpha1.OperatingSystemConfig]{Reconcile: reconcileOSC, Delete: deleteOSC, Migrate: deleteOSC}),
-		kindOf("containerruntime", "ContainerRuntime", func() *extensionsv1alpha1.ContainerRuntime { return &extensionsv1alpha1.ContainerRuntime{} }, nil,
+		kindOf("containerruntime", "ContainerRuntime",
+			func() *extensionsv1alpha1.ContainerRuntime { return &extensionsv1alpha1.ContainerRuntime{} }, nil,
 			Actuator[*extensionsv1alpha1.ContainerRuntime]{}),
 		kindOf("extension", "Extension", func() *extensionsv1alpha1.Extension { return &extensionsv1alpha1.Extension{} }, nil,
 			Actuator[*extensionsv1alpha1.Extension]{}),
@@ -45,7 +46,8 @@ func Kinds(cfg Config) []Kind {
 	machines := &workers{cfg.Cloud, cfg.Clock, cfg.guard}
 	worker := kindOf("worker", "Worker", func() *extensionsv1alpha1.Worker { return &extensionsv1alpha1.Worker{} },
 		func(w *extensionsv1alpha1.Worker) *corev1.SecretReference { return &w.Spec.SecretRef },
-		Actuator[*extensionsv1alpha1.Worker]{Reconcile: machines.reconcile, Delete: machines.delete, Migrate: machines.migrate, Restore: machines.restore})
+		Actuator[*extensionsv1alpha1.Worker]{Reconcile: machines.reconcile, Delete: machines.delete, Migrate: machines.migrate,
+			Restore: machines.restore})
 	worker.watch = watchMachines
 	bastions := bastionsim.Provider{Cloud: cfg.Cloud, Clock: cfg.Clock}
 	// Its credentials are not the kind's, whose finalizer one Bastion would take from the others.

@@ -30,7 +30,7 @@ func reconcileControlPlane(_ context.Context, _ client.Client, plane *extensions
 	return nil
 }
 
-// reconcileDNSRecord checks the record and says which zone it is in. Nobody asks for names here: clients are told addresses.
+// reconcileDNSRecord checks the record and says which zone it is in. There is no DNS server: clients get addresses.
 func reconcileDNSRecord(_ context.Context, _ client.Client, record *extensionsv1alpha1.DNSRecord) error {
 	for _, value := range record.Spec.Values {
 		if err := checkRecord(record.Spec.RecordType, value); err != nil {

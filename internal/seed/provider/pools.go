@@ -57,7 +57,8 @@ func wantedDeployments(ctx context.Context, seed client.Client, worker *extensio
 	return wanted, nil
 }
 
-func userDataOf(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker, pool *extensionsv1alpha1.WorkerPool) ([]byte, error) {
+func userDataOf(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker,
+	pool *extensionsv1alpha1.WorkerPool) ([]byte, error) {
 	key := client.ObjectKey{Namespace: worker.Namespace, Name: pool.UserDataSecretRef.Name}
 	secret := &corev1.Secret{}
 	if err := seed.Get(ctx, key, secret); err != nil {

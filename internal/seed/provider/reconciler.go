@@ -118,8 +118,8 @@ func (t *task) running() bool {
 	return operation.Is(t.obj.GetExtensionStatus().GetLastOperation(), t.kind, corev1beta1.LastOperationStateProcessing)
 }
 
-// begin takes note of the operation: it goes on from now on, what asked for it is answered, and a delay begins, unless it has
-// begun before. What asked is answered last, so that nobody who is interrupted here forgets what was asked.
+// begin takes note of the operation: it goes on from now on, what asked for it is answered, and a delay begins, unless
+// it has begun before. The annotation that asked for it is removed last, so that a restart here does not lose it.
 func (t *task) begin(ctx context.Context, delay time.Duration) error {
 	begun := t.running()
 	if !begun {
@@ -156,7 +156,7 @@ func (t *task) keeps() bool {
 	return t.kind != corev1beta1.LastOperationTypeDelete && t.kind != corev1beta1.LastOperationTypeMigrate
 }
 
-// remaining is how long the delay still is. Nobody can make it longer than it is by writing a start in the future.
+// remaining is the rest of the delay. A start in the future, which a user could write, does not make it longer.
 func (t *task) remaining(delay time.Duration) time.Duration {
 	started, err := time.Parse(time.RFC3339Nano, t.obj.GetAnnotations()[injection.AnnotationStarted])
 	if err != nil {
@@ -185,12 +185,13 @@ func (t *task) secret(ctx context.Context) (*corev1.Secret, error) {
 	}
 	secret := &corev1.Secret{}
 	if err := t.Reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
-		return nil, fmt.Errorf("reading the credentials of %s %s in Secret %s/%s: %w", t.Kind.Title, t.obj.GetName(), ref.Namespace, ref.Name, err)
+		return nil, fmt.Errorf("reading the credentials of %s %s in Secret %s/%s: %w", t.Kind.Title, t.obj.GetName(),
+			ref.Namespace, ref.Name, err)
 	}
 	return secret, nil
 }
 
-// release takes the finalizers away, after which the object is nobody's.
+// release takes the finalizers away, so that the object and its secret can be deleted.
 func (t *task) release(ctx context.Context) error {
 	secret, err := t.secret(ctx)
 	if client.IgnoreNotFound(err) != nil {

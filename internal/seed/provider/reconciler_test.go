@@ -43,7 +43,8 @@ func newWorld(t *testing.T, annotations map[string]string) *world {
 			SecretRef: corev1.SecretReference{Namespace: "garden", Name: "entry"},
 		},
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry"}, Data: map[string][]byte{"key": []byte("value")}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry"},
+		Data: map[string][]byte{"key": []byte("value")}}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--a--b"}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(entry).WithObjects(entry, secret, namespace).Build()
 	clk := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 7e8, time.UTC))
@@ -150,7 +151,8 @@ func TestMigrateAndRestore(t *testing.T) {
 			t.Errorf("%s: %+v", step.operation, entry.Status.LastOperation)
 		}
 		kept := entry.Annotations[constants.GardenerOperation] != ""
-		if wanted := step.operation == "wait-for-state" || step.operation == "reconcile"; kept != wanted || len(entry.Finalizers) != step.finalizers {
+		if wanted := step.operation == "wait-for-state" || step.operation == "reconcile"; kept != wanted ||
+			len(entry.Finalizers) != step.finalizers {
 			t.Errorf("%s: annotations %v, finalizers %v", step.operation, entry.Annotations, entry.Finalizers)
 		}
 	}
@@ -193,12 +195,17 @@ func TestFailures(t *testing.T) {
 		again             bool // fails again
 	}{
 		{name: "once", fail: "once", says: "failure injected"},
-		{name: "once with code", fail: "once:ERR_INFRA_QUOTA_EXCEEDED", says: "injected", codes: []corev1beta1.ErrorCode{"ERR_INFRA_QUOTA_EXCEEDED"}},
-		{name: "always with code and text", fail: "always:ERR_INFRA_DEPENDENCIES still in use", says: ": still in use", codes: []corev1beta1.ErrorCode{"ERR_INFRA_DEPENDENCIES"}, again: true},
+		{name: "once with code", fail: "once:ERR_INFRA_QUOTA_EXCEEDED", says: "injected",
+			codes: []corev1beta1.ErrorCode{"ERR_INFRA_QUOTA_EXCEEDED"}},
+		{name: "always with code and text", fail: "always:ERR_INFRA_DEPENDENCIES still in use", says: ": still in use",
+			codes: []corev1beta1.ErrorCode{"ERR_INFRA_DEPENDENCIES"}, again: true},
 		{name: "text", fail: "always: no luck", says: ": no luck", again: true},
-		{name: "unknown code", fail: "once:ERR_NONE", says: "no error code ERR_NONE", codes: []corev1beta1.ErrorCode{"ERR_CONFIGURATION_PROBLEM"}, again: true},
-		{name: "unknown word", fail: "sometimes", says: "once or always", codes: []corev1beta1.ErrorCode{"ERR_CONFIGURATION_PROBLEM"}, again: true},
-		{name: "long text", fail: "once:" + strings.Repeat("x", 1025), says: "1025 characters", codes: []corev1beta1.ErrorCode{"ERR_CONFIGURATION_PROBLEM"}, again: true},
+		{name: "unknown code", fail: "once:ERR_NONE", says: "no error code ERR_NONE",
+			codes: []corev1beta1.ErrorCode{"ERR_CONFIGURATION_PROBLEM"}, again: true},
+		{name: "unknown word", fail: "sometimes", says: "once or always",
+			codes: []corev1beta1.ErrorCode{"ERR_CONFIGURATION_PROBLEM"}, again: true},
+		{name: "long text", fail: "once:" + strings.Repeat("x", 1025), says: "1025 characters",
+			codes: []corev1beta1.ErrorCode{"ERR_CONFIGURATION_PROBLEM"}, again: true},
 		{name: "long delay", delay: "24h1s", says: "0s to 24h", codes: []corev1beta1.ErrorCode{"ERR_CONFIGURATION_PROBLEM"}, again: true},
 		{name: "negative delay", delay: "-1s", says: "0s to 24h", codes: []corev1beta1.ErrorCode{"ERR_CONFIGURATION_PROBLEM"}, again: true},
 	} {
@@ -287,9 +294,10 @@ func TestDue(t *testing.T) {
 		"operation asked for again":  {entry("Succeeded", op, "migrate", at, "1"), entry("Succeeded", op, "migrate", at, "2"), true},
 		"own status in an operation": {entry("Processing", op, "migrate"), entry("Error", op, "migrate"), false},
 		"own answer":                 {entry("Succeeded", op, "reconcile"), entry("Succeeded"), false},
-		"delay while processing":     {entry("Processing", injection.AnnotationDelay, "1h"), entry("Processing", injection.AnnotationDelay, "1s"), true},
-		"delay when done":            {entry("Succeeded"), entry("Succeeded", injection.AnnotationDelay, "1s"), false},
-		"failure taken away":         {entry("Error", injection.AnnotationFail, "always"), entry("Error"), true},
+		"delay while processing": {entry("Processing", injection.AnnotationDelay, "1h"),
+			entry("Processing", injection.AnnotationDelay, "1s"), true},
+		"delay when done":    {entry("Succeeded"), entry("Succeeded", injection.AnnotationDelay, "1s"), false},
+		"failure taken away": {entry("Error", injection.AnnotationFail, "always"), entry("Error"), true},
 	} {
 		if got := due(false).Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
 			t.Errorf("%s: %v", name, got)

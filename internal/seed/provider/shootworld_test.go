@@ -84,7 +84,8 @@ func (p *process) intercepted(c client.WithWatch) client.WithWatch {
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			return p.write(func() error { return c.Patch(ctx, obj, patch, opts...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			return p.write(func() error { return c.SubResource(name).Patch(ctx, obj, patch, opts...) })
 		},
 	})
@@ -200,7 +201,8 @@ func newClient() *fake.ClientBuilder {
 
 func newSeed() client.WithWatch {
 	return newClient().WithStatusSubresource(
-		&extensionsv1alpha1.Worker{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.OperatingSystemConfig{}, &extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.Bastion{},
+		&extensionsv1alpha1.Worker{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.OperatingSystemConfig{},
+		&extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.Bastion{},
 		&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.MachineSet{}, &machinev1alpha1.Machine{},
 	).Build()
 }
@@ -224,8 +226,10 @@ func newShootWorld(t *testing.T, pools ...extensionsv1alpha1.WorkerPool) *shootW
 func (w *shootWorld) newSeed() {
 	w.seed = newSeed()
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "cloudprovider"}})
-	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "machine-controller-manager"}, Data: map[string][]byte{"kubeconfig": []byte("k")}})
-	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "user-data"}, Data: map[string][]byte{"cloud_config": []byte("token <<BOOTSTRAP_TOKEN>> of <<MACHINE_NAME>>")}})
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "machine-controller-manager"},
+		Data: map[string][]byte{"kubeconfig": []byte("k")}})
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "user-data"},
+		Data: map[string][]byte{"cloud_config": []byte("token <<BOOTSTRAP_TOKEN>> of <<MACHINE_NAME>>")}})
 	w.create(&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: technicalID}})
 	w.hibernate(false)
 }
@@ -249,7 +253,8 @@ func pool(name string, minimum int32, zones ...string) extensionsv1alpha1.Worker
 		Name: name, Minimum: minimum, Maximum: minimum + 2, MaxSurge: intstr.FromInt32(1), MachineType: "small", Zones: zones,
 		MachineImage: extensionsv1alpha1.MachineImage{Name: "local", Version: "1.0.0"}, NodeAgentSecretName: ptr.To("first"),
 		UserDataSecretRef: corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "user-data"}, Key: "cloud_config"},
-		Labels:            map[string]string{"pool": name}, Taints: []corev1.Taint{{Key: "pool", Value: name, Effect: corev1.TaintEffectNoSchedule}},
+		Labels:            map[string]string{"pool": name},
+		Taints:            []corev1.Taint{{Key: "pool", Value: name, Effect: corev1.TaintEffectNoSchedule}},
 	}
 }
 
@@ -271,25 +276,27 @@ func (w *shootWorld) start() {
 			w.infrastructures = r
 		}
 	}
-	w.shoots = &machines.Shoots{Seed: seed, Clock: w.clock, Changed: func(client.ObjectKey) {}, Connect: func([]byte) (client.WithWatch, func(), error) {
-		return interceptor.NewClient(w.process.intercepted(w.shoot), interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-				if w.down {
-					return errors.New("connection refused")
-				}
-				return c.Get(ctx, key, obj, opts...)
-			},
-			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-				if w.down {
-					return errors.New("connection refused")
-				}
-				return c.List(ctx, list, opts...)
-			},
-			SubResourceCreate: func(ctx context.Context, c client.Client, _ string, obj, _ client.Object, _ ...client.SubResourceCreateOption) error {
-				return c.Delete(ctx, obj) // an eviction
-			},
-		}), func() {}, nil
-	}}
+	w.shoots = &machines.Shoots{Seed: seed, Clock: w.clock, Changed: func(client.ObjectKey) {},
+		Connect: func([]byte) (client.WithWatch, func(), error) {
+			return interceptor.NewClient(w.process.intercepted(w.shoot), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+					if w.down {
+						return errors.New("connection refused")
+					}
+					return c.Get(ctx, key, obj, opts...)
+				},
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					if w.down {
+						return errors.New("connection refused")
+					}
+					return c.List(ctx, list, opts...)
+				},
+				SubResourceCreate: func(ctx context.Context, c client.Client, _ string, obj, _ client.Object,
+					_ ...client.SubResourceCreateOption) error {
+					return c.Delete(ctx, obj) // an eviction
+				},
+			}), func() {}, nil
+		}}
 	w.deployments = &machines.DeploymentReconciler{Client: seed, Clock: w.clock, Guard: guard}
 	w.machines = &machines.MachineReconciler{Client: seed, Cloud: w.cloud, Shoots: w.shoots, Clock: w.clock, Guard: guard}
 }
@@ -317,7 +324,7 @@ func (w *shootWorld) round() error {
 	return errors.Join(errs...)
 }
 
-// settle goes on until nobody has anything to write. It returns the errors of the last round.
+// settle reconciles until no controller writes any more. It returns the errors of the last round.
 func (w *shootWorld) settle() error {
 	w.Helper()
 	for range 200 {
@@ -401,7 +408,8 @@ func (w *shootWorld) getWorker() *extensionsv1alpha1.Worker {
 func (w *shootWorld) hibernate(enabled bool) {
 	w.Helper()
 	shoot := &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{
-		Hibernation: &corev1beta1.Hibernation{Enabled: &enabled}, Networking: &corev1beta1.Networking{Nodes: ptr.To("10.1.0.0/16"), Pods: ptr.To("10.2.0.0/16")},
+		Hibernation: &corev1beta1.Hibernation{Enabled: &enabled},
+		Networking:  &corev1beta1.Networking{Nodes: ptr.To("10.1.0.0/16"), Pods: ptr.To("10.2.0.0/16")},
 	}}
 	raw, err := json.Marshal(shoot)
 	if err != nil {
@@ -428,7 +436,8 @@ func (w *shootWorld) expectSucceeded(kind corev1beta1.LastOperationType, count i
 	var names, nodes []string
 	for _, m := range all {
 		names = append(names, m.Name)
-		if m.Status.CurrentStatus.Phase != machinev1alpha1.MachineRunning || m.Labels["node"] != m.Name || !strings.HasSuffix(m.Spec.ProviderID, "/"+m.Name) {
+		if m.Status.CurrentStatus.Phase != machinev1alpha1.MachineRunning || m.Labels["node"] != m.Name ||
+			!strings.HasSuffix(m.Spec.ProviderID, "/"+m.Name) {
 			w.Errorf("machine %+v", m)
 		}
 	}

@@ -18,13 +18,17 @@ import (
 
 // What a status says about operations of a type that go on, have failed, have succeeded.
 var (
-	doing  = map[corev1beta1.LastOperationType]string{"Create": "Reconciling", "Reconcile": "Reconciling", "Restore": "Restoring", "Migrate": "Migrating", "Delete": "Deleting"}
-	failed = map[corev1beta1.LastOperationType]string{"Create": "reconciling", "Reconcile": "reconciling", "Restore": "restoring", "Migrate": "migrating", "Delete": "deleting"}
-	done   = map[corev1beta1.LastOperationType]string{"Create": "reconciled", "Reconcile": "reconciled", "Restore": "restored", "Migrate": "migrated", "Delete": "deleted"}
+	doing = map[corev1beta1.LastOperationType]string{"Create": "Reconciling", "Reconcile": "Reconciling",
+		"Restore": "Restoring", "Migrate": "Migrating", "Delete": "Deleting"}
+	failed = map[corev1beta1.LastOperationType]string{"Create": "reconciling", "Reconcile": "reconciling",
+		"Restore": "restoring", "Migrate": "migrating", "Delete": "deleting"}
+	done = map[corev1beta1.LastOperationType]string{"Create": "reconciled", "Reconcile": "reconciled",
+		"Restore": "restored", "Migrate": "migrated", "Delete": "deleted"}
 )
 
 // report writes a status, with all else that has changed in it since before.
-func (t *task) report(ctx context.Context, before extensionsv1alpha1.Object, state corev1beta1.LastOperationState, progress int32, description string, failure *corev1beta1.LastError) error {
+func (t *task) report(ctx context.Context, before extensionsv1alpha1.Object, state corev1beta1.LastOperationState,
+	progress int32, description string, failure *corev1beta1.LastError) error {
 	if before == t.obj {
 		before = t.obj.DeepCopyObject().(extensionsv1alpha1.Object)
 	}

@@ -100,9 +100,10 @@ func (w *workers) reconcile(ctx context.Context, seed client.Client, worker *ext
 	return w.keepState(ctx, seed, worker)
 }
 
-// deploy writes a deployment with its class. It keeps its number of replicas, which somebody may have changed, between the
-// limits of the pool.
-func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker, d *wantedDeployment, asleep bool) (changed bool, err error) {
+// deploy writes a deployment with its class. It keeps its number of replicas, which the autoscaler or a user may have
+// changed, between the limits of the pool.
+func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker, d *wantedDeployment,
+	asleep bool) (changed bool, err error) {
 	secret := d.classSecret(worker.Namespace)
 	if _, err := controllerutil.CreateOrUpdate(ctx, seed, secret, func() error {
 		metav1.SetMetaDataLabel(&secret.ObjectMeta, constants.GardenerPurpose, constants.GardenPurposeMachineClass)
@@ -159,7 +160,8 @@ func (w *workers) tellDeployments(worker *extensionsv1alpha1.Worker, wanted []wa
 	var deployments []extensionsv1alpha1.MachineDeployment
 	images := map[string]string{}
 	for _, d := range wanted {
-		deployments = append(deployments, extensionsv1alpha1.MachineDeployment{Name: d.name, Minimum: d.min, Maximum: d.max, Priority: d.from.Priority})
+		deployments = append(deployments,
+			extensionsv1alpha1.MachineDeployment{Name: d.name, Minimum: d.min, Maximum: d.max, Priority: d.from.Priority})
 		images[d.from.MachineImage.Name+"\n"+d.from.MachineImage.Version] = ""
 	}
 	last := worker.Status.LastOperation
@@ -213,12 +215,14 @@ func available(now *inventory, wanted []wantedDeployment, asleep bool) error {
 	case len(errs) > 0:
 		return errors.Join(errs...)
 	case ready >= want:
-		return &operation.Wait{For: fmt.Sprintf("all old machines to be drained and terminated (%d left)", others+updated-want), After: lookAgain, Progress: 80}
+		return &operation.Wait{For: fmt.Sprintf("all old machines to be drained and terminated (%d left)", others+updated-want),
+			After: lookAgain, Progress: 80}
 	}
-	return &operation.Wait{For: fmt.Sprintf("machines to be available (%d/%d desired machine(s) available, %d/%d machine(s) updated)", ready, want, updated, want), After: lookAgain, Progress: 50}
+	return &operation.Wait{For: fmt.Sprintf("machines to be available (%d/%d desired machine(s) available, %d/%d machine(s) updated)",
+		ready, want, updated, want), After: lookAgain, Progress: 50}
 }
 
-// tidy deletes deployments that are not wanted any more, and classes that nobody needs.
+// tidy deletes deployments that are not wanted any more, and classes that no deployment uses.
 func tidy(ctx context.Context, seed client.Client, now *inventory, wanted []wantedDeployment) error {
 	var left []string
 	for i := range now.deployments.Items {

@@ -37,7 +37,8 @@ func TestWorkerLife(t *testing.T) {
 	}
 	for _, n := range nodes.Items {
 		byZone[n.Labels["pool"]+" "+n.Labels[corev1.LabelTopologyZone]]++
-		if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Value != n.Labels["pool"] || n.Labels[corev1.LabelInstanceTypeStable] != "small" || n.Spec.ProviderID == "" {
+		if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Value != n.Labels["pool"] ||
+			n.Labels[corev1.LabelInstanceTypeStable] != "small" || n.Spec.ProviderID == "" {
 			t.Errorf("node %+v", n)
 		}
 	}
@@ -45,7 +46,8 @@ func TestWorkerLife(t *testing.T) {
 		t.Errorf("nodes by pool and zone: %v", byZone)
 	}
 	status := w.getWorker().Status
-	if len(status.MachineDeployments) != 3 || status.MachineDeployments[0].Name != "shoot--dev--a-one-z1" || status.MachineDeployments[0].Minimum != 2 ||
+	if len(status.MachineDeployments) != 3 || status.MachineDeployments[0].Name != "shoot--dev--a-one-z1" ||
+		status.MachineDeployments[0].Minimum != 2 ||
 		status.MachineDeployments[0].Maximum != 3 || status.MachineDeploymentsLastUpdateTime == nil {
 		t.Errorf("status %+v", status.MachineDeployments)
 	}
@@ -58,7 +60,8 @@ func TestWorkerLife(t *testing.T) {
 	})
 	w.mustSettle()
 	w.expectSucceeded("Reconcile", 4)
-	if err := w.shoot.List(t.Context(), nodes, client.MatchingLabels{"other": "label"}); err != nil || len(nodes.Items) != 1 || len(nodes.Items[0].Spec.Taints) != 0 ||
+	if err := w.shoot.List(t.Context(), nodes, client.MatchingLabels{"other": "label"}); err != nil ||
+		len(nodes.Items) != 1 || len(nodes.Items[0].Spec.Taints) != 0 ||
 		nodes.Items[0].Labels["pool"] != "" || w.cloud.created != created {
 		t.Errorf("nodes with the new label: %+v, %d instances made", nodes.Items, w.cloud.created-created)
 	}
@@ -193,15 +196,16 @@ func TestRolling(t *testing.T) {
 				t.Error("a pod is left on a Node that is gone")
 			}
 			classes, sets := &machinev1alpha1.MachineClassList{}, &machinev1alpha1.MachineSetList{}
-			if err := errors.Join(w.seed.List(t.Context(), classes), w.seed.List(t.Context(), sets)); err != nil || len(classes.Items) != 1 || len(sets.Items) != 1 {
+			if err := errors.Join(w.seed.List(t.Context(), classes), w.seed.List(t.Context(), sets)); err != nil ||
+				len(classes.Items) != 1 || len(sets.Items) != 1 {
 				t.Errorf("%d classes, %d sets: %v", len(classes.Items), len(sets.Items), err)
 			}
 		})
 	}
 }
 
-// TestNodesGo: where a shoot's API server does not answer, a machine waits for it, so that no Node stays; unless nobody needs
-// the Node any more. One that is left then goes when the shoot is met again.
+// TestNodesGo: where a shoot's API server does not answer, a machine waits for it, so that no Node stays; unless the
+// Node is not needed any more. One that is left then goes when the shoot is met again.
 func TestNodesGo(t *testing.T) {
 	t.Run("fewer machines", func(t *testing.T) {
 		w := newShootWorld(t, pool("one", 1), pool("two", 1))
@@ -272,7 +276,7 @@ func TestNodesGo(t *testing.T) {
 		w.mustSettle()
 		w.expectSucceeded("Restore", 1)
 	})
-	t.Run("of somebody else", func(t *testing.T) {
+	t.Run("of another owner", func(t *testing.T) {
 		w := newShootWorld(t, pool("one", 1))
 		other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.NodeSpec{ProviderID: "elsewhere:///other"}}
 		if err := w.shoot.Create(t.Context(), other); err != nil {

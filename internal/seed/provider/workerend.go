@@ -51,7 +51,8 @@ func (w *workers) delete(ctx context.Context, seed client.Client, worker *extens
 		}
 	}
 	if len(now.deployments.Items)+len(now.machines.Items) > 0 {
-		return &operation.Wait{For: fmt.Sprintf("%d machine(s) of %d deployment(s) to be deleted", len(now.machines.Items), len(now.deployments.Items)), After: lookAgain, Progress: 50}
+		return &operation.Wait{For: fmt.Sprintf("%d machine(s) of %d deployment(s) to be deleted", len(now.machines.Items),
+			len(now.deployments.Items)), After: lookAgain, Progress: 50}
 	}
 	for i := range now.classes.Items {
 		if err := deleteClass(ctx, seed, &now.classes.Items[i]); err != nil {
@@ -61,7 +62,7 @@ func (w *workers) delete(ctx context.Context, seed client.Client, worker *extens
 	return w.deleteOrphans(ctx, worker.Namespace)
 }
 
-// deleteOrphans deletes instances of machines that nobody knows any more, as a restoration from an old state can leave them.
+// deleteOrphans deletes instances without a Machine, as a restoration from an old state can leave them.
 func (w *workers) deleteOrphans(ctx context.Context, namespace string) error {
 	for _, instance := range w.cloud.Instances(namespace) {
 		if instance.Tags[cloud.TagMachine] != namespace {
@@ -126,7 +127,7 @@ func (w *workers) migrate(ctx context.Context, seed client.Client, worker *exten
 			}
 		}
 	}
-	// What is owned goes before its owner: nobody else must delete it, for it would then look like a machine that is to go.
+	// What is owned goes before its owner: if the garbage collector deleted it, it would look like a machine that is to go.
 	for i := range now.machines.Items {
 		if err := abandon(ctx, seed, &now.machines.Items[i]); err != nil {
 			return err
@@ -201,7 +202,8 @@ func (w *workers) restore(ctx context.Context, seed client.Client, worker *exten
 	return w.reconcile(ctx, seed, worker)
 }
 
-func (w *workers) restoreDeployment(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker, d *wantedDeployment, state *machines.DeploymentState) error {
+func (w *workers) restoreDeployment(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker,
+	d *wantedDeployment, state *machines.DeploymentState) error {
 	deployment := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: d.name}}
 	if err := seed.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading MachineDeployment %s/%s: %w", deployment.Namespace, deployment.Name, err)

@@ -79,8 +79,9 @@ func (w *wanted) decode(data []byte, prepare func(*unstructured.Unstructured)) e
 		mode := obj.GetAnnotations()[resourcesv1alpha1.Mode]
 		prepare(obj)
 		ref := resourcesv1alpha1.ObjectReference{
-			ObjectReference: corev1.ObjectReference{APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()},
-			Labels:          obj.GetLabels(), Annotations: obj.GetAnnotations(),
+			ObjectReference: corev1.ObjectReference{APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(),
+				Namespace: obj.GetNamespace(), Name: obj.GetName()},
+			Labels: obj.GetLabels(), Annotations: obj.GetAnnotations(),
 		}
 		if mode == resourcesv1alpha1.ModeIgnore {
 			w.released = append(w.released, ref)
@@ -93,7 +94,8 @@ func (w *wanted) decode(data []byte, prepare func(*unstructured.Unstructured)) e
 // prepare makes an object one of a ManagedResource, in the namespace default if it needs one and says none.
 func (r *Reconciler) prepare(resource *resourcesv1alpha1.ManagedResource, obj *unstructured.Unstructured) {
 	gvk := obj.GroupVersionKind()
-	if mapping, err := r.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
+	if mapping, err := r.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err == nil &&
+		mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		obj.SetNamespace("")
 	} else if err == nil && obj.GetNamespace() == "" {
 		obj.SetNamespace(metav1.NamespaceDefault)
@@ -138,7 +140,8 @@ func (r *Reconciler) applyObject(ctx context.Context, resource *resourcesv1alpha
 			return nil // it is only made, not kept as it is
 		}
 	}
-	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), client.ForceOwnership, client.FieldOwner("gardener-resource-manager"))
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), client.ForceOwnership,
+		client.FieldOwner("gardener-resource-manager"))
 	if err != nil {
 		return fmt.Errorf("applying %s of ManagedResource %s: %w", text(reference(obj)), client.ObjectKeyFromObject(resource), err)
 	}
@@ -167,7 +170,8 @@ func (r *Reconciler) clean(ctx context.Context, refs, released []resourcesv1alph
 			continue
 		}
 		unchanged := client.Preconditions{UID: ptr.To(obj.GetUID())}
-		if err := r.Client.Delete(ctx, obj, unchanged, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Delete(ctx, obj, unchanged,
+			client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("deleting %s: %w", text(ref), err)
 		}
 		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(obj), obj); apierrors.IsNotFound(err) {

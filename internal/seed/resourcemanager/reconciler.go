@@ -61,7 +61,7 @@ func (r *Reconciler) reconcile(ctx context.Context, resource *resourcesv1alpha1.
 		return 0, r.report(ctx, resource, conditionsOf(corev1beta1.ConditionTrue, corev1beta1.ConditionTrue, corev1beta1.ConditionFalse,
 			resourcesv1alpha1.ConditionManagedResourceIgnored, "The ManagedResource has the annotation that it is to be ignored.")...)
 	case slices.ContainsFunc(resource.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizer) && f != own }):
-		// Whoever was responsible before deletes what he has applied; between our own two classes, there is nothing to do.
+		// The resource manager of the former class deletes what it has applied; between the two own classes, nothing changes.
 		if !slices.Contains(ownFinalizers, others(resource, own)) {
 			return defaulted(r.Requeue, DefaultRequeue), nil
 		}
@@ -88,7 +88,7 @@ func finalizerOf(resource *resourcesv1alpha1.ManagedResource) (string, bool) {
 	return "", false
 }
 
-// others is the finalizer of somebody else who is or was responsible.
+// others is the finalizer of another resource manager that is or was responsible.
 func others(resource *resourcesv1alpha1.ManagedResource, own string) string {
 	i := slices.IndexFunc(resource.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizer) && f != own })
 	return resource.Finalizers[i]
@@ -124,7 +124,8 @@ func (r *Reconciler) apply(ctx context.Context, resource *resourcesv1alpha1.Mana
 }
 
 // begin writes down what is going to be applied, beside what was, if it is something else.
-func (r *Reconciler) begin(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, wanted *wanted, old []resourcesv1alpha1.ObjectReference) error {
+func (r *Reconciler) begin(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, wanted *wanted,
+	old []resourcesv1alpha1.ObjectReference) error {
 	if len(old) == 0 && ptr.Deref(resource.Status.SecretsDataChecksum, "") == wanted.checksum &&
 		equality.Semantic.DeepEqual(resource.Status.Resources, wanted.references) {
 		return nil
@@ -211,9 +212,11 @@ func (r *Reconciler) applyFailed(ctx context.Context, resource *resourcesv1alpha
 }
 
 // failed says that applying has failed, and gives the cause back.
-func (r *Reconciler) failed(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, status corev1beta1.ConditionStatus, reason string,
+func (r *Reconciler) failed(ctx context.Context, resource *resourcesv1alpha1.ManagedResource,
+	status corev1beta1.ConditionStatus, reason string,
 	cause error, others ...conditions.Condition) error {
-	now := append(others, conditions.Condition{Type: resourcesv1alpha1.ResourcesApplied, Status: status, Reason: reason, Message: cause.Error()})
+	now := append(others, conditions.Condition{Type: resourcesv1alpha1.ResourcesApplied, Status: status, Reason: reason,
+		Message: cause.Error()})
 	err := operation.PatchStatus(ctx, r.Client, resource, func(resource *resourcesv1alpha1.ManagedResource) {
 		resource.Status.ObservedGeneration = resource.Generation
 		r.set(resource, now...)

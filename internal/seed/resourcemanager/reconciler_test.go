@@ -55,7 +55,8 @@ func newWorld(t *testing.T, class string, objects string) world {
 	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "mr"}}
 	resource.Spec.Class, resource.Spec.InjectLabels = ptr.To(class), map[string]string{"in": "jected"}
 	resource.Spec.SecretRefs = []corev1.LocalObjectReference{{Name: "objects"}}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "objects"}, Data: map[string][]byte{"o.yaml": []byte(objects)}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "objects"},
+		Data: map[string][]byte{"o.yaml": []byte(objects)}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(resource, secret).WithStatusSubresource(resource).Build()
 	w := world{t, c, &Reconciler{Client: c, Reader: c, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}}
 	return w
@@ -97,7 +98,8 @@ func (w world) wantConditions(applied, healthy, progressing corev1beta1.Conditio
 	w.Helper()
 	all := w.resource().Status.Conditions
 	for kind, want := range map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
-		resourcesv1alpha1.ResourcesApplied: applied, resourcesv1alpha1.ResourcesHealthy: healthy, resourcesv1alpha1.ResourcesProgressing: progressing,
+		resourcesv1alpha1.ResourcesApplied: applied, resourcesv1alpha1.ResourcesHealthy: healthy,
+		resourcesv1alpha1.ResourcesProgressing: progressing,
 	} {
 		if got := conditions.Find(all, kind); got.Status != want {
 			w.Errorf("%s is %s (%s: %s), not %s", kind, got.Status, got.Reason, got.Message, want)
@@ -143,7 +145,8 @@ func TestAppliesAndDeletes(t *testing.T) {
 	if w.configMap("a") != nil {
 		t.Error("an object stays when its ManagedResource goes")
 	}
-	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "mr"}, &resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "mr"},
+		&resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the ManagedResource stays: %v", err)
 	}
 }
@@ -176,7 +179,8 @@ func TestWaitsForObjects(t *testing.T) {
 	b.Finalizers = nil
 	w.must(w.Client.Update(t.Context(), b))
 	w.run()
-	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "mr"}, &resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "mr"},
+		&resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the ManagedResource stays: %v", err)
 	}
 }
@@ -186,17 +190,17 @@ func TestSaysWhatIsWrong(t *testing.T) {
 		class, objects                string
 		applied, healthy, progressing corev1beta1.ConditionStatus
 	}{
-		"nothing":                    {"seed", "", "True", "True", "False"},
-		"no object":                  {"seed", "metadata: {name: x}", "False", "True", "False"},
-		"not YAML":                   {"seed", "a: [", "False", "True", "False"},
-		"deployment that nobody ran": {"seed", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}}", "True", "False", "True"},
+		"nothing":                   {"seed", "", "True", "True", "False"},
+		"no object":                 {"seed", "metadata: {name: x}", "False", "True", "False"},
+		"not YAML":                  {"seed", "a: [", "False", "True", "False"},
+		"deployment without status": {"seed", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}}", "True", "False", "True"},
 		"skipped": {"seed", `{apiVersion: v1, kind: Pod, metadata: {name: d, annotations: {resources.gardener.cloud/skip-health-check: "true"}}}`,
 			"True", "True", "False"},
 		"class of others": {"shoot", two, "Unknown", "Unknown", "Unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.class, test.objects)
-			if name == "deployment that nobody ran" {
+			if name == "deployment without status" {
 				w.setObjects(test.objects)
 			}
 			w.run()
@@ -224,7 +228,8 @@ func TestUnknownKind(t *testing.T) {
 	w.wantConditions("False", "False", "False")
 	status := w.resource().Status
 	for kind, want := range map[corev1beta1.ConditionType]string{
-		resourcesv1alpha1.ResourcesApplied: `applying ConfigMap x/a of ManagedResource garden/mr: no matches for kind "Foo" in version "example.com/v1"`,
+		resourcesv1alpha1.ResourcesApplied: `applying ConfigMap x/a of ManagedResource garden/mr: no matches for kind ` +
+			`"Foo" in version "example.com/v1"`,
 		resourcesv1alpha1.ResourcesHealthy: "ConfigMap x/a is missing.",
 	} {
 		if got := conditions.Find(status.Conditions, kind).Message; got != want {

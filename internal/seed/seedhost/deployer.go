@@ -72,7 +72,8 @@ func (d *deployer) adopt(cluster *seed.Cluster, configuration *gardenletconfigv1
 	u := &unit{name: name, cluster: cluster, record: record{Config: configuration}}
 	if data, err := os.ReadFile(d.file(name)); err == nil {
 		if err := json.Unmarshal(data, &u.record); err != nil {
-			return fmt.Errorf("reading how the gardenlet of seed %s was deployed, %s: %w; delete the file, and it runs as at first", name, d.file(name), err)
+			return fmt.Errorf("reading how the gardenlet of seed %s was deployed, %s: %w; delete the file, and it runs as at first",
+				name, d.file(name), err)
 		}
 	}
 	d.mu.Lock()
@@ -101,7 +102,8 @@ func (d *deployer) resume() error {
 		}
 		u := &unit{name: name}
 		if err := json.Unmarshal(data, &u.record); err != nil || !u.record.Managed {
-			klog.Background().Info("Not running a gardenlet that was deployed before: it is not known how, or the landscape has fewer seeds now", "seed", name)
+			klog.Background().Info(
+				"Not running a gardenlet that was deployed before: it is not known how, or the landscape has fewer seeds now", "seed", name)
 			continue
 		}
 		d.mu.Lock()

@@ -95,7 +95,8 @@ func newSeedLogin(garden *rest.Config, cluster *seed.Cluster, contextName string
 	}
 	server := cluster.Server()
 	return &seedLogin{
-		seed: cluster.Name(), context: contextName, server: server.URL(), caPEM: server.PKI().CAPEM(), issue: server.PKI().Issue, clock: clk, shared: server.Shared(),
+		seed: cluster.Name(), context: contextName, server: server.URL(), caPEM: server.PKI().CAPEM(), issue: server.PKI().Issue,
+		clock: clk, shared: server.Shared(),
 		seeds:   seeds.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")),
 		secrets: core.CoreV1().Secrets(constants.GardenNamespace),
 	}, nil

@@ -30,7 +30,8 @@ func TestSeedLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	resource := gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")
-	seeds := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: "SeedList"}).Resource(resource)
+	seeds := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(
+		runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: "SeedList"}).Resource(resource)
 	core := fake.NewClientset()
 	login := &seedLogin{
 		seed: "local", context: "seed", server: "https://127.0.0.1:1", caPEM: authority.CAPEM(), issue: authority.Issue, clock: clk,
@@ -59,7 +60,8 @@ func TestSeedLogin(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", when, err)
 		}
-		if left := cert.NotAfter.Sub(clk.Now()); left < seedLoginLife/2 || left > seedLoginLife || cert.Subject.CommonName != seedLoginUser || len(cert.Subject.Organization) > 0 {
+		if left := cert.NotAfter.Sub(clk.Now()); left < seedLoginLife/2 || left > seedLoginLife ||
+			cert.Subject.CommonName != seedLoginUser || len(cert.Subject.Organization) > 0 {
 			t.Errorf("%s: the certificate is for %s and valid for %s", when, cert.Subject, left)
 		}
 		if config.Clusters["seed"].Server != login.server || config.CurrentContext != "seed" {

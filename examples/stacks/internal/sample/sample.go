@@ -76,7 +76,8 @@ func String(object *unstructured.Unstructured, fields ...string) string {
 
 // CreateOrUpdate makes an object what change says, owned by owner. An object of the name that the owner does not own is left as
 // it is.
-func CreateOrUpdate(ctx context.Context, c client.Client, owner *unstructured.Unstructured, object client.Object, kind string, change func()) error {
+func CreateOrUpdate(ctx context.Context, c client.Client, owner *unstructured.Unstructured, object client.Object,
+	kind string, change func()) error {
 	_, err := controllerutil.CreateOrUpdate(ctx, c, object, func() error {
 		if object.GetResourceVersion() != "" && !metav1.IsControlledBy(object, owner) {
 			return Pendingf("%s %s exists already, and is not of this %s", kind, object.GetName(), owner.GetKind())
@@ -89,7 +90,8 @@ func CreateOrUpdate(ctx context.Context, c client.Client, owner *unstructured.Un
 
 // PatchStatus sets the fields of the status, and the phase and message that follow from what went wrong. It returns the error,
 // unless it says that the object is pending.
-func PatchStatus(ctx context.Context, c client.Client, object *unstructured.Unstructured, fields map[string]any, message string, failure error) error {
+func PatchStatus(ctx context.Context, c client.Client, object *unstructured.Unstructured, fields map[string]any,
+	message string, failure error) error {
 	if apierrors.IsConflict(failure) || apierrors.IsAlreadyExists(failure) {
 		return failure // the cache is behind
 	}

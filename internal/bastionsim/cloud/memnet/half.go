@@ -24,7 +24,7 @@ type half struct {
 	length  int
 
 	ended      bool // by the writer: what is in the ring is read, then io.EOF
-	abandoned  bool // by the reader: nobody will read any more
+	abandoned  bool // by the reader: writes fail from now on
 	readLimit  deadline
 	writeLimit deadline
 }

@@ -11,7 +11,7 @@ import (
 // Backlog is how many connections of a listener wait to be accepted; further ones are refused.
 const Backlog = 128
 
-// ErrRefused is why a connection is not made: nobody listens, or the backlog is full.
+// ErrRefused is why a connection is not made: there is no listener, or the backlog is full.
 var ErrRefused = errors.New("connection refused")
 
 // Listener is a listener in memory.

@@ -38,8 +38,7 @@ type Addresses struct {
 	Listen Listen
 }
 
-// New finds an address that nobody has, and listens there. taken says which ones are given away, whether somebody listens
-// there or not.
+// New finds a free address and listens there. taken says which ones are assigned, whether or not there is a listener.
 func (a Addresses) New(ctx context.Context, taken func(netip.AddrPort) bool) (net.Listener, netip.AddrPort, error) {
 	own, err := a.own()
 	if err != nil {

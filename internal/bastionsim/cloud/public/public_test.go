@@ -21,7 +21,7 @@ func host(answer func(address netip.AddrPort) error) Listen {
 }
 
 func TestNew(t *testing.T) {
-	nobody := func(netip.AddrPort) bool { return false }
+	none := func(netip.AddrPort) bool { return false }
 	for name, test := range map[string]struct {
 		answer func(netip.AddrPort) error
 		taken  func(netip.AddrPort) bool
@@ -54,7 +54,7 @@ func TestNew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.taken == nil {
-				test.taken = nobody
+				test.taken = none
 			}
 			_, got, err := Addresses{Listen: host(test.answer)}.New(t.Context(), test.taken)
 			switch {
@@ -79,7 +79,8 @@ func TestNew(t *testing.T) {
 func TestLoopbackOnly(t *testing.T) {
 	listen := host(func(a netip.AddrPort) error { t.Errorf("listens on %s", a); return nil })
 	for _, cidr := range []string{"0.0.0.0/8", "10.0.0.0/8", "126.0.0.0/7", "::1/128", "127.0.0.1/32"} {
-		if _, _, err := (Addresses{Range: netip.MustParsePrefix(cidr), Listen: listen}).New(t.Context(), func(netip.AddrPort) bool { return false }); err == nil {
+		if _, _, err := (Addresses{Range: netip.MustParsePrefix(cidr), Listen: listen}).New(
+			t.Context(), func(netip.AddrPort) bool { return false }); err == nil {
 			t.Errorf("%s is a range", cidr)
 		}
 	}

@@ -82,7 +82,8 @@ func (d *Data) add(text string, whole bool) error {
 	case whole && strings.HasPrefix(first, "{"):
 		return d.ignition(text)
 	default:
-		return errors.New(`reading the user data: it begins neither with "#!" nor with "#cloud-config", and is neither a MIME message with parts nor an Ignition configuration`)
+		return errors.New(`reading the user data: it begins neither with "#!" nor with "#cloud-config", and is neither a ` +
+			`MIME message with parts nor an Ignition configuration`)
 	}
 }
 

@@ -55,28 +55,40 @@ IyEvYmluL3NoCmVjaG8gYgo=
 		"relative path":     {data: "#cloud-config\nwrite_files: [{path: a}]", err: "write_files[0]"},
 		"user with no name": {data: "#cloud-config\nusers: [{shell: /bin/sh}]", err: "users[0]"},
 		"command is a map":  {data: "#cloud-config\nruncmd: [{a: b}]", err: "runcmd[0]"},
-		"archive": {data: "#cloud-config-archive\n- {type: text/x-shellscript, content: \"#!/bin/sh\\necho a\\n\"}\n- {content: \"#cloud-config\\nruncmd: [b]\"}\n- {type: text/jinja2, content: c}\n",
+		"archive": {data: "#cloud-config-archive\n- {type: text/x-shellscript, content: \"#!/bin/sh\\necho a\\n\"}\n" +
+			"- {content: \"#cloud-config\\nruncmd: [b]\"}\n- {type: text/jinja2, content: c}\n",
 			want: []string{`"Unsupported":["text/jinja2"]`, `["sh","-c","b"]`, "echo a"}},
 		"archive in an archive":   {data: "#cloud-config-archive\n- {content: \"#cloud-config-archive\\n[]\"}", err: "reading part 0"},
 		"archive that is no list": {data: "#cloud-config-archive\na: b", err: "#cloud-config-archive"},
 		"message":                 {data: message, want: []string{`"Unsupported":["text/x-vsmp"]`, "echo a", "echo b"}},
 		"message with bad base64": {data: strings.Replace(message, "IyEv", "?", 1), err: "reading part 2"},
 		"message without parts":   {data: "Content-Type: multipart/mixed; boundary=x\n\n"},
-		"Ignition": {data: `{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/a","contents":{"source":"data:,b%20c"},"mode":384},{"path":"/d","contents":{"source":"data:;base64,ZQ=="}}]},
-			"systemd":{"units":[{"name":"f.service","enabled":true,"contents":"g","dropins":[{"name":"h.conf","contents":"i"}]},{"name":"j.service"}]},"passwd":{"users":[{"name":"k","sshAuthorizedKeys":["l"]}]}}`,
+		"Ignition": {data: `{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/a","contents":{"source":"data:,b%20c"},"mode":384},
+			{"path":"/d","contents":{"source":"data:;base64,ZQ=="}}]},
+			"systemd":{"units":[{"name":"f.service","enabled":true,"contents":"g","dropins":[{"name":"h.conf","contents":"i"}]},
+			{"name":"j.service"}]},
+			"passwd":{"users":[{"name":"k","sshAuthorizedKeys":["l"]}]}}`,
 			want: []string{
-				`"path":"/a","content":"b c"`, `"permissions":"600"`, `"path":"/d","content":"e"`, `"permissions":"644"`, `"path":"/etc/systemd/system/f.service","content":"g"`,
-				`"path":"/etc/systemd/system/f.service.d/h.conf","content":"i"`, `"name":"k"`, `["l"]`, `["systemctl","daemon-reload"],["systemctl","enable","f.service"],["systemctl","restart","--no-block","f.service"]]`,
+				`"path":"/a","content":"b c"`, `"permissions":"600"`, `"path":"/d","content":"e"`, `"permissions":"644"`,
+				`"path":"/etc/systemd/system/f.service","content":"g"`,
+				`"path":"/etc/systemd/system/f.service.d/h.conf","content":"i"`, `"name":"k"`, `["l"]`,
+				`["systemctl","daemon-reload"],["systemctl","enable","f.service"],["systemctl","restart","--no-block","f.service"]]`,
 			}},
 		"Ignition of another version": {data: `{"ignition":{"version":"2.2.0"}}`, err: `version "2.2.0"`},
 		"Ignition that is no JSON":    {data: `{"ignition"`, err: "Ignition"},
-		"Ignition from elsewhere":     {data: `{"ignition":{"version":"3.0.0"},"storage":{"files":[{"path":"/a","contents":{"source":"https://example.com"}}]}}`, err: "only data: URLs"},
-		"Ignition, compressed":        {data: `{"ignition":{"version":"3.0.0"},"storage":{"files":[{"path":"/a","contents":{"source":"data:,a","compression":"gzip"}}]}}`, err: "compression"},
-		"Ignition, a relative path":   {data: `{"ignition":{"version":"3.0.0"},"storage":{"files":[{"path":"a","contents":{"source":"data:,a"}}]}}`, err: "not absolute"},
-		"Ignition, a unit in a path":  {data: `{"ignition":{"version":"3.0.0"},"systemd":{"units":[{"name":"../a","contents":"b"}]}}`, err: "no name of a unit"},
+		"Ignition from elsewhere": {data: `{"ignition":{"version":"3.0.0"},"storage":{"files":[{"path":"/a",` +
+			`"contents":{"source":"https://example.com"}}]}}`, err: "only data: URLs"},
+		"Ignition, compressed": {data: `{"ignition":{"version":"3.0.0"},"storage":{"files":[{"path":"/a",` +
+			`"contents":{"source":"data:,a","compression":"gzip"}}]}}`, err: "compression"},
+		"Ignition, a relative path": {
+			data: `{"ignition":{"version":"3.0.0"},"storage":{"files":[{"path":"a","contents":{"source":"data:,a"}}]}}`, err: "not absolute"},
+		"Ignition, a unit in a path": {data: `{"ignition":{"version":"3.0.0"},"systemd":{"units":[{"name":"../a","contents":"b"}]}}`,
+			err: "no name of a unit"},
 		"config": {data: config, want: []string{
-			`"Unsupported":["package_update"]`, `"path":"/etc/a b","content":"hi"`, `"owner":"root:root","permissions":"0600"`, `"name":"gardener"`, `"groups":["adm","sudo"]`,
-			`"sudo":["ALL=(ALL) NOPASSWD:ALL"]`, `"ssh_authorized_keys":["ssh-ed25519 AAAA it's"]`, `["sh","-c","echo $HOME"]`, `["echo","$HOME","it's"]`,
+			`"Unsupported":["package_update"]`, `"path":"/etc/a b","content":"hi"`, `"owner":"root:root","permissions":"0600"`,
+			`"name":"gardener"`, `"groups":["adm","sudo"]`,
+			`"sudo":["ALL=(ALL) NOPASSWD:ALL"]`, `"ssh_authorized_keys":["ssh-ed25519 AAAA it's"]`, `["sh","-c","echo $HOME"]`,
+			`["echo","$HOME","it's"]`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +123,8 @@ IyEvYmluL3NoCmVjaG8gYgo=
 // FuzzParse holds Parse to giving data or an error, and no more than it was given.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		"#!/bin/sh\n", "#cloud-config\nruncmd: [a]", "#cloud-config-archive\n- {content: a}", "Content-Type: multipart/mixed; boundary=x\n--x\n\n#!/bin/sh\n--x--",
+		"#!/bin/sh\n", "#cloud-config\nruncmd: [a]", "#cloud-config-archive\n- {content: a}",
+		"Content-Type: multipart/mixed; boundary=x\n--x\n\n#!/bin/sh\n--x--",
 		`{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/a","contents":{"source":"data:,b"}}]}}`,
 	} {
 		f.Add([]byte(seed))

@@ -89,7 +89,8 @@ func pick[T any](r randomRequests, of ...T) T { return of[r.IntN(len(of))] }
 func (r randomRequests) path() string {
 	parts := make([]string, 1+r.IntN(4))
 	for i := range parts {
-		parts[i] = pick(r, "a", "b", "c", ".", "..", "", "root", "secret", "etc", "srv/shared", "dev/full", "proc/self/status", strings.Repeat("x", r.IntN(300)))
+		parts[i] = pick(r, "a", "b", "c", ".", "..", "", "root", "secret", "etc", "srv/shared", "dev/full", "proc/self/status",
+			strings.Repeat("x", r.IntN(300)))
 	}
 	return pick(r, "", "/", "/srv/shared/") + strings.Join(parts, "/")
 }
@@ -103,7 +104,8 @@ func (r randomRequests) number() uint64 {
 }
 
 func (r randomRequests) attributes() attributes {
-	return attributes{flags: uint32(r.IntN(16)), size: r.number(), uid: pick[uint32](r, 0, 1000, 5), gid: pick[uint32](r, 0, 1000), permissions: r.Uint32(), atime: r.Uint32(), mtime: r.Uint32()}
+	return attributes{flags: uint32(r.IntN(16)), size: r.number(), uid: pick[uint32](r, 0, 1000, 5),
+		gid: pick[uint32](r, 0, 1000), permissions: r.Uint32(), atime: r.Uint32(), mtime: r.Uint32()}
 }
 
 func (r randomRequests) request() []byte {
@@ -124,7 +126,8 @@ func (r randomRequests) request() []byte {
 	case 7:
 		return packet(pick[byte](r, typeRename, typeSymlink), id, r.path(), r.path())
 	case 8:
-		return packet(typeExtended, id, pick(r, extensions[0].name, extensions[1].name, extensions[2].name, extensions[3].name, "x"), r.path(), r.path())
+		return packet(typeExtended, id,
+			pick(r, extensions[0].name, extensions[1].name, extensions[2].name, extensions[3].name, "x"), r.path(), r.path())
 	case 9:
 		return packet(pick[byte](r, typeRemove, typeRmdir, typeOpendir), id, r.path())
 	case 10:

@@ -32,18 +32,23 @@ func TestScpTakes(t *testing.T) {
 		status        int
 		check, want   string
 	}{
-		"a file":          {"scp -t f", "C0755 5 other\nhello\x00", ok + ok + ok, 0, "cat f; stat -c ' %a' f", "hello 755\n"},
-		"into a folder":   {"scp -d -t .", "C0600 1 f\nx\x00C0666 0 g\n\x00", ok + ok + ok + ok + ok, 0, "stat -c '%n %a %s' f g", "f 600 1\ng 644 0\n"},
-		"mode and times":  {"scp -p -t f", "T1000000000 0 5 7\nC4751 1 f\nx\x00", ok + ok + ok + ok, 0, "stat -c '%a %Y' f", "4751 1000000000\n"},
-		"a tree":          {"scp -r -p -t new", "D0555 0 tree\nC0644 1 f\nx\x00D0700 0 in\nE\nE\n", ok + ok + ok + ok + ok + ok + ok, 0, "find new | sort | xargs stat -c '%n %a'", "new 555\nnew/f 644\nnew/in 700\n"},
-		"replaced":        {"echo longer > f; chmod 600 f; scp -t f", "C0755 1 f\nx\x00", ok + ok + ok, 0, "cat f; stat -c ' %a' f", "x 600\n"},
-		"not mine":        {"scp -t /etc", "C0644 1 passwd\nC0644 1 new\n", ok + "\x01scp: /etc/passwd: Permission denied\n\x01scp: /etc/new: Permission denied\n", 1, "ls /etc/new 2>&1 | wc -l", "1\n"},
-		"no such folder":  {"scp -t no/f", "C0644 1 f\n", ok + "\x01scp: no/f: No such file or directory\n", 1, "", ""},
-		"not a folder":    {"touch f; scp -d -t f", "", "\x02scp: f: not a directory\n", 1, "", ""},
-		"full":            {"scp -t f", "C0644 70000 f\n" + strings.Repeat("x", 70000) + "\x00C0644 1 f\ny\x00", ok + ok + "\x01scp: f: File too large\n" + ok + ok, 1, "cat f", "y"},
-		"its user knows":  {"scp -t f", "\x01scp: f: gone\nC0644 1 f\nx\x00", ok + ok + ok, 1, "cat f", "x"},
-		"half a file":     {"scp -t f", "C0644 10 f\nhalf", ok + ok, 1, "", ""},
-		"a way out":       {"mkdir d; scp -r -t d", "C0644 1 ../up\nx\x00", ok + "\x02scp: d: protocol error: unexpected name \"../up\"\n", 1, "find . -name up", ""},
+		"a file": {"scp -t f", "C0755 5 other\nhello\x00", ok + ok + ok, 0, "cat f; stat -c ' %a' f", "hello 755\n"},
+		"into a folder": {"scp -d -t .", "C0600 1 f\nx\x00C0666 0 g\n\x00", ok + ok + ok + ok + ok, 0,
+			"stat -c '%n %a %s' f g", "f 600 1\ng 644 0\n"},
+		"mode and times": {"scp -p -t f", "T1000000000 0 5 7\nC4751 1 f\nx\x00", ok + ok + ok + ok, 0, "stat -c '%a %Y' f", "4751 1000000000\n"},
+		"a tree": {"scp -r -p -t new", "D0555 0 tree\nC0644 1 f\nx\x00D0700 0 in\nE\nE\n",
+			ok + ok + ok + ok + ok + ok + ok, 0, "find new | sort | xargs stat -c '%n %a'", "new 555\nnew/f 644\nnew/in 700\n"},
+		"replaced": {"echo longer > f; chmod 600 f; scp -t f", "C0755 1 f\nx\x00", ok + ok + ok, 0, "cat f; stat -c ' %a' f", "x 600\n"},
+		"not mine": {"scp -t /etc", "C0644 1 passwd\nC0644 1 new\n",
+			ok + "\x01scp: /etc/passwd: Permission denied\n\x01scp: /etc/new: Permission denied\n", 1, "ls /etc/new 2>&1 | wc -l", "1\n"},
+		"no such folder": {"scp -t no/f", "C0644 1 f\n", ok + "\x01scp: no/f: No such file or directory\n", 1, "", ""},
+		"not a folder":   {"touch f; scp -d -t f", "", "\x02scp: f: not a directory\n", 1, "", ""},
+		"full": {"scp -t f", "C0644 70000 f\n" + strings.Repeat("x", 70000) + "\x00C0644 1 f\ny\x00",
+			ok + ok + "\x01scp: f: File too large\n" + ok + ok, 1, "cat f", "y"},
+		"its user knows": {"scp -t f", "\x01scp: f: gone\nC0644 1 f\nx\x00", ok + ok + ok, 1, "cat f", "x"},
+		"half a file":    {"scp -t f", "C0644 10 f\nhalf", ok + ok, 1, "", ""},
+		"a way out": {"mkdir d; scp -r -t d", "C0644 1 ../up\nx\x00",
+			ok + "\x02scp: d: protocol error: unexpected name \"../up\"\n", 1, "find . -name up", ""},
 		"the folder up":   {"mkdir d; scp -r -t d", "D0755 0 ..\n", ok + "\x02scp: d: protocol error: unexpected name \"..\"\n", 1, "", ""},
 		"no name":         {"scp -t .", "C0644 1 \nx\x00", ok + "\x02scp: .: protocol error: unexpected name \"\"\n", 1, "", ""},
 		"nonsense":        {"scp -t f", "hello\n", ok + "\x02scp: f: protocol error\n", 1, "", ""},
@@ -53,7 +58,8 @@ func TestScpTakes(t *testing.T) {
 		"no -r":           {"scp -t .", "D0755 0 d\nE\n", ok + "\x02scp: .: protocol error\n", 1, "", ""},
 		"end of no tree":  {"scp -r -t .", "E\n", ok + "\x02scp: .: protocol error\n", 1, "", ""},
 		"an endless line": {"scp -t f", "C0644 1 " + strings.Repeat("f", 10_000), ok + "\x02scp: a line has more than 4160 bytes\n", 1, "", ""},
-		"very deep":       {"scp -r -t .", strings.Repeat("D0755 0 d\n", 202), strings.Repeat(ok, 202) + "\x02scp: " + "." + strings.Repeat("/d", 201) + ": directories are more than 200 deep\n", 1, "", ""},
+		"very deep": {"scp -r -t .", strings.Repeat("D0755 0 d\n", 202),
+			strings.Repeat(ok, 202) + "\x02scp: " + "." + strings.Repeat("/d", 201) + ": directories are more than 200 deep\n", 1, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scpSession(t)
@@ -98,10 +104,11 @@ func TestScpGives(t *testing.T) {
 		sent             string
 		status           int
 	}{
-		"a file":         {"printf hello > f; chmod 751 f; scp -f f", yes, "C0751 5 f\nhello\x00", 0},
-		"some":           {"printf 1 > a1; printf 2 > a2; scp -f a*", yes, "C0644 1 a1\n1\x00C0644 1 a2\n2\x00", 0},
-		"times":          {"printf x > f; touch -d @1000000000 f; scp -p -f f", yes, "T1000000000 0 1000000000 0\nC0644 1 f\nx\x00", 0},
-		"a tree":         {"mkdir -p d/e; printf x > d/e/f; printf y > d/g; chmod 600 d/g; scp -r -f d", yes, "D0755 0 d\nD0755 0 e\nC0644 1 f\nx\x00E\nC0600 1 g\ny\x00E\n", 0},
+		"a file": {"printf hello > f; chmod 751 f; scp -f f", yes, "C0751 5 f\nhello\x00", 0},
+		"some":   {"printf 1 > a1; printf 2 > a2; scp -f a*", yes, "C0644 1 a1\n1\x00C0644 1 a2\n2\x00", 0},
+		"times":  {"printf x > f; touch -d @1000000000 f; scp -p -f f", yes, "T1000000000 0 1000000000 0\nC0644 1 f\nx\x00", 0},
+		"a tree": {"mkdir -p d/e; printf x > d/e/f; printf y > d/g; chmod 600 d/g; scp -r -f d", yes,
+			"D0755 0 d\nD0755 0 e\nC0644 1 f\nx\x00E\nC0600 1 g\ny\x00E\n", 0},
 		"missing":        {"printf x > f; scp -f no f", yes, "\x01scp: no: No such file or directory\nC0644 1 f\nx\x00", 1},
 		"a folder":       {"mkdir d; scp -f d", yes, "\x01scp: d: not a regular file\n", 1},
 		"endless":        {"scp -f /dev/zero", yes, "\x01scp: /dev/zero: not a regular file\n", 1},

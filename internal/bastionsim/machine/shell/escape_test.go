@@ -121,9 +121,12 @@ func (b blocked) Read([]byte) (int, error) {
 // TestImports: nothing that reaches the host is imported. Only the journal of a disk may use package os.
 func TestImports(t *testing.T) {
 	allowed := []string{
-		"bufio", "bytes", "cmp", "context", "encoding/base64", "encoding/binary", "encoding/gob", "encoding/hex", "errors", "fmt", "hash", "hash/crc32", "hash/fnv", "io", "io/fs", "maps", "math",
-		"crypto/md5", "crypto/sha1", "crypto/sha256", "crypto/sha512", "crypto/rand", "math/rand/v2", "net/netip", "path", "regexp", "regexp/syntax", "runtime", "slices", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf8",
-		"iter", "golang.org/x/term", "k8s.io/utils/clock", "mvdan.cc/sh/v3/expand", "mvdan.cc/sh/v3/pattern", "mvdan.cc/sh/v3/syntax", "github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs",
+		"bufio", "bytes", "cmp", "context", "encoding/base64", "encoding/binary", "encoding/gob", "encoding/hex", "errors",
+		"fmt", "hash", "hash/crc32", "hash/fnv", "io", "io/fs", "maps", "math",
+		"crypto/md5", "crypto/sha1", "crypto/sha256", "crypto/sha512", "crypto/rand", "math/rand/v2", "net/netip", "path", "regexp",
+		"regexp/syntax", "runtime", "slices", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf8",
+		"iter", "golang.org/x/term", "k8s.io/utils/clock", "mvdan.cc/sh/v3/expand", "mvdan.cc/sh/v3/pattern",
+		"mvdan.cc/sh/v3/syntax", "github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs",
 		"syscall", // error numbers and flags, see below
 	}
 	only := map[string][]string{"journal.go": {"os", "path/filepath"}}
@@ -150,7 +153,8 @@ func TestImports(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, word := range strings.FieldsFunc(string(data), func(c rune) bool { return !(c == '.' || c == '_' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z') }) {
+			for _, word := range strings.FieldsFunc(
+				string(data), func(c rune) bool { return !(c == '.' || c == '_' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z') }) {
 				if name, ok := strings.CutPrefix(word, "syscall."); ok && !strings.HasPrefix(name, "E") && !strings.HasPrefix(name, "O_") {
 					t.Errorf("%s uses %s", file, word)
 				}

@@ -115,7 +115,8 @@ func environScope(env []string) []map[string]variable {
 // environ is what every session begins with, with what the options add.
 func (s *Session) environ(dir string) []string {
 	u := s.o.User
-	env := []string{"HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name, "SHELL=/bin/bash", "PWD=" + dir, "LANG=C.UTF-8", "PATH=" + defaultPath}
+	env := []string{"HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name, "SHELL=/bin/bash", "PWD=" + dir,
+		"LANG=C.UTF-8", "PATH=" + defaultPath}
 	return append(env, s.o.Env...)
 }
 

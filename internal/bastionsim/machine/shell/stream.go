@@ -208,7 +208,7 @@ func feed(in io.Reader) *file {
 	})
 }
 
-// stream is a descriptor as commands see it: it looks at the limits, and remembers that nobody reads any more.
+// stream is a descriptor as commands see it: it enforces the limits, and remembers that its reader has gone.
 type stream struct {
 	sh     *shell
 	file   *file

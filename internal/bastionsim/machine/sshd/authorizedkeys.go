@@ -47,7 +47,7 @@ func authorize(host Host, name string, key ssh.PublicKey) (grant, error) {
 	return match(host, user, file, data, key.Marshal())
 }
 
-// secure checks a file, and the folders above it up to the home: nobody but the user and root may have a say in them.
+// secure checks a file, and the folders above it up to the home: only the user and root may own or write them.
 func secure(host Host, user User, file string) error {
 	for name := file; ; name = path.Dir(name) {
 		info, err := host.Stat(name)
@@ -100,7 +100,7 @@ func apply(g grant, options []string) (grant, error) {
 		case name == "no-port-forwarding", name == "port-forwarding":
 			g.noForwarding = name == "no-port-forwarding"
 		case name == "no-agent-forwarding", name == "no-x11-forwarding", name == "no-user-rc":
-			// Nobody has these here.
+			// This server does not have what these options forbid.
 		default:
 			return grant{}, fmt.Errorf("option %q is not supported", name)
 		}

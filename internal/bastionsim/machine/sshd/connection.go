@@ -47,7 +47,7 @@ func (c *connection) globalRequests(requests <-chan *ssh.Request) {
 			_ = request.Reply(true, nil)
 		case "keepalive@openssh.com":
 			_ = request.Reply(true, nil)
-		default: // tcpip-forward, streamlocal-forward@openssh.com, hostkeys-prove-00@openssh.com and what nobody knows
+		default: // tcpip-forward, streamlocal-forward@openssh.com, hostkeys-prove-00@openssh.com and unknown ones
 			_ = request.Reply(false, nil)
 		}
 	}

@@ -4,7 +4,7 @@
 // It promises:
 //
 //   - Only public keys open it, those in the authorized_keys file of the user, under the rules of OpenSSH's StrictModes: the
-//     file and the folders up to the home belong to the user or root, and nobody else can write to them. A user without a
+//     file and the folders up to the home belong to the user or root, and no other user can write to them. A user without a
 //     home, without that file, locked or unknown is refused, all in the same way. A line of the file with an option that is
 //     not supported here opens nothing, for the option may have been meant to restrict.
 //   - Only algorithms of today (algorithms.go).

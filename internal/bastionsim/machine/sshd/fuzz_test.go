@@ -99,12 +99,12 @@ func TestLoginSize(t *testing.T) {
 		}
 	})
 	if sent > MaxLoginSize {
-		t.Errorf("somebody who has not logged in may send %d bytes, more than %d", sent, MaxLoginSize)
+		t.Errorf("a client that has not logged in may send %d bytes, more than %d", sent, MaxLoginSize)
 	}
 }
 
-// FuzzMessages has a server read messages that no client sends, on an encrypted connection: before somebody has logged in,
-// or from somebody who has.
+// FuzzMessages has a server read messages that no client sends, on an encrypted connection: before a client has logged
+// in, or after.
 func FuzzMessages(f *testing.F) {
 	fixture := newServer(f, func(c *Config) {
 		c.Subsystems = []string{"sftp"}
@@ -151,7 +151,7 @@ func FuzzMessages(f *testing.F) {
 			}
 		})
 		if !loggedIn && fixture.host.journaled("Accepted") {
-			t.Error("somebody is let in without the key")
+			t.Error("a client is admitted without the key")
 		}
 	})
 }
@@ -195,7 +195,9 @@ func seedMessages() [][]byte {
 			request("exec", text("true")), request("window-change", number(1, 1, 0, 0)), request("signal", text("TERM"))),
 		asMessages(session, request("shell"), message(94, number(0), text("0123456789")), message(96, number(0)), message(97, number(0))),
 		asMessages(session, request("subsystem", text("sftp")), message(95, number(0, 1), text("x")), message(93, number(0, 1<<31))),
-		asMessages(message(90, text("direct-tcpip"), number(0, 1<<20, 1<<15), text("10.0.0.1"), number(22), text("x"), number(1)), message(94, number(0), text("x"))),
-		asMessages(message(91, number(7, 7, 7, 7)), message(92, number(7, 1), text("", "")), message(99, number(7)), message(100, number(7)), message(81)),
+		asMessages(message(90, text("direct-tcpip"), number(0, 1<<20, 1<<15), text("10.0.0.1"), number(22), text("x"), number(1)),
+			message(94, number(0), text("x"))),
+		asMessages(message(91, number(7, 7, 7, 7)), message(92, number(7, 1), text("", "")), message(99, number(7)),
+			message(100, number(7)), message(81)),
 	}
 }

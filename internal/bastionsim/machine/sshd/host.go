@@ -25,7 +25,7 @@ type Host interface {
 type User struct {
 	Name, Home, Shell string
 	UID, GID          uint32
-	// Locked is an account that nobody may use.
+	// Locked is an account that refuses every login.
 	Locked bool
 }
 

@@ -119,7 +119,8 @@ func (c *rawClient) readOffer() ([]byte, error) {
 func rawOffer(extra ...string) []byte {
 	gcm, none := []string{ssh.CipherAES128GCM}, []string{"none"}
 	return ssh.Marshal(kexInit{Kex: append([]string{"curve25519-sha256"}, extra...), HostKey: []string{ssh.KeyAlgoED25519},
-		CipherThere: gcm, CipherBack: gcm, MACThere: []string{ssh.HMACSHA256ETM}, MACBack: []string{ssh.HMACSHA256ETM}, CompressThere: none, CompressBack: none})
+		CipherThere: gcm, CipherBack: gcm, MACThere: []string{ssh.HMACSHA256ETM}, MACBack: []string{ssh.HMACSHA256ETM},
+		CompressThere: none, CompressBack: none})
 }
 
 // exchange exchanges keys.
@@ -210,7 +211,7 @@ func (c *rawClient) authenticate(user string, key ssh.Signer) error {
 	return errors.Join(c.send(service), c.send(signed))
 }
 
-// weakParts are in the names of algorithms that nobody should use any more.
+// weakParts are in the names of weak algorithms.
 var weakParts = []string{"sha1", "md5", "cbc", "3des", "arcfour", "blowfish", "dss", "diffie-hellman", "none", "ripemd", "umac-64", "-96"}
 
 // weakOnes are those of an offer.

@@ -115,7 +115,7 @@ func TestForward(t *testing.T) {
 			case "10.0.0.1":
 				return nil, fmt.Errorf("%w: no", ErrProhibited)
 			case "10.0.0.2":
-				return nil, errors.New("nobody there")
+				return nil, errors.New("no host there")
 			}
 			asked <- fmt.Sprint(host, " ", port)
 			near, far := net.Pipe()
@@ -127,7 +127,8 @@ func TestForward(t *testing.T) {
 		}
 	})
 	client := f.dial(t)
-	for host, want := range map[string]ssh.RejectionReason{"10.0.0.1": ssh.Prohibited, "10.0.0.2": ssh.ConnectionFailed, "": ssh.ConnectionFailed} {
+	for host, want := range map[string]ssh.RejectionReason{"10.0.0.1": ssh.Prohibited, "10.0.0.2": ssh.ConnectionFailed,
+		"": ssh.ConnectionFailed} {
 		_, _, err := client.OpenChannel("direct-tcpip", ssh.Marshal(directTCPIP{Host: host, Port: 22}))
 		var refused *ssh.OpenChannelError
 		if !errors.As(err, &refused) || refused.Reason != want {
@@ -179,7 +180,7 @@ func TestChannelLimit(t *testing.T) {
 	})
 }
 
-// Clients that connect and do not log in are limited, in number and in time, and keep nobody out.
+// Clients that connect and do not log in are limited, in number and in time, and do not keep others out.
 func TestStartupsAndGraceTime(t *testing.T) {
 	f := serve(t, nil)
 	before := f.dial(t)
@@ -205,7 +206,7 @@ func TestStartupsAndGraceTime(t *testing.T) {
 	f.dial(t) // takes the place of the third one
 	_, _ = io.Copy(io.Discard, waiting[2])
 	testutil.EventuallyTrue(t, "who has logged in waits no more", func() bool { return f.server.startups.count() < MaxStartups })
-	connect() // takes nobody's place
+	connect() // takes no other client's place
 	if _, _, err := before.SendRequest("keepalive@openssh.com", true, nil); err != nil {
 		t.Errorf("who was logged in before is cut: %v", err)
 	}

@@ -158,7 +158,8 @@ func (s *Server) Disconnect(whose func(remote net.Addr) bool) {
 }
 
 // handshake authenticates a client within the grace time.
-func (s *Server) handshake(ctx context.Context, raw net.Conn, waited func()) (*ssh.ServerConn, <-chan ssh.NewChannel, <-chan *ssh.Request, error) {
+func (s *Server) handshake(ctx context.Context, raw net.Conn, waited func()) (*ssh.ServerConn, <-chan ssh.NewChannel,
+	<-chan *ssh.Request, error) {
 	defer waited()
 	var watch sync.WaitGroup
 	done := make(chan struct{})

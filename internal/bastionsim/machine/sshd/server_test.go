@@ -269,7 +269,7 @@ func TestAuthentication(t *testing.T) {
 		"another key":      {auth: []ssh.AuthMethod{ssh.PublicKeys(other)}},
 		"none":             {auth: []ssh.AuthMethod{}},
 		"password":         {auth: []ssh.AuthMethod{ssh.Password("gardener")}},
-		"unknown user":     {user: "nobody"},
+		"unknown user":     {user: "unknown"},
 		"root without key": {user: "root"},
 		"locked user": {change: func(f *fixture) {
 			u := f.host.users["gardener"]

@@ -78,7 +78,7 @@ func (s *session) request(request *ssh.Request) (ok bool, start *program) {
 		return s.command(request.Payload)
 	case "subsystem":
 		return s.subsystem(request.Payload)
-	default: // x11-req, auth-agent-req@openssh.com, break, eow@openssh.com and what nobody knows
+	default: // x11-req, auth-agent-req@openssh.com, break, eow@openssh.com and unknown ones
 		return false, nil
 	}
 }
@@ -182,7 +182,7 @@ func (s *session) resize(payload []byte) bool {
 		return true
 	}
 	select {
-	case <-s.resized: // nobody has looked at the size before
+	case <-s.resized: // the command has not read the size before
 	default:
 	}
 	s.resized <- window(size.Columns, size.Rows)

@@ -63,10 +63,11 @@ func (c *loginConn) Read(p []byte) (int, error) {
 // authenticated lets the client send what it likes.
 func (c *loginConn) authenticated() { c.left.Store(math.MaxInt64) }
 
-// newServerConn is the library's, with a limit of what is read, and without its panics: a client that sends what nobody
-// expects must not end the process. One is known, in v0.54 to v0.58: a client that agrees on no algorithm in its second
-// exchange of keys, before it is authenticated.
-func newServerConn(raw net.Conn, config *ssh.ServerConfig) (conn *ssh.ServerConn, channels <-chan ssh.NewChannel, requests <-chan *ssh.Request, err error) {
+// newServerConn is the library's, with a limit of what is read, and without its panics: a client that sends an
+// unexpected message must not end the process. One is known, in v0.54 to v0.58: a client that agrees on no algorithm in
+// its second exchange of keys, before it is authenticated.
+func newServerConn(raw net.Conn, config *ssh.ServerConfig) (conn *ssh.ServerConn, channels <-chan ssh.NewChannel,
+	requests <-chan *ssh.Request, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			_ = raw.Close()

@@ -84,7 +84,8 @@ nobody:*:20454:0:99999:7:::
 	{name: "/etc/shells", mode: 0o644, text: "/bin/sh\n/bin/bash\n"},
 	{name: "/etc/ssh/sshd_config", mode: 0o600, text: "PasswordAuthentication no\nPermitRootLogin no\nSubsystem sftp internal-sftp\n"},
 	{name: "/etc/containerd/config.toml", mode: 0o644, text: "version = 2\n"},
-	{name: "/usr/lib/systemd/system/containerd.service", mode: 0o644, text: "[Service]\nExecStart=/usr/bin/containerd\n[Install]\nWantedBy=multi-user.target\n"},
+	{name: "/usr/lib/systemd/system/containerd.service", mode: 0o644,
+		text: "[Service]\nExecStart=/usr/bin/containerd\n[Install]\nWantedBy=multi-user.target\n"},
 	{name: "/usr/lib/systemd/system/docker.service", mode: 0o644, text: idleUnit},
 	{name: "/usr/lib/systemd/system/systemd-journald.service", mode: 0o644, text: idleUnit},
 	{name: "/usr/lib/systemd/system/systemd-networkd.service", mode: 0o644, text: idleUnit},
@@ -96,7 +97,8 @@ nobody:*:20454:0:99999:7:::
 
 // Programs are the files in /usr/bin. The shell has each of them built in.
 var Programs = []string{
-	"[", "apt-get", "apt-mark", "base64", "basename", "bash", "cat", "chmod", "chown", "chpasswd", "clear", "containerd", "cp", "curl", "cut", "date", "df", "dirname",
+	"[", "apt-get", "apt-mark", "base64", "basename", "bash", "cat", "chmod", "chown", "chpasswd", "clear", "containerd",
+	"cp", "curl", "cut", "date", "df", "dirname",
 	"echo", "env", "false", "find", "grep", "head", "hostname", "id", "ip", "iptables", "journalctl", "kill",
 	"less", "ln", "ls", "mkdir", "mkfifo", "mktemp", "modprobe", "mv", "nc", "nohup", "nslookup", "passwd", "ping",
 	"poweroff", "printf", "ps", "pwd", "readlink", "reboot", "rm", "scp", "sed", "seq", "sftp", "sh",

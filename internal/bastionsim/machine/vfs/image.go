@@ -19,7 +19,8 @@ var baseTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // baseImage is made once.
 var baseImage = sync.OnceValue(func() *image {
 	im := &image{nodes: map[uint64]*node{}}
-	im.nodes[rootIno] = &node{ino: rootIno, mode: fs.ModeDir | 0o755, nlink: 2, children: map[string]uint64{}, atime: baseTime, mtime: baseTime, ctime: baseTime}
+	im.nodes[rootIno] = &node{ino: rootIno, mode: fs.ModeDir | 0o755, nlink: 2, children: map[string]uint64{},
+		atime: baseTime, mtime: baseTime, ctime: baseTime}
 	for _, d := range baseDirs {
 		im.dir(d.name, d.mode, d.gid)
 	}
@@ -36,7 +37,8 @@ var baseImage = sync.OnceValue(func() *image {
 		}
 		im.put("/usr/bin/"+name, &node{mode: mode, data: []byte(ProgramMagic + name + "\n")})
 	}
-	for name, dev := range map[string]device{"null": devNull, "zero": devZero, "urandom": devRandom, "random": devRandom, "full": devFull, "tty": devTTY} {
+	for name, dev := range map[string]device{"null": devNull, "zero": devZero, "urandom": devRandom, "random": devRandom,
+		"full": devFull, "tty": devTTY} {
 		im.put("/dev/"+name, &node{mode: fs.ModeDevice | fs.ModeCharDevice | 0o666, dev: dev, fixed: true})
 	}
 	im.dir("/proc", 0o555, 0)
@@ -85,7 +87,7 @@ func (im *image) put(name string, n *node) {
 	parent.children[path.Base(name)] = n.ino
 }
 
-// fix makes a tree one that nobody changes.
+// fix makes a tree read-only.
 func (im *image) fix(name string) {
 	n := im.lookup(name)
 	n.fixed = true

@@ -216,7 +216,7 @@ func (j *journal) close() error {
 	return errors.Join(j.flush(), j.file.Close())
 }
 
-// flush writes one record with all that changed. Whoever calls it after a change finds the change written.
+// flush writes one record with all that changed. A caller that has changed something finds it written.
 func (j *journal) flush() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

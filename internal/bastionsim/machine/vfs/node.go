@@ -33,7 +33,7 @@ type node struct {
 
 	dev   device
 	proc  string // the name that the content's function has
-	fixed bool   // nobody changes it, as in /proc
+	fixed bool   // read-only, as in /proc
 }
 
 const rootIno = 1
@@ -123,7 +123,7 @@ func (f *FS) add(dir uint64, name string, n *node) syscall.Errno {
 	return 0
 }
 
-// drop takes a name out of a directory, and the node with its last name unless somebody has it open.
+// drop takes a name out of a directory, and the node with its last name unless a process has it open.
 func (f *FS) drop(dir uint64, name string) syscall.Errno {
 	d, err := f.own(dir)
 	if err != 0 {
@@ -189,7 +189,7 @@ func (f *FS) resize(n *node, size int64) syscall.Errno {
 	return 0
 }
 
-// may says whether somebody has the rights given (4 read, 2 write, 1 execute or search) on a node.
+// may says whether credentials have the rights given (4 read, 2 write, 1 execute or search) on a node.
 func (n *node) may(c Cred, want fs.FileMode) bool {
 	if c.UID == 0 {
 		return want&1 == 0 || n.mode.IsDir() || n.mode&0o111 != 0
@@ -204,7 +204,8 @@ func (n *node) may(c Cred, want fs.FileMode) bool {
 	return bits&want == want
 }
 
-// mayRemove says whether somebody may take a node out of a directory: with the sticky bit only the owner of one of both.
+// mayRemove says whether credentials allow to take a node out of a directory: with the sticky bit only to an owner of
+// either.
 func mayRemove(c Cred, dir, n *node) bool {
 	if dir.fixed || !dir.may(c, 3) {
 		return false

@@ -22,7 +22,7 @@ type Limits struct {
 	Inodes int
 }
 
-// Limits that POSIX systems have and that nobody configures.
+// Limits of POSIX systems that cannot be configured here.
 const (
 	MaxName     = 255
 	MaxPath     = 4096
@@ -169,7 +169,7 @@ func (f *FS) Usage() (used, size int64, inodes, maxInodes int) {
 	return f.used, f.limits.Bytes, len(f.nodes), f.limits.Inodes
 }
 
-// As is the file system as somebody sees it.
+// As is the file system with the permissions of a user.
 func (f *FS) As(c Cred) *View { return &View{fs: f, cred: c} }
 
 // ReadFile reads a file as root.

@@ -116,7 +116,8 @@ func TestFull(t *testing.T) {
 	if err := f.WriteFile("/tmp/three", make([]byte, 60_001), 0o644); err == nil {
 		t.Fatal("a file longer than files may be was written")
 	}
-	must(t, f.As(Root).Remove("/tmp/one"), f.As(Root).Remove("/tmp/three"), f.WriteFile("/tmp/two", make([]byte, 60_000), 0o644), f.As(Root).Remove("/tmp/two"))
+	must(t, f.As(Root).Remove("/tmp/one"), f.As(Root).Remove("/tmp/three"), f.WriteFile("/tmp/two", make([]byte, 60_000), 0o644),
+		f.As(Root).Remove("/tmp/two"))
 	var err error
 	for i := 0; err == nil; i++ {
 		if i > 30 {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// View is a file system as somebody sees it. Paths begin at the root, whether they have the slash or not. They are not
-// cleaned before they are followed, so that "link/.." means what it means to a kernel.
+// View is a file system with the permissions of a user. Paths begin at the root, whether they have the slash or not.
+// They are not cleaned before they are followed, so that "link/.." means what it means to a kernel.
 type View struct {
 	fs   *FS
 	cred Cred
@@ -19,7 +19,7 @@ type View struct {
 // Cred is who this view is of.
 func (v *View) Cred() Cred { return v.cred }
 
-// As is the same file system as somebody else sees it.
+// As is the same file system with the permissions of another user.
 func (v *View) As(c Cred) *View { return v.fs.As(c) }
 
 // FS is the file system itself.
@@ -120,7 +120,7 @@ func (v *View) MkdirAll(name string, perm fs.FileMode) error {
 	}
 	err := v.Mkdir(name, perm)
 	if info, statErr := v.Stat(name); err != nil && statErr == nil && info.IsDir() {
-		return nil // somebody else was faster
+		return nil // a concurrent Mkdir was faster
 	}
 	return err
 }

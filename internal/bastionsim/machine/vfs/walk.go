@@ -16,7 +16,7 @@ type place struct {
 
 func (p place) parent() uint64 { return p.dir[len(p.dir)-1] }
 
-// walk follows a path from the root as somebody who must be allowed to search every directory on the way.
+// walk follows a path from the root. The credentials must have the right to search every directory of it.
 func (f *FS) walk(c Cred, path string, follow bool) (place, syscall.Errno) {
 	if path == "" {
 		return place{}, syscall.ENOENT
@@ -112,7 +112,7 @@ func (f *FS) mayAdd(c Cred, p place) syscall.Errno {
 		return syscall.EPERM
 	case !dir.may(c, 3):
 		return syscall.EACCES
-	case dir.nlink == 0: // removed while somebody was in it
+	case dir.nlink == 0: // removed while it was a working directory
 		return syscall.ENOENT
 	}
 	return 0

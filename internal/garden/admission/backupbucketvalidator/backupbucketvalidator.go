@@ -38,5 +38,6 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 	if err != nil {
 		return err
 	}
-	return shootcommon.Refused(a, seedcommon.ValidateCredentialsType(ctx, v.reader, bucket.Spec.CredentialsRef, bucket.Spec.Provider.Type, field.NewPath("spec", "credentialsRef")))
+	return shootcommon.Refused(a, seedcommon.ValidateCredentialsType(ctx, v.reader, bucket.Spec.CredentialsRef,
+		bucket.Spec.Provider.Type, field.NewPath("spec", "credentialsRef")))
 }

@@ -25,7 +25,8 @@ func TestValidate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	identity := &corev1.ObjectReference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Namespace: "garden", Name: "wi"}
+	identity := &corev1.ObjectReference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity",
+		Namespace: "garden", Name: "wi"}
 	for name, test := range map[string]struct {
 		ref         *corev1.ObjectReference
 		provider    string
@@ -39,9 +40,11 @@ func TestValidate(t *testing.T) {
 	} {
 		for _, op := range []admission.Operation{admission.Create, admission.Update} {
 			t.Run(name+" "+string(op), func(t *testing.T) {
-				bucket := &gardencore.BackupBucket{Spec: gardencore.BackupBucketSpec{Provider: gardencore.BackupBucketProvider{Type: test.provider}, CredentialsRef: test.ref}}
-				err := p.(admission.ValidationInterface).Validate(context.Background(), admission.NewAttributesRecord(bucket, &gardencore.BackupBucket{}, gardencore.Kind("BackupBucket").WithVersion("v1beta1"), "",
-					"b", gardencore.Resource("backupbuckets").WithVersion("v1beta1"), test.subresource, op, nil, false, nil), nil)
+				bucket := &gardencore.BackupBucket{
+					Spec: gardencore.BackupBucketSpec{Provider: gardencore.BackupBucketProvider{Type: test.provider}, CredentialsRef: test.ref}}
+				err := p.(admission.ValidationInterface).Validate(context.Background(),
+					admission.NewAttributesRecord(bucket, &gardencore.BackupBucket{}, gardencore.Kind("BackupBucket").WithVersion("v1beta1"), "",
+						"b", gardencore.Resource("backupbuckets").WithVersion("v1beta1"), test.subresource, op, nil, false, nil), nil)
 				if apierrors.IsForbidden(err) != test.forbidden || !test.forbidden && err != nil {
 					t.Errorf("got %v, want forbidden: %v", err, test.forbidden)
 				}

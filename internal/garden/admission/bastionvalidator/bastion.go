@@ -116,7 +116,8 @@ func (p *bastions) shoot(ctx context.Context, bastion *operations.Bastion, isNew
 	case ptr.Deref(shoot.Spec.SeedName, "") == "":
 		return nil, field.Invalid(path, name, "has no seed yet: try again when it is scheduled"), nil
 	case !allowsSSH(shoot):
-		return nil, field.Invalid(path, name, "has no nodes that can be reached with SSH: see spec.provider.workersSettings.sshAccess of the Shoot"), nil
+		return nil, field.Invalid(
+			path, name, "has no nodes that can be reached with SSH: see spec.provider.workersSettings.sshAccess of the Shoot"), nil
 	}
 	return shoot, nil, nil
 }

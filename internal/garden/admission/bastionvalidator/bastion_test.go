@@ -52,7 +52,8 @@ func objects() (*operations.Bastion, *gardencore.Shoot) {
 	bastion.Spec.Ingress = ingress("10.0.0.0/8")
 	return bastion, &gardencore.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "garden-dev", UID: "u"},
-		Spec:       gardencore.ShootSpec{SeedName: ptr.To("seed"), Provider: gardencore.Provider{Type: "local", Workers: []gardencore.Worker{{}}}},
+		Spec: gardencore.ShootSpec{
+			SeedName: ptr.To("seed"), Provider: gardencore.Provider{Type: "local", Workers: []gardencore.Worker{{}}}},
 	}
 }
 
@@ -113,7 +114,8 @@ func checkComplete(t *testing.T, bastion *operations.Bastion) {
 	if *bastion.Spec.SeedName != "seed" || *bastion.Spec.ProviderType != "local" || bastion.Annotations[createdBy] != "me" {
 		t.Errorf("bastion %+v", bastion)
 	}
-	if owners := bastion.OwnerReferences; len(owners) != 1 || owners[0].Kind != "Shoot" || owners[0].Name != "s" || owners[0].UID != "u" || !*owners[0].Controller {
+	if owners := bastion.OwnerReferences; len(owners) != 1 || owners[0].Kind != "Shoot" || owners[0].Name != "s" ||
+		owners[0].UID != "u" || !*owners[0].Controller {
 		t.Errorf("owners %+v", owners)
 	}
 }
@@ -170,7 +172,8 @@ func TestRefusals(t *testing.T) {
 			test.change(bastion, shoot)
 			err := ask(t, "me", "", bastion, before, shoot)
 			_, want, _ := strings.Cut(said, ": ")
-			if want == "" && err != nil || want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "spec.shootRef.name")) {
+			if want == "" && err != nil || want != "" &&
+				(!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "spec.shootRef.name")) {
 				t.Errorf("%s, %s: %v", name, said, err)
 			}
 		}
@@ -217,10 +220,11 @@ func TestIngressIsTheCreators(t *testing.T) {
 		"another range":          {"you", "me", ingress("10.0.0.0/8", "11.0.0.0/8"), true},
 		"a smaller range":        {"you", "me", ingress("10.0.0.0/9"), true},
 		"no range":               {"you", "me", nil, true},
-		"an exception":           {"you", "me", []operations.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"10.0.0.0/9"}}}}, true},
-		"no user":                {"", "me", ingress("11.0.0.0/8"), true},
-		"no user, no creator":    {"", "", ingress("11.0.0.0/8"), true},
-		"whom the client names":  {"you", "", ingress("11.0.0.0/8"), true},
+		"an exception": {"you", "me",
+			[]operations.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"10.0.0.0/9"}}}}, true},
+		"no user":               {"", "me", ingress("11.0.0.0/8"), true},
+		"no user, no creator":   {"", "", ingress("11.0.0.0/8"), true},
+		"whom the client names": {"you", "", ingress("11.0.0.0/8"), true},
 	} {
 		bastion, shoot := admitted(t)
 		bastion.Annotations[createdBy] = test.creator
@@ -228,7 +232,8 @@ func TestIngressIsTheCreators(t *testing.T) {
 		bastion.Spec.Ingress = test.ingress
 		bastion.Annotations[createdBy] = test.user // which the strategy refuses as well
 		err := ask(t, test.user, "", bastion, old, shoot)
-		if apierrors.IsForbidden(err) != test.refused || !test.refused && err != nil || test.refused && !strings.Contains(err.Error(), "spec.ingress") {
+		if apierrors.IsForbidden(err) != test.refused || !test.refused && err != nil || test.refused &&
+			!strings.Contains(err.Error(), "spec.ingress") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := ask(t, test.user, "status", bastion, old, shoot); err != nil { // there the strategy has it stay

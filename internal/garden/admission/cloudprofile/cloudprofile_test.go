@@ -37,9 +37,12 @@ func TestCompare(t *testing.T) {
 }
 
 func TestCompleteKubernetesVersion(t *testing.T) {
-	versions := []gardencore.ExpirableVersion{version("1.32.1", gardencore.ClassificationSupported), version("1.33.1", gardencore.ClassificationSupported),
-		version("1.33.2", gardencore.ClassificationDeprecated), version("1.33.3", gardencore.ClassificationExpired), version("1.34.0", gardencore.ClassificationPreview)}
-	for wanted, want := range map[string]string{"": "1.33.1", "1": "1.33.1", "1.32": "1.32.1", "1.33.9": "1.33.9", "1.34": "", "1.x": "", "2": ""} {
+	versions := []gardencore.ExpirableVersion{version("1.32.1", gardencore.ClassificationSupported),
+		version("1.33.1", gardencore.ClassificationSupported),
+		version("1.33.2", gardencore.ClassificationDeprecated), version("1.33.3", gardencore.ClassificationExpired),
+		version("1.34.0", gardencore.ClassificationPreview)}
+	for wanted, want := range map[string]string{"": "1.33.1", "1": "1.33.1", "1.32": "1.32.1", "1.33.9": "1.33.9",
+		"1.34": "", "1.x": "", "2": ""} {
 		got, err := CompleteKubernetesVersion(versions, wanted, now, field.NewPath("v"))
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q was completed to %q, %v; want %q", wanted, got, err, want)
@@ -89,7 +92,8 @@ func TestCompleteImage(t *testing.T) {
 }
 
 func TestSupports(t *testing.T) {
-	definitions := []gardencore.CapabilityDefinition{{Name: "architecture", Values: []string{"amd64", "arm64"}}, {Name: "boot", Values: []string{"bios", "uefi"}}}
+	definitions := []gardencore.CapabilityDefinition{{Name: "architecture", Values: []string{"amd64", "arm64"}},
+		{Name: "boot", Values: []string{"bios", "uefi"}}}
 	flavored := func(c gardencore.Capabilities) *gardencore.MachineImageVersion {
 		return &gardencore.MachineImageVersion{CapabilityFlavors: []gardencore.MachineImageFlavor{{Capabilities: c}}}
 	}

@@ -18,7 +18,8 @@ import (
 // is kept: it changes in maintenance only. Else it is the named image, or the first that fits the pool's machines, in the
 // latest version that agrees with what is there of it. The old pool is nil for a new one; the path is that of the pool,
 // whose architecture must be set.
-func CompleteImage(profile *gardencore.CloudProfileSpec, worker, old *gardencore.Worker, now time.Time, path *field.Path) (*gardencore.ShootMachineImage, *field.Error) {
+func CompleteImage(profile *gardencore.CloudProfileSpec, worker, old *gardencore.Worker, now time.Time, path *field.Path) (
+	*gardencore.ShootMachineImage, *field.Error) {
 	image := worker.Machine.Image
 	if old != nil && old.Machine.Image != nil {
 		had := old.Machine.Image
@@ -29,7 +30,8 @@ func CompleteImage(profile *gardencore.CloudProfileSpec, worker, old *gardencore
 			return &gardencore.ShootMachineImage{Name: had.Name, Version: had.Version, ProviderConfig: image.ProviderConfig}, nil
 		}
 	}
-	pool := poolMachines{profile, MachineType(profile.MachineTypes, worker.Machine.Type), ptr.Deref(worker.Machine.Architecture, ""), shootcommon.UpdatesInPlace(worker)}
+	pool := poolMachines{profile, MachineType(profile.MachineTypes, worker.Machine.Type),
+		ptr.Deref(worker.Machine.Architecture, ""), shootcommon.UpdatesInPlace(worker)}
 	return pool.image(image, now, path)
 }
 
@@ -41,7 +43,8 @@ type poolMachines struct {
 	inPlace      bool
 }
 
-func (p poolMachines) image(wanted *gardencore.ShootMachineImage, now time.Time, path *field.Path) (*gardencore.ShootMachineImage, *field.Error) {
+func (p poolMachines) image(wanted *gardencore.ShootMachineImage, now time.Time, path *field.Path) (
+	*gardencore.ShootMachineImage, *field.Error) {
 	reference := ""
 	if wanted != nil {
 		reference = wanted.Name + "@" + wanted.Version
@@ -67,8 +70,9 @@ func (p poolMachines) image(wanted *gardencore.ShootMachineImage, now time.Time,
 	}
 	version := p.latest(image, prefix, now)
 	if version == "" {
-		return nil, field.Invalid(path, reference, fmt.Sprintf("machine image %q has no version for the machine type %q and its architecture %q that is like this",
-			image.Name, p.machineTypeName(), p.architecture))
+		return nil, field.Invalid(path, reference,
+			fmt.Sprintf("machine image %q has no version for the machine type %q and its architecture %q that is like this",
+				image.Name, p.machineTypeName(), p.architecture))
 	}
 	return &gardencore.ShootMachineImage{Name: image.Name, Version: version, ProviderConfig: wanted.ProviderConfig}, nil
 }
@@ -82,7 +86,8 @@ func (p poolMachines) machineTypeName() string {
 
 // choose is the image that is named or, if none is, the first with a version that has the architecture or the
 // capabilities of the machines: one of the two is enough here, as in Gardener.
-func (p poolMachines) choose(wanted *gardencore.ShootMachineImage, reference string, path *field.Path) (*gardencore.MachineImage, *field.Error) {
+func (p poolMachines) choose(wanted *gardencore.ShootMachineImage, reference string, path *field.Path) (
+	*gardencore.MachineImage, *field.Error) {
 	images := p.profile.MachineImages
 	if wanted.Name != "" {
 		if image := find(images, func(i *gardencore.MachineImage) bool { return i.Name == wanted.Name }); image != nil {
@@ -117,7 +122,8 @@ func (p poolMachines) latest(image *gardencore.MachineImage, prefix *versionPref
 	for i := range image.Versions {
 		version := &image.Versions[i]
 		parsed, err := semver.NewVersion(version.Version)
-		if err != nil || !prefix.matches(parsed) || !p.hasArchitecture(version) || !p.hasCapabilities(version) || p.inPlace && !UpdatableInPlace(version) {
+		if err != nil || !prefix.matches(parsed) || !p.hasArchitecture(version) || !p.hasCapabilities(version) || p.inPlace &&
+			!UpdatableInPlace(version) {
 			continue
 		}
 		classification := validation.ClassificationAt(version.ExpirableVersion, now)

@@ -52,7 +52,8 @@ func DefaultArchitecture(profile *gardencore.CloudProfileSpec, machineType strin
 func RunsOn(version *gardencore.MachineImageVersion, architecture string, definitions []gardencore.CapabilityDefinition) bool {
 	var architectures []string
 	if len(version.CapabilityFlavors) == 0 {
-		if definition := find(definitions, func(d *gardencore.CapabilityDefinition) bool { return d.Name == v1beta1constants.ArchitectureName }); definition != nil {
+		if definition := find(definitions,
+			func(d *gardencore.CapabilityDefinition) bool { return d.Name == v1beta1constants.ArchitectureName }); definition != nil {
 			architectures = definition.Values
 		}
 	}
@@ -68,17 +69,19 @@ func RunsOn(version *gardencore.MachineImageVersion, architecture string, defini
 // Supports says whether an image version has a flavor for machines of these capabilities: one that shares a value with
 // them for each capability. What a side does not mention it has with all values. An image without flavors has one for
 // everything.
-func Supports(version *gardencore.MachineImageVersion, capabilities gardencore.Capabilities, definitions []gardencore.CapabilityDefinition) bool {
+func Supports(version *gardencore.MachineImageVersion, capabilities gardencore.Capabilities,
+	definitions []gardencore.CapabilityDefinition) bool {
 	wanted := gardencore.GetCapabilitiesWithAppliedDefaults(capabilities, definitions)
-	return len(version.CapabilityFlavors) == 0 || slices.ContainsFunc(version.CapabilityFlavors, func(flavor gardencore.MachineImageFlavor) bool {
-		offered := gardencore.GetCapabilitiesWithAppliedDefaults(flavor.Capabilities, definitions)
-		for name, values := range offered {
-			if !slices.ContainsFunc(values, func(value string) bool { return slices.Contains(wanted[name], value) }) {
-				return false
+	return len(version.CapabilityFlavors) == 0 ||
+		slices.ContainsFunc(version.CapabilityFlavors, func(flavor gardencore.MachineImageFlavor) bool {
+			offered := gardencore.GetCapabilitiesWithAppliedDefaults(flavor.Capabilities, definitions)
+			for name, values := range offered {
+				if !slices.ContainsFunc(values, func(value string) bool { return slices.Contains(wanted[name], value) }) {
+					return false
+				}
 			}
-		}
-		return true
-	})
+			return true
+		})
 }
 
 // UpdatableInPlace says whether nodes with an image version can take another one and live on.

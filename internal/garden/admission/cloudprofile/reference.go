@@ -62,7 +62,8 @@ func Spec(ctx context.Context, r plugin.Reader, shoot *gardencore.Shoot) (*garde
 	return nil, unknownKind(ref, path)
 }
 
-func namespaced(ctx context.Context, r plugin.Reader, name, namespace string, path *field.Path) (*gardencore.NamespacedCloudProfile, error) {
+func namespaced(ctx context.Context, r plugin.Reader, name, namespace string, path *field.Path) (
+	*gardencore.NamespacedCloudProfile, error) {
 	return shootcommon.Get[*gardencore.NamespacedCloudProfile](ctx, r, gardencore.Resource("namespacedcloudprofiles"), namespace, name, path)
 }
 
@@ -88,8 +89,9 @@ func ValidateChange(ctx context.Context, r plugin.Reader, shoot, old *gardencore
 		return err
 	}
 	if toRoot != fromRoot {
-		return field.Forbidden(path, fmt.Sprintf("must stay with CloudProfile %q or one of its NamespacedCloudProfiles; %s %q belongs to CloudProfile %q",
-			fromRoot, to.Kind, to.Name, toRoot))
+		return field.Forbidden(path,
+			fmt.Sprintf("must stay with CloudProfile %q or one of its NamespacedCloudProfiles; %s %q belongs to CloudProfile %q",
+				fromRoot, to.Kind, to.Name, toRoot))
 	}
 	newSpec, err := Spec(ctx, r, shoot)
 	if err != nil {

@@ -26,7 +26,8 @@ func Expired(version gardencore.ExpirableVersion, now time.Time) bool {
 
 // CompleteKubernetesVersion is the version that a user means who wrote one with parts left out: the latest supported
 // version that agrees with what is there. A version of three parts is taken as it is, whether it is offered or not.
-func CompleteKubernetesVersion(versions []gardencore.ExpirableVersion, wanted string, now time.Time, path *field.Path) (string, *field.Error) {
+func CompleteKubernetesVersion(versions []gardencore.ExpirableVersion, wanted string, now time.Time,
+	path *field.Path) (string, *field.Error) {
 	prefix, err := parsePrefix(wanted)
 	if err != nil {
 		return "", field.Invalid(path, err.part, "must be a semantic version")
@@ -45,7 +46,8 @@ func CompleteKubernetesVersion(versions []gardencore.ExpirableVersion, wanted st
 		}
 	}
 	if latest == nil {
-		return "", field.Invalid(path, wanted, "the cloud profile has no supported version like this; a version in preview, or a deprecated one, has to be written in full")
+		return "", field.Invalid(path, wanted,
+			"the cloud profile has no supported version like this; a version in preview, or a deprecated one, has to be written in full")
 	}
 	return latest.String(), nil
 }

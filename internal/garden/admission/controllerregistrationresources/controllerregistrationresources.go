@@ -64,7 +64,8 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 		other, taken := responsible[resource.Kind]
 		if taken && other.typ == resource.Type && ptr.Deref(resource.Primary, true) {
 			return admission.NewForbidden(a, field.Forbidden(field.NewPath("spec", "resources").Index(i),
-				fmt.Sprintf("ControllerRegistration %q is primarily responsible for %s resources of type %q already; set primary to false", other.registration, resource.Kind, resource.Type)))
+				fmt.Sprintf("ControllerRegistration %q is primarily responsible for %s resources of type %q already; set primary to false",
+					other.registration, resource.Kind, resource.Type)))
 		}
 	}
 	return nil

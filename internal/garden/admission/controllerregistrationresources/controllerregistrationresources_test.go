@@ -16,7 +16,8 @@ import (
 )
 
 func registration(name string, resources ...gardencore.ControllerResource) *gardencore.ControllerRegistration {
-	return &gardencore.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: gardencore.ControllerRegistrationSpec{Resources: resources}}
+	return &gardencore.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: gardencore.ControllerRegistrationSpec{Resources: resources}}
 }
 
 func TestValidate(t *testing.T) {
@@ -36,9 +37,10 @@ func TestValidate(t *testing.T) {
 		registration *gardencore.ControllerRegistration
 		forbidden    bool
 	}{
-		"free":                     {registration("new", worker("gcp", nil)), false},
-		"taken":                    {registration("new", worker("aws", nil)), true},
-		"taken, explicitly":        {registration("new", gardencore.ControllerResource{Kind: "Network", Type: "calico", Primary: new(true)}), true},
+		"free":  {registration("new", worker("gcp", nil)), false},
+		"taken": {registration("new", worker("aws", nil)), true},
+		"taken, explicitly": {
+			registration("new", gardencore.ControllerResource{Kind: "Network", Type: "calico", Primary: new(true)}), true},
 		"secondary":                {registration("new", worker("aws", new(false))), false},
 		"its own":                  {registration("b", worker("aws", nil)), false},
 		"other one is secondary":   {registration("new", gardencore.ControllerResource{Kind: "Bastion", Type: "x"}), false},
@@ -47,8 +49,10 @@ func TestValidate(t *testing.T) {
 		"type of another resource": {registration("new", gardencore.ControllerResource{Kind: "Network", Type: "aws"}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := p.(admission.ValidationInterface).Validate(context.Background(), admission.NewAttributesRecord(test.registration, nil, gardencore.Kind("ControllerRegistration").WithVersion("v1beta1"), "",
-				test.registration.Name, gardencore.Resource("controllerregistrations").WithVersion("v1beta1"), "", admission.Create, nil, false, nil), nil)
+			err := p.(admission.ValidationInterface).Validate(context.Background(),
+				admission.NewAttributesRecord(test.registration, nil, gardencore.Kind("ControllerRegistration").WithVersion("v1beta1"), "",
+					test.registration.Name, gardencore.Resource("controllerregistrations").WithVersion("v1beta1"), "", admission.Create,
+					nil, false, nil), nil)
 			if apierrors.IsForbidden(err) != test.forbidden || !test.forbidden && err != nil {
 				t.Errorf("got %v, want forbidden: %v", err, test.forbidden)
 			}

@@ -124,7 +124,8 @@ func (v *validator) authorize(ctx context.Context, a admission.Attributes, c cha
 	if decision == authorizer.DecisionAllow {
 		return nil
 	}
-	why := fmt.Errorf("%s: changing it takes the verb %q on %s, which user %q does not have", c.field, c.verb, resource.GroupResource(), a.GetUserInfo().GetName())
+	why := fmt.Errorf("%s: changing it takes the verb %q on %s, which user %q does not have", c.field, c.verb,
+		resource.GroupResource(), a.GetUserInfo().GetName())
 	if reason != "" {
 		why = fmt.Errorf("%w (%s)", why, reason)
 	}

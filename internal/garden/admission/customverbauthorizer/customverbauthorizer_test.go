@@ -64,28 +64,40 @@ func TestVerbs(t *testing.T) {
 		groups   []string
 		want     []string
 	}{
-		"a new project with members":                    {"Project", project(&ann, member(ann), member(bob)), nil, "eve", nil, []string{verbManageMembers}},
-		"only the owner as a member":                    {"Project", project(&ann, member(ann, "owner")), nil, "eve", nil, nil},
-		"the owner adds members":                        {"Project", project(&ann, member(bob)), project(&ann), "ann", nil, nil},
-		"a member adds a member":                        {"Project", project(&ann, member(bob, "admin")), project(&ann), "bob", nil, []string{verbManageMembers}},
-		"another role":                                  {"Project", project(&ann, member(bob, "uam")), project(&ann, member(bob, "viewer")), "bob", nil, []string{verbManageMembers}},
-		"a member goes":                                 {"Project", project(&ann), project(&ann, member(bob)), "bob", nil, []string{verbManageMembers}},
-		"service accounts come and go":                  {"Project", project(&ann, member(robot)), project(&ann, member(alias)), "bob", nil, nil},
-		"a group of service accounts":                   {"Project", project(&ann, member(robots)), project(&ann), "bob", nil, []string{verbManageMembers}},
-		"a group owns it":                               {"Project", project(&ops, member(bob)), project(&ops), "bob", []string{"ops"}, nil},
-		"a service account owns it":                     {"Project", project(&robot, member(bob)), project(&robot), alias.Name, nil, nil},
-		"another service account":                       {"Project", project(&robot, member(bob)), project(&robot), alias.Name + "2", nil, []string{verbManageMembers}},
-		"another user takes it over":                    {"Project", project(&bob), project(&ann), "bob", nil, []string{verbManageMembers}},
-		"the owner gives it away":                       {"Project", project(&bob), project(&ann), "ann", nil, nil},
-		"whitelist":                                     {"Project", whitelist, tolerating(nil), "eve", nil, []string{verbModifyTolerationsWhitelist}},
-		"the whitelist goes":                            {"Project", tolerating(nil), whitelist, "eve", nil, []string{verbModifyTolerationsWhitelist}},
-		"default tolerations":                           {"Project", tolerating(&gardencore.ProjectTolerations{Defaults: []gardencore.Toleration{{}}}), tolerating(&gardencore.ProjectTolerations{}), "eve", nil, nil},
-		"a cloud profile with a parent only":            {"NamespacedCloudProfile", profile(gardencore.NamespacedCloudProfileSpec{}), nil, "eve", nil, nil},
-		"each guarded field of a cloud profile":         {"NamespacedCloudProfile", everything, nil, "eve", nil, []string{verbModifyKubernetes, verbModifyMachineImages, verbModifyProviderConfig}},
-		"an unchanged cloud profile":                    {"NamespacedCloudProfile", everything, everything, "eve", nil, nil},
-		"a new shoot":                                   {"Shoot", workers(false), nil, "eve", nil, nil},
-		"a new self-hosted shoot":                       {"Shoot", workers(false, true), nil, "eve", nil, []string{verbMarkSelfHosted}},
-		"a shoot that is not self-hosted any more":      {"Shoot", workers(false), workers(false, true), "eve", nil, []string{verbMarkSelfHosted}},
+		"a new project with members": {"Project", project(&ann, member(ann), member(bob)), nil, "eve", nil,
+			[]string{verbManageMembers}},
+		"only the owner as a member": {"Project", project(&ann, member(ann, "owner")), nil, "eve", nil, nil},
+		"the owner adds members":     {"Project", project(&ann, member(bob)), project(&ann), "ann", nil, nil},
+		"a member adds a member": {"Project", project(&ann, member(bob, "admin")), project(&ann),
+			"bob", nil, []string{verbManageMembers}},
+		"another role": {"Project", project(&ann, member(bob, "uam")),
+			project(&ann, member(bob, "viewer")), "bob", nil, []string{verbManageMembers}},
+		"a member goes": {"Project", project(&ann), project(&ann, member(bob)), "bob", nil,
+			[]string{verbManageMembers}},
+		"service accounts come and go": {"Project", project(&ann, member(robot)), project(&ann, member(alias)), "bob", nil, nil},
+		"a group of service accounts": {"Project", project(&ann, member(robots)), project(&ann), "bob", nil,
+			[]string{verbManageMembers}},
+		"a group owns it":           {"Project", project(&ops, member(bob)), project(&ops), "bob", []string{"ops"}, nil},
+		"a service account owns it": {"Project", project(&robot, member(bob)), project(&robot), alias.Name, nil, nil},
+		"another service account": {"Project", project(&robot, member(bob)), project(&robot),
+			alias.Name + "2", nil, []string{verbManageMembers}},
+		"another user takes it over": {"Project", project(&bob), project(&ann), "bob", nil, []string{verbManageMembers}},
+		"the owner gives it away":    {"Project", project(&bob), project(&ann), "ann", nil, nil},
+		"whitelist": {"Project", whitelist, tolerating(nil), "eve", nil,
+			[]string{verbModifyTolerationsWhitelist}},
+		"the whitelist goes": {"Project", tolerating(nil), whitelist, "eve", nil,
+			[]string{verbModifyTolerationsWhitelist}},
+		"default tolerations": {"Project", tolerating(
+			&gardencore.ProjectTolerations{Defaults: []gardencore.Toleration{{}}}), tolerating(&gardencore.ProjectTolerations{}), "eve", nil, nil},
+		"a cloud profile with a parent only": {
+			"NamespacedCloudProfile", profile(gardencore.NamespacedCloudProfileSpec{}), nil, "eve", nil, nil},
+		"each guarded field of a cloud profile": {"NamespacedCloudProfile", everything, nil, "eve", nil,
+			[]string{verbModifyKubernetes, verbModifyMachineImages, verbModifyProviderConfig}},
+		"an unchanged cloud profile": {"NamespacedCloudProfile", everything, everything, "eve", nil, nil},
+		"a new shoot":                {"Shoot", workers(false), nil, "eve", nil, nil},
+		"a new self-hosted shoot":    {"Shoot", workers(false, true), nil, "eve", nil, []string{verbMarkSelfHosted}},
+		"a shoot that is not self-hosted any more": {"Shoot", workers(false), workers(false, true), "eve", nil,
+			[]string{verbMarkSelfHosted}},
 		"another pool beside that of the control plane": {"Shoot", workers(true, false), workers(true), "eve", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +105,8 @@ func TestVerbs(t *testing.T) {
 			if tc.old == nil {
 				operation = admission.Create
 			}
-			a := admission.NewAttributesRecord(tc.obj, tc.old, gardencore.Kind(tc.kind).WithVersion(""), "garden-dev", "name", gardencore.Resource("things").WithVersion(""),
+			a := admission.NewAttributesRecord(tc.obj, tc.old, gardencore.Kind(tc.kind).WithVersion(""), "garden-dev", "name",
+				gardencore.Resource("things").WithVersion(""),
 				"", operation, nil, false, &user.DefaultInfo{Name: tc.user, Groups: tc.groups})
 			var asked []string
 			if err := validate(a, func(record authorizer.Attributes) (authorizer.Decision, error) {
@@ -114,10 +127,11 @@ func TestVerbs(t *testing.T) {
 }
 
 func validate(a admission.Attributes, decide func(authorizer.Attributes) (authorizer.Decision, error)) error {
-	p, err := Factory().New(plugin.Dependencies{Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, record authorizer.Attributes) (authorizer.Decision, string, error) {
-		decision, err := decide(record)
-		return decision, "", err
-	})})
+	p, err := Factory().New(plugin.Dependencies{
+		Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, record authorizer.Attributes) (authorizer.Decision, string, error) {
+			decision, err := decide(record)
+			return decision, "", err
+		})})
 	if err != nil {
 		return err
 	}

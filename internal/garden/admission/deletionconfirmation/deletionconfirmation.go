@@ -53,7 +53,8 @@ func (c *confirmation) Admit(_ context.Context, a admission.Attributes, _ admiss
 	case !confirmed(shoot):
 		delete(shoot.Annotations, v1beta1constants.DeletionConfirmedBy)
 	case confirmed(old):
-		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.DeletionConfirmedBy, old.Annotations[v1beta1constants.DeletionConfirmedBy])
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.DeletionConfirmedBy,
+			old.Annotations[v1beta1constants.DeletionConfirmedBy])
 	default:
 		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.DeletionConfirmedBy, a.GetUserInfo().GetName())
 	}
@@ -117,4 +118,5 @@ func (c *confirmation) read(ctx context.Context, resource schema.GroupResource, 
 	return []runtime.Object{obj}, nil
 }
 
-var errNotConfirmed = errors.New("the deletion is not confirmed; set the annotation " + v1beta1constants.ConfirmationDeletion + "=true first")
+var errNotConfirmed = errors.New(
+	"the deletion is not confirmed; set the annotation " + v1beta1constants.ConfirmationDeletion + "=true first")

@@ -36,7 +36,8 @@ func TestValidate(t *testing.T) {
 	critical := metav1.LabelSelector{MatchLabels: map[string]string{"critical": "yes"}}
 	two := []gardencore.DualApprovalForDeletion{{Resource: "shoots", Selector: critical}, {Resource: "projects"}}
 	project := func(name, namespace string, rules ...gardencore.DualApprovalForDeletion) *gardencore.Project {
-		return &gardencore.Project{ObjectMeta: object("", name, "true", "ann"), Spec: gardencore.ProjectSpec{Namespace: &namespace, DualApprovalForDeletion: rules}}
+		return &gardencore.Project{ObjectMeta: object("", name, "true", "ann"),
+			Spec: gardencore.ProjectSpec{Namespace: &namespace, DualApprovalForDeletion: rules}}
 	}
 	shoot := func(namespace, name, confirmed, by string) *gardencore.Shoot {
 		return &gardencore.Shoot{ObjectMeta: object(namespace, name, confirmed, by)}
@@ -45,14 +46,18 @@ func TestValidate(t *testing.T) {
 		gardencore.Resource("projects"): {
 			project("one", "garden-one"), project("two", "garden-two", two...),
 			project("people", "garden-people", gardencore.DualApprovalForDeletion{Resource: "shoots", IncludeServiceAccounts: ptr.To(false)}),
-			project("other", "garden-other", append([]gardencore.DualApprovalForDeletion{{Resource: "shoots", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"critical": "no"}}}}, two...)...),
+			project("other", "garden-other", append([]gardencore.DualApprovalForDeletion{
+				{Resource: "shoots", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"critical": "no"}}}}, two...)...),
 		},
 		gardencore.Resource("shoots"): {
-			shoot("garden-one", "confirmed", "true", "ann"), shoot("garden-one", "one", "1", ""), shoot("garden-one", "denied", "false", ""), shoot("garden-one", "nonsense", "yes", ""), shoot("garden-one", "plain", "", ""),
-			shoot("garden-two", "confirmed", "true", "ann"), shoot("garden-people", "confirmed", "true", "ann"), shoot("garden-people", "by-robot", "true", robot), shoot("garden-other", "confirmed", "true", "ann"),
+			shoot("garden-one", "confirmed", "true", "ann"), shoot("garden-one", "one", "1", ""), shoot("garden-one", "denied", "false", ""),
+			shoot("garden-one", "nonsense", "yes", ""), shoot("garden-one", "plain", "", ""),
+			shoot("garden-two", "confirmed", "true", "ann"), shoot("garden-people", "confirmed", "true", "ann"),
+			shoot("garden-people", "by-robot", "true", robot), shoot("garden-other", "confirmed", "true", "ann"),
 			shoot("nowhere", "confirmed", "true", "ann"),
 		},
-		gardencore.Resource("shootstates"): {&gardencore.ShootState{ObjectMeta: object("garden-two", "confirmed", "true", "")}, &gardencore.ShootState{ObjectMeta: object("garden-one", "plain", "", "")}},
+		gardencore.Resource("shootstates"): {&gardencore.ShootState{ObjectMeta: object("garden-two", "confirmed", "true", "")},
+			&gardencore.ShootState{ObjectMeta: object("garden-one", "plain", "", "")}},
 	}}
 	for name, tc := range map[string]struct {
 		kind, namespace, name, user string
@@ -84,8 +89,10 @@ func TestValidate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := admission.NewAttributesRecord(nil, nil, gardencore.Kind(tc.kind).WithVersion(""), tc.namespace, tc.name, gardencore.Resource("things").WithVersion(""), "", admission.Delete, nil, false, &user.DefaultInfo{Name: tc.user})
-			if err := p.(admission.ValidationInterface).Validate(context.Background(), a, nil); apierrors.ReasonForError(err) != tc.want || (err == nil) != (tc.want == "") {
+			a := admission.NewAttributesRecord(nil, nil, gardencore.Kind(tc.kind).WithVersion(""), tc.namespace, tc.name,
+				gardencore.Resource("things").WithVersion(""), "", admission.Delete, nil, false, &user.DefaultInfo{Name: tc.user})
+			if err := p.(admission.ValidationInterface).Validate(context.Background(), a, nil); apierrors.ReasonForError(err) != tc.want ||
+				(err == nil) != (tc.want == "") {
 				t.Fatalf("got %v", err)
 			}
 		})
@@ -117,7 +124,8 @@ func TestConfirmedBy(t *testing.T) {
 			if tc.old != nil {
 				operation, old = admission.Update, &gardencore.Shoot{ObjectMeta: *tc.old}
 			}
-			a := admission.NewAttributesRecord(shoot, old, gardencore.Kind("Shoot").WithVersion(""), "ns", "name", gardencore.Resource("shoots").WithVersion(""), tc.subresource, operation, nil, false, &user.DefaultInfo{Name: "bob"})
+			a := admission.NewAttributesRecord(shoot, old, gardencore.Kind("Shoot").WithVersion(""), "ns", "name",
+				gardencore.Resource("shoots").WithVersion(""), tc.subresource, operation, nil, false, &user.DefaultInfo{Name: "bob"})
 			if err := p.(admission.MutationInterface).Admit(context.Background(), a, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -76,7 +76,8 @@ func (e *extensions) addWorker(worker *gardencore.Worker) {
 // enabledExtensions are the types of Extensions that a cluster lists and does not disable, and those that are there for
 // every cluster of its kind unless it disables them. For a workerless one the latter must say that they can do without
 // workers.
-func (m *mutator) enabledExtensions(ctx context.Context, cluster gardencore.ClusterType, listed []gardencore.Extension, workerless bool) ([]string, error) {
+func (m *mutator) enabledExtensions(ctx context.Context, cluster gardencore.ClusterType, listed []gardencore.Extension,
+	workerless bool) ([]string, error) {
 	enabled, disabled := sets.New[string](), sets.New[string]()
 	for _, extension := range listed {
 		if ptr.Deref(extension.Disabled, false) {
@@ -85,7 +86,8 @@ func (m *mutator) enabledExtensions(ctx context.Context, cluster gardencore.Clus
 			enabled.Insert(extension.Type)
 		}
 	}
-	registrations, err := plugin.List[*gardencore.ControllerRegistration](ctx, m.reader, gardencore.Resource("controllerregistrations"), "", nil)
+	registrations, err := plugin.List[*gardencore.ControllerRegistration](
+		ctx, m.reader, gardencore.Resource("controllerregistrations"), "", nil)
 	if err != nil {
 		return nil, fmt.Errorf("listing the registrations of extensions: %v", err)
 	}

@@ -125,7 +125,8 @@ func (m *mutator) backupBucket(_ context.Context, bucket *gardencore.BackupBucke
 }
 
 func (m *mutator) backupEntry(ctx context.Context, entry *gardencore.BackupEntry) (extensions, error) {
-	bucket, err := referred[*gardencore.BackupBucket](ctx, m.reader, "backupbuckets", entry.Spec.BucketName, field.NewPath("spec", "bucketName"))
+	bucket, err := referred[*gardencore.BackupBucket](ctx, m.reader, "backupbuckets", entry.Spec.BucketName,
+		field.NewPath("spec", "bucketName"))
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +142,8 @@ func (m *mutator) namespacedCloudProfile(ctx context.Context, profile *gardencor
 	if profile.Spec.Parent.Kind != kind {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("spec.parent.kind must be %q, not %q", kind, profile.Spec.Parent.Kind))
 	}
-	parent, err := referred[*gardencore.CloudProfile](ctx, m.reader, "cloudprofiles", profile.Spec.Parent.Name, field.NewPath("spec", "parent", "name"))
+	parent, err := referred[*gardencore.CloudProfile](ctx, m.reader, "cloudprofiles", profile.Spec.Parent.Name,
+		field.NewPath("spec", "parent", "name"))
 	if err != nil {
 		return nil, err
 	}

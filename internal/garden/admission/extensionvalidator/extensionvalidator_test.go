@@ -18,23 +18,27 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin/plugintest"
 )
 
-var buckets = []runtime.Object{&gardencore.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "bucket"}, Spec: gardencore.BackupBucketSpec{Provider: gardencore.BackupBucketProvider{Type: "p"}}}}
+var buckets = []runtime.Object{&gardencore.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "bucket"},
+	Spec: gardencore.BackupBucketSpec{Provider: gardencore.BackupBucketProvider{Type: "p"}}}}
 
 func fullShoot() *gardencore.Shoot {
 	return &gardencore.Shoot{Spec: gardencore.ShootSpec{
 		Provider: gardencore.Provider{Type: "p", Workers: []gardencore.Worker{{
-			CRI:          &gardencore.CRI{ContainerRuntimes: []gardencore.ContainerRuntime{{Type: "c"}}},
-			Machine:      gardencore.Machine{Image: &gardencore.ShootMachineImage{Name: "o"}},
-			ControlPlane: &gardencore.WorkerControlPlane{Exposure: &gardencore.Exposure{Extension: &gardencore.ExtensionExposure{Type: ptr.To("x")}}},
+			CRI:     &gardencore.CRI{ContainerRuntimes: []gardencore.ContainerRuntime{{Type: "c"}}},
+			Machine: gardencore.Machine{Image: &gardencore.ShootMachineImage{Name: "o"}},
+			ControlPlane: &gardencore.WorkerControlPlane{
+				Exposure: &gardencore.Exposure{Extension: &gardencore.ExtensionExposure{Type: ptr.To("x")}}},
 		}, {}}},
 		Networking: &gardencore.Networking{Type: ptr.To("n")},
-		DNS:        &gardencore.DNS{Providers: []gardencore.DNSProvider{{Type: ptr.To("d"), Primary: ptr.To(true)}, {Type: ptr.To("secondary")}, {Type: ptr.To("unmanaged"), Primary: ptr.To(true)}}},
+		DNS: &gardencore.DNS{Providers: []gardencore.DNSProvider{{Type: ptr.To("d"), Primary: ptr.To(true)},
+			{Type: ptr.To("secondary")}, {Type: ptr.To("unmanaged"), Primary: ptr.To(true)}}},
 		Extensions: []gardencore.Extension{{Type: "e"}},
 	}}
 }
 
 func fullSeed() *gardencore.Seed {
-	return &gardencore.Seed{Spec: gardencore.SeedSpec{Provider: gardencore.SeedProvider{Type: "p"}, Backup: &gardencore.Backup{Provider: "p"}, Ingress: &gardencore.Ingress{},
+	return &gardencore.Seed{Spec: gardencore.SeedSpec{Provider: gardencore.SeedProvider{Type: "p"},
+		Backup: &gardencore.Backup{Provider: "p"}, Ingress: &gardencore.Ingress{},
 		DNS: gardencore.SeedDNS{Provider: &gardencore.SeedDNSProvider{Type: "d"}}, Extensions: []gardencore.Extension{{Type: "e"}}}}
 }
 
@@ -45,14 +49,19 @@ func TestNeeds(t *testing.T) {
 		obj   runtime.Object
 		needs map[string]string // "kind/type" -> field
 	}{
-		"BackupBucket": {"BackupBucket", &gardencore.BackupBucket{Spec: gardencore.BackupBucketSpec{Provider: gardencore.BackupBucketProvider{Type: "p"}}}, map[string]string{"BackupBucket/p": "spec.provider.type"}},
-		"BackupEntry":  {"BackupEntry", &gardencore.BackupEntry{Spec: gardencore.BackupEntrySpec{BucketName: "bucket"}}, map[string]string{"BackupEntry/p": "spec.bucketName"}},
-		"Seed": {"Seed", fullSeed(), map[string]string{"ControlPlane/p": "spec.provider.type", "BackupBucket/p": "spec.backup.provider", "BackupEntry/p": "spec.backup.provider",
+		"BackupBucket": {"BackupBucket", &gardencore.BackupBucket{Spec: gardencore.BackupBucketSpec{
+			Provider: gardencore.BackupBucketProvider{Type: "p"}}}, map[string]string{"BackupBucket/p": "spec.provider.type"}},
+		"BackupEntry": {"BackupEntry", &gardencore.BackupEntry{Spec: gardencore.BackupEntrySpec{BucketName: "bucket"}},
+			map[string]string{"BackupEntry/p": "spec.bucketName"}},
+		"Seed": {"Seed", fullSeed(), map[string]string{"ControlPlane/p": "spec.provider.type",
+			"BackupBucket/p": "spec.backup.provider", "BackupEntry/p": "spec.backup.provider",
 			"DNSRecord/d": "spec.dns.provider.type", "Extension/e": "spec.extensions[0].type"}},
-		"Shoot": {"Shoot", fullShoot(), map[string]string{"ControlPlane/p": "spec.provider.type", "Infrastructure/p": "spec.provider.type", "Worker/p": "spec.provider.type",
-			"Network/n": "spec.networking.type", "DNSRecord/d": "spec.dns.providers[0].type", "Extension/e": "spec.extensions[0].type",
-			"ContainerRuntime/c": "spec.provider.workers[0].cri.containerRuntimes[0].type", "OperatingSystemConfig/o": "spec.provider.workers[0].machine.image.name",
-			"SelfHostedShootExposure/x": "spec.provider.workers[0].controlPlane.exposure.type"}},
+		"Shoot": {"Shoot", fullShoot(),
+			map[string]string{"ControlPlane/p": "spec.provider.type", "Infrastructure/p": "spec.provider.type", "Worker/p": "spec.provider.type",
+				"Network/n": "spec.networking.type", "DNSRecord/d": "spec.dns.providers[0].type", "Extension/e": "spec.extensions[0].type",
+				"ContainerRuntime/c":        "spec.provider.workers[0].cri.containerRuntimes[0].type",
+				"OperatingSystemConfig/o":   "spec.provider.workers[0].machine.image.name",
+				"SelfHostedShootExposure/x": "spec.provider.workers[0].controlPlane.exposure.type"}},
 		"Quota": {"Quota", &gardencore.Quota{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,11 +101,14 @@ func TestExtensions(t *testing.T) {
 		resource gardencore.ControllerResource
 		ok       bool
 	}{
-		"workerless":               {"Shoot", shoot, gardencore.ControllerResource{WorkerlessSupported: ptr.To(true)}, true},
-		"not for workerless":       {"Shoot", shoot, gardencore.ControllerResource{}, false},
-		"for seeds only":           {"Shoot", shoot, gardencore.ControllerResource{WorkerlessSupported: ptr.To(true), ClusterCompatibility: []gardencore.ClusterType{"seed"}}, false},
-		"for shoots among others":  {"Shoot", shoot, gardencore.ControllerResource{WorkerlessSupported: ptr.To(true), ClusterCompatibility: []gardencore.ClusterType{"seed", "shoot"}}, true},
-		"type of a missing bucket": {"BackupEntry", &gardencore.BackupEntry{Spec: gardencore.BackupEntrySpec{BucketName: "gone"}}, gardencore.ControllerResource{}, false},
+		"workerless":         {"Shoot", shoot, gardencore.ControllerResource{WorkerlessSupported: ptr.To(true)}, true},
+		"not for workerless": {"Shoot", shoot, gardencore.ControllerResource{}, false},
+		"for seeds only": {"Shoot", shoot,
+			gardencore.ControllerResource{WorkerlessSupported: ptr.To(true), ClusterCompatibility: []gardencore.ClusterType{"seed"}}, false},
+		"for shoots among others": {"Shoot", shoot, gardencore.ControllerResource{WorkerlessSupported: ptr.To(true),
+			ClusterCompatibility: []gardencore.ClusterType{"seed", "shoot"}}, true},
+		"type of a missing bucket": {"BackupEntry", &gardencore.BackupEntry{Spec: gardencore.BackupEntrySpec{BucketName: "gone"}},
+			gardencore.ControllerResource{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.resource.Kind, tc.resource.Type = "Extension", "e"
@@ -115,6 +127,7 @@ func validate(operation admission.Operation, kind string, obj, old runtime.Objec
 	if err != nil {
 		return err
 	}
-	a := admission.NewAttributesRecord(obj, old, gardencore.Kind(kind).WithVersion(""), "ns", "name", gardencore.Resource("things").WithVersion(""), "", operation, nil, false, nil)
+	a := admission.NewAttributesRecord(obj, old, gardencore.Kind(kind).WithVersion(""), "ns", "name",
+		gardencore.Resource("things").WithVersion(""), "", operation, nil, false, nil)
 	return p.(admission.ValidationInterface).Validate(context.Background(), a, nil)
 }

@@ -57,7 +57,8 @@ func (r registrations) validate(needed *needs) field.ErrorList {
 	var errs field.ErrorList
 	for _, n := range needed.extensions {
 		if !r.primary(n, needed.cluster) {
-			errs = append(errs, field.Invalid(n.path, n.extensionType, fmt.Sprintf("no ControllerRegistration has the %s extension of this type", n.kind)))
+			errs = append(errs, field.Invalid(
+				n.path, n.extensionType, fmt.Sprintf("no ControllerRegistration has the %s extension of this type", n.kind)))
 		}
 		if needed.workerless && n.kind == extensionsv1alpha1.ExtensionResource && !r.workerless(n) {
 			errs = append(errs, field.Invalid(n.path, n.extensionType, "the extension does not support shoots without workers"))

@@ -13,7 +13,8 @@ func shootNeeds(shoot *gardencore.Shoot) *needs {
 	spec, path := &shoot.Spec, field.NewPath("spec")
 	needed := &needs{cluster: gardencore.ClusterTypeShoot, workerless: shootcommon.Workerless(shoot)}
 	if !needed.workerless {
-		for _, kind := range []string{extensionsv1alpha1.ControlPlaneResource, extensionsv1alpha1.InfrastructureResource, extensionsv1alpha1.WorkerResource} {
+		for _, kind := range []string{extensionsv1alpha1.ControlPlaneResource, extensionsv1alpha1.InfrastructureResource,
+			extensionsv1alpha1.WorkerResource} {
 			needed.add(kind, spec.Provider.Type, path.Child("provider", "type"))
 		}
 		if spec.Networking != nil && spec.Networking.Type != nil {

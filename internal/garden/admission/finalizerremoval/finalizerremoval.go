@@ -62,7 +62,8 @@ func removesFinalizer(obj, old metav1.Object) bool {
 	return slices.Contains(old.GetFinalizers(), gardencore.GardenerName) && !slices.Contains(obj.GetFinalizers(), gardencore.GardenerName)
 }
 
-func (v *validator) validateUnused(ctx context.Context, a admission.Attributes, binding metav1.Object, name func(*gardencore.Shoot) *string) error {
+func (v *validator) validateUnused(ctx context.Context, a admission.Attributes, binding metav1.Object,
+	name func(*gardencore.Shoot) *string) error {
 	shoots, err := plugin.List[*gardencore.Shoot](ctx, v.reader, gardencore.Resource("shoots"), binding.GetNamespace(), nil)
 	if err != nil {
 		return shootcommon.Refused(a, fmt.Errorf("listing the shoots of namespace %q: %v", binding.GetNamespace(), err))
@@ -79,9 +80,11 @@ func (v *validator) validateUnused(ctx context.Context, a admission.Attributes, 
 func deleted(shoot *gardencore.Shoot) bool {
 	operation := shoot.Status.LastOperation
 	return shoot.Status.TechnicalID == "" || operation == nil ||
-		operation.Type == gardencore.LastOperationTypeDelete && operation.State == gardencore.LastOperationStateSucceeded && operation.Progress == 100
+		operation.Type == gardencore.LastOperationTypeDelete && operation.State == gardencore.LastOperationStateSucceeded &&
+			operation.Progress == 100
 }
 
 func forbidden(a admission.Attributes, why string) error {
-	return admission.NewForbidden(a, field.Forbidden(field.NewPath("metadata", "finalizers"), fmt.Sprintf("%q must stay: %s", gardencore.GardenerName, why)))
+	return admission.NewForbidden(
+		a, field.Forbidden(field.NewPath("metadata", "finalizers"), fmt.Sprintf("%q must stay: %s", gardencore.GardenerName, why)))
 }

@@ -45,7 +45,8 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 			return apierrors.NewInternalError(err)
 		}
 		if len(shoots) > 0 {
-			return admission.NewForbidden(a, fmt.Errorf("the seed %q still has shoots, among them %s/%s; delete or move them first", name, shoots[0].Namespace, shoots[0].Name))
+			return admission.NewForbidden(
+				a, fmt.Errorf("the seed %q still has shoots, among them %s/%s; delete or move them first", name, shoots[0].Namespace, shoots[0].Name))
 		}
 	}
 	return nil

@@ -42,8 +42,10 @@ func TestDelete(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = p.(admission.ValidationInterface).Validate(t.Context(), admission.NewAttributesRecord(nil, nil, seedmanagement.SchemeGroupVersion.WithKind("ManagedSeed"),
-			"garden", test.name, seedmanagement.SchemeGroupVersion.WithResource("managedseeds"), test.subresource, admission.Delete, nil, false, nil), nil)
+		err = p.(admission.ValidationInterface).Validate(
+			t.Context(), admission.NewAttributesRecord(nil, nil, seedmanagement.SchemeGroupVersion.WithKind("ManagedSeed"),
+				"garden", test.name, seedmanagement.SchemeGroupVersion.WithResource("managedseeds"), test.subresource,
+				admission.Delete, nil, false, nil), nil)
 		if apierrors.IsForbidden(err) != test.refused || !test.refused && err != nil {
 			t.Errorf("%+v: %v", test, err)
 		}

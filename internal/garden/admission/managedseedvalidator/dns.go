@@ -42,18 +42,22 @@ func (m *managedSeed) dnsProvider(ctx context.Context, shoot *gardencore.Shoot) 
 }
 
 // dnsCredentials are those of a Shoot's DNS provider or else the Shoot's own.
-func (m *managedSeed) dnsCredentials(ctx context.Context, shoot *gardencore.Shoot, provider *gardencore.DNSProvider) (*corev1.ObjectReference, error) {
+func (m *managedSeed) dnsCredentials(ctx context.Context, shoot *gardencore.Shoot, provider *gardencore.DNSProvider) (
+	*corev1.ObjectReference, error) {
 	switch own := provider.CredentialsRef; {
 	case own != nil:
 		return &corev1.ObjectReference{APIVersion: own.APIVersion, Kind: own.Kind, Namespace: shoot.Namespace, Name: own.Name}, nil
 	case shoot.Spec.SecretBindingName != nil:
-		binding, err := get[*gardencore.SecretBinding](ctx, m.deps.Reader, gardencore.Resource("secretbindings"), shoot.Namespace, *shoot.Spec.SecretBindingName, missingCredentials)
+		binding, err := get[*gardencore.SecretBinding](ctx, m.deps.Reader, gardencore.Resource("secretbindings"),
+			shoot.Namespace, *shoot.Spec.SecretBindingName, missingCredentials)
 		if err != nil {
 			return nil, err
 		}
-		return &corev1.ObjectReference{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret", Namespace: binding.SecretRef.Namespace, Name: binding.SecretRef.Name}, nil
+		return &corev1.ObjectReference{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret",
+			Namespace: binding.SecretRef.Namespace, Name: binding.SecretRef.Name}, nil
 	case shoot.Spec.CredentialsBindingName != nil:
-		binding, err := get[*security.CredentialsBinding](ctx, m.deps.Reader, security.Resource("credentialsbindings"), shoot.Namespace, *shoot.Spec.CredentialsBindingName, missingCredentials)
+		binding, err := get[*security.CredentialsBinding](ctx, m.deps.Reader, security.Resource("credentialsbindings"),
+			shoot.Namespace, *shoot.Spec.CredentialsBindingName, missingCredentials)
 		if err != nil {
 			return nil, err
 		}
@@ -68,9 +72,10 @@ func (m *managedSeed) defaultDNSProvider(ctx context.Context, shoot *gardencore.
 	domain := *shoot.Spec.DNS.Domain
 	none := unfitDNS(fmt.Sprintf("the domain of Shoot %s/%s is neither its own nor below a default domain", shoot.Namespace, shoot.Name))
 	if shoot.Spec.SeedName != nil {
-		seed, err := get[*gardencore.Seed](ctx, m.deps.Reader, gardencore.Resource("seeds"), "", *shoot.Spec.SeedName, func(message string) error {
-			return field.Invalid(shootNamePath, shoot.Name, "is on a seed that does not exist: "+message)
-		})
+		seed, err := get[*gardencore.Seed](ctx, m.deps.Reader, gardencore.Resource("seeds"), "", *shoot.Spec.SeedName,
+			func(message string) error {
+				return field.Invalid(shootNamePath, shoot.Name, "is on a seed that does not exist: "+message)
+			})
 		if err != nil {
 			return nil, err
 		}

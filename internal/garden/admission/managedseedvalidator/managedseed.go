@@ -80,7 +80,8 @@ func (m *managedSeed) Validate(ctx context.Context, a admission.Attributes, _ ad
 		return err
 	}
 	if seed.Namespace != v1beta1constants.GardenNamespace {
-		return answer(seed, nil, field.Invalid(field.NewPath("metadata", "namespace"), seed.Namespace, "must be "+v1beta1constants.GardenNamespace))
+		return answer(seed, nil,
+			field.Invalid(field.NewPath("metadata", "namespace"), seed.Namespace, "must be "+v1beta1constants.GardenNamespace))
 	}
 	if !hasShoot(seed) {
 		return nil // validation refuses that
@@ -129,7 +130,8 @@ func (m *managedSeed) shoot(ctx context.Context, seed *seedmanagement.ManagedSee
 }
 
 // get reads an object; if there is none, the error is for missing to say.
-func get[T runtime.Object](ctx context.Context, r plugin.Reader, resource schema.GroupResource, namespace, name string, missing func(string) error) (T, error) {
+func get[T runtime.Object](ctx context.Context, r plugin.Reader, resource schema.GroupResource, namespace, name string,
+	missing func(string) error) (T, error) {
 	obj, err := plugin.Get[T](ctx, r, resource, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -38,8 +38,9 @@ type garden struct {
 func newGarden() *garden {
 	config := &gardenletconfigv1alpha1.GardenletConfiguration{SeedConfig: &gardenletconfigv1alpha1.SeedConfig{}}
 	config.SeedConfig.Labels = map[string]string{"a": "b"}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "garden", Labels: map[string]string{"gardener.cloud/role": "default-domain"},
-		Annotations: map[string]string{"dns.gardener.cloud/provider": "local", "dns.gardener.cloud/domain": "example.org"}}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "garden", Labels: map[string]string{"gardener.cloud/role": "default-domain"},
+			Annotations: map[string]string{"dns.gardener.cloud/provider": "local", "dns.gardener.cloud/domain": "example.org"}}}
 	return &garden{
 		shoot: &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "garden"}, Spec: gardencore.ShootSpec{
 			SeedName: ptr.To("parent"), Region: "here", DNS: &gardencore.DNS{Domain: ptr.To("s.example.org")},
@@ -59,8 +60,10 @@ func (g *garden) plugin(t *testing.T) *managedSeed {
 	t.Helper()
 	objects := map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("shoots"): {g.shoot}, gardencore.Resource("seeds"): {g.parent},
-		gardencore.Resource("secretbindings"):    {&gardencore.SecretBinding{ObjectMeta: metav1.ObjectMeta{Name: "sb", Namespace: "garden"}, SecretRef: corev1.SecretReference{Namespace: "n", Name: "bound"}}},
-		security.Resource("credentialsbindings"): {&security.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Name: "cb", Namespace: "garden"}, CredentialsRef: corev1.ObjectReference{Kind: "WorkloadIdentity", Name: "bound"}}},
+		gardencore.Resource("secretbindings"): {&gardencore.SecretBinding{ObjectMeta: metav1.ObjectMeta{Name: "sb", Namespace: "garden"},
+			SecretRef: corev1.SecretReference{Namespace: "n", Name: "bound"}}},
+		security.Resource("credentialsbindings"): {&security.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Name: "cb", Namespace: "garden"},
+			CredentialsRef: corev1.ObjectReference{Kind: "WorkloadIdentity", Name: "bound"}}},
 	}
 	for _, other := range g.others {
 		resource := gardencore.Resource("shoots")
@@ -114,16 +117,19 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := g.spec
-	if spec.Backup.Provider != "local" || spec.Ingress.Domain != "ingress.s.example.org" || spec.Ingress.Controller.Kind != "nginx" || spec.DNS.Provider.CredentialsRef.Name != "default" {
+	if spec.Backup.Provider != "local" || spec.Ingress.Domain != "ingress.s.example.org" ||
+		spec.Ingress.Controller.Kind != "nginx" || spec.DNS.Provider.CredentialsRef.Name != "default" {
 		t.Errorf("backup %+v, ingress %+v, DNS %+v", spec.Backup, spec.Ingress, spec.DNS.Provider)
 	}
 	if *spec.Networks.Nodes != "10.2.0.0/16" || spec.Networks.Pods != "10.0.0.0/16" || spec.Networks.Services != "10.1.0.0/16" {
 		t.Errorf("networks %+v", spec.Networks)
 	}
-	if spec.Provider.Type != "local" || spec.Provider.Region != "here" || !slices.Equal(spec.Provider.Zones, []string{"a", "b"}) || spec.Settings.VerticalPodAutoscaler.Enabled {
+	if spec.Provider.Type != "local" || spec.Provider.Region != "here" ||
+		!slices.Equal(spec.Provider.Zones, []string{"a", "b"}) || spec.Settings.VerticalPodAutoscaler.Enabled {
 		t.Errorf("provider %+v, settings %+v", spec.Provider, spec.Settings)
 	}
-	if g.seed.Labels["name.seed.gardener.cloud/parent"] != "true" || g.seed.Spec.Gardenlet.Config.(*gardenletconfigv1alpha1.GardenletConfiguration).SeedConfig.Labels["a"] != "b" {
+	if g.seed.Labels["name.seed.gardener.cloud/parent"] != "true" ||
+		g.seed.Spec.Gardenlet.Config.(*gardenletconfigv1alpha1.GardenletConfiguration).SeedConfig.Labels["a"] != "b" {
 		t.Errorf("labels %v", g.seed.Labels)
 	}
 	if err := g.plugin(t).Validate(t.Context(), g.attributes(nil), nil); err != nil {
@@ -139,7 +145,8 @@ func TestDefaults(t *testing.T) {
 func TestDNSProvider(t *testing.T) {
 	provider := func(typ *string, own *autoscalingv1.CrossVersionObjectReference) func(*garden) {
 		return func(g *garden) {
-			g.shoot.Spec.DNS.Providers = []gardencore.DNSProvider{{Type: ptr.To("secondary")}, {Primary: ptr.To(true), Type: typ, CredentialsRef: own}}
+			g.shoot.Spec.DNS.Providers = []gardencore.DNSProvider{
+				{Type: ptr.To("secondary")}, {Primary: ptr.To(true), Type: typ, CredentialsRef: own}}
 		}
 	}
 	for name, test := range map[string]struct {
@@ -151,14 +158,18 @@ func TestDNSProvider(t *testing.T) {
 		"seed's": {[]func(*garden){func(g *garden) {
 			g.parent.Spec.DNS.Defaults = []gardencore.SeedDNSProviderConfig{{Domain: "x"}, {Type: "own", Domain: "example.org"}}
 		}}, "own", ""},
-		"seed's, another": {[]func(*garden){func(g *garden) { g.parent.Spec.DNS.Defaults = []gardencore.SeedDNSProviderConfig{{Domain: "x"}} }}, "", ""},
-		"unmanaged":       {[]func(*garden){provider(ptr.To("unmanaged"), nil)}, "local", "default"},
-		"no type":         {[]func(*garden){provider(nil, nil)}, "", ""},
-		"no credentials":  {[]func(*garden){provider(ptr.To("p"), nil)}, "", ""},
-		"own":             {[]func(*garden){provider(ptr.To("p"), &autoscalingv1.CrossVersionObjectReference{Name: "own"})}, "p", "own"},
-		"secret":          {[]func(*garden){provider(ptr.To("p"), nil), func(g *garden) { g.shoot.Spec.SecretBindingName = ptr.To("sb") }}, "p", "bound"},
-		"no secret":       {[]func(*garden){provider(ptr.To("p"), nil), func(g *garden) { g.shoot.Spec.SecretBindingName = ptr.To("x") }}, "", ""},
-		"credentials":     {[]func(*garden){provider(ptr.To("p"), nil), func(g *garden) { g.shoot.Spec.CredentialsBindingName = ptr.To("cb") }}, "p", "bound"},
+		"seed's, another": {
+			[]func(*garden){func(g *garden) { g.parent.Spec.DNS.Defaults = []gardencore.SeedDNSProviderConfig{{Domain: "x"}} }}, "", ""},
+		"unmanaged":      {[]func(*garden){provider(ptr.To("unmanaged"), nil)}, "local", "default"},
+		"no type":        {[]func(*garden){provider(nil, nil)}, "", ""},
+		"no credentials": {[]func(*garden){provider(ptr.To("p"), nil)}, "", ""},
+		"own":            {[]func(*garden){provider(ptr.To("p"), &autoscalingv1.CrossVersionObjectReference{Name: "own"})}, "p", "own"},
+		"secret": {[]func(*garden){provider(ptr.To("p"), nil), func(g *garden) { g.shoot.Spec.SecretBindingName = ptr.To("sb") }},
+			"p", "bound"},
+		"no secret": {
+			[]func(*garden){provider(ptr.To("p"), nil), func(g *garden) { g.shoot.Spec.SecretBindingName = ptr.To("x") }}, "", ""},
+		"credentials": {[]func(*garden){provider(ptr.To("p"), nil), func(g *garden) { g.shoot.Spec.CredentialsBindingName = ptr.To("cb") }},
+			"p", "bound"},
 	} {
 		g := newGarden()
 		for _, change := range test.change {
@@ -186,23 +197,27 @@ func TestValidate(t *testing.T) {
 		"elsewhere":     {func(g *garden) { g.seed.Namespace = "garden-dev" }, "Invalid metadata.namespace"},
 		"no shoot":      {func(g *garden) { g.seed.Spec.Shoot = nil }, ""}, // validation's
 		"missing shoot": {func(g *garden) { g.seed.Spec.Shoot.Name = "t" }, shootName},
-		"no template":   {func(g *garden) { g.seed.Spec.Gardenlet.Config = &gardenletconfigv1alpha1.GardenletConfiguration{} }, "Required spec.gardenlet.config.seedConfig"},
-		"no domain":     {func(g *garden) { g.shoot.Spec.DNS = nil }, shootName},
-		"no networks":   {func(g *garden) { g.shoot.Spec.Networking = nil }, shootName},
-		"no VPA":        {func(g *garden) { g.shoot.Spec.Kubernetes.VerticalPodAutoscaler.Enabled = false }, shootName},
+		"no template": {func(g *garden) { g.seed.Spec.Gardenlet.Config = &gardenletconfigv1alpha1.GardenletConfiguration{} },
+			"Required spec.gardenlet.config.seedConfig"},
+		"no domain":   {func(g *garden) { g.shoot.Spec.DNS = nil }, shootName},
+		"no networks": {func(g *garden) { g.shoot.Spec.Networking = nil }, shootName},
+		"no VPA":      {func(g *garden) { g.shoot.Spec.Kubernetes.VerticalPodAutoscaler.Enabled = false }, shootName},
 		"ingress": {func(g *garden) {
 			g.shoot.Spec.Addons = &gardencore.Addons{NginxIngress: &gardencore.NginxIngress{Addon: gardencore.Addon{Enabled: true}}}
 		}, shootName},
-		"workerless":     {func(g *garden) { g.shoot.Spec.Provider.Workers, g.spec.Provider.Zones = nil, nil }, shootName},
-		"seed already":   {func(g *garden) { other := g.seed.DeepCopy(); other.Name = "o"; g.others = append(g.others, other) }, shootName},
-		"other networks": {func(g *garden) { g.spec.Networks = gardencorev1beta1.SeedNetworks{} }, "Invalid seed.networks.nodes, Invalid seed.networks.pods, Invalid seed.networks.services"},
-		"other provider": {func(g *garden) { g.spec.Provider.Type, g.spec.Provider.Region = "", "" }, "Invalid seed.provider.region, Invalid seed.provider.type"},
-		"other domain":   {func(g *garden) { g.spec.Ingress.Domain = "" }, "Invalid seed.ingress.domain"},
-		"other zones":    {func(g *garden) { g.spec.Provider.Zones = []string{"a", "c"} }, "Invalid seed.provider.zones"},
+		"workerless":   {func(g *garden) { g.shoot.Spec.Provider.Workers, g.spec.Provider.Zones = nil, nil }, shootName},
+		"seed already": {func(g *garden) { other := g.seed.DeepCopy(); other.Name = "o"; g.others = append(g.others, other) }, shootName},
+		"other networks": {func(g *garden) { g.spec.Networks = gardencorev1beta1.SeedNetworks{} },
+			"Invalid seed.networks.nodes, Invalid seed.networks.pods, Invalid seed.networks.services"},
+		"other provider": {func(g *garden) { g.spec.Provider.Type, g.spec.Provider.Region = "", "" },
+			"Invalid seed.provider.region, Invalid seed.provider.type"},
+		"other domain": {func(g *garden) { g.spec.Ingress.Domain = "" }, "Invalid seed.ingress.domain"},
+		"other zones":  {func(g *garden) { g.spec.Provider.Zones = []string{"a", "c"} }, "Invalid seed.provider.zones"},
 		"settings": {func(g *garden) {
 			g.spec.Settings.VerticalPodAutoscaler.Enabled = true
 			g.spec.Settings.TopologyAwareRouting = &gardencorev1beta1.SeedSettingTopologyAwareRouting{Enabled: true}
-			g.shoot.Spec.Kubernetes.KubeProxy = &gardencore.KubeProxyConfig{KubernetesConfig: gardencore.KubernetesConfig{FeatureGates: map[string]bool{"TopologyAwareHints": false}}}
+			g.shoot.Spec.Kubernetes.KubeProxy = &gardencore.KubeProxyConfig{
+				KubernetesConfig: gardencore.KubernetesConfig{FeatureGates: map[string]bool{"TopologyAwareHints": false}}}
 		}, "Invalid seed.settings.topologyAwareRouting.enabled, Invalid seed.settings.verticalPodAutoscaler.enabled"},
 	} {
 		g := newGarden()

@@ -43,7 +43,8 @@ func (m *managedSeed) validateUnused(ctx context.Context, seed *seedmanagement.M
 	}
 	for _, other := range others {
 		if hasShoot(other) && other.Spec.Shoot.Name == name && other.Name != seed.Name {
-			return field.ErrorList{field.Invalid(shootNamePath, name, fmt.Sprintf("is a seed already, by the ManagedSeed %s/%s", other.Namespace, other.Name))}, nil
+			return field.ErrorList{
+				field.Invalid(shootNamePath, name, fmt.Sprintf("is a seed already, by the ManagedSeed %s/%s", other.Namespace, other.Name))}, nil
 		}
 	}
 	return nil, nil
@@ -51,7 +52,8 @@ func (m *managedSeed) validateUnused(ctx context.Context, seed *seedmanagement.M
 
 // validateTemplate compares a ManagedSeed's seed template with the Shoot and with what it was before; old is nil if the
 // ManagedSeed is new.
-func (m *managedSeed) validateTemplate(ctx context.Context, seed, old *seedmanagement.ManagedSeed, shoot *gardencore.Shoot) (field.ErrorList, error) {
+func (m *managedSeed) validateTemplate(ctx context.Context, seed, old *seedmanagement.ManagedSeed, shoot *gardencore.Shoot) (
+	field.ErrorList, error) {
 	spec, err := seedSpec(seed)
 	if err != nil {
 		return nil, err
@@ -130,7 +132,8 @@ func validateSettings(settings *gardencore.SeedSettings, shoot *gardencore.Shoot
 	}
 	if routing := settings.TopologyAwareRouting; routing != nil && routing.Enabled {
 		for _, component := range disablingTopologyHints(&shoot.Spec.Kubernetes) {
-			errs = append(errs, field.Invalid(path.Child("topologyAwareRouting", "enabled"), true, "must be false while the Shoot disables the feature gate TopologyAwareHints of "+component))
+			errs = append(errs, field.Invalid(path.Child("topologyAwareRouting", "enabled"), true,
+				"must be false while the Shoot disables the feature gate TopologyAwareHints of "+component))
 		}
 	}
 	return errs

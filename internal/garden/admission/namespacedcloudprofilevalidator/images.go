@@ -27,7 +27,8 @@ func (f *fit) validateImages() field.ErrorList {
 		if !hasImage(f.parent.MachineImages, image.Name) {
 			errs = append(errs, below(imagePath, general)...)
 			for j, version := range image.Versions {
-				errs = append(errs, validation.ValidateMachineImageAdditionalConfig(version, image, capabilities, imagePath.Child("versions").Index(j))...)
+				errs = append(errs, validation.ValidateMachineImageAdditionalConfig(
+					version, image, capabilities, imagePath.Child("versions").Index(j))...)
 			}
 			continue
 		}
@@ -63,7 +64,8 @@ func below(path *field.Path, errs field.ErrorList) field.ErrorList {
 func (f *fit) validateUpdateStrategy(image gardencore.MachineImage, path *field.Path) field.ErrorList {
 	for _, before := range f.old.MachineImages {
 		if before.Name == image.Name && ptr.Deref(before.UpdateStrategy, "") != ptr.Deref(image.UpdateStrategy, "") {
-			return field.ErrorList{field.Forbidden(path.Child("updateStrategy"), "must not change now that the parent CloudProfile has the image, too")}
+			return field.ErrorList{
+				field.Forbidden(path.Child("updateStrategy"), "must not change now that the parent CloudProfile has the image, too")}
 		}
 	}
 	return nil
@@ -79,7 +81,8 @@ func (f *fit) validateOverride(image string, version gardencore.MachineImageVers
 		same := *before
 		same.ExpirationDate = version.ExpirationDate
 		if !reflect.DeepEqual(same, version) {
-			errs = append(errs, field.Forbidden(path, "must not change, but for the expiration date, now that the parent CloudProfile has the version, too"))
+			errs = append(errs, field.Forbidden(
+				path, "must not change, but for the expiration date, now that the parent CloudProfile has the version, too"))
 		}
 	}
 	var holds *gardencore.ExpirableVersion
@@ -107,7 +110,8 @@ func validateOnlyExpiration(version gardencore.MachineImageVersion, path *field.
 		}
 	}
 	if version.ExpirationDate == nil {
-		errs = append(errs, field.Invalid(path.Child("expirationDate"), nil, "must be set: it is all that can be said about the parent CloudProfile's version"))
+		errs = append(errs, field.Invalid(path.Child("expirationDate"), nil,
+			"must be set: it is all that can be said about the parent CloudProfile's version"))
 	}
 	return errs
 }

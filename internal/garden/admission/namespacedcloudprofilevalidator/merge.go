@@ -130,7 +130,8 @@ func architecturesOf(flavors []gardencore.MachineImageFlavor, complete func(gard
 
 // InFormatOf is a copy of a specification that says the architectures of images and machines as its parent does: as
 // capabilities if the parent defines some, else as architectures.
-func InFormatOf(spec *gardencore.NamespacedCloudProfileSpec, definitions []gardencore.CapabilityDefinition) *gardencore.NamespacedCloudProfileSpec {
+func InFormatOf(spec *gardencore.NamespacedCloudProfileSpec,
+	definitions []gardencore.CapabilityDefinition) *gardencore.NamespacedCloudProfileSpec {
 	spec = spec.DeepCopy()
 	convertVersion, convertType := versionToArchitectures, typeToArchitecture
 	if len(definitions) > 0 {

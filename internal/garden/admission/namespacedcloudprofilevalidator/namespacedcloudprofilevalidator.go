@@ -71,7 +71,8 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 // unchanged says whether an update does nothing that could break a profile. Changes of its metadata alone are looked at,
 // unless it is being deleted: its parent may have changed in the meantime.
 func unchanged(profile, old *gardencore.NamespacedCloudProfile) bool {
-	return reflect.DeepEqual(profile.Spec, old.Spec) && (profile.DeletionTimestamp != nil || reflect.DeepEqual(profile.ObjectMeta, old.ObjectMeta))
+	return reflect.DeepEqual(profile.Spec, old.Spec) &&
+		(profile.DeletionTimestamp != nil || reflect.DeepEqual(profile.ObjectMeta, old.ObjectMeta))
 }
 
 // fit is a NamespacedCloudProfile, in the format of its parent, with what it has to fit to.
@@ -113,7 +114,8 @@ func kubernetesVersion(spec *gardencore.CloudProfileSpec, name string) *gardenco
 }
 
 // validateExpiration refuses a date in the past, unless it is the one that holds already.
-func (f *fit) validateExpiration(version gardencore.ExpirableVersion, holds *gardencore.ExpirableVersion, path *field.Path) field.ErrorList {
+func (f *fit) validateExpiration(version gardencore.ExpirableVersion, holds *gardencore.ExpirableVersion,
+	path *field.Path) field.ErrorList {
 	if !f.isUpdate || !cloudprofile.Expired(version, f.now) || holds != nil && holds.ExpirationDate.Equal(version.ExpirationDate) {
 		return nil
 	}

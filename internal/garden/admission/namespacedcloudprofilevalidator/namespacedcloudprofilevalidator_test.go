@@ -92,31 +92,47 @@ func TestValidate(t *testing.T) {
 		expired     bool                                   // the old profile was merged when the versions expired in the past
 		want        []string
 	}{
-		"nothing":                                   {},
-		"Kubernetes version lives longer":           {spec: kubernetes(gardencore.ExpirableVersion{Version: "1.32.0", ExpirationDate: future})},
-		"unknown Kubernetes version without a date": {spec: kubernetes(gardencore.ExpirableVersion{Version: "1.0.0"}), want: []string{"spec.kubernetes.versions[0].expirationDate", "spec.kubernetes.versions[0].version"}},
-		"Kubernetes version expires in the past":    {spec: kubernetes(gardencore.ExpirableVersion{Version: "1.32.0", ExpirationDate: past}), old: new(kubernetes()), want: []string{"spec.kubernetes.versions[0].expirationDate"}},
-		"latest Kubernetes version expires":         {spec: kubernetes(gardencore.ExpirableVersion{Version: "1.33.0", ExpirationDate: future}), want: []string{"status.cloudProfileSpec.kubernetes.versions[].expirationDate"}},
-		"image version lives longer":                {spec: images(image("linux", version("1.0.0", future, nil)))},
-		"image version says more":                   {spec: images(image("linux", version("1.0.0", nil, full))), want: []string{first + ".architectures", first + ".cri", first + ".expirationDate"}},
-		"image version expires in the past":         {spec: images(image("linux", version("1.0.0", past, nil))), old: new(images()), want: []string{first + ".expirationDate"}},
-		"image version has expired":                 {spec: images(image("linux", version("1.0.0", past, nil)), image("b", version("1.0.0", nil, full))), old: new(images(image("linux", version("1.0.0", past, nil)))), expired: true},
-		"image version is older than the parent's":  {spec: images(image("linux", version("1.0.0", future, own))), old: new(images(image("linux", version("1.0.0", nil, own))))},
-		"and changes":                               {spec: images(image("linux", version("1.0.0", future, full))), old: new(images(image("linux", version("1.0.0", nil, own)))), want: []string{first}},
-		"update strategy changes":                   {spec: images(otherStrategy), old: new(images(image("linux"))), want: []string{"spec.machineImages[0].updateStrategy"}},
-		"new image version":                         {spec: images(image("linux", version("2.0.0", nil, full)))},
-		"new image version is not valid":            {spec: images(image("linux", version("x", nil, full))), want: []string{first + ".version"}},
-		"new image version is not complete":         {spec: images(image("linux", version("2.0.0", nil, nil))), want: []string{"status.cloudProfileSpec.machineImages[0].versions[1].cri"}},
-		"new image":                                 {spec: images(image("own", version("2.0.0", nil, full)))},
-		"new image is not complete":                 {spec: images(image("own", version("2.0.0", nil, nil))), want: []string{first + ".architectures", first + ".cri"}},
-		"new image without versions":                {spec: images(image("own")), want: []string{"spec.machineImages[0].versions"}},
-		"new image with unknown capability":         {definitions: []gardencore.CapabilityDefinition{{Name: "architecture", Values: []string{"amd64"}}}, spec: images(image("own", version("2.0.0", nil, func(v *gardencore.MachineImageVersion) { full(v); v.Architectures = []string{"arm64"} }))), want: []string{first + ".architectures[0]", first + ".capabilityFlavors[0].architecture[0]"}},
-		"broken parent":                             {definitions: []gardencore.CapabilityDefinition{architectures}, want: []string{"status.cloudProfileSpec.machineImages[0].versions[0].capabilityFlavors"}},
+		"nothing":                         {},
+		"Kubernetes version lives longer": {spec: kubernetes(gardencore.ExpirableVersion{Version: "1.32.0", ExpirationDate: future})},
+		"unknown Kubernetes version without a date": {spec: kubernetes(gardencore.ExpirableVersion{Version: "1.0.0"}),
+			want: []string{"spec.kubernetes.versions[0].expirationDate", "spec.kubernetes.versions[0].version"}},
+		"Kubernetes version expires in the past": {spec: kubernetes(gardencore.ExpirableVersion{Version: "1.32.0", ExpirationDate: past}),
+			old: new(kubernetes()), want: []string{"spec.kubernetes.versions[0].expirationDate"}},
+		"latest Kubernetes version expires": {spec: kubernetes(gardencore.ExpirableVersion{Version: "1.33.0", ExpirationDate: future}),
+			want: []string{"status.cloudProfileSpec.kubernetes.versions[].expirationDate"}},
+		"image version lives longer": {spec: images(image("linux", version("1.0.0", future, nil)))},
+		"image version says more": {spec: images(image("linux", version("1.0.0", nil, full))),
+			want: []string{first + ".architectures", first + ".cri", first + ".expirationDate"}},
+		"image version expires in the past": {spec: images(image("linux", version("1.0.0", past, nil))),
+			old: new(images()), want: []string{first + ".expirationDate"}},
+		"image version has expired": {spec: images(image("linux", version("1.0.0", past, nil)),
+			image("b", version("1.0.0", nil, full))), old: new(images(image("linux", version("1.0.0", past, nil)))), expired: true},
+		"image version is older than the parent's": {spec: images(image("linux", version("1.0.0", future, own))),
+			old: new(images(image("linux", version("1.0.0", nil, own))))},
+		"and changes": {spec: images(image("linux", version("1.0.0", future, full))),
+			old: new(images(image("linux", version("1.0.0", nil, own)))), want: []string{first}},
+		"update strategy changes": {spec: images(otherStrategy), old: new(images(image("linux"))),
+			want: []string{"spec.machineImages[0].updateStrategy"}},
+		"new image version":              {spec: images(image("linux", version("2.0.0", nil, full)))},
+		"new image version is not valid": {spec: images(image("linux", version("x", nil, full))), want: []string{first + ".version"}},
+		"new image version is not complete": {spec: images(image("linux", version("2.0.0", nil, nil))),
+			want: []string{"status.cloudProfileSpec.machineImages[0].versions[1].cri"}},
+		"new image": {spec: images(image("own", version("2.0.0", nil, full)))},
+		"new image is not complete": {spec: images(image("own", version("2.0.0", nil, nil))),
+			want: []string{first + ".architectures", first + ".cri"}},
+		"new image without versions": {spec: images(image("own")), want: []string{"spec.machineImages[0].versions"}},
+		"new image with unknown capability": {
+			definitions: []gardencore.CapabilityDefinition{{Name: "architecture", Values: []string{"amd64"}}}, spec: images(
+				image("own", version("2.0.0", nil, func(v *gardencore.MachineImageVersion) { full(v); v.Architectures = []string{"arm64"} }))),
+			want: []string{first + ".architectures[0]", first + ".capabilityFlavors[0].architecture[0]"}},
+		"broken parent": {definitions: []gardencore.CapabilityDefinition{architectures},
+			want: []string{"status.cloudProfileSpec.machineImages[0].versions[0].capabilityFlavors"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloudProfile := parent(test.definitions...)
 			if len(test.definitions) == 1 && len(test.definitions[0].Values) == 1 {
-				cloudProfile.Spec.MachineImages[0].Versions[0].CapabilityFlavors = []gardencore.MachineImageFlavor{{Capabilities: gardencore.Capabilities{"architecture": {"amd64"}}}}
+				cloudProfile.Spec.MachineImages[0].Versions[0].CapabilityFlavors = []gardencore.MachineImageFlavor{
+					{Capabilities: gardencore.Capabilities{"architecture": {"amd64"}}}}
 			}
 			op, old := admission.Create, &gardencore.NamespacedCloudProfile{}
 			if test.old != nil {
@@ -136,17 +152,20 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func validate(t *testing.T, parent *gardencore.CloudProfile, op admission.Operation, profile, old *gardencore.NamespacedCloudProfile) error {
+func validate(t *testing.T, parent *gardencore.CloudProfile, op admission.Operation, profile,
+	old *gardencore.NamespacedCloudProfile) error {
 	t.Helper()
-	p, err := Factory().New(plugin.Dependencies{Clock: testclock.NewFakePassiveClock(now), Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
-		gardencore.Resource("cloudprofiles"): {parent},
-	}}})
+	p, err := Factory().New(plugin.Dependencies{Clock: testclock.NewFakePassiveClock(now),
+		Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+			gardencore.Resource("cloudprofiles"): {parent},
+		}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := profile.DeepCopy()
-	err = p.(admission.ValidationInterface).Validate(context.Background(), admission.NewAttributesRecord(profile, old, gardencore.Kind("NamespacedCloudProfile").WithVersion("v1beta1"), "ns",
-		"p", gardencore.Resource("namespacedcloudprofiles").WithVersion("v1beta1"), "", op, nil, false, nil), nil)
+	err = p.(admission.ValidationInterface).Validate(context.Background(),
+		admission.NewAttributesRecord(profile, old, gardencore.Kind("NamespacedCloudProfile").WithVersion("v1beta1"), "ns",
+			"p", gardencore.Resource("namespacedcloudprofiles").WithVersion("v1beta1"), "", op, nil, false, nil), nil)
 	if !reflect.DeepEqual(before, profile) {
 		t.Error("the profile was changed")
 	}
@@ -177,7 +196,8 @@ func TestMerge(t *testing.T) {
 	base := parent()
 	base.Spec.CABundle, base.Spec.Limits = new("a"), &gardencore.Limits{MaxNodesTotal: new(int32(9))}
 	own := images(image("linux", version("1.0.0", future, nil), version("2.0.0", nil, full)), image("own", version("1.0.0", nil, nil)))
-	own.Kubernetes = &gardencore.KubernetesSettings{Versions: []gardencore.ExpirableVersion{{Version: "1.32.0", ExpirationDate: future}, {Version: "9.9.9"}}}
+	own.Kubernetes = &gardencore.KubernetesSettings{
+		Versions: []gardencore.ExpirableVersion{{Version: "1.32.0", ExpirationDate: future}, {Version: "9.9.9"}}}
 	own.MachineTypes = []gardencore.MachineType{machineType("big", nil)}
 	own.VolumeTypes = []gardencore.VolumeType{{Name: "fast"}}
 	own.CABundle, own.Limits = new("b"), &gardencore.Limits{MaxNodesTotal: new(int32(5))}
@@ -203,17 +223,21 @@ func TestInFormatOf(t *testing.T) {
 		}
 		return all
 	}
-	listed := images(image("own", version("1.0.0", nil, func(v *gardencore.MachineImageVersion) { v.Architectures = []string{"amd64", "arm64"} })))
+	listed := images(
+		image("own", version("1.0.0", nil, func(v *gardencore.MachineImageVersion) { v.Architectures = []string{"amd64", "arm64"} })))
 	listed.MachineTypes = []gardencore.MachineType{machineType("m", new("arm64"))}
-	capable := images(image("own", version("1.0.0", nil, func(v *gardencore.MachineImageVersion) { v.CapabilityFlavors = flavors("arm64", "amd64") })))
+	capable := images(image("own",
+		version("1.0.0", nil, func(v *gardencore.MachineImageVersion) { v.CapabilityFlavors = flavors("arm64", "amd64") })))
 	capable.MachineTypes = []gardencore.MachineType{{Name: "m", Capabilities: gardencore.Capabilities{"architecture": {"arm64"}}}}
 
 	got := InFormatOf(&listed, []gardencore.CapabilityDefinition{{Name: "architecture", Values: []string{"amd64", "arm64"}}})
-	if v := got.MachineImages[0].Versions[0]; !reflect.DeepEqual(v.CapabilityFlavors, flavors("amd64", "arm64")) || !reflect.DeepEqual(got.MachineTypes[0].Capabilities, capable.MachineTypes[0].Capabilities) {
+	if v := got.MachineImages[0].Versions[0]; !reflect.DeepEqual(v.CapabilityFlavors, flavors("amd64", "arm64")) ||
+		!reflect.DeepEqual(got.MachineTypes[0].Capabilities, capable.MachineTypes[0].Capabilities) {
 		t.Errorf("got %+v for a parent with capabilities", got)
 	}
 	got = InFormatOf(&capable, nil)
-	if v := got.MachineImages[0].Versions[0]; !slices.Equal(v.Architectures, []string{"amd64", "arm64"}) || v.CapabilityFlavors != nil || *got.MachineTypes[0].Architecture != "arm64" || got.MachineTypes[0].Capabilities != nil {
+	if v := got.MachineImages[0].Versions[0]; !slices.Equal(v.Architectures, []string{"amd64", "arm64"}) ||
+		v.CapabilityFlavors != nil || *got.MachineTypes[0].Architecture != "arm64" || got.MachineTypes[0].Capabilities != nil {
 		t.Errorf("got %+v for a parent without capabilities", got)
 	}
 }

@@ -47,7 +47,8 @@ func Get[T runtime.Object](ctx context.Context, r Reader, resource schema.GroupR
 }
 
 // List is Reader.List for a known type.
-func List[T runtime.Object](ctx context.Context, r Reader, resource schema.GroupResource, namespace string, selector fields.Selector) ([]T, error) {
+func List[T runtime.Object](ctx context.Context, r Reader, resource schema.GroupResource, namespace string,
+	selector fields.Selector) ([]T, error) {
 	objs, err := r.List(ctx, resource, namespace, selector)
 	if err != nil {
 		return nil, err

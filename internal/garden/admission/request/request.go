@@ -72,7 +72,8 @@ func Name(a admission.Attributes) string {
 }
 
 // MayGet says whether the user of a request may read another object.
-func MayGet(ctx context.Context, authz authorizer.Authorizer, a admission.Attributes, resource schema.GroupVersionResource, namespace, name string) (bool, error) {
+func MayGet(ctx context.Context, authz authorizer.Authorizer, a admission.Attributes, resource schema.GroupVersionResource,
+	namespace, name string) (bool, error) {
 	decision, _, err := authz.Authorize(ctx, authorizer.AttributesRecord{
 		User:            a.GetUserInfo(),
 		Verb:            "get",

@@ -74,7 +74,8 @@ func TestName(t *testing.T) {
 func TestIsDeleting(t *testing.T) {
 	gone := seed("a")
 	gone.DeletionTimestamp = &metav1.Time{}
-	if !IsDeleting(attributes(admission.Update, "", "", gone, gone), gone) || IsDeleting(attributes(admission.Update, "", "", nil, nil), seed("a")) {
+	if !IsDeleting(attributes(admission.Update, "", "", gone, gone), gone) ||
+		IsDeleting(attributes(admission.Update, "", "", nil, nil), seed("a")) {
 		t.Error("the deletion timestamp must decide")
 	}
 	if IsDeleting(attributes(admission.Create, "", "", gone, nil), gone) {
@@ -85,7 +86,8 @@ func TestIsDeleting(t *testing.T) {
 func TestMayGet(t *testing.T) {
 	resource := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	authz := authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-		if a.GetUser().GetName() == "jane" && a.GetVerb() == "get" && a.GetResource() == "secrets" && a.GetNamespace() == "ns" && a.GetName() == "yes" {
+		if a.GetUser().GetName() == "jane" && a.GetVerb() == "get" && a.GetResource() == "secrets" && a.GetNamespace() == "ns" &&
+			a.GetName() == "yes" {
 			return authorizer.DecisionAllow, "", nil
 		}
 		return authorizer.DecisionNoOpinion, "", nil

@@ -89,7 +89,8 @@ func (m *manager) fitsShoots(ctx context.Context, a admission.Attributes, b *bin
 	}
 	for _, shoot := range shoots {
 		if ptr.Deref(b.boundBy(shoot), "") == b.name && !slices.Contains(b.providers, shoot.Spec.Provider.Type) {
-			return field.Invalid(field.NewPath("provider", "type"), strings.Join(b.providers, ","), fmt.Sprintf("shoot %q uses the binding and has provider %q", shoot.Name, shoot.Spec.Provider.Type))
+			return field.Invalid(field.NewPath("provider", "type"), strings.Join(b.providers, ","),
+				fmt.Sprintf("shoot %q uses the binding and has provider %q", shoot.Name, shoot.Spec.Provider.Type))
 		}
 	}
 	return nil
@@ -97,7 +98,8 @@ func (m *manager) fitsShoots(ctx context.Context, a admission.Attributes, b *bin
 
 // bindable wants that the user may read what a binding refers to. When gardenadm connects a self-hosted Shoot it makes
 // the binding as well, and need not be able to read what is in the same namespace.
-func (m *manager) bindable(ctx context.Context, a admission.Attributes, resource schema.GroupVersionResource, namespace, name string, path *field.Path) error {
+func (m *manager) bindable(ctx context.Context, a admission.Attributes, resource schema.GroupVersionResource, namespace,
+	name string, path *field.Path) error {
 	if namespace == a.GetNamespace() && isGardenadm(a.GetUserInfo()) {
 		return nil
 	}
@@ -105,7 +107,8 @@ func (m *manager) bindable(ctx context.Context, a admission.Attributes, resource
 }
 
 func isGardenadm(who user.Info) bool {
-	return slices.Contains(who.GetGroups(), v1beta1constants.ShootsGroup) && strings.HasPrefix(who.GetName(), v1beta1constants.GardenadmUserNamePrefix)
+	return slices.Contains(who.GetGroups(), v1beta1constants.ShootsGroup) &&
+		strings.HasPrefix(who.GetName(), v1beta1constants.GardenadmUserNamePrefix)
 }
 
 // The two kinds of scopes that a Quota can have, by what it counts.
@@ -133,7 +136,8 @@ func (m *manager) quotas(ctx context.Context, a admission.Attributes, refs []cor
 			return field.Invalid(path, name, fmt.Sprintf("has the unknown scope %s", quota.Spec.Scope.GroupVersionKind()))
 		}
 		if other, ok := seen[scope]; ok {
-			return field.Forbidden(path, fmt.Sprintf("%s has the scope %q, as has %s; a binding has one quota of each scope at most", name, scope, other))
+			return field.Forbidden(
+				path, fmt.Sprintf("%s has the scope %q, as has %s; a binding has one quota of each scope at most", name, scope, other))
 		}
 		seen[scope] = name
 	}

@@ -77,13 +77,15 @@ func shootName(shoot *gardencore.Shoot) string {
 }
 
 func (m *manager) profileUsers(ctx context.Context, profile string) (*profileUsers, error) {
-	profiles, err := plugin.List[*gardencore.NamespacedCloudProfile](ctx, m.deps.Reader, gardencore.Resource("namespacedcloudprofiles"), "", nil)
+	profiles, err := plugin.List[*gardencore.NamespacedCloudProfile](
+		ctx, m.deps.Reader, gardencore.Resource("namespacedcloudprofiles"), "", nil)
 	if err != nil {
 		return nil, fmt.Errorf("listing the namespaced cloud profiles of cloud profile %q: %v", profile, err)
 	}
 	users, names := &profileUsers{}, sets.New[types.NamespacedName]()
 	for _, user := range profiles {
-		if parent := user.Spec.Parent; user.DeletionTimestamp == nil && parent.Kind == v1beta1constants.CloudProfileReferenceKindCloudProfile && parent.Name == profile {
+		if parent := user.Spec.Parent; user.DeletionTimestamp == nil &&
+			parent.Kind == v1beta1constants.CloudProfileReferenceKindCloudProfile && parent.Name == profile {
 			users.profiles = append(users.profiles, user)
 			names.Insert(types.NamespacedName{Namespace: user.Namespace, Name: user.Name})
 		}
@@ -98,7 +100,8 @@ func (m *manager) profileUsers(ctx context.Context, profile string) (*profileUse
 			continue
 		}
 		if ref.Kind == v1beta1constants.CloudProfileReferenceKindCloudProfile && ref.Name == profile ||
-			ref.Kind == v1beta1constants.CloudProfileReferenceKindNamespacedCloudProfile && names.Has(types.NamespacedName{Namespace: shoot.Namespace, Name: ref.Name}) {
+			ref.Kind == v1beta1constants.CloudProfileReferenceKindNamespacedCloudProfile &&
+				names.Has(types.NamespacedName{Namespace: shoot.Namespace, Name: ref.Name}) {
 			users.shoots = append(users.shoots, shoot)
 		}
 	}

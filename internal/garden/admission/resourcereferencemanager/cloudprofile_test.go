@@ -38,9 +38,10 @@ func TestCloudProfile(t *testing.T) {
 	type own = gardencore.NamespacedCloudProfileSpec
 	profileOf := func(change func(*spec)) *gardencore.CloudProfile {
 		p := &gardencore.CloudProfile{ObjectMeta: named("", "profile"), Spec: spec{
-			Kubernetes:          gardencore.KubernetesSettings{Versions: []gardencore.ExpirableVersion{expirable("1.30.0"), expirable("1.31.0")}},
-			MachineImages:       []gardencore.MachineImage{image("linux", "1.0", "2.0"), image("spare", "1.0")},
-			MachineCapabilities: []gardencore.CapabilityDefinition{{Name: "architecture", Values: []string{"amd64", "arm64"}}, {Name: "boot", Values: []string{"uefi", "bios"}}},
+			Kubernetes:    gardencore.KubernetesSettings{Versions: []gardencore.ExpirableVersion{expirable("1.30.0"), expirable("1.31.0")}},
+			MachineImages: []gardencore.MachineImage{image("linux", "1.0", "2.0"), image("spare", "1.0")},
+			MachineCapabilities: []gardencore.CapabilityDefinition{{Name: "architecture", Values: []string{"amd64", "arm64"}},
+				{Name: "boot", Values: []string{"uefi", "bios"}}},
 		}}
 		change(&p.Spec)
 		return p
@@ -66,26 +67,40 @@ func TestCloudProfile(t *testing.T) {
 		users  []runtime.Object
 		field  string
 	}{
-		"unchanged":                               {func(*spec) {}, []runtime.Object{shoot}, ""},
-		"Kubernetes version of a shoot":           {dropKubernetes, []runtime.Object{shoot}, "spec.kubernetes.versions"},
-		"Kubernetes version of a deleted shoot":   {dropKubernetes, []runtime.Object{deleted(userOf("CloudProfile", "profile"))}, ""},
-		"Kubernetes version of others":            {dropKubernetes, []runtime.Object{userOf("CloudProfile", "other"), userOf("NamespacedCloudProfile", "profile2")}, ""},
-		"Kubernetes version of a shoot below":     {dropKubernetes, []runtime.Object{userOf("NamespacedCloudProfile", "own"), namespaced(own{})}, "spec.kubernetes.versions"},
-		"Kubernetes version of a profile":         {dropKubernetes, []runtime.Object{namespaced(own{Kubernetes: &gardencore.KubernetesSettings{Versions: []gardencore.ExpirableVersion{expirable("1.30.0")}}})}, "spec.kubernetes.versions"},
-		"unused Kubernetes version":               {func(s *spec) { s.Kubernetes.Versions = s.Kubernetes.Versions[:1] }, []runtime.Object{shoot}, ""},
-		"image version of a shoot":                {dropVersion, []runtime.Object{shoot}, "spec.machineImages"},
-		"image of a shoot":                        {dropImage, []runtime.Object{shoot}, "spec.machineImages"},
-		"unused image":                            {func(s *spec) { s.MachineImages = s.MachineImages[:1] }, []runtime.Object{shoot}, ""},
-		"image version of a profile":              {dropVersion, []runtime.Object{namespaced(own{MachineImages: []gardencore.MachineImage{image("linux", "1.0")}})}, "spec.machineImages"},
-		"image of a profile with other versions":  {dropImage, []runtime.Object{namespaced(own{MachineImages: []gardencore.MachineImage{image("linux", "9.0")}})}, "spec.machineImages"},
-		"new image that a profile defines":        {func(s *spec) { s.MachineImages = append(s.MachineImages, image("custom", "1.0")) }, []runtime.Object{namespaced(own{MachineImages: []gardencore.MachineImage{image("custom", "2.0")}})}, "spec.machineImages"},
-		"fewer nodes than a shoot has":            {func(s *spec) { s.Limits = &gardencore.Limits{MaxNodesTotal: ptr.To[int32](1)} }, []runtime.Object{shoot}, "spec.limits.maxNodesTotal"},
-		"as many nodes as a shoot has":            {func(s *spec) { s.Limits = &gardencore.Limits{MaxNodesTotal: ptr.To[int32](2)} }, []runtime.Object{shoot}, ""},
-		"capability of a machine":                 {dropCapabilities, []runtime.Object{namespaced(machine(gardencore.Capabilities{"boot": {"bios"}}))}, "spec.machineCapabilities"},
-		"value that no machine has":               {func(s *spec) { s.MachineCapabilities[1].Values = []string{"uefi"} }, []runtime.Object{namespaced(machine(gardencore.Capabilities{"boot": {"uefi"}}))}, ""},
-		"capabilities, only architecture is used": {dropCapabilities, []runtime.Object{namespaced(machine(gardencore.Capabilities{"architecture": {"arm64"}}))}, ""},
-		"capability of an image": {dropCapabilities, []runtime.Object{namespaced(own{MachineImages: []gardencore.MachineImage{{Name: "linux", Versions: []gardencore.MachineImageVersion{
-			{CapabilityFlavors: []gardencore.MachineImageFlavor{{Capabilities: gardencore.Capabilities{"boot": {"uefi"}}}}}}}}})}, "spec.machineCapabilities"},
+		"unchanged":                             {func(*spec) {}, []runtime.Object{shoot}, ""},
+		"Kubernetes version of a shoot":         {dropKubernetes, []runtime.Object{shoot}, "spec.kubernetes.versions"},
+		"Kubernetes version of a deleted shoot": {dropKubernetes, []runtime.Object{deleted(userOf("CloudProfile", "profile"))}, ""},
+		"Kubernetes version of others": {
+			dropKubernetes, []runtime.Object{userOf("CloudProfile", "other"), userOf("NamespacedCloudProfile", "profile2")}, ""},
+		"Kubernetes version of a shoot below": {dropKubernetes,
+			[]runtime.Object{userOf("NamespacedCloudProfile", "own"), namespaced(own{})}, "spec.kubernetes.versions"},
+		"Kubernetes version of a profile": {dropKubernetes, []runtime.Object{namespaced(own{Kubernetes: &gardencore.KubernetesSettings{
+			Versions: []gardencore.ExpirableVersion{expirable("1.30.0")}}})}, "spec.kubernetes.versions"},
+		"unused Kubernetes version": {func(s *spec) { s.Kubernetes.Versions = s.Kubernetes.Versions[:1] },
+			[]runtime.Object{shoot}, ""},
+		"image version of a shoot": {dropVersion, []runtime.Object{shoot}, "spec.machineImages"},
+		"image of a shoot":         {dropImage, []runtime.Object{shoot}, "spec.machineImages"},
+		"unused image":             {func(s *spec) { s.MachineImages = s.MachineImages[:1] }, []runtime.Object{shoot}, ""},
+		"image version of a profile": {dropVersion,
+			[]runtime.Object{namespaced(own{MachineImages: []gardencore.MachineImage{image("linux", "1.0")}})}, "spec.machineImages"},
+		"image of a profile with other versions": {dropImage,
+			[]runtime.Object{namespaced(own{MachineImages: []gardencore.MachineImage{image("linux", "9.0")}})}, "spec.machineImages"},
+		"new image that a profile defines": {func(s *spec) { s.MachineImages = append(s.MachineImages, image("custom", "1.0")) },
+			[]runtime.Object{namespaced(own{MachineImages: []gardencore.MachineImage{image("custom", "2.0")}})}, "spec.machineImages"},
+		"fewer nodes than a shoot has": {func(s *spec) { s.Limits = &gardencore.Limits{MaxNodesTotal: ptr.To[int32](1)} },
+			[]runtime.Object{shoot}, "spec.limits.maxNodesTotal"},
+		"as many nodes as a shoot has": {
+			func(s *spec) { s.Limits = &gardencore.Limits{MaxNodesTotal: ptr.To[int32](2)} }, []runtime.Object{shoot}, ""},
+		"capability of a machine": {dropCapabilities,
+			[]runtime.Object{namespaced(machine(gardencore.Capabilities{"boot": {"bios"}}))}, "spec.machineCapabilities"},
+		"value that no machine has": {func(s *spec) { s.MachineCapabilities[1].Values = []string{"uefi"} },
+			[]runtime.Object{namespaced(machine(gardencore.Capabilities{"boot": {"uefi"}}))}, ""},
+		"capabilities, only architecture is used": {
+			dropCapabilities, []runtime.Object{namespaced(machine(gardencore.Capabilities{"architecture": {"arm64"}}))}, ""},
+		"capability of an image": {dropCapabilities,
+			[]runtime.Object{namespaced(own{MachineImages: []gardencore.MachineImage{{Name: "linux", Versions: []gardencore.MachineImageVersion{
+				{CapabilityFlavors: []gardencore.MachineImageFlavor{{Capabilities: gardencore.Capabilities{"boot": {"uefi"}}}}}}}}})},
+			"spec.machineCapabilities"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantField(t, validate(t, world(tc.users...), admission.Update, profileOf(tc.change), profileOf(func(*spec) {}), ann), tc.field)
@@ -106,7 +121,8 @@ func TestNamespacedCloudProfile(t *testing.T) {
 	}
 	parentOf := func(expires time.Duration, images ...gardencore.MachineImage) *gardencore.CloudProfile {
 		version := gardencore.ExpirableVersion{Version: "1.30.0", ExpirationDate: &metav1.Time{Time: time.Now().Add(expires)}}
-		return &gardencore.CloudProfile{ObjectMeta: named("", "parent"), Spec: gardencore.CloudProfileSpec{Kubernetes: gardencore.KubernetesSettings{Versions: []gardencore.ExpirableVersion{version}}, MachineImages: images}}
+		return &gardencore.CloudProfile{ObjectMeta: named("", "parent"), Spec: gardencore.CloudProfileSpec{
+			Kubernetes: gardencore.KubernetesSettings{Versions: []gardencore.ExpirableVersion{version}}, MachineImages: images}}
 	}
 	shoot := userOf("NamespacedCloudProfile", "own")
 	dropKubernetes, dropImages := func(s *spec) { s.Kubernetes = nil }, func(s *spec) { s.MachineImages = nil }
@@ -122,8 +138,9 @@ func TestNamespacedCloudProfile(t *testing.T) {
 		"Kubernetes version, used by others only": {dropKubernetes, parentOf(-time.Hour), userOf("CloudProfile", "own"), ""},
 		"image version, not in parent":            {dropImages, parentOf(-time.Hour), shoot, "spec.machineImages"},
 		"image version, in parent":                {dropImages, parentOf(-time.Hour, image("linux", "1.0")), shoot, ""},
-		"limit below what is there":               {func(s *spec) { s.Limits = &gardencore.Limits{MaxNodesTotal: ptr.To[int32](1)} }, parentOf(time.Hour), shoot, "spec.limits.maxNodesTotal"},
-		"no parent":                               {func(s *spec) { s.Parent.Name = "gone" }, parentOf(time.Hour), shoot, "spec.parent.name"},
+		"limit below what is there": {func(s *spec) { s.Limits = &gardencore.Limits{MaxNodesTotal: ptr.To[int32](1)} },
+			parentOf(time.Hour), shoot, "spec.limits.maxNodesTotal"},
+		"no parent": {func(s *spec) { s.Parent.Name = "gone" }, parentOf(time.Hour), shoot, "spec.parent.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantField(t, validate(t, world(tc.parent, tc.shoot), admission.Update, profileOf(tc.change), profileOf(func(*spec) {}), ann), tc.field)

@@ -45,7 +45,8 @@ func (m *manager) checkCredentials(ctx context.Context, b *binding) error {
 		return err
 	}
 	if t := identity.Spec.TargetSystem.Type; !slices.Contains(b.providers, t) {
-		return field.Invalid(field.NewPath("provider", "type"), strings.Join(b.providers, ","), fmt.Sprintf("the WorkloadIdentity %s/%s is for %q", b.namespace, b.of, t))
+		return field.Invalid(field.NewPath("provider", "type"), strings.Join(b.providers, ","),
+			fmt.Sprintf("the WorkloadIdentity %s/%s is for %q", b.namespace, b.of, t))
 	}
 	return nil
 }
@@ -59,7 +60,8 @@ func (b *binding) dryRun(like metav1.ObjectMeta, create func(metav1.ObjectMeta) 
 		labels[v1beta1constants.LabelShootProviderPrefix+provider] = "true"
 		err := create(metav1.ObjectMeta{GenerateName: b.of, Namespace: b.namespace, Annotations: like.Annotations, Labels: labels})
 		if err != nil {
-			return field.Invalid(b.credentialsPath, b.namespace+"/"+b.of, fmt.Sprintf("credentials like these are refused for provider %q: %v", provider, err))
+			return field.Invalid(b.credentialsPath, b.namespace+"/"+b.of,
+				fmt.Sprintf("credentials like these are refused for provider %q: %v", provider, err))
 		}
 	}
 	return nil

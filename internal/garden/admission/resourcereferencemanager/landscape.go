@@ -38,14 +38,16 @@ func (m *manager) project(ctx context.Context, _ admission.Attributes, project, 
 	return nil
 }
 
-func (m *manager) controllerRegistration(ctx context.Context, a admission.Attributes, registration, _ *gardencore.ControllerRegistration) error {
+func (m *manager) controllerRegistration(ctx context.Context, a admission.Attributes, registration,
+	_ *gardencore.ControllerRegistration) error {
 	if registration.Spec.Deployment == nil {
 		return nil
 	}
 	var errs field.ErrorList
 	for i, ref := range registration.Spec.Deployment.DeploymentRefs {
 		path := field.NewPath("spec", "deployment", "deploymentRefs").Index(i).Child("name")
-		if _, err := plugin.Get[runtime.Object](ctx, m.deps.Reader, gardencore.Resource("controllerdeployments"), "", ref.Name); apierrors.IsNotFound(err) {
+		if _, err := plugin.Get[runtime.Object](ctx, m.deps.Reader, gardencore.Resource("controllerdeployments"), "",
+			ref.Name); apierrors.IsNotFound(err) {
 			errs = append(errs, field.NotFound(path, ref.Name))
 		} else if err != nil {
 			errs = append(errs, field.InternalError(path, fmt.Errorf("reading %q: %v", ref.Name, err)))
@@ -71,7 +73,8 @@ func (m *manager) nameIsFree(ctx context.Context, resource, namespace, name stri
 	case err != nil:
 		return fmt.Errorf("looking for %s %s/%s: %v", resource, namespace, name, err)
 	}
-	return field.Forbidden(field.NewPath("metadata", "name"), fmt.Sprintf("there is one of %s named %q already; a seed is made from one of the two only", seedmanagement.Resource(resource), name))
+	return field.Forbidden(field.NewPath("metadata", "name"),
+		fmt.Sprintf("there is one of %s named %q already; a seed is made from one of the two only", seedmanagement.Resource(resource), name))
 }
 
 func (m *manager) backupEntry(ctx context.Context, _ admission.Attributes, entry, old *gardencore.BackupEntry) error {

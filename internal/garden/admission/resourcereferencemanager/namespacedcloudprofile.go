@@ -17,7 +17,8 @@ import (
 
 // namespacedCloudProfile keeps what Shoots use and the parent does not offer as well: a version may go if the parent has
 // it and it has not expired there.
-func (m *manager) namespacedCloudProfile(ctx context.Context, a admission.Attributes, profile, old *gardencore.NamespacedCloudProfile) error {
+func (m *manager) namespacedCloudProfile(ctx context.Context, a admission.Attributes, profile,
+	old *gardencore.NamespacedCloudProfile) error {
 	if a.GetOperation() != admission.Update {
 		return nil
 	}
@@ -27,7 +28,8 @@ func (m *manager) namespacedCloudProfile(ctx context.Context, a admission.Attrib
 	if removedKubernetes.Len() == 0 && len(oldImages) == 0 && !limitsChange {
 		return nil
 	}
-	parent, err := get[*gardencore.CloudProfile](ctx, m, gardencore.Resource("cloudprofiles"), "", profile.Spec.Parent.Name, field.NewPath("spec", "parent", "name"))
+	parent, err := get[*gardencore.CloudProfile](ctx, m, gardencore.Resource("cloudprofiles"), "", profile.Spec.Parent.Name,
+		field.NewPath("spec", "parent", "name"))
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,8 @@ func (m *manager) exists(ctx context.Context, resource schema.GroupResource, nam
 }
 
 // get reads an object that the field at path names.
-func get[T runtime.Object](ctx context.Context, m *manager, resource schema.GroupResource, namespace, name string, path *field.Path) (T, error) {
+func get[T runtime.Object](ctx context.Context, m *manager, resource schema.GroupResource, namespace, name string,
+	path *field.Path) (T, error) {
 	obj, err := plugin.Get[T](ctx, m.deps.Reader, resource, namespace, name)
 	return obj, unresolved(path, name, err)
 }
@@ -134,13 +135,15 @@ func unresolved(path *field.Path, name string, err error) error {
 }
 
 // readable wants that the user may read what the field at path refers to.
-func (m *manager) readable(ctx context.Context, a admission.Attributes, resource schema.GroupVersionResource, namespace, name string, path *field.Path) error {
+func (m *manager) readable(ctx context.Context, a admission.Attributes, resource schema.GroupVersionResource, namespace,
+	name string, path *field.Path) error {
 	allowed, err := request.MayGet(ctx, m.deps.Authorizer, a, resource, namespace, name)
 	switch {
 	case err != nil:
 		return field.InternalError(path, err)
 	case !allowed:
-		return field.Forbidden(path, fmt.Sprintf("user %q may not read %s %s/%s, so may not refer to it", a.GetUserInfo().GetName(), resource.GroupResource(), namespace, name))
+		return field.Forbidden(path, fmt.Sprintf("user %q may not read %s %s/%s, so may not refer to it",
+			a.GetUserInfo().GetName(), resource.GroupResource(), namespace, name))
 	}
 	return nil
 }

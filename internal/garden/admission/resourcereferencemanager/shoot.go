@@ -37,7 +37,8 @@ func (m *manager) shoot(ctx context.Context, a admission.Attributes, shoot, old 
 	}{
 		{gardencore.Resource("seeds"), "", shoot.Spec.SeedName, old.Spec.SeedName, "seedName"},
 		{gardencore.Resource("secretbindings"), shoot.Namespace, shoot.Spec.SecretBindingName, old.Spec.SecretBindingName, "secretBindingName"},
-		{security.Resource("credentialsbindings"), shoot.Namespace, shoot.Spec.CredentialsBindingName, old.Spec.CredentialsBindingName, "credentialsBindingName"},
+		{security.Resource("credentialsbindings"), shoot.Namespace, shoot.Spec.CredentialsBindingName,
+			old.Spec.CredentialsBindingName, "credentialsBindingName"},
 		{gardencore.Resource("exposureclasses"), "", shoot.Spec.ExposureClassName, old.Spec.ExposureClassName, "exposureClassName"},
 	} {
 		if ref.name == nil || same(ref.name, ref.old) {
@@ -53,7 +54,8 @@ func (m *manager) shoot(ctx context.Context, a admission.Attributes, shoot, old 
 	if err := m.dnsCredentials(ctx, shoot, old); err != nil {
 		return err
 	}
-	return m.kubeAPIServer(ctx, shoot.Namespace, kubeAPIServerConfig(shoot), kubeAPIServerConfig(old), path.Child("kubernetes", "kubeAPIServer"))
+	return m.kubeAPIServer(ctx, shoot.Namespace, kubeAPIServerConfig(shoot), kubeAPIServerConfig(old),
+		path.Child("kubernetes", "kubeAPIServer"))
 }
 
 func (m *manager) seed(ctx context.Context, a admission.Attributes, seed, old *gardencore.Seed) error {
@@ -71,7 +73,8 @@ var kinds = map[schema.GroupVersionKind]schema.GroupVersionResource{
 }
 
 // resources looks at all of a list of references if any of them changed.
-func (m *manager) resources(ctx context.Context, a admission.Attributes, namespace string, refs, old []gardencore.NamedResourceReference, path *field.Path) error {
+func (m *manager) resources(ctx context.Context, a admission.Attributes, namespace string, refs,
+	old []gardencore.NamedResourceReference, path *field.Path) error {
 	if same(refs, old) {
 		return nil
 	}
@@ -92,7 +95,8 @@ func (m *manager) resources(ctx context.Context, a admission.Attributes, namespa
 	return nil
 }
 
-func (m *manager) resourceExists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, path *field.Path) error {
+func (m *manager) resourceExists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string,
+	path *field.Path) error {
 	switch resource {
 	case corev1.SchemeGroupVersion.WithResource("secrets"):
 		return m.secretExists(ctx, namespace, name, path)
@@ -131,13 +135,15 @@ func kubeAPIServerConfig(shoot *gardencore.Shoot) *gardencore.KubeAPIServerConfi
 	return &gardencore.KubeAPIServerConfig{}
 }
 
-func (m *manager) kubeAPIServer(ctx context.Context, namespace string, config, old *gardencore.KubeAPIServerConfig, path *field.Path) error {
+func (m *manager) kubeAPIServer(ctx context.Context, namespace string, config, old *gardencore.KubeAPIServerConfig,
+	path *field.Path) error {
 	if !same(config.AdmissionPlugins, old.AdmissionPlugins) {
 		for i, p := range config.AdmissionPlugins {
 			if p.KubeconfigSecretName == nil {
 				continue
 			}
-			if err := m.secretExists(ctx, namespace, *p.KubeconfigSecretName, path.Child("admissionPlugins").Index(i).Child("kubeconfigSecretName")); err != nil {
+			if err := m.secretExists(ctx, namespace, *p.KubeconfigSecretName,
+				path.Child("admissionPlugins").Index(i).Child("kubeconfigSecretName")); err != nil {
 				return err
 			}
 		}

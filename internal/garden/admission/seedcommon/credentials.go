@@ -19,12 +19,14 @@ func ValidateCredentialsType(ctx context.Context, r plugin.Reader, ref *corev1.O
 	if ref == nil || ref.APIVersion != securityv1alpha1.SchemeGroupVersion.String() || ref.Kind != "WorkloadIdentity" {
 		return nil
 	}
-	identity, err := shootcommon.Get[*security.WorkloadIdentity](ctx, r, security.Resource("workloadidentities"), ref.Namespace, ref.Name, path)
+	identity, err := shootcommon.Get[*security.WorkloadIdentity](ctx, r, security.Resource("workloadidentities"),
+		ref.Namespace, ref.Name, path)
 	if err != nil {
 		return err
 	}
 	if identity.Spec.TargetSystem.Type != provider {
-		return field.Invalid(path, ref.Namespace+"/"+ref.Name, fmt.Sprintf("is a WorkloadIdentity of type %q; must be one of type %q", identity.Spec.TargetSystem.Type, provider))
+		return field.Invalid(path, ref.Namespace+"/"+ref.Name,
+			fmt.Sprintf("is a WorkloadIdentity of type %q; must be one of type %q", identity.Spec.TargetSystem.Type, provider))
 	}
 	return nil
 }

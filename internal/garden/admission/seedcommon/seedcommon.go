@@ -76,7 +76,8 @@ func SetNameLabels(obj metav1.Object, names ...string) {
 
 // ValidateChange refuses changes of a seed that its Shoots would not survive: zones that go, another internal domain,
 // default domains that go while Shoots have names below them.
-func ValidateChange(ctx context.Context, r plugin.Reader, kube kubernetes.Interface, seed string, newSpec, oldSpec *gardencore.SeedSpec, path *field.Path) (field.ErrorList, error) {
+func ValidateChange(ctx context.Context, r plugin.Reader, kube kubernetes.Interface, seed string, newSpec,
+	oldSpec *gardencore.SeedSpec, path *field.Path) (field.ErrorList, error) {
 	removedZones := sets.New(oldSpec.Provider.Zones...).Delete(newSpec.Provider.Zones...)
 	newDomains, oldDomains := defaultDomains(newSpec), defaultDomains(oldSpec)
 	newInternal, oldInternal := newSpec.DNS.Internal, oldSpec.DNS.Internal
@@ -91,10 +92,12 @@ func ValidateChange(ctx context.Context, r plugin.Reader, kube kubernetes.Interf
 	}
 	var errs field.ErrorList
 	if removedZones.Len() > 0 {
-		errs = append(errs, field.Forbidden(path.Child("provider", "zones"), fmt.Sprintf("must keep %v while shoots are on the seed", sets.List(removedZones))))
+		errs = append(errs, field.Forbidden(
+			path.Child("provider", "zones"), fmt.Sprintf("must keep %v while shoots are on the seed", sets.List(removedZones))))
 	}
 	if otherInternal {
-		errs = append(errs, field.Forbidden(path.Child("dns", "internal", "domain"), fmt.Sprintf("must stay %q while shoots are on the seed", oldInternal.Domain)))
+		errs = append(errs, field.Forbidden(path.Child("dns", "internal", "domain"),
+			fmt.Sprintf("must stay %q while shoots are on the seed", oldInternal.Domain)))
 	}
 	if oldDomains.Len() == 0 && newDomains.Len() > 0 {
 		// Up to now the seed's shoots had the domains of the whole landscape.
@@ -103,7 +106,8 @@ func ValidateChange(ctx context.Context, r plugin.Reader, kube kubernetes.Interf
 		}
 	}
 	if missing := used(oldDomains, shoots).Difference(newDomains); missing.Len() > 0 {
-		errs = append(errs, field.Forbidden(path.Child("dns", "defaults"), fmt.Sprintf("must have %v while shoots on the seed have names below", sets.List(missing))))
+		errs = append(errs, field.Forbidden(path.Child("dns", "defaults"),
+			fmt.Sprintf("must have %v while shoots on the seed have names below", sets.List(missing))))
 	}
 	return errs, nil
 }
@@ -158,7 +162,8 @@ func DefaultDomainSecrets(ctx context.Context, kube kubernetes.Interface) ([]Dom
 	for _, secret := range list.Items {
 		provider, domain := secret.Annotations[annotationDNSProvider], secret.Annotations[annotationDNSDomain]
 		if provider == "" || domain == "" {
-			return nil, fmt.Errorf("reading the secrets of default domains: %s/%s must have the annotations %s and %s", secret.Namespace, secret.Name, annotationDNSProvider, annotationDNSDomain)
+			return nil, fmt.Errorf("reading the secrets of default domains: %s/%s must have the annotations %s and %s",
+				secret.Namespace, secret.Name, annotationDNSProvider, annotationDNSDomain)
 		}
 		secrets = append(secrets, DomainSecret{Provider: provider, Domain: domain, Ref: corev1.ObjectReference{
 			APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret", Namespace: secret.Namespace, Name: secret.Name}})

@@ -24,7 +24,8 @@ func shootOn(seed, domain string) *gardencore.Shoot {
 }
 
 func domainSecret(domain string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "garden", Labels: map[string]string{"gardener.cloud/role": "default-domain"},
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Name: "d", Namespace: "garden", Labels: map[string]string{"gardener.cloud/role": "default-domain"},
 		Annotations: map[string]string{annotationDNSProvider: "local", annotationDNSDomain: domain}}}
 }
 
@@ -49,15 +50,22 @@ func TestValidateChange(t *testing.T) {
 		old, new *gardencore.SeedSpec
 		want     []string
 	}{
-		"unused seed":                      {shoot: shootOn("other", "x.example.com"), old: spec("i", zones, "example.com"), new: spec("j", nil, "c")},
-		"nothing that shoots need":         {shoot: used, old: spec("i", zones, "a", "example.com"), new: spec("i", []string{"b", "a", "c"}, "example.com", "b")},
-		"zones and internal domain":        {shoot: moving, old: spec("i", zones), new: spec("j", []string{"a"}), want: []string{"spec.provider.zones", "spec.dns.internal.domain"}},
-		"internal domain is added":         {shoot: used, old: spec("", zones), new: spec("j", zones)},
-		"default domain with names":        {shoot: used, old: spec("i", zones, "example.com"), new: spec("i", zones), want: []string{"spec.dns.defaults"}},
-		"own domains without used one":     {shoot: used, secret: domainSecret("example.com"), old: spec("i", zones), new: spec("i", zones, "c"), want: []string{"spec.dns.defaults"}},
-		"own domains without unused one":   {shoot: used, secret: domainSecret("other.com"), old: spec("i", zones), new: spec("i", zones, "c")},
-		"own domains with used one":        {shoot: used, secret: domainSecret("example.com"), old: spec("i", zones), new: spec("i", zones, "example.com")},
-		"name that only ends like domains": {shoot: shootOn("seed", "myexample.com"), old: spec("i", zones, "example.com"), new: spec("i", zones)},
+		"unused seed": {shoot: shootOn("other", "x.example.com"), old: spec("i", zones, "example.com"),
+			new: spec("j", nil, "c")},
+		"nothing that shoots need": {shoot: used, old: spec("i", zones, "a", "example.com"),
+			new: spec("i", []string{"b", "a", "c"}, "example.com", "b")},
+		"zones and internal domain": {shoot: moving, old: spec("i", zones), new: spec("j", []string{"a"}),
+			want: []string{"spec.provider.zones", "spec.dns.internal.domain"}},
+		"internal domain is added": {shoot: used, old: spec("", zones), new: spec("j", zones)},
+		"default domain with names": {shoot: used, old: spec("i", zones, "example.com"), new: spec("i", zones),
+			want: []string{"spec.dns.defaults"}},
+		"own domains without used one": {shoot: used, secret: domainSecret("example.com"), old: spec("i", zones),
+			new: spec("i", zones, "c"), want: []string{"spec.dns.defaults"}},
+		"own domains without unused one": {shoot: used, secret: domainSecret("other.com"), old: spec("i", zones), new: spec("i", zones, "c")},
+		"own domains with used one": {shoot: used, secret: domainSecret("example.com"), old: spec("i", zones),
+			new: spec("i", zones, "example.com")},
+		"name that only ends like domains": {shoot: shootOn("seed", "myexample.com"), old: spec("i", zones, "example.com"),
+			new: spec("i", zones)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reader := plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{gardencore.Resource("shoots"): {test.shoot}}}
@@ -99,7 +107,8 @@ func TestSetNameLabels(t *testing.T) {
 }
 
 func TestValidateCredentialsType(t *testing.T) {
-	identity := &security.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Name: "wi", Namespace: "garden"}, Spec: security.WorkloadIdentitySpec{TargetSystem: security.TargetSystem{Type: "aws"}}}
+	identity := &security.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Name: "wi", Namespace: "garden"},
+		Spec: security.WorkloadIdentitySpec{TargetSystem: security.TargetSystem{Type: "aws"}}}
 	reader := plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{security.Resource("workloadidentities"): {identity}}}
 	reference := func(kind, name string) *corev1.ObjectReference {
 		return &corev1.ObjectReference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: kind, Namespace: "garden", Name: name}

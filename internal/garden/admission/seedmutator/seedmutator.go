@@ -54,7 +54,8 @@ func (m *mutator) Admit(ctx context.Context, a admission.Attributes, _ admission
 
 // parent is the name of the seed of the Shoot that a Seed is made of; empty if it is not made of a Shoot.
 func (m *mutator) parent(ctx context.Context, seed string) (string, error) {
-	managedSeed, err := plugin.Get[*seedmanagement.ManagedSeed](ctx, m.reader, seedmanagement.Resource("managedseeds"), v1beta1constants.GardenNamespace, seed)
+	managedSeed, err := plugin.Get[*seedmanagement.ManagedSeed](ctx, m.reader, seedmanagement.Resource("managedseeds"),
+		v1beta1constants.GardenNamespace, seed)
 	if apierrors.IsNotFound(err) || err == nil && managedSeed.Spec.Shoot == nil {
 		return "", nil
 	}
@@ -64,7 +65,8 @@ func (m *mutator) parent(ctx context.Context, seed string) (string, error) {
 	shootName := managedSeed.Spec.Shoot.Name
 	shoot, err := plugin.Get[*gardencore.Shoot](ctx, m.reader, gardencore.Resource("shoots"), managedSeed.Namespace, shootName)
 	if apierrors.IsNotFound(err) {
-		return "", field.Invalid(field.NewPath("metadata", "name"), seed, fmt.Sprintf("belongs to a ManagedSeed whose shoot %s/%s does not exist", managedSeed.Namespace, shootName))
+		return "", field.Invalid(field.NewPath("metadata", "name"), seed,
+			fmt.Sprintf("belongs to a ManagedSeed whose shoot %s/%s does not exist", managedSeed.Namespace, shootName))
 	}
 	if err != nil {
 		return "", fmt.Errorf("reading the shoot of managed seed %q: %v", seed, err)

@@ -18,12 +18,14 @@ import (
 )
 
 func managedSeed(name string, shoot *seedmanagement.Shoot) *seedmanagement.ManagedSeed {
-	return &seedmanagement.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "garden"}, Spec: seedmanagement.ManagedSeedSpec{Shoot: shoot}}
+	return &seedmanagement.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "garden"},
+		Spec: seedmanagement.ManagedSeedSpec{Shoot: shoot}}
 }
 
 func TestAdmit(t *testing.T) {
 	p, err := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
-		gardencore.Resource("shoots"): {&gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "garden"}, Spec: gardencore.ShootSpec{SeedName: new("parent")}}},
+		gardencore.Resource("shoots"): {
+			&gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "garden"}, Spec: gardencore.ShootSpec{SeedName: new("parent")}}},
 		seedmanagement.Resource("managedseeds"): {
 			managedSeed("managed", &seedmanagement.Shoot{Name: "s"}),
 			managedSeed("shootless", nil),
@@ -40,9 +42,11 @@ func TestAdmit(t *testing.T) {
 		"orphan":    nil,
 	} {
 		t.Run(seed, func(t *testing.T) {
-			obj := &gardencore.Seed{ObjectMeta: metav1.ObjectMeta{Name: seed, Labels: map[string]string{"x": "y", "name.seed.gardener.cloud/old": "true"}}}
-			err := p.(admission.MutationInterface).Admit(context.Background(), admission.NewAttributesRecord(obj, nil, gardencore.Kind("Seed").WithVersion("v1beta1"), "", seed,
-				gardencore.Resource("seeds").WithVersion("v1beta1"), "", admission.Create, nil, false, nil), nil)
+			obj := &gardencore.Seed{
+				ObjectMeta: metav1.ObjectMeta{Name: seed, Labels: map[string]string{"x": "y", "name.seed.gardener.cloud/old": "true"}}}
+			err := p.(admission.MutationInterface).Admit(context.Background(),
+				admission.NewAttributesRecord(obj, nil, gardencore.Kind("Seed").WithVersion("v1beta1"), "", seed,
+					gardencore.Resource("seeds").WithVersion("v1beta1"), "", admission.Create, nil, false, nil), nil)
 			if want == nil {
 				if !apierrors.IsForbidden(err) {
 					t.Errorf("got %v, want Forbidden", err)

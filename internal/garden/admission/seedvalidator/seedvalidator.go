@@ -52,7 +52,8 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 		}
 	}
 	if backup := seed.Spec.Backup; backup != nil {
-		return shootcommon.Refused(a, seedcommon.ValidateCredentialsType(ctx, v.deps.Reader, backup.CredentialsRef, backup.Provider, field.NewPath("spec", "backup", "credentialsRef")))
+		return shootcommon.Refused(a, seedcommon.ValidateCredentialsType(ctx, v.deps.Reader, backup.CredentialsRef,
+			backup.Provider, field.NewPath("spec", "backup", "credentialsRef")))
 	}
 	return nil
 }
@@ -66,7 +67,8 @@ func answer(a admission.Attributes, errs field.ErrorList, err error) error {
 
 func (v *validator) validateUpdate(ctx context.Context, seed, old *gardencore.Seed) (field.ErrorList, error) {
 	errs, err := seedcommon.ValidateChange(ctx, v.deps.Reader, v.deps.Kube, seed.Name, &seed.Spec, &old.Spec, field.NewPath("spec"))
-	if label := v1beta1constants.LabelSelfHostedShootCluster; metav1.HasLabel(old.ObjectMeta, label) && !metav1.HasLabel(seed.ObjectMeta, label) {
+	if label := v1beta1constants.LabelSelfHostedShootCluster; metav1.HasLabel(old.ObjectMeta, label) &&
+		!metav1.HasLabel(seed.ObjectMeta, label) {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels").Key(label), "must not be removed"))
 	}
 	return errs, err
@@ -80,7 +82,8 @@ func (v *validator) validateDelete(ctx context.Context, a admission.Attributes, 
 		return err
 	}
 	if len(shoots) > 0 {
-		return admission.NewForbidden(a, fmt.Errorf("seed %q still has shoots, among them %s/%s; delete or move them first", name, shoots[0].Namespace, shoots[0].Name))
+		return admission.NewForbidden(
+			a, fmt.Errorf("seed %q still has shoots, among them %s/%s; delete or move them first", name, shoots[0].Namespace, shoots[0].Name))
 	}
 	return nil
 }

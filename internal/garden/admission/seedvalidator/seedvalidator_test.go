@@ -51,12 +51,15 @@ func TestValidate(t *testing.T) {
 		"create with other provider": {op: admission.Create, obj: seed(backup("gcp")), forbidden: true},
 		"update":                     {op: admission.Update, obj: seed(backup("aws")), old: seed(nil)},
 		"update with other provider": {op: admission.Update, obj: seed(backup("gcp")), old: seed(nil), forbidden: true},
-		"update that drops a zone":   {op: admission.Update, obj: seed(func(s *gardencore.Seed) { s.Spec.Provider.Zones = nil }), old: seed(nil), forbidden: true},
-		"update of the status":       {op: admission.Update, subresource: "status", obj: seed(func(s *gardencore.Seed) { s.Spec.Provider.Zones = nil }), old: seed(nil)},
-		"update that drops a label":  {op: admission.Update, obj: seed(nil), old: seed(func(s *gardencore.Seed) { s.Labels[selfHosted] = "true" }), forbidden: true},
-		"delete while used":          {op: admission.Delete, name: "used", old: seed(nil), forbidden: true},
-		"delete all while used":      {op: admission.Delete, old: seed(nil), forbidden: true},
-		"delete":                     {op: admission.Delete, name: "other", old: seed(func(s *gardencore.Seed) { s.Name = "other" })},
+		"update that drops a zone": {op: admission.Update, obj: seed(func(s *gardencore.Seed) { s.Spec.Provider.Zones = nil }),
+			old: seed(nil), forbidden: true},
+		"update of the status": {op: admission.Update, subresource: "status",
+			obj: seed(func(s *gardencore.Seed) { s.Spec.Provider.Zones = nil }), old: seed(nil)},
+		"update that drops a label": {op: admission.Update, obj: seed(nil),
+			old: seed(func(s *gardencore.Seed) { s.Labels[selfHosted] = "true" }), forbidden: true},
+		"delete while used":     {op: admission.Delete, name: "used", old: seed(nil), forbidden: true},
+		"delete all while used": {op: admission.Delete, old: seed(nil), forbidden: true},
+		"delete":                {op: admission.Delete, name: "other", old: seed(func(s *gardencore.Seed) { s.Name = "other" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var obj, old runtime.Object
@@ -70,8 +73,9 @@ func TestValidate(t *testing.T) {
 			if err != nil || !p.Handles(test.op) {
 				t.Fatal(p, err)
 			}
-			err = p.(admission.ValidationInterface).Validate(context.Background(), admission.NewAttributesRecord(obj, old, gardencore.Kind("Seed").WithVersion("v1beta1"), "",
-				test.name, gardencore.Resource("seeds").WithVersion("v1beta1"), test.subresource, test.op, nil, false, nil), nil)
+			err = p.(admission.ValidationInterface).Validate(
+				context.Background(), admission.NewAttributesRecord(obj, old, gardencore.Kind("Seed").WithVersion("v1beta1"), "",
+					test.name, gardencore.Resource("seeds").WithVersion("v1beta1"), test.subresource, test.op, nil, false, nil), nil)
 			if apierrors.IsForbidden(err) != test.forbidden || !test.forbidden && err != nil {
 				t.Errorf("got %v, want forbidden: %v", err, test.forbidden)
 			}

@@ -74,7 +74,8 @@ func Forbidden(a admission.Attributes, errs field.ErrorList) error {
 }
 
 // Get reads an object that a field names. If there is none, the error is about the field.
-func Get[T runtime.Object](ctx context.Context, r plugin.Reader, resource schema.GroupResource, namespace, name string, path *field.Path) (T, error) {
+func Get[T runtime.Object](ctx context.Context, r plugin.Reader, resource schema.GroupResource, namespace, name string,
+	path *field.Path) (T, error) {
 	obj, err := plugin.Get[T](ctx, r, resource, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -100,7 +101,8 @@ func Project(ctx context.Context, r plugin.Reader, namespace string) (*gardencor
 			return project, nil
 		}
 	}
-	return nil, &field.Error{Type: field.ErrorTypeNotFound, Field: "metadata.namespace", BadValue: namespace, Detail: "Shoots live in the namespace of a Project"}
+	return nil, &field.Error{Type: field.ErrorTypeNotFound, Field: "metadata.namespace", BadValue: namespace,
+		Detail: "Shoots live in the namespace of a Project"}
 }
 
 // Seed is the Seed that a Shoot's spec names; nil if it names none.

@@ -17,12 +17,14 @@ import (
 )
 
 func attributes(operation admission.Operation, obj, old runtime.Object) admission.Attributes {
-	return admission.NewAttributesRecord(obj, old, gardencore.Kind("Shoot").WithVersion("v1beta1"), "garden-p", "s", gardencore.Resource("shoots").WithVersion("v1beta1"), "", operation, nil, false, nil)
+	return admission.NewAttributesRecord(obj, old, gardencore.Kind("Shoot").WithVersion("v1beta1"), "garden-p", "s",
+		gardencore.Resource("shoots").WithVersion("v1beta1"), "", operation, nil, false, nil)
 }
 
 func TestObjects(t *testing.T) {
 	is, was := &gardencore.Shoot{}, &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "was"}}
-	for operation, want := range map[admission.Operation][2]string{admission.Create: {"", ""}, admission.Update: {"", "was"}, admission.Delete: {"was", "was"}} {
+	for operation, want := range map[admission.Operation][2]string{admission.Create: {"", ""}, admission.Update: {"", "was"},
+		admission.Delete: {"was", "was"}} {
 		shoot, old, err := Objects(attributes(operation, is, was))
 		if err != nil || shoot.Name != want[0] || old.Name != want[1] {
 			t.Errorf("%s: got %q, %q, %v", operation, shoot.Name, old.Name, err)
@@ -46,7 +48,8 @@ func TestRefused(t *testing.T) {
 		"other":          {errors.New("x"), 500},
 	} {
 		status := apierrors.APIStatus(nil)
-		if err := Refused(attributes(admission.Create, &gardencore.Shoot{}, nil), test.err); !errors.As(err, &status) || status.Status().Code != test.code {
+		if err := Refused(attributes(admission.Create, &gardencore.Shoot{}, nil), test.err); !errors.As(err, &status) ||
+			status.Status().Code != test.code {
 			t.Errorf("%s: got %v, want %d", name, err, test.code)
 		}
 	}
@@ -57,8 +60,9 @@ func TestRefused(t *testing.T) {
 
 func TestReferences(t *testing.T) {
 	r := plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
-		gardencore.Resource("projects"): {&gardencore.Project{ObjectMeta: metav1.ObjectMeta{Name: "none"}}, &gardencore.Project{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: gardencore.ProjectSpec{Namespace: new("garden-p")}}},
-		gardencore.Resource("seeds"):    {&gardencore.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}}},
+		gardencore.Resource("projects"): {&gardencore.Project{ObjectMeta: metav1.ObjectMeta{Name: "none"}},
+			&gardencore.Project{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: gardencore.ProjectSpec{Namespace: new("garden-p")}}},
+		gardencore.Resource("seeds"): {&gardencore.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}}},
 	}}
 	if project, err := Project(t.Context(), r, "garden-p"); err != nil || project.Name != "p" {
 		t.Errorf("got %v, %v", project, err)

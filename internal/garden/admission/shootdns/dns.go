@@ -158,7 +158,8 @@ func validateNoPrimaryProvider(providers []gardencore.DNSProvider) field.ErrorLi
 	var errs field.ErrorList
 	for i, provider := range providers {
 		if ptr.Deref(provider.Primary, false) {
-			errs = append(errs, field.Invalid(dnsPath.Child("providers").Index(i).Child("primary"), true, "must not be set together with a default domain"))
+			errs = append(errs, field.Invalid(dnsPath.Child("providers").Index(i).Child("primary"), true,
+				"must not be set together with a default domain"))
 		}
 	}
 	return errs
@@ -174,7 +175,8 @@ func validateForm(shoot *gardencore.Shoot, parent string) field.ErrorList {
 		return nil
 	}
 	if expected := shoot.Name + "." + parent; domain != expected {
-		return field.ErrorList{field.Invalid(path, domain, fmt.Sprintf("a domain below a default domain must be <shoot>.<project>.<default domain>, here %s", expected))}
+		return field.ErrorList{field.Invalid(path, domain,
+			fmt.Sprintf("a domain below a default domain must be <shoot>.<project>.<default domain>, here %s", expected))}
 	}
 	return nil
 }

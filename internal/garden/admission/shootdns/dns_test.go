@@ -33,10 +33,12 @@ func newPlugin(t *testing.T, secrets ...runtime.Object) admission.Interface {
 	t.Helper()
 	own := &gardencore.Seed{ObjectMeta: metav1.ObjectMeta{Name: "own"}}
 	own.Spec.DNS.Defaults = []gardencore.SeedDNSProviderConfig{{Domain: "own.seed"}}
-	p, err := Factory().New(plugin.Dependencies{Kube: fake.NewClientset(secrets...), Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
-		gardencore.Resource("projects"): {&gardencore.Project{ObjectMeta: metav1.ObjectMeta{Name: "it"}, Spec: gardencore.ProjectSpec{Namespace: new("garden-it")}}},
-		gardencore.Resource("seeds"):    {own, &gardencore.Seed{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}},
-	}}})
+	p, err := Factory().New(
+		plugin.Dependencies{Kube: fake.NewClientset(secrets...), Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+			gardencore.Resource("projects"): {
+				&gardencore.Project{ObjectMeta: metav1.ObjectMeta{Name: "it"}, Spec: gardencore.ProjectSpec{Namespace: new("garden-it")}}},
+			gardencore.Resource("seeds"): {own, &gardencore.Seed{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}},
+		}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,8 @@ func defaultDomains() []runtime.Object {
 }
 
 func newShoot(seed string, dns *gardencore.DNS) *gardencore.Shoot {
-	shoot := &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-it", Name: "shoot"}, Spec: gardencore.ShootSpec{DNS: dns.DeepCopy()}}
+	shoot := &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-it", Name: "shoot"},
+		Spec: gardencore.ShootSpec{DNS: dns.DeepCopy()}}
 	if seed != "" {
 		shoot.Spec.SeedName = &seed
 	}
@@ -105,18 +108,22 @@ func TestAdmit(t *testing.T) {
 		without     bool // no default domains
 		want        string
 	}{
-		"highest priority":         {seed: "plain", want: "shoot.it.high.test"},
-		"scheduled just now":       {seed: "plain", subresource: "binding", want: "shoot.it.high.test"},
-		"status":                   {seed: "plain", subresource: "status", want: "none"},
-		"of the seed":              {seed: "own", want: "shoot.it.own.seed"},
-		"not scheduled yet":        {want: "none"},
-		"no default domains":       {seed: "plain", without: true, want: "-"},
-		"own domain":               {seed: "plain", dns: &gardencore.DNS{Domain: new("my.org"), Providers: providers("aws gcp")}, want: "my.org aws* gcp"},
-		"own primary":              {seed: "plain", dns: &gardencore.DNS{Domain: new("my.org"), Providers: providers("aws gcp*")}, want: "my.org aws gcp*"},
+		"highest priority":   {seed: "plain", want: "shoot.it.high.test"},
+		"scheduled just now": {seed: "plain", subresource: "binding", want: "shoot.it.high.test"},
+		"status":             {seed: "plain", subresource: "status", want: "none"},
+		"of the seed":        {seed: "own", want: "shoot.it.own.seed"},
+		"not scheduled yet":  {want: "none"},
+		"no default domains": {seed: "plain", without: true, want: "-"},
+		"own domain": {seed: "plain", dns: &gardencore.DNS{Domain: new("my.org"), Providers: providers("aws gcp")},
+			want: "my.org aws* gcp"},
+		"own primary": {seed: "plain", dns: &gardencore.DNS{Domain: new("my.org"), Providers: providers("aws gcp*")},
+			want: "my.org aws gcp*"},
 		"default needs no primary": {seed: "plain", dns: &gardencore.DNS{Providers: providers("aws")}, want: "shoot.it.high.test aws"},
 		"unmanaged":                {seed: "plain", dns: &gardencore.DNS{Providers: providers("unmanaged")}, want: "- unmanaged*"},
-		"keeps its primary":        {dns: &gardencore.DNS{Providers: providers("aws gcp")}, old: &gardencore.DNS{Providers: providers("gcp*")}, want: "- aws gcp*"},
-		"the primary is gone":      {dns: &gardencore.DNS{Providers: providers("aws")}, old: &gardencore.DNS{Providers: providers("gcp*")}, want: "- aws"},
+		"keeps its primary": {dns: &gardencore.DNS{Providers: providers("aws gcp")},
+			old: &gardencore.DNS{Providers: providers("gcp*")}, want: "- aws gcp*"},
+		"the primary is gone": {dns: &gardencore.DNS{Providers: providers("aws")},
+			old: &gardencore.DNS{Providers: providers("gcp*")}, want: "- aws"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			secrets := defaultDomains()
@@ -127,7 +134,8 @@ func TestAdmit(t *testing.T) {
 			if test.old != nil {
 				old = newShoot(test.seed, test.old)
 			}
-			if err := newPlugin(t, secrets...).(admission.MutationInterface).Admit(context.Background(), attributes(shoot, old, test.subresource), nil); err != nil {
+			if err := newPlugin(t, secrets...).(admission.MutationInterface).Admit(
+				context.Background(), attributes(shoot, old, test.subresource), nil); err != nil {
 				t.Fatal(err)
 			}
 			if got := show(shoot.Spec.DNS); got != test.want {
@@ -138,7 +146,8 @@ func TestAdmit(t *testing.T) {
 	t.Run("generated name", func(t *testing.T) {
 		shoot := newShoot("plain", nil)
 		shoot.Name, shoot.GenerateName = "", "gen-"
-		if err := newPlugin(t, defaultDomains()...).(admission.MutationInterface).Admit(context.Background(), attributes(shoot, nil, ""), nil); err != nil {
+		if err := newPlugin(t, defaultDomains()...).(admission.MutationInterface).Admit(
+			context.Background(), attributes(shoot, nil, ""), nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := show(shoot.Spec.DNS); !regexp.MustCompile(`^[0-9a-z]{9}\.it\.high\.test$`).MatchString(got) {
@@ -178,23 +187,28 @@ func TestValidate(t *testing.T) {
 		shoot, old *gardencore.Shoot
 		field      string // of the 422
 	}{
-		"none":                            {shoot: newShoot("plain", nil)},
-		"as it should be":                 {shoot: newShoot("plain", dns("shoot.it.high.test", ""))},
-		"of another project":              {shoot: newShoot("plain", dns("shoot.other.high.test", "")), field: "spec.dns.domain"},
-		"of another shoot":                {shoot: newShoot("plain", dns("other.it.low.test", "")), field: "spec.dns.domain"},
-		"unmanaged":                       {shoot: newShoot("plain", dns("other.it.low.test", "unmanaged"))},
-		"no default domain":               {shoot: newShoot("plain", dns("shoot.internal.test", "aws*"))},
-		"not a default of the seed":       {shoot: newShoot("own", dns("other.it.low.test", "aws*"))},
-		"default domain and primary":      {shoot: newShoot("plain", dns("shoot.it.low.test", "aws gcp*")), field: "spec.dns.providers[1].primary"},
-		"generated":                       {shoot: generated},
-		"generated, of another project":   {shoot: stolen, field: "spec.dns.domain"},
-		"scheduled with it stays":         {shoot: newShoot("plain", dns("x.low.test", "")), old: newShoot("plain", dns("x.low.test", ""))},
-		"scheduled now":                   {shoot: newShoot("plain", dns("x.low.test", "")), old: newShoot("", dns("x.low.test", "")), field: "spec.dns.domain"},
-		"set after it has been scheduled": {shoot: newShoot("plain", dns("x.low.test", "")), old: newShoot("plain", nil), field: "spec.dns.domain"},
+		"none":                      {shoot: newShoot("plain", nil)},
+		"as it should be":           {shoot: newShoot("plain", dns("shoot.it.high.test", ""))},
+		"of another project":        {shoot: newShoot("plain", dns("shoot.other.high.test", "")), field: "spec.dns.domain"},
+		"of another shoot":          {shoot: newShoot("plain", dns("other.it.low.test", "")), field: "spec.dns.domain"},
+		"unmanaged":                 {shoot: newShoot("plain", dns("other.it.low.test", "unmanaged"))},
+		"no default domain":         {shoot: newShoot("plain", dns("shoot.internal.test", "aws*"))},
+		"not a default of the seed": {shoot: newShoot("own", dns("other.it.low.test", "aws*"))},
+		"default domain and primary": {shoot: newShoot("plain", dns("shoot.it.low.test", "aws gcp*")),
+			field: "spec.dns.providers[1].primary"},
+		"generated":                     {shoot: generated},
+		"generated, of another project": {shoot: stolen, field: "spec.dns.domain"},
+		"scheduled with it stays":       {shoot: newShoot("plain", dns("x.low.test", "")), old: newShoot("plain", dns("x.low.test", ""))},
+		"scheduled now": {shoot: newShoot("plain", dns("x.low.test", "")),
+			old: newShoot("", dns("x.low.test", "")), field: "spec.dns.domain"},
+		"set after it has been scheduled": {shoot: newShoot("plain", dns("x.low.test", "")), old: newShoot("plain", nil),
+			field: "spec.dns.domain"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := newPlugin(t, defaultDomains()...).(admission.ValidationInterface).Validate(context.Background(), attributes(test.shoot, test.old, ""), nil)
-			if (err == nil) != (test.field == "") || err != nil && (!apierrors.IsInvalid(err) || err.(apierrors.APIStatus).Status().Details.Causes[0].Field != test.field) {
+			err := newPlugin(t, defaultDomains()...).(admission.ValidationInterface).Validate(
+				context.Background(), attributes(test.shoot, test.old, ""), nil)
+			if (err == nil) != (test.field == "") || err != nil &&
+				(!apierrors.IsInvalid(err) || err.(apierrors.APIStatus).Status().Details.Causes[0].Field != test.field) {
 				t.Errorf("error %v, want one about %q", err, test.field)
 			}
 		})

@@ -48,8 +48,9 @@ func (d dns) defaultDomains(ctx context.Context, shoot *gardencore.Shoot) ([]str
 	for _, secret := range secrets.Items {
 		domain := secret.Annotations[annotationDomain]
 		if domain == "" || secret.Annotations[annotationProvider] == "" {
-			return nil, field.Forbidden(dnsPath.Child("domain"), fmt.Sprintf("the operator has to give the default domain Secret %s/%s the annotations %s and %s first",
-				secret.Namespace, secret.Name, annotationDomain, annotationProvider))
+			return nil, field.Forbidden(dnsPath.Child("domain"),
+				fmt.Sprintf("the operator has to give the default domain Secret %s/%s the annotations %s and %s first",
+					secret.Namespace, secret.Name, annotationDomain, annotationProvider))
 		}
 		domains = append(domains, domain)
 	}

@@ -49,10 +49,12 @@ func (m managedSeed) Validate(ctx context.Context, a admission.Attributes, _ adm
 	}
 	seed := seeds[0]
 	if a.GetOperation() == admission.Delete {
-		return admission.NewForbidden(a, fmt.Errorf("shoot %s/%s is the seed %q: delete the ManagedSeed first", seed.Namespace, seed.Spec.Shoot.Name, seed.Name))
+		return admission.NewForbidden(
+			a, fmt.Errorf("shoot %s/%s is the seed %q: delete the ManagedSeed first", seed.Namespace, seed.Spec.Shoot.Name, seed.Name))
 	}
 	if len(seeds) > 1 {
-		return shootcommon.Refused(a, field.Forbidden(field.NewPath("metadata", "name"), fmt.Sprintf("%d ManagedSeeds refer to the Shoot; delete all but one first", len(seeds))))
+		return shootcommon.Refused(a, field.Forbidden(field.NewPath("metadata", "name"),
+			fmt.Sprintf("%d ManagedSeeds refer to the Shoot; delete all but one first", len(seeds))))
 	}
 	shoot, old, err := shootcommon.Objects(a)
 	if err != nil {
@@ -97,14 +99,16 @@ func validateUpdate(shoot, old *gardencore.Shoot, seed *seedmanagement.ManagedSe
 		errs = append(errs, field.Invalid(spec.Child("addons", "nginxIngress", "enabled"), true, "a seed has an ingress controller of its own"))
 	}
 	if vpa := shoot.Spec.Kubernetes.VerticalPodAutoscaler; vpa == nil || !vpa.Enabled {
-		errs = append(errs, field.Invalid(spec.Child("kubernetes", "verticalPodAutoscaler", "enabled"), false, "a seed needs the vertical pod autoscaler"))
+		errs = append(errs, field.Invalid(spec.Child("kubernetes", "verticalPodAutoscaler", "enabled"), false,
+			"a seed needs the vertical pod autoscaler"))
 	}
 	if before, after := nodes(old), nodes(shoot); before != nil && !ptr.Equal(before, after) {
 		errs = append(errs, field.Invalid(spec.Child("networking", "nodes"), after, "must not change while the Shoot is a seed"))
 	}
 	workers := spec.Child("providers", "workers") // spelled as in Gardener
 	if zones, known := seedZones(seed); !known {
-		errs = append(errs, field.Forbidden(workers, fmt.Sprintf("the ManagedSeed %q has no seed template to compare with; give it one first", seed.Name)))
+		errs = append(errs, field.Forbidden(
+			workers, fmt.Sprintf("the ManagedSeed %q has no seed template to compare with; give it one first", seed.Name)))
 	} else if workerZones(old).Difference(workerZones(shoot)).HasAny(zones...) {
 		errs = append(errs, field.Forbidden(workers, "must not give up zones that the ManagedSeed still has in its seed template"))
 	}

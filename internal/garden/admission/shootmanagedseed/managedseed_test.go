@@ -39,7 +39,8 @@ func newSeed(name string, zones ...string) *seedmanagement.ManagedSeed {
 	return seed
 }
 
-func validate(t *testing.T, seeds []*seedmanagement.ManagedSeed, operation admission.Operation, name string, change func(*gardencore.Shoot)) error {
+func validate(t *testing.T, seeds []*seedmanagement.ManagedSeed, operation admission.Operation, name string,
+	change func(*gardencore.Shoot)) error {
 	t.Helper()
 	objects := map[schema.GroupResource][]runtime.Object{gardencore.Resource("shoots"): {newShoot()}}
 	for _, seed := range seeds {
@@ -53,7 +54,8 @@ func validate(t *testing.T, seeds []*seedmanagement.ManagedSeed, operation admis
 	if change != nil {
 		change(shoot)
 	}
-	a := admission.NewAttributesRecord(shoot, newShoot(), gardencore.Kind("Shoot").WithVersion("v1beta1"), "garden", name, gardencore.Resource("shoots").WithVersion("v1beta1"), "", operation, nil, false, nil)
+	a := admission.NewAttributesRecord(shoot, newShoot(), gardencore.Kind("Shoot").WithVersion("v1beta1"), "garden", name,
+		gardencore.Resource("shoots").WithVersion("v1beta1"), "", operation, nil, false, nil)
 	return p.(admission.ValidationInterface).Validate(context.Background(), a, nil)
 }
 
@@ -69,12 +71,17 @@ func TestUpdate(t *testing.T) {
 		"nginx": {seeds: seeded, change: func(s *gardencore.Shoot) {
 			s.Spec.Addons = &gardencore.Addons{NginxIngress: &gardencore.NginxIngress{Addon: gardencore.Addon{Enabled: true}}}
 		}, want: []string{"spec.addons.nginxIngress.enabled"}},
-		"no autoscaler":    {seeds: seeded, change: func(s *gardencore.Shoot) { s.Spec.Kubernetes.VerticalPodAutoscaler = nil }, want: []string{"spec.kubernetes.verticalPodAutoscaler.enabled"}},
-		"other nodes":      {seeds: seeded, change: func(s *gardencore.Shoot) { s.Spec.Networking.Nodes = new("10.2.0.0/16") }, want: []string{"spec.networking.nodes"}},
-		"no networking":    {seeds: seeded, change: func(s *gardencore.Shoot) { s.Spec.Networking = nil }, want: []string{"spec.networking.nodes"}},
-		"zone of the seed": {seeds: seeded, change: func(s *gardencore.Shoot) { s.Spec.Provider.Workers[1].Zones = nil }, want: []string{"spec.providers.workers"}},
-		"zone of another":  {seeds: seeded, change: func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Zones = []string{"a"} }},
-		"other zones":      {seeds: []*seedmanagement.ManagedSeed{newSeed("soil", "x")}, change: func(s *gardencore.Shoot) { s.Spec.Provider.Workers[1].Zones = nil }},
+		"no autoscaler": {seeds: seeded, change: func(s *gardencore.Shoot) { s.Spec.Kubernetes.VerticalPodAutoscaler = nil },
+			want: []string{"spec.kubernetes.verticalPodAutoscaler.enabled"}},
+		"other nodes": {seeds: seeded, change: func(s *gardencore.Shoot) { s.Spec.Networking.Nodes = new("10.2.0.0/16") },
+			want: []string{"spec.networking.nodes"}},
+		"no networking": {seeds: seeded, change: func(s *gardencore.Shoot) { s.Spec.Networking = nil },
+			want: []string{"spec.networking.nodes"}},
+		"zone of the seed": {seeds: seeded, change: func(s *gardencore.Shoot) { s.Spec.Provider.Workers[1].Zones = nil },
+			want: []string{"spec.providers.workers"}},
+		"zone of another": {seeds: seeded, change: func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Zones = []string{"a"} }},
+		"other zones": {seeds: []*seedmanagement.ManagedSeed{newSeed("soil", "x")},
+			change: func(s *gardencore.Shoot) { s.Spec.Provider.Workers[1].Zones = nil }},
 		"no seed template": {seeds: []*seedmanagement.ManagedSeed{newSeed("soil")}, want: []string{"spec.providers.workers"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +120,8 @@ func TestDelete(t *testing.T) {
 		"collection without seeds": {seeds: []*seedmanagement.ManagedSeed{other}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := validate(t, test.seeds, admission.Delete, test.shoot, nil); apierrors.IsForbidden(err) != test.refused || (err != nil) != test.refused {
+			if err := validate(t, test.seeds, admission.Delete, test.shoot, nil); apierrors.IsForbidden(err) != test.refused ||
+				(err != nil) != test.refused {
 				t.Errorf("error %v, want refused=%v", err, test.refused)
 			}
 		})

@@ -78,7 +78,8 @@ func (m *mutator) Admit(ctx context.Context, a admission.Attributes, _ admission
 // validateOneProfileField has to be here: before validation the registry makes the two fields say the same.
 func validateOneProfileField(shoot *gardencore.Shoot) error {
 	if shoot.Spec.CloudProfile != nil && ptr.Deref(shoot.Spec.CloudProfileName, "") != "" {
-		return field.Forbidden(field.NewPath("spec", "cloudProfileName"), "a new Shoot may have only one of spec.cloudProfileName and spec.cloudProfile")
+		return field.Forbidden(field.NewPath("spec", "cloudProfileName"),
+			"a new Shoot may have only one of spec.cloudProfileName and spec.cloudProfile")
 	}
 	return nil
 }
@@ -130,7 +131,8 @@ func defaultFromProfile(shoot, old *gardencore.Shoot, profile *gardencore.CloudP
 		if shoot.DeletionTimestamp != nil {
 			continue
 		}
-		image, err := cloudprofile.CompleteImage(profile, worker, shootcommon.Worker(old.Spec.Provider.Workers, worker.Name), now, workersPath.Index(i))
+		image, err := cloudprofile.CompleteImage(profile, worker, shootcommon.Worker(old.Spec.Provider.Workers, worker.Name),
+			now, workersPath.Index(i))
 		if err != nil {
 			errs = append(errs, err)
 			continue

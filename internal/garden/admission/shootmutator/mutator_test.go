@@ -37,7 +37,8 @@ func newPlugin(t *testing.T) admission.MutationInterface {
 	}
 	profile := &gardencore.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "profile"}, Spec: gardencore.CloudProfileSpec{
 		Kubernetes: gardencore.KubernetesSettings{Versions: []gardencore.ExpirableVersion{
-			version("1.32.1", gardencore.ClassificationSupported), version("1.33.2", gardencore.ClassificationSupported), version("1.34.0", gardencore.ClassificationPreview)}},
+			version("1.32.1", gardencore.ClassificationSupported), version("1.33.2", gardencore.ClassificationSupported),
+			version("1.34.0", gardencore.ClassificationPreview)}},
 		MachineTypes: []gardencore.MachineType{{Name: "intel", Architecture: new("amd64")}, {Name: "arm", Architecture: new("arm64")}},
 		MachineImages: []gardencore.MachineImage{
 			{Name: "linux", Versions: []gardencore.MachineImageVersion{
@@ -47,11 +48,13 @@ func newPlugin(t *testing.T) admission.MutationInterface {
 			}},
 		},
 	}}
-	p, err := Factory().New(plugin.Dependencies{Clock: testclock.NewFakePassiveClock(time.Now()), Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
-		gardencore.Resource("cloudprofiles"): {profile},
-		gardencore.Resource("seeds"): {seed("plain", nil), seed("ipv4", &gardencore.ShootNetworks{Pods: new("10.1.0.0/16"), Services: new("10.2.0.0/16")}),
-			seed("ipv6", &gardencore.ShootNetworks{Pods: new("2001:db8:1::/48"), Services: new("2001:db8:2::/108")})},
-	}}})
+	p, err := Factory().New(plugin.Dependencies{Clock: testclock.NewFakePassiveClock(time.Now()),
+		Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+			gardencore.Resource("cloudprofiles"): {profile},
+			gardencore.Resource("seeds"): {
+				seed("plain", nil), seed("ipv4", &gardencore.ShootNetworks{Pods: new("10.1.0.0/16"), Services: new("10.2.0.0/16")}),
+				seed("ipv6", &gardencore.ShootNetworks{Pods: new("2001:db8:1::/48"), Services: new("2001:db8:2::/108")})},
+		}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +81,9 @@ func admit(t *testing.T, shoot, old *gardencore.Shoot) error {
 	if old != nil {
 		operation, before = admission.Update, old
 	}
-	return newPlugin(t).Admit(context.Background(), admission.NewAttributesRecord(shoot, before, gardencore.Kind("Shoot").WithVersion("v1beta1"), shoot.Namespace, shoot.Name,
-		gardencore.Resource("shoots").WithVersion("v1beta1"), "", operation, nil, false, &user.DefaultInfo{Name: "joe"}), nil)
+	return newPlugin(t).Admit(context.Background(),
+		admission.NewAttributesRecord(shoot, before, gardencore.Kind("Shoot").WithVersion("v1beta1"), shoot.Namespace, shoot.Name,
+			gardencore.Resource("shoots").WithVersion("v1beta1"), "", operation, nil, false, &user.DefaultInfo{Name: "joe"}), nil)
 }
 
 func TestCreate(t *testing.T) {
@@ -89,9 +93,10 @@ func TestCreate(t *testing.T) {
 	}
 	worker := shoot.Spec.Provider.Workers[0].Machine
 	for what, got := range map[string][2]string{
-		"creator":      {shoot.Annotations[v1beta1constants.GardenCreatedBy], "joe"},
-		"tasks":        {shoot.Annotations[v1beta1constants.ShootTasks], infrastructure + "," + records},
-		"rotation":     {shoot.Spec.Maintenance.AutoRotation.Credentials.ETCDEncryptionKey.RotationPeriod.Duration.String(), v1beta1constants.ETCDEncryptionKeyAutoRotationPeriod.String()},
+		"creator": {shoot.Annotations[v1beta1constants.GardenCreatedBy], "joe"},
+		"tasks":   {shoot.Annotations[v1beta1constants.ShootTasks], infrastructure + "," + records},
+		"rotation": {shoot.Spec.Maintenance.AutoRotation.Credentials.ETCDEncryptionKey.RotationPeriod.Duration.String(),
+			v1beta1constants.ETCDEncryptionKeyAutoRotationPeriod.String()},
 		"architecture": {ptr.Deref(worker.Architecture, ""), "amd64"},
 		"image":        {worker.Image.Name + "@" + worker.Image.Version, "linux@1.1.0"},
 	} {
@@ -100,7 +105,8 @@ func TestCreate(t *testing.T) {
 		}
 	}
 	own := newShoot(func(s *gardencore.Shoot) {
-		s.Spec.Maintenance = &gardencore.Maintenance{AutoRotation: &gardencore.MaintenanceAutoRotation{Credentials: &gardencore.MaintenanceCredentialsAutoRotation{ETCDEncryptionKey: &gardencore.MaintenanceRotationConfig{}}}}
+		s.Spec.Maintenance = &gardencore.Maintenance{AutoRotation: &gardencore.MaintenanceAutoRotation{
+			Credentials: &gardencore.MaintenanceCredentialsAutoRotation{ETCDEncryptionKey: &gardencore.MaintenanceRotationConfig{}}}}
 	})
 	if err := admit(t, own, nil); err != nil || own.Spec.Maintenance.AutoRotation.Credentials.ETCDEncryptionKey.RotationPeriod != nil {
 		t.Errorf("error %v; what the user says about rotation has to stay", err)
@@ -116,10 +122,11 @@ func TestTasks(t *testing.T) {
 		before, after func(*gardencore.Shoot)
 		want          string
 	}{
-		"nothing":        {},
-		"wakes up":       {before: asleep, want: infrastructure + "," + records},
-		"goes to sleep":  {after: asleep},
-		"infrastructure": {after: func(s *gardencore.Shoot) { s.Spec.Provider.InfrastructureConfig = &runtime.RawExtension{} }, want: infrastructure},
+		"nothing":       {},
+		"wakes up":      {before: asleep, want: infrastructure + "," + records},
+		"goes to sleep": {after: asleep},
+		"infrastructure": {after: func(s *gardencore.Shoot) { s.Spec.Provider.InfrastructureConfig = &runtime.RawExtension{} },
+			want: infrastructure},
 		"another family": {after: func(s *gardencore.Shoot) {
 			s.Spec.Networking.IPFamilies = append(s.Spec.Networking.IPFamilies, gardencore.IPFamilyIPv6)
 		}, want: infrastructure},
@@ -186,13 +193,16 @@ func TestNetworks(t *testing.T) {
 		workerless     bool
 		pods, expected string // expected services
 	}{
-		"of the seed":          {seed: "ipv4", families: []gardencore.IPFamily{"IPv4"}, pods: "^10.1.0.0/16$", expected: "^10.2.0.0/16$"},
-		"own":                  {seed: "ipv4", families: []gardencore.IPFamily{"IPv4"}, services: new("10.9.0.0/16"), pods: "^10.1.0.0/16$", expected: "^10.9.0.0/16$"},
-		"another family":       {seed: "ipv6", families: []gardencore.IPFamily{"IPv4"}, pods: "^$", expected: "^$"},
-		"both families":        {seed: "ipv6", families: []gardencore.IPFamily{"IPv4", "IPv6"}, pods: "^2001:db8:1::/48$", expected: "^2001:db8:2::/108$"},
-		"nothing said":         {seed: "plain", families: []gardencore.IPFamily{"IPv6"}, pods: "^$", expected: "^$"},
-		"workerless":           {seed: "ipv4", families: []gardencore.IPFamily{"IPv4"}, workerless: true, pods: "^$", expected: "^10.2.0.0/16$"},
-		"workerless with IPv6": {seed: "ipv4", families: []gardencore.IPFamily{"IPv6"}, workerless: true, pods: "^$", expected: "^fd[0-9a-f]{2}:[0-9a-f]{4}:[0-9a-f]{4}::/112$"},
+		"of the seed": {seed: "ipv4", families: []gardencore.IPFamily{"IPv4"}, pods: "^10.1.0.0/16$", expected: "^10.2.0.0/16$"},
+		"own": {seed: "ipv4", families: []gardencore.IPFamily{"IPv4"}, services: new("10.9.0.0/16"),
+			pods: "^10.1.0.0/16$", expected: "^10.9.0.0/16$"},
+		"another family": {seed: "ipv6", families: []gardencore.IPFamily{"IPv4"}, pods: "^$", expected: "^$"},
+		"both families": {seed: "ipv6", families: []gardencore.IPFamily{"IPv4", "IPv6"}, pods: "^2001:db8:1::/48$",
+			expected: "^2001:db8:2::/108$"},
+		"nothing said": {seed: "plain", families: []gardencore.IPFamily{"IPv6"}, pods: "^$", expected: "^$"},
+		"workerless":   {seed: "ipv4", families: []gardencore.IPFamily{"IPv4"}, workerless: true, pods: "^$", expected: "^10.2.0.0/16$"},
+		"workerless with IPv6": {seed: "ipv4", families: []gardencore.IPFamily{"IPv6"}, workerless: true, pods: "^$",
+			expected: "^fd[0-9a-f]{2}:[0-9a-f]{4}:[0-9a-f]{4}::/112$"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := newShoot(func(s *gardencore.Shoot) {
@@ -223,13 +233,17 @@ func TestVersions(t *testing.T) {
 		want            string // versions of the Shoot, of its pool and the image
 		refused         []string
 	}{
-		"complete":        {version: "1.32.1", worker: "1.31.0", machine: gardencore.Machine{Type: "intel", Image: image("linux", "1.0.0")}, want: "1.32.1 1.31.0 linux@1.0.0"},
-		"incomplete":      {version: "1.32", worker: "1", machine: gardencore.Machine{Type: "intel", Image: image("linux", "1.0")}, want: "1.32.1 1.33.2 linux@1.0.0"},
-		"latest":          {machine: gardencore.Machine{Type: "intel"}, want: "1.33.2  linux@1.1.0"},
-		"keeps its image": {version: "1.33", machine: gardencore.Machine{Type: "intel"}, oldImage: image("linux", "1.0.0"), want: "1.33.2  linux@1.0.0"},
+		"complete": {version: "1.32.1", worker: "1.31.0",
+			machine: gardencore.Machine{Type: "intel", Image: image("linux", "1.0.0")}, want: "1.32.1 1.31.0 linux@1.0.0"},
+		"incomplete": {version: "1.32", worker: "1", machine: gardencore.Machine{Type: "intel", Image: image("linux", "1.0")},
+			want: "1.32.1 1.33.2 linux@1.0.0"},
+		"latest": {machine: gardencore.Machine{Type: "intel"}, want: "1.33.2  linux@1.1.0"},
+		"keeps its image": {version: "1.33", machine: gardencore.Machine{Type: "intel"}, oldImage: image("linux", "1.0.0"),
+			want: "1.33.2  linux@1.0.0"},
 		"not in preview": {version: "1.34", worker: "1.34", machine: gardencore.Machine{Type: "intel", Image: image("linux", "2")},
 			refused: []string{"spec.kubernetes.version", "spec.provider.workers[0].kubernetes.version", "spec.provider.workers[0]:"}},
-		"no such image": {version: "1.32.1", machine: gardencore.Machine{Type: "intel", Image: image("odd", "")}, refused: []string{"spec.provider.workers[0]:"}},
+		"no such image": {version: "1.32.1", machine: gardencore.Machine{Type: "intel", Image: image("odd", "")},
+			refused: []string{"spec.provider.workers[0]:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot, old := newShoot(), (*gardencore.Shoot)(nil)
@@ -258,7 +272,8 @@ func TestVersions(t *testing.T) {
 			if worker.Kubernetes != nil {
 				ofWorker = *worker.Kubernetes.Version
 			}
-			if got := strings.Join([]string{shoot.Spec.Kubernetes.Version, ofWorker, worker.Machine.Image.Name + "@" + worker.Machine.Image.Version}, " "); got != test.want {
+			if got := strings.Join([]string{shoot.Spec.Kubernetes.Version, ofWorker,
+				worker.Machine.Image.Name + "@" + worker.Machine.Image.Version}, " "); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

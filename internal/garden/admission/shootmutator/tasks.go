@@ -64,7 +64,8 @@ func switchesSSH(shoot, old *gardencore.Shoot) bool {
 }
 
 func rotatesSSHKeys(shoot *gardencore.Shoot) bool {
-	for _, operation := range strings.Split(shoot.Annotations[v1beta1constants.GardenerOperation], v1beta1constants.GardenerOperationsSeparator) {
+	for _, operation := range strings.Split(shoot.Annotations[v1beta1constants.GardenerOperation],
+		v1beta1constants.GardenerOperationsSeparator) {
 		switch strings.TrimSpace(operation) {
 		case v1beta1constants.ShootOperationRotateSSHKeypair, v1beta1constants.OperationRotateCredentialsStart,
 			v1beta1constants.OperationRotateCredentialsStartWithoutWorkersRollout:
@@ -77,7 +78,8 @@ func rotatesSSHKeys(shoot *gardencore.Shoot) bool {
 // rememberRetry has a failed Shoot tried again in its maintenance time window if its changes wait for that.
 func rememberRetry(shoot, old *gardencore.Shoot) {
 	maintenance, last := shoot.Spec.Maintenance, shoot.Status.LastOperation
-	if maintenance == nil || !ptr.Deref(maintenance.ConfineSpecUpdateRollout, false) || last == nil || last.State != gardencore.LastOperationStateFailed {
+	if maintenance == nil || !ptr.Deref(maintenance.ConfineSpecUpdateRollout, false) || last == nil ||
+		last.State != gardencore.LastOperationStateFailed {
 		return
 	}
 	if !equality.Semantic.DeepEqual(old.Spec, shoot.Spec) {

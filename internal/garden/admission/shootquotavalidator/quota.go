@@ -63,7 +63,8 @@ func (q quotas) Validate(ctx context.Context, a admission.Attributes, _ admissio
 				return shootcommon.Refused(a, err)
 			}
 			if len(exceeded) > 0 {
-				return admission.NewForbidden(a, fmt.Errorf("the Quota %s/%s does not allow so much more of: %s", quota.Namespace, quota.Name, strings.Join(exceeded, ", ")))
+				return admission.NewForbidden(
+					a, fmt.Errorf("the Quota %s/%s does not allow so much more of: %s", quota.Namespace, quota.Name, strings.Join(exceeded, ", ")))
 			}
 		}
 	}
@@ -81,7 +82,8 @@ func asksForMore(shoot, old *gardencore.Shoot) bool {
 	}
 	for _, worker := range shoot.Spec.Provider.Workers {
 		before := shootcommon.Worker(old.Spec.Provider.Workers, worker.Name)
-		if before == nil || worker.Machine.Type != before.Machine.Type || worker.Maximum != before.Maximum || !equality.Semantic.DeepEqual(worker.Volume, before.Volume) {
+		if before == nil || worker.Machine.Type != before.Machine.Type || worker.Maximum != before.Maximum ||
+			!equality.Semantic.DeepEqual(worker.Volume, before.Volume) {
 			return true
 		}
 	}

@@ -29,7 +29,8 @@ func newShoot(namespace, name string) *gardencore.Shoot {
 	shoot := &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	shoot.Spec.CloudProfile = &gardencore.CloudProfileReference{Kind: "CloudProfile", Name: "profile"}
 	shoot.Spec.SecretBindingName = new("binding")
-	shoot.Spec.Provider.Workers = []gardencore.Worker{{Name: "pool", Maximum: 2, Machine: gardencore.Machine{Type: "bare"}, Volume: &gardencore.Volume{Type: new("ssd"), VolumeSize: "20Gi"}}}
+	shoot.Spec.Provider.Workers = []gardencore.Worker{
+		{Name: "pool", Maximum: 2, Machine: gardencore.Machine{Type: "bare"}, Volume: &gardencore.Volume{Type: new("ssd"), VolumeSize: "20Gi"}}}
 	return shoot
 }
 
@@ -47,7 +48,8 @@ func newPlugin(t *testing.T, shoots []*gardencore.Shoot, quotas ...*gardencore.Q
 			VolumeTypes: []gardencore.VolumeType{{Name: "ssd", Class: "standard"}, {Name: "nvme", Class: "premium"}, {Name: "tape", Class: "slow"}},
 			MachineTypes: []gardencore.MachineType{
 				{Name: "bare", CPU: resource.MustParse("2"), Memory: resource.MustParse("4Gi")},
-				{Name: "full", CPU: resource.MustParse("2"), Memory: resource.MustParse("4Gi"), Storage: &gardencore.MachineTypeStorage{Class: "premium", StorageSize: new(resource.MustParse("50Gi"))}},
+				{Name: "full", CPU: resource.MustParse("2"), Memory: resource.MustParse("4Gi"),
+					Storage: &gardencore.MachineTypeStorage{Class: "premium", StorageSize: new(resource.MustParse("50Gi"))}},
 			},
 		},
 	}}}
@@ -63,7 +65,8 @@ func newPlugin(t *testing.T, shoots []*gardencore.Shoot, quotas ...*gardencore.Q
 	}
 	for _, namespace := range []string{"a", "b"} {
 		add(secretBindings, &gardencore.SecretBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "binding"}, Quotas: refs})
-		add(credentialsBindings, &security.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "credentials"}, Quotas: refs})
+		add(credentialsBindings,
+			&security.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "credentials"}, Quotas: refs})
 	}
 	for _, shoot := range shoots {
 		add(gardencore.Resource("shoots"), shoot)
@@ -81,8 +84,9 @@ func validate(p admission.ValidationInterface, shoot, old *gardencore.Shoot) err
 	if old != nil {
 		operation, before = admission.Update, old
 	}
-	return p.Validate(context.Background(), admission.NewAttributesRecord(shoot, before, gardencore.Kind("Shoot").WithVersion("v1beta1"), shoot.Namespace, shoot.Name,
-		gardencore.Resource("shoots").WithVersion("v1beta1"), "", operation, nil, false, nil), nil)
+	return p.Validate(context.Background(),
+		admission.NewAttributesRecord(shoot, before, gardencore.Kind("Shoot").WithVersion("v1beta1"), shoot.Namespace, shoot.Name,
+			gardencore.Resource("shoots").WithVersion("v1beta1"), "", operation, nil, false, nil), nil)
 }
 
 func check(t *testing.T, err error, refused string) {
@@ -116,27 +120,37 @@ func TestMetrics(t *testing.T) {
 		"others count":          {limit: limit(gardencore.QuotaMetricMemory, "15Gi"), others: []*gardencore.Shoot{plain}, refused: "memory"},
 		"it counts once":        {limit: limit(gardencore.QuotaMetricCPU, "4"), others: []*gardencore.Shoot{newShoot("a", "shoot")}},
 		"not of other projects": {scope: "Project", limit: limit(gardencore.QuotaMetricCPU, "4"), others: []*gardencore.Shoot{viaCredentials}},
-		"of the credentials":    {scope: "Secret", limit: limit(gardencore.QuotaMetricCPU, "7"), others: []*gardencore.Shoot{viaCredentials}, refused: "cpu"},
-		"standard storage":      {limit: limit(gardencore.QuotaMetricStorageStandard, "39Gi"), refused: "storage.standard"},
-		"no premium storage":    {limit: limit(gardencore.QuotaMetricStoragePremium, "0")},
+		"of the credentials": {scope: "Secret", limit: limit(gardencore.QuotaMetricCPU, "7"),
+			others: []*gardencore.Shoot{viaCredentials}, refused: "cpu"},
+		"standard storage":   {limit: limit(gardencore.QuotaMetricStorageStandard, "39Gi"), refused: "storage.standard"},
+		"no premium storage": {limit: limit(gardencore.QuotaMetricStoragePremium, "0")},
 		"storage of the machine": {limit: limit(gardencore.QuotaMetricStoragePremium, "99Gi"), refused: "storage.premium",
 			shoot: change(func(s *gardencore.Shoot) {
 				s.Spec.Provider.Workers[0].Machine.Type, s.Spec.Provider.Workers[0].Volume = "full", nil
 			})},
-		"ingress needs a load balancer": {limit: limit(gardencore.QuotaMetricLoadbalancer, "1"), refused: "loadbalancer", old: newShoot("a", "shoot"),
+		"ingress needs a load balancer": {limit: limit(gardencore.QuotaMetricLoadbalancer, "1"), refused: "loadbalancer",
+			old: newShoot("a", "shoot"),
 			shoot: change(func(s *gardencore.Shoot) {
 				s.Spec.Addons = &gardencore.Addons{NginxIngress: &gardencore.NginxIngress{Addon: gardencore.Addon{Enabled: true}}}
 			})},
-		"unchanged":         {limit: limit(gardencore.QuotaMetricCPU, "0"), old: newShoot("a", "shoot")},
-		"more machines":     {limit: limit(gardencore.QuotaMetricCPU, "4"), old: newShoot("a", "shoot"), shoot: change(func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Maximum = 3 }), refused: "cpu"},
-		"being deleted":     {limit: limit(gardencore.QuotaMetricCPU, "0"), shoot: change(func(s *gardencore.Shoot) { s.DeletionTimestamp = &metav1.Time{} })},
-		"unknown machine":   {shoot: change(func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Machine.Type = "odd" }), refused: "spec.provider.workers[0].machine.type"},
-		"no storage at all": {shoot: change(func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Volume = nil }), refused: "spec.provider.workers[0].volume"},
-		"odd volume class":  {shoot: change(func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Volume.Type = new("tape") }), refused: "spec.provider.workers[0].volume.type"},
-		"odd volume size":   {shoot: change(func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Volume.VolumeSize = "big" }), refused: "spec.provider.workers[0].volume.size"},
-		"unknown binding":   {shoot: change(func(s *gardencore.Shoot) { s.Spec.SecretBindingName = new("odd") }), refused: "spec.secretBindingName"},
-		"no binding":        {limit: limit(gardencore.QuotaMetricCPU, "0"), shoot: change(func(s *gardencore.Shoot) { s.Spec.SecretBindingName = nil })},
-		"unknown profile":   {shoot: change(func(s *gardencore.Shoot) { s.Spec.CloudProfile.Name = "odd" }), refused: "spec.cloudProfile.name"},
+		"unchanged": {limit: limit(gardencore.QuotaMetricCPU, "0"), old: newShoot("a", "shoot")},
+		"more machines": {limit: limit(gardencore.QuotaMetricCPU, "4"), old: newShoot("a", "shoot"),
+			shoot: change(func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Maximum = 3 }), refused: "cpu"},
+		"being deleted": {limit: limit(gardencore.QuotaMetricCPU, "0"),
+			shoot: change(func(s *gardencore.Shoot) { s.DeletionTimestamp = &metav1.Time{} })},
+		"unknown machine": {shoot: change(func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Machine.Type = "odd" }),
+			refused: "spec.provider.workers[0].machine.type"},
+		"no storage at all": {shoot: change(func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Volume = nil }),
+			refused: "spec.provider.workers[0].volume"},
+		"odd volume class": {shoot: change(func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Volume.Type = new("tape") }),
+			refused: "spec.provider.workers[0].volume.type"},
+		"odd volume size": {shoot: change(func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Volume.VolumeSize = "big" }),
+			refused: "spec.provider.workers[0].volume.size"},
+		"unknown binding": {shoot: change(func(s *gardencore.Shoot) { s.Spec.SecretBindingName = new("odd") }),
+			refused: "spec.secretBindingName"},
+		"no binding": {limit: limit(gardencore.QuotaMetricCPU, "0"),
+			shoot: change(func(s *gardencore.Shoot) { s.Spec.SecretBindingName = nil })},
+		"unknown profile": {shoot: change(func(s *gardencore.Shoot) { s.Spec.CloudProfile.Name = "odd" }), refused: "spec.cloudProfile.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.scope == "" {

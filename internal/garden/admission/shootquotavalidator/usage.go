@@ -43,14 +43,16 @@ func (q quotas) of(ctx context.Context, shoot *gardencore.Shoot) ([]*gardencore.
 	)
 	switch {
 	case shoot.Spec.SecretBindingName != nil:
-		binding, err := shootcommon.Get[*gardencore.SecretBinding](ctx, q.deps.Reader, secretBindings, shoot.Namespace, *shoot.Spec.SecretBindingName, path)
+		binding, err := shootcommon.Get[*gardencore.SecretBinding](ctx, q.deps.Reader, secretBindings, shoot.Namespace,
+			*shoot.Spec.SecretBindingName, path)
 		if err != nil {
 			return nil, err
 		}
 		refs = binding.Quotas
 	case shoot.Spec.CredentialsBindingName != nil:
 		path = field.NewPath("spec", "credentialsBindingName")
-		binding, err := shootcommon.Get[*security.CredentialsBinding](ctx, q.deps.Reader, credentialsBindings, shoot.Namespace, *shoot.Spec.CredentialsBindingName, path)
+		binding, err := shootcommon.Get[*security.CredentialsBinding](ctx, q.deps.Reader, credentialsBindings, shoot.Namespace,
+			*shoot.Spec.CredentialsBindingName, path)
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +152,8 @@ func (q quotas) addNeeds(ctx context.Context, to corev1.ResourceList, shoot *gar
 		return field.Required(field.NewPath("spec", "cloudProfile"), "without it, quotas cannot be checked")
 	}
 	for i := range shoot.Spec.Provider.Workers {
-		if err := addWorkerNeeds(to, &shoot.Spec.Provider.Workers[i], profile, field.NewPath("spec", "provider", "workers").Index(i)); err != nil {
+		if err := addWorkerNeeds(to, &shoot.Spec.Provider.Workers[i], profile,
+			field.NewPath("spec", "provider", "workers").Index(i)); err != nil {
 			return err
 		}
 	}
@@ -165,7 +168,8 @@ func (q quotas) addNeeds(ctx context.Context, to corev1.ResourceList, shoot *gar
 func addWorkerNeeds(to corev1.ResourceList, worker *gardencore.Worker, profile *gardencore.CloudProfileSpec, path *field.Path) error {
 	machine := cloudprofile.MachineType(profile.MachineTypes, worker.Machine.Type)
 	if machine == nil {
-		return field.Invalid(path.Child("machine", "type"), worker.Machine.Type, "the cloud profile has no such machine type, so quotas cannot be checked")
+		return field.Invalid(path.Child("machine", "type"), worker.Machine.Type,
+			"the cloud profile has no such machine type, so quotas cannot be checked")
 	}
 	class, size, err := storage(worker, machine, profile, path.Child("volume"))
 	if err != nil {
@@ -184,7 +188,8 @@ func addWorkerNeeds(to corev1.ResourceList, worker *gardencore.Worker, profile *
 
 // storage is the class and size of the volume of each of a pool's machines: what the pool says, or else what the machine
 // type comes with.
-func storage(worker *gardencore.Worker, machine *gardencore.MachineType, profile *gardencore.CloudProfileSpec, path *field.Path) (string, resource.Quantity, error) {
+func storage(worker *gardencore.Worker, machine *gardencore.MachineType, profile *gardencore.CloudProfileSpec,
+	path *field.Path) (string, resource.Quantity, error) {
 	var (
 		class string
 		size  resource.Quantity

@@ -27,8 +27,10 @@ func TestAdmit(t *testing.T) {
 	}{
 		"nothing said": {workers: workers, want: all},
 		"empty":        {workers: workers, kubelet: &gardencore.KubeletConfig{}, want: all},
-		"partly said": {workers: workers, kubelet: &gardencore.KubeletConfig{KubeReserved: &gardencore.KubeletConfigReserved{CPU: quantity("1"), EphemeralStorage: quantity("2Gi")}},
-			want: &gardencore.KubeletConfigReserved{CPU: quantity("1"), Memory: quantity("1Gi"), PID: quantity("20k"), EphemeralStorage: quantity("2Gi")}},
+		"partly said": {workers: workers, kubelet: &gardencore.KubeletConfig{
+			KubeReserved: &gardencore.KubeletConfigReserved{CPU: quantity("1"), EphemeralStorage: quantity("2Gi")}},
+			want: &gardencore.KubeletConfigReserved{CPU: quantity("1"), Memory: quantity("1Gi"), PID: quantity("20k"),
+				EphemeralStorage: quantity("2Gi")}},
 		"workerless":    {},
 		"being deleted": {workers: workers, deleting: true},
 		"subresource":   {workers: workers, subresource: "status"},
@@ -43,7 +45,8 @@ func TestAdmit(t *testing.T) {
 			if test.deleting {
 				shoot.DeletionTimestamp = &metav1.Time{}
 			}
-			a := admission.NewAttributesRecord(shoot, shoot.DeepCopy(), gardencore.Kind("Shoot").WithVersion("v1beta1"), "", "", gardencore.Resource("shoots").WithVersion("v1beta1"), test.subresource, admission.Update, nil, false, nil)
+			a := admission.NewAttributesRecord(shoot, shoot.DeepCopy(), gardencore.Kind("Shoot").WithVersion("v1beta1"), "", "",
+				gardencore.Resource("shoots").WithVersion("v1beta1"), test.subresource, admission.Update, nil, false, nil)
 			if err := p.(admission.MutationInterface).Admit(context.Background(), a, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -76,7 +76,8 @@ func (r restriction) Validate(ctx context.Context, a admission.Attributes, _ adm
 			added = append(added, toleration)
 		}
 	}
-	return shootcommon.Forbidden(a, validation.ValidateTolerationsAgainstAllowlist(added, project.Whitelist, field.NewPath("spec", "tolerations")))
+	return shootcommon.Forbidden(
+		a, validation.ValidateTolerationsAgainstAllowlist(added, project.Whitelist, field.NewPath("spec", "tolerations")))
 }
 
 func (r restriction) tolerations(ctx context.Context, shoot *gardencore.Shoot) (gardencore.ProjectTolerations, error) {

@@ -80,9 +80,11 @@ func TestPlugin(t *testing.T) {
 			shoot := &gardencore.Shoot{ObjectMeta: meta, Spec: gardencore.ShootSpec{Tolerations: tolerations(test.shoot)}}
 			operation, old := admission.Create, runtime.Object(nil)
 			if test.old != nil {
-				operation, old = admission.Update, &gardencore.Shoot{ObjectMeta: meta, Spec: gardencore.ShootSpec{Tolerations: tolerations(ptr.Deref(test.old, ""))}}
+				operation, old = admission.Update,
+					&gardencore.Shoot{ObjectMeta: meta, Spec: gardencore.ShootSpec{Tolerations: tolerations(ptr.Deref(test.old, ""))}}
 			}
-			a := admission.NewAttributesRecord(shoot, old, gardencore.Kind("Shoot").WithVersion("v1beta1"), meta.Namespace, "", gardencore.Resource("shoots").WithVersion("v1beta1"), "", operation, nil, false, nil)
+			a := admission.NewAttributesRecord(shoot, old, gardencore.Kind("Shoot").WithVersion("v1beta1"), meta.Namespace, "",
+				gardencore.Resource("shoots").WithVersion("v1beta1"), "", operation, nil, false, nil)
 			err := p.(admission.MutationInterface).Admit(context.Background(), a, nil)
 			if err == nil {
 				if got := show(shoot.Spec.Tolerations); got != test.want {
@@ -90,7 +92,8 @@ func TestPlugin(t *testing.T) {
 				}
 				err = p.(admission.ValidationInterface).Validate(context.Background(), a, nil)
 			}
-			if (err == nil) != (test.refused == "") || err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(fmt.Sprint(err), test.refused)) {
+			if (err == nil) != (test.refused == "") || err != nil &&
+				(!apierrors.IsForbidden(err) || !strings.Contains(fmt.Sprint(err), test.refused)) {
 				t.Errorf("error %v, want one about %q", err, test.refused)
 			}
 		})

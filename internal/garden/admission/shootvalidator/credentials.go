@@ -27,14 +27,16 @@ func (r *request) getSecretBinding(ctx context.Context, shoot *gardencore.Shoot)
 	if shoot.Spec.SecretBindingName == nil {
 		return nil, nil
 	}
-	return shootcommon.Get[*gardencore.SecretBinding](ctx, r.deps.Reader, gardencore.Resource("secretbindings"), shoot.Namespace, *shoot.Spec.SecretBindingName, secretBindingPath)
+	return shootcommon.Get[*gardencore.SecretBinding](ctx, r.deps.Reader, gardencore.Resource("secretbindings"),
+		shoot.Namespace, *shoot.Spec.SecretBindingName, secretBindingPath)
 }
 
 func (r *request) getCredentialsBinding(ctx context.Context, shoot *gardencore.Shoot) (*security.CredentialsBinding, error) {
 	if shoot.Spec.CredentialsBindingName == nil {
 		return nil, nil
 	}
-	return shootcommon.Get[*security.CredentialsBinding](ctx, r.deps.Reader, security.Resource("credentialsbindings"), shoot.Namespace, *shoot.Spec.CredentialsBindingName, credentialsBindingPath)
+	return shootcommon.Get[*security.CredentialsBinding](ctx, r.deps.Reader, security.Resource("credentialsbindings"),
+		shoot.Namespace, *shoot.Spec.CredentialsBindingName, credentialsBindingPath)
 }
 
 // validateBindingMigration lets a Shoot go from a SecretBinding to a CredentialsBinding with the same Secret only.
@@ -50,7 +52,8 @@ func (r *request) validateBindingMigration(ctx context.Context) error {
 	want := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: before.SecretRef.Namespace, Name: before.SecretRef.Name}
 	ref := r.credentialsBinding.CredentialsRef
 	if got := (corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}); got != want {
-		return field.Forbidden(credentialsBindingPath, fmt.Sprintf("must refer to the same Secret as the SecretBinding %q before; change the Secret in a second step", before.Name))
+		return field.Forbidden(credentialsBindingPath,
+			fmt.Sprintf("must refer to the same Secret as the SecretBinding %q before; change the Secret in a second step", before.Name))
 	}
 	return nil
 }
@@ -84,14 +87,17 @@ func (r *request) mayRead(ctx context.Context, binding *security.CredentialsBind
 	ref := binding.CredentialsRef
 	resource, ok := credentialsResources[ref.APIVersion]
 	if !ok {
-		return field.Forbidden(credentialsBindingPath, fmt.Sprintf("the credentials of CredentialsBinding %q must be a Secret, an InternalSecret or a WorkloadIdentity, not of API version %q", binding.Name, ref.APIVersion))
+		return field.Forbidden(credentialsBindingPath, fmt.Sprintf("the credentials of CredentialsBinding %q must be a "+
+			"Secret, an InternalSecret or a WorkloadIdentity, not of API version %q", binding.Name, ref.APIVersion))
 	}
 	allowed, err := r.allowed(ctx, authorizer.AttributesRecord{
-		Verb: "get", APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource, Namespace: ref.Namespace, Name: ref.Name})
+		Verb: "get", APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource,
+		Namespace: ref.Namespace, Name: ref.Name})
 	if err != nil || allowed {
 		return err
 	}
-	return field.Forbidden(credentialsBindingPath, fmt.Sprintf("user %q must be allowed to read the %s %s/%s of CredentialsBinding %q", r.GetUserInfo().GetName(), ref.Kind, ref.Namespace, ref.Name, binding.Name))
+	return field.Forbidden(credentialsBindingPath, fmt.Sprintf("user %q must be allowed to read the %s %s/%s of CredentialsBinding %q",
+		r.GetUserInfo().GetName(), ref.Kind, ref.Namespace, ref.Name, binding.Name))
 }
 
 // allowed asks the authorizer whether the user may do something.
@@ -99,7 +105,8 @@ func (r *request) allowed(ctx context.Context, record authorizer.AttributesRecor
 	record.User, record.ResourceRequest = r.GetUserInfo(), true
 	decision, _, err := r.deps.Authorizer.Authorize(ctx, record)
 	if err != nil {
-		return false, apierrors.NewInternalError(fmt.Errorf("asking whether user %q may %s %s %s/%s: %w", record.User.GetName(), record.Verb, record.Resource, record.Namespace, record.Name, err))
+		return false, apierrors.NewInternalError(fmt.Errorf("asking whether user %q may %s %s %s/%s: %w", record.User.GetName(),
+			record.Verb, record.Resource, record.Namespace, record.Name, err))
 	}
 	return decision == authorizer.DecisionAllow, nil
 }

@@ -46,8 +46,9 @@ func (r *request) validateProject(context.Context) error {
 // validateDeletion keeps a Shoot from being deleted between two seeds.
 func (r *request) validateDeletion(context.Context) error {
 	if r.GetOperation() == admission.Delete && isMigrating(r.shoot) {
-		return field.Forbidden(field.NewPath("metadata", "deletionTimestamp"), fmt.Sprintf("wait for the control plane migration: its last operation is %s, which is %s",
-			r.shoot.Status.LastOperation.Type, r.shoot.Status.LastOperation.State))
+		return field.Forbidden(field.NewPath("metadata", "deletionTimestamp"),
+			fmt.Sprintf("wait for the control plane migration: its last operation is %s, which is %s",
+				r.shoot.Status.LastOperation.Type, r.shoot.Status.LastOperation.State))
 	}
 	return nil
 }
@@ -62,7 +63,8 @@ func (r *request) validateHibernation(context.Context) error {
 			continue
 		}
 		if constraint.Status != gardencore.ConditionTrue {
-			return field.Forbidden(specPath.Child("hibernation", "enabled"), fmt.Sprintf("the constraint %s of the Shoot is %s: %s", constraint.Type, constraint.Status, constraint.Message))
+			return field.Forbidden(specPath.Child("hibernation", "enabled"),
+				fmt.Sprintf("the constraint %s of the Shoot is %s: %s", constraint.Type, constraint.Status, constraint.Message))
 		}
 		return nil
 	}
@@ -88,11 +90,13 @@ func (r *request) validateManagedIssuer(ctx context.Context) error {
 	case len(secrets.Items) == 0 && is:
 		return field.Forbidden(path, "this landscape has no managed service account issuer")
 	case len(secrets.Items) == 0:
-		return field.Forbidden(path, "the configuration of the landscape's managed service account issuer is missing: ask its operators to restore it")
+		return field.Forbidden(
+			path, "the configuration of the landscape's managed service account issuer is missing: ask its operators to restore it")
 	case was && !is:
 		return field.Forbidden(path, "a managed service account issuer must be kept")
 	case api != nil && api.ServiceAccountConfig != nil && api.ServiceAccountConfig.Issuer != nil:
-		return field.Forbidden(path, "a managed service account issuer needs spec.kubernetes.kubeAPIServer.serviceAccountConfig.issuer to be unset")
+		return field.Forbidden(
+			path, "a managed service account issuer needs spec.kubernetes.kubeAPIServer.serviceAccountConfig.issuer to be unset")
 	}
 	return nil
 }

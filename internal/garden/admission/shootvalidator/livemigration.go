@@ -106,11 +106,13 @@ func (r *request) validateDistance(ctx context.Context, from, to string) *field.
 	}
 	distances := map[string]int{}
 	if err := yaml.Unmarshal([]byte(config.Data[from]), &distances); err != nil {
-		return field.InternalError(seedNamePath, fmt.Errorf("reading the distances from %s in ConfigMap %s/%s: %w", from, config.Namespace, config.Name, err))
+		return field.InternalError(seedNamePath,
+			fmt.Errorf("reading the distances from %s in ConfigMap %s/%s: %w", from, config.Namespace, config.Name, err))
 	}
 	distance, ok := distances[to]
 	if !ok {
-		return field.Forbidden(seedNamePath, fmt.Sprintf("ConfigMap %s/%s does not say how far it is from region %s to %s", config.Namespace, config.Name, from, to))
+		return field.Forbidden(seedNamePath,
+			fmt.Sprintf("ConfigMap %s/%s does not say how far it is from region %s to %s", config.Namespace, config.Name, from, to))
 	}
 	if distance > limit {
 		return field.Forbidden(seedNamePath, fmt.Sprintf("it is too far from region %s to %s: %d, with a limit of %d", from, to, distance, limit))

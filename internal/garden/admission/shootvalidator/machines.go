@@ -184,5 +184,6 @@ func (p pool) validateKubeletVersion(kubelet *semver.Version) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(p.path.Child("machine", "image"), image,
-		fmt.Sprintf("machine image %s@%s runs kubelets of version %s, not %s", image.Name, image.Version, *version.KubeletVersionConstraint, kubelet))}
+		fmt.Sprintf("machine image %s@%s runs kubelets of version %s, not %s", image.Name, image.Version,
+			*version.KubeletVersionConstraint, kubelet))}
 }

@@ -91,7 +91,8 @@ func (r *request) validateMayBind(ctx context.Context) error {
 	if err != nil || allowed {
 		return err
 	}
-	return field.Forbidden(seedNamePath, fmt.Sprintf("user %q is not allowed to choose the seed: leave it to the scheduler", r.GetUserInfo().GetName()))
+	return field.Forbidden(seedNamePath,
+		fmt.Sprintf("user %q is not allowed to choose the seed: leave it to the scheduler", r.GetUserInfo().GetName()))
 }
 
 // validateSeedTakesShoot says whether the seed can have one more Shoot, and this one.
@@ -127,7 +128,8 @@ func (r *request) validateSeedTakesShoot(ctx context.Context) error {
 		return refuse("does not have the labels that the seed selector of the cloud profile wants")
 	}
 	if types := selector.ProviderTypes; types != nil && !slices.Contains(types, r.seed.Spec.Provider.Type) && !slices.Contains(types, "*") {
-		return refuse("is of provider type %q; the seed selector of the cloud profile wants one of %s", r.seed.Spec.Provider.Type, strings.Join(types, ", "))
+		return refuse("is of provider type %q; the seed selector of the cloud profile wants one of %s",
+			r.seed.Spec.Provider.Type, strings.Join(types, ", "))
 	}
 	return nil
 }
@@ -165,7 +167,8 @@ func selects(selector *metav1.LabelSelector, seed *gardencore.Seed) (bool, error
 func (r *request) shootsOnSeed(ctx context.Context) (int64, error) {
 	found := map[types.NamespacedName]bool{}
 	for _, seedName := range []string{gardencore.ShootSeedName, gardencore.ShootStatusSeedName} {
-		shoots, err := plugin.List[*gardencore.Shoot](ctx, r.deps.Reader, gardencore.Resource("shoots"), "", fields.OneTermEqualSelector(seedName, r.seed.Name))
+		shoots, err := plugin.List[*gardencore.Shoot](ctx, r.deps.Reader, gardencore.Resource("shoots"), "",
+			fields.OneTermEqualSelector(seedName, r.seed.Name))
 		if err != nil {
 			return 0, fmt.Errorf("listing the shoots on seed %q: %v", r.seed.Name, err)
 		}
@@ -192,10 +195,12 @@ func (r *request) validateMove(ctx context.Context) error {
 		}
 	}
 	if before, after := internalDomain(from), internalDomain(to); before != after {
-		return field.Forbidden(seedNamePath, fmt.Sprintf("the internal domain of seed %q must be %q, that of seed %q, and is %q", to.Name, before, from.Name, after))
+		return field.Forbidden(seedNamePath,
+			fmt.Sprintf("the internal domain of seed %q must be %q, that of seed %q, and is %q", to.Name, before, from.Name, after))
 	}
 	if used := usedDefaultDomain(r.shoot, from); used != "" && !slices.Contains(defaultDomains(to), used) {
-		return field.Forbidden(seedNamePath, fmt.Sprintf("the domain of the Shoot is in the default domain %q, which seed %q does not have", used, to.Name))
+		return field.Forbidden(seedNamePath,
+			fmt.Sprintf("the domain of the Shoot is in the default domain %q, which seed %q does not have", used, to.Name))
 	}
 	return nil
 }
@@ -235,7 +240,8 @@ func (r *request) validateRest() error {
 		return field.Forbidden(specPath, fmt.Sprintf("wait for the Shoot to move from seed %q to seed %q", *was, *is))
 	}
 	if isMigrating(r.shoot) {
-		return field.Forbidden(specPath, fmt.Sprintf("wait for the control plane migration: its last operation is %s, which is %s", last.Type, last.State))
+		return field.Forbidden(specPath,
+			fmt.Sprintf("wait for the control plane migration: its last operation is %s, which is %s", last.Type, last.State))
 	}
 	return nil
 }
@@ -253,7 +259,8 @@ func (r *request) validateStay() error {
 		return nil
 	}
 	if tolerance := failureTolerance(r.shoot); tolerance == gardencore.FailureToleranceTypeZone && len(r.seed.Spec.Provider.Zones) < 3 {
-		return field.Forbidden(seedNamePath, fmt.Sprintf("failure tolerance of type %s needs a seed with at least 3 zones; seed %q has %d", tolerance, r.seed.Name, len(r.seed.Spec.Provider.Zones)))
+		return field.Forbidden(seedNamePath, fmt.Sprintf("failure tolerance of type %s needs a seed with at least 3 zones; seed %q has %d",
+			tolerance, r.seed.Name, len(r.seed.Spec.Provider.Zones)))
 	}
 	if r.seed.DeletionTimestamp == nil {
 		return nil
@@ -266,7 +273,8 @@ func (r *request) validateStay() error {
 		allowed[v1beta1constants.ConfirmationDeletion] = confirmation
 	}
 	if !equality.Semantic.DeepEqual(r.shoot.Annotations, allowed) {
-		return field.Forbidden(field.NewPath("metadata", "annotations"), fmt.Sprintf("seed %q is being deleted: only the annotation %s of its Shoots may change", r.seed.Name, v1beta1constants.ConfirmationDeletion))
+		return field.Forbidden(field.NewPath("metadata", "annotations"), fmt.Sprintf(
+			"seed %q is being deleted: only the annotation %s of its Shoots may change", r.seed.Name, v1beta1constants.ConfirmationDeletion))
 	}
 	if !equality.Semantic.DeepEqual(r.shoot.Spec, r.old.Spec) {
 		return field.Forbidden(specPath, fmt.Sprintf("seed %q is being deleted: the specification of its Shoots must stay", r.seed.Name))
@@ -297,7 +305,8 @@ func (r *request) validateSeedSelector() field.ErrorList {
 		errs = append(errs, field.Invalid(path, selector, fmt.Sprintf("must select the labels of seed %q, on which the Shoot is", r.seed.Name)))
 	}
 	if types := selector.ProviderTypes; len(types) > 0 && !slices.Contains(types, r.seed.Spec.Provider.Type) {
-		errs = append(errs, field.Invalid(path.Child("providerTypes"), types, fmt.Sprintf("must contain the type of seed %q, %q", r.seed.Name, r.seed.Spec.Provider.Type)))
+		errs = append(errs, field.Invalid(path.Child("providerTypes"), types,
+			fmt.Sprintf("must contain the type of seed %q, %q", r.seed.Name, r.seed.Spec.Provider.Type)))
 	}
 	return errs
 }

@@ -77,7 +77,8 @@ func (r *request) validateNetworks() field.ErrorList {
 		return errs
 	}
 	seed := r.seed.Spec.Networks
-	errs = append(errs, validation.ValidateNetworkDisjointedness(path, networking.Nodes, networking.Pods, networking.Services, seed.Nodes, seed.Pods, seed.Services)...)
+	errs = append(errs, validation.ValidateNetworkDisjointedness(path, networking.Nodes, networking.Pods,
+		networking.Services, seed.Nodes, seed.Pods, seed.Services)...)
 	if status := r.shoot.Status.Networking; status != nil && len(status.Nodes)+len(status.Pods)+len(status.Services) > 0 {
 		errs = append(errs, validation.ValidateMultiNetworkDisjointedness(field.NewPath("status", "networking"),
 			status.Nodes, status.Pods, status.Services, seed.Nodes, seed.Pods, seed.Services, workerless)...)
@@ -86,7 +87,8 @@ func (r *request) validateNetworks() field.ErrorList {
 }
 
 func (r *request) validateKubernetesVersion() field.ErrorList {
-	return r.validateVersionOffered(r.shoot.Spec.Kubernetes.Version, r.old.Spec.Kubernetes.Version, false, specPath.Child("kubernetes", "version"))
+	return r.validateVersionOffered(r.shoot.Spec.Kubernetes.Version, r.old.Spec.Kubernetes.Version, false,
+		specPath.Child("kubernetes", "version"))
 }
 
 // validateVersionOffered says whether the CloudProfile offers another Kubernetes version than before. Something new must
@@ -113,7 +115,8 @@ func (r *request) validateRegion() field.ErrorList {
 	if name == r.old.Spec.Region || cloudprofile.Region(r.profile.Regions, name) != nil {
 		return nil
 	}
-	return field.ErrorList{field.NotSupported(specPath.Child("region"), name, names(r.profile.Regions, func(r gardencore.Region) string { return r.Name }))}
+	return field.ErrorList{field.NotSupported(
+		specPath.Child("region"), name, names(r.profile.Regions, func(r gardencore.Region) string { return r.Name }))}
 }
 
 // validateAccessRestrictions says whether the region and the seed have the access restrictions that the Shoot wants, if
@@ -126,13 +129,15 @@ func (r *request) validateAccessRestrictions() field.ErrorList {
 	}
 	region := cloudprofile.Region(r.profile.Regions, r.shoot.Spec.Region)
 	if region == nil {
-		return field.ErrorList{field.Invalid(specPath.Child("region"), r.shoot.Spec.Region, "the cloud profile has no such region, so no access restrictions for it")}
+		return field.ErrorList{
+			field.Invalid(specPath.Child("region"), r.shoot.Spec.Region, "the cloud profile has no such region, so no access restrictions for it")}
 	}
 	var errs field.ErrorList
 	for i, name := range wanted {
 		path := specPath.Child("accessRestrictions").Index(i)
 		if !hasRestriction(region.AccessRestrictions, name) {
-			errs = append(errs, field.NotSupported(path, name, names(region.AccessRestrictions, func(a gardencore.AccessRestriction) string { return a.Name })))
+			errs = append(errs, field.NotSupported(
+				path, name, names(region.AccessRestrictions, func(a gardencore.AccessRestriction) string { return a.Name })))
 		}
 		if r.seed != nil && !hasRestriction(r.seed.Spec.AccessRestrictions, name) {
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("seed %q does not support %s", r.seed.Name, name)))

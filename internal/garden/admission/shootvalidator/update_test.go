@@ -14,7 +14,8 @@ import (
 )
 
 func migrating(s *gardencore.Shoot) {
-	s.Status.LastOperation = &gardencore.LastOperation{Type: gardencore.LastOperationTypeMigrate, State: gardencore.LastOperationStateProcessing}
+	s.Status.LastOperation = &gardencore.LastOperation{Type: gardencore.LastOperationTypeMigrate,
+		State: gardencore.LastOperationStateProcessing}
 }
 
 func TestUpdate(t *testing.T) {
@@ -42,15 +43,20 @@ func TestUpdate(t *testing.T) {
 		"nothing changes":             {func(_ *gardencore.Shoot, l *landscape) { l.profile.Name = "gone" }, none, ""},
 		"seed taken away":             {none, func(s *gardencore.Shoot, _ *landscape) { s.Spec.SeedName = nil }, "spec.seedName"},
 		"seed without binding":        {none, func(s *gardencore.Shoot, _ *landscape) { s.Spec.SeedName = new("seed2") }, "spec.seedName"},
-		"selector taken away":         {func(s *gardencore.Shoot, _ *landscape) { s.Spec.SeedSelector = &gardencore.SeedSelector{} }, func(s *gardencore.Shoot, _ *landscape) { s.Spec.SeedSelector = nil }, "spec.seedSelector"},
-		"change amid a migration":     {func(s *gardencore.Shoot, _ *landscape) { migrating(s) }, func(s *gardencore.Shoot, _ *landscape) { s.Spec.Tolerations = []gardencore.Toleration{{}} }, "spec"},
+		"selector taken away": {func(s *gardencore.Shoot, _ *landscape) { s.Spec.SeedSelector = &gardencore.SeedSelector{} },
+			func(s *gardencore.Shoot, _ *landscape) { s.Spec.SeedSelector = nil }, "spec.seedSelector"},
+		"change amid a migration": {func(s *gardencore.Shoot, _ *landscape) { migrating(s) },
+			func(s *gardencore.Shoot, _ *landscape) { s.Spec.Tolerations = []gardencore.Toleration{{}} }, "spec"},
 		"annotation amid a migration": {func(s *gardencore.Shoot, _ *landscape) { migrating(s) }, annotate("x"), ""},
 		"change before a migration": {func(s *gardencore.Shoot, _ *landscape) {
 			s.Status.SeedName, s.Status.LastOperation = new("seed2"), &gardencore.LastOperation{}
 		}, func(s *gardencore.Shoot, _ *landscape) { s.Spec.Tolerations = []gardencore.Toleration{{}} }, "spec"},
-		"annotation with leaving seed": {func(_ *gardencore.Shoot, l *landscape) { l.seed.DeletionTimestamp = &metav1.Time{Time: now} }, annotate("x"), "metadata.annotations"},
-		"deletion with leaving seed":   {func(_ *gardencore.Shoot, l *landscape) { l.seed.DeletionTimestamp = &metav1.Time{Time: now} }, annotate(v1beta1constants.ConfirmationDeletion), ""},
-		"spec with leaving seed":       {func(_ *gardencore.Shoot, l *landscape) { l.seed.DeletionTimestamp = &metav1.Time{Time: now} }, func(s *gardencore.Shoot, _ *landscape) { s.Spec.Tolerations = []gardencore.Toleration{{}} }, "spec"},
+		"annotation with leaving seed": {func(_ *gardencore.Shoot, l *landscape) { l.seed.DeletionTimestamp = &metav1.Time{Time: now} },
+			annotate("x"), "metadata.annotations"},
+		"deletion with leaving seed": {func(_ *gardencore.Shoot, l *landscape) { l.seed.DeletionTimestamp = &metav1.Time{Time: now} },
+			annotate(v1beta1constants.ConfirmationDeletion), ""},
+		"spec with leaving seed": {func(_ *gardencore.Shoot, l *landscape) { l.seed.DeletionTimestamp = &metav1.Time{Time: now} },
+			func(s *gardencore.Shoot, _ *landscape) { s.Spec.Tolerations = []gardencore.Toleration{{}} }, "spec"},
 		"hibernation that would last": {func(s *gardencore.Shoot, _ *landscape) {
 			s.Status.Constraints = []gardencore.Condition{{Type: gardencore.ShootHibernationPossible, Status: gardencore.ConditionFalse}}
 		}, func(s *gardencore.Shoot, _ *landscape) {
@@ -62,9 +68,10 @@ func TestUpdate(t *testing.T) {
 		"profile of another family": {none, func(s *gardencore.Shoot, _ *landscape) {
 			s.Spec.CloudProfile = &gardencore.CloudProfileReference{Kind: "CloudProfile", Name: "other"}
 		}, "spec.cloudProfile"},
-		"profile with less": {func(_ *gardencore.Shoot, l *landscape) { l.namespaced.Status.CloudProfileSpec.MachineTypes = nil }, func(s *gardencore.Shoot, _ *landscape) {
-			s.Spec.CloudProfile = &gardencore.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "mine"}
-		}, "spec.cloudProfile"},
+		"profile with less": {func(_ *gardencore.Shoot, l *landscape) { l.namespaced.Status.CloudProfileSpec.MachineTypes = nil },
+			func(s *gardencore.Shoot, _ *landscape) {
+				s.Spec.CloudProfile = &gardencore.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "mine"}
+			}, "spec.cloudProfile"},
 		"same secret, new binding":      {none, credentials("credentials"), ""},
 		"other secret, new binding":     {none, credentials("others"), "spec.credentialsBindingName"},
 		"credentials of others":         {credentials("credentials"), credentials("others"), "spec.credentialsBindingName"},
@@ -78,8 +85,13 @@ func TestUpdate(t *testing.T) {
 		"update in place from too old": {func(s *gardencore.Shoot, _ *landscape) {
 			s.Spec.Provider.Workers[0].UpdateStrategy = new(gardencore.AutoInPlaceUpdate)
 		}, image("2.0.0"), firstPool + ".machine.image"},
-		"expired image for a new pool": {none, func(s *gardencore.Shoot, l *landscape) { image("1.1.0")(s, l); s.Spec.Provider.Workers[0].Name = "new" }, firstPool + ".machine.image"},
-		"machine type is gone":         {func(_ *gardencore.Shoot, l *landscape) { withCapabilities(l); l.profile.Spec.MachineTypes = nil }, annotate("x"), firstPool + ".machine.type"},
+		"expired image for a new pool": {none, func(s *gardencore.Shoot,
+			l *landscape) {
+			image("1.1.0")(s, l)
+			s.Spec.Provider.Workers[0].Name = "new"
+		}, firstPool + ".machine.image"},
+		"machine type is gone": {func(_ *gardencore.Shoot, l *landscape) { withCapabilities(l); l.profile.Spec.MachineTypes = nil },
+			annotate("x"), firstPool + ".machine.type"},
 		"machine type is gone, deleted": {func(s *gardencore.Shoot, l *landscape) {
 			withCapabilities(l)
 			l.profile.Spec.MachineTypes = nil
@@ -89,12 +101,14 @@ func TestUpdate(t *testing.T) {
 			l.kube = append(l.kube, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "k", Namespace: "garden-p"}})
 		}, listKubeconfig, "spec.kubernetes.kubeAPIServer.admissionPlugins[0].kubeconfigSecretName"},
 		"secret with kubeconfig": {func(_ *gardencore.Shoot, l *landscape) {
-			l.kube = append(l.kube, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "k", Namespace: "garden-p"}, Data: map[string][]byte{"kubeconfig": {}}})
+			l.kube = append(l.kube,
+				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "k", Namespace: "garden-p"}, Data: map[string][]byte{"kubeconfig": {}}})
 		}, listKubeconfig, ""},
 		"managed issuer": {withIssuer, func(s *gardencore.Shoot, _ *landscape) { s.Annotations = map[string]string{managed: "managed"} }, ""},
 		"managed and own issuer": {withIssuer, func(s *gardencore.Shoot, _ *landscape) {
 			s.Annotations = map[string]string{managed: "managed"}
-			s.Spec.Kubernetes.KubeAPIServer = &gardencore.KubeAPIServerConfig{ServiceAccountConfig: &gardencore.ServiceAccountConfig{Issuer: new("x")}}
+			s.Spec.Kubernetes.KubeAPIServer = &gardencore.KubeAPIServerConfig{
+				ServiceAccountConfig: &gardencore.ServiceAccountConfig{Issuer: new("x")}}
 		}, "metadata.annotations[" + managed + "]"},
 		"managed issuer taken away": {func(s *gardencore.Shoot, l *landscape) {
 			withIssuer(s, l)
@@ -155,8 +169,10 @@ func TestBinding(t *testing.T) {
 		"live and far":        {distances("r2: 181"), "seed2", "spec.seedName"},
 		"live and unknown":    {distances("r3: 1"), "seed2", "spec.seedName"},
 		"live and unreadable": {distances("{"), "seed2", "spec.seedName"},
-		"live and alone":      {func(s *gardencore.Shoot, _ *landscape) { s.Annotations = map[string]string{live: "true"} }, "seed2", "spec.seedName"},
-		"live and silent":     {func(s *gardencore.Shoot, l *landscape) { distances("r2: 1")(s, l); l.seed2.Status.Gardener = nil }, "seed2", "spec.seedName"},
+		"live and alone": {func(s *gardencore.Shoot, _ *landscape) { s.Annotations = map[string]string{live: "true"} },
+			"seed2", "spec.seedName"},
+		"live and silent": {func(s *gardencore.Shoot, l *landscape) { distances("r2: 1")(s, l); l.seed2.Status.Gardener = nil },
+			"seed2", "spec.seedName"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			featuregatetesting.SetFeatureGateDuringTest(t, validation.FeatureGate, validation.LiveControlPlaneMigration, true)
@@ -169,7 +185,8 @@ func TestBinding(t *testing.T) {
 	}
 	shoot := newShoot()
 	shoot.Spec.SeedName, shoot.Spec.Region = new("seed2"), "moon"
-	check(t, newLandscape().newPlugin(t).Validate(t.Context(), attributes(shoot, newShoot(), admission.Update, "binding", "user"), nil), "spec")
+	check(t, newLandscape().newPlugin(t).Validate(t.Context(), attributes(shoot, newShoot(), admission.Update, "binding", "user"), nil),
+		"spec")
 }
 
 func TestDelete(t *testing.T) {

@@ -26,7 +26,8 @@ func (r *request) validateProvider() field.ErrorList {
 	}
 	version, err := semver.NewVersion(r.shoot.Spec.Kubernetes.Version)
 	if err != nil {
-		return field.ErrorList{field.Invalid(specPath.Child("kubernetes", "version"), r.shoot.Spec.Kubernetes.Version, "must be a semantic version")}
+		return field.ErrorList{
+			field.Invalid(specPath.Child("kubernetes", "version"), r.shoot.Spec.Kubernetes.Version, "must be a semantic version")}
 	}
 	var errs field.ErrorList
 	kubelet := r.shoot.Spec.Kubernetes.Kubelet
@@ -65,7 +66,8 @@ func (r *request) validateProviderType(path *field.Path) *field.Error {
 		return field.Invalid(path, want, fmt.Sprintf("the cloud profile is for %q", r.profile.Type))
 	}
 	if b := r.secretBinding; b != nil && (b.Provider == nil || !slices.Contains(strings.Split(b.Provider.Type, ","), want)) {
-		return field.Invalid(path, want, fmt.Sprintf("the SecretBinding %q is for %q", b.Name, ptr.Deref(b.Provider, gardencore.SecretBindingProvider{}).Type))
+		return field.Invalid(path, want,
+			fmt.Sprintf("the SecretBinding %q is for %q", b.Name, ptr.Deref(b.Provider, gardencore.SecretBindingProvider{}).Type))
 	}
 	if b := r.credentialsBinding; b != nil && b.Provider.Type != want {
 		return field.Invalid(path, want, fmt.Sprintf("the CredentialsBinding %q is for %q", b.Name, b.Provider.Type))
@@ -228,7 +230,8 @@ func (p pool) validateCRI() field.ErrorList {
 	criNames := names(version.CRI, func(c gardencore.CRI) string { return string(c.Name) })
 	i := slices.Index(criNames, string(cri.Name))
 	if i < 0 {
-		return field.ErrorList{field.Invalid(path.Child("name"), cri.Name, fmt.Sprintf("machine image %s@%s has only: %s", image.Name, image.Version, strings.Join(criNames, ", ")))}
+		return field.ErrorList{field.Invalid(path.Child("name"), cri.Name,
+			fmt.Sprintf("machine image %s@%s has only: %s", image.Name, image.Version, strings.Join(criNames, ", ")))}
 	}
 	runtimes := names(version.CRI[i].ContainerRuntimes, func(c gardencore.ContainerRuntime) string { return c.Type })
 	var errs field.ErrorList

@@ -30,7 +30,8 @@ func TestAdmit(t *testing.T) {
 			}
 			shoot := &gardencore.Shoot{}
 			shoot.Spec.Provider.Workers, shoot.Spec.Kubernetes.VerticalPodAutoscaler = test.workers, test.had
-			a := admission.NewAttributesRecord(shoot, nil, gardencore.Kind("Shoot").WithVersion("v1beta1"), "", "", gardencore.Resource("shoots").WithVersion("v1beta1"), test.subresource, admission.Create, nil, false, nil)
+			a := admission.NewAttributesRecord(shoot, nil, gardencore.Kind("Shoot").WithVersion("v1beta1"), "", "",
+				gardencore.Resource("shoots").WithVersion("v1beta1"), test.subresource, admission.Create, nil, false, nil)
 			if err := p.(admission.MutationInterface).Admit(context.Background(), a, nil); err != nil {
 				t.Fatal(err)
 			}

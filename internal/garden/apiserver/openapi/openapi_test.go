@@ -16,7 +16,8 @@ func TestDefinitions(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"core.v1beta1.Shoot", "core.v1.ControllerDeployment", "operations.v1alpha1.Bastion", "security.v1alpha1.TokenRequest",
+	for _, name := range []string{"core.v1beta1.Shoot", "core.v1.ControllerDeployment", "operations.v1alpha1.Bastion",
+		"security.v1alpha1.TokenRequest",
 		"seedmanagement.v1alpha1.Gardenlet", "authentication.v1alpha1.AdminKubeconfigRequest"} {
 		if _, ok := all["com.github.gardener.gardener.pkg.apis."+name]; !ok {
 			t.Errorf("%s is missing", name)

@@ -24,7 +24,8 @@ func at(d time.Duration) *metav1.Time { return ptr.To(metav1.NewTime(kittest.Sta
 func bastion(changes ...func(*operationsv1alpha1.Bastion)) *operationsv1alpha1.Bastion {
 	b := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "garden-dev", Name: "b", UID: "b", CreationTimestamp: *at(0), Finalizers: []string{"gardener"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Name: "s", UID: "s", Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Name: "s", UID: "s", Controller: ptr.To(true)}},
 	}}
 	b.Spec.ShootRef.Name, b.Spec.SeedName = "s", ptr.To("seed")
 	b.Status.ExpirationTimestamp = at(time.Hour)
@@ -121,7 +122,8 @@ func TestNothingToDo(t *testing.T) {
 	if result := g.MustReconcile(r, b); result.RequeueAfter != 0 {
 		t.Errorf("again after %s", result.RequeueAfter)
 	}
-	if result, err := g.Reconcile(r, &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "other"}}); err != nil || result.RequeueAfter != 0 {
+	if result, err := g.Reconcile(r, &operationsv1alpha1.Bastion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "other"}}); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("%v, again after %s", err, result.RequeueAfter)
 	}
 }

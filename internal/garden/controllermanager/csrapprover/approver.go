@@ -80,7 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if refusal != "" {
 		log.Info("Denying a gardenlet's certificate", "reason", refusal)
-		return reconcile.Result{}, r.decide(ctx, csr, certificatesv1.CertificateDenied, reasonDenied, "The gardenlet's client certificate is denied: "+refusal)
+		return reconcile.Result{},
+			r.decide(ctx, csr, certificatesv1.CertificateDenied, reasonDenied, "The gardenlet's client certificate is denied: "+refusal)
 	}
 	if allowed, reason, err := r.authorized(ctx, csr); err != nil {
 		return reconcile.Result{}, err
@@ -94,12 +95,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func decided(csr *certificatesv1.CertificateSigningRequest) bool {
-	return len(csr.Status.Certificate) > 0 || slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied
-	})
+	return len(csr.Status.Certificate) > 0 ||
+		slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+			return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied
+		})
 }
 
-func (r *Reconciler) authorized(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (allowed bool, reason string, err error) {
+func (r *Reconciler) authorized(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (
+	allowed bool, reason string, err error) {
 	extra := map[string]authorizationv1.ExtraValue{}
 	for key, values := range csr.Spec.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)
@@ -116,7 +119,8 @@ func (r *Reconciler) authorized(ctx context.Context, csr *certificatesv1.Certifi
 	return review.Status.Allowed, review.Status.Reason, nil
 }
 
-func (r *Reconciler) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision certificatesv1.RequestConditionType, reason, message string) error {
+func (r *Reconciler) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+	decision certificatesv1.RequestConditionType, reason, message string) error {
 	now := metav1.NewTime(r.Clock.Now())
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: decision, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: now, LastTransitionTime: now,

@@ -39,14 +39,18 @@ type attempt struct {
 // byToken is a good request by a bootstrap token for the seed local.
 func byToken(changes ...func(*attempt)) *attempt {
 	a := &attempt{
-		x509: x509.CertificateRequest{Subject: pkix.Name{CommonName: "gardener.cloud:system:seed:local", Organization: []string{"gardener.cloud:system:seeds"}}},
-		csr: certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr"}, Spec: certificatesv1.CertificateSigningRequestSpec{
-			SignerName: "kubernetes.io/kube-apiserver-client", Username: "system:bootstrap:abcdef", Groups: []string{"system:bootstrappers", "system:authenticated"},
-			Usages: []certificatesv1.KeyUsage{"digital signature", "key encipherment", "client auth"},
-		}},
-		token: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef"}, Type: corev1.SecretTypeBootstrapToken, Data: map[string][]byte{
-			"description": []byte(TokenDescription("local")), "expiration": []byte("2026-01-01T00:00:01Z"),
-		}},
+		x509: x509.CertificateRequest{
+			Subject: pkix.Name{CommonName: "gardener.cloud:system:seed:local", Organization: []string{"gardener.cloud:system:seeds"}}},
+		csr: certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr"},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				SignerName: "kubernetes.io/kube-apiserver-client", Username: "system:bootstrap:abcdef",
+				Groups: []string{"system:bootstrappers", "system:authenticated"},
+				Usages: []certificatesv1.KeyUsage{"digital signature", "key encipherment", "client auth"},
+			}},
+		token: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef"},
+			Type: corev1.SecretTypeBootstrapToken, Data: map[string][]byte{
+				"description": []byte(TokenDescription("local")), "expiration": []byte("2026-01-01T00:00:01Z"),
+			}},
 	}
 	for _, change := range changes {
 		change(a)
@@ -94,7 +98,8 @@ func (a *attempt) try(t *testing.T) (decision, message string, result reconcile.
 			review.Status.Allowed, asked = !a.denied, &review.Spec
 			return nil
 		},
-		SubResourceUpdate: func(_ context.Context, _ client.Client, subresource string, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(_ context.Context, _ client.Client, subresource string, obj client.Object,
+			_ ...client.SubResourceUpdateOption) error {
 			conditions := obj.(*certificatesv1.CertificateSigningRequest).Status.Conditions
 			last := conditions[len(conditions)-1]
 			if subresource != "approval" || last.Status != corev1.ConditionTrue || decision != "" {
@@ -114,9 +119,11 @@ func (a *attempt) try(t *testing.T) (decision, message string, result reconcile.
 
 func TestApproves(t *testing.T) {
 	for name, a := range map[string]*attempt{
-		"token for the seed":       byToken(),
-		"token of a ManagedSeed":   byToken(description("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden/local.")),
-		"token of a Gardenlet":     byToken(description("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource garden/local.")),
+		"token for the seed": byToken(),
+		"token of a ManagedSeed": byToken(
+			description("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden/local.")),
+		"token of a Gardenlet": byToken(
+			description("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource garden/local.")),
 		"token without expiration": byToken(expiration("")),
 		"ServiceAccount":           byToken(as("system:serviceaccount:garden:gardenlet-bootstrap-local", "system:serviceaccounts")),
 		"its own renewal":          byToken(as("gardener.cloud:system:seed:local", "gardener.cloud:system:seeds")),
@@ -127,8 +134,10 @@ func TestApproves(t *testing.T) {
 			if decision != "Approved" {
 				t.Fatalf("decision %q", decision)
 			}
-			want := authorizationv1.ResourceAttributes{Group: "certificates.k8s.io", Resource: "certificatesigningrequests", Subresource: "seedclient", Verb: "create"}
-			if *asked.ResourceAttributes != want || asked.User != a.csr.Spec.Username || strings.Join(asked.Groups, ",") != strings.Join(a.csr.Spec.Groups, ",") {
+			want := authorizationv1.ResourceAttributes{Group: "certificates.k8s.io", Resource: "certificatesigningrequests",
+				Subresource: "seedclient", Verb: "create"}
+			if *asked.ResourceAttributes != want || asked.User != a.csr.Spec.Username ||
+				strings.Join(asked.Groups, ",") != strings.Join(a.csr.Spec.Groups, ",") {
 				t.Errorf("asked %+v for %s", *asked.ResourceAttributes, asked.User)
 			}
 		})
@@ -140,18 +149,22 @@ func TestDenies(t *testing.T) {
 		attempt *attempt
 		message string
 	}{
-		"token of another seed":           {byToken(seed("other")), `for seed "local", not "other"`},
-		"ManagedSeed's of another":        {byToken(description("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden/other.")), `for seed "other"`},
-		"ManagedSeed elsewhere":           {byToken(description("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource mine/local.")), "says for no seed"},
-		"token for nothing":               {byToken(description("")), "Token to be used by the gardenlet for Seed `local`."},
-		"token for a shoot":               {byToken(description("Used for connecting the self-hosted Shoot garden/local")), "says for no seed"},
-		"token that expires now":          {byToken(expiration("2026-01-01T00:00:00Z")), "expired"},
-		"token whose expiration is odd":   {byToken(expiration("tomorrow")), "expired"},
-		"token that is gone":              {byToken(func(a *attempt) { a.token = nil }), "gone"},
-		"secret that is no token":         {byToken(func(a *attempt) { a.token.Type = corev1.SecretTypeOpaque }), "gone"},
-		"ServiceAccount of another":       {byToken(as("system:serviceaccount:garden:gardenlet-bootstrap-other")), `bootstraps seed "other"`},
-		"gardenlet of another":            {byToken(as("gardener.cloud:system:seed:other", "gardener.cloud:system:seeds")), "not the gardenlet of seed"},
-		"gardenlet of another, as before": {byToken(as("gardener.cloud:system:seed:local", "gardener.cloud:system:seeds"), seed("other")), "not the gardenlet of seed"},
+		"token of another seed": {byToken(seed("other")), `for seed "local", not "other"`},
+		"ManagedSeed's of another": {byToken(description("A bootstrap token for the Gardenlet for " +
+			"seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden/other.")), `for seed "other"`},
+		"ManagedSeed elsewhere": {byToken(description("A bootstrap token for the Gardenlet for " +
+			"seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource mine/local.")), "says for no seed"},
+		"token for nothing":             {byToken(description("")), "Token to be used by the gardenlet for Seed `local`."},
+		"token for a shoot":             {byToken(description("Used for connecting the self-hosted Shoot garden/local")), "says for no seed"},
+		"token that expires now":        {byToken(expiration("2026-01-01T00:00:00Z")), "expired"},
+		"token whose expiration is odd": {byToken(expiration("tomorrow")), "expired"},
+		"token that is gone":            {byToken(func(a *attempt) { a.token = nil }), "gone"},
+		"secret that is no token":       {byToken(func(a *attempt) { a.token.Type = corev1.SecretTypeOpaque }), "gone"},
+		"ServiceAccount of another":     {byToken(as("system:serviceaccount:garden:gardenlet-bootstrap-other")), `bootstraps seed "other"`},
+		"gardenlet of another": {byToken(as("gardener.cloud:system:seed:other", "gardener.cloud:system:seeds")),
+			"not the gardenlet of seed"},
+		"gardenlet of another, as before": {byToken(as("gardener.cloud:system:seed:local", "gardener.cloud:system:seeds"), seed("other")),
+			"not the gardenlet of seed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decision, message, _, _ := test.attempt.try(t)

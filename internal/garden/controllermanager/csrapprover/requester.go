@@ -86,7 +86,8 @@ func (r *Reconciler) tokenRefusal(ctx context.Context, id, seed string) (string,
 	case r.expired(token):
 		return "the bootstrap token has expired", nil
 	case described == "":
-		return fmt.Sprintf("the bootstrap token's description says for no seed that it is for it; for this one it would be %q", TokenDescription(seed)), nil
+		return fmt.Sprintf("the bootstrap token's description says for no seed that it is for it; for this one it would be %q",
+			TokenDescription(seed)), nil
 	case described != seed:
 		return fmt.Sprintf("the bootstrap token is for seed %q, not %q", described, seed), nil
 	}

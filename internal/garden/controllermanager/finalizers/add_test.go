@@ -24,8 +24,9 @@ func TestWhichUpdatesCount(t *testing.T) {
 		"status":             {withGeneration(1), withGeneration(1), false, false},
 		"specification":      {withGeneration(1), withGeneration(2), true, true},
 		"without generation": {withGeneration(0), withGeneration(0), true, true},
-		"deletion":           {withGeneration(1), withGeneration(1, func(s *corev1beta1.Shoot) { s.DeletionTimestamp = ptr.To(metav1.Now()) }), true, false},
-		"finalizer taken":    {withGeneration(1), withGeneration(1, func(s *corev1beta1.Shoot) { s.Finalizers = nil }), true, false},
+		"deletion": {withGeneration(1),
+			withGeneration(1, func(s *corev1beta1.Shoot) { s.DeletionTimestamp = ptr.To(metav1.Now()) }), true, false},
+		"finalizer taken": {withGeneration(1), withGeneration(1, func(s *corev1beta1.Shoot) { s.Finalizers = nil }), true, false},
 	} {
 		e := event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}
 		if got := changed().Update(e); got != test.changed {
@@ -35,7 +36,8 @@ func TestWhichUpdatesCount(t *testing.T) {
 			t.Errorf("%s: mayRelease %v", name, got)
 		}
 	}
-	if mayRelease().Create(event.CreateEvent{Object: withGeneration(1)}) || !mayRelease().Delete(event.DeleteEvent{Object: withGeneration(1)}) {
+	if mayRelease().Create(event.CreateEvent{Object: withGeneration(1)}) ||
+		!mayRelease().Delete(event.DeleteEvent{Object: withGeneration(1)}) {
 		t.Error("only what goes releases")
 	}
 }

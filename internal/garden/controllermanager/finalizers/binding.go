@@ -45,7 +45,8 @@ func bindingOf(obj client.Object) binding {
 	}
 	b := obj.(*corev1beta1.SecretBinding)
 	secret := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: b.SecretRef.Namespace, Name: b.SecretRef.Name}
-	all := binding{object: b, mark: constants.LabelSecretBindingReference, finalizer: secretBindingFinalizer, credentials: secret, quotas: keys(b.Quotas)}
+	all := binding{object: b, mark: constants.LabelSecretBindingReference, finalizer: secretBindingFinalizer,
+		credentials: secret, quotas: keys(b.Quotas)}
 	if b.Provider != nil {
 		all.providers = providers(b.Provider.Type)
 	}
@@ -192,7 +193,8 @@ func getCredentials(ctx context.Context, reader client.Reader, ref corev1.Object
 	case securityv1alpha1.SchemeGroupVersion.WithKind(workloadIdentityKind):
 		credentials = &securityv1alpha1.WorkloadIdentity{}
 	default:
-		return nil, reconcile.TerminalError(fmt.Errorf("the binding refers to credentials of the kind %s %s, which is none of Secret, InternalSecret and WorkloadIdentity", ref.APIVersion, ref.Kind))
+		return nil, reconcile.TerminalError(fmt.Errorf("the binding refers to credentials of the kind %s %s, which is none "+
+			"of Secret, InternalSecret and WorkloadIdentity", ref.APIVersion, ref.Kind))
 	}
 	if err := reader.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, credentials); err != nil {
 		return nil, fmt.Errorf("reading the %s %s/%s that the binding refers to: %w", ref.Kind, ref.Namespace, ref.Name, err)

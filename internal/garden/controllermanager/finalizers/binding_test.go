@@ -70,9 +70,11 @@ func TestCredentialsBindingMarks(t *testing.T) {
 		credentials client.Object
 		labels      []string
 	}{
-		"Secret":           {"v1", &corev1.Secret{ObjectMeta: objectMeta("p", "c")}, []string{localLabel, bindingsMark}},
-		"InternalSecret":   {"core.gardener.cloud/v1beta1", &corev1beta1.InternalSecret{ObjectMeta: objectMeta("p", "c")}, []string{localLabel, bindingsMark}},
-		"WorkloadIdentity": {"security.gardener.cloud/v1alpha1", &securityv1alpha1.WorkloadIdentity{ObjectMeta: objectMeta("p", "c")}, []string{bindingsMark}},
+		"Secret": {"v1", &corev1.Secret{ObjectMeta: objectMeta("p", "c")}, []string{localLabel, bindingsMark}},
+		"InternalSecret": {"core.gardener.cloud/v1beta1", &corev1beta1.InternalSecret{ObjectMeta: objectMeta("p", "c")},
+			[]string{localLabel, bindingsMark}},
+		"WorkloadIdentity": {"security.gardener.cloud/v1alpha1", &securityv1alpha1.WorkloadIdentity{ObjectMeta: objectMeta("p", "c")},
+			[]string{bindingsMark}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			binding := credentialsBinding("p", test.apiVersion, name, "c")

@@ -17,9 +17,11 @@ func TestCloudProfileStatus(t *testing.T) {
 		{Version: "1.34.0", Classification: ptr.To(corev1beta1.ClassificationPreview)},
 		{Version: "1.32.0", ExpirationDate: at(-time.Hour)},
 	}
-	profile.Spec.MachineImages = []corev1beta1.MachineImage{{Name: "image", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{
-		Version: "1.0.0", Lifecycle: []corev1beta1.LifecycleStage{{Classification: corev1beta1.ClassificationSupported, StartTime: at(2 * time.Hour)}},
-	}}}}}
+	profile.Spec.MachineImages = []corev1beta1.MachineImage{
+		{Name: "image", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{
+			Version: "1.0.0", Lifecycle: []corev1beta1.LifecycleStage{
+				{Classification: corev1beta1.ClassificationSupported, StartTime: at(2 * time.Hour)}},
+		}}}}}
 	w := newWorld(t, "cloudprofile", profile)
 	want := func(again time.Duration, kubernetes []corev1beta1.VersionClassification, image corev1beta1.VersionClassification) {
 		t.Helper()

@@ -36,11 +36,13 @@ type world struct {
 func newWorld(t *testing.T, kind string, objects ...client.Object) world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, gardencorev1.AddToScheme, securityv1alpha1.AddToScheme)
+	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, gardencorev1.AddToScheme,
+		securityv1alpha1.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1beta1.CloudProfile{}, &corev1beta1.NamespacedCloudProfile{}).Build()
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(
+		&corev1beta1.CloudProfile{}, &corev1beta1.NamespacedCloudProfile{}).Build()
 	clock, recorder := testclock.NewFakePassiveClock(start), events.NewFakeRecorder(10)
 	for _, k := range Kinds() {
 		if k.Name == kind {
@@ -114,7 +116,8 @@ func TestInUse(t *testing.T) {
 		}}
 	}
 	child := func(parent string) client.Object {
-		return &corev1beta1.NamespacedCloudProfile{ObjectMeta: objectMeta("p", "child"), Spec: corev1beta1.NamespacedCloudProfileSpec{Parent: corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: parent}}}
+		return &corev1beta1.NamespacedCloudProfile{ObjectMeta: objectMeta("p", "child"),
+			Spec: corev1beta1.NamespacedCloudProfileSpec{Parent: corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: parent}}}
 	}
 	type users map[string]client.Object
 	for _, test := range []struct {
@@ -125,8 +128,10 @@ func TestInUse(t *testing.T) {
 	}{
 		{
 			kind: "cloudprofile", thing: &corev1beta1.CloudProfile{ObjectMeta: objectMeta("", "x")},
-			keep: users{"Shoots p/shoot": shoot("p", profileRef("CloudProfile", "x")), "Shoots q/shoot": shoot("q", corev1beta1.ShootSpec{CloudProfileName: ptr.To("x")}), "NamespacedCloudProfiles p/child": child("x")},
-			let:  users{"other": shoot("p", profileRef("CloudProfile", "y")), "namesake": shoot("p", profileRef("NamespacedCloudProfile", "x")), "child": child("y")},
+			keep: users{"Shoots p/shoot": shoot("p", profileRef("CloudProfile", "x")),
+				"Shoots q/shoot": shoot("q", corev1beta1.ShootSpec{CloudProfileName: ptr.To("x")}), "NamespacedCloudProfiles p/child": child("x")},
+			let: users{"other": shoot("p", profileRef("CloudProfile", "y")),
+				"namesake": shoot("p", profileRef("NamespacedCloudProfile", "x")), "child": child("y")},
 		},
 		{
 			kind: "namespacedcloudprofile", thing: &corev1beta1.NamespacedCloudProfile{ObjectMeta: objectMeta("p", "x")},
@@ -136,12 +141,14 @@ func TestInUse(t *testing.T) {
 		{
 			kind: "secretbinding", thing: secretBinding("p"), dependencies: []client.Object{secret()},
 			keep: users{"Shoots p/shoot": shoot("p", corev1beta1.ShootSpec{SecretBindingName: ptr.To("x")})},
-			let:  users{"namespace": shoot("q", corev1beta1.ShootSpec{SecretBindingName: ptr.To("x")}), "kind": shoot("p", corev1beta1.ShootSpec{CredentialsBindingName: ptr.To("x")})},
+			let: users{"namespace": shoot("q", corev1beta1.ShootSpec{SecretBindingName: ptr.To("x")}),
+				"kind": shoot("p", corev1beta1.ShootSpec{CredentialsBindingName: ptr.To("x")})},
 		},
 		{
 			kind: "credentialsbinding", thing: credentialsBinding("p", "v1", "Secret", "secret"), dependencies: []client.Object{secret()},
 			keep: users{"Shoots p/shoot": shoot("p", corev1beta1.ShootSpec{CredentialsBindingName: ptr.To("x")})},
-			let:  users{"namespace": shoot("q", corev1beta1.ShootSpec{CredentialsBindingName: ptr.To("x")}), "kind": shoot("p", corev1beta1.ShootSpec{SecretBindingName: ptr.To("x")})},
+			let: users{"namespace": shoot("q", corev1beta1.ShootSpec{CredentialsBindingName: ptr.To("x")}),
+				"kind": shoot("p", corev1beta1.ShootSpec{SecretBindingName: ptr.To("x")})},
 		},
 		{
 			kind: "exposureclass", thing: &corev1beta1.ExposureClass{ObjectMeta: objectMeta("", "x")},
@@ -150,8 +157,10 @@ func TestInUse(t *testing.T) {
 		},
 		{
 			kind: "quota", thing: &corev1beta1.Quota{ObjectMeta: objectMeta("p", "x")},
-			keep: users{"SecretBindings q/x": secretBinding("q", quota), "CredentialsBindings q/x": credentialsBinding("q", "v1", "Secret", "s", quota)},
-			let:  users{"other": secretBinding("p", corev1.ObjectReference{Namespace: "q", Name: "x"}), "none": credentialsBinding("q", "v1", "Secret", "s")},
+			keep: users{"SecretBindings q/x": secretBinding("q", quota),
+				"CredentialsBindings q/x": credentialsBinding("q", "v1", "Secret", "s", quota)},
+			let: users{"other": secretBinding("p", corev1.ObjectReference{Namespace: "q", Name: "x"}),
+				"none": credentialsBinding("q", "v1", "Secret", "s")},
 		},
 		{
 			kind: "controllerdeployment", thing: &gardencorev1.ControllerDeployment{ObjectMeta: objectMeta("", "x")},
@@ -175,7 +184,8 @@ func TestInUse(t *testing.T) {
 				if !kept {
 					return
 				}
-				if event := <-w.events; !strings.Contains(event, "ResourceReferenced") || !strings.Contains(event, name) || result.RequeueAfter != DefaultRetry {
+				if event := <-w.events; !strings.Contains(event, "ResourceReferenced") || !strings.Contains(event, name) ||
+					result.RequeueAfter != DefaultRetry {
 					t.Errorf("event %q, again after %s", event, result.RequeueAfter)
 				}
 				for _, use := range w.Kind.uses {

@@ -91,7 +91,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if err := r.bootstrapAgain(ctx, seed); err != nil {
-		return reconcile.Result{}, fmt.Errorf("having the gardenlet of the Seed %q bootstrapped again, whose certificate has expired: %w", seed.Name, err)
+		return reconcile.Result{},
+			fmt.Errorf("having the gardenlet of the Seed %q bootstrapped again, whose certificate has expired: %w", seed.Name, err)
 	}
 	since := conditions.Get(seed.Status.Conditions, corev1beta1.GardenletReady).LastTransitionTime.Time
 	if r.Clock.Since(since) < r.shootMonitorPeriod() {
@@ -152,7 +153,8 @@ func (r *Reconciler) setShootsUnknown(ctx context.Context, seed *corev1beta1.See
 func (r *Reconciler) setShootUnknown(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	before := shoot.DeepCopy()
 	all, changed1 := r.unknown(shoot.Status.Conditions, conditionsOf(shoot)...)
-	constraints, changed2 := r.unknown(shoot.Status.Constraints, corev1beta1.ShootHibernationPossible, corev1beta1.ShootMaintenancePreconditionsSatisfied)
+	constraints, changed2 := r.unknown(shoot.Status.Constraints, corev1beta1.ShootHibernationPossible,
+		corev1beta1.ShootMaintenancePreconditionsSatisfied)
 	if !changed1 && !changed2 {
 		return nil
 	}

@@ -20,7 +20,8 @@ import (
 
 func seed() *corev1beta1.Seed {
 	s := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
-	s.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.GardenletReady, Status: corev1beta1.ConditionTrue, LastTransitionTime: metav1.NewTime(kittest.Start)}}
+	s.Status.Conditions = []corev1beta1.Condition{
+		{Type: corev1beta1.GardenletReady, Status: corev1beta1.ConditionTrue, LastTransitionTime: metav1.NewTime(kittest.Start)}}
 	return s
 }
 

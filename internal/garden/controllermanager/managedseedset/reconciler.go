@@ -72,7 +72,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: cmp.Or(r.SyncPeriod, DefaultSyncPeriod)}, nil
 }
 
-func (r *Reconciler) setStatus(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, status *seedmanagementv1alpha1.ManagedSeedSetStatus) error {
+func (r *Reconciler) setStatus(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet,
+	status *seedmanagementv1alpha1.ManagedSeedSetStatus) error {
 	before := set.DeepCopy()
 	set.Status = *status
 	if equality.Semantic.DeepEqual(before.Status, set.Status) {

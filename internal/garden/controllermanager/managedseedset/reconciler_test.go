@@ -35,7 +35,8 @@ func newWorld(t *testing.T, replicas int32) *world {
 	set.Spec.Replicas, set.Spec.Selector.MatchLabels = &replicas, labels
 	set.Spec.ShootTemplate.Labels, set.Spec.Template.Labels = labels, labels
 	set.Spec.ShootTemplate.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("replica-name.example.org")}
-	set.Spec.Template.Spec.Gardenlet.Config = runtime.RawExtension{Raw: []byte(`{"a":1,"seedConfig":{"spec":{"ingress":{"domain":"ingress.replica-name.example.org"}}}}`)}
+	set.Spec.Template.Spec.Gardenlet.Config = runtime.RawExtension{
+		Raw: []byte(`{"a":1,"seedConfig":{"spec":{"ingress":{"domain":"ingress.replica-name.example.org"}}}}`)}
 	g, recorder := kittest.New(t, set), events.NewFakeRecorder(1000)
 	return &world{g, &Reconciler{Client: g, Reader: g, Clock: g.Clock, Recorder: recorder}, set, recorder.Events}
 }
@@ -84,9 +85,10 @@ func (w *world) register(name string) {
 	managedSeed := w.managedSeed(name)
 	managedSeed.Status.Conditions = []corev1beta1.Condition{{Type: seedmanagementv1alpha1.SeedRegistered, Status: "True"}}
 	w.Must(w.Status().Update(w.Context(), managedSeed))
-	w.Must(w.Create(w.Context(), &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1beta1.SeedStatus{Conditions: []corev1beta1.Condition{
-		{Type: corev1beta1.GardenletReady, Status: "True"}, {Type: corev1beta1.SeedSystemComponentsHealthy, Status: "True"},
-	}}}))
+	w.Must(w.Create(w.Context(),
+		&corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1beta1.SeedStatus{Conditions: []corev1beta1.Condition{
+			{Type: corev1beta1.GardenletReady, Status: "True"}, {Type: corev1beta1.SeedSystemComponentsHealthy, Status: "True"},
+		}}}))
 }
 
 // wantPending wants the set's counts, and what it waits for as "name reason".
@@ -119,7 +121,8 @@ func TestScalesOut(t *testing.T) {
 	w.step()
 	w.wantPending(1, 0, "s-0 ShootReconciling")
 	shoot := w.shoot("s-0")
-	if owner := metav1.GetControllerOf(shoot); owner == nil || owner.UID != "1" || owner.Kind != "ManagedSeedSet" || *shoot.Spec.DNS.Domain != "s-0.example.org" || shoot.Labels["set"] != "s" {
+	if owner := metav1.GetControllerOf(shoot); owner == nil || owner.UID != "1" || owner.Kind != "ManagedSeedSet" ||
+		*shoot.Spec.DNS.Domain != "s-0.example.org" || shoot.Labels["set"] != "s" {
 		t.Errorf("%+v", shoot)
 	}
 	w.step()
@@ -129,7 +132,8 @@ func TestScalesOut(t *testing.T) {
 	w.wantPending(1, 0, "s-0 ManagedSeedPreparing")
 	managedSeed, config := w.managedSeed("s-0"), map[string]any{}
 	w.Must(json.Unmarshal(managedSeed.Spec.Gardenlet.Config.Raw, &config))
-	if managedSeed.Spec.Shoot.Name != "s-0" || !strings.Contains(string(managedSeed.Spec.Gardenlet.Config.Raw), `"ingress.s-0.example.org"`) || config["a"] != 1. {
+	if managedSeed.Spec.Shoot.Name != "s-0" ||
+		!strings.Contains(string(managedSeed.Spec.Gardenlet.Config.Raw), `"ingress.s-0.example.org"`) || config["a"] != 1. {
 		t.Errorf("%+v %s", managedSeed.Spec, managedSeed.Spec.Gardenlet.Config.Raw)
 	}
 	since := w.set.Status.PendingReplica.Since
@@ -157,7 +161,8 @@ func TestScalesIn(t *testing.T) {
 	protected := w.managedSeed("s-0")
 	protected.Annotations = map[string]string{seedconstants.AnnotationProtectFromDeletion: "true"}
 	w.Must(w.Update(t.Context(), protected))
-	w.Must(w.Create(t.Context(), &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "user"}, Spec: corev1beta1.ShootSpec{SeedName: ptr.To("s-1")}}))
+	w.Must(w.Create(t.Context(), &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "user"},
+		Spec: corev1beta1.ShootSpec{SeedName: ptr.To("s-1")}}))
 	w.scale(1)
 	w.step()
 	w.wantPending(3, 2, "s-2 ManagedSeedDeleting")
@@ -239,7 +244,8 @@ func TestNameIsTaken(t *testing.T) {
 
 func TestOutdatedCache(t *testing.T) {
 	w := newWorld(t, 1)
-	w.r.Reader = kittest.New(t, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "s-0", Labels: map[string]string{"set": "s"}}}).Client
+	w.r.Reader = kittest.New(
+		t, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "s-0", Labels: map[string]string{"set": "s"}}}).Client
 	if _, err := w.Reconcile(w.r, w.set); err == nil || w.shoot("s-0") != nil {
 		t.Errorf("it creates what is there: %v", err)
 	}
@@ -268,7 +274,8 @@ func TestLessWorthy(t *testing.T) {
 		shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: "Reconcile", State: operation}
 		r := &replica{shoot: shoot, seedReady: seedReady}
 		if registered {
-			r.managedSeed = &seedmanagementv1alpha1.ManagedSeed{Status: seedmanagementv1alpha1.ManagedSeedStatus{Conditions: []corev1beta1.Condition{{Type: seedmanagementv1alpha1.SeedRegistered, Status: "True"}}}}
+			r.managedSeed = &seedmanagementv1alpha1.ManagedSeed{Status: seedmanagementv1alpha1.ManagedSeedStatus{
+				Conditions: []corev1beta1.Condition{{Type: seedmanagementv1alpha1.SeedRegistered, Status: "True"}}}}
 		}
 		return r
 	}
@@ -311,7 +318,8 @@ func TestWhoseChangesCount(t *testing.T) {
 	}
 	before, after := w.shoot("s-0"), w.shoot("s-0")
 	p := stateChanged(shootState)
-	if p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) || p.Create(event.CreateEvent{Object: after}) || !p.Delete(event.DeleteEvent{Object: after}) {
+	if p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) || p.Create(event.CreateEvent{Object: after}) ||
+		!p.Delete(event.DeleteEvent{Object: after}) {
 		t.Error("nothing has happened")
 	}
 	after.Labels[constants.ShootStatus] = "unhealthy"

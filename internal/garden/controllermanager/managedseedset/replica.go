@@ -156,7 +156,8 @@ func (r *Reconciler) replicas(ctx context.Context, set *seedmanagementv1alpha1.M
 	}
 	selected, here := client.MatchingLabelsSelector{Selector: selector}, client.InNamespace(set.Namespace)
 	shoots, managedSeeds, seeds := &corev1beta1.ShootList{}, &seedmanagementv1alpha1.ManagedSeedList{}, &corev1beta1.SeedList{}
-	if err := errors.Join(r.Client.List(ctx, shoots, here, selected), r.Client.List(ctx, managedSeeds, here, selected), r.Client.List(ctx, seeds)); err != nil {
+	if err := errors.Join(r.Client.List(ctx, shoots, here, selected), r.Client.List(ctx, managedSeeds, here, selected),
+		r.Client.List(ctx, seeds)); err != nil {
 		return nil, fmt.Errorf("listing the replicas: %w", err)
 	}
 	if current, err := r.shootCount(ctx, here, selected); err != nil {

@@ -47,7 +47,8 @@ func (s *step) advance(ctx context.Context, one *replica) (waits bool, err error
 	case status == shootDeleting:
 		return true, s.wait(name, seedmanagementv1alpha1.ShootDeletingReason, eventWaitingForShootDeleted, "Waiting for the Shoot %s to be gone")
 	case status == managedSeedDeleting:
-		return true, s.wait(name, seedmanagementv1alpha1.ManagedSeedDeletingReason, eventWaitingForManagedSeedDeleted, "Waiting for the ManagedSeed %s to be gone")
+		return true, s.wait(name, seedmanagementv1alpha1.ManagedSeedDeletingReason, eventWaitingForManagedSeedDeleted,
+			"Waiting for the ManagedSeed %s to be gone")
 	case status == shootReconciled && s.scalingIn && one.mayGo():
 		return true, s.deleteShoot(ctx, one)
 	case s.scalingIn:
@@ -55,15 +56,18 @@ func (s *step) advance(ctx context.Context, one *replica) (waits bool, err error
 	case status == shootReconcileFailed:
 		return true, s.retry(ctx, one, retryReconciliation)
 	case status == shootReconciling:
-		return true, s.wait(name, seedmanagementv1alpha1.ShootReconcilingReason, eventWaitingForShootReconciled, "Waiting for the Shoot %s to be reconciled")
+		return true, s.wait(name, seedmanagementv1alpha1.ShootReconcilingReason, eventWaitingForShootReconciled,
+			"Waiting for the Shoot %s to be reconciled")
 	case status == shootReconciled:
 		return true, s.createManagedSeed(ctx, name)
 	case status == managedSeedPreparing:
-		return true, s.wait(name, seedmanagementv1alpha1.ManagedSeedPreparingReason, eventWaitingForManagedSeedRegistered, "Waiting for the ManagedSeed %s to be registered")
+		return true, s.wait(name, seedmanagementv1alpha1.ManagedSeedPreparingReason, eventWaitingForManagedSeedRegistered,
+			"Waiting for the ManagedSeed %s to be registered")
 	case !one.seedReady:
 		return true, s.wait(name, seedmanagementv1alpha1.SeedNotReadyReason, eventWaitingForSeedReady, "Waiting for the Seed %s to be ready")
 	case health(one.shoot) != shootstatuslabel.Healthy:
-		return true, s.wait(name, seedmanagementv1alpha1.ShootNotHealthyReason, eventWaitingForShootHealthy, "Waiting for the Shoot %s to be healthy")
+		return true, s.wait(name, seedmanagementv1alpha1.ShootNotHealthyReason, eventWaitingForShootHealthy,
+			"Waiting for the Shoot %s to be healthy")
 	}
 	return false, nil
 }
@@ -89,7 +93,8 @@ type retrying struct {
 var (
 	retryReconciliation = retrying{
 		doing: seedmanagementv1alpha1.ShootReconcilingReason, failed: seedmanagementv1alpha1.ShootReconcileFailedReason,
-		again: eventRetryingShootReconciliation, never: eventNotRetryingShootReconciliation, what: "reconciliation", action: corev1beta1.EventActionReconcile,
+		again: eventRetryingShootReconciliation, never: eventNotRetryingShootReconciliation, what: "reconciliation",
+		action: corev1beta1.EventActionReconcile,
 	}
 	retryDeletion = retrying{
 		doing: seedmanagementv1alpha1.ShootDeletingReason, failed: seedmanagementv1alpha1.ShootDeleteFailedReason,
@@ -103,14 +108,17 @@ func (s *step) retry(ctx context.Context, one *replica, how retrying) error {
 	if one.shoot.Annotations[constants.GardenerOperation] == constants.ShootOperationRetry {
 		return nil // It has been asked for, the gardenlet has not seen it yet.
 	}
-	retries, limit := ptr.Deref(cmp.Or(s.retries(name, how.doing), s.retries(name, how.failed)), 0), cmp.Or(s.MaxShootRetries, DefaultMaxShootRetries)
+	retries, limit := ptr.Deref(cmp.Or(s.retries(name, how.doing), s.retries(name, how.failed)), 0),
+		cmp.Or(s.MaxShootRetries, DefaultMaxShootRetries)
 	if retries >= limit {
-		s.tell(how.never, how.action, "The "+how.what+" of the Shoot %s has failed too often and is not tried again: repair it, and ask for it by annotation", name)
+		s.tell(how.never, how.action,
+			"The "+how.what+" of the Shoot %s has failed too often and is not tried again: repair it, and ask for it by annotation", name)
 		s.setPending(name, how.failed, &retries)
 		return nil
 	}
 	s.tell(how.again, how.action, "Trying the "+how.what+" of the Shoot %s again", name)
-	if err := kit.Annotate(ctx, s.Client, one.shoot, map[string]string{constants.GardenerOperation: constants.ShootOperationRetry}); err != nil {
+	if err := kit.Annotate(ctx, s.Client, one.shoot,
+		map[string]string{constants.GardenerOperation: constants.ShootOperationRetry}); err != nil {
 		return fmt.Errorf("asking for the %s of the Shoot %s to be tried again: %w", how.what, name, err)
 	}
 	s.setPending(name, how.doing, ptr.To(retries+1))
@@ -195,7 +203,8 @@ func (s *step) setPending(name string, reason seedmanagementv1alpha1.PendingRepl
 	if pending != nil && pending.Name == name && pending.Reason == reason && ptr.Equal(pending.Retries, retries) {
 		return
 	}
-	s.status.PendingReplica = &seedmanagementv1alpha1.PendingReplica{Name: name, Reason: reason, Since: metav1.NewTime(s.Clock.Now()), Retries: retries}
+	s.status.PendingReplica = &seedmanagementv1alpha1.PendingReplica{
+		Name: name, Reason: reason, Since: metav1.NewTime(s.Clock.Now()), Retries: retries}
 }
 
 func (s *step) tell(reason, action, message, name string) {

@@ -156,7 +156,8 @@ func (r *Reconciler) releaseNamespace(ctx context.Context, project *corev1beta1.
 // giveBack takes everything from a namespace that made it a project's.
 func (r *Reconciler) giveBack(ctx context.Context, project *corev1beta1.Project, namespace *corev1.Namespace) error {
 	before := namespace.DeepCopy()
-	for _, annotation := range []string{constants.NamespaceProject, constants.NamespaceKeepAfterProjectDeletion, constants.NamespaceCreatedByProjectController} {
+	for _, annotation := range []string{constants.NamespaceProject, constants.NamespaceKeepAfterProjectDeletion,
+		constants.NamespaceCreatedByProjectController} {
 		delete(namespace.Annotations, annotation)
 	}
 	for label := range projectLabels(project) {

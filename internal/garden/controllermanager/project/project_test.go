@@ -137,13 +137,15 @@ func TestMakesNamespace(t *testing.T) {
 	w := newWorld(t, dev())
 	w.must(w.reconcileDev())
 	project, namespace := w.project(), w.namespace(made)
-	if *project.Spec.Namespace != made || project.Status.Phase != corev1beta1.ProjectReady || project.Status.ObservedGeneration != project.Generation {
+	if *project.Spec.Namespace != made || project.Status.Phase != corev1beta1.ProjectReady ||
+		project.Status.ObservedGeneration != project.Generation {
 		t.Errorf("project: namespace %s, status %+v", *project.Spec.Namespace, project.Status)
 	}
 	if !reflect.DeepEqual(project.Finalizers, []string{"gardener"}) {
 		t.Errorf("finalizers %v", project.Finalizers)
 	}
-	if want := map[string]string{"gardener.cloud/role": "project", "project.gardener.cloud/name": "dev"}; !reflect.DeepEqual(namespace.Labels, want) {
+	if want := map[string]string{"gardener.cloud/role": "project", "project.gardener.cloud/name": "dev"}; !reflect.DeepEqual(
+		namespace.Labels, want) {
 		t.Errorf("labels %v", namespace.Labels)
 	}
 	want := map[string]string{"namespace.gardener.cloud/project": "uid-1", "namespace.gardener.cloud/created-by-project-controller": "true"}
@@ -176,11 +178,13 @@ func TestAdoptsNamespace(t *testing.T) {
 		labels, annotations map[string]string
 		refused             string
 	}{
-		"its own":              {labels: labelsOfDev},
-		"its own, once more":   {labels: labelsOfDev, annotations: map[string]string{"namespace.gardener.cloud/project": "uid-1"}},
-		"no labels":            {refused: "needs the labels"},
-		"label of another":     {labels: map[string]string{"gardener.cloud/role": "project", "project.gardener.cloud/name": "other"}, refused: "needs the labels"},
-		"annotated by another": {labels: labelsOfDev, annotations: map[string]string{"namespace.gardener.cloud/project": "uid-2"}, refused: "already in use by another project"},
+		"its own":            {labels: labelsOfDev},
+		"its own, once more": {labels: labelsOfDev, annotations: map[string]string{"namespace.gardener.cloud/project": "uid-1"}},
+		"no labels":          {refused: "needs the labels"},
+		"label of another": {labels: map[string]string{"gardener.cloud/role": "project", "project.gardener.cloud/name": "other"},
+			refused: "needs the labels"},
+		"annotated by another": {labels: labelsOfDev, annotations: map[string]string{"namespace.gardener.cloud/project": "uid-2"},
+			refused: "already in use by another project"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, dev(inNamespace("mine")), namespaceWith(test.labels, test.annotations))
@@ -194,7 +198,8 @@ func TestAdoptsNamespace(t *testing.T) {
 				return
 			}
 			w.must(err)
-			if annotations["namespace.gardener.cloud/keep-after-project-deletion"] != "true" || annotations["namespace.gardener.cloud/project"] != "uid-1" || phase != corev1beta1.ProjectReady {
+			if annotations["namespace.gardener.cloud/keep-after-project-deletion"] != "true" ||
+				annotations["namespace.gardener.cloud/project"] != "uid-1" || phase != corev1beta1.ProjectReady {
 				t.Errorf("phase %s, annotations %v", phase, annotations)
 			}
 		})
@@ -205,15 +210,18 @@ func TestDelete(t *testing.T) {
 	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "mine"}}
 	elsewhere := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "other"}}
 	own := map[string]string{"namespace.gardener.cloud/project": "uid-1", "namespace.gardener.cloud/created-by-project-controller": "true"}
-	keep := map[string]string{"namespace.gardener.cloud/project": "uid-1", "namespace.gardener.cloud/keep-after-project-deletion": "true", "x": "y"}
+	keep := map[string]string{"namespace.gardener.cloud/project": "uid-1",
+		"namespace.gardener.cloud/keep-after-project-deletion": "true", "x": "y"}
 	for name, test := range map[string]struct {
 		namespace                   *corev1.Namespace
 		others                      []client.Object
 		projectStays, namespaceGone bool
 		event                       string
 	}{
-		"with a shoot":              {namespace: namespaceWith(labelsOfDev, own), others: []client.Object{shoot}, projectStays: true, event: "NamespaceNotEmpty"},
-		"empty":                     {namespace: namespaceWith(labelsOfDev, own), others: []client.Object{elsewhere}, projectStays: true, namespaceGone: true, event: "NamespaceMarkedForDeletion"},
+		"with a shoot": {namespace: namespaceWith(labelsOfDev, own), others: []client.Object{shoot},
+			projectStays: true, event: "NamespaceNotEmpty"},
+		"empty": {namespace: namespaceWith(labelsOfDev, own), others: []client.Object{elsewhere},
+			projectStays: true, namespaceGone: true, event: "NamespaceMarkedForDeletion"},
 		"kept":                      {namespace: namespaceWith(labelsOfDev, keep)},
 		"namespace not its own":     {namespace: namespaceWith(map[string]string{"project.gardener.cloud/name": "other"}, own)},
 		"namespace of its namesake": {namespace: namespaceWith(labelsOfDev, map[string]string{"namespace.gardener.cloud/project": "uid-0"})},
@@ -249,7 +257,8 @@ func TestGivesBackNamespace(t *testing.T) {
 	w.must(w.Client.Delete(t.Context(), dev()))
 	w.must(w.reconcileDev())
 	namespace := w.namespace("mine")
-	if !reflect.DeepEqual(namespace.Labels, map[string]string{"own": "label"}) || !reflect.DeepEqual(namespace.Annotations, map[string]string{"x": "y"}) || len(namespace.OwnerReferences) > 0 {
+	if !reflect.DeepEqual(namespace.Labels, map[string]string{"own": "label"}) ||
+		!reflect.DeepEqual(namespace.Annotations, map[string]string{"x": "y"}) || len(namespace.OwnerReferences) > 0 {
 		t.Errorf("left: %v, %v, %v", namespace.Labels, namespace.Annotations, namespace.OwnerReferences)
 	}
 }
@@ -269,13 +278,15 @@ func TestQuota(t *testing.T) {
 	quantity := func(n string) corev1.ResourceList { return corev1.ResourceList{"count/secrets": resource.MustParse(n)} }
 	configured := func(n string, selector map[string]string) controllermanagerv1alpha1.QuotaConfiguration {
 		return controllermanagerv1alpha1.QuotaConfiguration{
-			Config:          corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.ResourceQuotaSpec{Hard: quantity(n)}},
+			Config: corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}},
+				Spec: corev1.ResourceQuotaSpec{Hard: quantity(n)}},
 			ProjectSelector: &metav1.LabelSelector{MatchLabels: selector},
 		}
 	}
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "gardener"}}
 	w := newWorld(t, dev(func(p *corev1beta1.Project) { p.Labels = map[string]string{"plan": "small"} }))
-	w.Quotas = []controllermanagerv1alpha1.QuotaConfiguration{configured("1", map[string]string{"plan": "large"}), configured("2", map[string]string{"plan": "small"}), configured("3", nil)}
+	w.Quotas = []controllermanagerv1alpha1.QuotaConfiguration{configured("1", map[string]string{"plan": "large"}),
+		configured("2", map[string]string{"plan": "small"}), configured("3", nil)}
 	w.must(w.reconcileDev())
 	hard := func() string { n := quota.Spec.Hard["count/secrets"]; return n.String() }
 	if !w.exists(quota) || hard() != "2" || quota.Labels["a"] != "b" {

@@ -48,10 +48,13 @@ type role struct {
 func rolesOf(project *corev1beta1.Project, m members) []role {
 	name := project.Name
 	return []role{
-		{subjects: m.owners, clusterRole: ownerPrefix + name, onProject: []string{"get", "patch", "manage-members", "update", "delete"}, onNamespace: []string{"get"}},
-		{subjects: m.admins, clusterRole: memberPrefix + name, onProject: []string{"get", "patch", "update", "delete"}, onNamespace: []string{"get"}, bound: memberRole},
+		{subjects: m.owners, clusterRole: ownerPrefix + name,
+			onProject: []string{"get", "patch", "manage-members", "update", "delete"}, onNamespace: []string{"get"}},
+		{subjects: m.admins, clusterRole: memberPrefix + name, onProject: []string{"get", "patch", "update", "delete"},
+			onNamespace: []string{"get"}, bound: memberRole},
 		{subjects: m.viewers, clusterRole: viewerPrefix + name, onProject: []string{"get"}, onNamespace: []string{"get"}, bound: viewerRole},
-		{subjects: m.userAccessManagers, clusterRole: userAccessManagerPrefix + name, onProject: []string{"get", "manage-members", "patch", "update"}},
+		{subjects: m.userAccessManagers, clusterRole: userAccessManagerPrefix + name,
+			onProject: []string{"get", "manage-members", "patch", "update"}},
 		{subjects: m.serviceAccountManagers, bound: serviceAccountManagerRole},
 	}
 }
@@ -59,9 +62,11 @@ func rolesOf(project *corev1beta1.Project, m members) []role {
 // rules are what the Project's own ClusterRole of a role allows.
 func (ro role) rules(project *corev1beta1.Project) (rules []rbacv1.PolicyRule) {
 	if len(ro.onNamespace) > 0 {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{*project.Spec.Namespace}, Verbs: ro.onNamespace})
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"},
+			ResourceNames: []string{*project.Spec.Namespace}, Verbs: ro.onNamespace})
 	}
-	return append(rules, rbacv1.PolicyRule{APIGroups: []string{corev1beta1.SchemeGroupVersion.Group}, Resources: []string{"projects"}, ResourceNames: []string{project.Name}, Verbs: ro.onProject})
+	return append(rules, rbacv1.PolicyRule{APIGroups: []string{corev1beta1.SchemeGroupVersion.Group},
+		Resources: []string{"projects"}, ResourceNames: []string{project.Name}, Verbs: ro.onProject})
 }
 
 // reconcileRoles gives the members what their roles say, and takes it from those who are members no more.
@@ -85,11 +90,13 @@ func (r *Reconciler) reconcileRoles(ctx context.Context, project *corev1beta1.Pr
 	return errors.Join(append(errs, r.deleteStaleExtensionRoles(ctx, project, m))...)
 }
 
-func (r *Reconciler) ensureExtensionRole(ctx context.Context, project *corev1beta1.Project, extension string, subjects []rbacv1.Subject) error {
+func (r *Reconciler) ensureExtensionRole(ctx context.Context, project *corev1beta1.Project, extension string,
+	subjects []rbacv1.Subject) error {
 	name := extensionRoleName(project, extension)
 	err := r.ensureClusterRole(ctx, project, name, extensionLabels(project), func(clusterRole *rbacv1.ClusterRole) {
 		// The rules are the aggregation controller's.
-		clusterRole.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{extensionAggregation: extension}}}}
+		clusterRole.AggregationRule = &rbacv1.AggregationRule{
+			ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{extensionAggregation: extension}}}}
 	})
 	if err != nil {
 		return err
@@ -108,7 +115,8 @@ func extensionLabels(project *corev1beta1.Project) map[string]string {
 // deleteStaleExtensionRoles deletes the extension roles that no member has any more.
 func (r *Reconciler) deleteStaleExtensionRoles(ctx context.Context, project *corev1beta1.Project, m members) error {
 	roleBindings, clusterRoles := &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}
-	if err := r.Client.List(ctx, roleBindings, client.InNamespace(*project.Spec.Namespace), client.MatchingLabels(extensionLabels(project))); err != nil {
+	if err := r.Client.List(ctx, roleBindings, client.InNamespace(*project.Spec.Namespace),
+		client.MatchingLabels(extensionLabels(project))); err != nil {
 		return fmt.Errorf("listing the bindings of extension roles: %w", err)
 	}
 	if err := r.Client.List(ctx, clusterRoles, client.MatchingLabels(extensionLabels(project))); err != nil {
@@ -140,7 +148,8 @@ func roleOwner(project *corev1beta1.Project) []metav1.OwnerReference {
 	return []metav1.OwnerReference{owner}
 }
 
-func (r *Reconciler) ensureClusterRole(ctx context.Context, project *corev1beta1.Project, name string, labels map[string]string, fill func(*rbacv1.ClusterRole)) error {
+func (r *Reconciler) ensureClusterRole(ctx context.Context, project *corev1beta1.Project, name string,
+	labels map[string]string, fill func(*rbacv1.ClusterRole)) error {
 	clusterRole := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, clusterRole, func() error {
 		clusterRole.OwnerReferences, clusterRole.Labels = roleOwner(project), labels
@@ -150,7 +159,8 @@ func (r *Reconciler) ensureClusterRole(ctx context.Context, project *corev1beta1
 	return because(err, "ClusterRole", name)
 }
 
-func (r *Reconciler) ensureClusterRoleBinding(ctx context.Context, project *corev1beta1.Project, name string, subjects []rbacv1.Subject) error {
+func (r *Reconciler) ensureClusterRoleBinding(ctx context.Context, project *corev1beta1.Project, name string,
+	subjects []rbacv1.Subject) error {
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	existing := binding.DeepCopy()
 	if err := r.deleteIfToOther(ctx, existing, &existing.RoleRef, name); err != nil {
@@ -164,7 +174,8 @@ func (r *Reconciler) ensureClusterRoleBinding(ctx context.Context, project *core
 	return because(err, "ClusterRoleBinding", name)
 }
 
-func (r *Reconciler) ensureRoleBinding(ctx context.Context, project *corev1beta1.Project, name string, labels map[string]string, subjects []rbacv1.Subject) error {
+func (r *Reconciler) ensureRoleBinding(ctx context.Context, project *corev1beta1.Project, name string,
+	labels map[string]string, subjects []rbacv1.Subject) error {
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: *project.Spec.Namespace, Name: name}}
 	existing := binding.DeepCopy()
 	if err := r.deleteIfToOther(ctx, existing, &existing.RoleRef, name); err != nil {

@@ -45,15 +45,18 @@ func TestRoles(t *testing.T) {
 		project func(*corev1beta1.Project)
 		bound   []string
 	}{
-		"no members":            {func(*corev1beta1.Project) {}, nil},
-		"owner of the spec":     {func(p *corev1beta1.Project) { p.Spec.Owner = ptr.To(user("me")) }, []string{"cluster project", "namespace project-serviceaccountmanager"}},
-		"owner":                 {withMembers(member("me", "owner")), []string{"cluster project-member", "namespace project-member", "namespace project-serviceaccountmanager"}},
+		"no members": {func(*corev1beta1.Project) {}, nil},
+		"owner of the spec": {func(p *corev1beta1.Project) { p.Spec.Owner = ptr.To(user("me")) },
+			[]string{"cluster project", "namespace project-serviceaccountmanager"}},
+		"owner": {withMembers(member("me", "owner")),
+			[]string{"cluster project-member", "namespace project-member", "namespace project-serviceaccountmanager"}},
 		"admin":                 {withMembers(member("me", "admin")), []string{"cluster project-member", "namespace project-member"}},
 		"viewer":                {withMembers(member("me", "viewer")), []string{"cluster project-viewer", "namespace project-viewer"}},
 		"uam":                   {withMembers(member("me", "uam")), []string{"cluster project-uam"}},
 		"serviceaccountmanager": {withMembers(member("me", "serviceaccountmanager")), []string{"namespace project-serviceaccountmanager"}},
-		"several, and twice":    {withMembers(member("me", "viewer", "uam", "viewer"), member("me", "viewer")), []string{"cluster project-viewer", "namespace project-viewer", "cluster project-uam"}},
-		"unknown":               {withMembers(member("me", "emperor")), nil},
+		"several, and twice": {withMembers(member("me", "viewer", "uam", "viewer"), member("me", "viewer")),
+			[]string{"cluster project-viewer", "namespace project-viewer", "cluster project-uam"}},
+		"unknown": {withMembers(member("me", "emperor")), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, dev(test.project))
@@ -112,7 +115,8 @@ func TestExtensionRoles(t *testing.T) {
 	if !w.exists(role) || !w.exists(binding) || !reflect.DeepEqual(names(binding.Subjects), []string{"me", "you"}) {
 		t.Fatalf("role %+v, binding %+v", role, binding)
 	}
-	if got := role.AggregationRule.ClusterRoleSelectors[0].MatchLabels; !reflect.DeepEqual(got, map[string]string{"rbac.gardener.cloud/aggregate-to-extension-role": "foo"}) {
+	if got := role.AggregationRule.ClusterRoleSelectors[0].MatchLabels; !reflect.DeepEqual(
+		got, map[string]string{"rbac.gardener.cloud/aggregate-to-extension-role": "foo"}) {
 		t.Errorf("aggregates %v", got)
 	}
 	// What has been aggregated stays.

@@ -64,11 +64,13 @@ func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project
 	}
 	for _, step := range steps {
 		if err := step.do(ctx, project); err != nil {
-			return r.failed(ctx, project, corev1beta1.ProjectEventNamespaceReconcileFailed, corev1beta1.EventActionReconcile, fmt.Errorf("%s: %w", step.doing, err))
+			return r.failed(ctx, project, corev1beta1.ProjectEventNamespaceReconcileFailed, corev1beta1.EventActionReconcile,
+				fmt.Errorf("%s: %w", step.doing, err))
 		}
 	}
 	if project.Status.Phase != corev1beta1.ProjectReady || project.Status.ObservedGeneration != project.Generation {
-		r.Recorder.Eventf(project, nil, corev1.EventTypeNormal, corev1beta1.ProjectEventNamespaceReconcileSuccessful, corev1beta1.EventActionReconcile,
+		r.Recorder.Eventf(project, nil, corev1.EventTypeNormal, corev1beta1.ProjectEventNamespaceReconcileSuccessful,
+			corev1beta1.EventActionReconcile,
 			"The namespace %q of the project is ready", *project.Spec.Namespace)
 	}
 	return r.setPhase(ctx, project, corev1beta1.ProjectReady)

@@ -25,7 +25,8 @@ func TestWritesActivity(t *testing.T) {
 		}
 	}
 	g.MustReconcile(r, &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "gone"}})
-	if got := r.projectOf(t.Context(), &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev"}}); len(got) != 1 || got[0].Name != "dev" {
+	if got := r.projectOf(t.Context(), &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev"}}); len(
+		got) != 1 || got[0].Name != "dev" {
 		t.Errorf("the project is %v", got)
 	}
 	if got := r.projectOf(t.Context(), &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "other"}}); len(got) != 0 {
@@ -42,14 +43,18 @@ func TestWhatIsActivity(t *testing.T) {
 	changed := aged(time.Hour)
 	changed.ResourceVersion = "2"
 	if p := r.activity(); !p.Create(event.CreateEvent{Object: aged(time.Hour)}) || p.Create(event.CreateEvent{Object: aged(time.Hour + 1)}) ||
-		p.Update(event.UpdateEvent{ObjectOld: aged(0), ObjectNew: aged(0)}) || !p.Update(event.UpdateEvent{ObjectOld: aged(0), ObjectNew: changed}) {
+		p.Update(event.UpdateEvent{ObjectOld: aged(0), ObjectNew: aged(0)}) ||
+		!p.Update(event.UpdateEvent{ObjectOld: aged(0), ObjectNew: changed}) {
 		t.Error("wrong activities")
 	}
-	for label, want := range map[string]bool{constants.LabelSecretBindingReference: true, constants.LabelCredentialsBindingReference: true, "other": false} {
-		labelled, plain := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: "true"}}}, &metav1.PartialObjectMetadata{}
+	for label, want := range map[string]bool{constants.LabelSecretBindingReference: true,
+		constants.LabelCredentialsBindingReference: true, "other": false} {
+		labelled, plain := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: "true"}}},
+			&metav1.PartialObjectMetadata{}
 		p := referredTo()
 		if p.Create(event.CreateEvent{Object: labelled}) != want || p.Delete(event.DeleteEvent{Object: labelled}) != want ||
-			p.Update(event.UpdateEvent{ObjectOld: labelled, ObjectNew: plain}) != want || p.Update(event.UpdateEvent{ObjectOld: plain, ObjectNew: labelled}) != want {
+			p.Update(event.UpdateEvent{ObjectOld: labelled, ObjectNew: plain}) != want ||
+			p.Update(event.UpdateEvent{ObjectOld: plain, ObjectNew: labelled}) != want {
 			t.Errorf("%s: not %v", label, want)
 		}
 	}

@@ -33,6 +33,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 // changed leaves out that the time of the last activity was written: the project is looked at regularly anyway.
 func changed() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Project) bool {
-		return before.Status.LastActivityTimestamp.Equal(after.Status.LastActivityTimestamp) || after.Generation != after.Status.ObservedGeneration
+		return before.Status.LastActivityTimestamp.Equal(after.Status.LastActivityTimestamp) ||
+			after.Generation != after.Status.ObservedGeneration
 	})
 }

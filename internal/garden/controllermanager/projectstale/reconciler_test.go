@@ -45,7 +45,8 @@ func newReconciler(g kittest.Garden) *Reconciler {
 }
 
 func secretBinding(namespace, credentials string, quotas ...string) *corev1beta1.SecretBinding {
-	return &corev1beta1.SecretBinding{ObjectMeta: at(namespace, "sb"), SecretRef: corev1.SecretReference{Namespace: ns, Name: credentials}, Quotas: refs(quotas)}
+	return &corev1beta1.SecretBinding{ObjectMeta: at(namespace, "sb"),
+		SecretRef: corev1.SecretReference{Namespace: ns, Name: credentials}, Quotas: refs(quotas)}
 }
 
 func credentialsBinding(namespace, apiVersion, kind, credentials string, quotas ...string) *securityv1alpha1.CredentialsBinding {
@@ -85,28 +86,41 @@ func TestUses(t *testing.T) {
 		there []client.Object
 		stale bool
 	}{
-		"nothing":                         {old, []client.Object{namespace()}, true},
-		"young":                           {30*day - time.Second, []client.Object{namespace()}, false},
-		"old enough":                      {30 * day, []client.Object{namespace()}, true},
-		"annotated":                       {old, []client.Object{namespace(constants.ProjectSkipStaleCheck)}, false},
-		"Shoot":                           {old, []client.Object{namespace(), shootWith(ns, "", "")}, false},
-		"Shoot elsewhere":                 {old, []client.Object{namespace(), shootWith("other", "", "")}, true},
-		"BackupEntry":                     {old, []client.Object{namespace(), &corev1beta1.BackupEntry{ObjectMeta: at(ns, "be")}}, false},
-		"Secret unused":                   {old, []client.Object{namespace(), secret(bySB), secretBinding("other", "x")}, true},
-		"Secret by SecretBinding":         {old, []client.Object{namespace(), secret(bySB), secretBinding("other", "x"), shootWith("other", "sb", "")}, false},
-		"Secret without the label":        {old, []client.Object{namespace(), secret(), secretBinding("other", "x"), shootWith("other", "sb", "")}, true},
-		"Secret of a gardenlet":           {old, []client.Object{namespace(), monitoring, secretBinding("other", "x"), shootWith("other", "sb", "")}, true},
-		"another Secret":                  {old, []client.Object{namespace(), secret(bySB), secretBinding("other", "y"), shootWith("other", "sb", "")}, true},
-		"binding of another namespace":    {old, []client.Object{namespace(), secret(bySB), secretBinding("third", "x"), shootWith("other", "sb", "")}, true},
-		"Secret by CredentialsBinding":    {old, []client.Object{namespace(), secret(byCB), credentialsBinding("other", "v1", "Secret", "x"), shootWith("other", "", "cb")}, false},
-		"Secret by the other kind":        {old, []client.Object{namespace(), secret(bySB), credentialsBinding("other", "v1", "Secret", "x"), shootWith("other", "", "cb")}, true},
-		"WorkloadIdentity":                {old, []client.Object{namespace(), &securityv1alpha1.WorkloadIdentity{ObjectMeta: at(ns, "w", byCB)}, credentialsBinding("other", "security.gardener.cloud/v1alpha1", "WorkloadIdentity", "w"), shootWith("other", "", "cb")}, false},
-		"InternalSecret":                  {old, []client.Object{namespace(), &corev1beta1.InternalSecret{ObjectMeta: at(ns, "i", byCB)}, credentialsBinding("other", "core.gardener.cloud/v1beta1", "InternalSecret", "i"), shootWith("other", "", "cb")}, false},
-		"Quota unused":                    {old, []client.Object{namespace(), quota, secretBinding("other", "y", "q")}, true},
-		"Quota by SecretBinding":          {old, []client.Object{namespace(), quota, secretBinding("other", "y", "q"), shootWith("other", "sb", "")}, false},
-		"Quota by CredentialsBinding":     {old, []client.Object{namespace(), quota, credentialsBinding("other", "v1", "Secret", "y", "q"), shootWith("other", "", "cb")}, false},
-		"another Quota":                   {old, []client.Object{namespace(), quota, secretBinding("other", "y", "p"), shootWith("other", "sb", "")}, true},
-		"Shoot that uses nothing from it": {old, []client.Object{namespace(), quota, secretBinding("other", "y", "q"), shootWith("other", "sb2", "cb2")}, true},
+		"nothing":         {old, []client.Object{namespace()}, true},
+		"young":           {30*day - time.Second, []client.Object{namespace()}, false},
+		"old enough":      {30 * day, []client.Object{namespace()}, true},
+		"annotated":       {old, []client.Object{namespace(constants.ProjectSkipStaleCheck)}, false},
+		"Shoot":           {old, []client.Object{namespace(), shootWith(ns, "", "")}, false},
+		"Shoot elsewhere": {old, []client.Object{namespace(), shootWith("other", "", "")}, true},
+		"BackupEntry":     {old, []client.Object{namespace(), &corev1beta1.BackupEntry{ObjectMeta: at(ns, "be")}}, false},
+		"Secret unused":   {old, []client.Object{namespace(), secret(bySB), secretBinding("other", "x")}, true},
+		"Secret by SecretBinding": {
+			old, []client.Object{namespace(), secret(bySB), secretBinding("other", "x"), shootWith("other", "sb", "")}, false},
+		"Secret without the label": {
+			old, []client.Object{namespace(), secret(), secretBinding("other", "x"), shootWith("other", "sb", "")}, true},
+		"Secret of a gardenlet": {
+			old, []client.Object{namespace(), monitoring, secretBinding("other", "x"), shootWith("other", "sb", "")}, true},
+		"another Secret": {
+			old, []client.Object{namespace(), secret(bySB), secretBinding("other", "y"), shootWith("other", "sb", "")}, true},
+		"binding of another namespace": {
+			old, []client.Object{namespace(), secret(bySB), secretBinding("third", "x"), shootWith("other", "sb", "")}, true},
+		"Secret by CredentialsBinding": {old,
+			[]client.Object{namespace(), secret(byCB), credentialsBinding("other", "v1", "Secret", "x"), shootWith("other", "", "cb")}, false},
+		"Secret by the other kind": {old,
+			[]client.Object{namespace(), secret(bySB), credentialsBinding("other", "v1", "Secret", "x"), shootWith("other", "", "cb")}, true},
+		"WorkloadIdentity": {old, []client.Object{namespace(), &securityv1alpha1.WorkloadIdentity{ObjectMeta: at(ns, "w", byCB)},
+			credentialsBinding("other", "security.gardener.cloud/v1alpha1", "WorkloadIdentity", "w"), shootWith("other", "", "cb")}, false},
+		"InternalSecret": {old, []client.Object{namespace(), &corev1beta1.InternalSecret{ObjectMeta: at(ns, "i", byCB)},
+			credentialsBinding("other", "core.gardener.cloud/v1beta1", "InternalSecret", "i"), shootWith("other", "", "cb")}, false},
+		"Quota unused": {old, []client.Object{namespace(), quota, secretBinding("other", "y", "q")}, true},
+		"Quota by SecretBinding": {
+			old, []client.Object{namespace(), quota, secretBinding("other", "y", "q"), shootWith("other", "sb", "")}, false},
+		"Quota by CredentialsBinding": {old,
+			[]client.Object{namespace(), quota, credentialsBinding("other", "v1", "Secret", "y", "q"), shootWith("other", "", "cb")}, false},
+		"another Quota": {
+			old, []client.Object{namespace(), quota, secretBinding("other", "y", "p"), shootWith("other", "sb", "")}, true},
+		"Shoot that uses nothing from it": {
+			old, []client.Object{namespace(), quota, secretBinding("other", "y", "q"), shootWith("other", "sb2", "cb2")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := project(test.age)

@@ -79,7 +79,8 @@ func (u *use) byCredentials(ctx context.Context) (string, error) {
 				return c.GroupVersionKind() == kind && c.Namespace == u.namespace && names[c.Name]
 			}
 		}
-		used, err := u.throughBindings(ctx, len(bySecretBinding)+len(byCredentialsBinding) > 0, among(bySecretBinding), among(byCredentialsBinding))
+		used, err := u.throughBindings(ctx, len(bySecretBinding)+len(byCredentialsBinding) > 0, among(bySecretBinding),
+			among(byCredentialsBinding))
 		if err != nil || used {
 			return kind.Kind + "s", err
 		}

@@ -95,7 +95,8 @@ func (k Keeper) Settle(ctx context.Context, user client.Object, namespace string
 	var errs []error
 	for ref := range refs {
 		if err := k.keep(ctx, ref.object(namespace)); err != nil {
-			errs = append(errs, fmt.Errorf("keeping the %s %q that %T %s refers to: %w", ref.Kind.Kind, ref.Name, user, client.ObjectKeyFromObject(user), err))
+			errs = append(errs, fmt.Errorf("keeping the %s %q that %T %s refers to: %w", ref.Kind.Kind, ref.Name, user,
+				client.ObjectKeyFromObject(user), err))
 		}
 	}
 	if user.GetDeletionTimestamp() == nil && len(errs) < len(refs) {

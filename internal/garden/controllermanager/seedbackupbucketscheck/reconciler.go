@@ -48,7 +48,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		r.Clock = clock.RealClock{}
 	}
 	return component.Controller(mgr, ControllerName).
-		Watches(&corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(seedOf), builder.WithPredicates(kit.CreationsAndUpdates(changed))).
+		Watches(&corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(seedOf),
+			builder.WithPredicates(kit.CreationsAndUpdates(changed))).
 		Complete(r)
 }
 

@@ -24,7 +24,8 @@ func bucket(name, seed, problem string) *corev1beta1.BackupBucket {
 }
 
 func TestReconcile(t *testing.T) {
-	good, bad, unknown, progressing := corev1beta1.ConditionTrue, corev1beta1.ConditionFalse, corev1beta1.ConditionUnknown, corev1beta1.ConditionProgressing
+	good, bad, unknown, progressing := corev1beta1.ConditionTrue, corev1beta1.ConditionFalse, corev1beta1.ConditionUnknown,
+		corev1beta1.ConditionProgressing
 	for name, test := range map[string]struct {
 		before    corev1beta1.ConditionStatus
 		buckets   []client.Object
@@ -33,9 +34,10 @@ func TestReconcile(t *testing.T) {
 		reason    string
 		message   string
 	}{
-		"good":                    {"", []client.Object{bucket("a", "s", ""), bucket("o", "other", "e")}, 0, good, "BackupBucketsAvailable", ""},
-		"none":                    {"", []client.Object{bucket("o", "other", "")}, 0, unknown, "BackupBucketsGone", ""},
-		"errors":                  {good, []client.Object{bucket("b", "s", "f"), bucket("a", "s", "e"), bucket("c", "s", "")}, 0, bad, "BackupBucketsError", "a: e; b: f"},
+		"good": {"", []client.Object{bucket("a", "s", ""), bucket("o", "other", "e")}, 0, good, "BackupBucketsAvailable", ""},
+		"none": {"", []client.Object{bucket("o", "other", "")}, 0, unknown, "BackupBucketsGone", ""},
+		"errors": {good, []client.Object{bucket("b", "s", "f"), bucket("a", "s", "e"), bucket("c", "s", "")},
+			0, bad, "BackupBucketsError", "a: e; b: f"},
 		"errors for a moment":     {good, []client.Object{bucket("a", "s", "e")}, time.Minute, progressing, "BackupBucketsError", "a: e"},
 		"none for a moment":       {good, nil, time.Minute, progressing, "BackupBucketsGone", ""},
 		"errors for a long time":  {bad, []client.Object{bucket("a", "s", "e")}, time.Minute, bad, "BackupBucketsError", "a: e"},
@@ -48,7 +50,8 @@ func TestReconcile(t *testing.T) {
 		g := kittest.New(t, append(test.buckets, seed)...)
 		result := g.MustReconcile(&Reconciler{Client: g, Clock: testclock.NewFakeClock(kittest.Start), Threshold: test.threshold}, seed)
 		c := conditions.Get(seed.Status.Conditions, corev1beta1.SeedBackupBucketsReady)
-		if c == nil || c.Status != test.want || c.Reason != test.reason || !strings.Contains(c.Message, test.message) || result.RequeueAfter != DefaultSyncPeriod {
+		if c == nil || c.Status != test.want || c.Reason != test.reason || !strings.Contains(c.Message, test.message) ||
+			result.RequeueAfter != DefaultSyncPeriod {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}

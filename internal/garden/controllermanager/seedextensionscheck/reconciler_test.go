@@ -25,7 +25,8 @@ func installation(name, seed, statuses string) *corev1beta1.ControllerInstallati
 		}
 		i.Status.Conditions = append(i.Status.Conditions, corev1beta1.Condition{
 			Type: checks[n].condition, Message: string(checks[n].condition) + " of " + name,
-			Status: map[rune]corev1beta1.ConditionStatus{'T': corev1beta1.ConditionTrue, 'F': corev1beta1.ConditionFalse, 'U': corev1beta1.ConditionUnknown}[status],
+			Status: map[rune]corev1beta1.ConditionStatus{'T': corev1beta1.ConditionTrue, 'F': corev1beta1.ConditionFalse,
+				'U': corev1beta1.ConditionUnknown}[status],
 		})
 	}
 	return i

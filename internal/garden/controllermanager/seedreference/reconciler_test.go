@@ -18,7 +18,8 @@ import (
 )
 
 func resource(apiVersion, kind, name string) corev1beta1.NamedResourceReference {
-	return corev1beta1.NamedResourceReference{Name: name, ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: name}}
+	return corev1beta1.NamedResourceReference{
+		Name: name, ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: name}}
 }
 
 func seed(name string, resources ...corev1beta1.NamedResourceReference) *corev1beta1.Seed {
@@ -43,8 +44,10 @@ func secretNamed(name string, kept bool) *corev1.Secret {
 }
 
 func TestReconcile(t *testing.T) {
-	secret, configMap, identity := resource("v1", "Secret", "a"), resource("v1", "ConfigMap", "a"), resource("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "a")
-	ofShoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "x"}, Spec: corev1beta1.ShootSpec{Resources: []corev1beta1.NamedResourceReference{secret}}}
+	secret, configMap, identity := resource("v1", "Secret", "a"), resource("v1", "ConfigMap", "a"),
+		resource("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "a")
+	ofShoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "x"},
+		Spec: corev1beta1.ShootSpec{Resources: []corev1beta1.NamedResourceReference{secret}}}
 	ofDeployment := &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Helm: &gardencorev1.HelmControllerDeployment{
 		OCIRepository: &gardencorev1.OCIRepository{PullSecretRef: &corev1.LocalObjectReference{Name: "a"}},
 	}}
@@ -55,23 +58,28 @@ func TestReconcile(t *testing.T) {
 		kept, keeps bool
 		fails       bool
 	}{
-		"secret":            {seed("s", secret), []client.Object{secretNamed("a", false)}, true, true, false},
-		"config map":        {seed("s", configMap), []client.Object{&corev1.ConfigMap{ObjectMeta: meta("a", false)}}, true, true, false},
-		"workload identity": {seed("s", identity), []client.Object{&securityv1alpha1.WorkloadIdentity{ObjectMeta: meta("a", false)}}, true, true, false},
-		"another name":      {seed("s", resource("v1", "Secret", "b")), []client.Object{secretNamed("a", false), secretNamed("b", false)}, false, true, false},
-		"another kind":      {seed("s", configMap), []client.Object{secretNamed("a", true), &corev1.ConfigMap{ObjectMeta: meta("a", false)}}, false, true, false},
-		"one is missing":    {seed("s", secret, configMap), []client.Object{secretNamed("a", false)}, true, true, true},
-		"all are missing":   {seed("s", configMap), []client.Object{secretNamed("b", false)}, false, false, true},
-		"no reference":      {seed("s"), []client.Object{secretNamed("a", true)}, false, false, false},
+		"secret":     {seed("s", secret), []client.Object{secretNamed("a", false)}, true, true, false},
+		"config map": {seed("s", configMap), []client.Object{&corev1.ConfigMap{ObjectMeta: meta("a", false)}}, true, true, false},
+		"workload identity": {seed("s", identity),
+			[]client.Object{&securityv1alpha1.WorkloadIdentity{ObjectMeta: meta("a", false)}}, true, true, false},
+		"another name": {seed("s", resource("v1", "Secret", "b")),
+			[]client.Object{secretNamed("a", false), secretNamed("b", false)}, false, true, false},
+		"another kind": {seed("s", configMap),
+			[]client.Object{secretNamed("a", true), &corev1.ConfigMap{ObjectMeta: meta("a", false)}}, false, true, false},
+		"one is missing":  {seed("s", secret, configMap), []client.Object{secretNamed("a", false)}, true, true, true},
+		"all are missing": {seed("s", configMap), []client.Object{secretNamed("b", false)}, false, false, true},
+		"no reference":    {seed("s"), []client.Object{secretNamed("a", true)}, false, false, false},
 
 		"another seed's":              {seed("s"), []client.Object{secretNamed("a", true), seed("t", secret)}, true, false, false},
 		"another seed's that is gone": {seed("s"), []client.Object{secretNamed("a", true), inDeletion(seed("t", secret))}, false, false, false},
 		"a shoot's":                   {seed("s"), []client.Object{secretNamed("a", true), ofShoot.DeepCopy()}, true, false, false},
 		"a deployment's":              {seed("s"), []client.Object{secretNamed("a", true), ofDeployment}, true, false, false},
 
-		"in deletion":       {inDeletion(seed("s", secret), "gardener", references.Finalizer), []client.Object{secretNamed("a", true)}, true, true, false},
-		"done with":         {inDeletion(seed("s", secret), references.Finalizer), []client.Object{secretNamed("a", true)}, false, false, false},
-		"done with, shared": {inDeletion(seed("s", secret), references.Finalizer), []client.Object{secretNamed("a", true), seed("t", secret)}, true, false, false},
+		"in deletion": {inDeletion(seed("s", secret), "gardener", references.Finalizer),
+			[]client.Object{secretNamed("a", true)}, true, true, false},
+		"done with": {inDeletion(seed("s", secret), references.Finalizer), []client.Object{secretNamed("a", true)}, false, false, false},
+		"done with, shared": {inDeletion(seed("s", secret), references.Finalizer),
+			[]client.Object{secretNamed("a", true), seed("t", secret)}, true, false, false},
 	} {
 		g := kittest.New(t, append(test.objects, test.seed)...)
 		r := &Reconciler{Client: g, Reader: g}
@@ -80,7 +88,8 @@ func TestReconcile(t *testing.T) {
 		}
 		g.Exists(test.seed)
 		g.Exists(test.objects[0])
-		kept, keeps := controllerutil.ContainsFinalizer(test.objects[0], references.Finalizer), controllerutil.ContainsFinalizer(test.seed, references.Finalizer)
+		kept, keeps := controllerutil.ContainsFinalizer(test.objects[0], references.Finalizer),
+			controllerutil.ContainsFinalizer(test.seed, references.Finalizer)
 		if kept != test.kept || keeps != test.keeps {
 			t.Errorf("%s: kept %v, the seed keeps %v", name, kept, keeps)
 		}

@@ -118,7 +118,8 @@ func (r *Reconciler) reconcileNamespace(ctx context.Context, seed *corev1beta1.S
 		return err
 	}
 	if !metav1.IsControlledBy(namespace, seed) {
-		return errors.New("it does not belong to the Seed: if it is not on its way out with a former Seed of that name, delete it, or give the Seed another name")
+		return errors.New(
+			"it does not belong to the Seed: if it is not on its way out with a former Seed of that name, delete it, or give the Seed another name")
 	}
 	if namespace.Labels[constants.GardenRole] == constants.GardenRoleSeed {
 		return nil

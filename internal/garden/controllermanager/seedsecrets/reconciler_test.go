@@ -17,7 +17,8 @@ func newSeed() *corev1beta1.Seed {
 }
 
 func secret(namespace, name, role string) *corev1.Secret {
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"k": []byte("v")}, Type: corev1.SecretTypeOpaque}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Data: map[string][]byte{"k": []byte("v")}, Type: corev1.SecretTypeOpaque}
 	if role != "" {
 		s.Labels = map[string]string{constants.GardenRole: role}
 	}
@@ -27,7 +28,8 @@ func secret(namespace, name, role string) *corev1.Secret {
 func TestNamespace(t *testing.T) {
 	seed := newSeed()
 	namespace := func(change func(*corev1.Namespace)) *corev1.Namespace {
-		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-s", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(seed, corev1beta1.SchemeGroupVersion.WithKind("Seed"))}}}
+		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-s",
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(seed, corev1beta1.SchemeGroupVersion.WithKind("Seed"))}}}
 		change(n)
 		return n
 	}
@@ -63,7 +65,8 @@ func TestSecrets(t *testing.T) {
 	g := kittest.New(t, newSeed(), domain, typed,
 		secret("garden", "none", ""), secret("garden", "kubeconfig", "kubeconfig"), secret("garden", "pull", "helm-pull-secret"),
 		secret("garden", "ca", "oci-ca-bundle"), secret("garden", "ref", "resource-reference"), secret("other", "elsewhere", "default-domain"),
-		secret("seed-s", "stale", "alerting"), secret("seed-s", "own", ""), secret("seed-s", "own-kubeconfig", "kubeconfig"), secret("seed-s", "typed", "typed"))
+		secret("seed-s", "stale", "alerting"), secret("seed-s", "own", ""), secret("seed-s", "own-kubeconfig", "kubeconfig"),
+		secret("seed-s", "typed", "typed"))
 	r := &Reconciler{Client: g, Reader: g}
 	check := func(when string, want map[string]bool) {
 		t.Helper()

@@ -22,7 +22,8 @@ func conditionsOf(of ...string) (all []corev1beta1.Condition) {
 
 func TestCopiesConditions(t *testing.T) {
 	managedSeed := func(name, shoot string) *seedmanagementv1alpha1.ManagedSeed {
-		return &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name}, Spec: seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: shoot}}}
+		return &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name},
+			Spec: seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: shoot}}}
 	}
 	seed := func(of ...string) *corev1beta1.Seed {
 		return &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}, Status: corev1beta1.SeedStatus{Conditions: conditionsOf(of...)}}
@@ -32,15 +33,19 @@ func TestCopiesConditions(t *testing.T) {
 		others []client.Object
 		want   []corev1beta1.Condition
 	}{
-		"no seed":         {conditionsOf("APIServerAvailable", "True"), nil, conditionsOf("APIServerAvailable", "True")},
-		"seed":            {conditionsOf("APIServerAvailable", "True"), []client.Object{managedSeed("seed", "x"), seed("GardenletReady", "True")}, conditionsOf("APIServerAvailable", "True", "GardenletReady", "True")},
-		"seed changes":    {conditionsOf("GardenletReady", "True", "EveryNodeReady", "True"), []client.Object{managedSeed("seed", "x"), seed("GardenletReady", "Unknown")}, conditionsOf("EveryNodeReady", "True", "GardenletReady", "Unknown")},
-		"another's seed":  {nil, []client.Object{managedSeed("seed", "y"), seed("GardenletReady", "True")}, nil},
-		"seed is no more": {conditionsOf("GardenletReady", "True", "EveryNodeReady", "True"), []client.Object{managedSeed("seed", "x")}, conditionsOf("EveryNodeReady", "True")},
-		"seed of itself":  {conditionsOf("GardenletReady", "True"), []client.Object{seed("GardenletReady", "True")}, nil},
+		"no seed": {conditionsOf("APIServerAvailable", "True"), nil, conditionsOf("APIServerAvailable", "True")},
+		"seed": {conditionsOf("APIServerAvailable", "True"), []client.Object{managedSeed("seed", "x"),
+			seed("GardenletReady", "True")}, conditionsOf("APIServerAvailable", "True", "GardenletReady", "True")},
+		"seed changes": {conditionsOf("GardenletReady", "True", "EveryNodeReady", "True"), []client.Object{managedSeed("seed", "x"),
+			seed("GardenletReady", "Unknown")}, conditionsOf("EveryNodeReady", "True", "GardenletReady", "Unknown")},
+		"another's seed": {nil, []client.Object{managedSeed("seed", "y"), seed("GardenletReady", "True")}, nil},
+		"seed is no more": {conditionsOf("GardenletReady", "True", "EveryNodeReady", "True"),
+			[]client.Object{managedSeed("seed", "x")}, conditionsOf("EveryNodeReady", "True")},
+		"seed of itself": {conditionsOf("GardenletReady", "True"), []client.Object{seed("GardenletReady", "True")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "x"}, Status: corev1beta1.ShootStatus{Conditions: test.before}}
+			shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "x"},
+				Status: corev1beta1.ShootStatus{Conditions: test.before}}
 			g := kittest.New(t, append(test.others, shoot)...)
 			g.MustReconcile(&Reconciler{Client: g}, shoot)
 			if !reflect.DeepEqual(shoot.Status.Conditions, test.want) {
@@ -56,7 +61,8 @@ func TestCopiesConditions(t *testing.T) {
 	if got := (&Reconciler{Client: g}).shootOf(t.Context(), seed()); len(got) != 1 || got[0].String() != "garden/x" {
 		t.Errorf("the shoot is %v", got)
 	}
-	if p := conditionsChanged(); p.Update(event.UpdateEvent{ObjectOld: seed("A", "True"), ObjectNew: seed("A", "True")}) || !p.Update(event.UpdateEvent{ObjectOld: seed("A", "True"), ObjectNew: seed("A", "False")}) {
+	if p := conditionsChanged(); p.Update(event.UpdateEvent{ObjectOld: seed("A", "True"), ObjectNew: seed("A", "True")}) ||
+		!p.Update(event.UpdateEvent{ObjectOld: seed("A", "True"), ObjectNew: seed("A", "False")}) {
 		t.Error("wrong updates")
 	}
 }

@@ -129,7 +129,8 @@ func (r *Reconciler) set(ctx context.Context, shoot *corev1beta1.Shoot, hibernat
 	before := shoot.DeepCopy()
 	shoot.Spec.Hibernation.Enabled = ptr.To(hibernate)
 	if err := r.Client.Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("setting spec.hibernation.enabled of the Shoot %s/%s to %t, as its schedule says: %w", shoot.Namespace, shoot.Name, hibernate, err)
+		return fmt.Errorf("setting spec.hibernation.enabled of the Shoot %s/%s to %t, as its schedule says: %w",
+			shoot.Namespace, shoot.Name, hibernate, err)
 	}
 	before = shoot.DeepCopy()
 	shoot.Status.LastHibernationTriggerTime = &metav1.Time{Time: now}

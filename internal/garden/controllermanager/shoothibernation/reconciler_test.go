@@ -29,7 +29,8 @@ func daily(start, end, location string) corev1beta1.HibernationSchedule {
 }
 
 func shoot(enabled bool, schedules ...corev1beta1.HibernationSchedule) *corev1beta1.Shoot {
-	s := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x", CreationTimestamp: metav1.NewTime(kittest.Start)}}
+	s := &corev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x", CreationTimestamp: metav1.NewTime(kittest.Start)}}
 	s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(enabled), Schedules: schedules}
 	return s
 }
@@ -50,26 +51,33 @@ func TestSchedules(t *testing.T) {
 		triggered bool
 		again     time.Duration
 	}{
-		"before its time":                    {shoot: shoot(false, night), after: 7 * hour, again: hour},
-		"falls asleep":                       {shoot: shoot(false, night), after: 20 * hour, sleeps: true, triggered: true, again: 12 * hour},
-		"wakes up":                           {shoot: shoot(true, night), after: 8 * hour, triggered: true, again: 12 * hour},
-		"once only":                          {shoot: shoot(false, night), last: at(20 * hour), after: 21 * hour, again: 11 * hour},
-		"made up for":                        {shoot: shoot(false, night), after: 21*hour + 59*time.Minute, sleeps: true, triggered: true, again: 10*hour + time.Minute},
-		"too late":                           {shoot: shoot(false, night), after: 22*hour + time.Minute, again: 10*hour - time.Minute},
-		"with another deadline":              {shoot: shoot(false, night), deadline: 6 * hour, after: 23 * hour, sleeps: true, triggered: true, again: 9 * hour},
-		"not before it was created":          {shoot: shoot(false, daily("59 23 * * *", "", "")), after: hour, again: 23*hour - time.Minute},
-		"in Berlin":                          {shoot: shoot(false, daily("0 20 * * *", "", "Europe/Berlin")), after: 19 * hour, sleeps: true, triggered: true, again: 24 * hour},
-		"not yet in New York":                {shoot: shoot(false, daily("0 20 * * *", "", "America/New_York")), after: 20 * hour, again: 5 * hour},
-		"the later of two":                   {shoot: shoot(false, daily("0 20 * * *", "30 20 * * *", "")), after: 21 * hour, triggered: true, again: 23 * hour},
-		"on weekdays":                        {shoot: shoot(false, daily("0 20 * * 5", "", "")), after: 20 * hour, again: 24 * hour},
-		"failed for good":                    {shoot: shoot(false, night), failed: true, after: 20 * hour, again: 12 * hour},
-		"without a start":                    {shoot: shoot(true, daily("", "0 8 * * *", "")), after: 8 * hour, triggered: true, again: 24 * hour},
-		"never":                              {shoot: shoot(false, daily("0 0 30 2 *", "", "")), after: 8 * hour},
-		"cannot be read":                     {shoot: shoot(false, daily("often", "", "")), after: 8 * hour},
-		"in a place that there is not":       {shoot: shoot(false, daily("0 20 * * *", "", "Moon/Crater")), after: 20 * hour},
-		"without schedules":                  {shoot: shoot(false), after: 8 * hour},
-		"sleeping already, which is noted":   {shoot: shoot(true, night), after: 20 * hour, sleeps: true, triggered: true, again: 12 * hour},
-		"woken up by hand, left as it is so": {shoot: shoot(false, night), last: at(20 * hour), after: 20*hour + time.Minute, again: 12*hour - time.Minute},
+		"before its time": {shoot: shoot(false, night), after: 7 * hour, again: hour},
+		"falls asleep":    {shoot: shoot(false, night), after: 20 * hour, sleeps: true, triggered: true, again: 12 * hour},
+		"wakes up":        {shoot: shoot(true, night), after: 8 * hour, triggered: true, again: 12 * hour},
+		"once only":       {shoot: shoot(false, night), last: at(20 * hour), after: 21 * hour, again: 11 * hour},
+		"made up for": {shoot: shoot(false, night), after: 21*hour + 59*time.Minute, sleeps: true,
+			triggered: true, again: 10*hour + time.Minute},
+		"too late": {shoot: shoot(false, night), after: 22*hour + time.Minute, again: 10*hour - time.Minute},
+		"with another deadline": {shoot: shoot(false, night), deadline: 6 * hour, after: 23 * hour, sleeps: true,
+			triggered: true, again: 9 * hour},
+		"not before it was created": {shoot: shoot(false, daily("59 23 * * *", "", "")), after: hour, again: 23*hour - time.Minute},
+		"in Berlin": {shoot: shoot(false, daily("0 20 * * *", "", "Europe/Berlin")), after: 19 * hour,
+			sleeps: true, triggered: true, again: 24 * hour},
+		"not yet in New York": {shoot: shoot(false, daily("0 20 * * *", "", "America/New_York")),
+			after: 20 * hour, again: 5 * hour},
+		"the later of two": {shoot: shoot(false, daily("0 20 * * *", "30 20 * * *", "")), after: 21 * hour,
+			triggered: true, again: 23 * hour},
+		"on weekdays":     {shoot: shoot(false, daily("0 20 * * 5", "", "")), after: 20 * hour, again: 24 * hour},
+		"failed for good": {shoot: shoot(false, night), failed: true, after: 20 * hour, again: 12 * hour},
+		"without a start": {shoot: shoot(true, daily("", "0 8 * * *", "")), after: 8 * hour,
+			triggered: true, again: 24 * hour},
+		"never":                            {shoot: shoot(false, daily("0 0 30 2 *", "", "")), after: 8 * hour},
+		"cannot be read":                   {shoot: shoot(false, daily("often", "", "")), after: 8 * hour},
+		"in a place that there is not":     {shoot: shoot(false, daily("0 20 * * *", "", "Moon/Crater")), after: 20 * hour},
+		"without schedules":                {shoot: shoot(false), after: 8 * hour},
+		"sleeping already, which is noted": {shoot: shoot(true, night), after: 20 * hour, sleeps: true, triggered: true, again: 12 * hour},
+		"woken up by hand, left as it is so": {shoot: shoot(false, night), last: at(20 * hour), after: 20*hour + time.Minute,
+			again: 12*hour - time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := test.shoot

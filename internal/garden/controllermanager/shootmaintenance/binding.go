@@ -53,7 +53,8 @@ func bindingFor(ctx context.Context, c client.Client, namespace, name string) (s
 	for _, binding := range all.Items {
 		switch same := isSame(&binding, old); {
 		case binding.Name == migrated && !same:
-			return "", fmt.Errorf("the CredentialsBinding %s/%s is not for the Secret and the quotas of the SecretBinding %s: delete it or make it so", namespace, migrated, name)
+			return "", fmt.Errorf("the CredentialsBinding %s/%s is not for the Secret and the quotas of the SecretBinding %s: "+
+				"delete it or make it so", namespace, migrated, name)
 		case binding.Name == migrated:
 			return migrated, nil
 		case same && found == "":

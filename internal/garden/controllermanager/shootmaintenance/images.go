@@ -28,7 +28,8 @@ func (m *maintenance) machineImages() {
 // imageVersion is the version to go to, empty for the same. What is to be said of it is noted.
 func (m *maintenance) imageVersion(worker *corev1beta1.Worker) string {
 	current := worker.Machine.Image
-	update := result{pool: worker.Name, subject: fmt.Sprintf("version of the machine image %q", current.Name), event: corev1beta1.ShootEventImageVersionMaintenance}
+	update := result{pool: worker.Name, subject: fmt.Sprintf("version of the machine image %q", current.Name),
+		event: corev1beta1.ShootEventImageVersionMaintenance}
 	index := slices.IndexFunc(m.profile.MachineImages, func(image gardencore.MachineImage) bool { return image.Name == current.Name })
 	if index < 0 {
 		update.reason, update.failure = "the cloud profile does not have the machine image", "choose another machine image for the pool"
@@ -84,7 +85,8 @@ func (m *maintenance) fitting(worker *corev1beta1.Worker, image *gardencore.Mach
 	machineType := cloudprofile.MachineType(m.profile.MachineTypes, worker.Machine.Type)
 	for i := range image.Versions {
 		version := &image.Versions[i]
-		if cloudprofile.RunsOn(version, ptr.Deref(worker.Machine.Architecture, cloudprofile.DefaultArchitecture(m.profile, worker.Machine.Type)), definitions) &&
+		if cloudprofile.RunsOn(version,
+			ptr.Deref(worker.Machine.Architecture, cloudprofile.DefaultArchitecture(m.profile, worker.Machine.Type)), definitions) &&
 			(machineType == nil || cloudprofile.Supports(version, machineType.Capabilities, definitions)) &&
 			hasRuntimes(version, worker.CRI) && runsKubelet(version, kubelet) && reachable(version, worker) {
 			fitting = append(fitting, version.ExpirableVersion)
@@ -100,7 +102,8 @@ func hasRuntimes(version *gardencore.MachineImageVersion, wanted *corev1beta1.CR
 	}
 	index := slices.IndexFunc(version.CRI, func(cri gardencore.CRI) bool { return string(cri.Name) == string(wanted.Name) })
 	return index >= 0 && !slices.ContainsFunc(wanted.ContainerRuntimes, func(runtime corev1beta1.ContainerRuntime) bool {
-		return !slices.ContainsFunc(version.CRI[index].ContainerRuntimes, func(r gardencore.ContainerRuntime) bool { return r.Type == runtime.Type })
+		return !slices.ContainsFunc(version.CRI[index].ContainerRuntimes,
+			func(r gardencore.ContainerRuntime) bool { return r.Type == runtime.Type })
 	})
 }
 

@@ -33,9 +33,11 @@ func (m *maintenance) operations() {
 		}
 		return
 	}
-	wanted = slices.Concat(wanted, split(annotations[constants.GardenerMaintenanceOperation], constants.GardenerOperationsSeparator), []string{constants.GardenerOperationReconcile})
+	wanted = slices.Concat(wanted, split(annotations[constants.GardenerMaintenanceOperation], constants.GardenerOperationsSeparator),
+		[]string{constants.GardenerOperationReconcile})
 	for _, r := range m.results {
-		started := r.operation == constants.OperationRotateETCDEncryptionKey && slices.Contains(wanted, constants.OperationRotateETCDEncryptionKeyStart)
+		started := r.operation == constants.OperationRotateETCDEncryptionKey &&
+			slices.Contains(wanted, constants.OperationRotateETCDEncryptionKeyStart)
 		if r.operation != "" && r.failure == "" && !started {
 			wanted = append(wanted, r.operation)
 		}
@@ -51,7 +53,8 @@ func (m *maintenance) setOperations(operations []string) {
 		delete(m.shoot.Annotations, constants.GardenerOperation)
 		return
 	}
-	metav1.SetMetaDataAnnotation(&m.shoot.ObjectMeta, constants.GardenerOperation, strings.Join(operations, constants.GardenerOperationsSeparator))
+	metav1.SetMetaDataAnnotation(&m.shoot.ObjectMeta, constants.GardenerOperation,
+		strings.Join(operations, constants.GardenerOperationsSeparator))
 }
 
 // tasks adds to the tasks that the Shoot has.
@@ -62,7 +65,8 @@ func (m *maintenance) tasks() {
 
 // askedFor says whether the Shoot has the operation annotation for maintenance now.
 func askedFor(shoot *corev1beta1.Shoot) bool {
-	return slices.Contains(split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator), constants.ShootOperationMaintain)
+	return slices.Contains(split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator),
+		constants.ShootOperationMaintain)
 }
 
 func split(value, separator string) (parts []string) {

@@ -115,7 +115,8 @@ func (r *Reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now
 			return err
 		}
 		description, failure := m.describe()
-		last := &corev1beta1.LastMaintenance{Description: description, TriggeredTime: metav1.NewTime(now), State: corev1beta1.LastOperationStateProcessing}
+		last := &corev1beta1.LastMaintenance{Description: description, TriggeredTime: metav1.NewTime(now),
+			State: corev1beta1.LastOperationStateProcessing}
 		if failure != "" {
 			last.State, last.FailureReason = corev1beta1.LastOperationStateFailed, &failure
 		}
@@ -124,7 +125,8 @@ func (r *Reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now
 		}
 	}
 	if err := r.write(ctx, m); err != nil {
-		r.Recorder.Eventf(shoot, nil, corev1.EventTypeWarning, corev1beta1.ShootMaintenanceFailed, corev1beta1.EventActionReconcile, "%s", err.Error())
+		r.Recorder.Eventf(shoot, nil, corev1.EventTypeWarning, corev1beta1.ShootMaintenanceFailed,
+			corev1beta1.EventActionReconcile, "%s", err.Error())
 		return err
 	}
 	if err := r.setLast(ctx, shoot, m.outcome()); err != nil {
@@ -156,13 +158,15 @@ func (r *Reconciler) refused(ctx context.Context, m *maintenance, why error) err
 	if askedFor(shoot) {
 		before := shoot.DeepCopy()
 		asked := &maintenance{shoot: shoot}
-		asked.setOperations(without(split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator), constants.ShootOperationMaintain))
+		asked.setOperations(without(split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator),
+			constants.ShootOperationMaintain))
 		if err := r.Client.Patch(ctx, shoot, lock(before)); err != nil {
 			return fmt.Errorf("removing the request for it: %w", err)
 		}
 	}
 	logf.FromContext(ctx).Info("The garden refuses what the maintenance would change", "why", why.Error())
-	r.Recorder.Eventf(shoot, nil, corev1.EventTypeWarning, corev1beta1.ShootMaintenanceFailed, corev1beta1.EventActionReconcile, "%s", why.Error())
+	r.Recorder.Eventf(shoot, nil, corev1.EventTypeWarning, corev1beta1.ShootMaintenanceFailed,
+		corev1beta1.EventActionReconcile, "%s", why.Error())
 	return r.setLast(ctx, shoot, &corev1beta1.LastMaintenance{
 		Description: "Maintenance failed", TriggeredTime: metav1.NewTime(m.now), State: corev1beta1.LastOperationStateFailed,
 		FailureReason: ptr.To(fmt.Sprintf("The garden refuses the Shoot as the maintenance would change it: %s", why)),
@@ -212,7 +216,8 @@ func (r *Reconciler) tell(m *maintenance) {
 		switch {
 		case result.event == "":
 		case result.failure != "":
-			r.Recorder.Eventf(m.before, nil, corev1.EventTypeWarning, result.event, corev1beta1.EventActionReconcile, "%s. Error: %s", result, result.failure)
+			r.Recorder.Eventf(m.before, nil, corev1.EventTypeWarning, result.event, corev1beta1.EventActionReconcile,
+				"%s. Error: %s", result, result.failure)
 		default:
 			r.Recorder.Eventf(m.before, nil, corev1.EventTypeNormal, result.event, corev1beta1.EventActionReconcile, "%s", result)
 		}

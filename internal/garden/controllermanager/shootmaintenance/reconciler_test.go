@@ -42,15 +42,18 @@ func profile() *corev1beta1.CloudProfile {
 			expired("1.32.9"), expired("1.33.1"), {Version: "1.33.2"}, {Version: "1.34.1"}, {Version: "1.34.0"}, {Version: "1.35.0"},
 		}},
 		MachineTypes: []corev1beta1.MachineType{{Name: "small", Architecture: ptr.To("amd64")}},
-		MachineImages: []corev1beta1.MachineImage{{Name: "linux", UpdateStrategy: ptr.To(corev1beta1.UpdateStrategyMinor), Versions: []corev1beta1.MachineImageVersion{
-			image(expired("0.9.0")), image(corev1beta1.ExpirableVersion{Version: "1.0.0"}), image(corev1beta1.ExpirableVersion{Version: "1.1.0"}), arm, young,
-		}}},
+		MachineImages: []corev1beta1.MachineImage{
+			{Name: "linux", UpdateStrategy: ptr.To(corev1beta1.UpdateStrategyMinor), Versions: []corev1beta1.MachineImageVersion{
+				image(expired("0.9.0")), image(corev1beta1.ExpirableVersion{Version: "1.0.0"}),
+				image(corev1beta1.ExpirableVersion{Version: "1.1.0"}), arm, young,
+			}}},
 	}}
 }
 
 // shoot is one that is up to date. Its window is from 1:00 to 2:00, UTC; the clock begins at midnight.
 func shoot(change func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
-	s := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x", CreationTimestamp: metav1.NewTime(kittest.Start)}}
+	s := &corev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x", CreationTimestamp: metav1.NewTime(kittest.Start)}}
 	s.Spec = corev1beta1.ShootSpec{
 		CloudProfile: &corev1beta1.CloudProfileReference{Name: "local"},
 		Kubernetes:   corev1beta1.Kubernetes{Version: "1.34.1"},
@@ -124,23 +127,35 @@ func TestMaintains(t *testing.T) {
 		failure           string
 		event             string
 	}{
-		"up to date":                 {nil, "1.34.1", "1.1.0", "", nil, "", ""},
-		"patch":                      {func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.34.0" }, "1.34.1", "1.1.0", "Succeeded", []string{`Control Plane: Kubernetes version updated from "1.34.0" to "1.34.1"`}, "", "Normal KubernetesVersionMaintenance"},
-		"patch, switched off":        {func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.34.0"; off(s) }, "1.34.0", "1.1.0", "", nil, "", ""},
-		"expired, with later patch":  {func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.33.1"; off(s) }, "1.33.2", "1.1.0", "Succeeded", []string{"has expired"}, "", "Normal KubernetesVersionMaintenance"},
-		"expired, last of its minor": {func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.32.9"; off(s) }, "1.33.2", "1.1.0", "Succeeded", []string{`to "1.33.2"`}, "", "Normal"},
-		"no longer there":            {func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.31.0"; off(s) }, "1.32.9", "1.1.0", "Succeeded", []string{"does not have the version"}, "", "Normal"},
-		"with nothing to follow":     {func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.29.0"; off(s) }, "1.29.0", "1.1.0", "Failed", []string{"0 of 1 parts"}, "no version to follow it", "Warning"},
-		"image":                      {func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Version = ptr.To("1.0.0") }, "1.34.1", "1.1.0", "Succeeded", []string{`Worker pool "w": version of the machine image "linux" updated from "1.0.0" to "1.1.0"`}, "", "Normal MachineImageVersionMaintenance"},
-		"image, switched off":        {func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Version = ptr.To("1.0.0"); off(s) }, "1.34.1", "1.0.0", "", nil, "", ""},
-		"image, expired":             {func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Version = ptr.To("0.9.0"); off(s) }, "1.34.1", "1.1.0", "Succeeded", nil, "", "Normal MachineImage"},
-		"image that is not there":    {func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Name = "bsd" }, "1.34.1", "1.1.0", "Failed", nil, "choose another machine image", "Warning MachineImage"},
+		"up to date": {nil, "1.34.1", "1.1.0", "", nil, "", ""},
+		"patch": {func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.34.0" }, "1.34.1", "1.1.0", "Succeeded",
+			[]string{`Control Plane: Kubernetes version updated from "1.34.0" to "1.34.1"`}, "", "Normal KubernetesVersionMaintenance"},
+		"patch, switched off": {func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.34.0"; off(s) }, "1.34.0",
+			"1.1.0", "", nil, "", ""},
+		"expired, with later patch": {func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.33.1"; off(s) }, "1.33.2",
+			"1.1.0", "Succeeded", []string{"has expired"}, "", "Normal KubernetesVersionMaintenance"},
+		"expired, last of its minor": {func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.32.9"; off(s) }, "1.33.2",
+			"1.1.0", "Succeeded", []string{`to "1.33.2"`}, "", "Normal"},
+		"no longer there": {func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.31.0"; off(s) }, "1.32.9",
+			"1.1.0", "Succeeded", []string{"does not have the version"}, "", "Normal"},
+		"with nothing to follow": {func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.29.0"; off(s) }, "1.29.0",
+			"1.1.0", "Failed", []string{"0 of 1 parts"}, "no version to follow it", "Warning"},
+		"image": {func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Version = ptr.To("1.0.0") },
+			"1.34.1", "1.1.0", "Succeeded", []string{`Worker pool "w": version of the machine image "linux" updated from "1.0.0" to "1.1.0"`},
+			"", "Normal MachineImageVersionMaintenance"},
+		"image, switched off": {func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Version = ptr.To("1.0.0"); off(s) },
+			"1.34.1", "1.0.0", "", nil, "", ""},
+		"image, expired": {func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Version = ptr.To("0.9.0"); off(s) },
+			"1.34.1", "1.1.0", "Succeeded", nil, "", "Normal MachineImage"},
+		"image that is not there": {func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Name = "bsd" },
+			"1.34.1", "1.1.0", "Failed", nil, "choose another machine image", "Warning MachineImage"},
 		"one fails, one does not": {func(s *corev1beta1.Shoot) {
 			s.Spec.Provider.Workers[0].Machine.Image.Name = "bsd"
 			s.Spec.Kubernetes.Version = "1.34.0"
 		}, "1.34.1", "1.1.0", "Failed", []string{"1 of 2 parts"}, "choose another", "Warning"},
 		"feature gates that are gone": {func(s *corev1beta1.Shoot) {
-			s.Spec.Kubernetes.Kubelet = &corev1beta1.KubeletConfig{KubernetesConfig: corev1beta1.KubernetesConfig{FeatureGates: map[string]bool{"NoSuchGate": true}}}
+			s.Spec.Kubernetes.Kubelet = &corev1beta1.KubeletConfig{
+				KubernetesConfig: corev1beta1.KubernetesConfig{FeatureGates: map[string]bool{"NoSuchGate": true}}}
 		}, "1.34.1", "1.1.0", "Succeeded", []string{"NoSuchGate"}, "", ""},
 		"a failure of before is over": {func(s *corev1beta1.Shoot) {
 			s.Status.LastMaintenance = &corev1beta1.LastMaintenance{State: "Failed", FailureReason: ptr.To("x")}
@@ -159,7 +174,8 @@ func TestMaintains(t *testing.T) {
 				t.Errorf("image %s", v)
 			}
 			last := ptr.Deref(s.Status.LastMaintenance, corev1beta1.LastMaintenance{})
-			if last.State != test.state || !strings.Contains(ptr.Deref(last.FailureReason, ""), test.failure) || test.failure == "" && last.FailureReason != nil {
+			if last.State != test.state || !strings.Contains(ptr.Deref(last.FailureReason, ""), test.failure) ||
+				test.failure == "" && last.FailureReason != nil {
 				t.Errorf("last maintenance %s: %s; %s", last.State, last.Description, ptr.Deref(last.FailureReason, ""))
 			}
 			for _, part := range test.description {
@@ -199,12 +215,14 @@ func TestForced(t *testing.T) {
 		s.Annotations = map[string]string{constants.GardenerOperation: "maintain"}
 	})
 	p := profile()
-	binding := &corev1beta1.SecretBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "b"}, Provider: &corev1beta1.SecretBindingProvider{Type: "local"},
+	binding := &corev1beta1.SecretBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "b"},
+		Provider:  &corev1beta1.SecretBindingProvider{Type: "local"},
 		SecretRef: corev1.SecretReference{Namespace: "garden-dev", Name: "s"}}
 	g := kittest.New(t, s, p, binding)
 	r, _ := reconciler(g)
 	g.MustReconcile(r, s)
-	if c := s.Spec.Kubernetes; c.Version != "1.33.2" || c.KubeControllerManager.PodEvictionTimeout != nil || c.KubeAPIServer.EnableAnonymousAuthentication == nil {
+	if c := s.Spec.Kubernetes; c.Version != "1.33.2" || c.KubeControllerManager.PodEvictionTimeout != nil ||
+		c.KubeAPIServer.EnableAnonymousAuthentication == nil {
 		t.Errorf("Kubernetes %+v", c)
 	}
 	if own := *s.Spec.Provider.Workers[1].Kubernetes.Version; own != "1.33.2" || s.Spec.SecretBindingName == nil {
@@ -221,14 +239,16 @@ func TestForced(t *testing.T) {
 	if !g.Exists(made) || made.CredentialsRef.Name != "s" || made.CredentialsRef.Kind != "Secret" || made.Provider.Type != "local" {
 		t.Errorf("binding %+v", made)
 	}
-	if s.Spec.Kubernetes.Version != "1.34.1" || s.Spec.SecretBindingName != nil || ptr.Deref(s.Spec.CredentialsBindingName, "") != "force-migrated-b" {
+	if s.Spec.Kubernetes.Version != "1.34.1" || s.Spec.SecretBindingName != nil ||
+		ptr.Deref(s.Spec.CredentialsBindingName, "") != "force-migrated-b" {
 		t.Errorf("Kubernetes %s, bindings %v, %v", s.Spec.Kubernetes.Version, s.Spec.SecretBindingName, s.Spec.CredentialsBindingName)
 	}
 }
 
 func TestRotations(t *testing.T) {
 	weekly := &corev1beta1.MaintenanceRotationConfig{RotationPeriod: &metav1.Duration{Duration: 7 * day}}
-	all := &corev1beta1.MaintenanceAutoRotation{Credentials: &corev1beta1.MaintenanceCredentialsAutoRotation{SSHKeypair: weekly, Observability: weekly, ETCDEncryptionKey: weekly}}
+	all := &corev1beta1.MaintenanceAutoRotation{
+		Credentials: &corev1beta1.MaintenanceCredentialsAutoRotation{SSHKeypair: weekly, Observability: weekly, ETCDEncryptionKey: weekly}}
 	for name, test := range map[string]struct {
 		change func(*corev1beta1.Shoot)
 		after  time.Duration
@@ -239,7 +259,8 @@ func TestRotations(t *testing.T) {
 		"without SSH": {func(s *corev1beta1.Shoot) {
 			s.Spec.Provider.WorkersSettings = &corev1beta1.WorkersSettings{SSHAccess: &corev1beta1.SSHAccess{}}
 		}, 8 * day, "reconcile;rotate-observability-credentials;rotate-etcd-encryption-key"},
-		"hibernated": {func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} }, 8 * day, "reconcile;rotate-ssh-keypair;rotate-observability-credentials"},
+		"hibernated": {func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} },
+			8 * day, "reconcile;rotate-ssh-keypair;rotate-observability-credentials"},
 		"rotated by hand": {func(s *corev1beta1.Shoot) {
 			s.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
 				SSHKeypair:        &corev1beta1.ShootSSHKeypairRotation{LastCompletionTime: ptr.To(metav1.NewTime(kittest.Start.Add(5 * day)))},
@@ -300,7 +321,8 @@ func TestRefused(t *testing.T) {
 		t.Error("it does not come back")
 	}
 	last := s.Status.LastMaintenance
-	if s.Spec.Kubernetes.Version != "1.34.0" || last == nil || last.State != "Failed" || !strings.Contains(*last.FailureReason, "no") || askedFor(s) {
+	if s.Spec.Kubernetes.Version != "1.34.0" || last == nil || last.State != "Failed" ||
+		!strings.Contains(*last.FailureReason, "no") || askedFor(s) {
 		t.Errorf("Kubernetes %s, last maintenance %+v, annotations %v", s.Spec.Kubernetes.Version, last, s.Annotations)
 	}
 	if got := <-recorder.Events; !strings.Contains(got, corev1beta1.ShootMaintenanceFailed) {
@@ -315,7 +337,8 @@ func TestToBeMaintained(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after *corev1beta1.Shoot
 		want          bool
-	}{"asked": {shoot(nil), asked, true}, "still asked": {asked, asked, false}, "other window": {shoot(nil), other, true}, "other spec": {shoot(nil), respecified, false}} {
+	}{"asked": {shoot(nil), asked, true}, "still asked": {asked, asked, false}, "other window": {shoot(nil), other, true},
+		"other spec": {shoot(nil), respecified, false}} {
 		if got := toBeMaintained().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}

@@ -23,7 +23,8 @@ type removal struct {
 // removals are Gardener's. Who updates by himself has to take these fields away himself; who is updated by force cannot.
 var removals = []removal{
 	{33, func(s *corev1beta1.ShootSpec) []string {
-		return drop(s.Kubernetes.KubeControllerManager, func(c *corev1beta1.KubeControllerManagerConfig) bool { return take(&c.PodEvictionTimeout) },
+		return drop(s.Kubernetes.KubeControllerManager,
+			func(c *corev1beta1.KubeControllerManagerConfig) bool { return take(&c.PodEvictionTimeout) },
 			"spec.kubernetes.kubeControllerManager.podEvictionTimeout")
 	}},
 	{33, func(s *corev1beta1.ShootSpec) []string {
@@ -114,7 +115,8 @@ func (m *maintenance) removeFeatures() {
 	}
 	for i := range m.shoot.Spec.Provider.Workers {
 		if c := m.shoot.Spec.Provider.Workers[i].Kubernetes; c != nil && c.Kubelet != nil {
-			m.featureGates(&c.Kubelet.KubernetesConfig, ptr.Deref(c.Version, spec.Version), fmt.Sprintf("spec.provider.workers[%d].kubernetes.kubelet", i))
+			m.featureGates(&c.Kubelet.KubernetesConfig, ptr.Deref(c.Version, spec.Version),
+				fmt.Sprintf("spec.provider.workers[%d].kubernetes.kubelet", i))
 		}
 	}
 }
@@ -143,6 +145,7 @@ func (m *maintenance) admissionPlugins(config *corev1beta1.KubeAPIServerConfig, 
 	})
 	if len(removed) > 0 {
 		slices.Sort(removed)
-		m.note("Removed from spec.kubernetes.kubeAPIServer.admissionPlugins what Kubernetes %s does not have: %s", version, strings.Join(removed, ", "))
+		m.note("Removed from spec.kubernetes.kubeAPIServer.admissionPlugins what Kubernetes %s does not have: %s", version,
+			strings.Join(removed, ", "))
 	}
 }

@@ -17,14 +17,17 @@ func (m *maintenance) rotations() {
 	if c := m.shoot.Status.Credentials; c != nil && c.Rotation != nil {
 		done = *c.Rotation
 	}
-	if key := ptr.Deref(done.SSHKeypair, corev1beta1.ShootSSHKeypairRotation{}); m.isDue(auto.SSHKeypair, key.LastCompletionTime) && sshEnabled(m.shoot) {
+	if key := ptr.Deref(done.SSHKeypair, corev1beta1.ShootSSHKeypairRotation{}); m.isDue(
+		auto.SSHKeypair, key.LastCompletionTime) && sshEnabled(m.shoot) {
 		m.rotate(constants.ShootOperationRotateSSHKeypair, "SSH key pair", "")
 	}
-	if passwords := ptr.Deref(done.Observability, corev1beta1.ObservabilityRotation{}); m.isDue(auto.Observability, passwords.LastCompletionTime) {
+	if passwords := ptr.Deref(done.Observability, corev1beta1.ObservabilityRotation{}); m.isDue(
+		auto.Observability, passwords.LastCompletionTime) {
 		m.rotate(constants.OperationRotateObservabilityCredentials, "observability passwords", "")
 	}
 	hibernated := m.shoot.Spec.Hibernation != nil && ptr.Deref(m.shoot.Spec.Hibernation.Enabled, false)
-	if key := ptr.Deref(done.ETCDEncryptionKey, corev1beta1.ETCDEncryptionKeyRotation{}); m.isDue(auto.ETCDEncryptionKey, key.LastCompletionTime) && !hibernated {
+	if key := ptr.Deref(done.ETCDEncryptionKey, corev1beta1.ETCDEncryptionKeyRotation{}); m.isDue(
+		auto.ETCDEncryptionKey, key.LastCompletionTime) && !hibernated {
 		failure := ""
 		if key.Phase != "" && key.Phase != corev1beta1.RotationCompleted {
 			failure = "the last rotation is still under way"
@@ -35,7 +38,8 @@ func (m *maintenance) rotations() {
 
 func (m *maintenance) rotate(operation, credentials, failure string) {
 	m.results = append(m.results, result{
-		operation: operation, subject: "rotation of the " + credentials, reason: "automatic rotation is configured", done: "has started", failure: failure,
+		operation: operation, subject: "rotation of the " + credentials, reason: "automatic rotation is configured",
+		done: "has started", failure: failure,
 	})
 }
 

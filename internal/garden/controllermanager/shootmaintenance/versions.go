@@ -147,7 +147,8 @@ var imageStrategies = map[gardencore.MachineImageUpdateStrategy]strategy{
 	gardencore.UpdateStrategyMajor: {
 		within: []func(_, _ *semver.Version) bool{sameMinor, anyVersion},
 		force: func(*semver.Version, []version) (*version, error) {
-			return nil, errors.New("it has expired and there is no later version: choose another machine image, or have the cloud profile offer a version that has not expired")
+			return nil, errors.New("it has expired and there is no later version: choose another machine image, or have the " +
+				"cloud profile offer a version that has not expired")
 		},
 	},
 }

@@ -107,7 +107,8 @@ func (r *Reconciler) constraint(ctx context.Context, shoot *corev1beta1.Shoot) (
 	} else if err := ready(destination, source); err != nil {
 		c.Reason, c.Message = "DestinationSeedUnready", fmt.Sprintf("The Seed %s is not ready: %s", destination.Name, err)
 	} else {
-		c.Status, c.Reason, c.Message = corev1beta1.ConditionTrue, "DestinationSeedReady", fmt.Sprintf("The Seed %s is ready for the Shoot", destination.Name)
+		c.Status, c.Reason, c.Message = corev1beta1.ConditionTrue, "DestinationSeedReady",
+			fmt.Sprintf("The Seed %s is ready for the Shoot", destination.Name)
 	}
 	return c, nil
 }
@@ -138,7 +139,8 @@ func (r *Reconciler) forget(ctx context.Context, shoot *corev1beta1.Shoot) error
 func (r *Reconciler) setConstraints(ctx context.Context, shoot *corev1beta1.Shoot, constraints []corev1beta1.Condition) error {
 	before := shoot.DeepCopy()
 	shoot.Status.Constraints = constraints
-	if err := r.Client.Status().Patch(ctx, shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Status().Patch(ctx, shoot,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the constraints of the Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
 	}
 	return nil

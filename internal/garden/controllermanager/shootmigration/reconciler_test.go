@@ -18,7 +18,8 @@ func seed(name string, changes ...func(*corev1beta1.Seed)) *corev1beta1.Seed {
 	s := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"test"}}, Status: corev1beta1.SeedStatus{
 		Gardener: &corev1beta1.Gardener{ID: name, Version: "v1"},
 		Conditions: []corev1beta1.Condition{
-			{Type: corev1beta1.GardenletReady, Status: corev1beta1.ConditionTrue}, {Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue},
+			{Type: corev1beta1.GardenletReady, Status: corev1beta1.ConditionTrue},
+			{Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue},
 		},
 	}}
 	for _, change := range changes {
@@ -44,30 +45,38 @@ func TestConstraint(t *testing.T) {
 		destination *corev1beta1.Seed
 		want        string // status, reason and a part of the message; "" if there is to be no constraint.
 	}{
-		"not scheduled yet":    {shoot("to", ""), seed("to"), ""},
-		"stays":                {shoot("from", "from"), seed("to"), ""},
-		"stays again":          {shoot("from", "from", constraint), seed("to"), ""},
-		"ready":                {shoot("to", "from"), seed("to"), "True DestinationSeedReady ready"},
-		"no longer ready":      {shoot("to", "from", constraint), seed("to", func(s *corev1beta1.Seed) { s.Status.Conditions[0].Status = "Unknown" }), "False DestinationSeedUnready GardenletReady is Unknown"},
-		"condition is missing": {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.Status.Conditions = s.Status.Conditions[:1] }), "False DestinationSeedUnready SeedSystemComponentsHealthy is missing"},
-		"another version":      {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.Status.Gardener.Version = "v2" }), "False DestinationSeedUnready version v2"},
-		"no version":           {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.Status.Gardener = nil }), "False DestinationSeedUnready does not tell"},
-		"not seen yet":         {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.Generation = 2 }), "False DestinationSeedUnready generation 0 of 2"},
-		"in deletion":          {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.DeletionTimestamp = &metav1.Time{Time: kittest.Start} }), "False DestinationSeedInDeletion deleted"},
+		"not scheduled yet": {shoot("to", ""), seed("to"), ""},
+		"stays":             {shoot("from", "from"), seed("to"), ""},
+		"stays again":       {shoot("from", "from", constraint), seed("to"), ""},
+		"ready":             {shoot("to", "from"), seed("to"), "True DestinationSeedReady ready"},
+		"no longer ready": {shoot("to", "from", constraint), seed("to",
+			func(s *corev1beta1.Seed) { s.Status.Conditions[0].Status = "Unknown" }), "False DestinationSeedUnready GardenletReady is Unknown"},
+		"condition is missing": {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.Status.Conditions = s.Status.Conditions[:1] }),
+			"False DestinationSeedUnready SeedSystemComponentsHealthy is missing"},
+		"another version": {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.Status.Gardener.Version = "v2" }),
+			"False DestinationSeedUnready version v2"},
+		"no version": {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.Status.Gardener = nil }),
+			"False DestinationSeedUnready does not tell"},
+		"not seen yet": {shoot("to", "from"), seed("to", func(s *corev1beta1.Seed) { s.Generation = 2 }),
+			"False DestinationSeedUnready generation 0 of 2"},
+		"in deletion": {shoot("to", "from"), seed("to",
+			func(s *corev1beta1.Seed) { s.DeletionTimestamp = &metav1.Time{Time: kittest.Start} }), "False DestinationSeedInDeletion deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := kittest.New(t, test.shoot, seed("from"), test.destination)
 			r := &Reconciler{Client: g, Clock: g.Clock}
 			result := g.MustReconcile(r, test.shoot)
 			got := conditions.Get(test.shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
-			if conditions.Get(test.shoot.Status.Constraints, "Other") == nil || (got == nil) != (test.want == "") || (result.RequeueAfter == 5*time.Second) != (test.want != "") {
+			if conditions.Get(test.shoot.Status.Constraints, "Other") == nil || (got == nil) != (test.want == "") ||
+				(result.RequeueAfter == 5*time.Second) != (test.want != "") {
 				t.Fatalf("%+v, again after %s", test.shoot.Status.Constraints, result.RequeueAfter)
 			}
 			if got == nil {
 				return
 			}
 			want := strings.SplitN(test.want, " ", 3)
-			if string(got.Status) != want[0] || got.Reason != want[1] || !strings.Contains(got.Message, want[2]) || !got.LastTransitionTime.Time.Equal(kittest.Start) {
+			if string(got.Status) != want[0] || got.Reason != want[1] || !strings.Contains(got.Message, want[2]) ||
+				!got.LastTransitionTime.Time.Equal(kittest.Start) {
 				t.Errorf("%+v", got)
 			}
 			version := test.shoot.ResourceVersion

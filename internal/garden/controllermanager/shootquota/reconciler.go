@@ -120,7 +120,8 @@ func (r *Reconciler) quotas(ctx context.Context, shoot *corev1beta1.Shoot) ([]co
 		return binding.Quotas, nil
 	case shoot.Spec.CredentialsBindingName != nil:
 		binding := &securityv1alpha1.CredentialsBinding{}
-		if err := r.Client.Get(ctx, types.NamespacedName{Namespace: shoot.Namespace, Name: *shoot.Spec.CredentialsBindingName}, binding); err != nil {
+		if err := r.Client.Get(ctx, types.NamespacedName{Namespace: shoot.Namespace, Name: *shoot.Spec.CredentialsBindingName},
+			binding); err != nil {
 			return nil, fmt.Errorf("reading the CredentialsBinding %s: %w", *shoot.Spec.CredentialsBindingName, err)
 		}
 		return binding.Quotas, nil
@@ -139,7 +140,8 @@ func (r *Reconciler) end(ctx context.Context, shoot *corev1beta1.Shoot, days int
 	}
 	end, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("the annotation %s of the Shoot %s/%s must be a time like 2006-01-02T15:04:05Z: %w", constants.ShootExpirationTimestamp, shoot.Namespace, shoot.Name, err)
+		return time.Time{}, fmt.Errorf("the annotation %s of the Shoot %s/%s must be a time like 2006-01-02T15:04:05Z: %w",
+			constants.ShootExpirationTimestamp, shoot.Namespace, shoot.Name, err)
 	}
 	return end, nil
 }

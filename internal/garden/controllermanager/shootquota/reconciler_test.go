@@ -40,16 +40,17 @@ func TestEnd(t *testing.T) {
 		again                             time.Duration
 		deleted, fails                    bool
 	}{
-		"no binding":                     {want: "", again: time.Hour},
-		"no binding any more":            {annotation: end, after: 10 * day, want: "", again: time.Hour},
-		"unlimited":                      {secretBinding: refs("unlimited"), annotation: end, after: 10 * day, again: time.Hour},
-		"begins":                         {secretBinding: refs("unlimited", "seven", "three"), want: end, again: time.Hour},
-		"begins, by CredentialsBinding":  {credentialsBinding: refs("three"), want: end, again: time.Hour},
-		"ends soon":                      {secretBinding: refs("three"), after: 3*day - time.Minute, want: end, again: time.Minute + 1},
-		"ends now":                       {secretBinding: refs("three"), after: 3 * day, want: end, again: 1},
-		"over":                           {secretBinding: refs("three"), after: 3*day + 1, want: end, deleted: true},
-		"over, by CredentialsBinding":    {credentialsBinding: refs("three"), after: 4 * day, want: end, deleted: true},
-		"prolonged":                      {secretBinding: refs("three"), after: 4 * day, annotation: "2026-01-07T00:00:00Z", want: "2026-01-07T00:00:00Z", again: time.Hour},
+		"no binding":                    {want: "", again: time.Hour},
+		"no binding any more":           {annotation: end, after: 10 * day, want: "", again: time.Hour},
+		"unlimited":                     {secretBinding: refs("unlimited"), annotation: end, after: 10 * day, again: time.Hour},
+		"begins":                        {secretBinding: refs("unlimited", "seven", "three"), want: end, again: time.Hour},
+		"begins, by CredentialsBinding": {credentialsBinding: refs("three"), want: end, again: time.Hour},
+		"ends soon":                     {secretBinding: refs("three"), after: 3*day - time.Minute, want: end, again: time.Minute + 1},
+		"ends now":                      {secretBinding: refs("three"), after: 3 * day, want: end, again: 1},
+		"over":                          {secretBinding: refs("three"), after: 3*day + 1, want: end, deleted: true},
+		"over, by CredentialsBinding":   {credentialsBinding: refs("three"), after: 4 * day, want: end, deleted: true},
+		"prolonged": {secretBinding: refs("three"), after: 4 * day, annotation: "2026-01-07T00:00:00Z",
+			want: "2026-01-07T00:00:00Z", again: time.Hour},
 		"with a wrong annotation":        {secretBinding: refs("three"), annotation: "soon", want: "soon", fails: true},
 		"with a quota that is not there": {secretBinding: refs("gone"), fails: true},
 	} {

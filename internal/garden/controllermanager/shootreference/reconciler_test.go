@@ -33,17 +33,21 @@ func ref(apiVersion, kind, name string) autoscalingv1.CrossVersionObjectReferenc
 func full() *corev1beta1.Shoot {
 	return &corev1beta1.Shoot{ObjectMeta: at(ns, "x", corev1beta1.GardenerName), Spec: corev1beta1.ShootSpec{
 		DNS: &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{
-			{CredentialsRef: ptr.To(ref("v1", "Secret", "dns"))}, {CredentialsRef: ptr.To(ref("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "dns"))}, {},
+			{CredentialsRef: ptr.To(ref("v1", "Secret", "dns"))},
+			{CredentialsRef: ptr.To(ref("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "dns"))}, {},
 		}},
 		Kubernetes: corev1beta1.Kubernetes{KubeAPIServer: &corev1beta1.KubeAPIServerConfig{
-			AdmissionPlugins:         []corev1beta1.AdmissionPlugin{{KubeconfigSecretName: ptr.To("plugin")}, {}},
-			AuditConfig:              &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}}},
+			AdmissionPlugins: []corev1beta1.AdmissionPlugin{{KubeconfigSecretName: ptr.To("plugin")}, {}},
+			AuditConfig: &corev1beta1.AuditConfig{
+				AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}}},
 			StructuredAuthentication: &corev1beta1.StructuredAuthentication{ConfigMapName: "authentication"},
-			StructuredAuthorization:  &corev1beta1.StructuredAuthorization{ConfigMapName: "authorization", Kubeconfigs: []corev1beta1.AuthorizerKubeconfigReference{{SecretName: "webhook"}}},
+			StructuredAuthorization: &corev1beta1.StructuredAuthorization{
+				ConfigMapName: "authorization", Kubeconfigs: []corev1beta1.AuthorizerKubeconfigReference{{SecretName: "webhook"}}},
 		}},
 		Resources: []corev1beta1.NamedResourceReference{
 			{ResourceRef: ref("v1", "Secret", "resource")}, {ResourceRef: ref("v1", "ConfigMap", "resource")},
-			{ResourceRef: ref("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "resource")}, {ResourceRef: ref("apps/v1", "Deployment", "no")},
+			{ResourceRef: ref("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "resource")},
+			{ResourceRef: ref("apps/v1", "Deployment", "no")},
 		},
 	}}
 }
@@ -73,7 +77,8 @@ func wantKept(g kittest.Garden, want bool, objects ...client.Object) {
 
 func TestKeepsAndReleases(t *testing.T) {
 	shoot, used := full(), things(ns)
-	elsewhere, unused := &corev1.Secret{ObjectMeta: at("other", "dns", references.Finalizer)}, &corev1.Secret{ObjectMeta: at(ns, "unused", references.Finalizer)}
+	elsewhere, unused := &corev1.Secret{ObjectMeta: at("other", "dns", references.Finalizer)},
+		&corev1.Secret{ObjectMeta: at(ns, "unused", references.Finalizer)}
 	second := &corev1beta1.Shoot{ObjectMeta: at(ns, "y")}
 	second.Spec.Resources = []corev1beta1.NamedResourceReference{{ResourceRef: ref("v1", "Secret", "dns")}}
 	g := kittest.New(t, append(used, shoot, second, elsewhere, unused)...)
@@ -121,9 +126,12 @@ func TestMissingThing(t *testing.T) {
 }
 
 func TestGardenIsShared(t *testing.T) {
-	ofSeed, pull, unused := &corev1.Secret{ObjectMeta: at("garden", "seed", references.Finalizer)}, &corev1.Secret{ObjectMeta: at("garden", "pull", references.Finalizer)}, &corev1.Secret{ObjectMeta: at("garden", "unused", references.Finalizer)}
-	seed := &corev1beta1.Seed{ObjectMeta: at("", "seed"), Spec: corev1beta1.SeedSpec{Resources: []corev1beta1.NamedResourceReference{{ResourceRef: ref("v1", "Secret", "seed")}}}}
-	deployment := &gardencorev1.ControllerDeployment{ObjectMeta: at("", "d"), Helm: &gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}}}}
+	ofSeed, pull, unused := &corev1.Secret{ObjectMeta: at("garden", "seed", references.Finalizer)}, &corev1.Secret{
+		ObjectMeta: at("garden", "pull", references.Finalizer)}, &corev1.Secret{ObjectMeta: at("garden", "unused", references.Finalizer)}
+	seed := &corev1beta1.Seed{ObjectMeta: at("", "seed"),
+		Spec: corev1beta1.SeedSpec{Resources: []corev1beta1.NamedResourceReference{{ResourceRef: ref("v1", "Secret", "seed")}}}}
+	deployment := &gardencorev1.ControllerDeployment{ObjectMeta: at("", "d"), Helm: &gardencorev1.HelmControllerDeployment{
+		OCIRepository: &gardencorev1.OCIRepository{PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}}}}
 	shoot := &corev1beta1.Shoot{ObjectMeta: at("garden", "x")}
 	g := kittest.New(t, ofSeed, pull, unused, seed, deployment, shoot)
 	g.MustReconcile(&Reconciler{Client: g, Reader: g}, shoot)

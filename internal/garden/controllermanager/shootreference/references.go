@@ -83,7 +83,8 @@ func addOfGarden(ctx context.Context, reader client.Reader, refs references.Refe
 		if deployment.Helm == nil || deployment.Helm.OCIRepository == nil {
 			continue
 		}
-		for _, ref := range []*corev1.LocalObjectReference{deployment.Helm.OCIRepository.PullSecretRef, deployment.Helm.OCIRepository.CABundleSecretRef} {
+		for _, ref := range []*corev1.LocalObjectReference{deployment.Helm.OCIRepository.PullSecretRef,
+			deployment.Helm.OCIRepository.CABundleSecretRef} {
 			if ref != nil {
 				refs.Add(references.Secret, ref.Name)
 			}

@@ -38,7 +38,8 @@ func TestRetries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := kittest.New(t, test.shoot)
 			result := g.MustReconcile(&Reconciler{Client: g, Clock: g.Clock}, test.shoot)
-			if result.RequeueAfter < test.later || result.RequeueAfter > test.later+DefaultRetryJitterPeriod || (test.later == 0) != (result.RequeueAfter == 0) {
+			if result.RequeueAfter < test.later || result.RequeueAfter > test.later+DefaultRetryJitterPeriod ||
+				(test.later == 0) != (result.RequeueAfter == 0) {
 				t.Errorf("again after %s", result.RequeueAfter)
 			}
 			if got := test.shoot.Annotations[constants.GardenerOperation] == "retry"; got != test.retried {

@@ -11,7 +11,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-func shoot(kind corev1beta1.LastOperationType, state corev1beta1.LastOperationState, errors int, conditions ...corev1beta1.ConditionStatus) *corev1beta1.Shoot {
+func shoot(kind corev1beta1.LastOperationType, state corev1beta1.LastOperationState, errors int,
+	conditions ...corev1beta1.ConditionStatus) *corev1beta1.Shoot {
 	s := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x"}}
 	if kind != "" {
 		s.Status.LastOperation = &corev1beta1.LastOperation{Type: kind, State: state}

@@ -33,9 +33,12 @@ func backupBuckets() resource.Definition[*gardencore.BackupBucket] {
 		Indexed: []string{gardencore.BackupBucketSeedName, gardencore.BackupBucketShootRefName, gardencore.BackupBucketShootRefNamespace},
 		Columns: []resource.Column[*gardencore.BackupBucket]{
 			{Name: "Provider", About: "The provider type.", Value: func(b *gardencore.BackupBucket) any { return b.Spec.Provider.Type }},
-			{Name: "Seed", About: "The seed that uses it.", Value: func(b *gardencore.BackupBucket) any { return ptr.Deref(b.Spec.SeedName, resource.None) }},
-			{Name: "Operation", About: "How far the last operation has come.", Value: func(b *gardencore.BackupBucket) any { return operationState(b.Status.LastOperation) }},
-			{Name: "Progress", About: "Progress of the last operation in percent.", Value: func(b *gardencore.BackupBucket) any { return operationProgress(b.Status.LastOperation) }},
+			{Name: "Seed", About: "The seed that uses it.",
+				Value: func(b *gardencore.BackupBucket) any { return ptr.Deref(b.Spec.SeedName, resource.None) }},
+			{Name: "Operation", About: "How far the last operation has come.",
+				Value: func(b *gardencore.BackupBucket) any { return operationState(b.Status.LastOperation) }},
+			{Name: "Progress", About: "Progress of the last operation in percent.",
+				Value: func(b *gardencore.BackupBucket) any { return operationProgress(b.Status.LastOperation) }},
 		},
 	}
 }

@@ -15,7 +15,8 @@ import (
 
 func backupEntries() resource.Definition[*gardencore.BackupEntry] {
 	return resource.Definition[*gardencore.BackupEntry]{
-		Resource: gardencore.Resource("backupentries"), Singular: "backupentry", ShortNames: []string{"bec"}, Categories: all, Versions: v1beta1, Namespaced: true,
+		Resource: gardencore.Resource("backupentries"), Singular: "backupentry", ShortNames: []string{"bec"}, Categories: all,
+		Versions: v1beta1, Namespaced: true,
 		New:                  func() *gardencore.BackupEntry { return &gardencore.BackupEntry{} },
 		NewList:              func() runtime.Object { return &gardencore.BackupEntryList{} },
 		CopySpec:             func(to, from *gardencore.BackupEntry) { to.Spec = from.Spec },
@@ -32,12 +33,16 @@ func backupEntries() resource.Definition[*gardencore.BackupEntry] {
 			set[gardencore.BackupEntryShootRefName], set[gardencore.BackupEntryShootRefNamespace] = refFields(e.Spec.ShootRef)
 			return set
 		},
-		Indexed: []string{gardencore.BackupEntrySeedName, gardencore.BackupEntryBucketName, gardencore.BackupEntryShootRefName, gardencore.BackupEntryShootRefNamespace},
+		Indexed: []string{gardencore.BackupEntrySeedName, gardencore.BackupEntryBucketName, gardencore.BackupEntryShootRefName,
+			gardencore.BackupEntryShootRefNamespace},
 		Columns: []resource.Column[*gardencore.BackupEntry]{
 			{Name: "Bucket", About: "The BackupBucket.", Value: func(e *gardencore.BackupEntry) any { return e.Spec.BucketName }},
-			{Name: "Seed", About: "The seed that uses it.", Value: func(e *gardencore.BackupEntry) any { return ptr.Deref(e.Spec.SeedName, resource.None) }},
-			{Name: "Operation", About: "How far the last operation has come.", Value: func(e *gardencore.BackupEntry) any { return operationState(e.Status.LastOperation) }},
-			{Name: "Progress", About: "Progress of the last operation in percent.", Value: func(e *gardencore.BackupEntry) any { return operationProgress(e.Status.LastOperation) }},
+			{Name: "Seed", About: "The seed that uses it.",
+				Value: func(e *gardencore.BackupEntry) any { return ptr.Deref(e.Spec.SeedName, resource.None) }},
+			{Name: "Operation", About: "How far the last operation has come.",
+				Value: func(e *gardencore.BackupEntry) any { return operationState(e.Status.LastOperation) }},
+			{Name: "Progress", About: "Progress of the last operation in percent.",
+				Value: func(e *gardencore.BackupEntry) any { return operationProgress(e.Status.LastOperation) }},
 		},
 	}
 }

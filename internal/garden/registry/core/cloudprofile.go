@@ -13,7 +13,8 @@ import (
 
 func cloudProfiles(clock clock.PassiveClock) resource.Definition[*gardencore.CloudProfile] {
 	return resource.Definition[*gardencore.CloudProfile]{
-		Resource: gardencore.Resource("cloudprofiles"), Singular: "cloudprofile", ShortNames: []string{"cprofile", "cpfl"}, Versions: v1beta1, Unconditional: true,
+		Resource: gardencore.Resource("cloudprofiles"), Singular: "cloudprofile", ShortNames: []string{"cprofile", "cpfl"},
+		Versions: v1beta1, Unconditional: true,
 		New:                  func() *gardencore.CloudProfile { return &gardencore.CloudProfile{} },
 		NewList:              func() runtime.Object { return &gardencore.CloudProfileList{} },
 		CopySpec:             func(to, from *gardencore.CloudProfile) { to.Spec = from.Spec },

@@ -10,7 +10,8 @@ import (
 
 func controllerDeployments() resource.Definition[*gardencore.ControllerDeployment] {
 	return resource.Definition[*gardencore.ControllerDeployment]{
-		Resource: gardencore.Resource("controllerdeployments"), Singular: "controllerdeployment", ShortNames: []string{"ctrldeploy"}, Categories: all,
+		Resource: gardencore.Resource("controllerdeployments"), Singular: "controllerdeployment",
+		ShortNames: []string{"ctrldeploy"}, Categories: all,
 		Versions:       []string{"v1", "v1beta1"},
 		New:            func() *gardencore.ControllerDeployment { return &gardencore.ControllerDeployment{} },
 		NewList:        func() runtime.Object { return &gardencore.ControllerDeploymentList{} },

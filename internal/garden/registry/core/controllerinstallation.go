@@ -14,7 +14,8 @@ func controllerInstallations() resource.Definition[*gardencore.ControllerInstall
 		return func(i *gardencore.ControllerInstallation) any { return conditionStatus(i.Status.Conditions, kind) }
 	}
 	return resource.Definition[*gardencore.ControllerInstallation]{
-		Resource: gardencore.Resource("controllerinstallations"), Singular: "controllerinstallation", ShortNames: []string{"ctrlinst"}, Categories: all, Versions: v1beta1,
+		Resource: gardencore.Resource("controllerinstallations"), Singular: "controllerinstallation",
+		ShortNames: []string{"ctrlinst"}, Categories: all, Versions: v1beta1,
 		New:                  func() *gardencore.ControllerInstallation { return &gardencore.ControllerInstallation{} },
 		NewList:              func() runtime.Object { return &gardencore.ControllerInstallationList{} },
 		Validate:             validation.ValidateControllerInstallation,
@@ -35,7 +36,8 @@ func controllerInstallations() resource.Definition[*gardencore.ControllerInstall
 		},
 		Indexed: []string{gardencore.SeedRefName, gardencore.RegistrationRefName, gardencore.ShootRefName, gardencore.ShootRefNamespace},
 		Columns: []resource.Column[*gardencore.ControllerInstallation]{
-			{Name: "Registration", About: "The ControllerRegistration.", Value: func(i *gardencore.ControllerInstallation) any { return i.Spec.RegistrationRef.Name }},
+			{Name: "Registration", About: "The ControllerRegistration.",
+				Value: func(i *gardencore.ControllerInstallation) any { return i.Spec.RegistrationRef.Name }},
 			{Name: "Cluster", About: "The seed, or the self-hosted shoot, that it is installed in.", Value: installedIn},
 			{Name: "Valid", About: "Condition Valid.", Value: condition(gardencore.ControllerInstallationValid)},
 			{Name: "Installed", About: "Condition Installed.", Value: condition(gardencore.ControllerInstallationInstalled)},

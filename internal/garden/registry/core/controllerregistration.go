@@ -12,7 +12,8 @@ import (
 
 func controllerRegistrations() resource.Definition[*gardencore.ControllerRegistration] {
 	return resource.Definition[*gardencore.ControllerRegistration]{
-		Resource: gardencore.Resource("controllerregistrations"), Singular: "controllerregistration", ShortNames: []string{"ctrlreg"}, Categories: all, Versions: v1beta1,
+		Resource: gardencore.Resource("controllerregistrations"), Singular: "controllerregistration",
+		ShortNames: []string{"ctrlreg"}, Categories: all, Versions: v1beta1,
 		New:            func() *gardencore.ControllerRegistration { return &gardencore.ControllerRegistration{} },
 		NewList:        func() runtime.Object { return &gardencore.ControllerRegistrationList{} },
 		Validate:       validation.ValidateControllerRegistration,

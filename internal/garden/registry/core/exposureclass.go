@@ -10,13 +10,15 @@ import (
 
 func exposureClasses() resource.Definition[*gardencore.ExposureClass] {
 	return resource.Definition[*gardencore.ExposureClass]{
-		Resource: gardencore.Resource("exposureclasses"), Singular: "exposureclass", ShortNames: []string{"expclass", "expcls"}, Versions: v1beta1,
+		Resource: gardencore.Resource("exposureclasses"), Singular: "exposureclass",
+		ShortNames: []string{"expclass", "expcls"}, Versions: v1beta1,
 		New:            func() *gardencore.ExposureClass { return &gardencore.ExposureClass{} },
 		NewList:        func() runtime.Object { return &gardencore.ExposureClassList{} },
 		Validate:       validation.ValidateExposureClass,
 		ValidateUpdate: validation.ValidateExposureClassUpdate,
 		Columns: []resource.Column[*gardencore.ExposureClass]{
-			{Name: "Handler", About: "What the control plane's exposure is handled by.", Value: func(c *gardencore.ExposureClass) any { return c.Handler }},
+			{Name: "Handler", About: "What the control plane's exposure is handled by.",
+				Value: func(c *gardencore.ExposureClass) any { return c.Handler }},
 		},
 	}
 }

@@ -13,7 +13,8 @@ import (
 
 func internalSecrets() resource.Definition[*gardencore.InternalSecret] {
 	return resource.Definition[*gardencore.InternalSecret]{
-		Resource: gardencore.Resource("internalsecrets"), Singular: "internalsecret", ShortNames: []string{"ins"}, Versions: v1beta1, Namespaced: true, Unconditional: true,
+		Resource: gardencore.Resource("internalsecrets"), Singular: "internalsecret", ShortNames: []string{"ins"},
+		Versions: v1beta1, Namespaced: true, Unconditional: true,
 		New:            func() *gardencore.InternalSecret { return &gardencore.InternalSecret{} },
 		NewList:        func() runtime.Object { return &gardencore.InternalSecretList{} },
 		Validate:       validation.ValidateInternalSecret,

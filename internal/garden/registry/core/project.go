@@ -29,7 +29,8 @@ func projects() resource.Definition[*gardencore.Project] {
 		},
 		Indexed: []string{gardencore.ProjectNamespace},
 		Columns: []resource.Column[*gardencore.Project]{
-			{Name: "Namespace", About: "The project's namespace.", Value: func(p *gardencore.Project) any { return ptr.Deref(p.Spec.Namespace, resource.Unknown) }},
+			{Name: "Namespace", About: "The project's namespace.",
+				Value: func(p *gardencore.Project) any { return ptr.Deref(p.Spec.Namespace, resource.Unknown) }},
 			{Name: "Status", About: "The project's phase.", Value: func(p *gardencore.Project) any {
 				if p.Status.Phase == "" {
 					return resource.Unknown

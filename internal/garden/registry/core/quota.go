@@ -12,7 +12,8 @@ import (
 
 func quotas() resource.Definition[*gardencore.Quota] {
 	return resource.Definition[*gardencore.Quota]{
-		Resource: gardencore.Resource("quotas"), Singular: "quota", ShortNames: []string{"squota"}, Versions: v1beta1, Namespaced: true, Unconditional: true,
+		Resource: gardencore.Resource("quotas"), Singular: "quota", ShortNames: []string{"squota"}, Versions: v1beta1,
+		Namespaced: true, Unconditional: true,
 		New:            func() *gardencore.Quota { return &gardencore.Quota{} },
 		NewList:        func() runtime.Object { return &gardencore.QuotaList{} },
 		Validate:       validation.ValidateQuota,

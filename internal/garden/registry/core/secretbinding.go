@@ -13,7 +13,8 @@ import (
 
 func secretBindings() resource.Definition[*gardencore.SecretBinding] {
 	return resource.Definition[*gardencore.SecretBinding]{
-		Resource: gardencore.Resource("secretbindings"), Singular: "secretbinding", ShortNames: []string{"sb"}, Versions: v1beta1, Namespaced: true, Unconditional: true,
+		Resource: gardencore.Resource("secretbindings"), Singular: "secretbinding", ShortNames: []string{"sb"},
+		Versions: v1beta1, Namespaced: true, Unconditional: true,
 		New:            func() *gardencore.SecretBinding { return &gardencore.SecretBinding{} },
 		NewList:        func() runtime.Object { return &gardencore.SecretBindingList{} },
 		Validate:       validation.ValidateSecretBinding,
@@ -28,7 +29,8 @@ func secretBindings() resource.Definition[*gardencore.SecretBinding] {
 			return []string{"SecretBindings are deprecated: use a CredentialsBinding instead, see " + bindingMigrationDoc}
 		},
 		Columns: []resource.Column[*gardencore.SecretBinding]{
-			{Name: "Secret", About: "The secret with the credentials.", Value: func(b *gardencore.SecretBinding) any { return b.SecretRef.Namespace + "/" + b.SecretRef.Name }},
+			{Name: "Secret", About: "The secret with the credentials.",
+				Value: func(b *gardencore.SecretBinding) any { return b.SecretRef.Namespace + "/" + b.SecretRef.Name }},
 			{Name: "Provider", About: "The provider type.", Value: func(b *gardencore.SecretBinding) any {
 				if b.Provider == nil {
 					return resource.None

@@ -28,7 +28,8 @@ func seeds() resource.Definition[*gardencore.Seed] {
 		},
 		Columns: []resource.Column[*gardencore.Seed]{
 			{Name: "Status", About: "Whether the seed can take shoots.", Value: seedStatus},
-			{Name: "Last Operation", About: "What is, or was last, done to the seed.", Value: func(s *gardencore.Seed) any { return lastOperation(s.Status.LastOperation) }},
+			{Name: "Last Operation", About: "What is, or was last, done to the seed.",
+				Value: func(s *gardencore.Seed) any { return lastOperation(s.Status.LastOperation) }},
 			{Name: "Provider", About: "The provider type.", Value: func(s *gardencore.Seed) any { return s.Spec.Provider.Type }},
 			{Name: "Region", About: "The region.", Value: func(s *gardencore.Seed) any { return s.Spec.Provider.Region }},
 			resource.Age[*gardencore.Seed](),
@@ -38,7 +39,8 @@ func seeds() resource.Definition[*gardencore.Seed] {
 				}
 				return resource.Unknown
 			}},
-			{Name: "K8S Version", About: "The Kubernetes version.", Value: func(s *gardencore.Seed) any { return ptr.Deref(s.Status.KubernetesVersion, resource.Unknown) }},
+			{Name: "K8S Version", About: "The Kubernetes version.",
+				Value: func(s *gardencore.Seed) any { return ptr.Deref(s.Status.KubernetesVersion, resource.Unknown) }},
 		},
 	}
 }

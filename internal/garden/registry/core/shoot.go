@@ -159,7 +159,8 @@ func canonicalizeShoot(shoot *gardencore.Shoot) {
 	if server := kubernetes.KubeAPIServer; server != nil && !ptr.Deref(server.EnableAnonymousAuthentication, false) {
 		server.EnableAnonymousAuthentication = nil
 	}
-	if addons := shoot.Spec.Addons; addons != nil && addons.NginxIngress == nil && addons.KubernetesDashboard != nil && !addons.KubernetesDashboard.Enabled {
+	if addons := shoot.Spec.Addons; addons != nil && addons.NginxIngress == nil && addons.KubernetesDashboard != nil &&
+		!addons.KubernetesDashboard.Enabled {
 		shoot.Spec.Addons = nil
 	}
 	maintainSeedLabels(&shoot.ObjectMeta, shoot.Spec.SeedName, shoot.Status.SeedName)

@@ -15,18 +15,22 @@ func shootColumns() []shootColumn {
 		{Name: "CloudProfile", About: "The CloudProfile or NamespacedCloudProfile.", Value: shootCloudProfile},
 		{Name: "Provider", About: "The provider type.", Value: func(s *gardencore.Shoot) any { return s.Spec.Provider.Type }},
 		{Name: "Region", About: "The region.", Value: func(s *gardencore.Shoot) any { return s.Spec.Region }},
-		{Name: "Seed", About: "The seed that runs the control plane.", Wide: true, Value: func(s *gardencore.Shoot) any { return ptr.Deref(s.Spec.SeedName, resource.None) }},
+		{Name: "Seed", About: "The seed that runs the control plane.", Wide: true,
+			Value: func(s *gardencore.Shoot) any { return ptr.Deref(s.Spec.SeedName, resource.None) }},
 		{Name: "K8S Version", About: "The Kubernetes version.", Value: func(s *gardencore.Shoot) any { return s.Spec.Kubernetes.Version }},
 		{Name: "Hibernation", About: "Whether the cluster sleeps.", Value: shootHibernation},
-		{Name: "Last Operation", About: "What is, or was last, done to the cluster.", Value: func(s *gardencore.Shoot) any { return lastOperation(s.Status.LastOperation) }},
+		{Name: "Last Operation", About: "What is, or was last, done to the cluster.",
+			Value: func(s *gardencore.Shoot) any { return lastOperation(s.Status.LastOperation) }},
 		{Name: "Status", About: "The cluster's health as a whole.", Value: func(s *gardencore.Shoot) any {
 			if status, ok := s.Labels[v1beta1constants.ShootStatus]; ok {
 				return status
 			}
 			return resource.Pending
 		}},
-		{Name: "Purpose", About: "What the cluster is for.", Wide: true, Value: func(s *gardencore.Shoot) any { return string(ptr.Deref(s.Spec.Purpose, resource.None)) }},
-		{Name: "Gardener Version", About: "The version of the gardenlet that reconciled it last.", Wide: true, Value: func(s *gardencore.Shoot) any { return orUnknown(s.Status.Gardener.Version) }},
+		{Name: "Purpose", About: "What the cluster is for.", Wide: true,
+			Value: func(s *gardencore.Shoot) any { return string(ptr.Deref(s.Spec.Purpose, resource.None)) }},
+		{Name: "Gardener Version", About: "The version of the gardenlet that reconciled it last.", Wide: true,
+			Value: func(s *gardencore.Shoot) any { return orUnknown(s.Status.Gardener.Version) }},
 	}
 	for _, c := range []struct {
 		name      string

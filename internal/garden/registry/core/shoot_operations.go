@@ -99,7 +99,8 @@ func answerOperations(shoot *gardencore.Shoot) bool {
 			moves, done = true, append(done, operation)
 		case operation == v1beta1constants.ShootOperationRotateSSHKeypair && !sshEnabled(shoot):
 			done = append(done, operation) // there is no key pair
-		case known, strings.HasPrefix(operation, v1beta1constants.OperationRotateRolloutWorkers), strings.HasPrefix(operation, v1beta1constants.OperationRolloutWorkers):
+		case known, strings.HasPrefix(operation, v1beta1constants.OperationRotateRolloutWorkers),
+			strings.HasPrefix(operation, v1beta1constants.OperationRolloutWorkers):
 			moves, done = true, append(done, included...)
 		}
 	}

@@ -79,16 +79,20 @@ func TestShootGeneration(t *testing.T) {
 		"rotate-ssh-keypair":                   {shoot(), shoot(operation("rotate-ssh-keypair")), true, "rotate-ssh-keypair"},
 		"rotate-ssh-keypair, no SSH":           {shoot(noSSH), shoot(noSSH, operation("rotate-ssh-keypair")), false, ""},
 		"rotate-ca-start":                      {shoot(), shoot(operation("rotate-ca-start")), true, "rotate-ca-start"},
-		"rotate-ca-start, again":               {shoot(operation("rotate-ca-start")), shoot(operation("rotate-ca-start")), true, "rotate-ca-start"},
-		"all credentials, which include some":  {shoot(), shoot(operation("rotate-ca-start;rotate-credentials-start;maintain;rotate-ssh-keypair")), true, "rotate-credentials-start;maintain"},
-		"completion, which does not":           {shoot(), shoot(operation("rotate-credentials-complete;rotate-ca-start;rotate-ca-complete")), true, "rotate-credentials-complete;rotate-ca-start"},
-		"reconcile among others":               {shoot(), shoot(operation("maintain;reconcile")), true, "maintain"},
-		"rollout of workers":                   {shoot(), shoot(operation("rollout-workers=w")), true, "rollout-workers=w"},
-		"rotation with rollout of workers":     {shoot(), shoot(operation("rotate-rollout-workers=w")), true, "rotate-rollout-workers=w"},
-		"force-in-place-update":                {shoot(), shoot(operation("force-in-place-update")), false, "force-in-place-update"},
-		"unknown to the strategy":              {shoot(), shoot(operation("rotate-something")), false, "rotate-something"},
-		"spaces and repetitions":               {shoot(), shoot(operation(" maintain ; maintain")), false, "maintain"},
-		"force deletion":                       {shoot(), shoot(func(s *gardencore.Shoot) { s.Annotations["confirmation.gardener.cloud/force-deletion"] = "true" }), true, ""},
+		"rotate-ca-start, again": {shoot(operation("rotate-ca-start")), shoot(operation("rotate-ca-start")),
+			true, "rotate-ca-start"},
+		"all credentials, which include some": {shoot(),
+			shoot(operation("rotate-ca-start;rotate-credentials-start;maintain;rotate-ssh-keypair")), true, "rotate-credentials-start;maintain"},
+		"completion, which does not": {shoot(), shoot(operation("rotate-credentials-complete;rotate-ca-start;rotate-ca-complete")),
+			true, "rotate-credentials-complete;rotate-ca-start"},
+		"reconcile among others":           {shoot(), shoot(operation("maintain;reconcile")), true, "maintain"},
+		"rollout of workers":               {shoot(), shoot(operation("rollout-workers=w")), true, "rollout-workers=w"},
+		"rotation with rollout of workers": {shoot(), shoot(operation("rotate-rollout-workers=w")), true, "rotate-rollout-workers=w"},
+		"force-in-place-update":            {shoot(), shoot(operation("force-in-place-update")), false, "force-in-place-update"},
+		"unknown to the strategy":          {shoot(), shoot(operation("rotate-something")), false, "rotate-something"},
+		"spaces and repetitions":           {shoot(), shoot(operation(" maintain ; maintain")), false, "maintain"},
+		"force deletion": {shoot(),
+			shoot(func(s *gardencore.Shoot) { s.Annotations["confirmation.gardener.cloud/force-deletion"] = "true" }), true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			def := shoots(clock.RealClock{})
@@ -147,10 +151,12 @@ func TestCanonicalShoot(t *testing.T) {
 		s.Spec.Addons = &gardencore.Addons{KubernetesDashboard: &gardencore.KubernetesDashboard{}}
 	})
 	canonicalizeShoot(s)
-	if len(s.Labels) != 3 || s.Labels[seedLabelPrefix+"new"] != "true" || s.Labels[seedLabelPrefix+"old"] != "true" || s.Labels["own"] != "label" {
+	if len(s.Labels) != 3 || s.Labels[seedLabelPrefix+"new"] != "true" || s.Labels[seedLabelPrefix+"old"] != "true" ||
+		s.Labels["own"] != "label" {
 		t.Errorf("labels are %v", s.Labels)
 	}
-	if s.Spec.Kubernetes.ClusterAutoscaler.MaxEmptyBulkDelete != nil || s.Spec.Kubernetes.KubeAPIServer.EnableAnonymousAuthentication != nil || s.Spec.Addons != nil {
+	if s.Spec.Kubernetes.ClusterAutoscaler.MaxEmptyBulkDelete != nil ||
+		s.Spec.Kubernetes.KubeAPIServer.EnableAnonymousAuthentication != nil || s.Spec.Addons != nil {
 		t.Errorf("what says nothing has stayed: %+v", s.Spec)
 	}
 	told := shoot(func(s *gardencore.Shoot) {
@@ -159,7 +165,8 @@ func TestCanonicalShoot(t *testing.T) {
 		s.Spec.Addons = &gardencore.Addons{KubernetesDashboard: &gardencore.KubernetesDashboard{Addon: gardencore.Addon{Enabled: true}}}
 	})
 	canonicalizeShoot(told)
-	if told.Spec.Kubernetes.KubeAPIServer.EnableAnonymousAuthentication == nil || told.Spec.Addons == nil || told.Labels["shoot.gardener.cloud/self-hosted"] != "true" {
+	if told.Spec.Kubernetes.KubeAPIServer.EnableAnonymousAuthentication == nil || told.Spec.Addons == nil ||
+		told.Labels["shoot.gardener.cloud/self-hosted"] != "true" {
 		t.Errorf("what says something has gone: %+v, %v", told.Spec, told.Labels)
 	}
 }
@@ -213,14 +220,16 @@ func TestCloudProfileFieldsSayTheSame(t *testing.T) {
 
 func TestDNSCredentialsSayTheSame(t *testing.T) {
 	secret := &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "ref"}
-	identity := &autoscalingv1.CrossVersionObjectReference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Name: "wi"}
+	identity := &autoscalingv1.CrossVersionObjectReference{APIVersion: "security.gardener.cloud/v1alpha1",
+		Kind: "WorkloadIdentity", Name: "wi"}
 	for version, want := range map[string][]string{
 		"1.34.1": {"name Secret/name", "ref Secret/ref", " WorkloadIdentity/wi", "a Secret/ref", " "},
 		"1.35.0": {"name ", " Secret/ref", " WorkloadIdentity/wi", "a Secret/ref", " "},
 	} {
 		s := shoot(kubernetes(version), func(s *gardencore.Shoot) {
 			s.Spec.DNS = &gardencore.DNS{Providers: []gardencore.DNSProvider{
-				{SecretName: ptr.To("name")}, {CredentialsRef: secret}, {CredentialsRef: identity}, {SecretName: ptr.To("a"), CredentialsRef: secret}, {}}}
+				{SecretName: ptr.To("name")}, {CredentialsRef: secret}, {CredentialsRef: identity},
+				{SecretName: ptr.To("a"), CredentialsRef: secret}, {}}}
 		})
 		syncDNSCredentials(s)
 		var got []string
@@ -328,9 +337,11 @@ func TestShootWarnings(t *testing.T) {
 		"never rotated, but created": {shoot(old), nil, nil},
 		"never rotated":              {shoot(old), shoot(), []string{"shoot's credentials"}},
 		"rotated":                    {shoot(old, rotated), shoot(), nil},
-		"ssh key pair due": {shoot(old, rotated, func(s *gardencore.Shoot) { s.Status.Credentials.Rotation.SSHKeypair.LastInitiationTime = &long }), shoot(),
+		"ssh key pair due": {shoot(old, rotated,
+			func(s *gardencore.Shoot) { s.Status.Credentials.Rotation.SSHKeypair.LastInitiationTime = &long }), shoot(),
 			[]string{"SSH key pair"}},
-		"ssh key pair due, no SSH": {shoot(old, rotated, noSSH, func(s *gardencore.Shoot) { s.Status.Credentials.Rotation.SSHKeypair = nil }), shoot(), nil},
+		"ssh key pair due, no SSH": {
+			shoot(old, rotated, noSSH, func(s *gardencore.Shoot) { s.Status.Credentials.Rotation.SSHKeypair = nil }), shoot(), nil},
 		"completion due": {shoot(fresh, rotated, func(s *gardencore.Shoot) {
 			s.Status.Credentials.Rotation.CertificateAuthorities.LastInitiationFinishedTime = &long
 		}), shoot(), []string{"complete the rotation of the certificate authorities"}},
@@ -338,16 +349,20 @@ func TestShootWarnings(t *testing.T) {
 			ca := s.Status.Credentials.Rotation.CertificateAuthorities
 			ca.LastInitiationFinishedTime, ca.LastCompletionTriggeredTime = &long, &recent
 		}), shoot(), nil},
-		"secret binding":             {shoot(func(s *gardencore.Shoot) { s.Spec.SecretBindingName = ptr.To("b") }), nil, []string{"spec.secretBindingName"}},
-		"cloud profile name":         {shoot(kubernetes("1.33.0"), func(s *gardencore.Shoot) { s.Spec.CloudProfileName = ptr.To("p") }), nil, []string{"spec.cloudProfileName"}},
-		"cloud profile name, before": {shoot(kubernetes("1.32.0"), func(s *gardencore.Shoot) { s.Spec.CloudProfileName = ptr.To("p") }), nil, nil},
-		"addons":                     {shoot(func(s *gardencore.Shoot) { s.Spec.Addons = &gardencore.Addons{} }), nil, []string{"spec.addons"}},
-		"IPVS":                       {shoot(ipvs), nil, nil},
-		"IPVS from 1.35":             {shoot(ipvs, kubernetes("1.35.0")), nil, []string{"spec.kubernetes.kubeProxy.mode"}},
-		"IPVS newly":                 {shoot(fresh, ipvs), shoot(), []string{"spec.kubernetes.kubeProxy.mode"}},
-		"operation":                  {shoot(operation("rotate-etcd-encryption-key-start")), nil, []string{"rotate-etcd-encryption-key-start"}},
+		"secret binding": {shoot(func(s *gardencore.Shoot) { s.Spec.SecretBindingName = ptr.To("b") }), nil,
+			[]string{"spec.secretBindingName"}},
+		"cloud profile name": {shoot(kubernetes("1.33.0"), func(s *gardencore.Shoot) { s.Spec.CloudProfileName = ptr.To("p") }),
+			nil, []string{"spec.cloudProfileName"}},
+		"cloud profile name, before": {
+			shoot(kubernetes("1.32.0"), func(s *gardencore.Shoot) { s.Spec.CloudProfileName = ptr.To("p") }), nil, nil},
+		"addons":         {shoot(func(s *gardencore.Shoot) { s.Spec.Addons = &gardencore.Addons{} }), nil, []string{"spec.addons"}},
+		"IPVS":           {shoot(ipvs), nil, nil},
+		"IPVS from 1.35": {shoot(ipvs, kubernetes("1.35.0")), nil, []string{"spec.kubernetes.kubeProxy.mode"}},
+		"IPVS newly":     {shoot(fresh, ipvs), shoot(), []string{"spec.kubernetes.kubeProxy.mode"}},
+		"operation":      {shoot(operation("rotate-etcd-encryption-key-start")), nil, []string{"rotate-etcd-encryption-key-start"}},
 		"API server and DNS": {shoot(func(s *gardencore.Shoot) {
-			s.Spec.Kubernetes.KubeAPIServer = &gardencore.KubeAPIServerConfig{EnableAnonymousAuthentication: ptr.To(true), WatchCacheSizes: &gardencore.WatchCacheSizes{Default: ptr.To[int32](1)}}
+			s.Spec.Kubernetes.KubeAPIServer = &gardencore.KubeAPIServerConfig{EnableAnonymousAuthentication: ptr.To(true),
+				WatchCacheSizes: &gardencore.WatchCacheSizes{Default: ptr.To[int32](1)}}
 			s.Spec.DNS = &gardencore.DNS{Providers: []gardencore.DNSProvider{{}, {SecretName: ptr.To("s")}}}
 		}), nil, []string{"kubeAPIServer.enableAnonymousAuthentication", "watchCacheSizes.default", "spec.dns.providers[1].secretName"}},
 	} {

@@ -37,13 +37,18 @@ func shootWarnings(shoot, old *gardencore.Shoot, now time.Time) []string {
 		}
 	}
 	k, version := &shoot.Spec.Kubernetes, shoot.Spec.Kubernetes.Version
-	add(k.KubeControllerManager != nil && k.KubeControllerManager.PodEvictionTimeout != nil, kubernetes.Child("kubeControllerManager", "podEvictionTimeout"),
-		"it has no effect, and is forbidden from Kubernetes 1.33. Use defaultNotReadyTolerationSeconds and defaultUnreachableTolerationSeconds of %s instead", kubernetes.Child("kubeAPIServer"))
-	if resource.OperationIs(shoot, v1beta1constants.OperationRotateETCDEncryptionKeyStart, v1beta1constants.OperationRotateETCDEncryptionKeyComplete) {
-		warnings = append(warnings, fmt.Sprintf("the operation %s is deprecated: it is forbidden from Kubernetes 1.34. Use %s instead, which does the whole rotation",
-			shoot.Annotations[v1beta1constants.GardenerOperation], v1beta1constants.OperationRotateETCDEncryptionKey))
+	add(k.KubeControllerManager != nil && k.KubeControllerManager.PodEvictionTimeout != nil,
+		kubernetes.Child("kubeControllerManager", "podEvictionTimeout"),
+		"it has no effect, and is forbidden from Kubernetes 1.33. Use defaultNotReadyTolerationSeconds and "+
+			"defaultUnreachableTolerationSeconds of %s instead", kubernetes.Child("kubeAPIServer"))
+	if resource.OperationIs(shoot, v1beta1constants.OperationRotateETCDEncryptionKeyStart,
+		v1beta1constants.OperationRotateETCDEncryptionKeyComplete) {
+		warnings = append(warnings,
+			fmt.Sprintf("the operation %s is deprecated: it is forbidden from Kubernetes 1.34. Use %s instead, which does the whole rotation",
+				shoot.Annotations[v1beta1constants.GardenerOperation], v1beta1constants.OperationRotateETCDEncryptionKey))
 	}
-	add(k.ClusterAutoscaler != nil && k.ClusterAutoscaler.MaxEmptyBulkDelete != nil && !kubernetesAtLeast(version, 33), kubernetes.Child("clusterAutoscaler", "maxEmptyBulkDelete"),
+	add(k.ClusterAutoscaler != nil && k.ClusterAutoscaler.MaxEmptyBulkDelete != nil && !kubernetesAtLeast(version, 33),
+		kubernetes.Child("clusterAutoscaler", "maxEmptyBulkDelete"),
 		"it is not used but dropped, and forbidden from Kubernetes 1.33. Use maxScaleDownParallelism instead")
 	add(kubernetesAtLeast(version, 33) && ptr.Deref(shoot.Spec.CloudProfileName, "") != "", spec.Child("cloudProfileName"),
 		"it has to be empty from Kubernetes 1.34. Use spec.cloudProfile.name instead")
@@ -53,7 +58,8 @@ func shootWarnings(shoot, old *gardencore.Shoot, now time.Time) []string {
 	}
 	add(k.KubeScheduler != nil && k.KubeScheduler.KubeMaxPDVols != nil, kubernetes.Child("kubeScheduler", "kubeMaxPDVols"),
 		"it is forbidden from Kubernetes 1.35, where CSI drivers know the limit themselves")
-	add(shoot.Spec.SecretBindingName != nil, spec.Child("secretBindingName"), "it is forbidden from Kubernetes 1.34. Use credentialsBindingName instead, see %s", bindingMigrationDoc)
+	add(shoot.Spec.SecretBindingName != nil, spec.Child("secretBindingName"),
+		"it is forbidden from Kubernetes 1.34. Use credentialsBindingName instead, see %s", bindingMigrationDoc)
 	return append(warnings, ShootTemplateWarnings(&shoot.Spec, spec)...)
 }
 
@@ -68,17 +74,20 @@ func ShootTemplateWarnings(spec *gardencore.ShootSpec, path *field.Path) []strin
 	if server := spec.Kubernetes.KubeAPIServer; server != nil {
 		path := path.Child("kubernetes", "kubeAPIServer")
 		if server.EnableAnonymousAuthentication != nil {
-			warnings = append(warnings, fmt.Sprintf("%s is deprecated: it is forbidden from Kubernetes 1.35. Use the anonymous section of a structured authentication configuration instead", path.Child("enableAnonymousAuthentication")))
+			warnings = append(warnings, fmt.Sprintf("%s is deprecated: it is forbidden from Kubernetes 1.35. Use the anonymous "+
+				"section of a structured authentication configuration instead", path.Child("enableAnonymousAuthentication")))
 		}
 		if server.WatchCacheSizes != nil && server.WatchCacheSizes.Default != nil {
-			warnings = append(warnings, fmt.Sprintf("%s is deprecated: it is forbidden from Kubernetes 1.35. The kube-apiserver finds the size itself", path.Child("watchCacheSizes", "default")))
+			warnings = append(warnings, fmt.Sprintf("%s is deprecated: it is forbidden from Kubernetes 1.35. The "+
+				"kube-apiserver finds the size itself", path.Child("watchCacheSizes", "default")))
 		}
 	}
 	if spec.DNS != nil {
 		for i, provider := range spec.DNS.Providers {
 			if provider.SecretName != nil {
 				path := path.Child("dns", "providers").Index(i)
-				warnings = append(warnings, fmt.Sprintf("%s is deprecated: it is forbidden from Kubernetes 1.35. Use %s instead", path.Child("secretName"), path.Child("credentialsRef")))
+				warnings = append(warnings, fmt.Sprintf("%s is deprecated: it is forbidden from Kubernetes 1.35. Use %s instead",
+					path.Child("secretName"), path.Child("credentialsRef")))
 			}
 		}
 	}
@@ -107,19 +116,25 @@ func rotationWarnings(shoot *gardencore.Shoot, now time.Time) []string {
 		if old && before(r.begun, rotationInterval) {
 			warnings = append(warnings, fmt.Sprintf("you should rotate the %s, see %s#%s", r.name, rotationDoc, r.anchor))
 		}
-		if within := rotationInterval / 3; r.prepared != nil && before(r.prepared, within) && (r.completionAskedFor == nil || !r.completionAskedFor.After(r.prepared.Time)) {
-			warnings = append(warnings, fmt.Sprintf("you should complete the rotation of the %s, which has been prepared for more than %s", r.name, within))
+		if within := rotationInterval / 3; r.prepared != nil && before(r.prepared, within) &&
+			(r.completionAskedFor == nil || !r.completionAskedFor.After(r.prepared.Time)) {
+			warnings = append(warnings,
+				fmt.Sprintf("you should complete the rotation of the %s, which has been prepared for more than %s", r.name, within))
 		}
 	}
 	return warnings
 }
 
 func rotations(shoot *gardencore.Shoot, status *gardencore.ShootCredentialsRotation) []rotation {
-	ca, etcd, account := ptr.Deref(status.CertificateAuthorities, gardencore.CARotation{}), ptr.Deref(status.ETCDEncryptionKey, gardencore.ETCDEncryptionKeyRotation{}), ptr.Deref(status.ServiceAccountKey, gardencore.ServiceAccountKeyRotation{})
+	ca, etcd, account := ptr.Deref(status.CertificateAuthorities, gardencore.CARotation{}), ptr.Deref(status.ETCDEncryptionKey,
+		gardencore.ETCDEncryptionKeyRotation{}), ptr.Deref(status.ServiceAccountKey, gardencore.ServiceAccountKeyRotation{})
 	all := []rotation{
-		{"certificate authorities", "certificate-authorities", ca.LastInitiationTime, ca.LastInitiationFinishedTime, ca.LastCompletionTriggeredTime},
-		{"etcd encryption key", "etcd-encryption-key", etcd.LastInitiationTime, etcd.LastInitiationFinishedTime, etcd.LastCompletionTriggeredTime},
-		{"service account token signing key", "serviceaccount-token-signing-key", account.LastInitiationTime, account.LastInitiationFinishedTime, account.LastCompletionTriggeredTime},
+		{"certificate authorities", "certificate-authorities", ca.LastInitiationTime, ca.LastInitiationFinishedTime,
+			ca.LastCompletionTriggeredTime},
+		{"etcd encryption key", "etcd-encryption-key", etcd.LastInitiationTime, etcd.LastInitiationFinishedTime,
+			etcd.LastCompletionTriggeredTime},
+		{"service account token signing key", "serviceaccount-token-signing-key", account.LastInitiationTime,
+			account.LastInitiationFinishedTime, account.LastCompletionTriggeredTime},
 	}
 	if ptr.Deref(shoot.Spec.Purpose, "") != gardencore.ShootPurposeTesting {
 		begun := ptr.Deref(status.Observability, gardencore.ObservabilityRotation{}).LastInitiationTime

@@ -84,7 +84,8 @@ func TestControllerDeploymentGeneration(t *testing.T) {
 	if changed(gardencore.ControllerDeployment{InjectGardenKubeconfig: ptr.To(true)}) || changed(gardencore.ControllerDeployment{}) {
 		t.Error("moves without reason")
 	}
-	if !changed(gardencore.ControllerDeployment{Type: "t"}) || !changed(gardencore.ControllerDeployment{Helm: &gardencore.HelmControllerDeployment{}}) ||
+	if !changed(gardencore.ControllerDeployment{Type: "t"}) ||
+		!changed(gardencore.ControllerDeployment{Helm: &gardencore.HelmControllerDeployment{}}) ||
 		!changed(gardencore.ControllerDeployment{Resources: []gardencore.NamedResourceReference{{}}}) {
 		t.Error("does not move")
 	}
@@ -116,13 +117,18 @@ func TestSeedColumn(t *testing.T) {
 		conditions map[gardencore.ConditionType]gardencore.ConditionStatus
 		want       string
 	}{
-		"nothing said":         {nil, "NotReady"},
-		"all well":             {map[gardencore.ConditionType]gardencore.ConditionStatus{"GardenletReady": "True", "ExtensionsReady": "True", "BackupBucketsReady": "True", "SeedSystemComponentsHealthy": "Progressing"}, "Ready"},
-		"without backup":       {map[gardencore.ConditionType]gardencore.ConditionStatus{"GardenletReady": "True", "ExtensionsReady": "Progressing"}, "Ready"},
-		"gardenlet lost":       {map[gardencore.ConditionType]gardencore.ConditionStatus{"GardenletReady": "Unknown", "ExtensionsReady": "True"}, "Unknown"},
-		"buckets not yet":      {map[gardencore.ConditionType]gardencore.ConditionStatus{"GardenletReady": "True", "ExtensionsReady": "True", "BackupBucketsReady": "Progressing"}, "NotReady"},
+		"nothing said": {nil, "NotReady"},
+		"all well": {map[gardencore.ConditionType]gardencore.ConditionStatus{"GardenletReady": "True",
+			"ExtensionsReady": "True", "BackupBucketsReady": "True", "SeedSystemComponentsHealthy": "Progressing"}, "Ready"},
+		"without backup": {
+			map[gardencore.ConditionType]gardencore.ConditionStatus{"GardenletReady": "True", "ExtensionsReady": "Progressing"}, "Ready"},
+		"gardenlet lost": {
+			map[gardencore.ConditionType]gardencore.ConditionStatus{"GardenletReady": "Unknown", "ExtensionsReady": "True"}, "Unknown"},
+		"buckets not yet": {map[gardencore.ConditionType]gardencore.ConditionStatus{
+			"GardenletReady": "True", "ExtensionsReady": "True", "BackupBucketsReady": "Progressing"}, "NotReady"},
 		"extensions not known": {map[gardencore.ConditionType]gardencore.ConditionStatus{"GardenletReady": "True"}, "NotReady"},
-		"system ill":           {map[gardencore.ConditionType]gardencore.ConditionStatus{"GardenletReady": "True", "ExtensionsReady": "True", "SeedSystemComponentsHealthy": "False"}, "NotReady"},
+		"system ill": {map[gardencore.ConditionType]gardencore.ConditionStatus{
+			"GardenletReady": "True", "ExtensionsReady": "True", "SeedSystemComponentsHealthy": "False"}, "NotReady"},
 	} {
 		seed := &gardencore.Seed{}
 		for kind, status := range test.conditions {
@@ -144,7 +150,8 @@ func versions(entries ...string) (versions []gardencore.ExpirableVersion) {
 		case "expiring":
 			v.ExpirationDate = ptr.To(metav1.NewTime(now.Add(time.Hour)))
 		case "coming":
-			v.Lifecycle = []gardencore.LifecycleStage{{Classification: gardencore.ClassificationPreview, StartTime: ptr.To(metav1.NewTime(now.Add(time.Hour)))}}
+			v.Lifecycle = []gardencore.LifecycleStage{
+				{Classification: gardencore.ClassificationPreview, StartTime: ptr.To(metav1.NewTime(now.Add(time.Hour)))}}
 		}
 		versions = append(versions, v)
 	}
@@ -240,15 +247,19 @@ func TestArchitectures(t *testing.T) {
 		machine   string
 		capable   l
 	}{
-		"no capabilities":                    {profile(nil, one, nil, "arm64"), profile(nil, nil, nil, ""), one, 0, "arm64", nil},
-		"one architecture":                   {profile(one, nil, nil, ""), profile(nil, nil, nil, ""), one, 0, "amd64", nil},
-		"two, told by the fields":            {profile(two, one, nil, "arm64"), profile(nil, one, nil, "arm64"), one, 1, "arm64", l{"arm64"}},
-		"two, told by nothing":               {profile(two, nil, nil, ""), profile(nil, nil, nil, ""), one, 1, "amd64", one},
-		"two, told by the capabilities":      {profile(two, nil, two, "", "arm64"), profile(two, nil, two, "", "arm64"), two, 2, "arm64", l{"arm64"}},
-		"two, known before":                  {profile(two, nil, nil, ""), profile(two, nil, nil, ""), two, 0, "", nil},
-		"fields changed against the others":  {profile(two, one, l{"arm64"}, "amd64", "arm64"), profile(two, l{"arm64"}, l{"arm64"}, "arm64", "arm64"), one, 1, "amd64", l{"arm64"}},
-		"capabilities changed, fields stale": {profile(two, one, l{"arm64"}, "amd64", "arm64"), profile(two, one, l{"amd64"}, "amd64", "amd64"), one, 1, "amd64", l{"arm64"}},
-		"definitions gone":                   {profile(nil, one, one, "amd64", "amd64"), profile(two, one, one, "amd64", "amd64"), one, 0, "amd64", nil},
+		"no capabilities":         {profile(nil, one, nil, "arm64"), profile(nil, nil, nil, ""), one, 0, "arm64", nil},
+		"one architecture":        {profile(one, nil, nil, ""), profile(nil, nil, nil, ""), one, 0, "amd64", nil},
+		"two, told by the fields": {profile(two, one, nil, "arm64"), profile(nil, one, nil, "arm64"), one, 1, "arm64", l{"arm64"}},
+		"two, told by nothing":    {profile(two, nil, nil, ""), profile(nil, nil, nil, ""), one, 1, "amd64", one},
+		"two, told by the capabilities": {profile(two, nil, two, "", "arm64"), profile(two, nil, two, "", "arm64"), two,
+			2, "arm64", l{"arm64"}},
+		"two, known before": {profile(two, nil, nil, ""), profile(two, nil, nil, ""), two, 0, "", nil},
+		"fields changed against the others": {profile(two, one, l{"arm64"}, "amd64", "arm64"),
+			profile(two, l{"arm64"}, l{"arm64"}, "arm64", "arm64"), one, 1, "amd64", l{"arm64"}},
+		"capabilities changed, fields stale": {profile(two, one, l{"arm64"}, "amd64", "arm64"),
+			profile(two, one, l{"amd64"}, "amd64", "amd64"), one, 1, "amd64", l{"arm64"}},
+		"definitions gone": {profile(nil, one, one, "amd64", "amd64"), profile(two, one, one, "amd64", "amd64"),
+			one, 0, "amd64", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			syncArchitectures(test.spec, test.old)

@@ -42,7 +42,8 @@ func dropUnusableVersions(spec *gardencore.CloudProfileSpec, now time.Time) {
 func dropUnusableNamespacedVersions(spec, old *gardencore.NamespacedCloudProfileSpec, now time.Time) {
 	if spec.Kubernetes != nil {
 		spec.Kubernetes.Versions = deleteFunc(spec.Kubernetes.Versions, func(v gardencore.ExpirableVersion) bool {
-			had := old.Kubernetes != nil && slices.ContainsFunc(old.Kubernetes.Versions, func(o gardencore.ExpirableVersion) bool { return o.Version == v.Version })
+			had := old.Kubernetes != nil &&
+				slices.ContainsFunc(old.Kubernetes.Versions, func(o gardencore.ExpirableVersion) bool { return o.Version == v.Version })
 			return !had && !active(v, now)
 		})
 	}

@@ -29,7 +29,8 @@ const (
 // bastions have heartbeats. The times of them are the API server's alone to write.
 func bastions(clock clock.PassiveClock, timeToLive time.Duration) resource.Definition[*gardenoperations.Bastion] {
 	return resource.Definition[*gardenoperations.Bastion]{
-		Resource: gardenoperations.Resource("bastions"), Singular: "bastion", Categories: []string{"all"}, Versions: []string{"v1alpha1"}, Namespaced: true,
+		Resource: gardenoperations.Resource("bastions"), Singular: "bastion", Categories: []string{"all"},
+		Versions: []string{"v1alpha1"}, Namespaced: true,
 		New:         func() *gardenoperations.Bastion { return &gardenoperations.Bastion{} },
 		NewList:     func() runtime.Object { return &gardenoperations.BastionList{} },
 		CopySpec:    func(to, from *gardenoperations.Bastion) { to.Spec = from.Spec },
@@ -67,7 +68,8 @@ func bastionSpecChanged(b, old *gardenoperations.Bastion) bool {
 	forced := func(b *gardenoperations.Bastion) bool {
 		return b.Annotations[v1beta1constants.AnnotationConfirmationForceDeletion] == "true"
 	}
-	return !resource.Equal(old.Spec, b.Spec) || resource.OperationIs(b, v1beta1constants.GardenerOperationReconcile) || forced(b) && !forced(old)
+	return !resource.Equal(old.Spec, b.Spec) || resource.OperationIs(b, v1beta1constants.GardenerOperationReconcile) ||
+		forced(b) && !forced(old)
 }
 
 // keepLife keeps the owner and the expiration of a Bastion when a client updates its status. A heartbeat in the future
@@ -92,8 +94,10 @@ const annotationSSHPort = "gardenlite.dev/ssh-port"
 
 func bastionColumns(clock clock.PassiveClock) []resource.Column[*gardenoperations.Bastion] {
 	return []resource.Column[*gardenoperations.Bastion]{
-		{Name: "Shoot", About: "The shoot whose nodes it leads to.", Value: func(b *gardenoperations.Bastion) any { return b.Spec.ShootRef.Name }},
-		{Name: "Seed", About: "The shoot's seed.", Value: func(b *gardenoperations.Bastion) any { return ptr.Deref(b.Spec.SeedName, resource.Pending) }},
+		{Name: "Shoot", About: "The shoot whose nodes it leads to.",
+			Value: func(b *gardenoperations.Bastion) any { return b.Spec.ShootRef.Name }},
+		{Name: "Seed", About: "The shoot's seed.",
+			Value: func(b *gardenoperations.Bastion) any { return ptr.Deref(b.Spec.SeedName, resource.Pending) }},
 		{Name: "IP", About: "Where it is reached: a host name or an IP.", Value: func(b *gardenoperations.Bastion) any {
 			switch ingress := b.Status.Ingress; {
 			case ingress != nil && ingress.Hostname != "":

@@ -38,7 +38,8 @@ func TestHeartbeat(t *testing.T) {
 	b.Status = lives(start.Add(time.Hour), 1000*time.Hour)
 	expect := func(about string, beat time.Time) {
 		t.Helper()
-		if !b.Status.LastHeartbeatTimestamp.Time.Equal(beat.Truncate(time.Second)) || b.Status.ExpirationTimestamp.Sub(b.Status.LastHeartbeatTimestamp.Time) != timeToLive {
+		if !b.Status.LastHeartbeatTimestamp.Time.Equal(beat.Truncate(time.Second)) ||
+			b.Status.ExpirationTimestamp.Sub(b.Status.LastHeartbeatTimestamp.Time) != timeToLive {
 			t.Errorf("%s: heartbeat %s, expires %s", about, b.Status.LastHeartbeatTimestamp, b.Status.ExpirationTimestamp)
 		}
 		if b.Annotations[operation] == "keepalive" {
@@ -77,13 +78,14 @@ func TestTimesAreNotForClients(t *testing.T) {
 		change  func(*gardenoperations.Bastion)
 		refused string // the field
 	}{
-		"nothing":                {func(*gardenoperations.Bastion) {}, ""},
-		"no times":               {func(b *gardenoperations.Bastion) { b.Status = gardenoperations.BastionStatus{} }, ""},
-		"a heartbeat":            {func(b *gardenoperations.Bastion) { b.Status = lives(clock.Now(), time.Hour) }, ""},
-		"an earlier heartbeat":   {func(b *gardenoperations.Bastion) { b.Status = lives(start.Add(-time.Hour), time.Hour) }, ""},
-		"a longer life":          {func(b *gardenoperations.Bastion) { b.Status = lives(start, 1000*time.Hour) }, ""},
-		"a shorter life":         {func(b *gardenoperations.Bastion) { b.Status = lives(start, 0) }, ""},
-		"a heartbeat to come":    {func(b *gardenoperations.Bastion) { b.Status = lives(clock.Now().Add(time.Second), time.Hour) }, "status.lastHeartbeatTimestamp"},
+		"nothing":              {func(*gardenoperations.Bastion) {}, ""},
+		"no times":             {func(b *gardenoperations.Bastion) { b.Status = gardenoperations.BastionStatus{} }, ""},
+		"a heartbeat":          {func(b *gardenoperations.Bastion) { b.Status = lives(clock.Now(), time.Hour) }, ""},
+		"an earlier heartbeat": {func(b *gardenoperations.Bastion) { b.Status = lives(start.Add(-time.Hour), time.Hour) }, ""},
+		"a longer life":        {func(b *gardenoperations.Bastion) { b.Status = lives(start, 1000*time.Hour) }, ""},
+		"a shorter life":       {func(b *gardenoperations.Bastion) { b.Status = lives(start, 0) }, ""},
+		"a heartbeat to come": {func(b *gardenoperations.Bastion) { b.Status = lives(clock.Now().Add(time.Second), time.Hour) },
+			"status.lastHeartbeatTimestamp"},
 		"the annotation":         {func(b *gardenoperations.Bastion) { b.Annotations[operation] = "keepalive" }, ""},
 		"no owner":               {func(b *gardenoperations.Bastion) { b.OwnerReferences = nil }, ""},
 		"another user's":         {func(b *gardenoperations.Bastion) { b.Annotations[creator] = "you" }, "metadata.annotations"},
@@ -115,7 +117,8 @@ func TestTimesAreNotForClients(t *testing.T) {
 }
 
 func lives(beat time.Time, timeToLive time.Duration) gardenoperations.BastionStatus {
-	return gardenoperations.BastionStatus{LastHeartbeatTimestamp: ptr.To(metav1.NewTime(beat)), ExpirationTimestamp: ptr.To(metav1.NewTime(beat.Add(timeToLive)))}
+	return gardenoperations.BastionStatus{LastHeartbeatTimestamp: ptr.To(metav1.NewTime(beat)),
+		ExpirationTimestamp: ptr.To(metav1.NewTime(beat.Add(timeToLive)))}
 }
 
 func TestGeneration(t *testing.T) {
@@ -149,11 +152,13 @@ func TestColumns(t *testing.T) {
 		want   [4]string // IP, Port, Heartbeat, Expires
 	}{
 		{gardenoperations.BastionStatus{}, "", [4]string{"<pending>", "<pending>", "<never>", "<pending>"}},
-		{gardenoperations.BastionStatus{Ingress: &corev1.LoadBalancerIngress{}, LastHeartbeatTimestamp: at(-5 * time.Minute), ExpirationTimestamp: at(55 * time.Minute)}, "",
+		{gardenoperations.BastionStatus{Ingress: &corev1.LoadBalancerIngress{}, LastHeartbeatTimestamp: at(-5 * time.Minute),
+			ExpirationTimestamp: at(55 * time.Minute)}, "",
 			[4]string{"<pending>", "22", "5m ago", "55m"}},
 		{gardenoperations.BastionStatus{Ingress: ip, LastHeartbeatTimestamp: at(-time.Hour), ExpirationTimestamp: at(-time.Second)}, "2222",
 			[4]string{"10.0.0.1", "2222", "60m ago", "<expired>"}},
-		{gardenoperations.BastionStatus{Ingress: &corev1.LoadBalancerIngress{IP: "10.0.0.1", Hostname: "h"}}, "", [4]string{"h", "22", "<never>", "<pending>"}},
+		{gardenoperations.BastionStatus{Ingress: &corev1.LoadBalancerIngress{IP: "10.0.0.1", Hostname: "h"}}, "",
+			[4]string{"h", "22", "<never>", "<pending>"}},
 	} {
 		b := &gardenoperations.Bastion{Status: test.status}
 		if test.port != "" {

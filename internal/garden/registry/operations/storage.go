@@ -13,7 +13,8 @@ import (
 )
 
 // Storage is the storage of the group, by version and resource. A time to live of 0 is DefaultTimeToLive.
-func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock, timeToLive time.Duration) (map[string]map[string]rest.Storage, error) {
+func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock, timeToLive time.Duration) (
+	map[string]map[string]rest.Storage, error) {
 	b := resource.NewBuilder(getter)
 	resource.Add(b, bastions(clock, cmp.Or(timeToLive, DefaultTimeToLive)))
 	return b.Result()

@@ -89,7 +89,8 @@ func TestTable(t *testing.T) {
 		t.Errorf("list %+v", table.ListMeta)
 	}
 	header := table.ColumnDefinitions
-	if len(header) != 4 || header[0].Name != "Name" || header[0].Format != "name" || header[1].Priority != 1 || header[2].Name != "Age" || header[2].Type != "date" || header[3].Type != "integer" {
+	if len(header) != 4 || header[0].Name != "Name" || header[0].Format != "name" || header[1].Priority != 1 ||
+		header[2].Name != "Age" || header[2].Type != "date" || header[3].Type != "integer" {
 		t.Errorf("header %+v", header)
 	}
 	if len(table.Rows) != 2 || table.Rows[1].Cells[0] != "b" || table.Rows[1].Cells[1] != "wb" || table.Rows[1].Cells[2] != "<unknown>" {

@@ -44,7 +44,8 @@ func objectOf(obj metav1.Object) *object {
 
 // aboutOf is what a token is for. What it is used for, and what that belongs to, is said for gardenlets only: they know, and
 // others could say anything.
-func aboutOf(ctx context.Context, r plugin.Reader, identity *gardensecurity.WorkloadIdentity, caller user.Info, ref *gardensecurity.ContextObject) (about, error) {
+func aboutOf(ctx context.Context, r plugin.Reader, identity *gardensecurity.WorkloadIdentity, caller user.Info,
+	ref *gardensecurity.ContextObject) (about, error) {
 	a := about{WorkloadIdentity: *objectOf(identity)}
 	if ref == nil || !slices.Contains(caller.GetGroups(), constants.SeedsGroup) {
 		return a, nil

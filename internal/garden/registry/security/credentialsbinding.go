@@ -12,7 +12,8 @@ import (
 
 func credentialsBindings() resource.Definition[*gardensecurity.CredentialsBinding] {
 	return resource.Definition[*gardensecurity.CredentialsBinding]{
-		Resource: gardensecurity.Resource("credentialsbindings"), Singular: "credentialsbinding", ShortNames: []string{"cb"}, Versions: v1alpha1, Namespaced: true,
+		Resource: gardensecurity.Resource("credentialsbindings"), Singular: "credentialsbinding", ShortNames: []string{"cb"},
+		Versions: v1alpha1, Namespaced: true,
 		New:              func() *gardensecurity.CredentialsBinding { return &gardensecurity.CredentialsBinding{} },
 		NewList:          func() runtime.Object { return &gardensecurity.CredentialsBindingList{} },
 		PrepareForCreate: func(_ context.Context, b *gardensecurity.CredentialsBinding) { nameIt(b) },
@@ -20,8 +21,10 @@ func credentialsBindings() resource.Definition[*gardensecurity.CredentialsBindin
 		ValidateUpdate:   validation.ValidateCredentialsBindingUpdate,
 		Columns: []resource.Column[*gardensecurity.CredentialsBinding]{
 			{Name: "Provider", About: "The provider type.", Value: func(b *gardensecurity.CredentialsBinding) any { return b.Provider.Type }},
-			{Name: "APIVersion", About: "The API version of the credentials.", Value: func(b *gardensecurity.CredentialsBinding) any { return b.CredentialsRef.APIVersion }},
-			{Name: "Kind", About: "The kind of the credentials: Secret, InternalSecret or WorkloadIdentity.", Value: func(b *gardensecurity.CredentialsBinding) any { return b.CredentialsRef.Kind }},
+			{Name: "APIVersion", About: "The API version of the credentials.",
+				Value: func(b *gardensecurity.CredentialsBinding) any { return b.CredentialsRef.APIVersion }},
+			{Name: "Kind", About: "The kind of the credentials: Secret, InternalSecret or WorkloadIdentity.",
+				Value: func(b *gardensecurity.CredentialsBinding) any { return b.CredentialsRef.Kind }},
 			{Name: "Name", About: "The namespace and the name of the credentials.", Value: func(b *gardensecurity.CredentialsBinding) any {
 				return b.CredentialsRef.Namespace + "/" + b.CredentialsRef.Name
 			}},

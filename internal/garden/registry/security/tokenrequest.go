@@ -48,7 +48,8 @@ func (t *tokenREST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKin
 }
 
 // Create implements rest.NamedCreater.
-func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc,
+	_ *metav1.CreateOptions) (runtime.Object, error) {
 	if admit != nil {
 		if err := admit(ctx, obj.DeepCopyObject()); err != nil {
 			return nil, err
@@ -74,13 +75,15 @@ func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object,
 	if err != nil {
 		return nil, fmt.Errorf("making a token of the WorkloadIdentity %s/%s: %w", identity.Namespace, identity.Name, err)
 	}
-	request.ObjectMeta = metav1.ObjectMeta{Name: identity.Name, Namespace: identity.Namespace, CreationTimestamp: metav1.NewTime(t.issuer.Clock.Now())}
+	request.ObjectMeta = metav1.ObjectMeta{Name: identity.Name, Namespace: identity.Namespace,
+		CreationTimestamp: metav1.NewTime(t.issuer.Clock.Now())}
 	request.Status = gardensecurity.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expiry)}
 	return request, nil
 }
 
 // identity is who the token is for, if the request is all right.
-func (t *tokenREST) identity(ctx context.Context, name string, request *gardensecurity.TokenRequest) (*gardensecurity.WorkloadIdentity, error) {
+func (t *tokenREST) identity(ctx context.Context, name string, request *gardensecurity.TokenRequest) (
+	*gardensecurity.WorkloadIdentity, error) {
 	metadata, invalid := field.NewPath("metadata"), func(errs ...*field.Error) error {
 		return apierrors.NewInvalid(tokenRequestGVK.GroupKind(), name, errs)
 	}

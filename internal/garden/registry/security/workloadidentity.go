@@ -14,7 +14,8 @@ import (
 
 func workloadIdentities() resource.Definition[*gardensecurity.WorkloadIdentity] {
 	return resource.Definition[*gardensecurity.WorkloadIdentity]{
-		Resource: gardensecurity.Resource("workloadidentities"), Singular: "workloadidentity", ShortNames: []string{"wi"}, Versions: v1alpha1, Namespaced: true,
+		Resource: gardensecurity.Resource("workloadidentities"), Singular: "workloadidentity", ShortNames: []string{"wi"},
+		Versions: v1alpha1, Namespaced: true,
 		New:     func() *gardensecurity.WorkloadIdentity { return &gardensecurity.WorkloadIdentity{} },
 		NewList: func() runtime.Object { return &gardensecurity.WorkloadIdentityList{} },
 		// There is no status subresource: the subject is given once, and validation sees to it that it stays.
@@ -31,7 +32,8 @@ func workloadIdentities() resource.Definition[*gardensecurity.WorkloadIdentity] 
 		ValidateUpdate: validation.ValidateWorkloadIdentityUpdate,
 		Columns: []resource.Column[*gardensecurity.WorkloadIdentity]{
 			{Name: "Sub", About: "The subject of its tokens.", Value: func(w *gardensecurity.WorkloadIdentity) any { return w.Status.Sub }},
-			{Name: "Type", About: "The system that it is for.", Value: func(w *gardensecurity.WorkloadIdentity) any { return w.Spec.TargetSystem.Type }},
+			{Name: "Type", About: "The system that it is for.",
+				Value: func(w *gardensecurity.WorkloadIdentity) any { return w.Spec.TargetSystem.Type }},
 			{Name: "Audiences", Wide: true, About: "The audiences of its tokens.", Value: func(w *gardensecurity.WorkloadIdentity) any {
 				return strings.Join(w.Spec.Audiences, ",")
 			}},

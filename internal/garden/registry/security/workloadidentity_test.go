@@ -93,7 +93,8 @@ func TestTokenRequests(t *testing.T) {
 		{"w", "", "garden", 600, http.StatusUnprocessableEntity},
 		{"x", "", "", 1, http.StatusNotFound},
 	} {
-		request := &gardensecurity.TokenRequest{ObjectMeta: metav1.ObjectMeta{Name: test.name, Namespace: test.namespace}, Spec: gardensecurity.TokenRequestSpec{ExpirationSeconds: test.seconds}}
+		request := &gardensecurity.TokenRequest{ObjectMeta: metav1.ObjectMeta{Name: test.name, Namespace: test.namespace},
+			Spec: gardensecurity.TokenRequestSpec{ExpirationSeconds: test.seconds}}
 		_, err := rest.Create(as(t.Context()), test.identity, request, nil, &metav1.CreateOptions{})
 		if test.code == 0 && err == nil {
 			continue
@@ -115,15 +116,18 @@ func check(t *testing.T, issuer *Issuer, token string) (c claims) {
 	keys := struct{ Keys []struct{ Kid, X, Y string } }{}
 	header := struct{ Alg, Kid string }{}
 	parts := strings.Split(token, ".")
-	if err := errors.Join(json.Unmarshal(documents[KeysPath], &keys), json.Unmarshal(decode(t, parts[0]), &header), json.Unmarshal(decode(t, parts[1]), &c)); err != nil {
+	if err := errors.Join(json.Unmarshal(documents[KeysPath], &keys), json.Unmarshal(decode(t, parts[0]), &header),
+		json.Unmarshal(decode(t, parts[1]), &c)); err != nil {
 		t.Fatal(err)
 	}
-	public, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), slices.Concat([]byte{4}, decode(t, keys.Keys[0].X), decode(t, keys.Keys[0].Y)))
+	public, err := ecdsa.ParseUncompressedPublicKey(
+		elliptic.P256(), slices.Concat([]byte{4}, decode(t, keys.Keys[0].X), decode(t, keys.Keys[0].Y)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	digest, signature := sha256.Sum256([]byte(parts[0]+"."+parts[1])), decode(t, parts[2])
-	if header.Kid != keys.Keys[0].Kid || header.Alg != "ES256" || !ecdsa.Verify(public, digest[:], new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])) {
+	if header.Kid != keys.Keys[0].Kid || header.Alg != "ES256" ||
+		!ecdsa.Verify(public, digest[:], new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])) {
 		t.Errorf("header %+v, keys %+v", header, keys)
 	}
 	if !strings.Contains(string(documents[DiscoveryPath]), issuer.URL+KeysPath) {
@@ -144,23 +148,28 @@ func decode(t *testing.T, text string) []byte {
 // TestToken: what a token says. Only a gardenlet's tells what it is used for.
 func TestToken(t *testing.T) {
 	issuer := newIssuer(t)
-	shoot := &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x", UID: "shoot"}, Spec: gardencore.ShootSpec{SeedName: ptr.To("s")}}
+	shoot := &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x", UID: "shoot"},
+		Spec: gardencore.ShootSpec{SeedName: ptr.To("s")}}
 	shoot.Status.TechnicalID = "shoot--dev--x"
-	entry := &gardencore.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "shoot--dev--x--shoot", UID: "entry", OwnerReferences: []metav1.OwnerReference{{Kind: "Shoot", Name: "x"}}}}
+	entry := &gardencore.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "shoot--dev--x--shoot",
+		UID: "entry", OwnerReferences: []metav1.OwnerReference{{Kind: "Shoot", Name: "x"}}}}
 	entry.Spec.BucketName = "b"
 	left := entry.DeepCopy()
 	left.Name = "shoot--dev--x--gone"
-	project := &gardencore.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev", UID: "project"}, Spec: gardencore.ProjectSpec{Namespace: ptr.To("garden-dev")}}
+	project := &gardencore.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev", UID: "project"},
+		Spec: gardencore.ProjectSpec{Namespace: ptr.To("garden-dev")}}
 	reader := plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("shoots"): {shoot}, gardencore.Resource("backupentries"): {entry, left}, gardencore.Resource("projects"): {project},
 		gardencore.Resource("seeds"):         {&gardencore.Seed{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "seed"}}},
 		gardencore.Resource("backupbuckets"): {&gardencore.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "bucket"}}},
 	}}
-	identity := &gardensecurity.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "w", UID: "identity"}, Spec: gardensecurity.WorkloadIdentitySpec{Audiences: []string{"a"}}}
+	identity := &gardensecurity.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "w", UID: "identity"},
+		Spec: gardensecurity.WorkloadIdentitySpec{Audiences: []string{"a"}}}
 	identity.Status.Sub = "subject"
 	rest := newTokenREST(identities{"w": identity}, reader, issuer)
 	ref := func(kind, name, uid string) *gardensecurity.ContextObject {
-		return &gardensecurity.ContextObject{APIVersion: "core.gardener.cloud/v1beta1", Kind: kind, Name: name, Namespace: ptr.To("garden-dev"), UID: types.UID(uid)}
+		return &gardensecurity.ContextObject{APIVersion: "core.gardener.cloud/v1beta1", Kind: kind, Name: name,
+			Namespace: ptr.To("garden-dev"), UID: types.UID(uid)}
 	}
 	for name, test := range map[string]struct {
 		group, want string
@@ -174,14 +183,16 @@ func TestToken(t *testing.T) {
 		"for a Shoot":           {constants.SeedsGroup, "shoot project seed", 7200, ref("Shoot", "x", "shoot"), 2 * time.Hour, false},
 		"for a Seed":            {constants.SeedsGroup, "seed", 7200, ref("Seed", "s", "seed"), 2 * time.Hour, false},
 		"for a bucket":          {constants.SeedsGroup, "bucket", 7200, ref("BackupBucket", "b", "bucket"), 2 * time.Hour, false},
-		"for an entry":          {constants.SeedsGroup, "shoot project bucket entry", 7200, ref("BackupEntry", entry.Name, "entry"), 2 * time.Hour, false},
-		"for an entry left":     {constants.SeedsGroup, "bucket entry", 7200, ref("BackupEntry", left.Name, "entry"), 2 * time.Hour, false},
-		"for another Shoot":     {constants.SeedsGroup, "", 7200, ref("Shoot", "x", "other"), 0, true},
-		"for no Shoot":          {constants.SeedsGroup, "", 7200, ref("Shoot", "y", "shoot"), 0, true},
-		"for a Project":         {constants.SeedsGroup, "", 7200, ref("Project", "dev", "project"), 0, true},
+		"for an entry": {constants.SeedsGroup, "shoot project bucket entry", 7200,
+			ref("BackupEntry", entry.Name, "entry"), 2 * time.Hour, false},
+		"for an entry left": {constants.SeedsGroup, "bucket entry", 7200, ref("BackupEntry", left.Name, "entry"), 2 * time.Hour, false},
+		"for another Shoot": {constants.SeedsGroup, "", 7200, ref("Shoot", "x", "other"), 0, true},
+		"for no Shoot":      {constants.SeedsGroup, "", 7200, ref("Shoot", "y", "shoot"), 0, true},
+		"for a Project":     {constants.SeedsGroup, "", 7200, ref("Project", "dev", "project"), 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			request := &gardensecurity.TokenRequest{Spec: gardensecurity.TokenRequestSpec{ExpirationSeconds: test.seconds, ContextObject: test.object}}
+			request := &gardensecurity.TokenRequest{
+				Spec: gardensecurity.TokenRequestSpec{ExpirationSeconds: test.seconds, ContextObject: test.object}}
 			obj, err := rest.Create(as(t.Context(), test.group), "w", request, nil, &metav1.CreateOptions{})
 			if err != nil {
 				var status apierrors.APIStatus
@@ -202,7 +213,8 @@ func TestToken(t *testing.T) {
 				t.Errorf("about %q", got)
 			}
 			end := issuer.Clock.Now().Add(test.life)
-			if c.Expiry != end.Unix() || !answer.Status.ExpirationTimestamp.Time.Equal(end) || c.Subject != "subject" || c.Issuer != issuer.URL || c.Audience[0] != "a" || c.Gardener.WorkloadIdentity.UID != "identity" {
+			if c.Expiry != end.Unix() || !answer.Status.ExpirationTimestamp.Time.Equal(end) || c.Subject != "subject" ||
+				c.Issuer != issuer.URL || c.Audience[0] != "a" || c.Gardener.WorkloadIdentity.UID != "identity" {
 				t.Errorf("claims %+v, expires %s", c, answer.Status.ExpirationTimestamp)
 			}
 		})

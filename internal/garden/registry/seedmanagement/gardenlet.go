@@ -11,7 +11,8 @@ import (
 
 func gardenlets() resource.Definition[*gardenseedmanagement.Gardenlet] {
 	return resource.Definition[*gardenseedmanagement.Gardenlet]{
-		Resource: gardenseedmanagement.Resource("gardenlets"), Singular: "gardenlet", ShortNames: []string{"gl", "glet"}, Versions: v1alpha1, Namespaced: true,
+		Resource: gardenseedmanagement.Resource("gardenlets"), Singular: "gardenlet", ShortNames: []string{"gl", "glet"},
+		Versions: v1alpha1, Namespaced: true,
 		New:      func() *gardenseedmanagement.Gardenlet { return &gardenseedmanagement.Gardenlet{} },
 		NewList:  func() runtime.Object { return &gardenseedmanagement.GardenletList{} },
 		CopySpec: func(to, from *gardenseedmanagement.Gardenlet) { to.Spec = from.Spec },

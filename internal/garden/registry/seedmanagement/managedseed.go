@@ -13,7 +13,8 @@ import (
 
 func managedSeeds() resource.Definition[*gardenseedmanagement.ManagedSeed] {
 	return resource.Definition[*gardenseedmanagement.ManagedSeed]{
-		Resource: gardenseedmanagement.Resource("managedseeds"), Singular: "managedseed", ShortNames: []string{"ms"}, Versions: v1alpha1, Namespaced: true,
+		Resource: gardenseedmanagement.Resource("managedseeds"), Singular: "managedseed", ShortNames: []string{"ms"},
+		Versions: v1alpha1, Namespaced: true,
 		New:                  func() *gardenseedmanagement.ManagedSeed { return &gardenseedmanagement.ManagedSeed{} },
 		NewList:              func() runtime.Object { return &gardenseedmanagement.ManagedSeedList{} },
 		CopySpec:             func(to, from *gardenseedmanagement.ManagedSeed) { to.Spec = from.Spec },

@@ -16,7 +16,8 @@ import (
 
 func managedSeedSets() resource.Definition[*gardenseedmanagement.ManagedSeedSet] {
 	return resource.Definition[*gardenseedmanagement.ManagedSeedSet]{
-		Resource: gardenseedmanagement.Resource("managedseedsets"), Singular: "managedseedset", ShortNames: []string{"mss"}, Versions: v1alpha1, Namespaced: true,
+		Resource: gardenseedmanagement.Resource("managedseedsets"), Singular: "managedseedset", ShortNames: []string{"mss"},
+		Versions: v1alpha1, Namespaced: true,
 		New:                  func() *gardenseedmanagement.ManagedSeedSet { return &gardenseedmanagement.ManagedSeedSet{} },
 		NewList:              func() runtime.Object { return &gardenseedmanagement.ManagedSeedSetList{} },
 		CopySpec:             func(to, from *gardenseedmanagement.ManagedSeedSet) { to.Spec = from.Spec },

@@ -46,8 +46,10 @@ func (r *scaleREST) Get(ctx context.Context, name string, options *metav1.GetOpt
 }
 
 // Update implements rest.Updater.
-func (r *scaleREST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	obj, _, err := r.store.Update(ctx, name, &scaleUpdate{objInfo}, asObject(createValidation), asObjectUpdate(updateValidation), false, options)
+func (r *scaleREST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc,
+	updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	obj, _, err := r.store.Update(ctx, name, &scaleUpdate{objInfo}, asObject(createValidation),
+		asObjectUpdate(updateValidation), false, options)
 	if err != nil {
 		return nil, false, err
 	}
@@ -92,9 +94,10 @@ func scaleOf(set *gardenseedmanagement.ManagedSeedSet) (*autoscaling.Scale, erro
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the selector of ManagedSeedSet %s/%s: %v", set.Namespace, set.Name, err))
 	}
 	return &autoscaling.Scale{
-		ObjectMeta: metav1.ObjectMeta{Name: set.Name, Namespace: set.Namespace, UID: set.UID, ResourceVersion: set.ResourceVersion, CreationTimestamp: set.CreationTimestamp},
-		Spec:       autoscaling.ScaleSpec{Replicas: ptr.Deref(set.Spec.Replicas, 0)},
-		Status:     autoscaling.ScaleStatus{Replicas: set.Status.Replicas, Selector: selector.String()},
+		ObjectMeta: metav1.ObjectMeta{Name: set.Name, Namespace: set.Namespace, UID: set.UID,
+			ResourceVersion: set.ResourceVersion, CreationTimestamp: set.CreationTimestamp},
+		Spec:   autoscaling.ScaleSpec{Replicas: ptr.Deref(set.Spec.Replicas, 0)},
+		Status: autoscaling.ScaleStatus{Replicas: set.Status.Replicas, Selector: selector.String()},
 	}, nil
 }
 

@@ -59,7 +59,8 @@ func TestOperations(t *testing.T) {
 }
 
 func TestManagedSeedStatus(t *testing.T) {
-	for status, want := range map[gardencore.ConditionStatus]string{"": "Unknown", "Unknown": "Unknown", "True": "Registered", "False": "NotRegistered", "Progressing": "NotRegistered"} {
+	for status, want := range map[gardencore.ConditionStatus]string{"": "Unknown", "Unknown": "Unknown",
+		"True": "Registered", "False": "NotRegistered", "Progressing": "NotRegistered"} {
 		m := &gardenseedmanagement.ManagedSeed{Status: gardenseedmanagement.ManagedSeedStatus{
 			Conditions: []gardencore.Condition{{Type: gardenseedmanagement.ManagedSeedSeedRegistered, Status: status}}}}
 		if got := managedSeeds().Columns[0].Value(m); got != want {
@@ -79,11 +80,13 @@ func TestManagedSeedSetWarnings(t *testing.T) {
 func TestScale(t *testing.T) {
 	set := &gardenseedmanagement.ManagedSeedSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "garden", UID: "u", ResourceVersion: "7"},
-		Spec:       gardenseedmanagement.ManagedSeedSetSpec{Replicas: ptr.To[int32](2), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
-		Status:     gardenseedmanagement.ManagedSeedSetStatus{Replicas: 1},
+		Spec: gardenseedmanagement.ManagedSeedSetSpec{
+			Replicas: ptr.To[int32](2), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+		Status: gardenseedmanagement.ManagedSeedSetStatus{Replicas: 1},
 	}
 	scale, err := scaleOf(set)
-	if err != nil || scale.Name != "s" || scale.ResourceVersion != "7" || scale.Spec.Replicas != 2 || scale.Status.Replicas != 1 || scale.Status.Selector != "a=b" {
+	if err != nil || scale.Name != "s" || scale.ResourceVersion != "7" || scale.Spec.Replicas != 2 ||
+		scale.Status.Replicas != 1 || scale.Status.Selector != "a=b" {
 		t.Errorf("scale %+v, %v", scale, err)
 	}
 	update := func(change func(*autoscaling.Scale)) (*gardenseedmanagement.ManagedSeedSet, error) {

@@ -69,7 +69,8 @@ func Find(ctx context.Context, name, folder string) (Package, error) {
 		if _, err := os.Stat(filepath.Join(name, "oci-layout")); err != nil {
 			return buildInto(name, folder)
 		}
-		return Package{}, fmt.Errorf("%s is an OCI image layout: pack it as an archive, for example with \"tar -C %s -cf stack.tar .\"", name, name)
+		return Package{}, fmt.Errorf(
+			"%s is an OCI image layout: pack it as an archive, for example with \"tar -C %s -cf stack.tar .\"", name, name)
 	}
 	p, err := stackpackage.Open(ctx, stackpackage.FileScheme+filepath.Base(name), stackpackage.Options{Folder: filepath.Dir(name)})
 	if err != nil {
@@ -216,7 +217,8 @@ func (c *Client) Wait(ctx context.Context, install v1alpha1.Install, report func
 // List returns all installs, of all namespaces if it is empty.
 func (c *Client) List(ctx context.Context, namespace string) (all []v1alpha1.Install, err error) {
 	clusterWide, namespaced := &v1alpha1.ClusterStackInstallList{}, &v1alpha1.StackInstallList{}
-	err = errors.Join(c.Client.List(ctx, clusterWide, client.InNamespace(namespace)), c.Client.List(ctx, namespaced, client.InNamespace(namespace)))
+	err = errors.Join(c.Client.List(ctx, clusterWide, client.InNamespace(namespace)),
+		c.Client.List(ctx, namespaced, client.InNamespace(namespace)))
 	for i := range clusterWide.Items {
 		all = append(all, &clusterWide.Items[i])
 	}

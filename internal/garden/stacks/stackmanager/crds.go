@@ -24,7 +24,8 @@ func mergeCRD(current, wanted *apiextensionsv1.CustomResourceDefinition) (*apiex
 	}
 	wider := false
 	for _, version := range wanted.Spec.Versions {
-		i := slices.IndexFunc(merged.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version.Name })
+		i := slices.IndexFunc(merged.Spec.Versions,
+			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version.Name })
 		if i < 0 {
 			version.Storage = false // objects are stored as before: those of the other versions keep all their fields
 			merged.Spec.Versions = append(merged.Spec.Versions, version)

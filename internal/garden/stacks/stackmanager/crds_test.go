@@ -23,24 +23,30 @@ func schemaOf(t *testing.T, text string) *jsonSchema {
 // TestExtendsSchema has pairs of schemas: the first takes less than the second one, or says why it does not.
 func TestExtendsSchema(t *testing.T) {
 	for name, test := range map[string]struct{ narrow, wide, back string }{
-		"a field":           {"{type: object}", "{type: object, properties: {a: {type: string}}}", "the field a is missing"},
-		"a field below":     {"{type: object, properties: {a: {type: object}}}", "{type: object, properties: {a: {type: object, properties: {b: {type: integer}}}}}", "a.b is missing"},
-		"required no more":  {"{type: object, required: [a], properties: {a: {type: string}}}", "{type: object, properties: {a: {type: string}}}", "the field a is required"},
+		"a field": {"{type: object}", "{type: object, properties: {a: {type: string}}}", "the field a is missing"},
+		"a field below": {"{type: object, properties: {a: {type: object}}}",
+			"{type: object, properties: {a: {type: object, properties: {b: {type: integer}}}}}", "a.b is missing"},
+		"required no more": {"{type: object, required: [a], properties: {a: {type: string}}}",
+			"{type: object, properties: {a: {type: string}}}", "the field a is required"},
 		"values of an enum": {"{type: string, enum: [a]}", "{type: string, enum: [b, a]}", "enum"},
 		"no enum":           {"{type: string, enum: [a]}", "{type: string}", "enum"},
 		"a lower minimum":   {"{type: integer, minimum: 2}", "{type: integer, minimum: 1}", "the minimum of the object is higher"},
 		"no maximum":        {"{type: integer, maximum: 2}", "{type: integer}", "the maximum of the object is lower"},
-		"an open maximum":   {"{type: integer, maximum: 2, exclusiveMaximum: true}", "{type: integer, maximum: 2}", "the maximum of the object is lower"},
-		"a longer text":     {"{type: string, maxLength: 2}", "{type: string, maxLength: 3}", "the maximal size"},
-		"fewer items":       {"{type: array, minItems: 2, items: {type: string}}", "{type: array, items: {type: string}}", "the minimal size"},
-		"no pattern":        {"{type: string, pattern: a}", "{type: string}", "the pattern of the object is a, and was "},
-		"no format":         {"{type: string, format: date}", "{type: string}", "the format"},
-		"null":              {"{type: string}", "{type: string, nullable: true}", "takes fewer values"},
-		"unknown fields":    {"{type: object}", "{type: object, x-kubernetes-preserve-unknown-fields: true}", "takes fewer values"},
-		"any of an object":  {"{type: object, properties: {a: {type: string}}}", "{type: object, x-kubernetes-preserve-unknown-fields: true}", "takes fewer values"},
-		"a default":         {"{type: string}", "{type: string, default: x}", "the default"},
-		"a field of items":  {"{type: array, items: {type: object}}", "{type: array, items: {type: object, properties: {a: {type: string}}}}", "[].a is missing"},
-		"a field of a map":  {"{type: object, additionalProperties: {type: object}}", "{type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}", "*.a is missing"},
+		"an open maximum": {"{type: integer, maximum: 2, exclusiveMaximum: true}", "{type: integer, maximum: 2}",
+			"the maximum of the object is lower"},
+		"a longer text":  {"{type: string, maxLength: 2}", "{type: string, maxLength: 3}", "the maximal size"},
+		"fewer items":    {"{type: array, minItems: 2, items: {type: string}}", "{type: array, items: {type: string}}", "the minimal size"},
+		"no pattern":     {"{type: string, pattern: a}", "{type: string}", "the pattern of the object is a, and was "},
+		"no format":      {"{type: string, format: date}", "{type: string}", "the format"},
+		"null":           {"{type: string}", "{type: string, nullable: true}", "takes fewer values"},
+		"unknown fields": {"{type: object}", "{type: object, x-kubernetes-preserve-unknown-fields: true}", "takes fewer values"},
+		"any of an object": {"{type: object, properties: {a: {type: string}}}",
+			"{type: object, x-kubernetes-preserve-unknown-fields: true}", "takes fewer values"},
+		"a default": {"{type: string}", "{type: string, default: x}", "the default"},
+		"a field of items": {"{type: array, items: {type: object}}",
+			"{type: array, items: {type: object, properties: {a: {type: string}}}}", "[].a is missing"},
+		"a field of a map": {"{type: object, additionalProperties: {type: object}}",
+			"{type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}", "*.a is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			narrow, wide := schemaOf(t, test.narrow), schemaOf(t, test.wide)
@@ -58,12 +64,13 @@ func TestExtendsSchema(t *testing.T) {
 		})
 	}
 	for name, test := range map[string][2]string{
-		"another type":        {"{type: string}", "{type: integer}"},
-		"another pattern":     {"{type: string, pattern: a}", "{type: string, pattern: b}"},
-		"another default":     {"{type: string, default: a}", "{type: string, default: b}"},
-		"other values":        {"{type: string, enum: [a]}", "{type: string, enum: [b]}"},
-		"a rule":              {"{type: string}", "{type: string, x-kubernetes-validations: [{rule: 'self != \"\"'}]}"},
-		"a free field":        {"{type: object, x-kubernetes-preserve-unknown-fields: true}", "{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}}"},
+		"another type":    {"{type: string}", "{type: integer}"},
+		"another pattern": {"{type: string, pattern: a}", "{type: string, pattern: b}"},
+		"another default": {"{type: string, default: a}", "{type: string, default: b}"},
+		"other values":    {"{type: string, enum: [a]}", "{type: string, enum: [b]}"},
+		"a rule":          {"{type: string}", "{type: string, x-kubernetes-validations: [{rule: 'self != \"\"'}]}"},
+		"a free field": {"{type: object, x-kubernetes-preserve-unknown-fields: true}",
+			"{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}}"},
 		"both have more":      {"{type: object, properties: {a: {type: string}}}", "{type: object, properties: {b: {type: string}}}"},
 		"a map and an object": {"{type: object, additionalProperties: {type: string}}", "{type: object, properties: {a: {type: string}}}"},
 	} {
@@ -83,7 +90,8 @@ func definition(stackVersion, version, property string) *apiextensionsv1.CustomR
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "example.org", Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Bucket", Plural: "buckets"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: version, Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &jsonSchema{Type: "object", Properties: map[string]jsonSchema{property: {Type: "string"}}}}}},
+				Schema: &apiextensionsv1.CustomResourceValidation{
+					OpenAPIV3Schema: &jsonSchema{Type: "object", Properties: map[string]jsonSchema{property: {Type: "string"}}}}}},
 		},
 	}
 }

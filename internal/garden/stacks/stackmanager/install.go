@@ -245,7 +245,8 @@ func (r *Reconciler) ensureCRD(ctx context.Context, planned *apiextensionsv1.Cus
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(planned), current); err != nil {
 		return err
 	}
-	if !apiequality.Semantic.DeepEqual(current.Spec, planned.Spec) || !apiequality.Semantic.DeepEqual(current.Annotations, planned.Annotations) {
+	if !apiequality.Semantic.DeepEqual(current.Spec, planned.Spec) ||
+		!apiequality.Semantic.DeepEqual(current.Annotations, planned.Annotations) {
 		if err := r.Update(ctx, planned); err != nil {
 			return err
 		}
@@ -301,7 +302,7 @@ func belongsTo(object client.Object, stack *v1alpha1.Stack) bool {
 	return metav1.IsControlledBy(object, stack)
 }
 
-// repair writes an object that somebody has changed. What others added to its metadata stays.
+// repair restores an object that another client has changed. What others added to its metadata stays.
 func (r *Reconciler) repair(ctx context.Context, current, wanted client.Object) error {
 	before := current.DeepCopyObject().(client.Object)
 	current.SetLabels(with(current.GetLabels(), wanted.GetLabels()))
@@ -358,7 +359,8 @@ func (r *Reconciler) endControllers(ctx context.Context, key client.ObjectKey, w
 		if !controller.GetDeletionTimestamp().IsZero() {
 			continue
 		}
-		err := r.Delete(ctx, controller, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: ptr.To(controller.GetUID())})
+		err := r.Delete(ctx, controller, client.PropagationPolicy(metav1.DeletePropagationForeground),
+			client.Preconditions{UID: ptr.To(controller.GetUID())})
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}

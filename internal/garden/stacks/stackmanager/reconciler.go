@@ -167,7 +167,8 @@ func (r *Reconciler) report(ctx context.Context, install v1alpha1.Install, ready
 	case err != nil && (apierrors.IsConflict(err) || ctx.Err() != nil):
 		return reconcile.Result{}, err // the next one sees more
 	case err != nil:
-		synced = v1alpha1.Condition{Type: v1alpha1.Synced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonReconcileError, Message: err.Error()}
+		synced = v1alpha1.Condition{Type: v1alpha1.Synced, Status: corev1.ConditionFalse,
+			Reason: v1alpha1.ReasonReconcileError, Message: err.Error()}
 		if ready.Type == "" {
 			ready = v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonUnavailable,
 				Message: "it is not installed: " + err.Error()}

@@ -120,7 +120,8 @@ func (r *Reconciler) release(ctx context.Context, stack *v1alpha1.Stack) error {
 
 // ownedBy are the CRDs that the stack owns: those that no other one owns, those that others own as well, and who depends
 // on the former.
-func (r *Reconciler) ownedBy(ctx context.Context, stack *v1alpha1.Stack) (last, shared []*apiextensionsv1.CustomResourceDefinition, dependents []string, err error) {
+func (r *Reconciler) ownedBy(ctx context.Context, stack *v1alpha1.Stack) (
+	last, shared []*apiextensionsv1.CustomResourceDefinition, dependents []string, err error) {
 	stacks := &v1alpha1.StackList{}
 	if err := r.Live.List(ctx, stacks); err != nil {
 		return nil, nil, nil, err
@@ -183,7 +184,8 @@ func (r *Reconciler) inTheWay(ctx context.Context, install v1alpha1.Install, las
 }
 
 // instancesOf names some of the instances of a CRD.
-func (r *Reconciler) instancesOf(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, namespace string) (names []string, more string, err error) {
+func (r *Reconciler) instancesOf(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, namespace string) (
+	names []string, more string, err error) {
 	served := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
 	if served < 0 {
 		return nil, "", nil

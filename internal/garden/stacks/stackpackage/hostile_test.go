@@ -60,26 +60,29 @@ func dependsOn(crd string) map[string]string {
 // TestRefusedFiles has files that a package must not have, or not like that.
 func TestRefusedFiles(t *testing.T) {
 	testRefusals(t, map[string]refusal{
-		"rbac.yaml":                {map[string]string{"rbac.yaml": "rules: []"}, "permissions of a stack are implicit"},
-		"rbac.yaml below":          {map[string]string{"resources/rbac.yaml": "rules: []"}, "permissions of a stack are implicit"},
-		"unknown file":             {map[string]string{"run.sh": "#!/bin/sh"}, "run.sh is no file of a package"},
-		"unknown file below":       {map[string]string{"resources/deployment.yaml": "a: b"}, "no file of a package"},
-		"CRD outside resources":    {map[string]string{"bucket.crd.yaml": crd}, "no file of a package"},
-		"path with a space":        {map[string]string{"resources/a b.crd.yaml": crd}, "is not allowed"},
-		"path with a Cyrillic c":   {map[string]string{"resources/сrd.yaml": crd}, "is not allowed"},
-		"path that leads out":      {map[string]string{"resources/../../crd.yaml": crd}, "is not allowed"},
-		"large icon":               {map[string]string{"icon.svg": strings.Repeat("x", maxIconBytes+1)}, "131072 are allowed"},
-		"icons beyond annotations": {map[string]string{"icon.svg": strings.Repeat("x", maxIconBytes), "ui-schema.yaml": strings.Repeat("#", 100<<10)}, "annotations"},
+		"rbac.yaml":              {map[string]string{"rbac.yaml": "rules: []"}, "permissions of a stack are implicit"},
+		"rbac.yaml below":        {map[string]string{"resources/rbac.yaml": "rules: []"}, "permissions of a stack are implicit"},
+		"unknown file":           {map[string]string{"run.sh": "#!/bin/sh"}, "run.sh is no file of a package"},
+		"unknown file below":     {map[string]string{"resources/deployment.yaml": "a: b"}, "no file of a package"},
+		"CRD outside resources":  {map[string]string{"bucket.crd.yaml": crd}, "no file of a package"},
+		"path with a space":      {map[string]string{"resources/a b.crd.yaml": crd}, "is not allowed"},
+		"path with a Cyrillic c": {map[string]string{"resources/сrd.yaml": crd}, "is not allowed"},
+		"path that leads out":    {map[string]string{"resources/../../crd.yaml": crd}, "is not allowed"},
+		"large icon":             {map[string]string{"icon.svg": strings.Repeat("x", maxIconBytes+1)}, "131072 are allowed"},
+		"icons beyond annotations": {
+			map[string]string{"icon.svg": strings.Repeat("x", maxIconBytes), "ui-schema.yaml": strings.Repeat("#", 100<<10)}, "annotations"},
 
-		"no app.yaml":                   {map[string]string{appFile: "-"}, "no app.yaml"},
-		"empty app.yaml":                {map[string]string{appFile: ""}, "app.yaml is empty"},
-		"app.yaml is no YAML":           {map[string]string{appFile: "{"}, "app.yaml"},
-		"app.yaml is a list":            {map[string]string{appFile: "[]"}, "app.yaml"},
-		"unknown key":                   {map[string]string{appFile: app + "permissions: []\n"}, "unknown field"},
-		"key twice":                     {map[string]string{appFile: app + "permissionScope: Cluster\n"}, "already set"},
-		"two documents":                 {map[string]string{appFile: app + "---\n" + replace(app, "Namespaced", "Cluster")}, "more than one document"},
-		"alias bomb":                    {map[string]string{appFile: app + "readme: &a xxxx\nkeywords: [*a, *a]\n"}, "anchors and aliases"},
-		"deep nesting":                  {map[string]string{"resources/group.yaml": strings.Repeat("[", 200) + strings.Repeat("]", 200)}, "nested more than 100 times"},
+		"no app.yaml":         {map[string]string{appFile: "-"}, "no app.yaml"},
+		"empty app.yaml":      {map[string]string{appFile: ""}, "app.yaml is empty"},
+		"app.yaml is no YAML": {map[string]string{appFile: "{"}, "app.yaml"},
+		"app.yaml is a list":  {map[string]string{appFile: "[]"}, "app.yaml"},
+		"unknown key":         {map[string]string{appFile: app + "permissions: []\n"}, "unknown field"},
+		"key twice":           {map[string]string{appFile: app + "permissionScope: Cluster\n"}, "already set"},
+		"two documents": {map[string]string{appFile: app + "---\n" + replace(app, "Namespaced", "Cluster")},
+			"more than one document"},
+		"alias bomb": {map[string]string{appFile: app + "readme: &a xxxx\nkeywords: [*a, *a]\n"}, "anchors and aliases"},
+		"deep nesting": {map[string]string{"resources/group.yaml": strings.Repeat("[", 200) + strings.Repeat("]", 200)},
+			"nested more than 100 times"},
 		"no permissionScope":            {map[string]string{appFile: "title: x\n"}, "has no permissionScope"},
 		"unknown permissionScope":       {map[string]string{appFile: "permissionScope: Global\n"}, `permissionScope "Global"`},
 		"permissionScope in lower case": {map[string]string{appFile: "permissionScope: cluster\n"}, `permissionScope "cluster"`},
@@ -89,12 +92,13 @@ func TestRefusedFiles(t *testing.T) {
 // TestRefusedDependencies has dependencies that would grant what no stack is given.
 func TestRefusedDependencies(t *testing.T) {
 	testRefusals(t, map[string]refusal{
-		"dependsOn of Secrets":            {dependsOn("secrets"), "groups without a dot are built into Kubernetes"},
-		"dependsOn of the core group":     {dependsOn("secrets."), "groups without a dot"},
-		"dependsOn of Deployments":        {dependsOn("deployments.apps"), "groups without a dot"},
-		"dependsOn of Roles":              {dependsOn("clusterroles.rbac.authorization.k8s.io"), "k8s.io and the groups below it"},
-		"dependsOn of Shoots":             {dependsOn("shoots.core.gardener.cloud"), "gardener.cloud and the groups below it"},
-		"dependsOn of installs":           {dependsOn("clusterstackinstalls.stacks.crossplane.io"), "stacks.crossplane.io and the groups below it"},
+		"dependsOn of Secrets":        {dependsOn("secrets"), "groups without a dot are built into Kubernetes"},
+		"dependsOn of the core group": {dependsOn("secrets."), "groups without a dot"},
+		"dependsOn of Deployments":    {dependsOn("deployments.apps"), "groups without a dot"},
+		"dependsOn of Roles":          {dependsOn("clusterroles.rbac.authorization.k8s.io"), "k8s.io and the groups below it"},
+		"dependsOn of Shoots":         {dependsOn("shoots.core.gardener.cloud"), "gardener.cloud and the groups below it"},
+		"dependsOn of installs": {dependsOn("clusterstackinstalls.stacks.crossplane.io"),
+			"stacks.crossplane.io and the groups below it"},
 		"dependsOn of a wildcard":         {dependsOn("*.example.org"), "plural must be a name"},
 		"dependsOn of a wildcard group":   {dependsOn("buckets.*.example.org"), "group must be a DNS name"},
 		"dependsOn of a subresource":      {dependsOn("secrets/status"), "groups without a dot"},
@@ -111,18 +115,22 @@ func TestRefusedCRDs(t *testing.T) {
 	testRefusals(t, map[string]refusal{
 		"CRD that is cluster-scoped": {inCRD("scope: Namespaced", "scope: Cluster"), "scope must be Namespaced"},
 		"CRD without schema":         {map[string]string{crdPath: crd[:strings.Index(crd, "    schema:")]}, "has no schema"},
-		"old CRD without schema":     {map[string]string{crdPath: oldCRD[:strings.Index(oldCRD, "  validation:")] + "  version: v1alpha1\n"}, "has no schema"},
-		"old CRD, cluster-scoped":    {map[string]string{crdPath: replace(oldCRD, "scope: Namespaced", "scope: Cluster")}, "scope must be Namespaced"},
-		"CRD of the group apps":      {inCRD("storage.example.org", "apps"), "groups without a dot"},
-		"CRD of k8s.io":              {inCRD("storage.example.org", "rbac.authorization.k8s.io"), "k8s.io and the groups"},
-		"CRD of kubernetes.io":       {inCRD("storage.example.org", "x.kubernetes.io"), "kubernetes.io and the groups"},
-		"CRD of Gardener":            {inCRD("storage.example.org", "core.gardener.cloud"), "gardener.cloud and the groups"},
-		"CRD of the Stack Manager":   {inCRD("storage.example.org", "stacks.crossplane.io"), "stacks.crossplane.io and the groups"},
-		"CRD with another name":      {inCRD("name: buckets.storage", "name: pails.storage"), "its name must be its plural and its group"},
-		"CRD with a Cyrillic a":      {inCRD("storage.example", "storаge.example"), "group must be a DNS name"},
-		"CRD with a webhook":         {inCRD("scope: Namespaced", "scope: Namespaced\n  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: \"https://example.org\"}}}"), "conversion webhook"},
-		"CRD twice":                  {map[string]string{"resources/again.crd.yaml": crd}, "have the same CRD buckets.storage.example.org"},
-		"CRD that is something else": {map[string]string{crdPath: "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n"}, "is no CustomResourceDefinition"},
+		"old CRD without schema": {
+			map[string]string{crdPath: oldCRD[:strings.Index(oldCRD, "  validation:")] + "  version: v1alpha1\n"}, "has no schema"},
+		"old CRD, cluster-scoped": {map[string]string{crdPath: replace(oldCRD, "scope: Namespaced", "scope: Cluster")},
+			"scope must be Namespaced"},
+		"CRD of the group apps":    {inCRD("storage.example.org", "apps"), "groups without a dot"},
+		"CRD of k8s.io":            {inCRD("storage.example.org", "rbac.authorization.k8s.io"), "k8s.io and the groups"},
+		"CRD of kubernetes.io":     {inCRD("storage.example.org", "x.kubernetes.io"), "kubernetes.io and the groups"},
+		"CRD of Gardener":          {inCRD("storage.example.org", "core.gardener.cloud"), "gardener.cloud and the groups"},
+		"CRD of the Stack Manager": {inCRD("storage.example.org", "stacks.crossplane.io"), "stacks.crossplane.io and the groups"},
+		"CRD with another name":    {inCRD("name: buckets.storage", "name: pails.storage"), "its name must be its plural and its group"},
+		"CRD with a Cyrillic a":    {inCRD("storage.example", "storаge.example"), "group must be a DNS name"},
+		"CRD with a webhook": {inCRD("scope: Namespaced", "scope: Namespaced\n  conversion: {strategy: Webhook, "+
+			"webhook: {conversionReviewVersions: [v1], clientConfig: {url: \"https://example.org\"}}}"), "conversion webhook"},
+		"CRD twice": {map[string]string{"resources/again.crd.yaml": crd}, "have the same CRD buckets.storage.example.org"},
+		"CRD that is something else": {map[string]string{crdPath: "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n"},
+			"is no CustomResourceDefinition"},
 		"CRD of an unknown version":  {inCRD("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v2"), "apiextensions.k8s.io/v2"},
 		"CRD with an unknown field":  {inCRD("scope: Namespaced", "scope: Namespaced\n  webhooks: []"), "unknown field"},
 		"CRD that is not structural": {inCRD("spec: {type: object, ", "spec: {"), "must not be empty"},
@@ -138,16 +146,21 @@ func TestRefusedControllers(t *testing.T) {
 		"install.yaml is empty":       {map[string]string{installFile: ""}, "is empty"},
 		"install.yaml has two":        {map[string]string{installFile: controller + "---\n" + controller}, "more than one document"},
 		"install.yaml is a List":      {map[string]string{installFile: "apiVersion: v1\nkind: List\nitems: []\n"}, "must be a Deployment"},
-		"namespace":                   {inController("  name: bucket-controller", "  name: bucket-controller\n  namespace: garden"), "the namespace of its Stack"},
-		"namespace of the Pod":        {inController("metadata: {labels", "metadata: {namespace: garden, labels"), "the namespace of its Stack"},
-		"owner":                       {inController("  name: bucket-controller", "  name: bucket-controller\n  ownerReferences: []"), "metadata.ownerReferences is not allowed"},
-		"name":                        {inController("bucket-controller", "Bucket_Controller"), "metadata.name"},
-		"reserved annotation":         {inController("metadata: {labels", "metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/controller: unconfined}, labels"), "has a meaning of its own"},
-		"selector of other Pods":      {inController("matchLabels: {app: buckets}", "matchLabels: {app: other}"), "spec.selector must select"},
-		"selector of all Pods":        {inController("{matchLabels: {app: buckets}}", "{}"), "spec.selector must select"},
-		"no container":                {map[string]string{installFile: replace(controllerJob, `[{name: setup, image: "example.org/stacks/setup:1"}]`, "[]")}, "there is none"},
-		"no image":                    {map[string]string{installFile: replace(controllerJob, `, image: "example.org/stacks/setup:1"`, "")}, "has no image"},
-		"Job that starts again":       {map[string]string{installFile: replace(controllerJob, "Never", "Always")}, "must be Never or OnFailure"},
+		"namespace": {inController("  name: bucket-controller", "  name: bucket-controller\n  namespace: garden"),
+			"the namespace of its Stack"},
+		"namespace of the Pod": {inController("metadata: {labels", "metadata: {namespace: garden, labels"), "the namespace of its Stack"},
+		"owner": {inController("  name: bucket-controller", "  name: bucket-controller\n  ownerReferences: []"),
+			"metadata.ownerReferences is not allowed"},
+		"name": {inController("bucket-controller", "Bucket_Controller"), "metadata.name"},
+		"reserved annotation": {inController("metadata: {labels",
+			"metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/controller: unconfined}, labels"), "has a meaning of its own"},
+		"selector of other Pods": {inController("matchLabels: {app: buckets}", "matchLabels: {app: other}"), "spec.selector must select"},
+		"selector of all Pods":   {inController("{matchLabels: {app: buckets}}", "{}"), "spec.selector must select"},
+		"no container": {
+			map[string]string{installFile: replace(controllerJob, `[{name: setup, image: "example.org/stacks/setup:1"}]`, "[]")}, "there is none"},
+		"no image": {
+			map[string]string{installFile: replace(controllerJob, `, image: "example.org/stacks/setup:1"`, "")}, "has no image"},
+		"Job that starts again": {map[string]string{installFile: replace(controllerJob, "Never", "Always")}, "must be Never or OnFailure"},
 	})
 }
 
@@ -176,15 +189,19 @@ func TestRefusedPods(t *testing.T) {
 		"unconfined":                   {securityContext("seccompProfile: {type: Unconfined}"), "it must be RuntimeDefault"},
 		"capabilities":                 {inController("drop: [ALL]", "add: [SYS_ADMIN]"), "capabilities.add is not allowed"},
 		"hostPort":                     {inContainer("ports: [{containerPort: 80, hostPort: 80}]"), "hostPort is not allowed"},
-		"probe of another host":        {inContainer("livenessProbe: {httpGet: {host: 169.254.169.254, port: 80}}"), "httpGet.host is not allowed"},
-		"device":                       {inContainer("volumeDevices: []"), "volumeDevices is not allowed"},
-		"mount propagation":            {inController("mountPath: /tmp", "mountPath: /tmp, mountPropagation: Bidirectional"), "mountPropagation is not allowed"},
-		"ephemeral container":          {inPod("ephemeralContainers: []"), "ephemeralContainers is not allowed"},
-		"hostPath":                     {inVolume("hostPath: {path: /}"), "hostPath is not allowed"},
-		"nfs":                          {inVolume("nfs: {server: a, path: /}"), "nfs is not allowed"},
-		"claim of a volume":            {inVolume("persistentVolumeClaim: {claimName: a}"), "persistentVolumeClaim is not allowed"},
-		"token for another audience":   {inVolume("projected: {sources: [{serviceAccountToken: {path: a, audience: vault}}]}"), "tokens are for the garden only"},
-		"certificates of a signer":     {inVolume("projected: {sources: [{clusterTrustBundle: {path: a}}]}"), "clusterTrustBundle is not allowed"},
+		"probe of another host": {inContainer("livenessProbe: {httpGet: {host: 169.254.169.254, port: 80}}"),
+			"httpGet.host is not allowed"},
+		"device": {inContainer("volumeDevices: []"), "volumeDevices is not allowed"},
+		"mount propagation": {inController("mountPath: /tmp", "mountPath: /tmp, mountPropagation: Bidirectional"),
+			"mountPropagation is not allowed"},
+		"ephemeral container": {inPod("ephemeralContainers: []"), "ephemeralContainers is not allowed"},
+		"hostPath":            {inVolume("hostPath: {path: /}"), "hostPath is not allowed"},
+		"nfs":                 {inVolume("nfs: {server: a, path: /}"), "nfs is not allowed"},
+		"claim of a volume":   {inVolume("persistentVolumeClaim: {claimName: a}"), "persistentVolumeClaim is not allowed"},
+		"token for another audience": {inVolume("projected: {sources: [{serviceAccountToken: {path: a, audience: vault}}]}"),
+			"tokens are for the garden only"},
+		"certificates of a signer": {inVolume("projected: {sources: [{clusterTrustBundle: {path: a}}]}"),
+			"clusterTrustBundle is not allowed"},
 	})
 }
 
@@ -202,7 +219,8 @@ func writeArchive(t *testing.T, entries []entry) []byte {
 		if e.kind == 0 {
 			e.kind = tar.TypeReg
 		}
-		if err := w.WriteHeader(&tar.Header{Name: e.name, Linkname: e.link, Typeflag: e.kind, Size: int64(len(e.content)), Mode: 0o644}); err != nil {
+		if err := w.WriteHeader(
+			&tar.Header{Name: e.name, Linkname: e.link, Typeflag: e.kind, Size: int64(len(e.content)), Mode: 0o644}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.WriteString(w, e.content); err != nil {
@@ -228,18 +246,22 @@ func TestRefusedArchives(t *testing.T) {
 		entries []entry
 		says    string
 	}{
-		"path that leads out":    {[]entry{{name: ".registry/../../etc/passwd"}}, "leads out of the package"},
-		"path beside":            {[]entry{{name: "../.registry/app.yaml"}}, "leads out of the package"},
-		"absolute path":          {[]entry{{name: "/.registry/app.yaml", content: app}}, "leads out of the package"},
-		"backslashes":            {[]entry{{name: `.registry\..\app.yaml`, content: app}}, "leads out of the package"},
-		"symbolic link":          {[]entry{{name: ".registry/app.yaml", kind: tar.TypeSymlink, link: "/etc/passwd"}}, "links and devices are not allowed"},
-		"the folder is a link":   {[]entry{{name: ".registry", kind: tar.TypeSymlink, link: "/etc"}}, "links and devices are not allowed"},
-		"the folder is a file":   {[]entry{{name: ".registry"}}, "is no folder"},
-		"hard link":              {[]entry{{name: ".registry/app.yaml", kind: tar.TypeLink, link: "etc/passwd"}}, "links and devices are not allowed"},
-		"device":                 {[]entry{{name: ".registry/app.yaml", kind: tar.TypeChar}}, "links and devices are not allowed"},
-		"pipe":                   {[]entry{{name: ".registry/app.yaml", kind: tar.TypeFifo}}, "links and devices are not allowed"},
-		"file twice":             {[]entry{{name: ".registry/app.yaml", content: app}, {name: "./.registry/app.yaml", content: app}}, "is there twice"},
-		"large file":             {[]entry{{name: ".registry/app.yaml", content: strings.Repeat("x", maxFileBytes+1)}}, "more than 1048576 bytes"},
+		"path that leads out": {[]entry{{name: ".registry/../../etc/passwd"}}, "leads out of the package"},
+		"path beside":         {[]entry{{name: "../.registry/app.yaml"}}, "leads out of the package"},
+		"absolute path":       {[]entry{{name: "/.registry/app.yaml", content: app}}, "leads out of the package"},
+		"backslashes":         {[]entry{{name: `.registry\..\app.yaml`, content: app}}, "leads out of the package"},
+		"symbolic link": {[]entry{{name: ".registry/app.yaml", kind: tar.TypeSymlink, link: "/etc/passwd"}},
+			"links and devices are not allowed"},
+		"the folder is a link": {[]entry{{name: ".registry", kind: tar.TypeSymlink, link: "/etc"}}, "links and devices are not allowed"},
+		"the folder is a file": {[]entry{{name: ".registry"}}, "is no folder"},
+		"hard link": {[]entry{{name: ".registry/app.yaml", kind: tar.TypeLink, link: "etc/passwd"}},
+			"links and devices are not allowed"},
+		"device": {[]entry{{name: ".registry/app.yaml", kind: tar.TypeChar}}, "links and devices are not allowed"},
+		"pipe":   {[]entry{{name: ".registry/app.yaml", kind: tar.TypeFifo}}, "links and devices are not allowed"},
+		"file twice": {
+			[]entry{{name: ".registry/app.yaml", content: app}, {name: "./.registry/app.yaml", content: app}}, "is there twice"},
+		"large file": {[]entry{{name: ".registry/app.yaml", content: strings.Repeat("x", maxFileBytes+1)}},
+			"more than 1048576 bytes"},
 		"many large files":       {large, "more than 8388608 bytes together"},
 		"many files":             {many, "more than 500 files"},
 		"long path":              {[]entry{{name: ".registry/" + strings.Repeat("x", maxPath)}}, "more than 256 characters"},
@@ -261,7 +283,8 @@ func TestRefusedFolders(t *testing.T) {
 	if err := os.WriteFile(outside, []byte(app), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, link := range map[string]string{"file": ".registry/app.yaml", "folder": ".registry/resources/x", "inside": ".registry/icon.svg"} {
+	for name, link := range map[string]string{"file": ".registry/app.yaml", "folder": ".registry/resources/x",
+		"inside": ".registry/icon.svg"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			writeFolder(t, dir, valid(map[string]string{appFile: map[bool]string{true: "-", false: app}[name == "file"]}))
@@ -286,7 +309,8 @@ func TestRefusedFolders(t *testing.T) {
 
 // FuzzRead: whatever an archive has, reading it ends, and what passes can be built and read again.
 func FuzzRead(f *testing.F) {
-	for _, files := range []Files{valid(nil), valid(map[string]string{installFile: controllerJob}), valid(map[string]string{crdPath: oldCRD}), valid(map[string]string{"rbac.yaml": "rules: []"})} {
+	for _, files := range []Files{valid(nil), valid(map[string]string{installFile: controllerJob}),
+		valid(map[string]string{crdPath: oldCRD}), valid(map[string]string{"rbac.yaml": "rules: []"})} {
 		archive, err := writeTar(files, registryDir+"/")
 		if err != nil {
 			f.Fatal(err)

@@ -236,7 +236,8 @@ func replaceLayer(t *testing.T, layer v1.Layer) []byte {
 
 // TestLayers: an upper layer replaces and removes files of those below it, and other files of an image do not count.
 func TestLayers(t *testing.T) {
-	lower := packageArchive(t, valid(map[string]string{appFile: replace(app, "Buckets", "Old"), "icon.svg": "<svg/>", "resources/x.yaml": "refused"}))
+	lower := packageArchive(
+		t, valid(map[string]string{appFile: replace(app, "Buckets", "Old"), "icon.svg": "<svg/>", "resources/x.yaml": "refused"}))
 	program := entry{name: "bin/program", content: strings.Repeat("x", 2*maxFileBytes)}
 	files, err := readImage(t, newImage(t, lower, writeArchive(t, []entry{
 		program, {name: ".registry/app.yaml", content: app}, {name: ".registry/.wh.icon.svg"}, {name: ".registry/resources/.wh.x.yaml"}})))

@@ -31,11 +31,13 @@ dependsOn:
 - crd: mysqlinstances.database.example.org
 - package: example.org/other:1
 `,
-		"icon.svg":                                      "<svg/>",
-		group + "icon.png":                              "png",
-		group + "group.yaml":                            "title: Storage\ncategory: Data\noverview: group long\noverviewShort: group short\nreadme: group readme\n",
-		group + "bucket/icon.jpg":                       "jpg",
-		group + "bucket/resource.yaml":                  "id: bucket\ntitle: Bucket\ntitlePlural: Buckets\ncategory: C\noverview: o\noverviewShort: s\nreadme: r\n",
+		"icon.svg":         "<svg/>",
+		group + "icon.png": "png",
+		group + "group.yaml": "title: Storage\ncategory: Data\noverview: group long\n" +
+			"overviewShort: group short\nreadme: group readme\n",
+		group + "bucket/icon.jpg": "jpg",
+		group + "bucket/resource.yaml": "id: bucket\ntitle: Bucket\ntitlePlural: Buckets\ncategory: C\n" +
+			"overview: o\noverviewShort: s\nreadme: r\n",
 		group + "bucket/v1alpha1/other.resource.yaml":   "id: Other\ntitle: Not this\n",
 		group + "bucket/v1alpha1/bucket.ui-schema.yaml": "uiSpec: mine\n",
 		group + "ui-schema.yaml":                        "uiSpec: group\n",
@@ -43,7 +45,8 @@ dependsOn:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(p.DependsOn, []string{"mysqlinstances.database.example.org"}) || p.App.PermissionScope != ClusterScope || len(p.App.Icons) != 1 ||
+	if !slices.Equal(p.DependsOn, []string{"mysqlinstances.database.example.org"}) || p.App.PermissionScope != ClusterScope ||
+		len(p.App.Icons) != 1 ||
 		p.App.Icons[0].MediaType != "image/svg+xml" || p.App.Maintainers[0].Email != "jane@example.org" {
 		t.Errorf("%+v", p.App)
 	}
@@ -53,8 +56,10 @@ dependsOn:
 	got := p.CRDs[0]
 	want := map[string]string{
 		"icon-data-uri": "data:image/jpeg;base64,anBn", "ui-schema": "uiSpec: mine\n", "stack-title": "Buckets",
-		"group-title": "Storage", "group-category": "Data", "group-overview": "group long", "group-overview-short": "group short", "group-readme": "group readme",
-		"resource-title": "Bucket", "resource-title-plural": "Buckets", "resource-category": "C", "resource-overview": "o", "resource-overview-short": "s", "resource-readme": "r",
+		"group-title": "Storage", "group-category": "Data", "group-overview": "group long", "group-overview-short": "group short",
+		"group-readme":   "group readme",
+		"resource-title": "Bucket", "resource-title-plural": "Buckets", "resource-category": "C", "resource-overview": "o",
+		"resource-overview-short": "s", "resource-readme": "r",
 	}
 	for key, value := range want {
 		if got.Annotations["stacks.crossplane.io/"+key] != value {
@@ -64,7 +69,8 @@ dependsOn:
 	if len(got.Annotations) != len(want) || !maps.Equal(got.Labels, map[string]string{ManagedByLabel: ManagedBy}) || len(got.Finalizers) > 0 {
 		t.Errorf("the CRD keeps metadata of the package: %+v", got.ObjectMeta)
 	}
-	if p.Deployment == nil || p.Job != nil || p.Deployment.Name != "bucket-controller" || p.Deployment.Spec.Template.Spec.Containers[0].Image == "" {
+	if p.Deployment == nil || p.Job != nil || p.Deployment.Name != "bucket-controller" ||
+		p.Deployment.Spec.Template.Spec.Containers[0].Image == "" {
 		t.Errorf("%+v", p.Deployment)
 	}
 }
@@ -117,14 +123,16 @@ func TestReadOldCRD(t *testing.T) {
 	version := p.CRDs[0].Spec.Versions[0]
 	schema := version.Schema.OpenAPIV3Schema
 	if schema.Type != "object" || schema.Properties["spec"].Properties["size"].Type != "integer" || version.Subresources.Status == nil ||
-		version.AdditionalPrinterColumns[0].JSONPath != ".status.state" || p.CRDs[0].Spec.PreserveUnknownFields || p.CRDs[0].APIVersion != "apiextensions.k8s.io/v1" {
+		version.AdditionalPrinterColumns[0].JSONPath != ".status.state" || p.CRDs[0].Spec.PreserveUnknownFields ||
+		p.CRDs[0].APIVersion != "apiextensions.k8s.io/v1" {
 		t.Errorf("%+v", p.CRDs[0])
 	}
 	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "dropped") {
 		t.Errorf("warnings %q", p.Warnings)
 	}
 
-	p, err = Read(valid(map[string]string{crdPath: replace(oldCRD, "{properties: {size: {type: integer}}, type: object}", "{properties: {size: {type: integer}}}")}))
+	p, err = Read(valid(map[string]string{
+		crdPath: replace(oldCRD, "{properties: {size: {type: integer}}, type: object}", "{properties: {size: {type: integer}}}")}))
 	if err != nil {
 		t.Fatal(err)
 	}

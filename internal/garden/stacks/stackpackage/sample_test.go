@@ -16,9 +16,11 @@ func TestSamples(t *testing.T) {
 		crds, dependsOn []string
 		image           string
 	}{
-		"mysql":         {"0.1", ClusterScope, mysql, nil, "example.org/stacks/mysql:0.1"},
-		"wordpress-0.1": {"0.1", NamespaceScope, []string{"wordpressinstances.wordpress.example.org"}, mysql[1:2], "example.org/stacks/wordpress:0.1"},
-		"wordpress-0.2": {"0.2", NamespaceScope, []string{"wordpressinstances.wordpress.example.org"}, mysql[1:2], "example.org/stacks/wordpress:0.2"},
+		"mysql": {"0.1", ClusterScope, mysql, nil, "example.org/stacks/mysql:0.1"},
+		"wordpress-0.1": {"0.1", NamespaceScope, []string{"wordpressinstances.wordpress.example.org"}, mysql[1:2],
+			"example.org/stacks/wordpress:0.1"},
+		"wordpress-0.2": {"0.2", NamespaceScope, []string{"wordpressinstances.wordpress.example.org"}, mysql[1:2],
+			"example.org/stacks/wordpress:0.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := Build(filepath.Join("..", "..", "..", "..", "manifests", "stacks", name), io.Discard)
@@ -34,7 +36,8 @@ func TestSamples(t *testing.T) {
 					}
 				}
 			}
-			if p.App.Version != want.version || p.App.PermissionScope != want.scope || !slices.Equal(crds, want.crds) || !slices.Equal(p.DependsOn, want.dependsOn) || len(p.Warnings) > 0 {
+			if p.App.Version != want.version || p.App.PermissionScope != want.scope || !slices.Equal(crds, want.crds) ||
+				!slices.Equal(p.DependsOn, want.dependsOn) || len(p.Warnings) > 0 {
 				t.Errorf("%+v, %q, %q, %q", p.App, crds, p.DependsOn, p.Warnings)
 			}
 			if p.Deployment == nil || p.Deployment.Spec.Template.Spec.Containers[0].Image != want.image {

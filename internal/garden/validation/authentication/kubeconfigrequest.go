@@ -32,7 +32,8 @@ func ValidateKubeconfigRequest(request *gardenauthentication.KubeconfigRequest) 
 		return field.ErrorList{field.Invalid(path, seconds, fmt.Sprintf("must be at least %d", minExpiration))}
 	case seconds > maxExpiration:
 		// Gardener calls it too long, as if it were a text.
-		return field.ErrorList{{Type: field.ErrorTypeTooLong, Field: path.String(), BadValue: seconds, Detail: fmt.Sprintf("must be at most %d", int64(maxExpiration))}}
+		return field.ErrorList{{Type: field.ErrorTypeTooLong, Field: path.String(), BadValue: seconds,
+			Detail: fmt.Sprintf("must be at most %d", int64(maxExpiration))}}
 	}
 	return nil
 }

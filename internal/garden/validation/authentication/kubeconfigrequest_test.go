@@ -8,8 +8,10 @@ import (
 )
 
 func TestExpiration(t *testing.T) {
-	for seconds, want := range map[int64]field.ErrorType{-1: field.ErrorTypeInvalid, 599: field.ErrorTypeInvalid, 600: "", 1<<32 - 1: "", 1 << 32: field.ErrorTypeTooLong} {
-		errs := ValidateKubeconfigRequest(&gardenauthentication.KubeconfigRequest{Spec: gardenauthentication.KubeconfigRequestSpec{ExpirationSeconds: seconds}})
+	for seconds, want := range map[int64]field.ErrorType{-1: field.ErrorTypeInvalid, 599: field.ErrorTypeInvalid, 600: "",
+		1<<32 - 1: "", 1 << 32: field.ErrorTypeTooLong} {
+		errs := ValidateKubeconfigRequest(
+			&gardenauthentication.KubeconfigRequest{Spec: gardenauthentication.KubeconfigRequestSpec{ExpirationSeconds: seconds}})
 		if want == "" && len(errs) == 0 {
 			continue
 		}

@@ -174,18 +174,22 @@ func lastIP(n *net.IPNet) net.IP {
 
 // ValidateNetworkDisjointedness checks the networks of a shoot's specification
 // against those of its seed and the reserved ranges.
-func ValidateNetworkDisjointedness(path *field.Path, shootNodes, shootPods, shootServices, seedNodes *string, seedPods, seedServices string) field.ErrorList {
-	return validateAgainstSeed(path, optional(shootNodes), optional(shootPods), optional(shootServices), false, false, seedNodes, seedPods, seedServices)
+func ValidateNetworkDisjointedness(path *field.Path, shootNodes, shootPods, shootServices, seedNodes *string, seedPods,
+	seedServices string) field.ErrorList {
+	return validateAgainstSeed(path, optional(shootNodes), optional(shootPods), optional(shootServices), false, false,
+		seedNodes, seedPods, seedServices)
 }
 
 // ValidateMultiNetworkDisjointedness does the same for the networks of a shoot's
 // status, of which there may be several of each kind, and at least one of services
 // and, unless the shoot has no workers, of pods.
-func ValidateMultiNetworkDisjointedness(path *field.Path, shootNodes, shootPods, shootServices []string, seedNodes *string, seedPods, seedServices string, workerless bool) field.ErrorList {
+func ValidateMultiNetworkDisjointedness(path *field.Path, shootNodes, shootPods, shootServices []string,
+	seedNodes *string, seedPods, seedServices string, workerless bool) field.ErrorList {
 	return validateAgainstSeed(path, shootNodes, shootPods, shootServices, !workerless, true, seedNodes, seedPods, seedServices)
 }
 
-func validateAgainstSeed(path *field.Path, nodes, pods, services []string, podsRequired, servicesRequired bool, seedNodes *string, seedPods, seedServices string) field.ErrorList {
+func validateAgainstSeed(path *field.Path, nodes, pods, services []string, podsRequired, servicesRequired bool,
+	seedNodes *string, seedPods, seedServices string) field.ErrorList {
 	var errs field.ErrorList
 	for _, shoot := range []struct {
 		kind     string

@@ -10,7 +10,8 @@ import (
 )
 
 func TestCIDR(t *testing.T) {
-	v4, v6, bad := NewCIDR("10.0.0.0/16", testPath.Child("v4")), NewCIDR("2001:db8::/64", testPath.Child("v6")), NewCIDR("10.0.0.0", testPath.Child("bad"))
+	v4, v6, bad := NewCIDR("10.0.0.0/16", testPath.Child("v4")), NewCIDR("2001:db8::/64", testPath.Child("v6")),
+		NewCIDR("10.0.0.0", testPath.Child("bad"))
 	var unset *CIDR
 	for _, c := range []struct {
 		name string
@@ -18,8 +19,10 @@ func TestCIDR(t *testing.T) {
 		want []string
 	}{
 		{"parse", forEachCIDR([]*CIDR{v4, v6, bad, unset}, (*CIDR).ValidateParse), []string{"Invalid p.bad"}},
-		{"IPv4", forEachCIDR([]*CIDR{v4, v6, bad, unset}, func(c *CIDR) field.ErrorList { return c.ValidateIPFamily(gardencore.IPFamilyIPv4) }), []string{"Invalid p.v6"}},
-		{"IPv6", forEachCIDR([]*CIDR{v4, v6, bad, unset}, func(c *CIDR) field.ErrorList { return c.ValidateIPFamily(gardencore.IPFamilyIPv6) }), []string{"Invalid p.v4"}},
+		{"IPv4", forEachCIDR([]*CIDR{v4, v6, bad, unset}, func(c *CIDR) field.ErrorList { return c.ValidateIPFamily(gardencore.IPFamilyIPv4) }),
+			[]string{"Invalid p.v6"}},
+		{"IPv6", forEachCIDR([]*CIDR{v4, v6, bad, unset}, func(c *CIDR) field.ErrorList { return c.ValidateIPFamily(gardencore.IPFamilyIPv6) }),
+			[]string{"Invalid p.v4"}},
 		{"canonical", NewCIDR("10.1.0.0/8", testPath).ValidateCanonical(), []string{"Invalid p"}},
 		{"size", v4.ValidateMaxSize(17), []string{"Invalid p.v4"}},
 		{"size at the limit", v4.ValidateMaxSize(16), nil},
@@ -27,8 +30,10 @@ func TestCIDR(t *testing.T) {
 		{"overlapping", v4.ValidateNotOverlap(NewCIDR("10.0.0.0/8", testPath)), []string{"Invalid p"}},
 		{"subset", v4.ValidateSubset(NewCIDR("10.0.1.0/24", testPath)), nil},
 		{"no subset", v4.ValidateSubset(NewCIDR("10.0.0.0/15", testPath)), []string{"Invalid p"}},
-		{"disjoint", ValidateCIDRsDisjoint(v4, unset, NewCIDR("10.0.1.0/24", testPath.Child("a")), NewCIDR("10.0.2.0/24", testPath.Child("b"))), []string{"Invalid p.a", "Invalid p.b"}},
-		{"reserved", NewCIDR("240.0.0.0/4", testPath).ValidateNotReserved("pod"), []string{"Invalid p", "Invalid p", "Invalid p", "Invalid p", "Invalid p"}},
+		{"disjoint", ValidateCIDRsDisjoint(v4, unset, NewCIDR("10.0.1.0/24", testPath.Child("a")), NewCIDR("10.0.2.0/24", testPath.Child("b"))),
+			[]string{"Invalid p.a", "Invalid p.b"}},
+		{"reserved", NewCIDR("240.0.0.0/4", testPath).ValidateNotReserved("pod"),
+			[]string{"Invalid p", "Invalid p", "Invalid p", "Invalid p", "Invalid p"}},
 		{"not reserved", v4.ValidateNotReserved("pod"), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantErrors(t, c.got, c.want...) })
@@ -43,12 +48,15 @@ func TestNetworkDisjointedness(t *testing.T) {
 		want []string
 	}{
 		{"IPv4 as in the seed", ValidateNetworkDisjointedness(testPath, a, b, nil, a, *b, *b), nil},
-		{"IPv6 as in the seed", ValidateNetworkDisjointedness(testPath, v6, nil, nil, v6, *b, *v6), []string{"Invalid p.nodes", "Invalid p.nodes"}},
+		{"IPv6 as in the seed", ValidateNetworkDisjointedness(testPath, v6, nil, nil, v6, *b, *v6),
+			[]string{"Invalid p.nodes", "Invalid p.nodes"}},
 		{"reserved", ValidateNetworkDisjointedness(testPath, nil, ptr.To("241.1.0.0/16"), nil, nil, *a, *b), []string{"Invalid p.pods"}},
-		{"several, incomplete", ValidateMultiNetworkDisjointedness(testPath, nil, nil, nil, nil, *a, *b, false), []string{"Required p.pods", "Required p.services"}},
+		{"several, incomplete", ValidateMultiNetworkDisjointedness(testPath, nil, nil, nil, nil, *a, *b, false),
+			[]string{"Required p.pods", "Required p.services"}},
 		{"several, workerless", ValidateMultiNetworkDisjointedness(testPath, nil, nil, []string{*a, *b}, nil, *a, *b, true), nil},
 		{"own networks", ValidateShootNetworkDisjointedness(testPath, a, b, ptr.To("10.2.0.0/16")), nil},
-		{"own networks alike", ValidateShootNetworkDisjointedness(testPath, a, a, a), []string{"Invalid p.services", "Invalid p.pods", "Invalid p.services"}},
+		{"own networks alike", ValidateShootNetworkDisjointedness(testPath, a, a, a),
+			[]string{"Invalid p.services", "Invalid p.pods", "Invalid p.services"}},
 		{"own networks unset", ValidateShootNetworkDisjointedness(testPath, nil, a, nil), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantErrors(t, c.got, c.want...) })

@@ -90,10 +90,12 @@ func validateKubernetesSettings(settings gardencore.KubernetesSettings, path *fi
 	}
 	latestPath := path.Child("versions[]")
 	if latest.ExpirationDate != nil {
-		errs = append(errs, field.Invalid(latestPath.Child("expirationDate"), latest.ExpirationDate, fmt.Sprintf("must not be set for the latest version, %s", latest.Version)))
+		errs = append(errs, field.Invalid(latestPath.Child("expirationDate"), latest.ExpirationDate,
+			fmt.Sprintf("must not be set for the latest version, %s", latest.Version)))
 	}
 	if n := len(latest.Lifecycle); n > 0 && latest.Lifecycle[n-1].Classification == gardencore.ClassificationExpired {
-		errs = append(errs, field.Invalid(latestPath.Child("lifecycle"), gardencore.ClassificationExpired, fmt.Sprintf("must not be a stage of the latest version, %s", latest.Version)))
+		errs = append(errs, field.Invalid(latestPath.Child("lifecycle"), gardencore.ClassificationExpired,
+			fmt.Sprintf("must not be a stage of the latest version, %s", latest.Version)))
 	}
 	errs = append(errs, validateKubernetesVersions(settings.Versions, path)...)
 	for i, version := range settings.Versions {
@@ -104,7 +106,8 @@ func validateKubernetesSettings(settings gardencore.KubernetesSettings, path *fi
 
 // validateCloudProfileMachineImages adds to ValidateMachineImages what only a
 // complete profile must have.
-func validateCloudProfileMachineImages(images []gardencore.MachineImage, capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
+func validateCloudProfileMachineImages(images []gardencore.MachineImage, capabilities gardencore.Capabilities,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(images) == 0 {
 		errs = append(errs, field.Required(path, "must have at least one machine image"))
@@ -125,7 +128,8 @@ func validateCloudProfileMachineImages(images []gardencore.MachineImage, capabil
 // ValidateMachineImageAdditionalConfig checks of an image version what a cloud
 // profile must say, and a namespaced cloud profile where it adds a version of its
 // own: container runtimes, architectures and the classification.
-func ValidateMachineImageAdditionalConfig(version gardencore.MachineImageVersion, image gardencore.MachineImage, capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
+func ValidateMachineImageAdditionalConfig(version gardencore.MachineImageVersion, image gardencore.MachineImage,
+	capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
 	errs := slices.Concat(
 		validateCRIs(version.CRI, path.Child("cri")),
 		validateSupportedVersionsConfiguration(version.ExpirableVersion, imageExpirableVersions(image.Versions), path),
@@ -142,7 +146,8 @@ func ValidateMachineImageAdditionalConfig(version gardencore.MachineImageVersion
 	return errs
 }
 
-func validateCloudProfileMachineTypes(types []gardencore.MachineType, capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
+func validateCloudProfileMachineTypes(types []gardencore.MachineType, capabilities gardencore.Capabilities,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(types) == 0 {
 		errs = append(errs, field.Required(path, "must have at least one machine type"))
@@ -212,7 +217,8 @@ func validateCapabilityDefinitions(definitions []gardencore.CapabilityDefinition
 			errs = append(errs, field.Duplicate(namePath, definition.Name))
 		}
 		if strings.HasPrefix(definition.Name, reservedCapabilityPrefix) {
-			errs = append(errs, field.Forbidden(namePath, fmt.Sprintf("must not start with %s, which is reserved for Gardener's own capabilities", reservedCapabilityPrefix)))
+			errs = append(errs, field.Forbidden(namePath,
+				fmt.Sprintf("must not start with %s, which is reserved for Gardener's own capabilities", reservedCapabilityPrefix)))
 		}
 	}
 	capabilities := CapabilitiesOf(definitions)
@@ -269,7 +275,8 @@ func validateProfileBastion(spec *gardencore.CloudProfileSpec, path *field.Path)
 	return errs
 }
 
-func validateBastionImage(spec *gardencore.CloudProfileSpec, image gardencore.BastionMachineImage, architecture *string, path *field.Path) field.ErrorList {
+func validateBastionImage(spec *gardencore.CloudProfileSpec, image gardencore.BastionMachineImage, architecture *string,
+	path *field.Path) field.ErrorList {
 	i := slices.IndexFunc(spec.MachineImages, func(m gardencore.MachineImage) bool { return m.Name == image.Name })
 	if i < 0 {
 		return field.ErrorList{field.Invalid(path.Child("name"), image.Name, "must be one of spec.machineImages")}
@@ -309,7 +316,8 @@ func validateLimitsUpdate(newLimits, oldLimits *gardencore.Limits, path *field.P
 	if newLimits == nil || oldLimits == nil || !HasDecreasedMaxNodesTotal(newLimits.MaxNodesTotal, oldLimits.MaxNodesTotal) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path.Child("maxNodesTotal"), *newLimits.MaxNodesTotal, fmt.Sprintf("must not be lowered from %d", *oldLimits.MaxNodesTotal))}
+	return field.ErrorList{field.Invalid(path.Child("maxNodesTotal"), *newLimits.MaxNodesTotal,
+		fmt.Sprintf("must not be lowered from %d", *oldLimits.MaxNodesTotal))}
 }
 
 // HasDecreasedMaxNodesTotal says whether both limits are set and the new one is

@@ -159,7 +159,8 @@ func parseCertificate(data []byte) error {
 
 // validateCrossVersionObjectReference wants a reference to a Secret, a ConfigMap
 // or, if allowed, a WorkloadIdentity.
-func validateCrossVersionObjectReference(ref autoscalingv1.CrossVersionObjectReference, path *field.Path, allowWorkloadIdentity bool) field.ErrorList {
+func validateCrossVersionObjectReference(ref autoscalingv1.CrossVersionObjectReference, path *field.Path,
+	allowWorkloadIdentity bool) field.ErrorList {
 	errs := slices.Concat(
 		required(path.Child("apiVersion"), ref.APIVersion),
 		required(path.Child("kind"), ref.Kind),
@@ -318,7 +319,8 @@ func ValidateTolerationsAgainstAllowlist(tolerations, allowlist []gardencore.Tol
 	var errs field.ErrorList
 	for i, toleration := range tolerations {
 		if !allowed.HasAny(toleration.Key, keyValueID(toleration.Key, toleration.Value)) {
-			errs = append(errs, field.Forbidden(path.Index(i), fmt.Sprintf("only these tolerations are allowed: %s", strings.Join(sets.List(allowed), ", "))))
+			errs = append(errs, field.Forbidden(
+				path.Index(i), fmt.Sprintf("only these tolerations are allowed: %s", strings.Join(sets.List(allowed), ", "))))
 		}
 	}
 	return errs

@@ -91,21 +91,28 @@ func TestReferences(t *testing.T) {
 		}), nil},
 		{"credentials in a config map", credentials(func(r *corev1.ObjectReference) { r.Kind = "ConfigMap" }), []string{"NotSupported p"}},
 		{"no credentials", credentials(func(r *corev1.ObjectReference) { *r = corev1.ObjectReference{} }), []string{
-			"Required p.apiVersion", "Required p.kind", "Required p.name", "Invalid p.name", "Required p.namespace", "Invalid p.namespace", "NotSupported p"}},
-		{"local credentials", ValidateLocalCredentialsRef(autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "a"}, testPath), nil},
+			"Required p.apiVersion", "Required p.kind", "Required p.name", "Invalid p.name", "Required p.namespace",
+			"Invalid p.namespace", "NotSupported p"}},
+		{"local credentials", ValidateLocalCredentialsRef(
+			autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "a"}, testPath), nil},
 		{"resources", ValidateResources([]gardencore.NamedResourceReference{
 			{Name: "a", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x"}},
 			{Name: "a", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Pod", Name: "x"}},
 			{ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "a/b/c", Kind: "Secret"}},
-			{Name: "b", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Name: "x"}},
-		}, testPath, false), []string{"Duplicate p[1].name", "NotSupported p[1].resourceRef", "Required p[2].name", "Required p[2].resourceRef.name",
+			{Name: "b", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "security.gardener.cloud/v1alpha1",
+				Kind: "WorkloadIdentity", Name: "x"}},
+		}, testPath, false), []string{"Duplicate p[1].name", "NotSupported p[1].resourceRef", "Required p[2].name",
+			"Required p[2].resourceRef.name",
 			"Invalid p[2].resourceRef", "NotSupported p[3].resourceRef"}},
 		{"resources with a workload identity", ValidateResources([]gardencore.NamedResourceReference{
-			{Name: "b", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Name: "x"}},
+			{Name: "b", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "security.gardener.cloud/v1alpha1",
+				Kind: "WorkloadIdentity", Name: "x"}},
 		}, testPath, true), nil},
 		{"a name without namespace", ValidateObjectReferenceNameAndNamespace(corev1.ObjectReference{Name: "a"}, testPath, false), nil},
-		{"a required namespace", ValidateObjectReferenceNameAndNamespace(corev1.ObjectReference{Name: "A_"}, testPath, true), []string{"Invalid p.name", "Required p.namespace"}},
-		{"a bad namespace", ValidateObjectReferenceNameAndNamespace(corev1.ObjectReference{Namespace: "a.b"}, testPath, false), []string{"Required p.name", "Invalid p.namespace"}},
+		{"a required namespace", ValidateObjectReferenceNameAndNamespace(corev1.ObjectReference{Name: "A_"}, testPath, true),
+			[]string{"Invalid p.name", "Required p.namespace"}},
+		{"a bad namespace", ValidateObjectReferenceNameAndNamespace(corev1.ObjectReference{Namespace: "a.b"}, testPath, false),
+			[]string{"Required p.name", "Invalid p.namespace"}},
 		{"extensions", validateExtensions([]gardencore.Extension{{Type: "a"}, {Type: "a"}, {}, {Type: "a.b"}}, testPath),
 			[]string{"Duplicate p[1].type", "Required p[2].type", "Invalid p[3].type"}},
 	} {
@@ -114,10 +121,12 @@ func TestReferences(t *testing.T) {
 }
 
 func TestTolerations(t *testing.T) {
-	tolerations := []gardencore.Toleration{{Key: "a"}, {Key: "a", Value: ptr.To("v")}, {}, {Key: "b", Value: ptr.To("?")}, {Key: "b", Value: ptr.To("w")}}
+	tolerations := []gardencore.Toleration{{Key: "a"}, {Key: "a", Value: ptr.To("v")}, {}, {Key: "b", Value: ptr.To("?")},
+		{Key: "b", Value: ptr.To("w")}}
 	wantErrors(t, ValidateTolerations(tolerations, testPath), "Duplicate p[1]", "Required p[2].key", "Invalid p[3].value")
 	allowed := []gardencore.Toleration{{Key: "a"}, {Key: "b", Value: ptr.To("v")}}
-	asked := []gardencore.Toleration{{Key: "a", Value: ptr.To("any")}, {Key: "b", Value: ptr.To("v")}, {Key: "b", Value: ptr.To("w")}, {Key: "b"}}
+	asked := []gardencore.Toleration{{Key: "a", Value: ptr.To("any")}, {Key: "b", Value: ptr.To("v")},
+		{Key: "b", Value: ptr.To("w")}, {Key: "b"}}
 	wantErrors(t, ValidateTolerationsAgainstAllowlist(asked, allowed, testPath), "Forbidden p[2]", "Forbidden p[3]")
 }
 

@@ -44,7 +44,8 @@ func ValidateControllerDeploymentUpdate(newDeployment, _ *gardencore.ControllerD
 	return ValidateControllerDeployment(newDeployment)
 }
 
-func validateHelmDeployment(helm *gardencore.HelmControllerDeployment, resources []gardencore.NamedResourceReference, path *field.Path) field.ErrorList {
+func validateHelmDeployment(helm *gardencore.HelmControllerDeployment, resources []gardencore.NamedResourceReference,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if (len(helm.RawChart) == 0) == (helm.OCIRepository == nil) {
 		errs = append(errs, field.Required(path, "must have either a rawChart or an ociRepository"))
@@ -115,7 +116,8 @@ func validateTemplates(text string, names sets.Set[string], path *field.Path) fi
 	for _, expression := range templateExpression.FindAllString(text, -1) {
 		reference := constants.ResourceReferenceRegexp.FindStringSubmatch(expression)
 		if reference == nil || reference[0] != expression {
-			errs = append(errs, field.Invalid(path, expression, "must look like {{ .resources.<name>.data.<key> }}, with letters and digits for name and key"))
+			errs = append(errs, field.Invalid(
+				path, expression, "must look like {{ .resources.<name>.data.<key> }}, with letters and digits for name and key"))
 			continue
 		}
 		if name := reference[constants.ResourceReferenceRegexp.SubexpIndex("name")]; !names.Has(name) {

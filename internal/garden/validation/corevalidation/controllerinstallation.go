@@ -44,12 +44,14 @@ func ValidateControllerInstallationStatusUpdate(_, _ *gardencore.ControllerInsta
 	return nil
 }
 
-func validateControllerInstallationSpecUpdate(newInstallation, oldInstallation *gardencore.ControllerInstallation, path *field.Path) field.ErrorList {
+func validateControllerInstallationSpecUpdate(newInstallation, oldInstallation *gardencore.ControllerInstallation,
+	path *field.Path) field.ErrorList {
 	newSpec, oldSpec := &newInstallation.Spec, &oldInstallation.Spec
 	if newInstallation.DeletionTimestamp != nil && !apiequality.Semantic.DeepEqual(newSpec, oldSpec) {
 		return forbiddenInDeletion(path)
 	}
-	errs := apivalidation.ValidateImmutableField(newSpec.RegistrationRef.Name, oldSpec.RegistrationRef.Name, path.Child("registrationRef", "name"))
+	errs := apivalidation.ValidateImmutableField(newSpec.RegistrationRef.Name, oldSpec.RegistrationRef.Name,
+		path.Child("registrationRef", "name"))
 	if newSpec.SeedRef != nil && oldSpec.SeedRef != nil {
 		errs = append(errs, apivalidation.ValidateImmutableField(newSpec.SeedRef.Name, oldSpec.SeedRef.Name, path.Child("seedRef", "name"))...)
 	}
@@ -58,7 +60,8 @@ func validateControllerInstallationSpecUpdate(newInstallation, oldInstallation *
 		return append(errs, apivalidation.ValidateImmutableField(newSpec.ShootRef, oldSpec.ShootRef, shootPath)...)
 	}
 	errs = append(errs, apivalidation.ValidateImmutableField(newSpec.ShootRef.Name, oldSpec.ShootRef.Name, shootPath.Child("name"))...)
-	return append(errs, apivalidation.ValidateImmutableField(newSpec.ShootRef.Namespace, oldSpec.ShootRef.Namespace, shootPath.Child("namespace"))...)
+	return append(errs, apivalidation.ValidateImmutableField(newSpec.ShootRef.Namespace, oldSpec.ShootRef.Namespace,
+		shootPath.Child("namespace"))...)
 }
 
 func forbiddenInDeletion(path *field.Path) field.ErrorList {

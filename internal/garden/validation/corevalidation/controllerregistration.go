@@ -41,7 +41,8 @@ func ValidateControllerRegistrationUpdate(newRegistration, oldRegistration *gard
 	)
 }
 
-func validateControllerRegistrationSpecUpdate(newRegistration, oldRegistration *gardencore.ControllerRegistration, path *field.Path) field.ErrorList {
+func validateControllerRegistrationSpecUpdate(newRegistration, oldRegistration *gardencore.ControllerRegistration,
+	path *field.Path) field.ErrorList {
 	if newRegistration.DeletionTimestamp != nil && !apiequality.Semantic.DeepEqual(newRegistration.Spec, oldRegistration.Spec) {
 		return forbiddenInDeletion(path)
 	}
@@ -59,18 +60,22 @@ func validateControllerRegistrationSpecUpdate(newRegistration, oldRegistration *
 	return errs
 }
 
-func validateRegistrationDeployment(deployment *gardencore.ControllerRegistrationDeployment, resources []gardencore.ControllerResource, path *field.Path) field.ErrorList {
+func validateRegistrationDeployment(deployment *gardencore.ControllerRegistrationDeployment,
+	resources []gardencore.ControllerResource, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if deployment.Policy != nil {
 		errs = append(errs, supported(path.Child("policy"), *deployment.Policy,
-			gardencore.ControllerDeploymentPolicyAlways, gardencore.ControllerDeploymentPolicyAlwaysExceptNoShoots, gardencore.ControllerDeploymentPolicyOnDemand)...)
+			gardencore.ControllerDeploymentPolicyAlways, gardencore.ControllerDeploymentPolicyAlwaysExceptNoShoots,
+			gardencore.ControllerDeploymentPolicyOnDemand)...)
 	}
 	if deployment.SeedSelector != nil {
 		selectorPath := path.Child("seedSelector")
 		if slices.ContainsFunc(resources, func(r gardencore.ControllerResource) bool { return ptr.Deref(r.Primary, true) }) {
-			errs = append(errs, field.Forbidden(selectorPath, "must not be set if a resource is controlled primarily: such resources may be on any seed"))
+			errs = append(errs, field.Forbidden(
+				selectorPath, "must not be set if a resource is controlled primarily: such resources may be on any seed"))
 		}
-		errs = append(errs, metav1validation.ValidateLabelSelector(deployment.SeedSelector, metav1validation.LabelSelectorValidationOptions{}, selectorPath)...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(
+			deployment.SeedSelector, metav1validation.LabelSelectorValidationOptions{}, selectorPath)...)
 	}
 	refsPath := path.Child("deploymentRefs")
 	if len(deployment.DeploymentRefs) > 1 {
@@ -163,7 +168,8 @@ func validateExtensionLifecycle(lifecycle *gardencore.ControllerResourceLifecycl
 		name    string
 		value   *gardencore.ControllerResourceLifecycleStrategy
 		allowed []gardencore.ControllerResourceLifecycleStrategy
-	}{{"reconcile", lifecycle.Reconcile, anyTime}, {"delete", lifecycle.Delete, aroundAPIServer}, {"migrate", lifecycle.Migrate, aroundAPIServer}} {
+	}{{"reconcile", lifecycle.Reconcile, anyTime}, {"delete", lifecycle.Delete, aroundAPIServer},
+		{"migrate", lifecycle.Migrate, aroundAPIServer}} {
 		if f.value != nil {
 			errs = append(errs, supported(path.Child(f.name), *f.value, f.allowed...)...)
 		}

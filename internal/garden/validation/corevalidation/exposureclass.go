@@ -20,7 +20,8 @@ func ValidateExposureClass(class *gardencore.ExposureClass) field.ErrorList {
 	handlerPath, schedulingPath := field.NewPath("handler"), field.NewPath("scheduling")
 	errs = append(errs, invalidEach(handlerPath, class.Handler, validation.IsDNS1123Label(class.Handler))...)
 	if len(class.Handler) > maxExposureHandlerLength {
-		errs = append(errs, field.Invalid(handlerPath, class.Handler, fmt.Sprintf("must not be longer than %d characters", maxExposureHandlerLength)))
+		errs = append(errs, field.Invalid(
+			handlerPath, class.Handler, fmt.Sprintf("must not be longer than %d characters", maxExposureHandlerLength)))
 	}
 	if scheduling := class.Scheduling; scheduling != nil {
 		errs = append(errs, validateSeedSelector(scheduling.SeedSelector, schedulingPath.Child("seedSelector"))...)

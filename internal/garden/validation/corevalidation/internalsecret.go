@@ -51,13 +51,15 @@ func ValidateInternalSecretUpdate(newSecret, oldSecret *gardencore.InternalSecre
 func validateSecretType(secret *gardencore.InternalSecret, dataPath *field.Path) field.ErrorList {
 	switch secret.Type {
 	case corev1.SecretTypeServiceAccountToken:
-		return required(field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey), secret.Annotations[corev1.ServiceAccountNameKey])
+		return required(field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey),
+			secret.Annotations[corev1.ServiceAccountNameKey])
 	case corev1.SecretTypeDockercfg:
 		return validateJSONKey(secret.Data, corev1.DockerConfigKey, dataPath)
 	case corev1.SecretTypeDockerConfigJson:
 		return validateJSONKey(secret.Data, corev1.DockerConfigJsonKey, dataPath)
 	case corev1.SecretTypeBasicAuth: // one of the keys is enough, and may be empty
-		username, password := requiredKey(secret.Data, corev1.BasicAuthUsernameKey, dataPath), requiredKey(secret.Data, corev1.BasicAuthPasswordKey, dataPath)
+		username, password := requiredKey(secret.Data, corev1.BasicAuthUsernameKey, dataPath),
+			requiredKey(secret.Data, corev1.BasicAuthPasswordKey, dataPath)
 		if username == nil || password == nil {
 			return nil
 		}

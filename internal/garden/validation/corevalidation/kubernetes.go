@@ -53,7 +53,8 @@ func rotatesETCDKey(maintenance *gardencore.Maintenance) bool {
 
 // validateKubernetes checks spec.kubernetes. The components that need nodes are not for
 // a shoot without workers.
-func validateKubernetes(kubernetes gardencore.Kubernetes, networking *gardencore.Networking, options kubernetesOptions, workerless bool, path *field.Path) field.ErrorList {
+func validateKubernetes(kubernetes gardencore.Kubernetes, networking *gardencore.Networking, options kubernetesOptions,
+	workerless bool, path *field.Path) field.ErrorList {
 	version := kubernetes.Version
 	if version == "" {
 		return field.ErrorList{field.Required(path.Child("version"), "must name a version of Kubernetes")}
@@ -126,7 +127,8 @@ func validateKubernetesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *fiel
 	)
 	errs = append(errs, apivalidation.ValidateImmutableField(kcm.NodeCIDRMaskSize, oldKCM.NodeCIDRMaskSize, maskPath)...)
 	if oldKCM.NodeCIDRMaskSizeIPv6 != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(kcm.NodeCIDRMaskSizeIPv6, oldKCM.NodeCIDRMaskSizeIPv6, kcmPath.Child("nodeCIDRMaskSizeIPv6"))...)
+		errs = append(errs, apivalidation.ValidateImmutableField(kcm.NodeCIDRMaskSizeIPv6, oldKCM.NodeCIDRMaskSizeIPv6,
+			kcmPath.Child("nodeCIDRMaskSizeIPv6"))...)
 	}
 	return errs
 }
@@ -152,13 +154,15 @@ func validateEncryptionConfigUpdate(newShoot, oldShoot *gardencore.Shoot, path *
 			continue
 		}
 		errs = slices.Concat(errs,
-			forbiddenIf(rotationUnderway(rotationsOf(&newShoot.Status).etcdEncryptionKey), change.path, "must not be changed while the key of etcd's encryption is being rotated"),
+			forbiddenIf(rotationUnderway(rotationsOf(&newShoot.Status).etcdEncryptionKey), change.path,
+				"must not be changed while the key of etcd's encryption is being rotated"),
 			forbiddenIf(rollingOut, change.path, "must not be changed before the last change of the encryption is rolled out"),
 			forbiddenIf(hibernationWanted(newShoot.Spec.Hibernation), change.path, "must not be changed in hibernation"),
 		)
 	}
 	if providerChanges {
-		errs = append(errs, forbiddenIf(!readyForRotation(newShoot.Status.LastOperation), providerPath, "must not be changed before the Shoot is created")...)
+		errs = append(errs, forbiddenIf(!readyForRotation(newShoot.Status.LastOperation), providerPath,
+			"must not be changed before the Shoot is created")...)
 		errs = append(errs, forbiddenIf(resourcesChange, providerPath, "must not be changed together with the resources")...)
 	}
 	return errs

@@ -16,7 +16,8 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 )
 
-func validateKubeAPIServer(server *gardencore.KubeAPIServerConfig, version string, options kubernetesOptions, workerless bool, path *field.Path) field.ErrorList {
+func validateKubeAPIServer(server *gardencore.KubeAPIServerConfig, version string, options kubernetesOptions,
+	workerless bool, path *field.Path) field.ErrorList {
 	if server == nil {
 		return nil
 	}
@@ -36,7 +37,8 @@ func validateKubeAPIServer(server *gardencore.KubeAPIServerConfig, version strin
 		validateServiceAccountConfig(server.ServiceAccountConfig, options.keepsAcceptedIssuers, path.Child("serviceAccountConfig")),
 		validateEventTTL(server, path.Child("eventTTL")),
 		validateTLSMinVersion(server.TLSMinVersion, path.Child("tlsMinVersion")),
-		validateControlPlaneAutoscaling(server.Autoscaling, resourceMinimum{corev1.ResourceCPU: "20m", corev1.ResourceMemory: "200M"}, path.Child("autoscaling")),
+		validateControlPlaneAutoscaling(server.Autoscaling, resourceMinimum{corev1.ResourceCPU: "20m", corev1.ResourceMemory: "200M"},
+			path.Child("autoscaling")),
 		validateFeatureGates(server.FeatureGates, version, path.Child("featureGates")),
 		validateAPIAudiences(server.APIAudiences, path.Child("apiAudiences")),
 	)
@@ -56,19 +58,22 @@ func validateAuditConfig(audit *gardencore.AuditConfig, path *field.Path) field.
 func validateStructuredConfigs(server *gardencore.KubeAPIServerConfig, path *field.Path) field.ErrorList {
 	validate := func(configMapName, featureGate string, path *field.Path) field.ErrorList {
 		return slices.Concat(
-			forbiddenIf(switchedOff(server.FeatureGates, featureGate), path, fmt.Sprintf("must not be set if the feature gate %s is switched off", featureGate)),
+			forbiddenIf(switchedOff(server.FeatureGates, featureGate), path,
+				fmt.Sprintf("must not be set if the feature gate %s is switched off", featureGate)),
 			forbiddenIf(configMapName == "", path.Child("configMapName"), "must name a ConfigMap"),
 		)
 	}
 	var errs field.ErrorList
 	if authentication := server.StructuredAuthentication; authentication != nil {
-		errs = append(errs, validate(authentication.ConfigMapName, "StructuredAuthenticationConfiguration", path.Child("structuredAuthentication"))...)
+		errs = append(errs, validate(authentication.ConfigMapName, "StructuredAuthenticationConfiguration",
+			path.Child("structuredAuthentication"))...)
 	}
 	if authorization := server.StructuredAuthorization; authorization != nil {
 		authorizationPath := path.Child("structuredAuthorization")
 		errs = append(errs, validate(authorization.ConfigMapName, "StructuredAuthorizationConfiguration", authorizationPath)...)
 		if authorization.ConfigMapName != "" && len(authorization.Kubeconfigs) == 0 {
-			errs = append(errs, field.Required(authorizationPath.Child("kubeconfigs"), "must name the Secrets with the kubeconfigs that the configuration refers to"))
+			errs = append(errs, field.Required(authorizationPath.Child("kubeconfigs"),
+				"must name the Secrets with the kubeconfigs that the configuration refers to"))
 		}
 	}
 	return errs
@@ -178,7 +183,8 @@ func notEncryptable(name, group string) []string {
 		message string
 	}{
 		{strings.ToLower(name) != name, "must be in lower case"},
-		{slices.Contains([]string{"apiserveripinfo", "serviceipallocations", "servicenodeportallocations"}, name), "must be a resource that clients can read"},
+		{slices.Contains([]string{"apiserveripinfo", "serviceipallocations", "servicenodeportallocations"}, name),
+			"must be a resource that clients can read"},
 		{strings.HasSuffix(name, "."), "must not end with a dot"},
 		{strings.Contains(name, "*"), "must not have wildcards"},
 		{group == "events.k8s.io", "must be called events, without a group"},

@@ -35,7 +35,8 @@ func validateClusterAutoscaler(autoscaler *gardencore.ClusterAutoscaler, version
 		notNegative(autoscaler.MaxGracefulTerminationSeconds, path.Child("maxGracefulTerminationSeconds")),
 		validateAutoscalerTaints(autoscaler.StartupTaints, "StartupTaints", versionRange{added: "1.29"}, version, path.Child("startupTaints")),
 		validateAutoscalerTaints(autoscaler.StatusTaints, "StatusTaints", versionRange{added: "1.29"}, version, path.Child("statusTaints")),
-		validateAutoscalerTaints(autoscaler.IgnoreTaints, "IgnoreTaints", versionRange{added: "1.14", removed: "1.32"}, version, path.Child("ignoreTaints")),
+		validateAutoscalerTaints(autoscaler.IgnoreTaints, "IgnoreTaints", versionRange{added: "1.14", removed: "1.32"},
+			version, path.Child("ignoreTaints")),
 		validateNotNegativeDuration(autoscaler.NewPodScaleUpDelay, path.Child("newPodScaleUpDelay")),
 		validateEmptyBulkDelete(autoscaler, version, path.Child("maxEmptyBulkDelete")),
 		notNegative(autoscaler.MaxScaleDownParallelism, path.Child("maxScaleDownParallelism")),
@@ -45,7 +46,8 @@ func validateClusterAutoscaler(autoscaler *gardencore.ClusterAutoscaler, version
 		validateNotNegativeDuration(autoscaler.MaxNodeGroupBackoffDuration, path.Child("maxNodeGroupBackoffDuration")),
 		validateNotNegativeDuration(autoscaler.NodeGroupBackoffResetTimeout, path.Child("nodeGroupBackoffResetTimeout")),
 		validateNotNegativeDuration(autoscaler.MaxBinpackingTime, path.Child("maxBinpackingTime")),
-		validateControlPlaneAutoscaling(autoscaler.Autoscaling, resourceMinimum{corev1.ResourceCPU: "10m", corev1.ResourceMemory: "30M"}, path.Child("autoscaling")),
+		validateControlPlaneAutoscaling(autoscaler.Autoscaling,
+			resourceMinimum{corev1.ResourceCPU: "10m", corev1.ResourceMemory: "30M"}, path.Child("autoscaling")),
 	)
 }
 
@@ -55,8 +57,10 @@ func validateExpander(expander *gardencore.ExpanderMode, path *field.Path) field
 		return nil
 	}
 	for mode := range strings.SplitSeq(string(*expander), ",") {
-		if errs := supported(path, gardencore.ExpanderMode(mode), gardencore.ClusterAutoscalerExpanderLeastNodes, gardencore.ClusterAutoscalerExpanderLeastWaste,
-			gardencore.ClusterAutoscalerExpanderMostPods, gardencore.ClusterAutoscalerExpanderPriority, gardencore.ClusterAutoscalerExpanderRandom); len(errs) > 0 {
+		if errs := supported(path, gardencore.ExpanderMode(mode), gardencore.ClusterAutoscalerExpanderLeastNodes,
+			gardencore.ClusterAutoscalerExpanderLeastWaste,
+			gardencore.ClusterAutoscalerExpanderMostPods, gardencore.ClusterAutoscalerExpanderPriority,
+			gardencore.ClusterAutoscalerExpanderRandom); len(errs) > 0 {
 			return errs
 		}
 	}
@@ -136,7 +140,8 @@ func validateVerticalPodAutoscaler(vpa *gardencore.VerticalPodAutoscaler, path *
 		notNegative(vpa.MemoryAggregationIntervalCount, path.Child("memoryAggregationIntervalCount")),
 		validateVPAFeatureGates(vpa.FeatureGates, path.Child("featureGates")),
 		validateScaledResources(vpa.MaxAllowed, nil, path.Child("maxAllowed")),
-		invalidIf(vpa.RecommenderUpdateWorkerCount != nil && *vpa.RecommenderUpdateWorkerCount <= 0, path.Child("recommenderUpdateWorkerCount"), vpa.RecommenderUpdateWorkerCount, "must be greater than 0"),
+		invalidIf(vpa.RecommenderUpdateWorkerCount != nil && *vpa.RecommenderUpdateWorkerCount <= 0,
+			path.Child("recommenderUpdateWorkerCount"), vpa.RecommenderUpdateWorkerCount, "must be greater than 0"),
 	)
 }
 
@@ -159,7 +164,8 @@ func validateFraction(value *float64, path *field.Path) field.ErrorList {
 // resourceMinimum is what a component needs at least.
 type resourceMinimum map[corev1.ResourceName]string
 
-func validateControlPlaneAutoscaling(autoscaling *gardencore.ControlPlaneAutoscaling, minimum resourceMinimum, path *field.Path) field.ErrorList {
+func validateControlPlaneAutoscaling(autoscaling *gardencore.ControlPlaneAutoscaling, minimum resourceMinimum,
+	path *field.Path) field.ErrorList {
 	if autoscaling == nil {
 		return nil
 	}

@@ -13,7 +13,8 @@ import (
 
 // ---- kube-controller-manager ----
 
-func validateKubeControllerManager(kcm *gardencore.KubeControllerManagerConfig, networking *gardencore.Networking, version string, workerless bool, path *field.Path) field.ErrorList {
+func validateKubeControllerManager(kcm *gardencore.KubeControllerManagerConfig, networking *gardencore.Networking,
+	version string, workerless bool, path *field.Path) field.ErrorList {
 	if kcm == nil {
 		return nil
 	}
@@ -56,7 +57,8 @@ func validateNodeMaskSizes(kcm *gardencore.KubeControllerManagerConfig, families
 		return slices.Concat(
 			between(kcm.NodeCIDRMaskSize, minIPv6, maxIPv6, maskPath),
 			between(kcm.NodeCIDRMaskSizeIPv6, minIPv6, maxIPv6, maskIPv6Path),
-			forbiddenIf(kcm.NodeCIDRMaskSize != nil && kcm.NodeCIDRMaskSizeIPv6 != nil, maskPath, "must not be set together with nodeCIDRMaskSizeIPv6 without IPv4"),
+			forbiddenIf(kcm.NodeCIDRMaskSize != nil && kcm.NodeCIDRMaskSizeIPv6 != nil, maskPath,
+				"must not be set together with nodeCIDRMaskSizeIPv6 without IPv4"),
 		)
 	}
 	return between(kcm.NodeCIDRMaskSizeIPv6, minIPv6, maxIPv6, maskIPv6Path)
@@ -88,7 +90,8 @@ func validateKubeScheduler(scheduler *gardencore.KubeSchedulerConfig, version st
 	}
 	errs := validateFeatureGates(scheduler.FeatureGates, version, path.Child("featureGates"))
 	if scheduler.Profile != nil {
-		errs = append(errs, supported(path.Child("profile"), *scheduler.Profile, gardencore.SchedulingProfileBalanced, gardencore.SchedulingProfileBinPacking)...)
+		errs = append(errs, supported(path.Child("profile"), *scheduler.Profile, gardencore.SchedulingProfileBalanced,
+			gardencore.SchedulingProfileBinPacking)...)
 	}
 	volumes, volumesPath := scheduler.KubeMaxPDVols, path.Child("kubeMaxPDVols")
 	switch {
@@ -112,7 +115,9 @@ func validateKubeProxy(proxy *gardencore.KubeProxyConfig, version string, path *
 	if proxy.Mode == nil {
 		return append(errs, field.Required(modePath, "must be set if kubeProxy is"))
 	}
-	errs = append(errs, supported(modePath, *proxy.Mode, gardencore.ProxyModeIPTables, gardencore.ProxyModeIPVS, gardencore.ProxyModeNFTables)...)
-	return append(errs, invalidIf(*proxy.Mode == gardencore.ProxyModeNFTables && switchedOff(proxy.FeatureGates, featureGate), modePath, *proxy.Mode,
+	errs = append(errs, supported(modePath, *proxy.Mode, gardencore.ProxyModeIPTables, gardencore.ProxyModeIPVS,
+		gardencore.ProxyModeNFTables)...)
+	return append(errs, invalidIf(
+		*proxy.Mode == gardencore.ProxyModeNFTables && switchedOff(proxy.FeatureGates, featureGate), modePath, *proxy.Mode,
 		"must not be set if the feature gate "+featureGate+" is switched off")...)
 }

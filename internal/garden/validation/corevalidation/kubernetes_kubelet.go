@@ -23,14 +23,16 @@ func ValidateKubeletConfig(kubelet gardencore.KubeletConfig, version string, pat
 	return slices.Concat(
 		validateCPUManagerPolicy(kubelet.CPUManagerPolicy, path.Child("cpuManagerPolicy")),
 		notNegative(kubelet.MaxPods, path.Child("maxPods")),
-		invalidIf(kubelet.PodPIDsLimit != nil && *kubelet.PodPIDsLimit < minPodPIDs, path.Child("podPIDsLimit"), kubelet.PodPIDsLimit, fmt.Sprintf("must be at least %d", minPodPIDs)),
+		invalidIf(kubelet.PodPIDsLimit != nil && *kubelet.PodPIDsLimit < minPodPIDs, path.Child("podPIDsLimit"),
+			kubelet.PodPIDsLimit, fmt.Sprintf("must be at least %d", minPodPIDs)),
 		validateKubeletEviction(kubelet, path),
 		validateKubeletReserved(kubelet.KubeReserved, path.Child("kubeReserved")),
 		validateImageGarbageCollection(kubelet, path),
 		validateFeatureGates(kubelet.FeatureGates, version, path.Child("featureGates")),
 		validateImagePulls(kubelet, path),
 		validateImageVerification(kubelet, version, path),
-		invalidIf(kubelet.ContainerLogMaxFiles != nil && *kubelet.ContainerLogMaxFiles < 2, path.Child("containerLogMaxFiles"), kubelet.ContainerLogMaxFiles, "must be at least 2"),
+		invalidIf(kubelet.ContainerLogMaxFiles != nil && *kubelet.ContainerLogMaxFiles < 2, path.Child("containerLogMaxFiles"),
+			kubelet.ContainerLogMaxFiles, "must be at least 2"),
 		optionalQuantity(kubelet.ContainerLogMaxSize, path.Child("containerLogMaxSize")),
 		validateStreamingTimeout(kubelet.StreamingConnectionIdleTimeout, path.Child("streamingConnectionIdleTimeout")),
 		validateMemorySwap(kubelet, path.Child("memorySwap")),
@@ -61,7 +63,8 @@ func validateMemorySwap(kubelet gardencore.KubeletConfig, path *field.Path) fiel
 	if swap.SwapBehavior == nil {
 		return errs
 	}
-	errs = append(errs, forbiddenIf(!kubelet.FeatureGates["NodeSwap"], path, "must not have a swapBehavior unless the feature gate NodeSwap is switched on")...)
+	errs = append(errs, forbiddenIf(!kubelet.FeatureGates["NodeSwap"], path,
+		"must not have a swapBehavior unless the feature gate NodeSwap is switched on")...)
 	return append(errs, supported(path.Child("swapBehavior"), *swap.SwapBehavior, gardencore.NoSwap, gardencore.LimitedSwap)...)
 }
 
@@ -158,7 +161,8 @@ func validateImagePulls(kubelet gardencore.KubeletConfig, path *field.Path) fiel
 		notNegative(kubelet.RegistryPullQPS, path.Child("registryPullQPS")),
 		notNegative(kubelet.RegistryBurst, path.Child("registryBurst")),
 		invalidIf(parallel < 1, parallelPath, parallel, "must be at least 1"),
-		forbiddenIf(parallel > 1 && ptr.Deref(kubelet.SerializeImagePulls, false), parallelPath, "must not be greater than 1 if serializeImagePulls is true"),
+		forbiddenIf(parallel > 1 && ptr.Deref(kubelet.SerializeImagePulls, false), parallelPath,
+			"must not be greater than 1 if serializeImagePulls is true"),
 	)
 }
 
@@ -171,8 +175,10 @@ func validateImageVerification(kubelet gardencore.KubeletConfig, version string,
 	if policy != nil {
 		errs = slices.Concat(
 			forbiddenIf(versionBefore(version, "1.35"), policyPath, "must not be set before Kubernetes 1.35"),
-			forbiddenIf(switchedOff(kubelet.FeatureGates, featureGate), policyPath, "must not be set if the feature gate "+featureGate+" is switched off"),
-			supported(policyPath, *policy, gardencore.NeverVerify, gardencore.NeverVerifyPreloadedImages, gardencore.NeverVerifyAllowlistedImages, gardencore.AlwaysVerify),
+			forbiddenIf(switchedOff(kubelet.FeatureGates, featureGate), policyPath,
+				"must not be set if the feature gate "+featureGate+" is switched off"),
+			supported(policyPath, *policy, gardencore.NeverVerify, gardencore.NeverVerifyPreloadedImages,
+				gardencore.NeverVerifyAllowlistedImages, gardencore.AlwaysVerify),
 		)
 	}
 	allowlist, allowlistPath := kubelet.PreloadedImagesVerificationAllowlist, path.Child("preloadedImagesVerificationAllowlist")
@@ -180,7 +186,8 @@ func validateImageVerification(kubelet gardencore.KubeletConfig, version string,
 		return errs
 	}
 	if ptr.Deref(policy, "") != gardencore.NeverVerifyAllowlistedImages {
-		return append(errs, field.Forbidden(allowlistPath, fmt.Sprintf("must not be set unless the policy is %s", gardencore.NeverVerifyAllowlistedImages)))
+		return append(errs, field.Forbidden(
+			allowlistPath, fmt.Sprintf("must not be set unless the policy is %s", gardencore.NeverVerifyAllowlistedImages)))
 	}
 	for i, pattern := range allowlist {
 		if err := checkImagePattern(pattern); err != nil {

@@ -182,7 +182,8 @@ func validateRuntimeConfig(config map[string]bool, version string, workerless bo
 		apiPath := path.Key(api)
 		r, known := lookUp(api, gardenerAPIs, knownAPIs)
 		if !known {
-			errs = append(errs, field.Invalid(apiPath, api, "must be a group version like batch/v1 or a resource like batch/v1/jobs that Kubernetes has"))
+			errs = append(errs, field.Invalid(
+				apiPath, api, "must be a group version like batch/v1 or a resource like batch/v1/jobs that Kubernetes has"))
 		} else if err := unsupportedIn(r, version, apiPath, api); err != nil {
 			errs = append(errs, err)
 		} else if !config[api] {

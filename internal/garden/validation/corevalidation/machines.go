@@ -50,7 +50,8 @@ func validateCapabilities(capabilities, defined gardencore.Capabilities, path *f
 // ValidateMachineImages checks what cloud profiles and namespaced cloud profiles
 // both want of machine images. The capabilities are those that the profile defines,
 // if any.
-func ValidateMachineImages(images []gardencore.MachineImage, capabilities gardencore.Capabilities, path *field.Path, allowEmptyVersions bool) field.ErrorList {
+func ValidateMachineImages(images []gardencore.MachineImage, capabilities gardencore.Capabilities, path *field.Path,
+	allowEmptyVersions bool) field.ErrorList {
 	var errs field.ErrorList
 	for _, image := range images {
 		if len(image.Versions) == 0 {
@@ -91,7 +92,8 @@ func validateMachineImage(image gardencore.MachineImage, allowEmptyVersions bool
 	return errs
 }
 
-func validateMachineImageVersion(version gardencore.MachineImageVersion, capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
+func validateMachineImageVersion(version gardencore.MachineImageVersion, capabilities gardencore.Capabilities,
+	path *field.Path) field.ErrorList {
 	errs := required(path.Child("version"), version.Version)
 	errs = append(errs, validateSemver(version.Version, path.Child("version"))...)
 	if updates := version.InPlaceUpdates; updates != nil && updates.MinVersionForUpdate != nil {
@@ -105,7 +107,8 @@ func validateMachineImageVersion(version gardencore.MachineImageVersion, capabil
 	}
 	if constraint := version.KubeletVersionConstraint; constraint != nil {
 		if _, err := semver.NewConstraint(*constraint); err != nil {
-			errs = append(errs, field.Invalid(path.Child("kubeletVersionConstraint"), *constraint, fmt.Sprintf("must be a version constraint: %v", err)))
+			errs = append(errs, field.Invalid(path.Child("kubeletVersionConstraint"), *constraint,
+				fmt.Sprintf("must be a version constraint: %v", err)))
 		}
 	}
 	return errs
@@ -121,7 +124,8 @@ func validateSemver(version string, path *field.Path) field.ErrorList {
 // validateImageArchitectures checks the architectures of an image version: either
 // the list of the version itself, or those of its flavors where the profile defines
 // capabilities, and then the list, if there is one, must agree with them.
-func validateImageArchitectures(version gardencore.MachineImageVersion, capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
+func validateImageArchitectures(version gardencore.MachineImageVersion, capabilities gardencore.Capabilities,
+	path *field.Path) field.ErrorList {
 	var (
 		errs    field.ErrorList
 		allowed = constants.ValidArchitectures
@@ -133,7 +137,8 @@ func validateImageArchitectures(version gardencore.MachineImageVersion, capabili
 			return field.ErrorList{field.Required(flavorsPath, "must have a flavor per architecture if spec.machineCapabilities defines several")}
 		}
 		for i, flavor := range version.CapabilityFlavors {
-			architectures, architecturePath := flavor.Capabilities[constants.ArchitectureName], flavorsPath.Index(i).Child(constants.ArchitectureName)
+			architectures, architecturePath := flavor.Capabilities[constants.ArchitectureName],
+				flavorsPath.Index(i).Child(constants.ArchitectureName)
 			if len(architectures) == 0 && len(allowed) > 1 {
 				errs = append(errs, field.Required(architecturePath, "must name one architecture if spec.machineCapabilities defines several"))
 			} else if len(architectures) > 1 {
@@ -199,7 +204,8 @@ func validateMachineType(machineType gardencore.MachineType, capabilities garden
 	return errs
 }
 
-func validateMachineTypeArchitecture(machineType gardencore.MachineType, capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
+func validateMachineTypeArchitecture(machineType gardencore.MachineType, capabilities gardencore.Capabilities,
+	path *field.Path) field.ErrorList {
 	var (
 		errs         field.ErrorList
 		architecture = ptr.Deref(machineType.Architecture, "")
@@ -210,7 +216,8 @@ func validateMachineTypeArchitecture(machineType gardencore.MachineType, capabil
 			errs = append(errs, field.Invalid(path.Child("capabilities", constants.ArchitectureName), capable, "must name only one architecture"))
 		}
 		if len(capable) == 1 && architecture != "" && architecture != capable[0] {
-			errs = append(errs, field.Invalid(path.Child("architecture"), architecture, fmt.Sprintf("must agree with the architecture among the capabilities, %s", capable[0])))
+			errs = append(errs, field.Invalid(path.Child("architecture"), architecture,
+				fmt.Sprintf("must agree with the architecture among the capabilities, %s", capable[0])))
 		}
 	}
 	if architecture != "" {

@@ -20,10 +20,12 @@ func TestValidateBackupBucket(t *testing.T) {
 	type b = gardencore.BackupBucket
 	valid := func() *b {
 		return &b{ObjectMeta: objectMeta("bucket", ""), Spec: gardencore.BackupBucketSpec{
-			Provider: gardencore.BackupBucketProvider{Type: "local", Region: "here"}, SeedName: ptr.To("seed"), CredentialsRef: secretRef("backup", "garden")}}
+			Provider: gardencore.BackupBucketProvider{Type: "local", Region: "here"}, SeedName: ptr.To("seed"),
+			CredentialsRef: secretRef("backup", "garden")}}
 	}
 	runMutations(t, valid, ValidateBackupBucket, []mutation[b]{
-		{"empty", func(b *b) { b.Spec = gardencore.BackupBucketSpec{} }, []string{"Invalid spec.provider.type", "Invalid spec.provider.region", "Invalid spec.seedName", "Required spec.credentialsRef"}},
+		{"empty", func(b *b) { b.Spec = gardencore.BackupBucketSpec{} },
+			[]string{"Invalid spec.provider.type", "Invalid spec.provider.region", "Invalid spec.seedName", "Required spec.credentialsRef"}},
 		{"empty seed", func(b *b) { b.Spec.SeedName = ptr.To("") }, []string{"Invalid spec.seedName"}},
 		{"seed and shoot", func(b *b) { b.Spec.ShootRef = shootReference("a") }, []string{"Invalid spec.seedName"}},
 		{"shoot", func(b *b) { b.Spec.SeedName, b.Spec.ShootRef = nil, shootReference("a") }, nil},
@@ -31,7 +33,8 @@ func TestValidateBackupBucket(t *testing.T) {
 			"Forbidden spec.shootRef.apiVersion", "Forbidden spec.shootRef.kind", "Invalid spec.shootRef.name", "Invalid spec.shootRef.namespace"}},
 	})
 	runMutations(t, valid, after(valid, ValidateBackupBucketUpdate), []mutation[b]{
-		{"provider and seed", func(b *b) { b.Spec.Provider.Region, b.Spec.SeedName = "there", ptr.To("x") }, []string{"Invalid spec.provider", "Invalid spec.seedName"}},
+		{"provider and seed", func(b *b) { b.Spec.Provider.Region, b.Spec.SeedName = "there", ptr.To("x") },
+			[]string{"Invalid spec.provider", "Invalid spec.seedName"}},
 		{"credentials", func(b *b) { b.Spec.CredentialsRef.Name = "x" }, nil},
 	})
 }
@@ -39,13 +42,15 @@ func TestValidateBackupBucket(t *testing.T) {
 func TestValidateBackupEntry(t *testing.T) {
 	type e = gardencore.BackupEntry
 	valid := func() *e {
-		return &e{ObjectMeta: objectMeta("shoot--dev--a--uid", "garden-dev"), Spec: gardencore.BackupEntrySpec{BucketName: "bucket", SeedName: ptr.To("seed")}}
+		return &e{ObjectMeta: objectMeta("shoot--dev--a--uid", "garden-dev"),
+			Spec: gardencore.BackupEntrySpec{BucketName: "bucket", SeedName: ptr.To("seed")}}
 	}
 	runMutations(t, valid, ValidateBackupEntry, []mutation[e]{
 		{"empty", func(e *e) { e.Spec = gardencore.BackupEntrySpec{} }, []string{"Invalid spec.bucketName", "Invalid spec.seedName"}},
 		{"any name", func(e *e) { e.Name = "A_b" }, nil},
 		{"shoot", func(e *e) { e.Spec.SeedName, e.Spec.ShootRef = nil, shootReference("garden-dev") }, nil},
-		{"shoot elsewhere", func(e *e) { e.Spec.SeedName, e.Spec.ShootRef = nil, shootReference("a") }, []string{"Forbidden spec.shootRef.namespace"}},
+		{"shoot elsewhere", func(e *e) { e.Spec.SeedName, e.Spec.ShootRef = nil, shootReference("a") },
+			[]string{"Forbidden spec.shootRef.namespace"}},
 		{"seed and shoot elsewhere", func(e *e) { e.Spec.ShootRef = shootReference("a") }, []string{"Invalid spec.seedName"}},
 	})
 	runMutations(t, valid, after(valid, ValidateBackupEntryUpdate), []mutation[e]{
@@ -77,7 +82,8 @@ func TestValidateExposureClass(t *testing.T) {
 func TestValidateInternalSecret(t *testing.T) {
 	type s = gardencore.InternalSecret
 	valid := func() *s {
-		return &s{ObjectMeta: objectMeta("shoot.ca-client", "garden-dev"), Data: map[string][]byte{"ca.crt": []byte("x")}, Type: corev1.SecretTypeOpaque}
+		return &s{ObjectMeta: objectMeta("shoot.ca-client", "garden-dev"), Data: map[string][]byte{"ca.crt": []byte("x")},
+			Type: corev1.SecretTypeOpaque}
 	}
 	typed := func(secretType corev1.SecretType, data ...string) func(*s) {
 		return func(s *s) {
@@ -120,7 +126,8 @@ func TestValidateQuota(t *testing.T) {
 		{"lifetime", func(q *q) { q.Spec.ClusterLifetimeDays = ptr.To[int32](0) }, []string{"Invalid spec.clusterLifetimeDays"}},
 		{"scope", func(q *q) { q.Spec.Scope.APIVersion = "v1" }, []string{"NotSupported spec.scope"}},
 		{"secret scope", func(q *q) { q.Spec.Scope.APIVersion, q.Spec.Scope.Kind = "v1", "Secret" }, nil},
-		{"metrics", func(q *q) { q.Spec.Metrics["x"], q.Spec.Metrics["cpu"] = *quantity("1"), *quantity("-1") }, []string{"Invalid spec.metrics[x]", "Invalid spec.metrics[cpu]"}},
+		{"metrics", func(q *q) { q.Spec.Metrics["x"], q.Spec.Metrics["cpu"] = *quantity("1"), *quantity("-1") },
+			[]string{"Invalid spec.metrics[x]", "Invalid spec.metrics[cpu]"}},
 	})
 	runMutations(t, valid, after(valid, ValidateQuotaUpdate), []mutation[q]{
 		{"scope", func(q *q) { q.Spec.Scope = *secretRef("", "") }, []string{"Invalid spec.scope"}},
@@ -135,13 +142,15 @@ func TestValidateSecretBinding(t *testing.T) {
 			Quotas: []corev1.ObjectReference{{Name: "quota", Namespace: "garden"}}, Provider: &gardencore.SecretBindingProvider{Type: "local"}}
 	}
 	runMutations(t, valid, ValidateSecretBinding, []mutation[b]{
-		{"secret", func(b *b) { b.SecretRef = corev1.SecretReference{Namespace: "?"} }, []string{"Required secretRef.name", "Invalid secretRef.namespace"}},
+		{"secret", func(b *b) { b.SecretRef = corev1.SecretReference{Namespace: "?"} },
+			[]string{"Required secretRef.name", "Invalid secretRef.namespace"}},
 		{"quota", func(b *b) { b.Quotas[0] = corev1.ObjectReference{Name: "?"} }, []string{"Invalid quotas[0].name"}},
 		{"no provider", func(b *b) { b.Provider = nil }, []string{"Required provider"}},
 		{"no provider type", func(b *b) { b.Provider.Type = "" }, []string{"Required provider.type"}},
 	})
 	runMutations(t, valid, after(valid, ValidateSecretBindingUpdate), []mutation[b]{
-		{"all", func(b *b) { b.SecretRef.Name, b.Quotas, b.Provider = "x", nil, nil }, []string{"Invalid secretRef", "Invalid quotas", "Invalid provider"}},
+		{"all", func(b *b) { b.SecretRef.Name, b.Quotas, b.Provider = "x", nil, nil },
+			[]string{"Invalid secretRef", "Invalid quotas", "Invalid provider"}},
 	})
 	old := valid()
 	old.Provider = nil
@@ -154,16 +163,20 @@ func TestValidateShootState(t *testing.T) {
 	reference := autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "a"}
 	valid := func() *s {
 		return &s{ObjectMeta: metav1.ObjectMeta{Name: "shoot", Namespace: "garden-dev", ResourceVersion: "1"}, Spec: gardencore.ShootStateSpec{
-			Gardener:   []gardencore.GardenerResourceData{{Name: "ca", Type: "secret"}},
-			Extensions: []gardencore.ExtensionResourceState{{Kind: "Worker", Resources: []gardencore.NamedResourceReference{{Name: "a", ResourceRef: reference}}}},
-			Resources:  []gardencore.ResourceData{{CrossVersionObjectReference: reference}},
+			Gardener: []gardencore.GardenerResourceData{{Name: "ca", Type: "secret"}},
+			Extensions: []gardencore.ExtensionResourceState{
+				{Kind: "Worker", Resources: []gardencore.NamedResourceReference{{Name: "a", ResourceRef: reference}}}},
+			Resources: []gardencore.ResourceData{{CrossVersionObjectReference: reference}},
 		}}
 	}
 	runMutations(t, valid, ValidateShootState, []mutation[s]{
 		{"all", func(s *s) {
-			s.Spec = gardencore.ShootStateSpec{Gardener: []gardencore.GardenerResourceData{{}}, Resources: []gardencore.ResourceData{{CrossVersionObjectReference: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Pod", Name: "a"}}},
-				Extensions: []gardencore.ExtensionResourceState{{Purpose: ptr.To(""), Resources: []gardencore.NamedResourceReference{{ResourceRef: reference}}}}}
-		}, []string{"Invalid spec.gardener[0].name", "Invalid spec.extensions[0].kind", "Invalid spec.extensions[0].purpose", "Required spec.resources[0].name", "NotSupported spec.resources[0]"}},
+			s.Spec = gardencore.ShootStateSpec{Gardener: []gardencore.GardenerResourceData{{}}, Resources: []gardencore.ResourceData{
+				{CrossVersionObjectReference: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Pod", Name: "a"}}},
+				Extensions: []gardencore.ExtensionResourceState{
+					{Purpose: ptr.To(""), Resources: []gardencore.NamedResourceReference{{ResourceRef: reference}}}}}
+		}, []string{"Invalid spec.gardener[0].name", "Invalid spec.extensions[0].kind", "Invalid spec.extensions[0].purpose",
+			"Required spec.resources[0].name", "NotSupported spec.resources[0]"}},
 	})
 	wantErrors(t, ValidateShootStateUpdate(valid(), valid()))
 }

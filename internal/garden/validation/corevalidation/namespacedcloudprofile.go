@@ -67,7 +67,8 @@ func validateOwnKubernetesVersions(settings *gardencore.KubernetesSettings, path
 	var errs field.ErrorList
 	for i, version := range settings.Versions {
 		if version.Classification != nil {
-			errs = append(errs, field.Forbidden(path.Child("versions").Index(i).Child("classification"), "must not be set in a NamespacedCloudProfile"))
+			errs = append(errs, field.Forbidden(path.Child("versions").Index(i).Child("classification"),
+				"must not be set in a NamespacedCloudProfile"))
 		}
 	}
 	return append(errs, validateKubernetesVersions(settings.Versions, path)...)

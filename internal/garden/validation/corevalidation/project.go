@@ -29,8 +29,9 @@ const (
 )
 
 var (
-	reservedProjectNamespaces = []string{gardencore.GardenerSeedLeaseNamespace, gardencore.GardenerShootIssuerNamespace, gardencore.GardenerSystemPublicNamespace}
-	projectRoles              = []string{
+	reservedProjectNamespaces = []string{gardencore.GardenerSeedLeaseNamespace, gardencore.GardenerShootIssuerNamespace,
+		gardencore.GardenerSystemPublicNamespace}
+	projectRoles = []string{
 		gardencore.ProjectMemberAdmin, gardencore.ProjectMemberOwner, gardencore.ProjectMemberServiceAccountManager,
 		gardencore.ProjectMemberUserAccessManager, gardencore.ProjectMemberViewer,
 	}
@@ -81,7 +82,8 @@ func validateProject(project *gardencore.Project, checkDescription, checkPurpose
 	errs = append(errs, validateNameConsecutiveHyphens(project.Name, namePath)...)
 
 	if spec.Namespace != nil && slices.Contains(reservedProjectNamespaces, *spec.Namespace) {
-		return append(errs, field.Invalid(fldPath.Child("namespace"), *spec.Namespace, fmt.Sprintf("must not be one of Gardener's own namespaces %v", reservedProjectNamespaces)))
+		return append(errs, field.Invalid(fldPath.Child("namespace"), *spec.Namespace,
+			fmt.Sprintf("must not be one of Gardener's own namespaces %v", reservedProjectNamespaces)))
 	}
 	errs = append(errs, validateProjectNamespace(spec.Namespace, fldPath.Child("namespace"))...)
 	errs = append(errs, validateProjectMembers(spec.Members, fldPath.Child("members"))...)
@@ -108,7 +110,8 @@ func validateProjectNamespace(namespace *string, fldPath *field.Path) field.Erro
 	}
 	var errs field.ErrorList
 	if *namespace != constants.GardenNamespace && !strings.HasPrefix(*namespace, projectNamespacePrefix) {
-		errs = append(errs, field.Invalid(fldPath, *namespace, fmt.Sprintf("must be %s or start with %s", constants.GardenNamespace, projectNamespacePrefix)))
+		errs = append(errs, field.Invalid(
+			fldPath, *namespace, fmt.Sprintf("must be %s or start with %s", constants.GardenNamespace, projectNamespacePrefix)))
 	}
 	return append(errs, invalidEach(fldPath, *namespace, namespaceName(*namespace))...)
 }
@@ -162,7 +165,8 @@ func canonicalSubject(subject rbacv1.Subject) (rbacv1.Subject, error) {
 	}
 	parts := strings.Split(subject.Name, serviceaccount.ServiceAccountUsernameSeparator)
 	if len(parts) < 4 {
-		return subject, fmt.Errorf("must look like %s<namespace>%s<name>", serviceaccount.ServiceAccountUsernamePrefix, serviceaccount.ServiceAccountUsernameSeparator)
+		return subject, fmt.Errorf("must look like %s<namespace>%s<name>", serviceaccount.ServiceAccountUsernamePrefix,
+			serviceaccount.ServiceAccountUsernameSeparator)
 	}
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: parts[2], Name: parts[3]}, nil
 }
@@ -211,7 +215,8 @@ func ValidateSubject(subject rbacv1.Subject, fldPath *field.Path) field.ErrorLis
 			errs = append(errs, field.Forbidden(namespacePath, "must not be set for users and groups"))
 		}
 	default:
-		errs = append(errs, field.NotSupported(fldPath.Child("kind"), subject.Kind, []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
+		errs = append(errs, field.NotSupported(fldPath.Child("kind"), subject.Kind,
+			[]string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
 	}
 	return errs
 }
@@ -229,7 +234,8 @@ func validateDualApproval(configs []gardencore.DualApprovalForDeletion, fldPath 
 			errs = append(errs, supported(resourcePath, config.Resource, "shoots")...)
 			errs = append(errs, distinctName(resourcePath, seen, config.Resource)...)
 		}
-		errs = append(errs, metav1validation.ValidateLabelSelector(ptr.To(config.Selector), metav1validation.LabelSelectorValidationOptions{}, idxPath.Child("selector"))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(
+			ptr.To(config.Selector), metav1validation.LabelSelectorValidationOptions{}, idxPath.Child("selector"))...)
 	}
 	return errs
 }

@@ -31,7 +31,8 @@ func ValidateSeedUpdate(newSeed, oldSeed *gardencore.Seed) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&newSeed.ObjectMeta, &oldSeed.ObjectMeta, field.NewPath("metadata"))
 	newOperation, oldOperation := newSeed.Annotations[constants.GardenerOperation], oldSeed.Annotations[constants.GardenerOperation]
 	if newOperation != "" && oldOperation != "" && newOperation != oldOperation {
-		errs = append(errs, field.Forbidden(operationPath(), fmt.Sprintf("must not be %q before the operation %q is done", newOperation, oldOperation)))
+		errs = append(errs, field.Forbidden(
+			operationPath(), fmt.Sprintf("must not be %q before the operation %q is done", newOperation, oldOperation)))
 	}
 	errs = append(errs, ValidateSeedSpecUpdate(&newSeed.Spec, &oldSeed.Spec, field.NewPath("spec"))...)
 	return append(errs, ValidateSeed(newSeed)...)
@@ -42,7 +43,8 @@ func ValidateSeedStatusUpdate(newSeed, oldSeed *gardencore.Seed) field.ErrorList
 	if oldSeed.Status.ClusterIdentity == nil {
 		return nil
 	}
-	return apivalidation.ValidateImmutableField(newSeed.Status.ClusterIdentity, oldSeed.Status.ClusterIdentity, field.NewPath("status", "clusterIdentity"))
+	return apivalidation.ValidateImmutableField(newSeed.Status.ClusterIdentity, oldSeed.Status.ClusterIdentity,
+		field.NewPath("status", "clusterIdentity"))
 }
 
 // ValidateSeedTemplate checks a template for seeds: the specification may lack what
@@ -101,7 +103,8 @@ func ValidateSeedSpec(spec *gardencore.SeedSpec, path *field.Path, inTemplate bo
 func ValidateSeedSpecUpdate(newSpec, oldSpec *gardencore.SeedSpec, path *field.Path) field.ErrorList {
 	errs := validateSeedNetworksUpdate(newSpec.Networks, oldSpec.Networks, path.Child("networks"))
 	if newSpec.Ingress != nil && oldSpec.Ingress != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(newSpec.Ingress.Domain, oldSpec.Ingress.Domain, path.Child("ingress", "domain"))...)
+		errs = append(errs, apivalidation.ValidateImmutableField(newSpec.Ingress.Domain, oldSpec.Ingress.Domain,
+			path.Child("ingress", "domain"))...)
 	}
 	backupPath := path.Child("backup")
 	switch newBackup, oldBackup := newSpec.Backup, oldSpec.Backup; {

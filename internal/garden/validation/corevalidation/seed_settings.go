@@ -37,10 +37,12 @@ func validateSeedSettings(settings *gardencore.SeedSettings, zones []string, pat
 		if len(zones) == 0 {
 			errs = append(errs, field.Forbidden(selectionPath, "must not be set unless spec.provider.zones is"))
 		}
-		errs = append(errs, supported(selectionPath.Child("mode"), selection.Mode, gardencore.ZoneSelectionModePrefer, gardencore.ZoneSelectionModeEnforce)...)
+		errs = append(errs, supported(selectionPath.Child("mode"), selection.Mode, gardencore.ZoneSelectionModePrefer,
+			gardencore.ZoneSelectionModeEnforce)...)
 	}
 	if routing := settings.TopologyAwareRouting; routing != nil && routing.Enabled && len(zones) <= 1 {
-		errs = append(errs, field.Forbidden(path.Child("topologyAwareRouting", "enabled"), "must not be true unless spec.provider.zones has two or more entries"))
+		errs = append(errs, field.Forbidden(path.Child("topologyAwareRouting", "enabled"),
+			"must not be true unless spec.provider.zones has two or more entries"))
 	}
 	return errs
 }
@@ -90,7 +92,8 @@ func validateLoadBalancerServices(services *gardencore.SeedSettingLoadBalancerSe
 func validateLoadBalancer(annotations map[string]string, policy *corev1.ServiceExternalTrafficPolicy, path *field.Path) field.ErrorList {
 	errs := apivalidation.ValidateAnnotations(annotations, path.Child("annotations"))
 	if policy != nil {
-		errs = append(errs, supported(path.Child("externalTrafficPolicy"), *policy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+		errs = append(errs, supported(path.Child("externalTrafficPolicy"), *policy, corev1.ServiceExternalTrafficPolicyCluster,
+			corev1.ServiceExternalTrafficPolicyLocal)...)
 	}
 	return errs
 }
@@ -149,10 +152,12 @@ func validatePodTolerations(tolerations []corev1.Toleration, path *field.Path) f
 				errs = append(errs, field.Invalid(operatorPath, toleration.Value, "must not be Exists if there is a value"))
 			}
 		default:
-			errs = append(errs, field.NotSupported(operatorPath, toleration.Operator, []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
+			errs = append(errs, field.NotSupported(operatorPath, toleration.Operator,
+				[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
 		}
 		if toleration.Effect != "" {
-			errs = append(errs, supported(effectPath, toleration.Effect, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule)...)
+			errs = append(errs, supported(effectPath, toleration.Effect, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule,
+				corev1.TaintEffectPreferNoSchedule)...)
 		}
 	}
 	return errs

@@ -87,7 +87,8 @@ func validateShootTemplate(template *gardencore.ShootTemplate, options kubernete
 	return slices.Concat(
 		metav1validation.ValidateLabels(template.Labels, path.Child("metadata", "labels")),
 		apivalidation.ValidateAnnotations(template.Annotations, path.Child("metadata", "annotations")),
-		validateShootSpec(template.Namespace, template.Annotations, &template.Spec, shootOptions{inTemplate: true, kubernetes: options}, path.Child("spec")),
+		validateShootSpec(template.Namespace, template.Annotations, &template.Spec,
+			shootOptions{inTemplate: true, kubernetes: options}, path.Child("spec")),
 	)
 }
 
@@ -133,7 +134,8 @@ func validateInPlaceUpdatesEnabled(worker gardencore.Worker, path *field.Path) f
 	if !updatesInPlace(worker.UpdateStrategy) || FeatureGate.Enabled(InPlaceNodeUpdates) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path.Child("updateStrategy"), *worker.UpdateStrategy, fmt.Sprintf("updates in place require the feature gate %s", InPlaceNodeUpdates))}
+	return field.ErrorList{field.Invalid(path.Child("updateStrategy"), *worker.UpdateStrategy,
+		fmt.Sprintf("updates in place require the feature gate %s", InPlaceNodeUpdates))}
 }
 
 // ---- deletion by force ----
@@ -164,7 +166,8 @@ func ValidateForceDeletion(newShoot, oldShoot *gardencore.Shoot) field.ErrorList
 	if !slices.ContainsFunc(newShoot.Status.LastErrors, func(last gardencore.LastError) bool {
 		return errorCodesForForceDeletion.HasAny(last.Codes...)
 	}) {
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("must not be set unless status.lastErrors has one of the codes %v", sets.List(errorCodesForForceDeletion))))
+		errs = append(errs, field.Forbidden(path,
+			fmt.Sprintf("must not be set unless status.lastErrors has one of the codes %v", sets.List(errorCodesForForceDeletion))))
 	}
 	return errs
 }

@@ -73,7 +73,8 @@ func validateNginxIngress(nginx *gardencore.NginxIngress, path *field.Path) fiel
 		errs = append(errs, field.TooLong(configPath, "", corev1.MaxSecretSize))
 	}
 	if policy := nginx.ExternalTrafficPolicy; policy != nil {
-		errs = append(errs, supported(path.Child("externalTrafficPolicy"), *policy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+		errs = append(errs, supported(path.Child("externalTrafficPolicy"), *policy, corev1.ServiceExternalTrafficPolicyCluster,
+			corev1.ServiceExternalTrafficPolicyLocal)...)
 	}
 	return errs
 }
@@ -119,7 +120,8 @@ func validateRotationPeriod(config *gardencore.MaintenanceRotationConfig, path *
 		return nil
 	}
 	if period := config.RotationPeriod.Duration; period != 0 && (period < minimum || period > maximum) {
-		return field.ErrorList{field.Invalid(path.Child("rotationPeriod"), period.String(), "must be 0, which turns the rotation off, or between 30m and 2160h")}
+		return field.ErrorList{
+			field.Invalid(path.Child("rotationPeriod"), period.String(), "must be 0, which turns the rotation off, or between 30m and 2160h")}
 	}
 	return nil
 }
@@ -160,7 +162,8 @@ func validateMonitoring(monitoring *gardencore.Monitoring, path *field.Path) fie
 
 // ---- hibernation ----
 
-func validateHibernation(hibernation *gardencore.Hibernation, annotations map[string]string, selfHosted bool, path *field.Path) field.ErrorList {
+func validateHibernation(hibernation *gardencore.Hibernation, annotations map[string]string, selfHosted bool,
+	path *field.Path) field.ErrorList {
 	if hibernation == nil {
 		return nil
 	}
@@ -170,7 +173,8 @@ func validateHibernation(hibernation *gardencore.Hibernation, annotations map[st
 	var errs field.ErrorList
 	for _, operation := range splitOperations(annotations[constants.GardenerMaintenanceOperation]) {
 		if hibernationWanted(hibernation) && operationsOfTheAwake.Has(operation) {
-			errs = append(errs, field.Forbidden(path.Child("enabled"), fmt.Sprintf("must not be true while the annotation %s asks for %s", constants.GardenerMaintenanceOperation, operation)))
+			errs = append(errs, field.Forbidden(path.Child("enabled"),
+				fmt.Sprintf("must not be true while the annotation %s asks for %s", constants.GardenerMaintenanceOperation, operation)))
 		}
 	}
 	seen := sets.New[string]()

@@ -20,8 +20,10 @@ func validateDNS(dns *gardencore.DNS, kubernetesVersion string, path *field.Path
 	var errs field.ErrorList
 	if dns.Domain != nil {
 		errs = append(errs, ValidateDNS1123Subdomain(*dns.Domain, path.Child("domain"))...)
-	} else if primary := primaryDNSProvider(dns); primary != nil && ptr.Deref(primary.Type, gardencore.DNSUnmanaged) != gardencore.DNSUnmanaged {
-		errs = append(errs, field.Required(path.Child("domain"), fmt.Sprintf("must be set unless the primary provider's type is %q", gardencore.DNSUnmanaged)))
+	} else if primary := primaryDNSProvider(dns); primary != nil &&
+		ptr.Deref(primary.Type, gardencore.DNSUnmanaged) != gardencore.DNSUnmanaged {
+		errs = append(errs, field.Required(
+			path.Child("domain"), fmt.Sprintf("must be set unless the primary provider's type is %q", gardencore.DNSUnmanaged)))
 	}
 	var (
 		seen         = sets.New[dnsCredentials]()
@@ -41,7 +43,8 @@ type dnsCredentials struct {
 
 // validateDNSProvider checks one provider. It stops at the first rule broken that
 // makes the provider useless, as Gardener does.
-func validateDNSProvider(provider *gardencore.DNSProvider, kubernetesVersion string, seen sets.Set[dnsCredentials], primaryFound *bool, path *field.Path) field.ErrorList {
+func validateDNSProvider(provider *gardencore.DNSProvider, kubernetesVersion string, seen sets.Set[dnsCredentials],
+	primaryFound *bool, path *field.Path) field.ErrorList {
 	var (
 		errs    = validateDNSCredentials(provider, kubernetesVersion, path)
 		ref     = provider.CredentialsRef
@@ -61,7 +64,8 @@ func validateDNSProvider(provider *gardencore.DNSProvider, kubernetesVersion str
 		case provider.Type == nil:
 			errs = append(errs, field.Required(path.Child("type"), "must be set together with credentialsRef"))
 		case *provider.Type == gardencore.DNSUnmanaged:
-			return append(errs, field.Invalid(path.Child("credentialsRef"), ref, fmt.Sprintf("must not be set if type is %q", gardencore.DNSUnmanaged)))
+			return append(errs, field.Invalid(path.Child("credentialsRef"), ref,
+				fmt.Sprintf("must not be set if type is %q", gardencore.DNSUnmanaged)))
 		}
 	} else if !primary {
 		errs = append(errs, field.Required(path.Child("credentialsRef"), "must be set unless the provider is the primary one"))

@@ -145,7 +145,8 @@ func validateShootOperations(shoot *gardencore.Shoot, annotationsPath *field.Pat
 	}
 	var errs field.ErrorList
 	if now.hasAny(later.list) {
-		errs = append(errs, field.Forbidden(annotationsPath, fmt.Sprintf("%s and %s must not have an operation in common", constants.GardenerOperation, constants.GardenerMaintenanceOperation)))
+		errs = append(errs, field.Forbidden(annotationsPath,
+			fmt.Sprintf("%s and %s must not have an operation in common", constants.GardenerOperation, constants.GardenerMaintenanceOperation)))
 	}
 	// Gardener reports an operation of the old kind on the first annotation, also if
 	// the second one has it.
@@ -154,7 +155,8 @@ func validateShootOperations(shoot *gardencore.Shoot, annotationsPath *field.Pat
 	for _, pair := range [][2]requestedOperations{{later, now}, {now, later}} {
 		for _, operation := range pair[0].list {
 			if included := operationsIncluding[operation]; pair[1].hasAny(included) {
-				errs = append(errs, field.Forbidden(now.path, fmt.Sprintf("%s must not be asked for now or in maintenance while any of %v is asked for in the other", operation, included)))
+				errs = append(errs, field.Forbidden(now.path,
+					fmt.Sprintf("%s must not be asked for now or in maintenance while any of %v is asked for in the other", operation, included)))
 			}
 		}
 	}
@@ -197,7 +199,8 @@ func validateRequestedOperations(asked requestedOperations, shoot *gardencore.Sh
 	)
 	for _, operation := range asked.list {
 		if operationsInTwoSteps.Has(operation) && !versionBelow(shoot.Spec.Kubernetes.Version, "1.34") {
-			errs = append(errs, field.Forbidden(twoStepsPath, fmt.Sprintf("%s does not exist from Kubernetes 1.34 on; use %s", operation, constants.OperationRotateETCDEncryptionKey)))
+			errs = append(errs, field.Forbidden(twoStepsPath,
+				fmt.Sprintf("%s does not exist from Kubernetes 1.34 on; use %s", operation, constants.OperationRotateETCDEncryptionKey)))
 		}
 		if others := operationsIncompatible[operation]; asked.hasAny(others) {
 			errs = append(errs, field.Forbidden(asked.path, fmt.Sprintf("%s must not be asked for together with any of %v", operation, others)))
@@ -206,7 +209,8 @@ func validateRequestedOperations(asked requestedOperations, shoot *gardencore.Sh
 			errs = append(errs, field.Forbidden(asked.path, fmt.Sprintf("%s is not possible while the Shoot is hibernated or wakes up", operation)))
 		}
 		if reencrypted && operationsWithoutReencryption.Has(operation) {
-			errs = append(errs, field.Forbidden(asked.path, fmt.Sprintf("%s is not possible while a change of the encryption configuration is rolled out", operation)))
+			errs = append(errs, field.Forbidden(asked.path,
+				fmt.Sprintf("%s is not possible while a change of the encryption configuration is rolled out", operation)))
 		}
 	}
 	return errs
@@ -226,9 +230,12 @@ type rotationStep struct {
 }
 
 var rotationSteps = map[string]rotationStep{
-	constants.OperationRotateCredentialsStart:                            {start: true, nodes: true, certificateAuthorities: true, serviceAccountKey: true, etcdEncryptionKey: true},
-	constants.OperationRotateCredentialsStartWithoutWorkersRollout:       {start: true, nodes: true, certificateAuthorities: true, serviceAccountKey: true, etcdEncryptionKey: true},
-	constants.OperationRotateCredentialsComplete:                         {certificateAuthorities: true, serviceAccountKey: true, etcdEncryptionKey: true},
+	constants.OperationRotateCredentialsStart: {
+		start: true, nodes: true, certificateAuthorities: true, serviceAccountKey: true, etcdEncryptionKey: true},
+	constants.OperationRotateCredentialsStartWithoutWorkersRollout: {
+		start: true, nodes: true, certificateAuthorities: true, serviceAccountKey: true, etcdEncryptionKey: true},
+	constants.OperationRotateCredentialsComplete: {
+		certificateAuthorities: true, serviceAccountKey: true, etcdEncryptionKey: true},
 	constants.OperationRotateCAStart:                                     {start: true, nodes: true, certificateAuthorities: true},
 	constants.OperationRotateCAStartWithoutWorkersRollout:                {start: true, nodes: true, certificateAuthorities: true},
 	constants.OperationRotateCAComplete:                                  {certificateAuthorities: true},
@@ -312,8 +319,10 @@ func readyForRotation(last *gardencore.LastOperation) bool {
 // validateRotationRollout checks the roll-out of pools that a rotation waits for.
 func validateRotationRollout(operation string, shoot *gardencore.Shoot, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if phases := rotationsOf(&shoot.Status); phases.certificateAuthorities != gardencore.RotationWaitingForWorkersRollout && phases.serviceAccountKey != gardencore.RotationWaitingForWorkersRollout {
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("%s is not possible unless the phase of a rotation in status.credentials.rotation is %s", rolloutWorkersRotation, gardencore.RotationWaitingForWorkersRollout)))
+	if phases := rotationsOf(&shoot.Status); phases.certificateAuthorities != gardencore.RotationWaitingForWorkersRollout &&
+		phases.serviceAccountKey != gardencore.RotationWaitingForWorkersRollout {
+		errs = append(errs, field.Forbidden(path, fmt.Sprintf("%s is not possible unless the phase of a rotation in "+
+			"status.credentials.rotation is %s", rolloutWorkersRotation, gardencore.RotationWaitingForWorkersRollout)))
 	}
 	names := poolNames(operation, rolloutWorkersRotation)
 	return append(errs, validatePoolNames(names, shoot.Spec.Provider.Workers, path)...)

@@ -87,7 +87,8 @@ func validatePodsFitNodes(maxPods, maskSize int32, families []gardencore.IPFamil
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("spec", "kubernetes", "kubeControllerManager", "nodeCIDRMaskSize"), maskSize,
-		fmt.Sprintf("leaves %d addresses for the up to %d pods of a node; choose a smaller mask size, or a smaller maxPods of the kubelets", max(addresses, 0), maxPods))}
+		fmt.Sprintf("leaves %d addresses for the up to %d pods of a node; choose a smaller mask size, or a smaller maxPods of the kubelets",
+			max(addresses, 0), maxPods))}
 }
 
 // ---- worker pools among themselves ----
@@ -157,7 +158,8 @@ func validateSelfHostedSystemComponents(workers []gardencore.Worker, path *field
 	}
 	for i, worker := range workers {
 		if worker.ControlPlane == nil && systemComponentsAllowed(worker) && !zones.HasAll(worker.Zones...) {
-			errs = append(errs, field.Invalid(path.Index(i).Child("systemComponents"), worker.Zones, "must not allow system components outside of the control plane's zones"))
+			errs = append(errs, field.Invalid(path.Index(i).Child("systemComponents"), worker.Zones,
+				"must not allow system components outside of the control plane's zones"))
 		}
 	}
 	return errs

@@ -16,7 +16,8 @@ import (
 const notForWorkerlessShoots = "must not be set for a Shoot without workers"
 
 // validateShootSpec checks the specification of a shoot or of a template for shoots.
-func validateShootSpec(namespace string, annotations map[string]string, spec *gardencore.ShootSpec, options shootOptions, path *field.Path) field.ErrorList {
+func validateShootSpec(namespace string, annotations map[string]string, spec *gardencore.ShootSpec, options shootOptions,
+	path *field.Path) field.ErrorList {
 	var (
 		workerless = len(spec.Provider.Workers) == 0
 		selfHosted = isSelfHosted(spec.Provider.Workers)
@@ -62,7 +63,8 @@ func validateCloudProfileReference(spec *gardencore.ShootSpec, path *field.Path)
 		ref  = spec.CloudProfile
 	)
 	if name != "" && versionAtLeast(spec.Kubernetes.Version, "1.34") {
-		errs = append(errs, field.Forbidden(path.Child("cloudProfileName"), "must not be set from Kubernetes 1.34 on; use spec.cloudProfile.name"))
+		errs = append(errs, field.Forbidden(
+			path.Child("cloudProfileName"), "must not be set from Kubernetes 1.34 on; use spec.cloudProfile.name"))
 	}
 	if ref == nil && spec.CloudProfileName != nil {
 		ref = &gardencore.CloudProfileReference{Kind: constants.CloudProfileReferenceKindCloudProfile, Name: name}
@@ -110,7 +112,8 @@ func validateSchedulingFields(spec *gardencore.ShootSpec, path *field.Path) fiel
 		errs = append(errs, field.Invalid(path.Child("seedName"), *spec.SeedName, "must not be empty; leave it out to have the Shoot scheduled"))
 	}
 	if spec.SeedSelector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(&spec.SeedSelector.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("seedSelector"))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(
+			&spec.SeedSelector.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("seedSelector"))...)
 	}
 	if spec.SchedulerName != nil {
 		errs = append(errs, validateDNSLabel(*spec.SchedulerName, path.Child("schedulerName"))...)
@@ -122,7 +125,8 @@ func validatePurpose(purpose *gardencore.ShootPurpose, mayBeInfrastructure bool,
 	if purpose == nil {
 		return nil
 	}
-	allowed := []gardencore.ShootPurpose{gardencore.ShootPurposeDevelopment, gardencore.ShootPurposeEvaluation, gardencore.ShootPurposeProduction, gardencore.ShootPurposeTesting}
+	allowed := []gardencore.ShootPurpose{gardencore.ShootPurposeDevelopment, gardencore.ShootPurposeEvaluation,
+		gardencore.ShootPurposeProduction, gardencore.ShootPurposeTesting}
 	if mayBeInfrastructure {
 		allowed = append(allowed, gardencore.ShootPurposeInfrastructure)
 	}
@@ -140,19 +144,23 @@ func validateSelfHosted(namespace string, spec *gardencore.ShootSpec, path *fiel
 		errs = append(errs, field.Invalid(path.Child("seedName"), *spec.SeedName, "must not be set for a self-hosted Shoot"))
 	}
 	if namespace != constants.GardenNamespace {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "namespace"), namespace, fmt.Sprintf("must be %q for a self-hosted Shoot", constants.GardenNamespace)))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "namespace"), namespace,
+			fmt.Sprintf("must be %q for a self-hosted Shoot", constants.GardenNamespace)))
 	}
 	i := controlPlanePool(spec.Provider.Workers)
-	return append(errs, validateControlPlanePool(&spec.Provider.Workers[i], failureToleranceType(spec), path.Child("provider", "workers").Index(i))...)
+	return append(errs, validateControlPlanePool(&spec.Provider.Workers[i], failureToleranceType(spec),
+		path.Child("provider", "workers").Index(i))...)
 }
 
 // validateControlPlanePool wants as many machines as there are replicas of the
 // control plane. That high availability cannot be had yet, since Gardener asks for
 // one machine at the same time as for three, is Gardener's own state of affairs.
-func validateControlPlanePool(pool *gardencore.Worker, failureTolerance *gardencore.FailureToleranceType, path *field.Path) field.ErrorList {
+func validateControlPlanePool(pool *gardencore.Worker, failureTolerance *gardencore.FailureToleranceType,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if pool.Minimum != 1 || pool.Maximum != 1 {
-		errs = append(errs, field.Invalid(path.Child("minimum"), pool.Minimum, "minimum and maximum of the control plane's worker pool must both be 1"))
+		errs = append(errs, field.Invalid(path.Child("minimum"), pool.Minimum,
+			"minimum and maximum of the control plane's worker pool must both be 1"))
 	}
 	if failureTolerance == nil {
 		if pool.Maximum != 1 {

@@ -25,7 +25,8 @@ func ValidateShootStatusUpdate(newStatus, oldStatus gardencore.ShootStatus) fiel
 		errs = append(errs, apivalidation.ValidateImmutableField(newStatus.TechnicalID, oldStatus.TechnicalID, path.Child("technicalID"))...)
 	}
 	if oldStatus.ClusterIdentity != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(newStatus.ClusterIdentity, oldStatus.ClusterIdentity, path.Child("clusterIdentity"))...)
+		errs = append(errs, apivalidation.ValidateImmutableField(newStatus.ClusterIdentity, oldStatus.ClusterIdentity,
+			path.Child("clusterIdentity"))...)
 	}
 	errs = append(errs, validateAdvertisedAddresses(newStatus.AdvertisedAddresses, path.Child("advertisedAddresses"))...)
 	if networking := newStatus.Networking; networking != nil {

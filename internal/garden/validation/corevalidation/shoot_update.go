@@ -54,7 +54,8 @@ func validateBindingNamesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *fi
 		errs = append(errs, field.Forbidden(path.Child("credentialsBindingName"), "must not be unset"))
 	}
 	if !migrates {
-		errs = append(errs, apivalidation.ValidateImmutableField(newSpec.SecretBindingName, oldSpec.SecretBindingName, path.Child("secretBindingName"))...)
+		errs = append(errs, apivalidation.ValidateImmutableField(newSpec.SecretBindingName, oldSpec.SecretBindingName,
+			path.Child("secretBindingName"))...)
 	}
 	return errs
 }
@@ -129,7 +130,8 @@ func validateWorkersUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *field.P
 // and the other way round, and from changes that cannot be made in place.
 func validateUpdateStrategyUpdate(worker, old gardencore.Worker, path *field.Path) field.ErrorList {
 	if updatesInPlace(worker.UpdateStrategy) != updatesInPlace(old.UpdateStrategy) {
-		return field.ErrorList{field.Invalid(path.Child("updateStrategy"), worker.UpdateStrategy, "must not be changed between in-place and rolling updates")}
+		return field.ErrorList{
+			field.Invalid(path.Child("updateStrategy"), worker.UpdateStrategy, "must not be changed between in-place and rolling updates")}
 	}
 	if !updatesInPlace(worker.UpdateStrategy) || !ptr.Equal(worker.UpdateStrategy, old.UpdateStrategy) {
 		return nil
@@ -175,7 +177,8 @@ func validateWorkerVersionsUpdate(worker gardencore.Worker, newSpec, oldSpec *ga
 		old = *found
 	}
 	inPlace := updatesInPlace(worker.UpdateStrategy)
-	errs := validateShootVersionUpdate(workerVersion(worker, newSpec.Kubernetes.Version), workerVersion(old, oldSpec.Kubernetes.Version), !inPlace, path.Child("kubernetes", "version"))
+	errs := validateShootVersionUpdate(workerVersion(worker, newSpec.Kubernetes.Version),
+		workerVersion(old, oldSpec.Kubernetes.Version), !inPlace, path.Child("kubernetes", "version"))
 	if inPlace {
 		errs = append(errs, validateImageVersionUpdate(worker.Machine.Image, old.Machine.Image, path.Child("machine", "image", "version"))...)
 	}
@@ -236,7 +239,8 @@ func validateInPlaceUpdates(newShoot, oldShoot *gardencore.Shoot) field.ErrorLis
 	newVersion, newErr := semver.NewVersion(newShoot.Spec.Kubernetes.Version)
 	oldVersion, oldErr := semver.NewVersion(oldShoot.Spec.Kubernetes.Version)
 	if err := errors.Join(newErr, oldErr); err != nil {
-		return field.ErrorList{field.Forbidden(field.NewPath("spec", "kubernetes", "version"), fmt.Sprintf("cannot be compared with the old one: %v", err))}
+		return field.ErrorList{
+			field.Forbidden(field.NewPath("spec", "kubernetes", "version"), fmt.Sprintf("cannot be compared with the old one: %v", err))}
 	}
 	var (
 		errs    field.ErrorList
@@ -257,7 +261,8 @@ func validateInPlaceUpdates(newShoot, oldShoot *gardencore.Shoot) field.ErrorLis
 		if !sameValue(worker, *old) || !newPoolVersion.Equal(oldPoolVersion) ||
 			!sameValue(workerKubelet(worker, newShoot.Spec.Kubernetes.Kubelet), workerKubelet(*old, oldShoot.Spec.Kubernetes.Kubelet)) {
 			errs = append(errs, field.Forbidden(path.Index(i),
-				fmt.Sprintf("worker pool %q, its Kubernetes version and its kubelet must not be changed while it is updated in place; force it with the annotation %s=%s", worker.Name, constants.GardenerOperation, force)))
+				fmt.Sprintf("worker pool %q, its Kubernetes version and its kubelet must not be changed while it is updated in "+
+					"place; force it with the annotation %s=%s", worker.Name, constants.GardenerOperation, force)))
 		}
 	}
 	return errs
@@ -317,11 +322,13 @@ func validateHibernationUpdate(newShoot, oldShoot *gardencore.Shoot) field.Error
 	)
 	switch phase := phases.etcdEncryptionKey; phase {
 	case gardencore.RotationPreparing, gardencore.RotationCompleting:
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("must not be true while status.credentials.rotation.etcdEncryptionKey.phase is %s", phase)))
+		errs = append(errs, field.Forbidden(
+			path, fmt.Sprintf("must not be true while status.credentials.rotation.etcdEncryptionKey.phase is %s", phase)))
 	}
 	switch phase := phases.serviceAccountKey; phase {
 	case gardencore.RotationPreparing, gardencore.RotationPreparingWithoutWorkersRollout, gardencore.RotationCompleting:
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("must not be true while status.credentials.rotation.serviceAccountKey.phase is %s", phase)))
+		errs = append(errs, field.Forbidden(
+			path, fmt.Sprintf("must not be true while status.credentials.rotation.serviceAccountKey.phase is %s", phase)))
 	}
 	if !resourcesToEncrypt(&oldShoot.Spec).Equal(encryptedResources(&oldShoot.Status)) {
 		errs = append(errs, field.Forbidden(path, "must not be true while a change of the encryption configuration is rolled out"))

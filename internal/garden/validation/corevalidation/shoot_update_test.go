@@ -31,26 +31,33 @@ func TestValidateShootUpdate(t *testing.T) {
 	runMutations(t, plain, after(plain, ValidateShootUpdate), []mutation[shoot]{
 		{"nothing", func(*shoot) {}, nil},
 		{"what is fixed", func(s *shoot) { s.Spec.Region, s.Spec.Provider.Type, s.Spec.SecretBindingName = "us", "x", ptr.To("b") },
-			[]string{"Invalid spec.region", "Invalid spec.provider.type", "Invalid spec.secretBindingName", "Forbidden spec.secretBindingName", "Forbidden spec.secretBindingName"}},
-		{"binding unset", func(s *shoot) { s.Spec.CredentialsBindingName = nil }, []string{"Forbidden spec.credentialsBindingName", "Required spec.secretBindingName"}},
-		{"changed in deletion", func(s *shoot) { s.DeletionTimestamp, s.Spec.Purpose = ptr.To(metav1.Now()), nil }, []string{"Invalid metadata.deletionTimestamp", "Forbidden spec"}},
+			[]string{"Invalid spec.region", "Invalid spec.provider.type", "Invalid spec.secretBindingName",
+				"Forbidden spec.secretBindingName", "Forbidden spec.secretBindingName"}},
+		{"binding unset", func(s *shoot) { s.Spec.CredentialsBindingName = nil },
+			[]string{"Forbidden spec.credentialsBindingName", "Required spec.secretBindingName"}},
+		{"changed in deletion", func(s *shoot) { s.DeletionTimestamp, s.Spec.Purpose = ptr.To(metav1.Now()), nil },
+			[]string{"Invalid metadata.deletionTimestamp", "Forbidden spec"}},
 		{"networks", func(s *shoot) {
 			s.Spec.Networking.Pods, s.Spec.Networking.IPFamilies = ptr.To("10.0.0.0/13"), []gardencore.IPFamily{"IPv6"}
 		},
-			[]string{"Invalid spec.networking.pods", "Forbidden spec.networking.ipFamilies", "Invalid spec.networking.nodes", "Invalid spec.networking.pods", "Invalid spec.networking.services"}},
+			[]string{"Invalid spec.networking.pods", "Forbidden spec.networking.ipFamilies", "Invalid spec.networking.nodes",
+				"Invalid spec.networking.pods", "Invalid spec.networking.services"}},
 		{"scheduler", func(s *shoot) { s.Spec.SchedulerName = ptr.To("x") }, []string{"Invalid spec.schedulerName"}},
 		{"default scheduler", func(s *shoot) { s.Spec.SchedulerName = ptr.To("default-scheduler") }, nil},
-		{"in place from now on", func(s *shoot) { s.Spec.Provider.Workers[0].UpdateStrategy = ptr.To(gardencore.AutoInPlaceUpdate) }, []string{"Invalid " + path + ".updateStrategy"}},
+		{"in place from now on", func(s *shoot) { s.Spec.Provider.Workers[0].UpdateStrategy = ptr.To(gardencore.AutoInPlaceUpdate) },
+			[]string{"Invalid " + path + ".updateStrategy"}},
 		{"new pool in place", func(s *shoot) {
 			pool := examplePool("c")
 			pool.UpdateStrategy = ptr.To(gardencore.AutoInPlaceUpdate)
 			s.Spec.Provider.Workers = append(s.Spec.Provider.Workers, pool)
 		}, []string{"Invalid spec.provider.workers[2].updateStrategy"}},
 		{"self-hosted from now on", func(s *shoot) { s.Spec.Provider.Workers[0].ControlPlane = &gardencore.WorkerControlPlane{} },
-			[]string{"Forbidden spec.provider.workers", "Invalid metadata.namespace", "Invalid " + path + ".minimum", "Invalid " + path + ".maximum"}},
+			[]string{"Forbidden spec.provider.workers", "Invalid metadata.namespace", "Invalid " + path + ".minimum",
+				"Invalid " + path + ".maximum"}},
 		{"hibernated while encrypting", func(s *shoot) {
 			s.Spec.Hibernation = &gardencore.Hibernation{Enabled: ptr.To(true)}
-			s.Status.Credentials = &gardencore.ShootCredentials{Rotation: &gardencore.ShootCredentialsRotation{ETCDEncryptionKey: &gardencore.ETCDEncryptionKeyRotation{Phase: gardencore.RotationPreparing}}}
+			s.Status.Credentials = &gardencore.ShootCredentials{Rotation: &gardencore.ShootCredentialsRotation{
+				ETCDEncryptionKey: &gardencore.ETCDEncryptionKeyRotation{Phase: gardencore.RotationPreparing}}}
 		}, []string{"Forbidden spec.hibernation.enabled"}},
 	})
 	pending := func(s *shoot) {
@@ -61,7 +68,8 @@ func TestValidateShootUpdate(t *testing.T) {
 		{"not in place", func(s *shoot) {
 			s.Spec.Provider.Workers[0].Machine.Type, s.Spec.Provider.Workers[0].Volume = "x", nil
 		}, []string{"Invalid " + path + ".machine.type", "Invalid " + path + ".volume"}},
-		{"older image", func(s *shoot) { s.Spec.Provider.Workers[0].Machine.Image.Version = "1.2.2" }, []string{"Forbidden " + path + ".machine.image.version"}},
+		{"older image", func(s *shoot) { s.Spec.Provider.Workers[0].Machine.Image.Version = "1.2.2" },
+			[]string{"Forbidden " + path + ".machine.image.version"}},
 		{"newer image", func(s *shoot) { s.Spec.Provider.Workers[0].Machine.Image.Version = "1.2.4" }, nil},
 		{"changed under way", func(s *shoot) { pending(s); s.Spec.Provider.Workers[0].Maximum++ }, []string{"Forbidden " + path}},
 		{"Kubernetes changed under way", func(s *shoot) { pending(s); s.Spec.Kubernetes.Version = "1.34.2" }, []string{"Forbidden " + path}},
@@ -89,7 +97,8 @@ func TestShootOperations(t *testing.T) {
 	}
 	phase := func(phase gardencore.CredentialsRotationPhase) func(*shoot) {
 		return func(s *shoot) {
-			s.Status.Credentials = &gardencore.ShootCredentials{Rotation: &gardencore.ShootCredentialsRotation{CertificateAuthorities: &gardencore.CARotation{Phase: phase}}}
+			s.Status.Credentials = &gardencore.ShootCredentials{
+				Rotation: &gardencore.ShootCredentialsRotation{CertificateAuthorities: &gardencore.CARotation{Phase: phase}}}
 		}
 	}
 	runMutations(t, exampleShoot, ValidateShoot, []mutation[shoot]{
@@ -109,7 +118,8 @@ func TestShootOperations(t *testing.T) {
 		{"asleep", asked("rotate-etcd-encryption-key", "", func(s *shoot) { s.Status.IsHibernated = true }), []string{"Forbidden " + now}},
 		{"roll out", asked("rollout-workers=a", ""), nil},
 		{"roll out all", asked("rollout-workers=*", ""), nil},
-		{"roll out what is not there", asked("rollout-workers=x,,x", ""), []string{"Required " + now, "Invalid " + now, "Duplicate " + now, "Invalid " + now, "Invalid " + now}},
+		{"roll out what is not there", asked("rollout-workers=x,,x", ""),
+			[]string{"Required " + now, "Invalid " + now, "Duplicate " + now, "Invalid " + now, "Invalid " + now}},
 		{"roll out for a rotation", asked("rotate-rollout-workers=a", ""), []string{"Forbidden " + now}},
 		{"roll out for a rotation that waits", asked("rotate-rollout-workers=a", "", phase(gardencore.RotationWaitingForWorkersRollout)), nil},
 	})

@@ -143,7 +143,8 @@ func validateLifecycle(stages []gardencore.LifecycleStage, path *field.Path) fie
 			errs = append(errs, field.Duplicate(classificationPath, stage.Classification))
 		}
 		if i > 0 && stages[i-1].Classification.Compare(stage.Classification) > 0 {
-			errs = append(errs, field.Invalid(classificationPath, stage.Classification, fmt.Sprintf("must come before %s", stages[i-1].Classification)))
+			errs = append(errs, field.Invalid(classificationPath, stage.Classification,
+				fmt.Sprintf("must come before %s", stages[i-1].Classification)))
 		}
 		switch {
 		case stage.StartTime == nil && i > 0:
@@ -162,7 +163,8 @@ func validateLifecycle(stages []gardencore.LifecycleStage, path *field.Path) fie
 // supported if no other of the same minor version is or, by its lifecycle, will be.
 // Versions without classification count as supported elsewhere but, as in Gardener,
 // not here.
-func validateSupportedVersionsConfiguration(version gardencore.ExpirableVersion, all []gardencore.ExpirableVersion, path *field.Path) field.ErrorList {
+func validateSupportedVersionsConfiguration(version gardencore.ExpirableVersion, all []gardencore.ExpirableVersion,
+	path *field.Path) field.ErrorList {
 	if version.Classification == nil || currentClassification(version) != gardencore.ClassificationSupported {
 		return nil
 	}
@@ -181,7 +183,8 @@ func validateSupportedVersionsConfiguration(version gardencore.ExpirableVersion,
 		}
 		sameMinor := otherParsed.Major() == parsed.Major() && otherParsed.Minor() == parsed.Minor()
 		if sameMinor && !otherParsed.Equal(parsed) {
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("must not be classified as supported together with version %s of the same minor version", other.Version)))
+			errs = append(errs, field.Forbidden(path,
+				fmt.Sprintf("must not be classified as supported together with version %s of the same minor version", other.Version)))
 		}
 	}
 	return errs
@@ -204,7 +207,8 @@ func validateExpirableVersionsUpdate(newVersions, oldVersions []gardencore.Expir
 	var errs field.ErrorList
 	for i, version := range newVersions {
 		before, existed := old[version.Version]
-		if existed && currentClassification(before) != gardencore.ClassificationUnavailable && currentClassification(version) == gardencore.ClassificationUnavailable {
+		if existed && currentClassification(before) != gardencore.ClassificationUnavailable &&
+			currentClassification(version) == gardencore.ClassificationUnavailable {
 			errs = append(errs, field.Forbidden(path.Index(i), "a version that is available already must not become unavailable again"))
 		}
 	}

@@ -58,7 +58,8 @@ func ValidateBastionUpdate(newBastion, oldBastion *gardenoperations.Bastion) fie
 // not looked at: clocks are set back at times.
 func ValidateBastionStatusUpdate(newBastion, oldBastion *gardenoperations.Bastion, now time.Time) field.ErrorList {
 	errs := validateCreator(newBastion, oldBastion)
-	if beat := newBastion.Status.LastHeartbeatTimestamp; beat != nil && !beat.Equal(oldBastion.Status.LastHeartbeatTimestamp) && beat.After(now) {
+	if beat := newBastion.Status.LastHeartbeatTimestamp; beat != nil &&
+		!beat.Equal(oldBastion.Status.LastHeartbeatTimestamp) && beat.After(now) {
 		errs = append(errs, field.Invalid(field.NewPath("status", "lastHeartbeatTimestamp"), beat, "must not be in the future"))
 	}
 	return errs
@@ -66,7 +67,8 @@ func ValidateBastionStatusUpdate(newBastion, oldBastion *gardenoperations.Bastio
 
 func validateCreator(newBastion, oldBastion *gardenoperations.Bastion) field.ErrorList {
 	creator := constants.GardenCreatedBy
-	return apivalidation.ValidateImmutableField(newBastion.Annotations[creator], oldBastion.Annotations[creator], field.NewPath("metadata", "annotations"))
+	return apivalidation.ValidateImmutableField(newBastion.Annotations[creator], oldBastion.Annotations[creator],
+		field.NewPath("metadata", "annotations"))
 }
 
 func validateBastionSpec(spec *gardenoperations.BastionSpec, path *field.Path) field.ErrorList {

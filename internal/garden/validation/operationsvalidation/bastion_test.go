@@ -31,7 +31,8 @@ func said(errs field.ErrorList) string {
 
 func bastion(change func(*gardenoperations.Bastion)) *gardenoperations.Bastion {
 	b := &gardenoperations.Bastion{
-		ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "garden-dev", ResourceVersion: "1", Annotations: map[string]string{"gardener.cloud/created-by": "me"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "garden-dev", ResourceVersion: "1",
+			Annotations: map[string]string{"gardener.cloud/created-by": "me"}},
 		Spec: gardenoperations.BastionSpec{
 			ShootRef:     corev1.LocalObjectReference{Name: "s"},
 			SSHPublicKey: key,
@@ -61,16 +62,19 @@ func TestBastion(t *testing.T) {
 		"name":     {func(b *gardenoperations.Bastion) { b.Name = "b.c" }, "Invalid metadata.name", "Invalid metadata.name"},
 		"no shoot": {func(b *gardenoperations.Bastion) { b.Spec.ShootRef.Name = "" }, "Invalid spec.shootRef.name", "Invalid spec.shootRef.name"},
 		"no key":   {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = "" }, "Invalid spec.sshPublicKey", "Invalid spec.sshPublicKey"},
-		"two keys": {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey += "\n" + key }, "Invalid spec.sshPublicKey", "Invalid spec.sshPublicKey"},
-		"options":  {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = "no-pty " + key }, "Invalid spec.sshPublicKey", "Invalid spec.sshPublicKey"},
+		"two keys": {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey += "\n" + key }, "Invalid spec.sshPublicKey",
+			"Invalid spec.sshPublicKey"},
+		"options": {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = "no-pty " + key }, "Invalid spec.sshPublicKey",
+			"Invalid spec.sshPublicKey"},
 		"long comment": {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = key + " " + strings.Repeat("c", 1025) },
 			"Invalid spec.sshPublicKey", "Invalid spec.sshPublicKey"},
 		"leading zero":   {func(b *gardenoperations.Bastion) { b.Spec.Ingress[0].IPBlock.CIDR = "10.0.0.0/08" }, "Invalid spec.ingress", ""},
 		"too many rules": {func(b *gardenoperations.Bastion) { b.Spec.Ingress = slices.Repeat(b.Spec.Ingress, 257) }, "TooMany spec.ingress", ""},
-		"bad key":        {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = "ssh-rsa x" }, "Invalid spec.sshPublicKey", "Invalid spec.sshPublicKey"},
-		"other key":      {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = otherKey }, "", "Invalid spec.sshPublicKey"},
-		"creator":        {func(b *gardenoperations.Bastion) { b.Annotations = nil }, "", "Invalid metadata.annotations"},
-		"no ingress":     {func(b *gardenoperations.Bastion) { b.Spec.Ingress = nil }, "Invalid spec.ingress", ""},
+		"bad key": {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = "ssh-rsa x" }, "Invalid spec.sshPublicKey",
+			"Invalid spec.sshPublicKey"},
+		"other key":  {func(b *gardenoperations.Bastion) { b.Spec.SSHPublicKey = otherKey }, "", "Invalid spec.sshPublicKey"},
+		"creator":    {func(b *gardenoperations.Bastion) { b.Annotations = nil }, "", "Invalid metadata.annotations"},
+		"no ingress": {func(b *gardenoperations.Bastion) { b.Spec.Ingress = nil }, "Invalid spec.ingress", ""},
 		"bad ranges": {func(b *gardenoperations.Bastion) {
 			b.Spec.Ingress = []gardenoperations.BastionIngressPolicy{{}, {IPBlock: networkingv1.IPBlock{CIDR: "1.2.3.4"}}}
 		}, "Invalid spec.ingress, Invalid spec.ingress", ""},
@@ -91,7 +95,8 @@ func TestBastion(t *testing.T) {
 		want := strings.Split(test.want+", "+test.updated, ", ")
 		want = slices.DeleteFunc(want, func(s string) bool { return s == "" })
 		slices.Sort(want)
-		if got := said(ValidateBastionUpdate(bastion(test.change), bastion(func(*gardenoperations.Bastion) {}))); got != strings.Join(want, ", ") {
+		if got := said(ValidateBastionUpdate(bastion(test.change), bastion(func(*gardenoperations.Bastion) {}))); got != strings.Join(
+			want, ", ") {
 			t.Errorf("%s, updated: %s", name, got)
 		}
 	}

@@ -52,7 +52,8 @@ func TestCredentialsBinding(t *testing.T) {
 	changed := binding(func(b *gardensecurity.CredentialsBinding) {
 		b.Provider.Type, b.CredentialsRef.Name, b.Quotas = "other", "t", []corev1.ObjectReference{{Namespace: "garden-dev", Name: "q"}}
 	})
-	if got := said(ValidateCredentialsBindingUpdate(changed, binding(nil))); got != "Invalid credentialsRef, Invalid provider, Invalid quotas" {
+	if got := said(ValidateCredentialsBindingUpdate(
+		changed, binding(nil))); got != "Invalid credentialsRef, Invalid provider, Invalid quotas" {
 		t.Error(got)
 	}
 }
@@ -73,7 +74,10 @@ func TestWorkloadIdentity(t *testing.T) {
 	for want, change := range map[string]func(*gardensecurity.WorkloadIdentity){
 		"":                        nil,
 		"Required spec.audiences": func(w *gardensecurity.WorkloadIdentity) { w.Spec.Audiences = nil },
-		"Duplicate spec.audiences[1], Required spec.audiences[0], Required spec.audiences[1]": func(w *gardensecurity.WorkloadIdentity) { w.Spec.Audiences = []string{"", ""} },
+		"Duplicate spec.audiences[1], Required spec.audiences[0], Required spec.audiences[1]": func(
+			w *gardensecurity.WorkloadIdentity) {
+			w.Spec.Audiences = []string{"", ""}
+		},
 		"Required spec.targetSystem.type":           func(w *gardensecurity.WorkloadIdentity) { w.Spec.TargetSystem.Type = "" },
 		"Invalid spec.targetSystem.type":            func(w *gardensecurity.WorkloadIdentity) { w.Spec.TargetSystem.Type = "a,b" },
 		"Invalid status.sub":                        func(w *gardensecurity.WorkloadIdentity) { w.Status.Sub = "me" },
@@ -89,7 +93,8 @@ func TestWorkloadIdentity(t *testing.T) {
 		}
 	}
 	changed := identity(func(w *gardensecurity.WorkloadIdentity) { w.Spec.TargetSystem.Type, w.Status.Sub = "other", "me" })
-	if got := said(ValidateWorkloadIdentityUpdate(changed, identity(nil))); got != "Invalid spec.targetSystem.type, Invalid status.sub, Invalid status.sub" {
+	if got := said(ValidateWorkloadIdentityUpdate(
+		changed, identity(nil))); got != "Invalid spec.targetSystem.type, Invalid status.sub, Invalid status.sub" {
 		t.Error(got)
 	}
 	unnamed := identity(func(w *gardensecurity.WorkloadIdentity) { w.Status.Sub = "" })
@@ -109,9 +114,11 @@ func TestTokenRequest(t *testing.T) {
 		{1 << 32, &gardensecurity.ContextObject{APIVersion: "v1", Kind: "K", Name: "n", Namespace: ptr.To("ns")}, ""},
 		{1<<32 + 1, &gardensecurity.ContextObject{APIVersion: "v1", Kind: "K", Name: "n"}, "Invalid spec.expirationSeconds"},
 		{600, &gardensecurity.ContextObject{Name: "N", Namespace: ptr.To("")},
-			"Invalid spec.contextObject.name, Invalid spec.contextObject.namespace, Required spec.contextObject.apiVersion, Required spec.contextObject.kind, Required spec.contextObject.namespace"},
+			"Invalid spec.contextObject.name, Invalid spec.contextObject.namespace, Required spec.contextObject.apiVersion, " +
+				"Required spec.contextObject.kind, Required spec.contextObject.namespace"},
 	} {
-		request := &gardensecurity.TokenRequest{Spec: gardensecurity.TokenRequestSpec{ExpirationSeconds: test.seconds, ContextObject: test.object}}
+		request := &gardensecurity.TokenRequest{
+			Spec: gardensecurity.TokenRequestSpec{ExpirationSeconds: test.seconds, ContextObject: test.object}}
 		if got := said(ValidateTokenRequest(request)); got != test.want {
 			t.Errorf("%+v: %s", request.Spec, got)
 		}

@@ -23,7 +23,8 @@ func ValidateTokenRequest(request *gardensecurity.TokenRequest) field.ErrorList 
 		spec = field.NewPath("spec")
 	)
 	if seconds := request.Spec.ExpirationSeconds; seconds < minTokenExpiration || seconds > maxTokenExpiration {
-		errs = append(errs, field.Invalid(spec.Child("expirationSeconds"), seconds, fmt.Sprintf("must be from %d to %d", minTokenExpiration, int64(maxTokenExpiration))))
+		errs = append(errs, field.Invalid(spec.Child("expirationSeconds"), seconds,
+			fmt.Sprintf("must be from %d to %d", minTokenExpiration, int64(maxTokenExpiration))))
 	}
 	if object := request.Spec.ContextObject; object != nil {
 		errs = append(errs, validateContextObject(object, spec.Child("contextObject"))...)

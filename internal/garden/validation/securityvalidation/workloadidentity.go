@@ -42,7 +42,8 @@ func ValidateWorkloadIdentity(identity *gardensecurity.WorkloadIdentity) field.E
 func ValidateWorkloadIdentityUpdate(newIdentity, oldIdentity *gardensecurity.WorkloadIdentity) field.ErrorList {
 	errs := slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newIdentity.ObjectMeta, &oldIdentity.ObjectMeta, field.NewPath("metadata")),
-		apivalidation.ValidateImmutableField(newIdentity.Spec.TargetSystem.Type, oldIdentity.Spec.TargetSystem.Type, field.NewPath("spec", "targetSystem", "type")),
+		apivalidation.ValidateImmutableField(newIdentity.Spec.TargetSystem.Type, oldIdentity.Spec.TargetSystem.Type,
+			field.NewPath("spec", "targetSystem", "type")),
 		ValidateWorkloadIdentity(newIdentity),
 	)
 	if oldIdentity.Status.Sub != "" {
@@ -85,7 +86,8 @@ func validateSubClaim(claim, expected string, path *field.Path) field.ErrorList 
 		errs = append(errs, field.Invalid(path, expected, fmt.Sprintf("must consist of ASCII characters, unlike the one at %d", i)))
 	}
 	if len(expected) > maxSubClaimLength {
-		errs = append(errs, field.Invalid(path, expected, fmt.Sprintf("must have at most %d characters, not %d: a shorter name helps", maxSubClaimLength, len(expected))))
+		errs = append(errs, field.Invalid(path, expected,
+			fmt.Sprintf("must have at most %d characters, not %d: a shorter name helps", maxSubClaimLength, len(expected))))
 	}
 	return errs
 }

@@ -63,5 +63,6 @@ func validateOperationUpdate(newAnnotations, oldAnnotations map[string]string) f
 	if newOperation == "" || oldOperation == "" || newOperation == oldOperation {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(operationPath(), fmt.Sprintf("must not be %q before the operation %q is done", newOperation, oldOperation))}
+	return field.ErrorList{
+		field.Forbidden(operationPath(), fmt.Sprintf("must not be %q before the operation %q is done", newOperation, oldOperation))}
 }

@@ -38,7 +38,8 @@ func asConfiguration(object runtime.Object, path *field.Path) (*gardenletv1alpha
 	}
 	configuration, ok := object.(*gardenletv1alpha1.GardenletConfiguration)
 	if !ok {
-		return nil, field.ErrorList{field.Invalid(path, fmt.Sprintf("%T", object), "must be a GardenletConfiguration of "+gardenletv1alpha1.SchemeGroupVersion.String())}
+		return nil, field.ErrorList{
+			field.Invalid(path, fmt.Sprintf("%T", object), "must be a GardenletConfiguration of "+gardenletv1alpha1.SchemeGroupVersion.String())}
 	}
 	return configuration, nil
 }
@@ -53,12 +54,14 @@ func validateConfiguration(object runtime.Object, rules connectionRules, path *f
 	return slices.Concat(
 		optional(configuration.GardenClientConnection, path.Child("gardenClientConnection"), validateGardenClientConnection),
 		optional(configuration.GardenClientConnection, path.Child("gardenClientConnection"), rules.validate),
-		optional(configuration.SeedClientConnection, path.Child("seedClientConnection"), func(c *gardenletv1alpha1.SeedClientConnection, path *field.Path) field.ErrorList {
-			return validateClientConnection(&c.ClientConnectionConfiguration, path)
-		}),
-		optional(configuration.ShootClientConnection, path.Child("shootClientConnection"), func(c *gardenletv1alpha1.ShootClientConnection, path *field.Path) field.ErrorList {
-			return validateClientConnection(&c.ClientConnectionConfiguration, path)
-		}),
+		optional(configuration.SeedClientConnection, path.Child("seedClientConnection"),
+			func(c *gardenletv1alpha1.SeedClientConnection, path *field.Path) field.ErrorList {
+				return validateClientConnection(&c.ClientConnectionConfiguration, path)
+			}),
+		optional(configuration.ShootClientConnection, path.Child("shootClientConnection"),
+			func(c *gardenletv1alpha1.ShootClientConnection, path *field.Path) field.ErrorList {
+				return validateClientConnection(&c.ClientConnectionConfiguration, path)
+			}),
 		// For these three Gardener names the field within the configuration only.
 		optional(configuration.LeaderElection, field.NewPath("leaderElection"), validateLeaderElection),
 		oneOf(configuration.LogLevel, field.NewPath("logLevel"), config.LogLevelDebug, config.LogLevelInfo, config.LogLevelError),
@@ -135,7 +138,8 @@ func validateGardenClientConnection(connection *gardenletv1alpha1.GardenClientCo
 }
 
 func validateClientConnection(connection *componentbasev1alpha1.ClientConnectionConfiguration, path *field.Path) field.ErrorList {
-	return componentbasevalidation.ValidateClientConnectionConfiguration(&componentbaseconfig.ClientConnectionConfiguration{Burst: connection.Burst}, path)
+	return componentbasevalidation.ValidateClientConnectionConfiguration(
+		&componentbaseconfig.ClientConnectionConfiguration{Burst: connection.Burst}, path)
 }
 
 func validateKubeconfigValidity(validity *gardenletv1alpha1.KubeconfigValidity, path *field.Path) field.ErrorList {
@@ -144,7 +148,8 @@ func validateKubeconfigValidity(validity *gardenletv1alpha1.KubeconfigValidity, 
 	if v := validity.Validity; v != nil && v.Duration < shortest {
 		errs = append(errs, field.Invalid(path.Child("validity"), v.Duration.String(), fmt.Sprintf("must be at least %s", shortest)))
 	}
-	least, most, leastPath := validity.AutoRotationJitterPercentageMin, validity.AutoRotationJitterPercentageMax, path.Child("autoRotationJitterPercentageMin")
+	least, most, leastPath := validity.AutoRotationJitterPercentageMin, validity.AutoRotationJitterPercentageMax,
+		path.Child("autoRotationJitterPercentageMin")
 	if least != nil && *least < 1 {
 		errs = append(errs, field.Invalid(leastPath, *least, "must be at least 1"))
 	}
@@ -220,12 +225,13 @@ func validateSNI(sni *gardenletv1alpha1.SNI, path *field.Path) field.ErrorList {
 	if sni.Ingress == nil {
 		return nil
 	}
-	return optional(sni.Ingress.ServiceExternalIP, path.Child("ingress", "serviceExternalIP"), func(ip *string, path *field.Path) field.ErrorList {
-		if net.ParseIP(*ip) != nil {
-			return nil
-		}
-		return field.ErrorList{field.Invalid(path, *ip, "must be an IP address")}
-	})
+	return optional(sni.Ingress.ServiceExternalIP, path.Child("ingress", "serviceExternalIP"),
+		func(ip *string, path *field.Path) field.ErrorList {
+			if net.ParseIP(*ip) != nil {
+				return nil
+			}
+			return field.ErrorList{field.Invalid(path, *ip, "must be an IP address")}
+		})
 }
 
 func validateExposureClassHandlers(handlers []gardenletv1alpha1.ExposureClassHandler, path *field.Path) field.ErrorList {

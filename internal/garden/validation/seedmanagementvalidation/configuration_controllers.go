@@ -17,16 +17,18 @@ import (
 func validateControllers(controllers *gardenletv1alpha1.GardenletControllerConfiguration, path *field.Path) field.ErrorList {
 	return slices.Concat(
 		optional(controllers.BackupEntry, path.Child("backupEntry"), validateBackupEntryController),
-		optional(controllers.Bastion, path.Child("bastion"), func(c *gardenletv1alpha1.BastionControllerConfiguration, path *field.Path) field.ErrorList {
-			return nonNegative(c.ConcurrentSyncs, path.Child("concurrentSyncs"))
-		}),
+		optional(controllers.Bastion, path.Child("bastion"),
+			func(c *gardenletv1alpha1.BastionControllerConfiguration, path *field.Path) field.ErrorList {
+				return nonNegative(c.ConcurrentSyncs, path.Child("concurrentSyncs"))
+			}),
 		optional(controllers.Shoot, path.Child("shoot"), validateShootController),
 		optional(controllers.ShootCare, path.Child("shootCare"), validateShootCareController),
 		optional(controllers.NetworkPolicy, path.Child("networkPolicy"), validateNetworkPolicyController),
 		optional(controllers.ManagedSeed, path.Child("managedSeed"), validateManagedSeedController),
-		optional(controllers.TokenRequestorWorkloadIdentity, path.Child("tokenRequestorWorkloadIdentity"), func(c *gardenletv1alpha1.TokenRequestorWorkloadIdentityControllerConfiguration, path *field.Path) field.ErrorList {
-			return nonNegativeDuration(c.TokenExpirationDuration, path.Child("tokenExpirationDuration"))
-		}),
+		optional(controllers.TokenRequestorWorkloadIdentity, path.Child("tokenRequestorWorkloadIdentity"),
+			func(c *gardenletv1alpha1.TokenRequestorWorkloadIdentityControllerConfiguration, path *field.Path) field.ErrorList {
+				return nonNegativeDuration(c.TokenExpirationDuration, path.Child("tokenExpirationDuration"))
+			}),
 	)
 }
 
@@ -37,7 +39,8 @@ func validateBackupEntryController(controller *gardenletv1alpha1.BackupEntryCont
 		errs = append(errs, field.Forbidden(purposesPath, "must not be set unless deletionGracePeriodHours is more than 0"))
 	}
 	for i, purpose := range controller.DeletionGracePeriodShootPurposes {
-		errs = append(errs, supported(purpose, purposesPath.Index(i), gardencorev1beta1.ShootPurposeDevelopment, gardencorev1beta1.ShootPurposeEvaluation,
+		errs = append(errs, supported(purpose, purposesPath.Index(i), gardencorev1beta1.ShootPurposeDevelopment,
+			gardencorev1beta1.ShootPurposeEvaluation,
 			gardencorev1beta1.ShootPurposeInfrastructure, gardencorev1beta1.ShootPurposeProduction, gardencorev1beta1.ShootPurposeTesting)...)
 	}
 	return errs

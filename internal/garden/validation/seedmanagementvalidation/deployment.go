@@ -42,7 +42,8 @@ func validateImage(image *gardenseedmanagement.Image, path *field.Path) field.Er
 		errs = append(errs, field.Forbidden(path, "must have either a ref or a repository and a tag, not both"))
 	}
 	if image.PullPolicy != nil {
-		errs = append(errs, supported(*image.PullPolicy, path.Child("pullPolicy"), corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+		errs = append(errs, supported(*image.PullPolicy, path.Child("pullPolicy"), corev1.PullAlways,
+			corev1.PullIfNotPresent, corev1.PullNever)...)
 	}
 	return errs
 }

@@ -17,7 +17,8 @@ import (
 func ValidateGardenlet(gardenlet *gardenseedmanagement.Gardenlet) field.ErrorList {
 	errs := slices.Concat(
 		apivalidation.ValidateObjectMeta(&gardenlet.ObjectMeta, true, apivalidation.NameIsDNSLabel, field.NewPath("metadata")),
-		validateOperation(gardenlet.Annotations, constants.GardenerOperationReconcile, constants.GardenerOperationRenewKubeconfig, constants.OperationForceRedeploy),
+		validateOperation(gardenlet.Annotations, constants.GardenerOperationReconcile, constants.GardenerOperationRenewKubeconfig,
+			constants.OperationForceRedeploy),
 		validateGardenletSpec(&gardenlet.Spec, field.NewPath("spec")),
 	)
 	if gardenlet.Namespace != constants.GardenNamespace {

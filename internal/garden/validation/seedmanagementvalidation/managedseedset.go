@@ -59,7 +59,8 @@ func validateManagedSeedSet(set *gardenseedmanagement.ManagedSeedSet, shootTempl
 
 // ---- specification ----
 
-func validateManagedSeedSetSpec(spec *gardenseedmanagement.ManagedSeedSetSpec, shootTemplate shootTemplateRule, path *field.Path) field.ErrorList {
+func validateManagedSeedSetSpec(spec *gardenseedmanagement.ManagedSeedSetSpec, shootTemplate shootTemplateRule,
+	path *field.Path) field.ErrorList {
 	selector, errs := validateSelector(&spec.Selector, path.Child("selector"))
 	return slices.Concat(
 		errs,
@@ -95,7 +96,8 @@ func validateSelected(set map[string]string, selector labels.Selector, path *fie
 
 // validateSeedTemplateOfSet wants a template whose shoot is left to the set, and
 // whose seeds the selector finds.
-func validateSeedTemplateOfSet(template *gardenseedmanagement.ManagedSeedTemplate, selector labels.Selector, path *field.Path) field.ErrorList {
+func validateSeedTemplateOfSet(template *gardenseedmanagement.ManagedSeedTemplate, selector labels.Selector,
+	path *field.Path) field.ErrorList {
 	errs := append(
 		validateSelected(template.Labels, selector, path.Child("metadata", "labels")),
 		validateManagedSeedTemplate(template, path)...,
@@ -115,7 +117,8 @@ func validateSeedTemplateOfSet(template *gardenseedmanagement.ManagedSeedTemplat
 	return errs
 }
 
-func validateShootTemplateOfSet(template *gardencore.ShootTemplate, selector labels.Selector, rule shootTemplateRule, path *field.Path) field.ErrorList {
+func validateShootTemplateOfSet(template *gardencore.ShootTemplate, selector labels.Selector, rule shootTemplateRule,
+	path *field.Path) field.ErrorList {
 	errs := append(
 		validateSelected(template.Labels, selector, path.Child("metadata", "labels")),
 		rule(template, path)...,

@@ -64,21 +64,26 @@ func TestManagedSeed(t *testing.T) {
 		old, changed func(*seed)
 		want         string
 	}{
-		"valid":            {nil, nil, ""},
-		"no shoot":         {nil, func(m *seed) { m.Spec.Shoot = nil }, "Invalid spec.shoot, Required spec.shoot"},
-		"shoot's name":     {nil, func(m *seed) { m.Spec.Shoot.Name = "" }, "Invalid spec.shoot, Required spec.shoot.name"},
-		"operation":        {nil, annotated("reconcile"), ""},
-		"bad operation":    {nil, annotated("force-redeploy"), "NotSupported " + operation},
-		"two operations":   {annotated("renew-kubeconfig"), annotated("reconcile"), "Forbidden " + operation},
-		"operation's end":  {annotated("renew-kubeconfig"), nil, ""},
-		"bad bootstrap":    {nil, func(m *seed) { m.Spec.Gardenlet.Bootstrap = ptr.To[gardenseedmanagement.Bootstrap]("x") }, "Invalid spec.gardenlet.bootstrap, NotSupported spec.gardenlet.bootstrap"},
-		"merge":            {nil, func(m *seed) { m.Spec.Gardenlet.MergeWithParent = ptr.To(true) }, "Invalid spec.gardenlet.mergeWithParent"},
-		"of another kind":  {nil, func(m *seed) { m.Spec.Gardenlet.Config = &corev1.ConfigMap{} }, "Invalid spec.gardenlet.config, Invalid spec.gardenlet.config"},
-		"was another kind": {func(m *seed) { m.Spec.Gardenlet.Config = &corev1.ConfigMap{} }, func(m *seed) { m.Spec.Gardenlet.Config = nil }, ""},
+		"valid":           {nil, nil, ""},
+		"no shoot":        {nil, func(m *seed) { m.Spec.Shoot = nil }, "Invalid spec.shoot, Required spec.shoot"},
+		"shoot's name":    {nil, func(m *seed) { m.Spec.Shoot.Name = "" }, "Invalid spec.shoot, Required spec.shoot.name"},
+		"operation":       {nil, annotated("reconcile"), ""},
+		"bad operation":   {nil, annotated("force-redeploy"), "NotSupported " + operation},
+		"two operations":  {annotated("renew-kubeconfig"), annotated("reconcile"), "Forbidden " + operation},
+		"operation's end": {annotated("renew-kubeconfig"), nil, ""},
+		"bad bootstrap": {nil, func(m *seed) { m.Spec.Gardenlet.Bootstrap = ptr.To[gardenseedmanagement.Bootstrap]("x") },
+			"Invalid spec.gardenlet.bootstrap, NotSupported spec.gardenlet.bootstrap"},
+		"merge": {nil, func(m *seed) { m.Spec.Gardenlet.MergeWithParent = ptr.To(true) }, "Invalid spec.gardenlet.mergeWithParent"},
+		"of another kind": {nil, func(m *seed) { m.Spec.Gardenlet.Config = &corev1.ConfigMap{} },
+			"Invalid spec.gardenlet.config, Invalid spec.gardenlet.config"},
+		"was another kind": {func(m *seed) { m.Spec.Gardenlet.Config = &corev1.ConfigMap{} },
+			func(m *seed) { m.Spec.Gardenlet.Config = nil }, ""},
 		"deployment": {nil, func(m *seed) {
 			m.Spec.Gardenlet.Deployment = &gardenseedmanagement.GardenletDeployment{ReplicaCount: ptr.To[int32](-1), ServiceAccountName: ptr.To("A"),
 				Image: &gardenseedmanagement.Image{Ref: ptr.To("r"), Tag: ptr.To(""), PullPolicy: ptr.To[corev1.PullPolicy]("x")}}
-		}, "Forbidden spec.gardenlet.deployment.image, Invalid spec.gardenlet.deployment.image.tag, Invalid spec.gardenlet.deployment.replicaCount, Invalid spec.gardenlet.deployment.serviceAccountName, NotSupported spec.gardenlet.deployment.image.pullPolicy"},
+		}, "Forbidden spec.gardenlet.deployment.image, Invalid spec.gardenlet.deployment.image.tag, Invalid " +
+			"spec.gardenlet.deployment.replicaCount, Invalid spec.gardenlet.deployment.serviceAccountName, NotSupported " +
+			"spec.gardenlet.deployment.image.pullPolicy"},
 	} {
 		if got := said(ValidateManagedSeedUpdate(managedSeed(test.changed), managedSeed(test.old))); got != test.want {
 			t.Errorf("%s: %s", name, got)
@@ -93,7 +98,8 @@ func TestManagedSeed(t *testing.T) {
 // TestConnection says which kubeconfigs go with which way to the garden.
 func TestConnection(t *testing.T) {
 	const path = "spec.gardenlet.config.gardenClientConnection."
-	full := gardenletv1alpha1.GardenClientConnection{BootstrapKubeconfig: &corev1.SecretReference{}, KubeconfigSecret: &corev1.SecretReference{}}
+	full := gardenletv1alpha1.GardenClientConnection{BootstrapKubeconfig: &corev1.SecretReference{},
+		KubeconfigSecret: &corev1.SecretReference{}}
 	with := full
 	with.Kubeconfig = "k"
 	for _, test := range []struct {
@@ -135,26 +141,32 @@ func TestConfiguration(t *testing.T) {
 			c.SNI = &gardenletv1alpha1.SNI{Ingress: &gardenletv1alpha1.SNIIngress{ServiceExternalIP: ptr.To("x")}}
 		},
 		"Invalid c.exposureClassHandlers[0].loadBalancerService.class, Invalid c.exposureClassHandlers[0].name": func(c *config) {
-			c.ExposureClassHandlers = []gardenletv1alpha1.ExposureClassHandler{{Name: "?", LoadBalancerService: gardenletv1alpha1.LoadBalancerServiceConfig{Class: ptr.To("?")}}}
+			c.ExposureClassHandlers = []gardenletv1alpha1.ExposureClassHandler{
+				{Name: "?", LoadBalancerService: gardenletv1alpha1.LoadBalancerServiceConfig{Class: ptr.To("?")}}}
 		},
 		"Invalid c.controllers.bastion.concurrentSyncs": func(c *config) {
 			c.Controllers = &controllers{Bastion: &gardenletv1alpha1.BastionControllerConfiguration{ConcurrentSyncs: negative}}
 		},
 		"Invalid c.controllers.shoot.dnsEntryTTLSeconds, Invalid c.controllers.shoot.progressReporterPeriod": func(c *config) {
-			c.Controllers = &controllers{Shoot: &gardenletv1alpha1.ShootControllerConfiguration{DNSEntryTTLSeconds: ptr.To[int64](29), ProgressReportPeriod: &metav1.Duration{Duration: -1}}}
+			c.Controllers = &controllers{Shoot: &gardenletv1alpha1.ShootControllerConfiguration{
+				DNSEntryTTLSeconds: ptr.To[int64](29), ProgressReportPeriod: &metav1.Duration{Duration: -1}}}
 		},
-		"Forbidden c.controllers.backupEntry.deletionGracePeriodShootPurposes, NotSupported c.controllers.backupEntry.deletionGracePeriodShootPurposes[1]": func(c *config) {
-			c.Controllers = &controllers{BackupEntry: &gardenletv1alpha1.BackupEntryControllerConfiguration{DeletionGracePeriodShootPurposes: []gardencorev1beta1.ShootPurpose{"testing", "x"}}}
+		"Forbidden c.controllers.backupEntry.deletionGracePeriodShootPurposes, " +
+			"NotSupported c.controllers.backupEntry.deletionGracePeriodShootPurposes[1]": func(c *config) {
+			c.Controllers = &controllers{BackupEntry: &gardenletv1alpha1.BackupEntryControllerConfiguration{
+				DeletionGracePeriodShootPurposes: []gardencorev1beta1.ShootPurpose{"testing", "x"}}}
 		},
 		"Invalid c.gardenClientConnection.kubeconfigValidity.autoRotationJitterPercentageMin": func(c *config) {
-			c.GardenClientConnection = &gardenletv1alpha1.GardenClientConnection{KubeconfigValidity: &gardenletv1alpha1.KubeconfigValidity{AutoRotationJitterPercentageMin: ptr.To[int32](9), AutoRotationJitterPercentageMax: ptr.To[int32](9)}}
+			c.GardenClientConnection = &gardenletv1alpha1.GardenClientConnection{KubeconfigValidity: &gardenletv1alpha1.KubeconfigValidity{
+				AutoRotationJitterPercentageMin: ptr.To[int32](9), AutoRotationJitterPercentageMax: ptr.To[int32](9)}}
 		},
 	} {
 		c := validConfiguration()
 		if change != nil {
 			change(c)
 		}
-		if got := said(validateConfiguration(c, connectionRules{bootstrap: gardenseedmanagement.BootstrapToken}, field.NewPath("c"))); got != want {
+		if got := said(validateConfiguration(c, connectionRules{bootstrap: gardenseedmanagement.BootstrapToken},
+			field.NewPath("c"))); got != want {
 			t.Errorf("%s, not %s", got, want)
 		}
 	}
@@ -169,7 +181,8 @@ func TestGardenlet(t *testing.T) {
 	}
 	elsewhere := g.DeepCopy()
 	elsewhere.Namespace, elsewhere.Spec.Deployment.Helm.OCIRepository.Ref = "default", ptr.To("")
-	if got := said(ValidateGardenlet(elsewhere)); !strings.Contains(got, "Forbidden metadata.namespace") || !strings.Contains(got, " spec.deployment.helm.ociRepository") {
+	if got := said(ValidateGardenlet(elsewhere)); !strings.Contains(got, "Forbidden metadata.namespace") ||
+		!strings.Contains(got, " spec.deployment.helm.ociRepository") {
 		t.Error(got)
 	}
 	other := g.DeepCopy()
@@ -183,10 +196,11 @@ func managedSeedSet(change func(*gardenseedmanagement.ManagedSeedSet)) *gardense
 	labels := metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}
 	m := &gardenseedmanagement.ManagedSeedSet{ObjectMeta: meta("set"),
 		Spec: gardenseedmanagement.ManagedSeedSetSpec{
-			Replicas:      ptr.To[int32](1),
-			Selector:      metav1.LabelSelector{MatchLabels: labels.Labels},
-			Template:      gardenseedmanagement.ManagedSeedTemplate{ObjectMeta: labels, Spec: managedSeed(nil).Spec},
-			ShootTemplate: gardencore.ShootTemplate{ObjectMeta: labels, Spec: gardencore.ShootSpec{Provider: gardencore.Provider{Workers: []gardencore.Worker{{}}}}},
+			Replicas: ptr.To[int32](1),
+			Selector: metav1.LabelSelector{MatchLabels: labels.Labels},
+			Template: gardenseedmanagement.ManagedSeedTemplate{ObjectMeta: labels, Spec: managedSeed(nil).Spec},
+			ShootTemplate: gardencore.ShootTemplate{
+				ObjectMeta: labels, Spec: gardencore.ShootSpec{Provider: gardencore.Provider{Workers: []gardencore.Worker{{}}}}},
 		},
 		Status: gardenseedmanagement.ManagedSeedSetStatus{Replicas: 1, NextReplicaNumber: 2, CollisionCount: ptr.To[int32](1)},
 	}
@@ -213,7 +227,10 @@ func TestManagedSeedSet(t *testing.T) {
 		"Required spec.updateStrategy.type": func(m *set) {
 			m.Spec.UpdateStrategy = &gardenseedmanagement.UpdateStrategy{Type: ptr.To[gardenseedmanagement.UpdateStrategyType]("")}
 		},
-		"Required spec.template.spec.gardenlet.config.seedConfig": func(m *set) { m.Spec.Template.Spec.Gardenlet.Config = &gardenletv1alpha1.GardenletConfiguration{} },
+		"Required spec.template.spec.gardenlet.config.seedConfig": func(
+			m *set) {
+			m.Spec.Template.Spec.Gardenlet.Config = &gardenletv1alpha1.GardenletConfiguration{}
+		},
 		"Invalid spec.template.spec.gardenlet.config.seedConfig.metadata.labels": func(m *set) {
 			c := validConfiguration()
 			c.SeedConfig.Labels = nil
@@ -232,7 +249,8 @@ func TestManagedSeedSet(t *testing.T) {
 	changed := managedSeedSet(func(m *set) {
 		m.Spec.Selector.MatchLabels, m.Spec.RevisionHistoryLimit = map[string]string{"a": "b", "c": "d"}, ptr.To[int32](3)
 	})
-	if got := said(ValidateManagedSeedSetUpdate(changed, managedSeedSet(nil))); !strings.Contains(got, "Invalid spec.selector") || !strings.Contains(got, "Invalid spec.revisionHistoryLimit") {
+	if got := said(ValidateManagedSeedSetUpdate(changed, managedSeedSet(nil))); !strings.Contains(got, "Invalid spec.selector") ||
+		!strings.Contains(got, "Invalid spec.revisionHistoryLimit") {
 		t.Errorf("changed: %s", got)
 	}
 }

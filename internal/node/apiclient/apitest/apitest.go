@@ -63,8 +63,10 @@ func New(t testing.TB, clk clock.PassiveClock) *Server {
 		t.Fatal(err)
 	}
 	s := &Server{
-		clock: clk, key: key, objects: map[string]map[string]any{}, changed: make(chan struct{}), requests: map[string]int{}, refuse: map[string]int{}, stop: make(chan struct{}),
-		cert: &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: clk.Now(), NotAfter: clk.Now().Add(1000 * Life), IsCA: true, BasicConstraintsValid: true},
+		clock: clk, key: key, objects: map[string]map[string]any{}, changed: make(chan struct{}), requests: map[string]int{},
+		refuse: map[string]int{}, stop: make(chan struct{}),
+		cert: &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: clk.Now(),
+			NotAfter: clk.Now().Add(1000 * Life), IsCA: true, BasicConstraintsValid: true},
 	}
 	server := httptest.NewUnstartedServer(s)
 	server.EnableHTTP2 = true

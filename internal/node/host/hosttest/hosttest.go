@@ -28,7 +28,8 @@ type Machine struct {
 func New(name string, clk clock.WithTicker) (*Machine, host.Host) {
 	m := &Machine{&Files{files: map[string][]byte{}, synced: map[string][]byte{}}, &Units{active: map[string]bool{}}}
 	return m, host.Host{
-		Hostname: name, Addresses: []netip.Addr{netip.MustParseAddr("10.250.0.7")}, Files: m.Files, Units: m.Units, Clock: clk, Log: logr.Discard(),
+		Hostname: name, Addresses: []netip.Addr{netip.MustParseAddr("10.250.0.7")}, Files: m.Files, Units: m.Units,
+		Clock: clk, Log: logr.Discard(),
 		Metadata: host.Metadata{ProviderID: "local:///z1/" + name, Zone: "z1", Region: "here", InstanceType: "small"},
 	}
 }

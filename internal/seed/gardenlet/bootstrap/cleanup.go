@@ -21,10 +21,11 @@ import (
 // Who a gardenlet bootstraps as, and what Gardener calls it.
 const (
 	accountPrefix = "system:serviceaccount:"
-	someoneElse   = "somebody else"
+	otherUser     = "another user"
 )
 
-// userOf is who the garden takes a bootstrap kubeconfig's client for: a bootstrap token, a ServiceAccount, or somebody else.
+// userOf is who the garden takes a bootstrap kubeconfig's client for: a bootstrap token, a ServiceAccount, or another
+// user.
 func userOf(config *rest.Config) string {
 	token := config.BearerToken
 	if config.BearerTokenFile != "" {
@@ -44,7 +45,7 @@ func userOf(config *rest.Config) string {
 			return claims.Subject
 		}
 	}
-	return someoneElse
+	return otherUser
 }
 
 // cleanUp deletes what bootstrapped the identity, in the garden and then in the seed.
@@ -87,7 +88,8 @@ func (i *Identity) deleteUser(ctx context.Context, user string) error {
 		if err := i.deleted("ClusterRoleBinding "+name, client.RbacV1().ClusterRoleBindings().Delete(ctx, name, background)); err != nil {
 			return err
 		}
-		return i.deleted("ServiceAccount "+constants.GardenNamespace+"/"+account, client.CoreV1().ServiceAccounts(constants.GardenNamespace).Delete(ctx, account, background))
+		return i.deleted("ServiceAccount "+constants.GardenNamespace+"/"+account,
+			client.CoreV1().ServiceAccounts(constants.GardenNamespace).Delete(ctx, account, background))
 	}
 	i.cfg.Log.Info("What bootstrapped the gardenlet is not for it to delete: a token goes when it expires", "user", user)
 	return nil

@@ -57,7 +57,7 @@ type Durations struct {
 	// PollFrom and PollTo are how often it is looked whether a request is decided on: more and more seldom. 50 ms and 2 s.
 	PollFrom, PollTo time.Duration
 	// OwnPoll is how long that waits at first when the gardenlet asks as itself: before the garden has seen the request in
-	// its watch, the SeedAuthorizer lets nobody read it. 2 s.
+	// its watch, the SeedAuthorizer refuses to let it be read. 2 s.
 	OwnPoll time.Duration
 	// Approval is how long is waited for a certificate. 15 min.
 	Approval time.Duration
@@ -66,7 +66,7 @@ type Durations struct {
 	Refusal time.Duration
 	// RetryFrom and RetryTo are how long is waited after a failure of Run's. 1 s and 1 min.
 	RetryFrom, RetryTo time.Duration
-	// RenewCheck is how often it is looked whether somebody asked for a new certificate. 10 s.
+	// RenewCheck is the interval between checks whether a user has requested a new certificate. 10 s.
 	RenewCheck time.Duration
 }
 

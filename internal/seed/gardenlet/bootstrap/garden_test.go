@@ -69,7 +69,8 @@ func newGarden(t *testing.T, changes ...func(*garden)) *garden {
 		t.Fatal(err)
 	}
 	g := &garden{
-		clock: testclock.NewFakeClock(start), key: key, requests: map[string]*certificatesv1.CertificateSigningRequest{}, conns: map[net.Conn]http.ConnState{},
+		clock: testclock.NewFakeClock(start), key: key, requests: map[string]*certificatesv1.CertificateSigningRequest{},
+		conns:  map[net.Conn]http.ConnState{},
 		events: make(chan struct{}), users: map[string]string{ownToken: "system:bootstrap:4c40cb", anotherToken: "system:bootstrap:abcdef"},
 	}
 	g.Server = httptest.NewUnstartedServer(g)
@@ -82,7 +83,7 @@ func newGarden(t *testing.T, changes ...func(*garden)) *garden {
 			delete(g.conns, c)
 		}
 	}
-	g.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that nobody needs any more
+	g.Config.ErrorLog = log.New(io.Discard, "", 0) // aborted handshakes
 	for _, change := range changes {
 		change(g)
 	}
@@ -134,7 +135,8 @@ func (g *garden) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, code, body)
 }
 
-var reasons = map[int]metav1.StatusReason{401: metav1.StatusReasonUnauthorized, 403: metav1.StatusReasonForbidden, 404: metav1.StatusReasonNotFound,
+var reasons = map[int]metav1.StatusReason{401: metav1.StatusReasonUnauthorized, 403: metav1.StatusReasonForbidden,
+	404: metav1.StatusReasonNotFound,
 	409: metav1.StatusReasonAlreadyExists, 422: metav1.StatusReasonInvalid, 503: metav1.StatusReasonServiceUnavailable}
 
 // watched answers with a byte for each event.
@@ -159,7 +161,8 @@ func answer(w http.ResponseWriter, code int, body any) {
 func (g *garden) serve(r *http.Request, user string) (int, any) {
 	const requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 	failure := func(code int) (int, any) {
-		return code, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(code), Reason: reasons[code]}
+		return code, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure",
+			Code: int32(code), Reason: reasons[code]}
 	}
 	name, one := strings.CutPrefix(r.URL.Path, requests+"/")
 	switch {
@@ -229,7 +232,8 @@ func (g *garden) kubeconfig(t *testing.T, user string, from time.Time) []byte {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	certPEM := g.certificate(pkix.Name{CommonName: user, Organization: []string{"gardener.cloud:system:seeds"}}, key.(*ecdsa.PrivateKey).Public(), from)
+	certPEM := g.certificate(pkix.Name{CommonName: user, Organization: []string{"gardener.cloud:system:seeds"}},
+		key.(*ecdsa.PrivateKey).Public(), from)
 	return g.kubeconfigOf(t, &clientcmdapi.AuthInfo{ClientCertificateData: certPEM, ClientKeyData: keyPEM})
 }
 
@@ -242,7 +246,8 @@ func (g *garden) kubeconfigOf(t *testing.T, who *clientcmdapi.AuthInfo) []byte {
 	data, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"g": {Server: g.URL,
 			CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.Certificate().Raw})}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"w": who}, Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "g", AuthInfo: "w"}}, CurrentContext: "c",
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"w": who},
+		Contexts:  map[string]*clientcmdapi.Context{"c": {Cluster: "g", AuthInfo: "w"}}, CurrentContext: "c",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -117,7 +117,8 @@ func (i *Identity) bootstrap(ctx context.Context, s *store, why error) (*credent
 		}
 	}
 	if len(kubeconfig) == 0 {
-		return nil, fmt.Errorf("the gardenlet of seed %q has no certificate that is valid (%w), and no bootstrap kubeconfig: %s", i.cfg.SeedName, why, advice)
+		return nil, fmt.Errorf("the gardenlet of seed %q has no certificate that is valid (%w), and no bootstrap kubeconfig: %s",
+			i.cfg.SeedName, why, advice)
 	}
 	config, err := parseBootstrap(kubeconfig)
 	if err != nil {
@@ -125,7 +126,8 @@ func (i *Identity) bootstrap(ctx context.Context, s *store, why error) (*credent
 	}
 	i.cfg.Log.Info("Bootstrapping", "reason", why.Error(), "garden", i.place(config).Host)
 	at := i.place(config)
-	config.Host, config.TLSClientConfig.CAData, config.CAFile, config.Insecure, config.ServerName = at.Host, at.CAData, "", at.Insecure, at.ServerName
+	config.Host, config.TLSClientConfig.CAData, config.CAFile, config.Insecure, config.ServerName = at.Host, at.CAData, "",
+		at.Insecure, at.ServerName
 	client, closeClient, err := clientOf(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the bootstrap kubeconfig: %w", err)
@@ -133,7 +135,8 @@ func (i *Identity) bootstrap(ctx context.Context, s *store, why error) (*credent
 	defer closeClient()
 	current, err := i.ask(ctx, s, client, at, i.cfg.Durations.PollFrom)
 	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("the garden refuses the bootstrap kubeconfig of seed %q, its token may have expired: %s: %w", i.cfg.SeedName, advice, err)
+		return nil, fmt.Errorf("the garden refuses the bootstrap kubeconfig of seed %q, its token may have expired: %s: %w",
+			i.cfg.SeedName, advice, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("bootstrapping the gardenlet of seed %q: %w", i.cfg.SeedName, err)
@@ -149,7 +152,8 @@ func (i *Identity) bootstrap(ctx context.Context, s *store, why error) (*credent
 }
 
 // ask gets a certificate for the key that is waiting for one, or for a new key.
-func (i *Identity) ask(ctx context.Context, s *store, client kubernetes.Interface, garden *rest.Config, firstPoll time.Duration) (*credential, error) {
+func (i *Identity) ask(ctx context.Context, s *store, client kubernetes.Interface, garden *rest.Config,
+	firstPoll time.Duration) (*credential, error) {
 	for {
 		keyPEM := s.pending()
 		resumed := keyPEM != nil
@@ -173,12 +177,14 @@ func (i *Identity) ask(ctx context.Context, s *store, client kubernetes.Interfac
 	}
 }
 
-func (i *Identity) certify(ctx context.Context, keyPEM []byte, client kubernetes.Interface, garden *rest.Config, firstPoll time.Duration) (*credential, error) {
+func (i *Identity) certify(ctx context.Context, keyPEM []byte, client kubernetes.Interface, garden *rest.Config,
+	firstPoll time.Duration) (*credential, error) {
 	csr, err := i.cfg.request(keyPEM)
 	if err != nil {
 		return nil, err
 	}
-	asker := &asker{client: client.CertificatesV1().CertificateSigningRequests(), csr: csr, durations: i.cfg.Durations, firstPoll: firstPoll, log: i.cfg.Log}
+	asker := &asker{client: client.CertificatesV1().CertificateSigningRequests(), csr: csr, durations: i.cfg.Durations,
+		firstPoll: firstPoll, log: i.cfg.Log}
 	certPEM, err := asker.certificate(ctx)
 	if err != nil {
 		return nil, err
@@ -188,7 +194,8 @@ func (i *Identity) certify(ctx context.Context, keyPEM []byte, client kubernetes
 		return nil, fmt.Errorf("CertificateSigningRequest %s: %w: %w", csr.Name, err, errRejected)
 	}
 	if !i.cfg.Clock.Now().Before(current.leaf.NotAfter) {
-		return nil, fmt.Errorf("CertificateSigningRequest %s: the certificate has expired at %s: %w", csr.Name, current.leaf.NotAfter.Format(time.RFC3339), errRejected)
+		return nil, fmt.Errorf("CertificateSigningRequest %s: the certificate has expired at %s: %w", csr.Name,
+			current.leaf.NotAfter.Format(time.RFC3339), errRejected)
 	}
 	return current, nil
 }

@@ -25,7 +25,8 @@ import (
 const me = "gardener.cloud:system:seed:a"
 
 func inSeed(key client.ObjectKey, kubeconfig []byte) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Data: map[string][]byte{"kubeconfig": kubeconfig}}
 }
 
 func seedWith(objects ...client.Object) client.WithWatch {
@@ -40,7 +41,8 @@ func config(t *testing.T, g *garden, seed client.Client) Config {
 		}
 	})
 	return Config{
-		SeedName: "a", SeedClient: seed, Clock: g.clock, Log: funcr.New(logged.add, funcr.Options{Verbosity: 9}), Rand: func() float64 { return 0.5 },
+		SeedName: "a", SeedClient: seed, Clock: g.clock, Log: funcr.New(logged.add, funcr.Options{Verbosity: 9}),
+		Rand: func() float64 { return 0.5 },
 		Durations: Durations{PollFrom: time.Millisecond, PollTo: 5 * time.Millisecond, OwnPoll: time.Millisecond, Approval: testutil.Timeout,
 			Refusal: 20 * time.Millisecond, RetryFrom: time.Millisecond, RetryTo: 5 * time.Millisecond},
 	}
@@ -92,8 +94,9 @@ func TestBootstrap(t *testing.T) {
 		token   func(*garden) string
 		deleted []string
 	}{
-		"its own bootstrap token": {func(*garden) string { return ownToken }, []string{"/api/v1/namespaces/kube-system/secrets/bootstrap-token-4c40cb"}},
-		"a token of another ID":   {func(*garden) string { return anotherToken }, nil},
+		"its own bootstrap token": {func(*garden) string { return ownToken },
+			[]string{"/api/v1/namespaces/kube-system/secrets/bootstrap-token-4c40cb"}},
+		"a token of another ID": {func(*garden) string { return anotherToken }, nil},
 		"its ServiceAccount": {func(g *garden) string { return g.accountToken("gardenlet-bootstrap-a") }, []string{
 			"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-a",
 			"/api/v1/namespaces/garden/serviceaccounts/gardenlet-bootstrap-a"}},
@@ -117,7 +120,8 @@ func TestBootstrap(t *testing.T) {
 				t.Errorf("expires %s", expires)
 			}
 			for name, csr := range g.requests {
-				if !strings.HasPrefix(name, "seed-csr-") || csr.Spec.SignerName != "kubernetes.io/kube-apiserver-client" || *csr.Spec.ExpirationSeconds != 86400 ||
+				if !strings.HasPrefix(name, "seed-csr-") || csr.Spec.SignerName != "kubernetes.io/kube-apiserver-client" ||
+					*csr.Spec.ExpirationSeconds != 86400 ||
 					!slices.Equal(csr.Spec.Usages, []certificatesv1.KeyUsage{"digital signature", "key encipherment", "client auth"}) {
 					t.Errorf("%s: %+v", name, csr.Spec)
 				}
@@ -145,7 +149,8 @@ func TestBootstrap(t *testing.T) {
 func TestStored(t *testing.T) {
 	g := newGarden(t)
 	corrupt := []byte("token: {4c40cb.0123456789abcdef")
-	swapped := strings.Replace(string(g.kubeconfig(t, me, start)), "client-key-data: ", "client-key-data: "+keyData(g.kubeconfig(t, me, start))+"\n    old: ", 1)
+	swapped := strings.Replace(string(g.kubeconfig(t, me, start)), "client-key-data: ",
+		"client-key-data: "+keyData(g.kubeconfig(t, me, start))+"\n    old: ", 1)
 	for name, test := range map[string]struct {
 		kubeconfig []byte
 		why        string // it is not used
@@ -174,7 +179,8 @@ func TestStored(t *testing.T) {
 				identity.Close()
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), test.why) || !strings.Contains(err.Error(), "`gardenlite token create --seed a`") || hasSecret(err.Error()) {
+			if err == nil || !strings.Contains(err.Error(), test.why) ||
+				!strings.Contains(err.Error(), "`gardenlite token create --seed a`") || hasSecret(err.Error()) {
 				t.Errorf("error: %v", err)
 			}
 			cfg := config(t, g, seed)
@@ -195,7 +201,8 @@ func TestRefused(t *testing.T) {
 	deny := func(kind certificatesv1.RequestConditionType) func(*garden) {
 		return func(g *garden) {
 			g.decide = func(csr *certificatesv1.CertificateSigningRequest) {
-				csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: kind, Reason: "RequestDenied", Message: `the token is for seed "b"`}}
+				csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+					{Type: kind, Reason: "RequestDenied", Message: `the token is for seed "b"`}}
 			}
 		}
 	}
@@ -204,10 +211,11 @@ func TestRefused(t *testing.T) {
 		token   string
 		message []string
 	}{
-		"denied":          {deny("Denied"), ownToken, []string{"denied (RequestDenied)", `the token is for seed "b"`, "seed-csr-"}},
-		"failed":          {deny("Failed"), ownToken, []string{"could not be signed", `the token is for seed "b"`}},
-		"unknown token":   {func(*garden) {}, "aaaaaa.0123456789abcdef", []string{"may have expired", "gardenlite token create --seed a"}},
-		"not allowed":     {func(g *garden) { g.before = func(*http.Request) int { return 403 } }, ownToken, []string{"refuses the bootstrap kubeconfig"}},
+		"denied":        {deny("Denied"), ownToken, []string{"denied (RequestDenied)", `the token is for seed "b"`, "seed-csr-"}},
+		"failed":        {deny("Failed"), ownToken, []string{"could not be signed", `the token is for seed "b"`}},
+		"unknown token": {func(*garden) {}, "aaaaaa.0123456789abcdef", []string{"may have expired", "gardenlite token create --seed a"}},
+		"not allowed": {func(g *garden) { g.before = func(*http.Request) int { return 403 } }, ownToken,
+			[]string{"refuses the bootstrap kubeconfig"}},
 		"invalid request": {func(g *garden) { g.before = func(*http.Request) int { return 422 } }, ownToken, []string{"seed-csr-"}},
 	} {
 		t.Run(name, func(t *testing.T) {

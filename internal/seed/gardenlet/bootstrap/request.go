@@ -52,7 +52,8 @@ func (c *Config) request(keyPEM []byte) (*certificatesv1.CertificateSigningReque
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:    request,
 			SignerName: certificatesv1.KubeAPIServerClientSignerName,
-			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment,
+				certificatesv1.UsageClientAuth},
 		},
 	}
 	if c.Validity != nil {
@@ -98,7 +99,8 @@ func (a *asker) certificate(ctx context.Context) ([]byte, error) {
 
 func (a *asker) late(ctx context.Context, last error) error {
 	if last == nil || errors.Is(last, ctx.Err()) {
-		last = fmt.Errorf("nobody has decided on it: %w; the garden's controller-manager does, or `kubectl certificate approve`", ctx.Err())
+		last = fmt.Errorf("neither approved nor denied: %w; approval is up to the garden's controller-manager or `kubectl certificate approve`",
+			ctx.Err())
 	}
 	return fmt.Errorf("waiting for the certificate of CertificateSigningRequest %s: %w", a.csr.Name, last)
 }
@@ -114,7 +116,7 @@ func (a *asker) isFinal(err error, delay time.Duration) bool {
 	return a.refused >= a.durations.Refusal
 }
 
-// look returns the certificate if there is one. Somebody may have deleted the request: then it is made again.
+// look returns the certificate if there is one. If the request was deleted, it is created again.
 func (a *asker) look(ctx context.Context) ([]byte, error) {
 	if !a.created {
 		_, err := a.client.Create(ctx, a.csr, metav1.CreateOptions{})

@@ -63,7 +63,7 @@ func (i *Identity) tell(err error) {
 	}
 }
 
-// awaitRotation returns nil when there is to be a new certificate: because it is time, because somebody asked for one by
+// awaitRotation returns nil when there is to be a new certificate: because it is time, because a user requested one by
 // annotation, or because another gardenlet of the seed has stored one.
 func (i *Identity) awaitRotation(ctx context.Context) error {
 	for {

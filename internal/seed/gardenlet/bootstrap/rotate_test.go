@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// advance steps the clock once somebody waits for it, so that no step is lost.
+// advance steps the clock once there is a waiter, so that no step is lost.
 func advance(t *testing.T, g *garden, d time.Duration) {
 	t.Helper()
 	testutil.EventuallyTrue(t, "waiting", g.clock.HasWaiters)
@@ -224,7 +224,7 @@ func rotatesUnderLoad(t *testing.T, major int) {
 		before := identity.Expiration()
 		advance(t, g, 85*time.Hour)
 		testutil.EventuallyTrue(t, "rotated", func() bool { return identity.Expiration().After(before) })
-		// Before the clock jumps, nobody is still using the certificate that will have expired then.
+		// Before the clock jumps, no request uses the certificate any more that will have expired then.
 		for i := range sent {
 			since := sent[i].Load()
 			testutil.EventuallyTrue(t, "requests since", func() bool { return sent[i].Load() >= since+5 || t.Failed() })
@@ -311,7 +311,7 @@ func watch(t *testing.T, c *http.Client, g *garden, major int) (event func(), en
 		select {
 		case g.events <- struct{}{}:
 		case <-time.After(testutil.Timeout):
-			t.Error("nobody is watching any more")
+			t.Error("the watch has stopped")
 			return
 		}
 		if _, err := io.ReadFull(response.Body, make([]byte, 1)); err != nil {

@@ -42,7 +42,7 @@ func (s *store) credential(seedName string) (*credential, error) {
 
 func (s *store) pending() []byte { return s.secret.Data[pendingKey] }
 
-// renews says whether somebody asked for a new certificate.
+// renews says whether a user has requested a new certificate.
 func (s *store) renews() bool {
 	return s.secret.Annotations[constants.GardenerOperation] == constants.KubeconfigSecretOperationRenew
 }

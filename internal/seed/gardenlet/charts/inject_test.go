@@ -74,12 +74,14 @@ func TestInject(t *testing.T) {
 }
 
 func TestInjectElsewhere(t *testing.T) {
-	cron := object(t, "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j, namespace: ns}\nspec: {jobTemplate: {spec: {template: {spec: {containers: [{name: c}]}}}}}\n")
+	cron := object(t, "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j, namespace: ns}\n"+
+		"spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: c}]}}}}}\n")
 	InjectGardenKubeconfig(cron, "generic", "token")
 	if len(typed[batchv1.CronJob](t, cron).Spec.JobTemplate.Spec.Template.Spec.Containers[0].Env) != 1 {
 		t.Errorf("a CronJob: %v", cron)
 	}
-	own := object(t, "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s, namespace: ns}\nspec: {template: {spec: {containers: [{name: c, env: [{name: GARDEN_KUBECONFIG, value: mine}]}]}}}\n")
+	own := object(t, "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s, namespace: ns}\n"+
+		"spec: {template: {spec: {containers: [{name: c, env: [{name: GARDEN_KUBECONFIG, value: mine}]}]}}}\n")
 	InjectGardenKubeconfig(own, "generic", "token")
 	if len(typed[appsv1.StatefulSet](t, own).Spec.Template.Spec.Volumes) > 0 {
 		t.Errorf("one that brings its own: %v", own)

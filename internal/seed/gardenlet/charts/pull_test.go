@@ -57,7 +57,8 @@ func TestPull(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Pull(t.Context(), Source{Reference: "layout://c:1"}); err == nil || !strings.Contains(err.Error(), "no folder of OCI layouts") {
+	if _, err := Pull(t.Context(), Source{Reference: "layout://c:1"}); err == nil ||
+		!strings.Contains(err.Error(), "no folder of OCI layouts") {
 		t.Errorf("without a folder: %v", err)
 	}
 }

@@ -35,16 +35,19 @@ const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespac
 
 func TestRender(t *testing.T) {
 	r := request(testutil.PackChart(t, "c", map[string]string{
-		"Chart.yaml":           chartYAML,
-		"values.yaml":          "replicas: 1\nkept: yes\n",
-		"crds/x.yaml":          "kind: Left out",
-		"templates/_help.tpl":  `{{ define "name" }}{{ .Release.Name }}-x{{ end }}`,
-		"templates/NOTES.txt":  "Thank you",
-		"templates/hook.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {name: h, annotations: {helm.sh/hook: test}}\n",
-		"templates/none.yaml":  "{{ if .Values.never }}kind: X{{ end }}",
-		"templates/two.yaml":   "---\n" + configMap + "---\n# nothing\n---\n" + strings.Replace(configMap, "name: a", `name: {{ include "name" . }}`, 1),
-		"templates/work.yaml":  "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: {{ .Values.replicas }}, version: {{ .Values.gardener.version }}, kept: {{ .Values.kept }}}\n",
-		"templates/where.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: w}\ndata: {v: '{{ .Capabilities.KubeVersion.Version }}', vpa: '{{ .Capabilities.APIVersions.Has \"autoscaling.k8s.io/v1\" }}'}\n",
+		"Chart.yaml":          chartYAML,
+		"values.yaml":         "replicas: 1\nkept: yes\n",
+		"crds/x.yaml":         "kind: Left out",
+		"templates/_help.tpl": `{{ define "name" }}{{ .Release.Name }}-x{{ end }}`,
+		"templates/NOTES.txt": "Thank you",
+		"templates/hook.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: h, annotations: {helm.sh/hook: test}}\n",
+		"templates/none.yaml": "{{ if .Values.never }}kind: X{{ end }}",
+		"templates/two.yaml": "---\n" + configMap + "---\n# nothing\n---\n" +
+			strings.Replace(configMap, "name: a", `name: {{ include "name" . }}`, 1),
+		"templates/work.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n" +
+			"spec: {replicas: {{ .Values.replicas }}, version: {{ .Values.gardener.version }}, kept: {{ .Values.kept }}}\n",
+		"templates/where.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: w}\n" +
+			"data: {v: '{{ .Capabilities.KubeVersion.Version }}', vpa: '{{ .Capabilities.APIVersions.Has \"autoscaling.k8s.io/v1\" }}'}\n",
 	}))
 	r.Values = map[string]any{"replicas": 3, "gardener": map[string]any{"version": "1.2.3"}}
 	objects, err := Render(t.Context(), r)
@@ -84,10 +87,11 @@ func TestInvalidCharts(t *testing.T) {
 		archive []byte
 		says    string
 	}{
-		"no archive":      {[]byte("x"), "helm package"},
-		"no chart":        {testutil.PackChart(t, "c", map[string]string{"README": ""}), "Chart.yaml file is missing"},
-		"packed size":     {testutil.PackChart(t, "c", map[string]string{"Chart.yaml": chartYAML, "n": string(noise)}), "4194304 are allowed"},
-		"unpacked size":   {testutil.PackChart(t, "c", map[string]string{"Chart.yaml": chartYAML, "n": strings.Repeat("x", maxUnpacked)}), "more than 20971520 bytes unpacked"},
+		"no archive":  {[]byte("x"), "helm package"},
+		"no chart":    {testutil.PackChart(t, "c", map[string]string{"README": ""}), "Chart.yaml file is missing"},
+		"packed size": {testutil.PackChart(t, "c", map[string]string{"Chart.yaml": chartYAML, "n": string(noise)}), "4194304 are allowed"},
+		"unpacked size": {testutil.PackChart(t, "c", map[string]string{"Chart.yaml": chartYAML, "n": strings.Repeat("x", maxUnpacked)}),
+			"more than 20971520 bytes unpacked"},
 		"number of files": {testutil.PackChart(t, "c", many), "more than 1000 files"},
 		"template":        {template(t, "{{ .Values.x | nope }}"), `function "nope" not defined`},
 		"required value":  {template(t, `{{ required "set x" .Values.x }}`), "set x"},
@@ -113,7 +117,8 @@ func TestInvalidCharts(t *testing.T) {
 // TestSchemaWithinItself: references within a schema are allowed.
 func TestSchemaWithinItself(t *testing.T) {
 	r := request(testutil.PackChart(t, "c", map[string]string{"Chart.yaml": chartYAML, "templates/t.yaml": configMap,
-		"values.schema.json": `{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"x": {"$ref": "#/definitions/n"}}, "definitions": {"n": {"type": "integer"}}}`}))
+		"values.schema.json": `{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"x": {"$ref": ` +
+			`"#/definitions/n"}}, "definitions": {"n": {"type": "integer"}}}`}))
 	if _, err := Render(t.Context(), r); err != nil {
 		t.Error(err)
 	}
@@ -149,7 +154,8 @@ func TestTemplatesReachNothing(t *testing.T) {
 	}
 	for _, text := range []string{`{{ env "GARDENLITE_TEST" }}`, `{{ expandenv "$GARDENLITE_TEST" }}`} {
 		var invalid *InvalidError
-		if _, err := Render(t.Context(), request(template(t, text))); !errors.As(err, &invalid) || !strings.Contains(invalid.Reason, "not defined") {
+		if _, err := Render(t.Context(), request(template(t, text))); !errors.As(err, &invalid) ||
+			!strings.Contains(invalid.Reason, "not defined") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -163,7 +169,8 @@ func TestTemplatesReachNothing(t *testing.T) {
 func TestRenderingEnds(t *testing.T) {
 	endless := request(template(t, `{{ range until 1000000 }}{{ range until 1000000 }}{{ end }}{{ end }}`))
 	var invalid *InvalidError
-	if _, err := renderWithin(t.Context(), endless, time.Second); !errors.As(err, &invalid) || !strings.Contains(invalid.Reason, "more than 1s") {
+	if _, err := renderWithin(t.Context(), endless, time.Second); !errors.As(err, &invalid) ||
+		!strings.Contains(invalid.Reason, "more than 1s") {
 		t.Errorf("it ends with %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

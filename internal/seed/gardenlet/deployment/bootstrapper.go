@@ -39,10 +39,12 @@ type Bootstrapper struct {
 
 // errBootstrapped is that a gardenlet without an identity is of a seed that counts as bootstrapped. It may be about to
 // get one with what it was given.
-var errBootstrapped = errors.New("its gardenlet has no client certificate, but its Seed says that it has: unless it gets one soon, annotate this object with gardener.cloud/operation=renew-kubeconfig")
+var errBootstrapped = errors.New("its gardenlet has no client certificate, but its Seed says that it has: unless it " +
+	"gets one soon, annotate this object with gardener.cloud/operation=renew-kubeconfig")
 
 // kubeconfig is a kubeconfig for the gardenlet of a ManagedSeed or Gardenlet to bootstrap with, nil if it needs none.
-func (b *Bootstrapper) kubeconfig(ctx context.Context, of client.Object, method seedmanagementv1alpha1.Bootstrap, has Status, connection *gardenletconfigv1alpha1.GardenClientConnection) (kubeconfig []byte, renew bool, err error) {
+func (b *Bootstrapper) kubeconfig(ctx context.Context, of client.Object, method seedmanagementv1alpha1.Bootstrap,
+	has Status, connection *gardenletconfigv1alpha1.GardenClientConnection) (kubeconfig []byte, renew bool, err error) {
 	if method == seedmanagementv1alpha1.BootstrapNone {
 		return nil, false, nil
 	}
@@ -77,7 +79,7 @@ func (b *Bootstrapper) token(ctx context.Context, of client.Object, method seedm
 }
 
 // Seed is the Seed of a name as it is now, nil if there is none. A cache has only those that it knows to be of this
-// gardenlet, and whoever makes credentials for a Seed that is there is refused.
+// gardenlet, and the admission refuses bootstrap credentials for a Seed that exists.
 func (b *Bootstrapper) Seed(ctx context.Context, name string) (*corev1beta1.Seed, error) {
 	seed := &corev1beta1.Seed{}
 	if err := b.Reader.Get(ctx, client.ObjectKey{Name: name}, seed); apierrors.IsNotFound(err) {

@@ -25,7 +25,8 @@ var notInherited = [][]string{
 }
 
 // Config is the configuration in a ManagedSeed or Gardenlet of that name, on top of the parent's if there is one.
-func Config(name string, raw runtime.RawExtension, parent *gardenletconfigv1alpha1.GardenletConfiguration) (*gardenletconfigv1alpha1.GardenletConfiguration, error) {
+func Config(name string, raw runtime.RawExtension, parent *gardenletconfigv1alpha1.GardenletConfiguration) (
+	*gardenletconfigv1alpha1.GardenletConfiguration, error) {
 	if len(raw.Raw) == 0 && raw.Object == nil {
 		raw.Raw = []byte("{}")
 	}
@@ -108,7 +109,8 @@ func connect(config *gardenletconfigv1alpha1.GardenletConfiguration, method seed
 	}
 	// They are where this gardenlet looks for them, whatever the configuration says.
 	connection.Kubeconfig = ""
-	connection.KubeconfigSecret, connection.BootstrapKubeconfig = secretRef(bootstrap.KubeconfigSecret), secretRef(bootstrap.BootstrapKubeconfigSecret)
+	connection.KubeconfigSecret, connection.BootstrapKubeconfig = secretRef(bootstrap.KubeconfigSecret),
+		secretRef(bootstrap.BootstrapKubeconfigSecret)
 }
 
 func secretRef(key client.ObjectKey) *corev1.SecretReference {

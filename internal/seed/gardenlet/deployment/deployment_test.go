@@ -42,7 +42,8 @@ func TestConfig(t *testing.T) {
 		SeedConfig: &gardenletconfigv1alpha1.SeedConfig{},
 	}
 	parent.SeedConfig.Name, parent.SeedConfig.Spec.Provider.Region = "parent", "parents"
-	const own = `{` + kind + `,"logLevel":"error","featureGates":{"B":false},"seedConfig":{"metadata":{"labels":{"x":"y"}},"spec":{"provider":{"type":"local"}}}}`
+	const own = `{` + kind +
+		`,"logLevel":"error","featureGates":{"B":false},"seedConfig":{"metadata":{"labels":{"x":"y"}},"spec":{"provider":{"type":"local"}}}}`
 
 	merged, err := Config("child", raw(own), parent)
 	if err != nil {
@@ -147,7 +148,8 @@ func TestBootstrapToken(t *testing.T) {
 			t.Errorf("%s is %q, not %q", key, got, want)
 		}
 	}
-	if made.Type != "bootstrap.kubernetes.io/token" || len(made.Data) != 6 || first != "4c40cb."+string(made.Data["token-secret"]) || len(first) != 23 {
+	if made.Type != "bootstrap.kubernetes.io/token" || len(made.Data) != 6 ||
+		first != "4c40cb."+string(made.Data["token-secret"]) || len(first) != 23 {
 		t.Errorf("%s %v: token of %d characters", made.Type, made.Data, len(first))
 	}
 	clk.SetTime(now.Add(24*time.Hour - time.Second))
@@ -160,12 +162,12 @@ func TestBootstrapToken(t *testing.T) {
 		t.Error("a token that has expired was not replaced")
 	}
 	other := secret()
-	other.Data["description"] = []byte("somebody else's")
+	other.Data["description"] = []byte("another one's")
 	if err := garden.Update(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	if token() == second {
-		t.Error("a token for somebody else is used")
+		t.Error("a token for another seed is used")
 	}
 	if _, err := b.bootstrapToken(t.Context(), made); err == nil {
 		t.Error("a token for a Secret")
@@ -173,7 +175,8 @@ func TestBootstrapToken(t *testing.T) {
 }
 
 func TestKubeconfig(t *testing.T) {
-	b := &Bootstrapper{REST: &rest.Config{Host: "https://inside", BearerToken: "mine", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca"), KeyData: []byte("key")}}}
+	b := &Bootstrapper{REST: &rest.Config{Host: "https://inside", BearerToken: "mine",
+		TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca"), KeyData: []byte("key")}}}
 	for address, host := range map[string]string{"": "https://inside", "https://outside": "https://outside"} {
 		text, err := b.withToken("theirs", &address)
 		if err != nil {
@@ -215,7 +218,8 @@ func TestTarget(t *testing.T) {
 	}
 	put(&Gardenlet{Bootstrap: []byte("one")})
 	namespace := &corev1.Namespace{}
-	if err := target.Get(t.Context(), client.ObjectKey{Name: "garden"}, namespace); err != nil || namespace.Labels[constants.GardenRole] != "garden" {
+	if err := target.Get(t.Context(), client.ObjectKey{Name: "garden"}, namespace); err != nil ||
+		namespace.Labels[constants.GardenRole] != "garden" {
 		t.Errorf("%v: %v", namespace.Labels, err)
 	}
 
@@ -253,7 +257,8 @@ func storeIdentity(ctx context.Context, t *testing.T, target client.Client, expi
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-kubeconfig"}, Data: map[string][]byte{"kubeconfig": text}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-kubeconfig"},
+		Data: map[string][]byte{"kubeconfig": text}}
 	if err := target.Create(ctx, secret); err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,8 @@ func tokenDescription(of client.Object) (string, error) {
 	default:
 		return "", fmt.Errorf("there are no bootstrap tokens for a %T", of)
 	}
-	return fmt.Sprintf("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.%s resource %s/%s.", kind, of.GetNamespace(), of.GetName()), nil
+	return fmt.Sprintf("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.%s resource %s/%s.",
+		kind, of.GetNamespace(), of.GetName()), nil
 }
 
 func (b *Bootstrapper) removeBootstrapToken(ctx context.Context, of client.Object) error {

@@ -41,7 +41,8 @@ func (c Copier) Read(ctx context.Context, ref *corev1.ObjectReference) (client.O
 	case ref.Kind == "WorkloadIdentity" && ref.APIVersion == securityv1alpha1.SchemeGroupVersion.String():
 		credentials = &securityv1alpha1.WorkloadIdentity{}
 	default:
-		return nil, fmt.Errorf("credentials cannot be a %s of %s: name a Secret or a WorkloadIdentity in spec.credentialsRef", ref.Kind, ref.APIVersion)
+		return nil, fmt.Errorf("credentials cannot be a %s of %s: name a Secret or a WorkloadIdentity in spec.credentialsRef",
+			ref.Kind, ref.APIVersion)
 	}
 	if err := c.Garden.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, credentials); err != nil {
 		return nil, fmt.Errorf("reading the credentials in %s %s/%s of the garden: %w", ref.Kind, ref.Namespace, ref.Name, err)
@@ -94,8 +95,8 @@ func (c Copier) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// fill makes a Secret what an extension finds credentials in. That for a WorkloadIdentity says to whoever requests tokens
-// which ones to put into it; what was put there stays.
+// fill makes a Secret what an extension finds credentials in. That for a WorkloadIdentity tells the token requestor
+// which tokens to put into it; what was put there stays.
 func fill(secret *corev1.Secret, credentials, user client.Object) error {
 	annotations := pick(secret.Annotations, constants.GardenerTimestamp)
 	switch credentials := credentials.(type) {

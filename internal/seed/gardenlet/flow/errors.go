@@ -54,7 +54,7 @@ func walk(err error, visit func(error)) {
 	}
 }
 
-// final are the codes of what is not better after another try: somebody has to do something first. They are Gardener's.
+// final are the codes of errors that a retry does not fix: a user has to act first. They are Gardener's.
 var final = []corev1beta1.ErrorCode{
 	corev1beta1.ErrorInfraUnauthenticated, corev1beta1.ErrorInfraUnauthorized, corev1beta1.ErrorInfraDependencies,
 	corev1beta1.ErrorInfraQuotaExceeded, corev1beta1.ErrorInfraRateLimitsExceeded, corev1beta1.ErrorConfigurationProblem,
@@ -71,8 +71,8 @@ type pending string
 
 func (p pending) Error() string { return string(p) }
 
-// Pending is what a task returns that has done its part and waits for somebody else's, without keeping a worker: the flow
-// is to be run again later.
+// Pending is what a task returns that has done its part and waits for another component, without keeping a worker: the
+// flow is to be run again later.
 func Pending(format string, args ...any) error { return pending(fmt.Sprintf(format, args...)) }
 
 // IsPending says whether an error is what a task waits for.

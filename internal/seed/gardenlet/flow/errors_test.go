@@ -12,7 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// stepping is a clock on which the time comes that somebody waits for.
+// stepping is a clock that jumps to the time of each waiter.
 type stepping struct{ *clocktesting.FakeClock }
 
 func (s *stepping) NewTimer(d time.Duration) clock.Timer {

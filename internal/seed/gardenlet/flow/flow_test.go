@@ -30,7 +30,8 @@ func TestNew(t *testing.T) {
 		"does nothing": {tasks: []Task{{Name: "a"}}, wrong: "nothing to do"},
 		"unknown":      {tasks: []Task{{Name: "a", Do: nothing, After: []string{"z"}}}, wrong: `after "z"`},
 		"itself":       {tasks: []Task{{Name: "a", Do: nothing, After: []string{"a"}}}, wrong: "wait for each other: a"},
-		"circle": {tasks: []Task{{Name: "a", Do: nothing}, {Name: "b", Do: nothing, After: []string{"a", "c"}}, {Name: "c", Do: nothing, After: []string{"b"}}},
+		"circle": {tasks: []Task{{Name: "a", Do: nothing}, {Name: "b", Do: nothing, After: []string{"a", "c"}},
+			{Name: "c", Do: nothing, After: []string{"b"}}},
 			wrong: "wait for each other: b, c"},
 	} {
 		_, err := New("flow", test.tasks...)
@@ -82,8 +83,9 @@ func TestRun(t *testing.T) {
 		waiting int
 		failed  []string
 	}{
-		"nothing":  {tasks: func(*log) []Task { return nil }, percent: 100, says: "test finished"},
-		"in order": {tasks: func(l *log) []Task { return []Task{l.task("c", nil, "b"), l.task("b", nil, "a"), l.task("a", nil)} }, order: "a b c", percent: 100, says: "test finished"},
+		"nothing": {tasks: func(*log) []Task { return nil }, percent: 100, says: "test finished"},
+		"in order": {tasks: func(l *log) []Task { return []Task{l.task("c", nil, "b"), l.task("b", nil, "a"), l.task("a", nil)} },
+			order: "a b c", percent: 100, says: "test finished"},
 		"skips": {tasks: func(l *log) []Task { return []Task{l.task("a", nil), skipped(l, "b", "a"), l.task("c", nil, "b")} },
 			order: "a c", percent: 100, says: "test finished"},
 		"stops behind a failure": {tasks: func(l *log) []Task {
@@ -190,9 +192,10 @@ func TestRetry(t *testing.T) {
 		tries []time.Duration
 		fails bool
 	}{
-		"at last":       {err: errors.New("broken"), until: 3, tries: []time.Duration{0, 1, 3}},
-		"never":         {err: errors.New("broken"), until: 100, tries: []time.Duration{0, 1, 3, 6, 9}, fails: true},
-		"no use":        {err: WithCodes(errors.New("broken"), corev1beta1.ErrorConfigurationProblem), until: 100, tries: []time.Duration{0}, fails: true},
+		"at last": {err: errors.New("broken"), until: 3, tries: []time.Duration{0, 1, 3}},
+		"never":   {err: errors.New("broken"), until: 100, tries: []time.Duration{0, 1, 3, 6, 9}, fails: true},
+		"no use": {err: WithCodes(errors.New("broken"), corev1beta1.ErrorConfigurationProblem), until: 100,
+			tries: []time.Duration{0}, fails: true},
 		"waits instead": {err: Pending("not yet"), until: 100, tries: []time.Duration{0}},
 	} {
 		clk := &stepping{FakeClock: clocktesting.NewFakeClock(start)}

@@ -18,7 +18,7 @@ type Progress struct {
 	Flow string
 	// Done and All are how many tasks are done, and how many there are.
 	Done, All int
-	// Running are the names of those at work, and Waiting of those that wait for somebody else, in the flow's order.
+	// Running are the names of those at work, and Waiting of those that returned Pending, in the flow's order.
 	Running, Waiting []string
 }
 
@@ -78,7 +78,7 @@ type outcome struct {
 }
 
 // Run does the tasks, and returns when no more can be done. The error has Errors if tasks have failed, what ended the
-// context if that did; Progress.Waiting says which tasks wait for somebody else, which is no error. Without an error and
+// context if that did; Progress.Waiting says which tasks returned Pending, which is no error. Without an error and
 // with nothing waiting all is done.
 func (f *Flow) Run(ctx context.Context, o Options) (Progress, error) {
 	r := &run{Flow: f, Options: o, state: map[string]state{}, ended: make(chan outcome, len(f.tasks))}

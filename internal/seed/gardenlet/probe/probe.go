@@ -24,7 +24,7 @@ type Server struct {
 // maxReport is how much is read of a server's report on itself.
 const maxReport = 64 << 10
 
-// New makes a Server that is asked with an HTTP client that somebody else has as well.
+// New makes a Server that uses an HTTP client which may be shared.
 func New(config *rest.Config, httpClient *http.Client) (*Server, error) {
 	address, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {

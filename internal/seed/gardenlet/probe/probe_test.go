@@ -27,7 +27,8 @@ func TestReadyAndHealthy(t *testing.T) {
 		answer, want string
 	}{
 		{http.StatusOK, "ok", ""},
-		{http.StatusInternalServerError, "[+]ping ok\n[-]etcd failed: reason withheld\n[-]informer-sync failed\nreadyz check failed", "answers /readyz with 500: etcd, informer-sync"},
+		{http.StatusInternalServerError, "[+]ping ok\n[-]etcd failed: reason withheld\n[-]informer-sync failed\nreadyz check failed",
+			"answers /readyz with 500: etcd, informer-sync"},
 		{http.StatusForbidden, "no", "answers /readyz with 403"},
 		{http.StatusNoContent, "", "answers /readyz with 204"},
 	} {

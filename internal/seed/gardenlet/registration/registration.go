@@ -76,7 +76,7 @@ func (r *Registrar) ensure(ctx context.Context) (created bool, err error) {
 }
 
 // apply writes the template over a Seed, as Gardener does: annotations of others stay, labels are the template's. DNS
-// settings that somebody made stay if there are none in the template; they could not be taken away.
+// settings of the Seed stay if there are none in the template; the garden does not let them be removed.
 func (r *Registrar) apply(seed *corev1beta1.Seed) {
 	template := r.Template.DeepCopy()
 	if seed.Annotations == nil && len(template.Annotations) > 0 {
@@ -110,7 +110,8 @@ func (r *Registrar) wait(ctx context.Context, created bool) error {
 		case err != nil:
 			return fmt.Errorf("looking for the namespace %s of Seed %s in the garden: %w", namespace, r.Template.Name, err)
 		case r.Clock.Since(start) >= timeout:
-			return fmt.Errorf("the garden has no namespace %s for Seed %s after %s: see whether the controller-manager runs, which makes it", namespace, r.Template.Name, timeout)
+			return fmt.Errorf("the garden has no namespace %s for Seed %s after %s: see whether the controller-manager runs, which makes it",
+				namespace, r.Template.Name, timeout)
 		}
 		select {
 		case <-ctx.Done():

@@ -32,7 +32,7 @@ type world struct {
 	writes            []string
 }
 
-// hasty is a clock on which no time passes but that which somebody waits for.
+// hasty is a clock that jumps to the time of each waiter.
 type hasty struct{ *clocktesting.FakeClock }
 
 func (c hasty) After(d time.Duration) <-chan time.Time {
@@ -54,7 +54,8 @@ func newWorld(t *testing.T, template *corev1beta1.SeedTemplate, objects ...clien
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			if review, ok := obj.(*authorizationv1.SelfSubjectAccessReview); ok {
 				w.asked++
-				review.Status.Allowed = w.asked > w.allowed && review.Spec.ResourceAttributes.Name == "seed-a" && review.Spec.ResourceAttributes.Verb == "get"
+				review.Status.Allowed = w.asked > w.allowed && review.Spec.ResourceAttributes.Name == "seed-a" &&
+					review.Spec.ResourceAttributes.Verb == "get"
 				return nil
 			}
 			w.writes = append(w.writes, "create")
@@ -120,8 +121,10 @@ func TestNewSeed(t *testing.T) {
 func TestSeedFromBefore(t *testing.T) {
 	internal := &corev1beta1.SeedDNSProviderConfig{Type: "local", Domain: "internal.example"}
 	w := newWorld(t, template(), &corev1beta1.Seed{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: []string{"gardener"}, Labels: map[string]string{"old": "1"}, Annotations: map[string]string{"note": "old", "theirs": "1"}},
-		Spec:       corev1beta1.SeedSpec{Provider: corev1beta1.SeedProvider{Type: "local", Region: "old"}, DNS: corev1beta1.SeedDNS{Internal: internal}},
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: []string{"gardener"}, Labels: map[string]string{"old": "1"},
+			Annotations: map[string]string{"note": "old", "theirs": "1"}},
+		Spec: corev1beta1.SeedSpec{Provider: corev1beta1.SeedProvider{Type: "local", Region: "old"},
+			DNS: corev1beta1.SeedDNS{Internal: internal}},
 	})
 	if err := w.registrar.Register(t.Context()); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 const (
 	// renewAfter is when a client gets a new certificate.
 	renewAfter = Life / 2
-	// idleTimeout closes connections that nobody uses.
+	// idleTimeout closes unused connections.
 	idleTimeout = 90 * time.Second
 	// requestTimeout ends a request that hangs.
 	requestTimeout = 10 * time.Second
@@ -128,7 +128,8 @@ func newCluster(config *rest.Config, clk clock.PassiveClock) (*Cluster, error) {
 	}
 	tlsConfig.Time = clk.Now
 	transport := &http.Transport{
-		TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, IdleConnTimeout: idleTimeout, MaxIdleConnsPerHost: 1, TLSHandshakeTimeout: requestTimeout,
+		TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, IdleConnTimeout: idleTimeout, MaxIdleConnsPerHost: 1,
+		TLSHandshakeTimeout: requestTimeout,
 	}
 	cluster := &Cluster{Config: config, HTTP: &http.Client{Transport: transport, Timeout: requestTimeout}, transport: transport}
 	cluster.Client, err = client.New(config, client.Options{HTTPClient: cluster.HTTP, Scheme: scheme, Mapper: mapper})
@@ -140,10 +141,12 @@ var scheme, mapper = common()
 
 func common() (*runtime.Scheme, meta.RESTMapper) {
 	s := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, coordinationv1.AddToScheme, admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme)
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, coordinationv1.AddToScheme, admissionregistrationv1.AddToScheme,
+		apiextensionsv1.AddToScheme)
 	_ = builder.AddToScheme(s) // the types are known: nothing can fail
 	m := meta.NewDefaultRESTMapper(s.PrioritizedVersionsAllGroups())
-	for _, gv := range []schema.GroupVersion{corev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, admissionregistrationv1.SchemeGroupVersion, apiextensionsv1.SchemeGroupVersion} {
+	for _, gv := range []schema.GroupVersion{corev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion,
+		admissionregistrationv1.SchemeGroupVersion, apiextensionsv1.SchemeGroupVersion} {
 		for kind := range s.KnownTypes(gv) {
 			scope := meta.RESTScopeNamespace
 			if clusterScoped[kind] {
@@ -158,5 +161,6 @@ func common() (*runtime.Scheme, meta.RESTMapper) {
 var clusterScoped = map[string]bool{
 	"Node": true, "Namespace": true, "PersistentVolume": true, "ComponentStatus": true, "CustomResourceDefinition": true,
 	"ValidatingWebhookConfiguration": true, "MutatingWebhookConfiguration": true,
-	"ValidatingAdmissionPolicy": true, "ValidatingAdmissionPolicyBinding": true, "MutatingAdmissionPolicy": true, "MutatingAdmissionPolicyBinding": true,
+	"ValidatingAdmissionPolicy": true, "ValidatingAdmissionPolicyBinding": true, "MutatingAdmissionPolicy": true,
+	"MutatingAdmissionPolicyBinding": true,
 }

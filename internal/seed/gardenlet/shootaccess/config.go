@@ -60,7 +60,8 @@ func New(ctx context.Context, seed client.Reader, namespace string) (*rest.Confi
 }
 
 // NewFor is New for another user, life and clock.
-func NewFor(ctx context.Context, seed client.Reader, namespace, user string, groups []string, life time.Duration, clk clock.PassiveClock) (*rest.Config, error) {
+func NewFor(ctx context.Context, seed client.Reader, namespace, user string, groups []string, life time.Duration,
+	clk clock.PassiveClock) (*rest.Config, error) {
 	host, err := endpoint(ctx, seed, namespace)
 	if err != nil {
 		return nil, err
@@ -97,7 +98,8 @@ func endpoint(ctx context.Context, seed client.Reader, namespace string) (string
 }
 
 // Issue makes a client certificate with the authority in a Secret (ca.crt, ca.key). It does not outlive the authority.
-func Issue(authority *corev1.Secret, user string, groups []string, life time.Duration, clk clock.PassiveClock) (certPEM, keyPEM []byte, err error) {
+func Issue(authority *corev1.Secret, user string, groups []string, life time.Duration, clk clock.PassiveClock) (
+	certPEM, keyPEM []byte, err error) {
 	name := authority.Namespace + "/" + authority.Name
 	certs, err := certutil.ParseCertsPEM(authority.Data[keyCert])
 	if err != nil {

@@ -76,7 +76,8 @@ func (m *Manager) Encryption(ctx context.Context, rotation Rotation, provider co
 	}
 	completing := rotation.Completing
 	rotation.Completing = false
-	pair, err := m.ensure(ctx, EncryptionKey, rotation, func(now time.Time) (map[string][]byte, error) { return newEncryptionKey(provider, now) })
+	pair, err := m.ensure(ctx, EncryptionKey, rotation,
+		func(now time.Time) (map[string][]byte, error) { return newEncryptionKey(provider, now) })
 	if err != nil {
 		return Encryption{}, err
 	}
@@ -98,7 +99,8 @@ func (m *Manager) Reach(ctx context.Context, encryption *Encryption, stage Stage
 		return err
 	}
 	if secret == nil || !bytes.Equal(secret.Data[KeySecret], encryption.Current[KeySecret]) {
-		return fmt.Errorf("the key in Secret %s/%s is another one than the API server was given: nobody but the gardenlet is to change it", m.Namespace, EncryptionKey)
+		return fmt.Errorf("the key in Secret %s/%s is another one than the API server was given: only the gardenlet may change it",
+			m.Namespace, EncryptionKey)
 	}
 	labels := maps.Clone(secret.Labels)
 	labels[labelEncrypts] = string(stage)

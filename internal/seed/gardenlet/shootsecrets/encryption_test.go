@@ -45,7 +45,8 @@ func TestEncryptionKey(t *testing.T) {
 		writes = fails
 		ensure(rotation)
 		second := string(e.Current[KeySecret])
-		if second == first || string(e.Old[KeySecret]) != first || e.Stage != EncryptsNothing || Provider(e.Current) != "secretbox" || len(second) != 32 {
+		if second == first || string(e.Old[KeySecret]) != first || e.Stage != EncryptsNothing ||
+			Provider(e.Current) != "secretbox" || len(second) != 32 {
 			t.Fatalf("%d: %q, the old key is the one before: %t", fails, e.Stage, string(e.Old[KeySecret]) == first)
 		}
 		reach(EncryptsNew)

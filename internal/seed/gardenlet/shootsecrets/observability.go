@@ -38,7 +38,7 @@ func (m *Manager) RemoveObservability(ctx context.Context) error {
 
 func newPassword() (map[string][]byte, error) {
 	password := []byte(rand.Text() + rand.Text()[:6]) // 32 characters, as Gardener's
-	// Nobody guesses what is random and that long, whatever a try costs.
+	// A random password of that length cannot be guessed, so that a low cost is enough.
 	hash, err := bcrypt.GenerateFromPassword(password, bcrypt.MinCost)
 	if err != nil {
 		return nil, fmt.Errorf("hashing the password for the observability components: %w", err)

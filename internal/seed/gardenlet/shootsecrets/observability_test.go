@@ -21,7 +21,8 @@ func TestObservability(t *testing.T) {
 		t.Fatal(err)
 	}
 	name, hash, _ := strings.Cut(string(first[KeyAuth]), ":")
-	if len(first[KeyPassword]) != 32 || string(first[KeyUsername]) != "admin" || name != "admin" || bcrypt.CompareHashAndPassword([]byte(hash), first[KeyPassword]) != nil {
+	if len(first[KeyPassword]) != 32 || string(first[KeyUsername]) != "admin" || name != "admin" ||
+		bcrypt.CompareHashAndPassword([]byte(hash), first[KeyPassword]) != nil {
 		t.Errorf("name %q, hash %q, a password of %d", first[KeyUsername], hash, len(first[KeyPassword]))
 	}
 	rotation := Rotation{Initiated: &metav1.Time{Time: now.Add(time.Hour)}}
@@ -65,7 +66,8 @@ func TestRollouts(t *testing.T) {
 			t.Errorf("step %d: %v, want %v: %v", i, got, step.wanted, err)
 		}
 		kept, err := m.Persist(t.Context())
-		if is := slices.IndexFunc(kept, func(k corev1beta1.GardenerResourceData) bool { return k.Name == WorkerPoolRollouts }) >= 0; err != nil || is != (len(step.wanted) > 0) {
+		if is := slices.IndexFunc(kept, func(k corev1beta1.GardenerResourceData) bool { return k.Name == WorkerPoolRollouts }) >=
+			0; err != nil || is != (len(step.wanted) > 0) {
 			t.Errorf("step %d: kept for another seed: %t, %v", i, is, err)
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WorkerPoolRollouts is the name of the Secret that says for which worker pools somebody has last asked for new machines, and
+// WorkerPoolRollouts is the name of the Secret that says for which worker pools a user has last requested a rollout, and
 // when. There is nothing secret in it: it has to travel with the shoot, or its machines would be made new once more.
 const WorkerPoolRollouts = "worker-pool-rollouts"
 
-// Rollouts makes sure of what is known of rollouts that somebody has asked for, with those that are new, and returns all: by
+// Rollouts stores the rollouts that users have requested, with the new ones, and returns all: by
 // the names of the pools, when in seconds since 1970. Pools that are not there any more are forgotten.
 func (m *Manager) Rollouts(ctx context.Context, pools []string, asked map[string]metav1.Time) (map[string]string, error) {
 	known, err := m.read(ctx, WorkerPoolRollouts)

@@ -58,7 +58,7 @@ type Rotation struct {
 	Completing bool
 }
 
-// Pair is a secret, and what it was before its rotation: nil if nobody is to accept that any more.
+// Pair is a secret, and what it was before its rotation: nil if the old one is not accepted any more.
 type Pair struct{ Current, Old map[string][]byte }
 
 // Authorities makes sure of the authorities, by the names CA, CAClient and CAFrontProxy.
@@ -93,7 +93,7 @@ func (m *Manager) SSHKeypair(ctx context.Context, rotation Rotation) (Pair, erro
 	return m.ensure(ctx, SSHKeypair, rotation, func(time.Time) (map[string][]byte, error) { return newSSHKeypair(bits) })
 }
 
-// RemoveSSHKeypair is for a shoot whose machines nobody may log in to.
+// RemoveSSHKeypair is for a shoot without SSH access to its machines.
 func (m *Manager) RemoveSSHKeypair(ctx context.Context) error { return m.removeBoth(ctx, SSHKeypair) }
 
 // removeBoth removes a secret, and the one before.
@@ -105,7 +105,8 @@ func (m *Manager) removeBoth(ctx context.Context, name string) error {
 }
 
 // ensure has a secret be there, made for the last rotation that was begun.
-func (m *Manager) ensure(ctx context.Context, name string, rotation Rotation, make func(now time.Time) (map[string][]byte, error)) (Pair, error) {
+func (m *Manager) ensure(ctx context.Context, name string, rotation Rotation,
+	make func(now time.Time) (map[string][]byte, error)) (Pair, error) {
 	current, err := m.read(ctx, name)
 	if err != nil {
 		return Pair{}, err
@@ -125,8 +126,9 @@ func (m *Manager) ensure(ctx context.Context, name string, rotation Rotation, ma
 	return Pair{current.Data, old.Data}, nil
 }
 
-// renew makes a secret new. What it was before is written first: whoever is cut off in between does the same again.
-func (m *Manager) renew(ctx context.Context, name string, current *corev1.Secret, rotation Rotation, make func(time.Time) (map[string][]byte, error)) (*corev1.Secret, error) {
+// renew makes a secret new. The old value is written first, so that it can be repeated after an interruption.
+func (m *Manager) renew(ctx context.Context, name string, current *corev1.Secret, rotation Rotation,
+	make func(time.Time) (map[string][]byte, error)) (*corev1.Secret, error) {
 	now := m.Clock.Now()
 	data, err := make(now)
 	if err != nil {
@@ -156,7 +158,8 @@ func (m *Manager) write(ctx context.Context, name string, data map[string][]byte
 	}
 	labels[labelName], labels[labelManagedBy], labels[labelPersist] = name, managedBy, persist
 	if secret == nil {
-		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: name, Labels: labels}, Type: corev1.SecretTypeOpaque, Data: data}
+		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: name, Labels: labels},
+			Type: corev1.SecretTypeOpaque, Data: data}
 		err = m.Client.Create(ctx, secret)
 	} else {
 		before := secret.DeepCopy()

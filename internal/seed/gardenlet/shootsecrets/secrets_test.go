@@ -68,7 +68,8 @@ func TestRotationIsCutOff(t *testing.T) {
 			t.Errorf("write %d: rotated once more: %v", fails, err)
 		}
 		rotation.Completing = true
-		if last, err := m.SigningKey(t.Context(), rotation); err != nil || last.Old != nil || bytes.Count(last.Bundle(KeyRSA), []byte("BEGIN")) != 1 {
+		if last, err := m.SigningKey(t.Context(), rotation); err != nil || last.Old != nil ||
+			bytes.Count(last.Bundle(KeyRSA), []byte("BEGIN")) != 1 {
 			t.Errorf("write %d: the old key is still there: %v", fails, err)
 		}
 	}
@@ -115,7 +116,8 @@ func TestClientCertificate(t *testing.T) {
 	if err != nil || cert.Subject.CommonName != "me" || cert.Subject.Organization[0] != "us" || !cert.NotAfter.Equal(now.Add(time.Hour)) {
 		t.Errorf("%+v, %v", cert, err)
 	}
-	if !mine.Signed(certificate, now, time.Minute) || mine.Signed(certificate, now, 2*time.Hour) || other.Signed(certificate, now, time.Minute) {
+	if !mine.Signed(certificate, now, time.Minute) || mine.Signed(certificate, now, 2*time.Hour) ||
+		other.Signed(certificate, now, time.Minute) {
 		t.Error("it is not clear whose certificate it is, or for how long it is valid")
 	}
 }

@@ -92,7 +92,8 @@ func (c *instances) Instance(id string) (cloud.Instance, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	spec, ok := c.all[id]
-	instance := cloud.Instance{ID: id, Network: spec.Network, State: cloud.Running, Zone: spec.Zone, Type: spec.Type, Tags: spec.Tags, ProviderID: "local:///" + spec.Zone + "/" + id}
+	instance := cloud.Instance{ID: id, Network: spec.Network, State: cloud.Running, Zone: spec.Zone, Type: spec.Type,
+		Tags: spec.Tags, ProviderID: "local:///" + spec.Zone + "/" + id}
 	if spec.Public != nil {
 		instance.PublicAddress = netip.MustParseAddrPort("127.64.1.2:2222")
 	}
@@ -160,8 +161,9 @@ func TestSimulator(t *testing.T) {
 		DefaultSpec: local(), Region: "local", SecretRef: cloudProvider, Pools: []extensionsv1alpha1.WorkerPool{{
 			Name: "one", Minimum: 2, Maximum: 3, MaxSurge: intstr.FromInt32(1), MachineType: "small", NodeAgentSecretName: ptr.To("first"),
 			MachineImage: extensionsv1alpha1.MachineImage{Name: "local", Version: "1.0.0"}, Labels: map[string]string{"pool": "one"},
-			Taints:            []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
-			UserDataSecretRef: corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: osc.Status.CloudConfig.SecretRef.Name}, Key: "cloud_config"},
+			Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
+			UserDataSecretRef: corev1.SecretKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: osc.Status.CloudConfig.SecretRef.Name}, Key: "cloud_config"},
 		}},
 	}}
 	second := simulateRolling(t, admin, c, worker)
@@ -212,17 +214,24 @@ func newAdmin(t *testing.T, cluster *seed.Cluster) client.Client {
 func simulateOthers(t *testing.T, admin client.Client) {
 	t.Helper()
 	for _, other := range []extensionsv1alpha1.Object{
-		&extensionsv1alpha1.ControlPlane{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.ControlPlaneSpec{DefaultSpec: local(), SecretRef: cloudProvider, Region: "local"}},
-		&extensionsv1alpha1.Network{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.NetworkSpec{DefaultSpec: local(), PodCIDR: "10.2.0.0/16", ServiceCIDR: "10.3.0.0/16"}},
+		&extensionsv1alpha1.ControlPlane{ObjectMeta: meta("a"),
+			Spec: extensionsv1alpha1.ControlPlaneSpec{DefaultSpec: local(), SecretRef: cloudProvider, Region: "local"}},
+		&extensionsv1alpha1.Network{ObjectMeta: meta("a"),
+			Spec: extensionsv1alpha1.NetworkSpec{DefaultSpec: local(), PodCIDR: "10.2.0.0/16", ServiceCIDR: "10.3.0.0/16"}},
 		&extensionsv1alpha1.Extension{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.ExtensionSpec{DefaultSpec: local()}},
-		&extensionsv1alpha1.ContainerRuntime{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.ContainerRuntimeSpec{DefaultSpec: local(), BinaryPath: "/bin", WorkerPool: extensionsv1alpha1.ContainerRuntimeWorkerPool{Name: "one"}}},
-		&extensionsv1alpha1.DNSRecord{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.DNSRecordSpec{DefaultSpec: local(), SecretRef: cloudProvider, Name: "api.a.example.org", RecordType: "A", Values: []string{"127.0.0.1"}}},
-		&extensionsv1alpha1.Bastion{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.BastionSpec{DefaultSpec: local(), UserData: []byte("#!/bin/sh\n"), Ingress: []extensionsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}}}},
+		&extensionsv1alpha1.ContainerRuntime{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.ContainerRuntimeSpec{
+			DefaultSpec: local(), BinaryPath: "/bin", WorkerPool: extensionsv1alpha1.ContainerRuntimeWorkerPool{Name: "one"}}},
+		&extensionsv1alpha1.DNSRecord{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.DNSRecordSpec{DefaultSpec: local(),
+			SecretRef: cloudProvider, Name: "api.a.example.org", RecordType: "A", Values: []string{"127.0.0.1"}}},
+		&extensionsv1alpha1.Bastion{ObjectMeta: meta("a"), Spec: extensionsv1alpha1.BastionSpec{DefaultSpec: local(), UserData: []byte(
+			"#!/bin/sh\n"), Ingress: []extensionsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}}}},
 	} {
 		create(t, admin, other)
 		succeeded(t, admin, other, "Create")
-		if bastion, ok := other.(*extensionsv1alpha1.Bastion); ok && (bastion.Status.Ingress == nil || bastion.Status.Ingress.IP != "127.64.1.2" ||
-			bastion.Annotations["gardenlite.dev/ssh-port"] != "2222" || len(bastion.Status.Conditions) != 1 || bastion.Status.ObservedGeneration != bastion.Generation) {
+		if bastion, ok := other.(*extensionsv1alpha1.Bastion); ok &&
+			(bastion.Status.Ingress == nil || bastion.Status.Ingress.IP != "127.64.1.2" ||
+				bastion.Annotations["gardenlite.dev/ssh-port"] != "2222" || len(bastion.Status.Conditions) != 1 ||
+				bastion.Status.ObservedGeneration != bastion.Generation) {
 			t.Errorf("Bastion: %+v", bastion)
 		}
 		if err := admin.Delete(t.Context(), other); err != nil {
@@ -256,7 +265,8 @@ func simulateRolling(t *testing.T, admin client.Client, c *instances, worker *ex
 }
 
 // simulateMigration migrates two machines away, and back with a new Worker, which it returns.
-func simulateMigration(t *testing.T, admin client.Client, c *instances, worker *extensionsv1alpha1.Worker, machinesBefore []string) *extensionsv1alpha1.Worker {
+func simulateMigration(t *testing.T, admin client.Client, c *instances, worker *extensionsv1alpha1.Worker,
+	machinesBefore []string) *extensionsv1alpha1.Worker {
 	t.Helper()
 	took(t, "migrating two machines away", func() { ask(t, admin, worker, "migrate", nil); succeeded(t, admin, worker, "Migrate") })
 	machines := &machinev1alpha1.MachineList{}
@@ -327,7 +337,8 @@ func prepare(t *testing.T, cluster *seed.Cluster, admin client.Client) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig, err := clientcmd.Write(*controlplane.Kubeconfig("shoot", cluster.Server().URL(), cluster.Server().PKI().CAPEM(), config.CertData, config.KeyData))
+	kubeconfig, err := clientcmd.Write(
+		*controlplane.Kubeconfig("shoot", cluster.Server().URL(), cluster.Server().PKI().CAPEM(), config.CertData, config.KeyData))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +354,8 @@ func prepare(t *testing.T, cluster *seed.Cluster, admin client.Client) {
 	who := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}}
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id}},
-		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: extensionsv1alpha1.ClusterSpec{CloudProfile: nothing, Seed: &nothing, Shoot: apiruntime.RawExtension{Raw: shoot}}},
+		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: id},
+			Spec: extensionsv1alpha1.ClusterSpec{CloudProfile: nothing, Seed: &nothing, Shoot: apiruntime.RawExtension{Raw: shoot}}},
 		&corev1.Secret{ObjectMeta: in("cloudprovider")},
 		&corev1.Secret{ObjectMeta: in("machine-controller-manager"), Data: map[string][]byte{"kubeconfig": kubeconfig}},
 		&rbacv1.ClusterRole{ObjectMeta: in(user), Rules: []rbacv1.PolicyRule{
@@ -351,11 +363,13 @@ func prepare(t *testing.T, cluster *seed.Cluster, admin client.Client) {
 			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "delete"}},
 			{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 		}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: in(user), Subjects: who, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: in(user), Subjects: who,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}},
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: user}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "delete"}},
 		}},
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: user}, Subjects: who, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: user}, Subjects: who,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user}},
 	} {
 		create(t, admin, obj)
 	}
@@ -435,7 +449,8 @@ func succeeded(t *testing.T, c client.Client, obj extensionsv1alpha1.Object, kin
 			return true
 		}
 		last := obj.GetExtensionStatus().GetLastOperation()
-		return last != nil && last.Type == kind && last.State == corev1beta1.LastOperationStateSucceeded && obj.GetAnnotations()["gardener.cloud/operation"] == ""
+		return last != nil && last.Type == kind && last.State == corev1beta1.LastOperationStateSucceeded &&
+			obj.GetAnnotations()["gardener.cloud/operation"] == ""
 	})
 	if t.Failed() {
 		t.Fatalf("%T: %+v", obj, obj.GetExtensionStatus().GetLastOperation())

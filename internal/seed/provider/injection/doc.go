@@ -1,6 +1,6 @@
-// Package injection is how somebody makes the provider simulator slow, or makes it fail, for a single object. It imports
-// nothing of the project. The annotations are public: they are set by users, on the object in the garden (the gardenlet
-// passes them on to the extension resource) or on the extension resource itself.
+// Package injection reads the annotations with which users make the provider simulator slow, or make it fail, for an
+// object. It imports nothing of the project. The annotations are public: they are set by users, on the object in the
+// garden (the gardenlet passes them on to the extension resource) or on the extension resource itself.
 //
 //	gardenlite.dev/delay: 90s
 //

@@ -47,7 +47,8 @@ func AddToManager(mgr manager.Manager, c Cloud, clk clock.WithTicker, guard *Gua
 	o := options()
 	o.MaxConcurrentReconciles = concurrency
 	err = component.Controller(mgr, "machine", o).
-		For(&machinev1alpha1.Machine{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		For(&machinev1alpha1.Machine{},
+			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			shoots.Changed = func(key client.ObjectKey) { queue.Add(reconcile.Request{NamespacedName: key}) }
 			return nil

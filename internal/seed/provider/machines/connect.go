@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// idle is how long a connection to a shoot stays open that nobody uses: there can be hundreds of shoots.
+// idle is how long an unused connection to a shoot stays open: there can be hundreds of shoots.
 const idle = 10 * time.Second
 
 // shootScheme and shootMapper know what is used in shoots, so that no client has to ask for it.

@@ -47,14 +47,16 @@ func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 			return wait, err
 		}
 		if left > 0 {
-			return drainAgain, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDrainNode, machinev1alpha1.MachineStateProcessing,
+			return drainAgain, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDrainNode,
+				machinev1alpha1.MachineStateProcessing,
 				fmt.Sprintf("Draining Node %s: %d pods may not be evicted yet", m.Name, left))
 		}
 	}
 	if _, ours := instanceOf(t.Cloud, m.Namespace, m.Name); ours {
 		if err := t.Cloud.DeleteInstance(ctx, m.Name); err != nil {
 			err = fmt.Errorf("deleting the instance %s from the cloud: %w", m.Name, err)
-			return 0, errors.Join(err, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDelete, machinev1alpha1.MachineStateFailed, err.Error()))
+			return 0, errors.Join(err, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDelete,
+				machinev1alpha1.MachineStateFailed, err.Error()))
 		}
 	}
 	wait, err := t.leave(ctx, func(ctx context.Context, shoot client.Client) error {
@@ -66,8 +68,9 @@ func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 	return 0, operation.RemoveFinalizers(ctx, t.Client, m, Finalizer)
 }
 
-// leave does something in the shoot that the machine leaves. Where that does not answer it says how long to wait, for else the
-// Node would stay for ever, unless nobody needs to: the shoot hibernates, and has no API server, or it goes.
+// leave calls do with a client of the shoot that the machine leaves. If its API server does not answer, it returns how
+// long to wait, for otherwise the Node would stay for ever. It does not wait if the shoot hibernates or is being
+// deleted.
 func (t *task) leave(ctx context.Context, do func(context.Context, client.Client) error) (wait time.Duration, err error) {
 	m := t.machine
 	err = t.inShoot(ctx, do)
@@ -81,7 +84,8 @@ func (t *task) leave(ctx context.Context, do func(context.Context, client.Client
 		t.Shoots.SetSwept(m.Namespace, false)
 		return 0, nil
 	}
-	return askAgain, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDelete, machinev1alpha1.MachineStateProcessing, unreachable.Error())
+	return askAgain, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDelete,
+		machinev1alpha1.MachineStateProcessing, unreachable.Error())
 }
 
 // endsOrSleeps says whether the shoot is to have no API server.
@@ -159,7 +163,8 @@ func (t *task) drain(ctx context.Context, shoot client.Client) (left int, err er
 	forced := t.Clock.Since(m.Status.CurrentStatus.LastUpdateTime.Time) >= patience
 	for i := range pods {
 		pod := &pods[i]
-		if ref := metav1.GetControllerOf(pod); ref != nil && ref.Kind == "DaemonSet" || pod.Annotations[corev1.MirrorPodAnnotationKey] != "" || pod.DeletionTimestamp != nil {
+		if ref := metav1.GetControllerOf(pod); ref != nil && ref.Kind == "DaemonSet" ||
+			pod.Annotations[corev1.MirrorPodAnnotationKey] != "" || pod.DeletionTimestamp != nil {
 			continue // it would come again at once, or goes already
 		}
 		err := evict(ctx, shoot, pod, forced)
@@ -189,7 +194,7 @@ func evict(ctx context.Context, shoot client.Client, pod *corev1.Pod, forced boo
 	return shoot.SubResource("eviction").Create(ctx, pod, eviction)
 }
 
-// forgetNode removes the Node of an instance that is gone, with the Pods that nobody runs any more, and the token.
+// forgetNode removes the Node of an instance that is gone, with its Pods, which no kubelet runs any more, and the token.
 func forgetNode(ctx context.Context, shoot client.Client, namespace, name string) error {
 	pods, err := podsOf(ctx, shoot, name)
 	if err != nil {

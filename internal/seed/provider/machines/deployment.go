@@ -21,7 +21,7 @@ import (
 
 // DeploymentReconciler makes MachineSets and Machines of MachineDeployments.
 type DeploymentReconciler struct {
-	// Client reads from the seed itself: whoever decides how many machines to make must see those that are there.
+	// Client reads from the seed itself, not from a cache: the number of machines to make depends on those that exist.
 	Client client.Client
 	Clock  clock.PassiveClock
 	Guard  *Guard

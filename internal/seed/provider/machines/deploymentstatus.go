@@ -80,8 +80,8 @@ func (f *family) report(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// failures are the failures of machines. One whose machine has been given up is told until there are enough machines again,
-// or nobody would hear of it.
+// failures are the failures of machines. One whose machine was replaced is reported until there are enough machines
+// again, or users would never see it.
 func failures(s *machinev1alpha1.MachineDeploymentStatus, now []machinev1alpha1.MachineSummary) (all []*machinev1alpha1.MachineSummary) {
 	for i := range now {
 		all = append(all, &now[i])
@@ -98,21 +98,26 @@ func failures(s *machinev1alpha1.MachineDeploymentStatus, now []machinev1alpha1.
 func (f *family) setConditions(s *machinev1alpha1.MachineDeploymentStatus, ready int32) {
 	least := f.deployment.Spec.Replicas - int32(limitsOf(f.deployment).unavailable)
 	if ready >= least {
-		f.setCondition(s, machinev1alpha1.MachineDeploymentAvailable, machinev1alpha1.ConditionTrue, "MinimumReplicasAvailable", "Deployment has minimum availability.")
+		f.setCondition(s, machinev1alpha1.MachineDeploymentAvailable, machinev1alpha1.ConditionTrue, "MinimumReplicasAvailable",
+			"Deployment has minimum availability.")
 	} else {
-		f.setCondition(s, machinev1alpha1.MachineDeploymentAvailable, machinev1alpha1.ConditionFalse, "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+		f.setCondition(s, machinev1alpha1.MachineDeploymentAvailable, machinev1alpha1.ConditionFalse,
+			"MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
 	}
 	if s.Replicas == s.UpdatedReplicas && s.UnavailableReplicas == 0 {
-		f.setCondition(s, machinev1alpha1.MachineDeploymentProgressing, machinev1alpha1.ConditionTrue, "NewMachineSetAvailable", "All machines are up to date and available.")
+		f.setCondition(s, machinev1alpha1.MachineDeploymentProgressing, machinev1alpha1.ConditionTrue, "NewMachineSetAvailable",
+			"All machines are up to date and available.")
 	} else {
 		f.setCondition(s, machinev1alpha1.MachineDeploymentProgressing, machinev1alpha1.ConditionTrue, "MachineSetUpdated",
 			fmt.Sprintf("%d of %d machines are up to date, %d are available.", s.UpdatedReplicas, f.deployment.Spec.Replicas, s.AvailableReplicas))
 	}
 }
 
-func (f *family) setCondition(s *machinev1alpha1.MachineDeploymentStatus, kind machinev1alpha1.MachineDeploymentConditionType, status machinev1alpha1.ConditionStatus, reason, message string) {
+func (f *family) setCondition(s *machinev1alpha1.MachineDeploymentStatus, kind machinev1alpha1.MachineDeploymentConditionType,
+	status machinev1alpha1.ConditionStatus, reason, message string) {
 	now := metav1.NewTime(f.Clock.Now())
-	wanted := machinev1alpha1.MachineDeploymentCondition{Type: kind, Status: status, Reason: reason, Message: message, LastUpdateTime: now, LastTransitionTime: now}
+	wanted := machinev1alpha1.MachineDeploymentCondition{Type: kind, Status: status, Reason: reason, Message: message,
+		LastUpdateTime: now, LastTransitionTime: now}
 	for i, c := range s.Conditions {
 		if c.Type != kind {
 			continue

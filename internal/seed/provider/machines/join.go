@@ -142,7 +142,8 @@ func (t *task) check(ctx context.Context) (time.Duration, error) {
 				return lookAgain, t.sweep(ctx)
 			}
 			t.Shoots.Forget(m.Namespace, m.Name)
-			return lookAgain, t.write(ctx, machinev1alpha1.MachineRunning, look, machinev1alpha1.MachineStateSuccessful, fmt.Sprintf("Machine %s successfully re-joined the cluster", m.Name))
+			return lookAgain, t.write(ctx, machinev1alpha1.MachineRunning, look, machinev1alpha1.MachineStateSuccessful,
+				fmt.Sprintf("Machine %s successfully re-joined the cluster", m.Name))
 		}
 	}
 	timeout := orDefault(configuration(m).MachineHealthTimeout, DefaultHealthTimeout)
@@ -192,7 +193,8 @@ func (t *task) dress(ctx context.Context, node *corev1.Node, instance cloud.Inst
 	changed.Annotations[annotationApplied] = string(text)
 	changed.Spec.Taints = mergedTaints(node.Spec.Taints, before.Taints, wanted.Taints)
 	for label, value := range map[string]string{
-		corev1.LabelInstanceTypeStable: instance.Type, corev1.LabelTopologyZone: instance.Zone, corev1.LabelTopologyRegion: instance.Tags[tagRegion],
+		corev1.LabelInstanceTypeStable: instance.Type, corev1.LabelTopologyZone: instance.Zone,
+		corev1.LabelTopologyRegion: instance.Tags[tagRegion],
 	} {
 		if value != "" {
 			changed.Labels[label] = value
@@ -206,7 +208,7 @@ func (t *task) dress(ctx context.Context, node *corev1.Node, instance cloud.Inst
 	}
 	patch := client.MergeFrom(node)
 	if !equality.Semantic.DeepEqual(node.Spec.Taints, changed.Spec.Taints) {
-		// They are a list, which a patch replaces: nobody may have written another one in between.
+		// They are a list, which a patch replaces: it must not have changed in between.
 		patch = client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
 	}
 	err = t.inShoot(ctx, func(ctx context.Context, shoot client.Client) error { return shoot.Patch(ctx, changed, patch) })

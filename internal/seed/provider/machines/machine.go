@@ -103,7 +103,8 @@ func (t *task) create(ctx context.Context) (time.Duration, error) {
 	}
 	if left <= 0 {
 		why := t.machine.Status.LastOperation.Description
-		return 0, t.fail(ctx, machinev1alpha1.MachineOperationCreate, fmt.Sprintf("Machine %s failed to join the cluster in %s: %s", t.machine.Name, timeout, why))
+		return 0, t.fail(ctx, machinev1alpha1.MachineOperationCreate,
+			fmt.Sprintf("Machine %s failed to join the cluster in %s: %s", t.machine.Name, timeout, why))
 	}
 	instance, err := t.ensureInstance(ctx, timeout)
 	if lost := (*lostError)(nil); errors.As(err, &lost) {
@@ -194,7 +195,8 @@ func (t *task) pending(ctx context.Context, why string) error {
 }
 
 func (t *task) crash(ctx context.Context, why string) error {
-	return t.write(ctx, machinev1alpha1.MachineCrashLoopBackOff, machinev1alpha1.MachineOperationCreate, machinev1alpha1.MachineStateFailed, why)
+	return t.write(ctx, machinev1alpha1.MachineCrashLoopBackOff, machinev1alpha1.MachineOperationCreate,
+		machinev1alpha1.MachineStateFailed, why)
 }
 
 func (t *task) fail(ctx context.Context, what machinev1alpha1.MachineOperationType, why string) error {
@@ -207,7 +209,8 @@ func isCreating(phase machinev1alpha1.MachinePhase) bool {
 }
 
 // write writes a phase and what was done last, if that is new.
-func (t *task) write(ctx context.Context, phase machinev1alpha1.MachinePhase, what machinev1alpha1.MachineOperationType, state machinev1alpha1.MachineState, description string) error {
+func (t *task) write(ctx context.Context, phase machinev1alpha1.MachinePhase, what machinev1alpha1.MachineOperationType,
+	state machinev1alpha1.MachineState, description string) error {
 	return operation.PatchStatus(ctx, t.Client, t.machine, func(m *machinev1alpha1.Machine) {
 		now := metav1.NewTime(t.Clock.Now())
 		current, last := &m.Status.CurrentStatus, &m.Status.LastOperation

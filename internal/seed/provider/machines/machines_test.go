@@ -120,9 +120,11 @@ func TestDrainRespectsBudgetsForAWhile(t *testing.T) {
 	}
 	daemon := pod("daemon")
 	daemon.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: new(true)}}
-	shoot := fake.NewClientBuilder().WithScheme(shootScheme).WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, pod("guarded"), daemon).
+	shoot := fake.NewClientBuilder().WithScheme(shootScheme).WithObjects(
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, pod("guarded"), daemon).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
-		WithInterceptorFuncs(interceptor.Funcs{SubResourceCreate: func(context.Context, client.Client, string, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+		WithInterceptorFuncs(interceptor.Funcs{SubResourceCreate: func(context.Context, client.Client, string, client.Object,
+			client.Object, ...client.SubResourceCreateOption) error {
 			return apierrors.NewTooManyRequests("the budget is used up", 0)
 		}}).Build()
 	clk := clocktesting.NewFakeClock(time.Unix(1000, 0))
@@ -158,7 +160,8 @@ func TestConnectRefusesWhatIsOfTheHost(t *testing.T) {
 
 func kubeconfig(server, user string) []byte {
 	return []byte(fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: c}}],
-clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: c, user: {%s}}]}`, server, strings.Trim(user, "{}")))
+clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: c, user: {%s}}]}`, server,
+		strings.Trim(user, "{}")))
 }
 
 // TestShoots: one watch while a machine is awaited, new connections when the Secret changes, and nothing that is left after.
@@ -216,7 +219,7 @@ func TestShoots(t *testing.T) {
 	s.Forget("a", "m")
 	s.Forget("a", "other")
 	if s.shoots["a"].stop != nil {
-		t.Error("it watches on although nobody waits")
+		t.Error("the watch goes on although no machine waits")
 	}
 	s.Await("a", "m")
 	expectWatch("two")
@@ -232,7 +235,8 @@ func TestShoots(t *testing.T) {
 }
 
 func TestStateSurvives(t *testing.T) {
-	state := &State{MachineDeployments: map[string]*DeploymentState{"d": {Replicas: 2, Machines: []machinev1alpha1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "m"}}}}}}
+	state := &State{MachineDeployments: map[string]*DeploymentState{
+		"d": {Replicas: 2, Machines: []machinev1alpha1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "m"}}}}}}
 	raw, err := state.Marshal()
 	if err != nil {
 		t.Fatal(err)

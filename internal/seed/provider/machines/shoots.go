@@ -173,7 +173,7 @@ func (s *Shoots) Close() {
 	s.wg.Wait()
 }
 
-// watch begins to watch if somebody waits for Nodes and nobody watches. The lock is held.
+// watch starts the watch of Nodes if a machine waits for its Node and there is no watch yet. The caller holds the lock.
 func (s *Shoots) watch(namespace string, of *shoot) {
 	if len(of.awaited) == 0 || of.stop != nil {
 		return

@@ -34,7 +34,8 @@ func tokenSecret(namespace, machine string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: bootstrapapi.BootstrapTokenSecretPrefix + id},
 		Type:       bootstrapapi.SecretTypeBootstrapToken,
-		Data:       map[string][]byte{bootstrapapi.BootstrapTokenIDKey: []byte(id), bootstrapapi.BootstrapTokenDescriptionKey: []byte(description(machine))},
+		Data: map[string][]byte{bootstrapapi.BootstrapTokenIDKey: []byte(id),
+			bootstrapapi.BootstrapTokenDescriptionKey: []byte(description(machine))},
 	}
 }
 
@@ -44,18 +45,21 @@ func description(machine string) string {
 
 // ensureToken makes the bootstrap token of a machine in its shoot, or finds it. It authenticates as a member of
 // system:bootstrappers, as bootstrap tokens do, for as long as the machine may take to join.
-func (r *MachineReconciler) ensureToken(ctx context.Context, shoot client.Client, namespace, machine string, valid time.Duration) (string, error) {
+func (r *MachineReconciler) ensureToken(ctx context.Context, shoot client.Client, namespace, machine string,
+	valid time.Duration) (string, error) {
 	secret := tokenSecret(namespace, machine)
 	found := &corev1.Secret{}
 	switch err := shoot.Get(ctx, client.ObjectKeyFromObject(secret), found); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		return "", fmt.Errorf("reading the bootstrap token of machine %s in Secret %s/%s of the shoot: %w", machine, secret.Namespace, secret.Name, err)
+		return "", fmt.Errorf("reading the bootstrap token of machine %s in Secret %s/%s of the shoot: %w", machine,
+			secret.Namespace, secret.Name, err)
 	case r.usable(found, secret):
 		return string(found.Data[bootstrapapi.BootstrapTokenIDKey]) + "." + string(found.Data[bootstrapapi.BootstrapTokenSecretKey]), nil
 	default:
 		if err := shoot.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("deleting the bootstrap token in Secret %s/%s of the shoot, which is not for machine %s any more: %w", secret.Namespace, secret.Name, machine, err)
+			return "", fmt.Errorf("deleting the bootstrap token in Secret %s/%s of the shoot, which is not for machine %s any more: %w",
+				secret.Namespace, secret.Name, machine, err)
 		}
 	}
 	random, err := randomString(16)
@@ -67,7 +71,8 @@ func (r *MachineReconciler) ensureToken(ctx context.Context, shoot client.Client
 	secret.Data[bootstrapapi.BootstrapTokenUsageAuthentication] = []byte("true")
 	secret.Data[bootstrapapi.BootstrapTokenUsageSigningKey] = []byte("true")
 	if err := shoot.Create(ctx, secret); err != nil {
-		return "", fmt.Errorf("creating the bootstrap token of machine %s in Secret %s/%s of the shoot: %w", machine, secret.Namespace, secret.Name, err)
+		return "", fmt.Errorf("creating the bootstrap token of machine %s in Secret %s/%s of the shoot: %w", machine,
+			secret.Namespace, secret.Name, err)
 	}
 	return string(secret.Data[bootstrapapi.BootstrapTokenIDKey]) + "." + random, nil
 }
@@ -83,7 +88,8 @@ func (r *MachineReconciler) usable(found, wanted *corev1.Secret) bool {
 func deleteToken(ctx context.Context, shoot client.Client, namespace, machine string) error {
 	secret := tokenSecret(namespace, machine)
 	if err := shoot.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting the bootstrap token of machine %s in Secret %s/%s of the shoot: %w", machine, secret.Namespace, secret.Name, err)
+		return fmt.Errorf("deleting the bootstrap token of machine %s in Secret %s/%s of the shoot: %w", machine,
+			secret.Namespace, secret.Name, err)
 	}
 	return nil
 }

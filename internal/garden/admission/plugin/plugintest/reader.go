@@ -29,7 +29,8 @@ func (r Reader) Get(_ context.Context, resource schema.GroupResource, namespace,
 }
 
 // List implements plugin.Reader.
-func (r Reader) List(_ context.Context, resource schema.GroupResource, namespace string, selector fields.Selector) ([]runtime.Object, error) {
+func (r Reader) List(_ context.Context, resource schema.GroupResource, namespace string, selector fields.Selector) (
+	[]runtime.Object, error) {
 	var found []runtime.Object
 	for _, obj := range r.Objects[resource] {
 		m, err := meta.Accessor(obj)

@@ -48,7 +48,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	}
 	return component.Controller(mgr, ControllerName).
 		For(&rbacv1.ClusterRole{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isForExtensions))).
-		WatchesMetadata(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.clusterRolesOf), builder.WithPredicates(predicate.NewPredicateFuncs(isOfExtension))).
+		WatchesMetadata(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.clusterRolesOf),
+			builder.WithPredicates(predicate.NewPredicateFuncs(isOfExtension))).
 		Complete(r)
 }
 
@@ -69,7 +70,8 @@ func isOfExtension(account client.Object) bool {
 // clusterRolesOf are the ClusterRoles that select a service account.
 func (r *Reconciler) clusterRolesOf(ctx context.Context, account client.Object) (requests []reconcile.Request) {
 	clusterRoles := metadataList(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
-	if err := r.Client.List(ctx, clusterRoles, client.MatchingLabels{constants.LabelAuthorizationCustomExtensionsPermissions: "true"}); err != nil {
+	if err := r.Client.List(ctx, clusterRoles,
+		client.MatchingLabels{constants.LabelAuthorizationCustomExtensionsPermissions: "true"}); err != nil {
 		logf.FromContext(ctx).Error(err, "Listing the ClusterRoles for extensions")
 		return nil
 	}
@@ -143,7 +145,8 @@ func (r *Reconciler) subjects(ctx context.Context, clusterRole *metav1.PartialOb
 	}
 	for i := range accounts.Items {
 		if isOfExtension(&accounts.Items[i]) {
-			subjects = append(subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: accounts.Items[i].Namespace, Name: accounts.Items[i].Name})
+			subjects = append(subjects,
+				rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: accounts.Items[i].Namespace, Name: accounts.Items[i].Name})
 		}
 	}
 	slices.SortFunc(subjects, func(a, b rbacv1.Subject) int {
@@ -157,15 +160,18 @@ func selectorOf(clusterRole client.Object) (labels.Selector, error) {
 	const annotation = constants.LabelAuthorizationExtensionsServiceAccountSelector
 	value, ok := clusterRole.GetAnnotations()[annotation]
 	if !ok {
-		return nil, fmt.Errorf("the ClusterRole %q is labelled for extensions and therefore needs the annotation %s, a label selector", clusterRole.GetName(), annotation)
+		return nil, fmt.Errorf("the ClusterRole %q is labelled for extensions and therefore needs the annotation %s, a label selector",
+			clusterRole.GetName(), annotation)
 	}
 	selector := &metav1.LabelSelector{}
 	if err := json.Unmarshal([]byte(value), selector); err != nil {
-		return nil, fmt.Errorf("reading the annotation %s of the ClusterRole %q, which must be a label selector in JSON: %w", annotation, clusterRole.GetName(), err)
+		return nil, fmt.Errorf("reading the annotation %s of the ClusterRole %q, which must be a label selector in JSON: %w",
+			annotation, clusterRole.GetName(), err)
 	}
 	read, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return nil, fmt.Errorf("reading the label selector in the annotation %s of the ClusterRole %q: %w", annotation, clusterRole.GetName(), err)
+		return nil, fmt.Errorf("reading the label selector in the annotation %s of the ClusterRole %q: %w", annotation,
+			clusterRole.GetName(), err)
 	}
 	return read, nil
 }

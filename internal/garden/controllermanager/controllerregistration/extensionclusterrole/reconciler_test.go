@@ -37,7 +37,8 @@ func TestReconcile(t *testing.T) {
 		if !g.Exists(binding) {
 			t.Fatal("no binding")
 		}
-		if owner := binding.OwnerReferences; len(owner) != 1 || owner[0].UID != "uid" || owner[0].Kind != "ClusterRole" || binding.RoleRef.Name != "role" {
+		if owner := binding.OwnerReferences; len(owner) != 1 || owner[0].UID != "uid" || owner[0].Kind != "ClusterRole" ||
+			binding.RoleRef.Name != "role" {
 			t.Errorf("%+v", binding)
 		}
 		for _, s := range binding.Subjects {
@@ -45,7 +46,8 @@ func TestReconcile(t *testing.T) {
 		}
 		return names
 	}
-	want := []string{"ServiceAccount/garden/extension-shoot--e", "ServiceAccount/garden-p/extension-shoot--e", "ServiceAccount/seed-a/any", "ServiceAccount/seed-b/any"}
+	want := []string{"ServiceAccount/garden/extension-shoot--e", "ServiceAccount/garden-p/extension-shoot--e",
+		"ServiceAccount/seed-a/any", "ServiceAccount/seed-b/any"}
 	if got := subjects(); !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
@@ -63,16 +65,19 @@ func TestReconcile(t *testing.T) {
 func TestWithoutSelector(t *testing.T) {
 	missing := clusterRole("")
 	missing.Annotations = nil
-	for name, role := range map[string]*rbacv1.ClusterRole{"missing": missing, "no JSON": clusterRole("app=x"), "no selector": clusterRole(`{"matchExpressions":[{"key":"a","operator":"Like"}]}`)} {
+	for name, role := range map[string]*rbacv1.ClusterRole{"missing": missing, "no JSON": clusterRole("app=x"),
+		"no selector": clusterRole(`{"matchExpressions":[{"key":"a","operator":"Like"}]}`)} {
 		g := kittest.New(t, role)
-		if _, err := g.Reconcile(&Reconciler{Client: g}, role); err == nil || g.Exists(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "role"}}) {
+		if _, err := g.Reconcile(&Reconciler{Client: g}, role); err == nil ||
+			g.Exists(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "role"}}) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	unlabelled := clusterRole(`{}`)
 	unlabelled.Labels = nil
 	g := kittest.New(t, unlabelled, account("seed-a", "any", "x"))
-	if _, err := g.Reconcile(&Reconciler{Client: g}, unlabelled); err != nil || g.Exists(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "role"}}) {
+	if _, err := g.Reconcile(&Reconciler{Client: g}, unlabelled); err != nil ||
+		g.Exists(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "role"}}) {
 		t.Errorf("without the label: %v", err)
 	}
 }

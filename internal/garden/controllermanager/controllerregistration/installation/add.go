@@ -161,7 +161,8 @@ func (r *Reconciler) seedsOfDeployment(ctx context.Context, deployment client.Ob
 		return nil
 	}
 	for _, registration := range registrations.Items {
-		if d := registration.Spec.Deployment; d != nil && slices.Contains(d.DeploymentRefs, corev1beta1.DeploymentRef{Name: deployment.GetName()}) {
+		if d := registration.Spec.Deployment; d != nil &&
+			slices.Contains(d.DeploymentRefs, corev1beta1.DeploymentRef{Name: deployment.GetName()}) {
 			return r.allSeeds(ctx, nil)
 		}
 	}

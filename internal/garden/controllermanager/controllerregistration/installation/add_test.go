@@ -24,7 +24,8 @@ func TestChanges(t *testing.T) {
 		before, after client.Object
 		want          bool
 	}{
-		"seed: status":        {seedChanged(), seed(), seed(func(s *corev1beta1.Seed) { s.Status.Conditions = []corev1beta1.Condition{{}} }), false},
+		"seed: status": {
+			seedChanged(), seed(), seed(func(s *corev1beta1.Seed) { s.Status.Conditions = []corev1beta1.Condition{{}} }), false},
 		"seed: label":         {seedChanged(), seed(), seed(func(s *corev1beta1.Seed) { s.Labels = nil }), true},
 		"seed: specification": {seedChanged(), seed(), seed(func(s *corev1beta1.Seed) { s.Spec.Provider.Type = "x" }), true},
 		"seed: deletion":      {seedChanged(), seed(), seed(seedInDeletion), true},
@@ -33,15 +34,18 @@ func TestChanges(t *testing.T) {
 		"installation: not required": {requirementChanged(), installed("x", required), installed("x"), true},
 		"installation: other":        {requirementChanged(), installed("x", required), installed("y", required), false},
 
-		"shoot: nothing":     {shoots, shoot("x"), shoot("x"), false},
-		"shoot: network":     {shoots, shoot("x"), shoot("y"), true},
-		"shoot: no network":  {shoots, shoot("x"), shoot("x", func(s *corev1beta1.Shoot) { s.Spec.Networking = nil }), true},
-		"shoot: seed":        {shoots, shoot("x"), shoot("x", elsewhere), true},
-		"shoot: moved":       {shoots, shoot("x"), shoot("x", func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("seed") }), true},
-		"shoot: workers":     {shoots, shoot("x"), shoot("x", func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Name = "q" }), true},
-		"shoot: extensions":  {shoots, shoot("x"), shoot("x", func(s *corev1beta1.Shoot) { s.Spec.Extensions = []corev1beta1.Extension{{Type: "e"}} }), true},
-		"shoot: DNS":         {shoots, shoot("x"), shoot("x", func(s *corev1beta1.Shoot) { s.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("d")} }), true},
-		"shoot: hibernation": {shoots, shoot("x"), shoot("x", func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{} }), false},
+		"shoot: nothing":    {shoots, shoot("x"), shoot("x"), false},
+		"shoot: network":    {shoots, shoot("x"), shoot("y"), true},
+		"shoot: no network": {shoots, shoot("x"), shoot("x", func(s *corev1beta1.Shoot) { s.Spec.Networking = nil }), true},
+		"shoot: seed":       {shoots, shoot("x"), shoot("x", elsewhere), true},
+		"shoot: moved":      {shoots, shoot("x"), shoot("x", func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("seed") }), true},
+		"shoot: workers":    {shoots, shoot("x"), shoot("x", func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Name = "q" }), true},
+		"shoot: extensions": {shoots, shoot("x"),
+			shoot("x", func(s *corev1beta1.Shoot) { s.Spec.Extensions = []corev1beta1.Extension{{Type: "e"}} }), true},
+		"shoot: DNS": {shoots, shoot("x"),
+			shoot("x", func(s *corev1beta1.Shoot) { s.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("d")} }), true},
+		"shoot: hibernation": {shoots, shoot("x"),
+			shoot("x", func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{} }), false},
 	} {
 		if got := test.predicate.Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
 			t.Errorf("%s: %v", name, got)
@@ -56,7 +60,8 @@ func TestRequests(t *testing.T) {
 	x := registration("x")
 	x.Spec.Deployment = &corev1beta1.ControllerRegistrationDeployment{DeploymentRefs: []corev1beta1.DeploymentRef{{Name: "d"}}}
 	deployment := func(name string) *gardencorev1.ControllerDeployment {
-		return &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Resources: []gardencorev1.NamedResourceReference{resource}}
+		return &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Resources: []gardencorev1.NamedResourceReference{resource}}
 	}
 	other := seed(func(s *corev1beta1.Seed) { s.Name = "other" })
 	g := kittest.New(t, seed(), other, x, deployment("d"), deployment("unused"))
@@ -70,15 +75,16 @@ func TestRequests(t *testing.T) {
 		requests []reconcile.Request
 		want     []string
 	}{
-		"registration":        {r.allSeeds(t.Context(), x), both},
-		"deployment":          {r.seedsOfDeployment(t.Context(), deployment("d")), both},
-		"unused deployment":   {r.seedsOfDeployment(t.Context(), deployment("unused")), nil},
-		"secret":              {r.seedsOfResource("Secret")(t.Context(), named("s")), both},
-		"config map":          {r.seedsOfResource("ConfigMap")(t.Context(), named("s")), nil},
-		"moving shoot":        {seedsOf(ofShoot)(t.Context(), moving), both},
-		"shoot":               {seedsOf(ofShoot)(t.Context(), shoot("x")), []string{"seed"}},
-		"installation":        {seedsOf(ofInstallation)(t.Context(), installed("x")), []string{"seed"}},
-		"a shoot's":           {seedsOf(ofInstallation)(t.Context(), installed("x", func(i *corev1beta1.ControllerInstallation) { i.Spec.SeedRef = nil })), nil},
+		"registration":      {r.allSeeds(t.Context(), x), both},
+		"deployment":        {r.seedsOfDeployment(t.Context(), deployment("d")), both},
+		"unused deployment": {r.seedsOfDeployment(t.Context(), deployment("unused")), nil},
+		"secret":            {r.seedsOfResource("Secret")(t.Context(), named("s")), both},
+		"config map":        {r.seedsOfResource("ConfigMap")(t.Context(), named("s")), nil},
+		"moving shoot":      {seedsOf(ofShoot)(t.Context(), moving), both},
+		"shoot":             {seedsOf(ofShoot)(t.Context(), shoot("x")), []string{"seed"}},
+		"installation":      {seedsOf(ofInstallation)(t.Context(), installed("x")), []string{"seed"}},
+		"a shoot's": {
+			seedsOf(ofInstallation)(t.Context(), installed("x", func(i *corev1beta1.ControllerInstallation) { i.Spec.SeedRef = nil })), nil},
 		"bucket without seed": {seedsOf(ofBucket)(t.Context(), &corev1beta1.BackupBucket{}), nil},
 	} {
 		var got []string

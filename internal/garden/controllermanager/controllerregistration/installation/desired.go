@@ -45,7 +45,8 @@ func (r *Reconciler) installOne(ctx context.Context, s *state, registration *cor
 		if err := r.Client.Create(ctx, installation); err != nil {
 			return fmt.Errorf("creating a ControllerInstallation: %w", err)
 		}
-		logf.FromContext(ctx).Info("Created a ControllerInstallation", "controllerInstallation", installation.Name, "controllerRegistration", registration.Name)
+		logf.FromContext(ctx).Info("Created a ControllerInstallation", "controllerInstallation", installation.Name,
+			"controllerRegistration", registration.Name)
 		return nil
 	}
 	if existing.DeletionTimestamp != nil {
@@ -65,7 +66,8 @@ func (r *Reconciler) installOne(ctx context.Context, s *state, registration *cor
 }
 
 // deploymentOf is the ControllerDeployment of a registration, nil if it has none. There is never more than one.
-func (r *Reconciler) deploymentOf(ctx context.Context, registration *corev1beta1.ControllerRegistration) (*gardencorev1.ControllerDeployment, error) {
+func (r *Reconciler) deploymentOf(ctx context.Context, registration *corev1beta1.ControllerRegistration) (
+	*gardencorev1.ControllerDeployment, error) {
 	if registration.Spec.Deployment == nil || len(registration.Spec.Deployment.DeploymentRefs) == 0 {
 		return nil, nil
 	}
@@ -77,21 +79,24 @@ func (r *Reconciler) deploymentOf(ctx context.Context, registration *corev1beta1
 }
 
 // resourcesOf are references to what a deployment refers to, as it is now: what changes there leads to an update.
-func (r *Reconciler) resourcesOf(ctx context.Context, deployment *gardencorev1.ControllerDeployment) (refs []corev1.ObjectReference, err error) {
+func (r *Reconciler) resourcesOf(ctx context.Context, deployment *gardencorev1.ControllerDeployment) (
+	refs []corev1.ObjectReference, err error) {
 	if deployment == nil {
 		return nil, nil
 	}
 	for _, resource := range deployment.Resources {
 		ref := resource.ResourceRef
 		if ref.Kind != "ConfigMap" && ref.Kind != "Secret" {
-			return nil, fmt.Errorf("the ControllerDeployment %q refers to the %s %q: only a ConfigMap or a Secret is possible", deployment.Name, ref.Kind, ref.Name)
+			return nil, fmt.Errorf("the ControllerDeployment %q refers to the %s %q: only a ConfigMap or a Secret is possible",
+				deployment.Name, ref.Kind, ref.Name)
 		}
 		obj := &metav1.PartialObjectMetadata{}
 		obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(ref.Kind))
 		if err := r.Reader.Get(ctx, types.NamespacedName{Namespace: constants.GardenNamespace, Name: ref.Name}, obj); err != nil {
 			return nil, fmt.Errorf("reading the %s %q that the ControllerDeployment %q refers to: %w", ref.Kind, ref.Name, deployment.Name, err)
 		}
-		refs = append(refs, corev1.ObjectReference{Kind: ref.Kind, Namespace: obj.Namespace, Name: obj.Name, ResourceVersion: obj.ResourceVersion})
+		refs = append(refs, corev1.ObjectReference{Kind: ref.Kind, Namespace: obj.Namespace, Name: obj.Name,
+			ResourceVersion: obj.ResourceVersion})
 	}
 	return refs, nil
 }

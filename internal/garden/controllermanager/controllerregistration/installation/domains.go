@@ -64,7 +64,8 @@ func (r *Reconciler) domainsOf(ctx context.Context, seed *corev1beta1.Seed) (d d
 		return d, err
 	}
 	if len(internal) > 1 {
-		return d, fmt.Errorf("there can be only one internal domain, but the namespace %q has %d secrets with the role %s", seedidentity.NamespacePrefix+seed.Name, len(internal), constants.GardenRoleInternalDomain)
+		return d, fmt.Errorf("there can be only one internal domain, but the namespace %q has %d secrets with the role %s",
+			seedidentity.NamespacePrefix+seed.Name, len(internal), constants.GardenRoleInternalDomain)
 	}
 	if len(internal) == 1 {
 		d.internal = internal[0]
@@ -82,7 +83,8 @@ func (r *Reconciler) domainsOf(ctx context.Context, seed *corev1beta1.Seed) (d d
 func (r *Reconciler) domainsOfSecrets(ctx context.Context, seed *corev1beta1.Seed, role string) (found []domain, err error) {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := r.Reader.List(ctx, secrets, client.InNamespace(seedidentity.NamespacePrefix+seed.Name), client.MatchingLabels{constants.GardenRole: role}); err != nil {
+	if err := r.Reader.List(ctx, secrets, client.InNamespace(seedidentity.NamespacePrefix+seed.Name),
+		client.MatchingLabels{constants.GardenRole: role}); err != nil {
 		return nil, fmt.Errorf("listing the secrets of the Seed %q with the role %s: %w", seed.Name, role, err)
 	}
 	priority := func(secret metav1.PartialObjectMetadata) int {
@@ -97,7 +99,8 @@ func (r *Reconciler) domainsOfSecrets(ctx context.Context, seed *corev1beta1.See
 	for _, secret := range secrets.Items {
 		d := domain{secret.Annotations[domainAnnotation], secret.Annotations[providerAnnotation]}
 		if d.name == "" || d.provider == "" {
-			return nil, fmt.Errorf("the secret %s/%s has the role %s, and therefore needs the annotations %s and %s", secret.Namespace, secret.Name, role, domainAnnotation, providerAnnotation)
+			return nil, fmt.Errorf("the secret %s/%s has the role %s, and therefore needs the annotations %s and %s",
+				secret.Namespace, secret.Name, role, domainAnnotation, providerAnnotation)
 		}
 		found = append(found, d)
 	}

@@ -42,7 +42,8 @@ func (s *state) needsOfBackups(ctx context.Context) sets.Set[string] {
 	for _, entry := range s.entries {
 		provider, ok := providers[entry.Spec.BucketName]
 		if !ok {
-			logf.FromContext(ctx).Info("A BackupEntry is in a BackupBucket that is not there", "namespace", entry.Namespace, "backupEntry", entry.Name, "backupBucket", entry.Spec.BucketName)
+			logf.FromContext(ctx).Info("A BackupEntry is in a BackupBucket that is not there", "namespace", entry.Namespace,
+				"backupEntry", entry.Name, "backupBucket", entry.Spec.BucketName)
 			continue
 		}
 		needs.Insert(extension(extensionsv1alpha1.BackupEntryResource, provider))
@@ -120,7 +121,8 @@ func (s *state) needsOfExtensions(cluster corev1beta1.ClusterType, named []corev
 	}
 	for _, registration := range s.registrations {
 		for _, resource := range registration.Spec.Resources {
-			if resource.Kind != extensionsv1alpha1.ExtensionResource || disabled.Has(resource.Type) || !slices.Contains(resource.AutoEnable, cluster) {
+			if resource.Kind != extensionsv1alpha1.ExtensionResource || disabled.Has(resource.Type) ||
+				!slices.Contains(resource.AutoEnable, cluster) {
 				continue
 			}
 			if !workerless || ptr.Deref(resource.WorkerlessSupported, false) {

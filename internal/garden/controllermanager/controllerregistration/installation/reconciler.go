@@ -108,7 +108,8 @@ func (s *state) addInstallations(all []corev1beta1.ControllerInstallation) error
 		}
 		name := all[i].Spec.RegistrationRef.Name
 		if s.registrations[name] == nil {
-			return fmt.Errorf("the ControllerRegistration %q of the ControllerInstallation %q is not there (yet): create it again, or delete the installation", name, all[i].Name)
+			return fmt.Errorf("the ControllerRegistration %q of the ControllerInstallation %q is not there (yet): create it "+
+				"again, or delete the installation", name, all[i].Name)
 		}
 		s.installations[name] = &all[i]
 	}
@@ -132,7 +133,8 @@ func (s *state) wanted(needs sets.Set[string]) (sets.Set[string], error) {
 	}
 	for _, need := range sets.List(needs) {
 		if len(serves[need]) == 0 {
-			return nil, fmt.Errorf("the extension %s is needed, but no ControllerRegistration has it: register one, or no longer use that type", need)
+			return nil, fmt.Errorf(
+				"the extension %s is needed, but no ControllerRegistration has it: register one, or no longer use that type", need)
 		}
 		wanted.Insert(serves[need]...)
 	}
@@ -189,9 +191,11 @@ func (r *Reconciler) remove(ctx context.Context, s *state, wanted sets.Set[strin
 		if wanted.Has(name) || installation.DeletionTimestamp != nil {
 			continue
 		}
-		logf.FromContext(ctx).Info("Deleting a ControllerInstallation that is not needed any more", "controllerInstallation", installation.Name, "controllerRegistration", name)
+		logf.FromContext(ctx).Info("Deleting a ControllerInstallation that is not needed any more", "controllerInstallation",
+			installation.Name, "controllerRegistration", name)
 		if err := r.Client.Delete(ctx, installation); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting the ControllerInstallation %q that the Seed %q does not need any more: %w", installation.Name, s.seed.Name, err)
+			return fmt.Errorf("deleting the ControllerInstallation %q that the Seed %q does not need any more: %w",
+				installation.Name, s.seed.Name, err)
 		}
 	}
 	return nil

@@ -136,16 +136,25 @@ func TestPolicies(t *testing.T) {
 		// base says whether what the seed needs for itself is installed.
 		base bool
 	}{
-		"no shoots":                         {[]client.Object{seed()}, []corev1beta1.ControllerDeploymentPolicy{always}, true},
-		"a shoot that needs it":             {[]client.Object{seed(), shoot("x")}, []corev1beta1.ControllerDeploymentPolicy{onDemand, always, alwaysExceptNoShoot}, true},
-		"a shoot that does not":             {[]client.Object{seed(), shoot("y")}, []corev1beta1.ControllerDeploymentPolicy{always, alwaysExceptNoShoot}, true},
-		"a shoot in another seed":           {[]client.Object{seed(), shoot("x", elsewhere)}, []corev1beta1.ControllerDeploymentPolicy{always}, true},
-		"a shoot on its way out":            {[]client.Object{seed(), shoot("x", elsewhere, func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("seed") })}, []corev1beta1.ControllerDeploymentPolicy{onDemand, always, alwaysExceptNoShoot}, true},
-		"a shoot in deletion":               {[]client.Object{seed(), shoot("x", shootInDeletion)}, []corev1beta1.ControllerDeploymentPolicy{onDemand, always, alwaysExceptNoShoot}, true},
-		"another shoot in deletion":         {[]client.Object{seed(), shoot("y", shootInDeletion)}, []corev1beta1.ControllerDeploymentPolicy{always, alwaysExceptNoShoot}, true},
-		"seed in deletion":                  {[]client.Object{seed(seedInDeletion)}, nil, false},
-		"seed in deletion with a shoot":     {[]client.Object{seed(seedInDeletion), shoot("x", shootInDeletion)}, []corev1beta1.ControllerDeploymentPolicy{onDemand, always, alwaysExceptNoShoot}, true},
-		"seed in deletion with another":     {[]client.Object{seed(seedInDeletion), shoot("y", shootInDeletion)}, []corev1beta1.ControllerDeploymentPolicy{alwaysExceptNoShoot}, true},
+		"no shoots": {[]client.Object{seed()}, []corev1beta1.ControllerDeploymentPolicy{always}, true},
+		"a shoot that needs it": {[]client.Object{seed(), shoot("x")},
+			[]corev1beta1.ControllerDeploymentPolicy{onDemand, always, alwaysExceptNoShoot}, true},
+		"a shoot that does not": {[]client.Object{seed(), shoot("y")},
+			[]corev1beta1.ControllerDeploymentPolicy{always, alwaysExceptNoShoot}, true},
+		"a shoot in another seed": {[]client.Object{seed(), shoot("x", elsewhere)},
+			[]corev1beta1.ControllerDeploymentPolicy{always}, true},
+		"a shoot on its way out": {
+			[]client.Object{seed(), shoot("x", elsewhere, func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("seed") })},
+			[]corev1beta1.ControllerDeploymentPolicy{onDemand, always, alwaysExceptNoShoot}, true},
+		"a shoot in deletion": {[]client.Object{seed(), shoot("x", shootInDeletion)},
+			[]corev1beta1.ControllerDeploymentPolicy{onDemand, always, alwaysExceptNoShoot}, true},
+		"another shoot in deletion": {[]client.Object{seed(), shoot("y", shootInDeletion)},
+			[]corev1beta1.ControllerDeploymentPolicy{always, alwaysExceptNoShoot}, true},
+		"seed in deletion": {[]client.Object{seed(seedInDeletion)}, nil, false},
+		"seed in deletion with a shoot": {[]client.Object{seed(seedInDeletion), shoot("x", shootInDeletion)},
+			[]corev1beta1.ControllerDeploymentPolicy{onDemand, always, alwaysExceptNoShoot}, true},
+		"seed in deletion with another": {[]client.Object{seed(seedInDeletion), shoot("y", shootInDeletion)},
+			[]corev1beta1.ControllerDeploymentPolicy{alwaysExceptNoShoot}, true},
 		"seed in deletion, another's shoot": {[]client.Object{seed(seedInDeletion), shoot("x", elsewhere)}, nil, false},
 	} {
 		for _, policy := range []corev1beta1.ControllerDeploymentPolicy{onDemand, always, alwaysExceptNoShoot} {
@@ -160,7 +169,8 @@ func TestPolicies(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s, %s: %v", name, policy, err)
 				}
-				if want := slices.Contains(situation.want, policy); slices.Contains(got, "x") != want || slices.Contains(got, "base") != situation.base {
+				if want := slices.Contains(situation.want, policy); slices.Contains(got, "x") != want ||
+					slices.Contains(got, "base") != situation.base {
 					t.Errorf("%s, %s, installed before: %v: installed is %v, want x: %v, base: %v", name, policy, former, got, want, situation.base)
 				}
 			}
@@ -206,11 +216,12 @@ func TestNeeds(t *testing.T) {
 		// want is beside the base and the network "x".
 		want []string
 	}{
-		"system and runtime of a pool": {[]client.Object{seed(), registration("os", "OperatingSystemConfig/linux"), registration("rt", "ContainerRuntime/gvisor"),
-			shoot("x", func(s *corev1beta1.Shoot) {
-				s.Spec.Provider.Workers[0].Machine.Image = &corev1beta1.ShootMachineImage{Name: "linux"}
-				s.Spec.Provider.Workers[0].CRI = &corev1beta1.CRI{ContainerRuntimes: []corev1beta1.ContainerRuntime{{Type: "gvisor"}}}
-			})}, []string{"os", "rt"}},
+		"system and runtime of a pool": {
+			[]client.Object{seed(), registration("os", "OperatingSystemConfig/linux"), registration("rt", "ContainerRuntime/gvisor"),
+				shoot("x", func(s *corev1beta1.Shoot) {
+					s.Spec.Provider.Workers[0].Machine.Image = &corev1beta1.ShootMachineImage{Name: "linux"}
+					s.Spec.Provider.Workers[0].CRI = &corev1beta1.CRI{ContainerRuntimes: []corev1beta1.ContainerRuntime{{Type: "gvisor"}}}
+				})}, []string{"os", "rt"}},
 		"another provider": {[]client.Object{seed(), registration("p", "ControlPlane/p", "Infrastructure/p", "Worker/p"),
 			shoot("x", func(s *corev1beta1.Shoot) { s.Spec.Provider.Type = "p" })}, []string{"p"}},
 		"another provider, workerless": {[]client.Object{seed(), registration("p", "ControlPlane/p", "Infrastructure/p", "Worker/p"),
@@ -220,7 +231,8 @@ func TestNeeds(t *testing.T) {
 			shoot("x", withExtension(corev1beta1.Extension{Type: "e"}))}, []string{"e1", "e2"}},
 		"disabled extension": {[]client.Object{seed(), registration("e", "Extension/e"),
 			shoot("x", withExtension(corev1beta1.Extension{Type: "e", Disabled: ptr.To(true)}))}, nil},
-		"extension of the seed": {[]client.Object{seed(func(s *corev1beta1.Seed) { s.Spec.Extensions = []corev1beta1.Extension{{Type: "e"}} }), registration("e", "Extension/e")}, []string{"e"}},
+		"extension of the seed": {[]client.Object{seed(func(s *corev1beta1.Seed) { s.Spec.Extensions = []corev1beta1.Extension{{Type: "e"}} }),
+			registration("e", "Extension/e")}, []string{"e"}},
 
 		"enabled for shoots":                {[]client.Object{seed(), auto(false, corev1beta1.ClusterTypeShoot), shoot("x")}, []string{"auto"}},
 		"enabled for shoots, there is none": {[]client.Object{seed(), auto(false, corev1beta1.ClusterTypeShoot)}, nil},
@@ -231,8 +243,10 @@ func TestNeeds(t *testing.T) {
 			})}, nil},
 		"enabled for shoots, disabled in this": {[]client.Object{seed(), auto(false, corev1beta1.ClusterTypeShoot),
 			shoot("x", withExtension(corev1beta1.Extension{Type: "auto", Disabled: ptr.To(true)}))}, nil},
-		"enabled for shoots, workerless":            {[]client.Object{seed(), auto(false, corev1beta1.ClusterTypeShoot), shoot("x", workerless)}, nil},
-		"enabled for shoots, workerless, supported": {[]client.Object{seed(), auto(true, corev1beta1.ClusterTypeShoot), shoot("x", workerless)}, []string{"auto"}},
+		"enabled for shoots, workerless": {
+			[]client.Object{seed(), auto(false, corev1beta1.ClusterTypeShoot), shoot("x", workerless)}, nil},
+		"enabled for shoots, workerless, supported": {
+			[]client.Object{seed(), auto(true, corev1beta1.ClusterTypeShoot), shoot("x", workerless)}, []string{"auto"}},
 
 		"bucket of the seed":        {append(backups, seed(), bucket("seed")), []string{"buckets"}},
 		"bucket of another seed":    {append(backups, seed(), bucket("other")), nil},
@@ -241,19 +255,27 @@ func TestNeeds(t *testing.T) {
 		"shoot in a seed with backups": {append(backups, shoot("x", workerless),
 			seed(func(s *corev1beta1.Seed) { s.Spec.Backup = &corev1beta1.Backup{Provider: "b"} })), []string{"buckets", "entries"}},
 
-		"DNS of the seed":             {append(dns, withSeedDNS(corev1beta1.SeedDNS{Provider: &corev1beta1.SeedDNSProvider{Type: "a"}})), []string{"dns-a"}},
-		"internal domain":             {append(dns, shoot("x"), withSeedDNS(corev1beta1.SeedDNS{Internal: &corev1beta1.SeedDNSProviderConfig{Type: "a", Domain: "i"}})), []string{"dns-a"}},
-		"internal domain, no shoots":  {append(dns, withSeedDNS(corev1beta1.SeedDNS{Internal: &corev1beta1.SeedDNSProviderConfig{Type: "a", Domain: "i"}})), nil},
-		"internal domain of a secret": {append(dns, seed(), shoot("x"), domainSecret("i", constants.GardenRoleInternalDomain, "i", "a", "")), []string{"dns-a"}},
-		"unmanaged internal domain":   {append(dns, seed(), shoot("x"), domainSecret("i", constants.GardenRoleInternalDomain, "i", "unmanaged", "")), nil},
+		"DNS of the seed": {
+			append(dns, withSeedDNS(corev1beta1.SeedDNS{Provider: &corev1beta1.SeedDNSProvider{Type: "a"}})), []string{"dns-a"}},
+		"internal domain": {append(dns, shoot("x"),
+			withSeedDNS(corev1beta1.SeedDNS{Internal: &corev1beta1.SeedDNSProviderConfig{Type: "a", Domain: "i"}})), []string{"dns-a"}},
+		"internal domain, no shoots": {
+			append(dns, withSeedDNS(corev1beta1.SeedDNS{Internal: &corev1beta1.SeedDNSProviderConfig{Type: "a", Domain: "i"}})), nil},
+		"internal domain of a secret": {
+			append(dns, seed(), shoot("x"), domainSecret("i", constants.GardenRoleInternalDomain, "i", "a", "")), []string{"dns-a"}},
+		"unmanaged internal domain": {
+			append(dns, seed(), shoot("x"), domainSecret("i", constants.GardenRoleInternalDomain, "i", "unmanaged", "")), nil},
 		"primary provider": {append(dns, seed(), shoot("x", withDNS(corev1beta1.DNS{Domain: ptr.To("s.d"), Providers: []corev1beta1.DNSProvider{
 			{Type: ptr.To("a"), Primary: ptr.To(true)}, {Type: ptr.To("b")},
 		}}))), []string{"dns-a"}},
-		"unmanaged": {append(dns, seed(), shoot("x", withDNS(corev1beta1.DNS{Domain: ptr.To("s.d"), Providers: []corev1beta1.DNSProvider{{Type: ptr.To("unmanaged"), Primary: ptr.To(true)}}}))), nil},
+		"unmanaged": {append(dns, seed(), shoot("x", withDNS(corev1beta1.DNS{Domain: ptr.To("s.d"),
+			Providers: []corev1beta1.DNSProvider{{Type: ptr.To("unmanaged"), Primary: ptr.To(true)}}}))), nil},
 		"default domain of the seed": {append(dns, shoot("x", withDNS(corev1beta1.DNS{Domain: ptr.To("s.d")})),
-			withSeedDNS(corev1beta1.SeedDNS{Defaults: []corev1beta1.SeedDNSProviderConfig{{Type: "b", Domain: "e"}, {Type: "a", Domain: "d"}}})), []string{"dns-a"}},
+			withSeedDNS(corev1beta1.SeedDNS{Defaults: []corev1beta1.SeedDNSProviderConfig{{Type: "b", Domain: "e"}, {Type: "a", Domain: "d"}}})),
+			[]string{"dns-a"}},
 		"default domain with the highest priority": {append(dns, seed(), shoot("x", withDNS(corev1beta1.DNS{Domain: ptr.To("s.d")})),
-			domainSecret("1", constants.GardenRoleDefaultDomain, "d", "b", "1"), domainSecret("2", constants.GardenRoleDefaultDomain, "d", "a", "10")), []string{"dns-a"}},
+			domainSecret("1", constants.GardenRoleDefaultDomain, "d", "b", "1"),
+			domainSecret("2", constants.GardenRoleDefaultDomain, "d", "a", "10")), []string{"dns-a"}},
 		"no default domain": {append(dns, seed(), shoot("x", withDNS(corev1beta1.DNS{Domain: ptr.To("s.dd")})),
 			domainSecret("1", constants.GardenRoleDefaultDomain, "d", "b", "1")), nil},
 	} {
@@ -293,8 +315,12 @@ func TestLifeOfInstallations(t *testing.T) {
 		"no registration":                         {[]client.Object{shoot("x")}, nil, "Network/x"},
 		"registration of an installation is gone": {[]client.Object{installed("x")}, []string{"x"}, `"x"`},
 		"two internal domains": {[]client.Object{
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-seed", Name: "1", Labels: map[string]string{constants.GardenRole: constants.GardenRoleInternalDomain}, Annotations: map[string]string{domainAnnotation: "d", providerAnnotation: "p"}}},
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-seed", Name: "2", Labels: map[string]string{constants.GardenRole: constants.GardenRoleInternalDomain}, Annotations: map[string]string{domainAnnotation: "d", providerAnnotation: "p"}}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-seed", Name: "1",
+				Labels:      map[string]string{constants.GardenRole: constants.GardenRoleInternalDomain},
+				Annotations: map[string]string{domainAnnotation: "d", providerAnnotation: "p"}}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-seed", Name: "2",
+				Labels:      map[string]string{constants.GardenRole: constants.GardenRoleInternalDomain},
+				Annotations: map[string]string{domainAnnotation: "d", providerAnnotation: "p"}}},
 		}, nil, "internal domain"},
 		"deployment is missing": {[]client.Object{with(withPolicy(x(), always), func(r *corev1beta1.ControllerRegistration) {
 			r.Spec.Deployment.DeploymentRefs = []corev1beta1.DeploymentRef{{Name: "d"}}
@@ -302,7 +328,8 @@ func TestLifeOfInstallations(t *testing.T) {
 		"old one is still being deleted": {[]client.Object{withPolicy(x(), always), installed("x", func(i *corev1beta1.ControllerInstallation) {
 			i.DeletionTimestamp, i.Finalizers = &metav1.Time{Time: kittest.Start}, []string{"f"}
 		})}, []string{"x"}, "still being deleted"},
-		"another seed's": {[]client.Object{x(), installed("x", func(i *corev1beta1.ControllerInstallation) { i.Spec.SeedRef.Name = "other" })}, nil, ""},
+		"another seed's": {[]client.Object{
+			x(), installed("x", func(i *corev1beta1.ControllerInstallation) { i.Spec.SeedRef.Name = "other" })}, nil, ""},
 	} {
 		got, g, err := reconciled(t, append(slices.Clone(test.objects), base(), seed())...)
 		got = slices.DeleteFunc(got, func(name string) bool { return name == "base" })
@@ -322,7 +349,8 @@ func TestInstallation(t *testing.T) {
 	})
 	resource := gardencorev1.NamedResourceReference{Name: "r"}
 	resource.ResourceRef.Kind, resource.ResourceRef.Name, resource.ResourceRef.APIVersion = "Secret", "s", "v1"
-	deployment := &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Resources: []gardencorev1.NamedResourceReference{resource}}
+	deployment := &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"},
+		Resources: []gardencorev1.NamedResourceReference{resource}}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "s"}}
 	_, g, err := reconciled(t, seed(), base(), x, deployment, secret)
 	g.Must(err)

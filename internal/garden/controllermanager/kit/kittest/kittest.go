@@ -43,7 +43,8 @@ func New(t *testing.T, objects ...client.Object) Garden {
 		t.Fatal(err)
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&corev1beta1.Project{}, &corev1beta1.Shoot{}, &corev1beta1.Seed{}, &seedmanagementv1alpha1.ManagedSeed{}, &seedmanagementv1alpha1.ManagedSeedSet{}).
+		WithStatusSubresource(&corev1beta1.Project{}, &corev1beta1.Shoot{}, &corev1beta1.Seed{},
+			&seedmanagementv1alpha1.ManagedSeed{}, &seedmanagementv1alpha1.ManagedSeedSet{}).
 		WithIndex(&corev1beta1.Shoot{}, core.ShootSeedName, func(obj client.Object) []string {
 			return []string{ptr.Deref(obj.(*corev1beta1.Shoot).Spec.SeedName, "")}
 		}).Build()

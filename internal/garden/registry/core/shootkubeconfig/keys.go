@@ -136,6 +136,7 @@ func (p *keyPool) take(ctx context.Context) (privateKey, error) {
 		defer func() { <-p.generating }()
 		return p.generate()
 	case <-ctx.Done():
-		return privateKey{}, apierrors.NewTooManyRequests("too many kubeconfigs are requested at once: no private key was ready in time", retryAfterSeconds)
+		return privateKey{}, apierrors.NewTooManyRequests(
+			"too many kubeconfigs are requested at once: no private key was ready in time", retryAfterSeconds)
 	}
 }

@@ -15,7 +15,8 @@ func newKubeconfig(shoot string, addresses []gardencore.ShootAdvertisedAddress, 
 	first := shoot + "-" + addresses[0].Name
 	config := clientcmdv1.Config{
 		APIVersion: "v1", Kind: "Config", CurrentContext: first,
-		AuthInfos: []clientcmdv1.NamedAuthInfo{{Name: first, AuthInfo: clientcmdv1.AuthInfo{ClientCertificateData: certPEM, ClientKeyData: keyPEM}}},
+		AuthInfos: []clientcmdv1.NamedAuthInfo{
+			{Name: first, AuthInfo: clientcmdv1.AuthInfo{ClientCertificateData: certPEM, ClientKeyData: keyPEM}}},
 	}
 	for _, address := range addresses {
 		name, server := shoot+"-"+address.Name, clientcmdv1.Cluster{Server: address.URL}
@@ -23,7 +24,8 @@ func newKubeconfig(shoot string, addresses []gardencore.ShootAdvertisedAddress, 
 			server.CertificateAuthorityData = caBundle
 		}
 		config.Clusters = append(config.Clusters, clientcmdv1.NamedCluster{Name: name, Cluster: server})
-		config.Contexts = append(config.Contexts, clientcmdv1.NamedContext{Name: name, Context: clientcmdv1.Context{Cluster: name, AuthInfo: first}})
+		config.Contexts = append(
+			config.Contexts, clientcmdv1.NamedContext{Name: name, Context: clientcmdv1.Context{Cluster: name, AuthInfo: first}})
 	}
 	data, err := yaml.Marshal(config)
 	if err != nil {

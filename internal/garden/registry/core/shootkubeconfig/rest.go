@@ -120,7 +120,8 @@ func (r *REST) Destroy() { r.keys.stop() }
 func (r *REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind { return r.gvk }
 
 // Create implements rest.NamedCreater: it returns the request with a kubeconfig for the Shoot of this name.
-func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc,
+	_ *metav1.CreateOptions) (runtime.Object, error) {
 	if admit != nil {
 		if err := admit(ctx, obj.DeepCopyObject()); err != nil {
 			return nil, err
@@ -172,13 +173,15 @@ func (r *REST) caller(ctx context.Context) (string, error) {
 	case !utf8.ValidString(name):
 		return "", apierrors.NewBadRequest("your user name is not valid UTF-8: it cannot stand in a client certificate")
 	case len(name) > maxUserName:
-		return "", apierrors.NewBadRequest(fmt.Sprintf("your user name has %d bytes: a client certificate is made for names of at most %d", len(name), maxUserName))
+		return "", apierrors.NewBadRequest(
+			fmt.Sprintf("your user name has %d bytes: a client certificate is made for names of at most %d", len(name), maxUserName))
 	}
 	return name, nil
 }
 
 // fillStatus makes the kubeconfig.
-func (r *REST) fillStatus(ctx context.Context, request *gardenauthentication.KubeconfigRequest, key types.NamespacedName, caller string, c *cluster) error {
+func (r *REST) fillStatus(ctx context.Context, request *gardenauthentication.KubeconfigRequest, key types.NamespacedName,
+	caller string, c *cluster) error {
 	private, err := r.keys.take(ctx)
 	if err != nil {
 		return err

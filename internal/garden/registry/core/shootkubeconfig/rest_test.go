@@ -65,16 +65,19 @@ func newWorld(t *testing.T, caLife time.Duration) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotBefore: start.Add(-time.Hour), NotAfter: start.Add(caLife)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true,
+		NotBefore: start.Add(-time.Hour), NotAfter: start.Add(caLife)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	w := &world{
-		shoot: &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x"}, Status: gardencore.ShootStatus{AdvertisedAddresses: []gardencore.ShootAdvertisedAddress{
-			{Name: "external", URL: "https://127.0.0.1:1"}, {Name: "service-account-issuer", URL: "https://issuer"}, {Name: "internal", URL: "https://127.0.0.1:2"},
-		}}},
+		shoot: &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x"},
+			Status: gardencore.ShootStatus{AdvertisedAddresses: []gardencore.ShootAdvertisedAddress{
+				{Name: "external", URL: "https://127.0.0.1:1"}, {Name: "service-account-issuer", URL: "https://issuer"},
+				{Name: "internal", URL: "https://127.0.0.1:2"},
+			}}},
 		secret:  &gardencore.InternalSecret{Data: map[string][]byte{"ca.crt": certPEM, "ca.key": keyPEM}},
 		bundle:  &corev1.ConfigMap{Data: map[string]string{"ca.crt": "the bundle"}},
 		roots:   x509.NewCertPool(),
@@ -102,7 +105,8 @@ func (w *world) rest(t *testing.T) (admin, viewer *REST) {
 }
 
 func as(ctx context.Context, name string) context.Context {
-	return genericapirequest.WithUser(genericapirequest.WithNamespace(ctx, "garden-dev"), &user.DefaultInfo{Name: name, Groups: []string{"some"}})
+	return genericapirequest.WithUser(genericapirequest.WithNamespace(ctx, "garden-dev"),
+		&user.DefaultInfo{Name: name, Groups: []string{"some"}})
 }
 
 func request(seconds *int64) *authenticationv1alpha1.AdminKubeconfigRequest {
@@ -127,7 +131,8 @@ func (w *world) certificate(t *testing.T, kubeconfig []byte) (*clientcmdapi.Conf
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cert.Verify(x509.VerifyOptions{Roots: w.roots, CurrentTime: start, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+	if _, err := cert.Verify(
+		x509.VerifyOptions{Roots: w.roots, CurrentTime: start, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		t.Error(err)
 	}
 	return config, cert
@@ -157,7 +162,8 @@ func TestLife(t *testing.T) {
 			}
 			status := obj.(*authenticationv1alpha1.AdminKubeconfigRequest).Status
 			_, cert := w.certificate(t, status.Kubeconfig)
-			if want := start.Add(test.want).Truncate(time.Second); !cert.NotAfter.Equal(want) || !status.ExpirationTimestamp.Time.Equal(cert.NotAfter) {
+			if want := start.Add(test.want).Truncate(time.Second); !cert.NotAfter.Equal(want) ||
+				!status.ExpirationTimestamp.Time.Equal(cert.NotAfter) {
 				t.Errorf("not after %s, expires %s, want %s", cert.NotAfter, status.ExpirationTimestamp, want)
 			}
 		})
@@ -174,15 +180,18 @@ func TestKubeconfig(t *testing.T) {
 	}
 	data := obj.(*authenticationv1alpha1.ViewerKubeconfigRequest).Status.Kubeconfig
 	config, cert := w.certificate(t, data)
-	if config.CurrentContext != "garden-dev--x-external" || cert.Subject.CommonName != "alice" || strings.Join(cert.Subject.Organization, ",") != "gardener.cloud:system:viewers" {
+	if config.CurrentContext != "garden-dev--x-external" || cert.Subject.CommonName != "alice" ||
+		strings.Join(cert.Subject.Organization, ",") != "gardener.cloud:system:viewers" {
 		t.Errorf("context %s, subject %s", config.CurrentContext, cert.Subject)
 	}
 	ordered := clientcmdv1.Config{}
 	if err := yaml.Unmarshal(data, &ordered); err != nil {
 		t.Fatal(err)
 	}
-	if len(ordered.Contexts) != 2 || ordered.Contexts[1].Name != "garden-dev--x-internal" || ordered.Clusters[1].Cluster.Server != "https://127.0.0.1:2" ||
-		string(ordered.Clusters[0].Cluster.CertificateAuthorityData) != "the bundle" || ordered.Contexts[1].Context.AuthInfo != config.CurrentContext {
+	if len(ordered.Contexts) != 2 || ordered.Contexts[1].Name != "garden-dev--x-internal" ||
+		ordered.Clusters[1].Cluster.Server != "https://127.0.0.1:2" ||
+		string(ordered.Clusters[0].Cluster.CertificateAuthorityData) != "the bundle" ||
+		ordered.Contexts[1].Context.AuthInfo != config.CurrentContext {
 		t.Errorf("%+v", ordered)
 	}
 }
@@ -259,12 +268,15 @@ func TestRefuses(t *testing.T) {
 		code    int32
 		says    string
 	}{
-		"no Shoot":            {func(w *world) { w.shoot = nil }, nil, http.StatusNotFound, "x"},
-		"no address":          {func(w *world) { w.shoot.Status.AdvertisedAddresses = nil }, nil, http.StatusUnprocessableEntity, "status.advertisedAddresses"},
-		"no API server":       {func(w *world) { w.shoot.Status.AdvertisedAddresses = w.shoot.Status.AdvertisedAddresses[1:2] }, nil, http.StatusUnprocessableEntity, "status.advertisedAddresses"},
-		"no client CA":        {func(w *world) { w.secret = nil }, nil, http.StatusUnprocessableEntity, "x.ca-client"},
-		"empty client CA":     {func(w *world) { w.secret.Data = nil }, nil, http.StatusUnprocessableEntity, "x.ca-client"},
-		"half a client CA":    {func(w *world) { w.secret.Data["ca.key"] = other.secret.Data["ca.key"] }, nil, http.StatusUnprocessableEntity, "do not belong together"},
+		"no Shoot": {func(w *world) { w.shoot = nil }, nil, http.StatusNotFound, "x"},
+		"no address": {func(w *world) { w.shoot.Status.AdvertisedAddresses = nil }, nil, http.StatusUnprocessableEntity,
+			"status.advertisedAddresses"},
+		"no API server": {func(w *world) { w.shoot.Status.AdvertisedAddresses = w.shoot.Status.AdvertisedAddresses[1:2] },
+			nil, http.StatusUnprocessableEntity, "status.advertisedAddresses"},
+		"no client CA":    {func(w *world) { w.secret = nil }, nil, http.StatusUnprocessableEntity, "x.ca-client"},
+		"empty client CA": {func(w *world) { w.secret.Data = nil }, nil, http.StatusUnprocessableEntity, "x.ca-client"},
+		"half a client CA": {func(w *world) { w.secret.Data["ca.key"] = other.secret.Data["ca.key"] }, nil,
+			http.StatusUnprocessableEntity, "do not belong together"},
 		"no cluster CA":       {func(w *world) { w.bundle = nil }, nil, http.StatusUnprocessableEntity, "x.ca-cluster"},
 		"empty cluster CA":    {func(w *world) { w.bundle.Data = nil }, nil, http.StatusUnprocessableEntity, "x.ca-cluster"},
 		"expired client CA":   {func(w *world) { w.secret = expired(t).secret }, nil, http.StatusUnprocessableEntity, "expired"},
@@ -323,7 +335,8 @@ func TestOptions(t *testing.T) {
 		says    string
 	}{
 		{Options{}, ""}, {Options{MaxAdmin: time.Hour, MaxViewer: 1 << 32 * time.Second, Algorithm: RSA}, ""}, {Options{Algorithm: "ecdsa"}, ""},
-		{Options{MaxAdmin: time.Hour - 1}, "--shoot-admin-kubeconfig-max-expiration"}, {Options{MaxViewer: -1}, "--shoot-viewer-kubeconfig-max-expiration"},
+		{Options{MaxAdmin: time.Hour - 1}, "--shoot-admin-kubeconfig-max-expiration"},
+		{Options{MaxViewer: -1}, "--shoot-viewer-kubeconfig-max-expiration"},
 		{Options{MaxViewer: 1<<32*time.Second + 1}, "--shoot-viewer-kubeconfig-max-expiration"}, {Options{Algorithm: "dsa"}, "ecdsa or rsa"},
 	} {
 		if err := test.options.Validate(); (err != nil) != (test.says != "") || err != nil && !strings.Contains(err.Error(), test.says) {

@@ -70,7 +70,8 @@ func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, e
 		return !slices.Contains(addressesOfAPIServers, address.Name)
 	})
 	if len(c.addresses) == 0 {
-		c.miss(field.Required(field.NewPath("status", "advertisedAddresses"), "the Shoot has no address of an API server yet: try again when it is ready (see status.lastOperation)"))
+		c.miss(field.Required(field.NewPath("status", "advertisedAddresses"),
+			"the Shoot has no address of an API server yet: try again when it is ready (see status.lastOperation)"))
 	}
 	c.miss(clientCA)
 	c.miss(bundle)
@@ -82,13 +83,15 @@ func (r reader) readClientCA(ctx context.Context, key types.NamespacedName, c *c
 	name := key.Name + clientCASuffix
 	secret, err := get[*gardencore.InternalSecret](ctx, r.internalSecrets, name)
 	if apierrors.IsNotFound(err) {
-		return field.Required(field.NewPath("status"), fmt.Sprintf("the Shoot has no client authority yet (InternalSecret %s): try again when it is ready", name)), nil
+		return field.Required(field.NewPath("status"),
+			fmt.Sprintf("the Shoot has no client authority yet (InternalSecret %s): try again when it is ready", name)), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the InternalSecret %s/%s: %w", key.Namespace, name, err)
 	}
 	if c.clientCA, err = parseAuthority(secret.Data[certKey], secret.Data[keyKey]); err != nil {
-		return field.Required(field.NewPath("status"), fmt.Sprintf("the Shoot's client authority (InternalSecret %s) is of no use: %s", name, err)), nil
+		return field.Required(field.NewPath("status"),
+			fmt.Sprintf("the Shoot's client authority (InternalSecret %s) is of no use: %s", name, err)), nil
 	}
 	return nil, nil
 }
@@ -104,7 +107,8 @@ func (r reader) readCABundle(ctx context.Context, key types.NamespacedName, c *c
 		c.caBundle = []byte(bundle.Data[certKey])
 	}
 	if len(c.caBundle) == 0 {
-		return field.Required(field.NewPath("status"), fmt.Sprintf("the Shoot has no cluster authority yet (ConfigMap %s): try again when it is ready", name)), nil
+		return field.Required(field.NewPath("status"),
+			fmt.Sprintf("the Shoot has no cluster authority yet (ConfigMap %s): try again when it is ready", name)), nil
 	}
 	return nil, nil
 }

@@ -64,7 +64,8 @@ func (r *Reconciler) delete(ctx context.Context, bucket *corev1beta1.BackupBucke
 }
 
 // stays is while the extension has not let go of its bucket.
-func (r *Reconciler) stays(ctx context.Context, bucket *corev1beta1.BackupBucket, last *corev1beta1.LastOperation, failure *corev1beta1.LastError) (time.Duration, error) {
+func (r *Reconciler) stays(ctx context.Context, bucket *corev1beta1.BackupBucket, last *corev1beta1.LastOperation,
+	failure *corev1beta1.LastError) (time.Duration, error) {
 	if failure != nil && last != nil && last.Type == corev1beta1.LastOperationTypeDelete {
 		return 0, r.fail(ctx, bucket, failure, errors.New(failure.Description))
 	}

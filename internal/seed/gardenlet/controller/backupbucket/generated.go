@@ -36,7 +36,8 @@ func (r *Reconciler) bringBack(ctx context.Context, bucket *corev1beta1.BackupBu
 	ref := extension.Status.GeneratedSecretRef
 	generated := &corev1.Secret{}
 	if err := r.SeedClient.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, generated); err != nil {
-		return fmt.Errorf("reading the credentials that were generated for BackupBucket %s, in Secret %s/%s of the seed: %w", bucket.Name, ref.Namespace, ref.Name, err)
+		return fmt.Errorf("reading the credentials that were generated for BackupBucket %s, in Secret %s/%s of the seed: %w",
+			bucket.Name, ref.Namespace, ref.Name, err)
 	}
 	return r.writeGenerated(ctx, bucket, generated.Data, known)
 }
@@ -45,7 +46,8 @@ func (r *Reconciler) bringBack(ctx context.Context, bucket *corev1beta1.BackupBu
 // may not yet let the gardenlet read what it refers to: then it is created without a look.
 func (r *Reconciler) writeGenerated(ctx context.Context, bucket *corev1beta1.BackupBucket, data map[string][]byte, known bool) error {
 	fill := func(secret *corev1.Secret) {
-		secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(bucket, corev1beta1.SchemeGroupVersion.WithKind("BackupBucket"))}
+		secret.OwnerReferences = []metav1.OwnerReference{
+			*metav1.NewControllerRef(bucket, corev1beta1.SchemeGroupVersion.WithKind("BackupBucket"))}
 		controllerutil.AddFinalizer(secret, finalizer)
 		secret.Data = data
 	}
@@ -55,7 +57,8 @@ func (r *Reconciler) writeGenerated(ctx context.Context, bucket *corev1beta1.Bac
 		fill(secret)
 		err := r.GardenClient.Create(ctx, secret)
 		if found = apierrors.IsAlreadyExists(err); err != nil && !found {
-			return fmt.Errorf("creating Secret %s in the garden with the generated credentials of BackupBucket %s: %w", client.ObjectKeyFromObject(secret), bucket.Name, err)
+			return fmt.Errorf("creating Secret %s in the garden with the generated credentials of BackupBucket %s: %w",
+				client.ObjectKeyFromObject(secret), bucket.Name, err)
 		}
 	}
 	if !found {
@@ -65,7 +68,8 @@ func (r *Reconciler) writeGenerated(ctx context.Context, bucket *corev1beta1.Bac
 	if err := r.GardenReader.Get(ctx, client.ObjectKeyFromObject(secret), secret); apierrors.IsNotFound(err) && known {
 		return r.writeGenerated(ctx, bucket, data, false)
 	} else if err != nil {
-		return fmt.Errorf("reading Secret %s of the garden with the generated credentials of BackupBucket %s: %w", client.ObjectKeyFromObject(secret), bucket.Name, err)
+		return fmt.Errorf("reading Secret %s of the garden with the generated credentials of BackupBucket %s: %w",
+			client.ObjectKeyFromObject(secret), bucket.Name, err)
 	}
 	return operation.Patch(ctx, r.GardenClient, secret, fill)
 }
@@ -87,7 +91,8 @@ func (r *Reconciler) deleteGenerated(ctx context.Context, bucket *corev1beta1.Ba
 		err = client.IgnoreNotFound(r.GardenClient.Delete(ctx, secret))
 	}
 	if err != nil {
-		return fmt.Errorf("deleting the generated credentials of BackupBucket %s in Secret %s of the garden: %w", bucket.Name, client.ObjectKeyFromObject(secret), err)
+		return fmt.Errorf("deleting the generated credentials of BackupBucket %s in Secret %s of the garden: %w", bucket.Name,
+			client.ObjectKeyFromObject(secret), err)
 	}
 	return nil
 }

@@ -68,7 +68,8 @@ func (r *Reconciler) reconcile(ctx context.Context, bucket *corev1beta1.BackupBu
 	if err := operation.AddFinalizer(ctx, r.GardenClient, bucket, corev1beta1.GardenerName); err != nil {
 		return err
 	}
-	if err := r.report(ctx, bucket, corev1beta1.LastOperationStateProcessing, "Reconciliation of BackupBucket state initialized.", nil); err != nil {
+	if err := r.report(ctx, bucket, corev1beta1.LastOperationStateProcessing,
+		"Reconciliation of BackupBucket state initialized.", nil); err != nil {
 		return err
 	}
 	credentials, err := r.credentials(ctx, bucket)

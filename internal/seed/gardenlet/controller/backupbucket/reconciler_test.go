@@ -37,7 +37,8 @@ type world struct {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, securityv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme)
+	add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, securityv1alpha1.AddToScheme,
+		extensionsv1alpha1.AddToScheme)
 	if err := add.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,8 @@ func TestLife(t *testing.T) {
 		t.Errorf("credentials in the seed: %v", secret.Data)
 	}
 	generated := w.secret(w.garden, "generated-bucket-b")
-	if generated == nil || !slices.Equal(generated.Finalizers, []string{finalizer}) || len(generated.OwnerReferences) != 1 || generated.OwnerReferences[0].UID != "1" {
+	if generated == nil || !slices.Equal(generated.Finalizers, []string{finalizer}) || len(generated.OwnerReferences) != 1 ||
+		generated.OwnerReferences[0].UID != "1" {
 		t.Fatalf("generated: %+v", generated)
 	}
 
@@ -139,7 +141,8 @@ func TestLife(t *testing.T) {
 	if _, err := w.gardenletRuns(); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.seed.Get(t.Context(), request.NamespacedName, extension); err != nil || extension.Annotations["gardener.cloud/operation"] != "" {
+	if err := w.seed.Get(t.Context(), request.NamespacedName, extension); err != nil ||
+		extension.Annotations["gardener.cloud/operation"] != "" {
 		t.Fatalf("%v %v", extension.Annotations, err)
 	}
 	secret := w.secret(w.garden, "backup")
@@ -169,7 +172,8 @@ func TestLife(t *testing.T) {
 	if err := w.garden.Get(t.Context(), request.NamespacedName, bucket); !apierrors.IsNotFound(err) {
 		t.Errorf("the bucket is still there: %v", err)
 	}
-	if w.secret(w.seed, "bucket-b") != nil || w.secret(w.garden, "generated-bucket-b") != nil || w.secret(w.seed, "generated-bucket-b") != nil {
+	if w.secret(w.seed, "bucket-b") != nil || w.secret(w.garden, "generated-bucket-b") != nil ||
+		w.secret(w.seed, "generated-bucket-b") != nil {
 		t.Error("credentials are left")
 	}
 	if secret := w.secret(w.garden, "backup"); len(secret.Finalizers) != 0 {
@@ -209,7 +213,8 @@ func TestFailureOfTheExtension(t *testing.T) {
 }
 
 func TestStaysWhileInUse(t *testing.T) {
-	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-x", Name: "e"}, Spec: corev1beta1.BackupEntrySpec{BucketName: "b"}}
+	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-x", Name: "e"},
+		Spec: corev1beta1.BackupEntrySpec{BucketName: "b"}}
 	w := newWorld(t, credentials(), newBucket(), entry)
 	w.settle()
 	if err := w.garden.Delete(t.Context(), w.bucket()); err != nil {
@@ -231,7 +236,8 @@ func TestStaysWhileInUse(t *testing.T) {
 
 func TestWorkloadIdentity(t *testing.T) {
 	bucket := newBucket()
-	bucket.Spec.CredentialsRef = &corev1.ObjectReference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Namespace: "garden", Name: "wi"}
+	bucket.Spec.CredentialsRef = &corev1.ObjectReference{APIVersion: "security.gardener.cloud/v1alpha1",
+		Kind: "WorkloadIdentity", Namespace: "garden", Name: "wi"}
 	identity := &securityv1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "wi"}}
 	identity.Spec.TargetSystem = securityv1alpha1.TargetSystem{Type: "local", ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"x":1}`)}}
 	w := newWorld(t, identity, bucket)
@@ -246,14 +252,16 @@ func TestWorkloadIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle()
-	if after := w.secret(w.seed, "bucket-b"); string(after.Data["token"]) != "t" || after.Annotations["gardener.cloud/timestamp"] != secret.Annotations["gardener.cloud/timestamp"] {
+	if after := w.secret(w.seed, "bucket-b"); string(after.Data["token"]) != "t" ||
+		after.Annotations["gardener.cloud/timestamp"] != secret.Annotations["gardener.cloud/timestamp"] {
 		t.Errorf("%+v", after)
 	}
 }
 
 func TestOthersAndBrokenBuckets(t *testing.T) {
 	w := newWorld(t, newBucket())
-	if _, err := w.gardenletRuns(); err == nil || !strings.Contains(w.expect("Create", "Error").Status.LastError.Description, "garden/backup") {
+	if _, err := w.gardenletRuns(); err == nil ||
+		!strings.Contains(w.expect("Create", "Error").Status.LastError.Description, "garden/backup") {
 		t.Errorf("without credentials: %v", err)
 	}
 	before := w.bucket()

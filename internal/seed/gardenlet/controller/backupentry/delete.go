@@ -25,7 +25,8 @@ func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry)
 	t := operation.Type(entry, entry.Status.LastOperation)
 	if wait := r.grace(entry); wait > 0 {
 		at := r.Clock.Now().Add(wait)
-		return wait, r.report(ctx, entry, t, corev1beta1.LastOperationStatePending, fmt.Sprintf("Deletion of backup entry is scheduled for %s", at), nil)
+		return wait, r.report(ctx, entry, t, corev1beta1.LastOperationStatePending,
+			fmt.Sprintf("Deletion of backup entry is scheduled for %s", at), nil)
 	}
 	if err := r.start(ctx, entry, t); err != nil {
 		return 0, err

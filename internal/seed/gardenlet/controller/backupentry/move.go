@@ -56,7 +56,8 @@ func (r *Reconciler) release(ctx context.Context, entry *corev1beta1.BackupEntry
 }
 
 // ask makes the extension work on an entry; one that comes from another seed with its state from there.
-func (r *Reconciler) ask(ctx context.Context, entry *corev1beta1.BackupEntry, extension *extensionsv1alpha1.BackupEntry, t corev1beta1.LastOperationType, spec extensionsv1alpha1.BackupEntrySpec) error {
+func (r *Reconciler) ask(ctx context.Context, entry *corev1beta1.BackupEntry, extension *extensionsv1alpha1.BackupEntry,
+	t corev1beta1.LastOperationType, spec extensionsv1alpha1.BackupEntrySpec) error {
 	specify := func() { extension.Spec = spec }
 	if t != corev1beta1.LastOperationTypeRestore {
 		return r.extensions().Ask(ctx, entry, extension, constants.GardenerOperationReconcile, specify)
@@ -79,7 +80,8 @@ func (r *Reconciler) ask(ctx context.Context, entry *corev1beta1.BackupEntry, ex
 func (r *Reconciler) restoreState(ctx context.Context, extension *extensionsv1alpha1.BackupEntry, state *corev1beta1.ShootState) error {
 	return operation.PatchStatus(ctx, r.SeedClient, extension, func(extension *extensionsv1alpha1.BackupEntry) {
 		for _, saved := range state.Spec.Extensions {
-			if extension.Status.State == nil && saved.Kind == extensionsv1alpha1.BackupEntryResource && saved.Name != nil && *saved.Name == extension.Name {
+			if extension.Status.State == nil && saved.Kind == extensionsv1alpha1.BackupEntryResource && saved.Name != nil &&
+				*saved.Name == extension.Name {
 				extension.Status.State, extension.Status.Resources = saved.State, saved.Resources
 			}
 		}

@@ -104,7 +104,8 @@ func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEnt
 
 // prepare brings the credentials of the entry's bucket into the seed. There is no bucket if it is not ready: its next
 // success is an occasion to go on.
-func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) (bucket *corev1beta1.BackupBucket, since time.Time, changed bool, err error) {
+func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) (
+	bucket *corev1beta1.BackupBucket, since time.Time, changed bool, err error) {
 	bucket = &corev1beta1.BackupBucket{}
 	failure, err := r.bucket(ctx, entry, bucket)
 	if err != nil {
@@ -126,7 +127,8 @@ func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry
 }
 
 // bucket reads the entry's bucket, and says what is wrong with it.
-func (r *Reconciler) bucket(ctx context.Context, entry *corev1beta1.BackupEntry, bucket *corev1beta1.BackupBucket) (*corev1beta1.LastError, error) {
+func (r *Reconciler) bucket(ctx context.Context, entry *corev1beta1.BackupEntry, bucket *corev1beta1.BackupBucket) (
+	*corev1beta1.LastError, error) {
 	problem := func(format string, args ...any) *corev1beta1.LastError {
 		return &corev1beta1.LastError{Description: fmt.Sprintf(format, args...)}
 	}

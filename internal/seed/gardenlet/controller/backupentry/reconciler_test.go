@@ -48,13 +48,16 @@ func newWorld(t *testing.T, bucket *corev1beta1.BackupBucket) *world {
 	if err := add.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "generated-bucket-b"}, Data: map[string][]byte{"key": []byte("value")}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "generated-bucket-b"},
+		Data: map[string][]byte{"key": []byte("value")}}
 	entry := &corev1beta1.BackupEntry{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, OwnerReferences: []metav1.OwnerReference{{Kind: "Shoot", Name: "y"}}},
-		Spec:       corev1beta1.BackupEntrySpec{BucketName: "b", SeedName: ptr.To("a")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name,
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Shoot", Name: "y"}}},
+		Spec: corev1beta1.BackupEntrySpec{BucketName: "b", SeedName: ptr.To("a")},
 	}
 	state := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "y"}, Spec: corev1beta1.ShootStateSpec{
-		Extensions: []corev1beta1.ExtensionResourceState{{Kind: "BackupEntry", Name: ptr.To(name), State: &runtime.RawExtension{Raw: []byte(`{"saved":true}`)}}},
+		Extensions: []corev1beta1.ExtensionResourceState{
+			{Kind: "BackupEntry", Name: ptr.To(name), State: &runtime.RawExtension{Raw: []byte(`{"saved":true}`)}}},
 	}}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(entry).WithObjects(secret, entry, state, bucket)
 	for field, index := range indexes {
@@ -106,7 +109,8 @@ func (w *world) entry() *corev1beta1.BackupEntry {
 func (w *world) expect(t corev1beta1.LastOperationType, state corev1beta1.LastOperationState, seed string) *corev1beta1.BackupEntry {
 	w.Helper()
 	entry := w.entry()
-	if last := entry.Status.LastOperation; last == nil || last.Type != t || last.State != state || ptr.Deref(entry.Status.SeedName, "") != seed {
+	if last := entry.Status.LastOperation; last == nil || last.Type != t || last.State != state ||
+		ptr.Deref(entry.Status.SeedName, "") != seed {
 		w.Fatalf("last operation: %+v on seed %q, want %s %s on %q", last, ptr.Deref(entry.Status.SeedName, ""), t, state, seed)
 	}
 	return entry
@@ -183,7 +187,7 @@ func TestMove(t *testing.T) {
 	}
 	w.settle("b", 1)
 	if w.extension("b") != nil {
-		t.Fatal("it was restored before somebody asked for it")
+		t.Fatal("it was restored before the restoration was requested")
 	}
 	entry.Annotations = map[string]string{"gardener.cloud/operation": "restore"}
 	if err := w.garden.Update(t.Context(), entry); err != nil {
@@ -194,7 +198,8 @@ func TestMove(t *testing.T) {
 	w.settle("b", 1)
 	entry = w.expect("Restore", "Succeeded", "b")
 	extension := w.extension("b")
-	if entry.Annotations["gardener.cloud/operation"] != "" || extension.Status.LastOperation.Type != "Restore" || string(extension.Status.State.Raw) != `{"saved":true}` {
+	if entry.Annotations["gardener.cloud/operation"] != "" || extension.Status.LastOperation.Type != "Restore" ||
+		string(extension.Status.State.Raw) != `{"saved":true}` {
 		t.Errorf("%v %+v", entry.Annotations, extension.Status)
 	}
 }
@@ -239,7 +244,8 @@ func TestGrace(t *testing.T) {
 		"no purpose":    {nil, []corev1beta1.ShootPurpose{"production"}, true},
 	} {
 		r := &Reconciler{Clock: clocktesting.NewFakeClock(now), DeletionGracePeriod: time.Hour, DeletionGracePeriodShootPurposes: test.purposes}
-		entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations, DeletionTimestamp: &metav1.Time{Time: now}}}
+		entry := &corev1beta1.BackupEntry{
+			ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations, DeletionTimestamp: &metav1.Time{Time: now}}}
 		if stays := r.grace(entry) > 0; stays != test.stays {
 			t.Errorf("%s: %v", name, stays)
 		}

@@ -43,7 +43,8 @@ func (r *Reconciler) succeed(ctx context.Context, entry *corev1beta1.BackupEntry
 }
 
 // fail tells that the extension, or the bucket, has failed.
-func (r *Reconciler) fail(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType, failure *corev1beta1.LastError) error {
+func (r *Reconciler) fail(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType,
+	failure *corev1beta1.LastError) error {
 	reason, action := corev1beta1.EventReconcileError, corev1beta1.EventActionReconcile
 	switch t {
 	case corev1beta1.LastOperationTypeDelete:
@@ -55,7 +56,8 @@ func (r *Reconciler) fail(ctx context.Context, entry *corev1beta1.BackupEntry, t
 	return r.report(ctx, entry, t, corev1beta1.LastOperationStateError, failure.Description, failure)
 }
 
-func (r *Reconciler) report(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType, state corev1beta1.LastOperationState,
+func (r *Reconciler) report(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType,
+	state corev1beta1.LastOperationState,
 	description string, failure *corev1beta1.LastError, also ...func(*corev1beta1.BackupEntry)) error {
 	reporter := extensionops.Reporter[*corev1beta1.BackupEntry]{Garden: r.GardenClient, Clock: r.Clock, Of: func(e *corev1beta1.BackupEntry) extensionops.Status {
 		return extensionops.Status{Operation: &e.Status.LastOperation, Error: &e.Status.LastError, Observed: &e.Status.ObservedGeneration}

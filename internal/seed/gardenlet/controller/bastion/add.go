@@ -52,7 +52,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		Complete(r)
 }
 
-// changed lets through what somebody wants of a Bastion of the garden: not its heartbeats, and not what is told of it here.
+// changed passes changes of the specification and of annotations of a Bastion, not heartbeats and not its status.
 func changed() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

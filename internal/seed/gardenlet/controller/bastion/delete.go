@@ -43,7 +43,7 @@ func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bas
 	return reconcile.Result{}, nil
 }
 
-// leave is for a Bastion whose Shoot is not here: whoever looks after Bastions in the garden deletes it.
+// leave is for a Bastion whose Shoot is not here: the Bastion controller of the controller-manager deletes it.
 func (r *Reconciler) leave(ctx context.Context, bastion *operationsv1alpha1.Bastion) (reconcile.Result, error) {
 	_, gone, err := r.clean(ctx, bastion, nil)
 	if err != nil {
@@ -53,7 +53,8 @@ func (r *Reconciler) leave(ctx context.Context, bastion *operationsv1alpha1.Bast
 		return reconcile.Result{}, err
 	} else if from != "" {
 		return reconcile.Result{}, r.fail(ctx, bastion, &corev1beta1.LastError{
-			Description: fmt.Sprintf("the Shoot %s is being migrated from the seed %s: the bastion is made when it has arrived", bastion.Spec.ShootRef.Name, from)})
+			Description: fmt.Sprintf("the Shoot %s is being migrated from the seed %s: the bastion is made when it has arrived",
+				bastion.Spec.ShootRef.Name, from)})
 	}
 	if !controllerutil.ContainsFinalizer(bastion, corev1beta1.GardenerName) {
 		return reconcile.Result{}, nil // nothing was ever told of it here
@@ -100,14 +101,16 @@ func (r *Reconciler) sweep(ctx context.Context, key client.ObjectKey) error {
 }
 
 // clean deletes the Bastions of the seed that were made for one of the garden, and says whether they are gone, or why not.
-func (r *Reconciler) clean(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) (failure *corev1beta1.LastError, gone bool, err error) {
+func (r *Reconciler) clean(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) (
+	failure *corev1beta1.LastError, gone bool, err error) {
 	extensions, err := r.madeFor(ctx, client.ObjectKeyFromObject(bastion))
 	if err != nil {
 		return nil, false, err
 	}
 	// One that has just been made may not be in the cache yet: whether it is there is what the seed answers.
 	if len(extensions) == 0 && shoot != nil && shoot.Status.TechnicalID != "" {
-		extensions = append(extensions, extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: bastion.Name}})
+		extensions = append(extensions,
+			extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: bastion.Name}})
 	}
 	gone = true
 	for i := range extensions {

@@ -96,7 +96,8 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 	}
 	wanted, err := specOf(bastion)
 	if err != nil {
-		return r.fail(ctx, bastion, &corev1beta1.LastError{Description: err.Error(), Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorConfigurationProblem}})
+		return r.fail(ctx, bastion,
+			&corev1beta1.LastError{Description: err.Error(), Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorConfigurationProblem}})
 	}
 	extension := &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: bastion.Name}}
 	if err := r.SeedClient.Get(ctx, client.ObjectKeyFromObject(extension), extension); client.IgnoreNotFound(err) != nil {
@@ -124,9 +125,10 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 	return r.tell(ctx, bastion, extension, failure)
 }
 
-// replace deletes a Bastion of the seed that lets in another key: what it was made with cannot be changed. When it is gone,
-// there will be a new one. So it is with one that somebody else deletes.
-func (r *Reconciler) replace(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion, wanted extensionsv1alpha1.BastionSpec) (bool, error) {
+// replace deletes a Bastion of the seed that lets in another key: what it was made with cannot be changed. When it is
+// gone, a new one is created, as it is after one that another client has deleted.
+func (r *Reconciler) replace(ctx context.Context, bastion *operationsv1alpha1.Bastion,
+	extension *extensionsv1alpha1.Bastion, wanted extensionsv1alpha1.BastionSpec) (bool, error) {
 	if extension.ResourceVersion == "" || extension.DeletionTimestamp == nil && string(extension.Spec.UserData) == string(wanted.UserData) {
 		return false, nil
 	}
@@ -137,7 +139,8 @@ func (r *Reconciler) replace(ctx context.Context, bastion *operationsv1alpha1.Ba
 }
 
 // ask makes the provider work on a Bastion.
-func (r *Reconciler) ask(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion, wanted extensionsv1alpha1.BastionSpec) error {
+func (r *Reconciler) ask(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion,
+	wanted extensionsv1alpha1.BastionSpec) error {
 	err := r.extensions().Ask(ctx, bastion, extension, constants.GardenerOperationReconcile, func() {
 		metav1.SetMetaDataAnnotation(&extension.ObjectMeta, AnnotationNamespace, bastion.Namespace)
 		extension.Spec = wanted

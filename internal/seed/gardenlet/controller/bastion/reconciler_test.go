@@ -55,7 +55,8 @@ func newWorld(t *testing.T) *world {
 		Spec:   corev1beta1.ShootSpec{SeedName: ptr.To("a")},
 		Status: corev1beta1.ShootStatus{SeedName: ptr.To("a"), TechnicalID: namespace}}
 	bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
-		Spec: operationsv1alpha1.BastionSpec{ShootRef: corev1.LocalObjectReference{Name: "y"}, SeedName: ptr.To("a"), ProviderType: ptr.To("local"),
+		Spec: operationsv1alpha1.BastionSpec{ShootRef: corev1.LocalObjectReference{Name: "y"}, SeedName: ptr.To("a"),
+			ProviderType: ptr.To("local"),
 			SSHPublicKey: publicKey + " me@host",
 			Ingress:      []operationsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "127.0.0.0/8"}}}}}
 	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second)),
@@ -106,7 +107,8 @@ func (w *world) provide(change func(*extensionsv1alpha1.Bastion)) {
 	extension.Annotations[operation.AnnotationSSHPort] = "2222"
 	extension.Finalizers = []string{"provider"}
 	w.must(w.seed.Update(w.Context(), extension))
-	extension.Status.LastOperation = &corev1beta1.LastOperation{Type: "Create", State: "Succeeded", LastUpdateTime: metav1.NewTime(w.clock.Now())}
+	extension.Status.LastOperation = &corev1beta1.LastOperation{Type: "Create", State: "Succeeded",
+		LastUpdateTime: metav1.NewTime(w.clock.Now())}
 	extension.Status.LastError = nil
 	extension.Status.Ingress = &corev1.LoadBalancerIngress{IP: "127.0.0.1"}
 	if change != nil {
@@ -125,7 +127,8 @@ func (w *world) change(mutate func(*operationsv1alpha1.Bastion)) {
 func (w *world) expect(status corev1beta1.ConditionStatus, reason, says string) *operationsv1alpha1.Bastion {
 	w.Helper()
 	bastion := w.bastion()
-	if c := conditions.Find(bastion.Status.Conditions, operationsv1alpha1.BastionReady); c.Status != status || c.Reason != reason || !strings.Contains(c.Message, says) {
+	if c := conditions.Find(bastion.Status.Conditions, operationsv1alpha1.BastionReady); c.Status != status ||
+		c.Reason != reason || !strings.Contains(c.Message, says) {
 		w.Fatalf("%+v, want %s, %s, %q", c, status, reason, says)
 	}
 	return bastion
@@ -144,10 +147,12 @@ func TestLife(t *testing.T) {
 	w.change(func(b *operationsv1alpha1.Bastion) { b.Annotations = map[string]string{"gardenlite.dev/delay": "1s"} })
 	w.reconcile()
 	extension := w.extension()
-	if a := extension.Annotations; a["gardener.cloud/operation"] != "reconcile" || a["gardener.cloud/timestamp"] == "" || a["gardenlite.dev/delay"] != "1s" {
+	if a := extension.Annotations; a["gardener.cloud/operation"] != "reconcile" || a["gardener.cloud/timestamp"] == "" ||
+		a["gardenlite.dev/delay"] != "1s" {
 		t.Errorf("annotations: %v", a)
 	}
-	if s := extension.Spec; s.Type != "local" || len(s.Ingress) != 1 || s.Ingress[0].IPBlock.CIDR != "127.0.0.0/8" || !strings.Contains(string(s.UserData), publicKey) {
+	if s := extension.Spec; s.Type != "local" || len(s.Ingress) != 1 || s.Ingress[0].IPBlock.CIDR != "127.0.0.0/8" ||
+		!strings.Contains(string(s.UserData), publicKey) {
 		t.Errorf("%+v", s)
 	}
 	if b := w.expect("Unknown", "", ""); len(b.Finalizers) != 1 || b.Finalizers[0] != "gardener" {
@@ -155,7 +160,8 @@ func TestLife(t *testing.T) {
 	}
 	w.provide(nil)
 	w.reconcile()
-	if b := w.expect("True", "SuccessfullyReconciled", ""); b.Status.Ingress.IP != "127.0.0.1" || b.Annotations[operation.AnnotationSSHPort] != "2222" {
+	if b := w.expect("True", "SuccessfullyReconciled", ""); b.Status.Ingress.IP != "127.0.0.1" ||
+		b.Annotations[operation.AnnotationSSHPort] != "2222" {
 		t.Errorf("%+v %v", b.Status, b.Annotations)
 	}
 	if requests := inGarden(t.Context(), w.extension()); len(requests) != 1 || requests[0].NamespacedName != key {
@@ -208,7 +214,8 @@ func TestFailures(t *testing.T) {
 			e.Status.LastOperation.State = "Error"
 			e.Status.LastError = &corev1beta1.LastError{Description: "no secret", Codes: []corev1beta1.ErrorCode{"ERR_CONFIGURATION_PROBLEM"}}
 		}, "FailedReconciling", "Error while waiting for Bastion shoot--dev--y/b to become ready: error during reconciliation: no secret", false},
-		"failed": {func(e *extensionsv1alpha1.Bastion) { e.Status.LastOperation.State = "Failed" }, "FailedReconciling", "not Succeeded but Failed", true},
+		"failed": {func(e *extensionsv1alpha1.Bastion) { e.Status.LastOperation.State = "Failed" }, "FailedReconciling",
+			"not Succeeded but Failed", true},
 		"not ready": {func(e *extensionsv1alpha1.Bastion) {
 			e.Status.Conditions = []corev1beta1.Condition{{Type: "BastionReady", Status: "False", Reason: "Down", Message: "it does not answer"}}
 		}, "Down", "it does not answer", false},
@@ -359,7 +366,8 @@ func TestUserData(t *testing.T) {
 		if (err == nil) != test.ok {
 			t.Errorf("%s: %v", name, err)
 		}
-		if test.ok && (!strings.Contains(string(data), `echo "`+publicKey+`" > /home/gardener/.ssh/authorized_keys`) || strings.Contains(string(data), "rm -rf")) {
+		if test.ok && (!strings.Contains(string(data), `echo "`+publicKey+`" > /home/gardener/.ssh/authorized_keys`) ||
+			strings.Contains(string(data), "rm -rf")) {
 			t.Errorf("%s: %s", name, data)
 		}
 	}

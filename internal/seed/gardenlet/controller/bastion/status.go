@@ -23,15 +23,19 @@ const (
 )
 
 // tell brings to the garden what the seed says of a Bastion, once the provider has done with it.
-func (r *Reconciler) tell(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion, failure *corev1beta1.LastError) error {
+func (r *Reconciler) tell(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion,
+	failure *corev1beta1.LastError) error {
 	if failure != nil {
-		return r.fail(ctx, bastion, &corev1beta1.LastError{Codes: failure.Codes, Description: fmt.Sprintf("Error while waiting for %s %s to become ready: %s",
-			extensionsv1alpha1.BastionResource, client.ObjectKeyFromObject(extension), failure.Description)})
+		return r.fail(ctx, bastion,
+			&corev1beta1.LastError{Codes: failure.Codes, Description: fmt.Sprintf("Error while waiting for %s %s to become ready: %s",
+				extensionsv1alpha1.BastionResource, client.ObjectKeyFromObject(extension), failure.Description)})
 	}
-	if last := extension.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded || operation.Of(extension) != "" {
+	if last := extension.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
+		operation.Of(extension) != "" {
 		return nil // it goes on: what was said holds until then
 	}
-	if its := conditions.Get(extension.Status.Conditions, operationsv1alpha1.BastionReady); its != nil && its.Status != corev1beta1.ConditionTrue {
+	if its := conditions.Get(extension.Status.Conditions, operationsv1alpha1.BastionReady); its != nil &&
+		its.Status != corev1beta1.ConditionTrue {
 		return r.unready(ctx, bastion, its.Reason, its.Message, &corev1beta1.LastError{Codes: its.Codes})
 	}
 	// The port comes first: who sees that a Bastion is ready has to find it.
@@ -59,7 +63,8 @@ func (r *Reconciler) fail(ctx context.Context, bastion *operationsv1alpha1.Basti
 }
 
 // unready tells that a Bastion is not ready. The address stays: it may come back.
-func (r *Reconciler) unready(ctx context.Context, bastion *operationsv1alpha1.Bastion, reason, message string, failure *corev1beta1.LastError) error {
+func (r *Reconciler) unready(ctx context.Context, bastion *operationsv1alpha1.Bastion, reason, message string,
+	failure *corev1beta1.LastError) error {
 	now := corev1beta1.Condition{Status: corev1beta1.ConditionFalse, Reason: reason, Message: message}
 	if failure != nil {
 		now.Codes = failure.Codes

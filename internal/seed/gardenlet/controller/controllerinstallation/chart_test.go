@@ -45,7 +45,8 @@ data:
 // helm is a ControllerDeployment with a chart of these templates.
 func helm(t *testing.T, templates ...string) *gardencorev1.ControllerDeployment {
 	t.Helper()
-	return &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Helm: &gardencorev1.HelmControllerDeployment{RawChart: pack(t, templates...)}}
+	return &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"},
+		Helm: &gardencorev1.HelmControllerDeployment{RawChart: pack(t, templates...)}}
 }
 
 func pack(t *testing.T, templates ...string) []byte {
@@ -80,10 +81,12 @@ func (w world) objects() string {
 func TestChart(t *testing.T) {
 	deployment := helm(t, workload, told)
 	deployment.InjectGardenKubeconfig = ptr.To(true)
-	deployment.Helm.Values = &apiextensionsv1.JSON{Raw: []byte(`{"own": "{{ .resources.r.data.k }}", "gardener": {"version": "0", "kept": "kept"}}`)}
+	deployment.Helm.Values = &apiextensionsv1.JSON{
+		Raw: []byte(`{"own": "{{ .resources.r.data.k }}", "gardener": {"version": "0", "kept": "kept"}}`)}
 	deployment.Resources = []gardencorev1.NamedResourceReference{{Name: "r", ResourceRef: resourceRef("Secret", "values")}}
 	w := newWorld(t, deployment)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "values", Labels: map[string]string{"gardener.cloud/role": "resource-reference"}},
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "values",
+		Labels: map[string]string{"gardener.cloud/role": "resource-reference"}},
 		Data: map[string][]byte{"k": []byte("{{ $x }}")}}
 	w.must(w.garden.Create(t.Context(), secret))
 	w.run()
@@ -92,7 +95,8 @@ func TestChart(t *testing.T) {
 	}
 	objects := w.objects()
 	for _, want := range []string{
-		"release: x\n", "version: 1.2.3\n", "garden: garden-id\n", `gates: '{"A":true}'`, "seed: local id [a b]\n", "own: '{{ $x }} kept'\n", "kubeconfig: generic-garden-kubeconfig-",
+		"release: x\n", "version: 1.2.3\n", "garden: garden-id\n", `gates: '{"A":true}'`, "seed: local id [a b]\n",
+		"own: '{{ $x }} kept'\n", "kubeconfig: generic-garden-kubeconfig-",
 		"namespace: extension-x-1\n", "name: SEED_NAME\n", "name: GARDEN_KUBECONFIG\n", "name: garden-access-extension\n",
 	} {
 		if !strings.Contains(objects, want) {
@@ -150,7 +154,8 @@ func TestBrokenChartLater(t *testing.T) {
 	before := w.objects()
 	w.change(func(deployment *gardencorev1.ControllerDeployment) { deployment.Helm.RawChart = pack(t, "{{ nope }}") })
 	w.run()
-	if got := w.valid(); got.Reason != "ChartCannotBeRendered" || !strings.Contains(got.Message, `function "nope" not defined`) || w.objects() != before {
+	if got := w.valid(); got.Reason != "ChartCannotBeRendered" || !strings.Contains(got.Message, `function "nope" not defined`) ||
+		w.objects() != before {
 		t.Errorf("%+v; before %s, now %s", got, before, w.objects())
 	}
 	w.change(func(deployment *gardencorev1.ControllerDeployment) { deployment.Helm.RawChart = pack(t, workload) })
@@ -171,16 +176,18 @@ func TestValid(t *testing.T) {
 		reason, says string // no reason if the gardenlet is not responsible
 		again        bool   // it is tried again
 	}{
-		"another type":    {},
-		"no chart":        {&gardencorev1.HelmControllerDeployment{}, "ChartInformationInvalid", "it needs a chart", false},
-		"values":          {&gardencorev1.HelmControllerDeployment{Values: &apiextensionsv1.JSON{Raw: []byte("[1]")}}, "ChartInformationInvalid", "helm.values must be an object", false},
-		"no archive":      {&gardencorev1.HelmControllerDeployment{RawChart: []byte("x")}, "ChartCannotBeRendered", "helm package", false},
-		"template":        {helm(t, "{{ nope }}").Helm, "ChartCannotBeRendered", "c/templates/0.yaml", false},
-		"chart":           {helm(t, told).Helm, "RegistrationValid", "rendered", false},
-		"empty reference": {&gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{}}, "OCIChartCannotBePulled", "names no chart", false},
-		"no registry":     {oci("127.0.0.1:1/c:1"), "OCIChartCannotBePulled", "connection refused", true},
-		"no folder":       {oci("layout://c:1"), "OCIChartCannotBePulled", "no folder of OCI layouts", true},
-		"no pull secret":  {secret, "OCIChartCannotBePulled", `secrets "pull" not found`, true},
+		"another type": {},
+		"no chart":     {&gardencorev1.HelmControllerDeployment{}, "ChartInformationInvalid", "it needs a chart", false},
+		"values": {&gardencorev1.HelmControllerDeployment{Values: &apiextensionsv1.JSON{Raw: []byte("[1]")}},
+			"ChartInformationInvalid", "helm.values must be an object", false},
+		"no archive": {&gardencorev1.HelmControllerDeployment{RawChart: []byte("x")}, "ChartCannotBeRendered", "helm package", false},
+		"template":   {helm(t, "{{ nope }}").Helm, "ChartCannotBeRendered", "c/templates/0.yaml", false},
+		"chart":      {helm(t, told).Helm, "RegistrationValid", "rendered", false},
+		"empty reference": {&gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{}},
+			"OCIChartCannotBePulled", "names no chart", false},
+		"no registry":    {oci("127.0.0.1:1/c:1"), "OCIChartCannotBePulled", "connection refused", true},
+		"no folder":      {oci("layout://c:1"), "OCIChartCannotBePulled", "no folder of OCI layouts", true},
+		"no pull secret": {secret, "OCIChartCannotBePulled", `secrets "pull" not found`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Helm: test.helm})
@@ -189,7 +196,8 @@ func TestValid(t *testing.T) {
 			if got.Reason != test.reason || !strings.Contains(got.Message, test.says) || test.again != (err != nil) {
 				t.Errorf("%+v, %v", got, err)
 			}
-			if good := test.reason == "RegistrationValid"; good != (got.Status == corev1beta1.ConditionTrue) || good != w.exists(w.seed, managedResource(w.installation())) {
+			if good := test.reason == "RegistrationValid"; good != (got.Status == corev1beta1.ConditionTrue) ||
+				good != w.exists(w.seed, managedResource(w.installation())) {
 				t.Errorf("Valid is %s", got.Status)
 			}
 			if w.exists(w.seed, accessSecret(w.installation())) {

@@ -140,7 +140,8 @@ func (r *Reconciler) reconcile(ctx context.Context, installation *corev1beta1.Co
 }
 
 // Deployment reads the ControllerDeployment of an installation, nil if it has none.
-func Deployment(ctx context.Context, garden client.Reader, installation *corev1beta1.ControllerInstallation) (*gardencorev1.ControllerDeployment, error) {
+func Deployment(ctx context.Context, garden client.Reader, installation *corev1beta1.ControllerInstallation) (
+	*gardencorev1.ControllerDeployment, error) {
 	ref := installation.Spec.DeploymentRef
 	if ref == nil {
 		return nil, nil
@@ -164,7 +165,8 @@ func (r *Reconciler) reportInvalid(ctx context.Context, installation *corev1beta
 	return r.failed(ctx, installation, now, err)
 }
 
-func (r *Reconciler) install(ctx context.Context, installation *corev1beta1.ControllerInstallation, registration *corev1beta1.ControllerRegistration,
+func (r *Reconciler) install(ctx context.Context, installation *corev1beta1.ControllerInstallation,
+	registration *corev1beta1.ControllerRegistration,
 	seed *corev1beta1.Seed, what *rendered) error {
 	if err := r.reconcileNamespace(ctx, installation, registration, seed); err != nil {
 		return err
@@ -180,7 +182,8 @@ func (r *Reconciler) report(ctx context.Context, installation *corev1beta1.Contr
 }
 
 // failed says in a condition what has failed, and gives the cause back.
-func (r *Reconciler) failed(ctx context.Context, installation *corev1beta1.ControllerInstallation, now conditions.Condition, cause error) error {
+func (r *Reconciler) failed(ctx context.Context, installation *corev1beta1.ControllerInstallation,
+	now conditions.Condition, cause error) error {
 	if err := r.report(ctx, installation, now); err != nil {
 		logf.FromContext(ctx).Error(err, "Writing a condition", "condition", now.Type)
 	}

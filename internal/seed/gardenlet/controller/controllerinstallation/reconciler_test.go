@@ -35,23 +35,28 @@ type world struct {
 func newWorld(t *testing.T, deployment *gardencorev1.ControllerDeployment) world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, gardencorev1.AddToScheme, resourcesv1alpha1.AddToScheme)
+	add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, gardencorev1.AddToScheme,
+		resourcesv1alpha1.AddToScheme)
 	if err := add.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	installation := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "x-1"}, Spec: corev1beta1.ControllerInstallationSpec{
-		RegistrationRef: corev1.ObjectReference{Name: "x"}, SeedRef: &corev1.ObjectReference{Name: "local"},
-		DeploymentRef: &corev1.ObjectReference{Name: deployment.Name},
-	}}
+	installation := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "x-1"},
+		Spec: corev1beta1.ControllerInstallationSpec{
+			RegistrationRef: corev1.ObjectReference{Name: "x"}, SeedRef: &corev1.ObjectReference{Name: "local"},
+			DeploymentRef: &corev1.ObjectReference{Name: deployment.Name},
+		}}
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "local"}}
 	seed.Spec.Provider.Zones, seed.Status.ClusterIdentity, seed.Status.KubernetesVersion = []string{"a", "b"}, ptr.To("id"), ptr.To("v1.36.3")
-	identity := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}, Data: map[string]string{"cluster-identity": "garden-id"}}
+	identity := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"},
+		Data: map[string]string{"cluster-identity": "garden-id"}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-local", Name: "extension-x-1"}}
-	garden := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(installation, seed).WithObjects(installation, deployment, seed, account, identity,
+	garden := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(installation, seed).WithObjects(
+		installation, deployment, seed, account, identity,
 		&corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "x"}}).Build()
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resourcesv1alpha1.ManagedResource{}).Build()
 	return world{t, garden, c, &Reconciler{GardenClient: garden, GardenReader: garden, SeedClient: c, SeedName: "local",
-		Version: "1.2.3", FeatureGates: map[string]bool{"A": true}, GardenConfig: &rest.Config{Host: "https://garden"}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}}
+		Version: "1.2.3", FeatureGates: map[string]bool{"A": true}, GardenConfig: &rest.Config{Host: "https://garden"},
+		Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}}
 }
 
 func (w world) run() reconcile.Result {

@@ -58,7 +58,8 @@ func (r *Reconciler) reconcileNamespace(ctx context.Context, installation *corev
 		} {
 			metav1.SetMetaDataLabel(&namespace.ObjectMeta, key, value)
 		}
-		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, resourcesv1alpha1.HighAvailabilityConfigZones, strings.Join(seed.Spec.Provider.Zones, ","))
+		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, resourcesv1alpha1.HighAvailabilityConfigZones,
+			strings.Join(seed.Spec.Provider.Zones, ","))
 		if level, ok := installation.Annotations[constants.AnnotationPodSecurityEnforce]; ok {
 			metav1.SetMetaDataLabel(&namespace.ObjectMeta, labelPodSecurityEnforce, level)
 		} else {
@@ -100,7 +101,8 @@ func (r *Reconciler) reconcileManagedResource(ctx context.Context, installation 
 }
 
 // reconcileObjectsSecret makes sure that there is this Secret with the objects of an installation, and no older one.
-func (r *Reconciler) reconcileObjectsSecret(ctx context.Context, installation *corev1beta1.ControllerInstallation, wanted *corev1.Secret) error {
+func (r *Reconciler) reconcileObjectsSecret(ctx context.Context, installation *corev1beta1.ControllerInstallation,
+	wanted *corev1.Secret) error {
 	return r.reconcileUnique(ctx, wanted, installation.Name,
 		client.InNamespace(constants.GardenNamespace), client.MatchingLabels{LabelInstallation: installation.Name})
 }

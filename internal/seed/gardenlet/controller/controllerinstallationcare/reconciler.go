@@ -113,7 +113,8 @@ func isnt(resource *resourcesv1alpha1.ManagedResource, kind corev1beta1.Conditio
 }
 
 // missing says what an extension lacks to be installed; "" if nothing.
-func (r *Reconciler) missing(ctx context.Context, installation *corev1beta1.ControllerInstallation, resource *resourcesv1alpha1.ManagedResource) (string, error) {
+func (r *Reconciler) missing(ctx context.Context, installation *corev1beta1.ControllerInstallation,
+	resource *resourcesv1alpha1.ManagedResource) (string, error) {
 	if resource.Status.ObservedGeneration != resource.Generation {
 		return fmt.Sprintf("The ManagedResource %s has changed, and is not applied yet.", resource.Name), nil
 	}
@@ -122,7 +123,8 @@ func (r *Reconciler) missing(ctx context.Context, installation *corev1beta1.Cont
 	}
 	name := controllerinstallation.NamespaceName(installation.Name)
 	namespace := &corev1.Namespace{}
-	if err := r.SeedClient.Get(ctx, client.ObjectKey{Name: name}, namespace); apierrors.IsNotFound(err) || err == nil && namespace.DeletionTimestamp != nil {
+	if err := r.SeedClient.Get(ctx, client.ObjectKey{Name: name}, namespace); apierrors.IsNotFound(err) || err == nil &&
+		namespace.DeletionTimestamp != nil {
 		return fmt.Sprintf("The namespace %s is not there.", name), nil
 	} else if err != nil {
 		return "", fmt.Errorf("reading the namespace %s in the seed: %w", name, err)

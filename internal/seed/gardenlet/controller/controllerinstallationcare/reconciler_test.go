@@ -37,27 +37,35 @@ func TestConditions(t *testing.T) {
 		seed                            []client.Object
 		installed, healthy, progressing string
 	}{
-		"nothing":        {nil, "Unknown SeedReadError", "Unknown SeedReadError", "Unknown SeedReadError"},
-		"all":            {[]client.Object{good, namespace, filled}, "True InstallationSuccessful", "True ControllerHealthy", "False ControllerRolledOut"},
-		"no token":       {[]client.Object{good, namespace, token}, "False InstallationPending", "True ControllerHealthy", "False ControllerRolledOut"},
-		"no Secret":      {[]client.Object{good, namespace}, "False InstallationPending", "True ControllerHealthy", "False ControllerRolledOut"},
-		"no namespace":   {[]client.Object{good, filled}, "False InstallationPending", "True ControllerHealthy", "False ControllerRolledOut"},
-		"not reported":   {[]client.Object{&resourcesv1alpha1.ManagedResource{ObjectMeta: good.ObjectMeta}}, "False InstallationPending", "False ControllerNotHealthy", "True ControllerNotRolledOut"},
-		"not observed":   {[]client.Object{resource("True", "True", "False", 1), namespace, filled}, "False InstallationPending", "True ControllerHealthy", "False ControllerRolledOut"},
-		"everything bad": {[]client.Object{resource("False", "False", "True", 2), namespace, filled}, "False InstallationPending", "False ControllerNotHealthy", "True ControllerNotRolledOut"},
+		"nothing": {nil, "Unknown SeedReadError", "Unknown SeedReadError", "Unknown SeedReadError"},
+		"all": {[]client.Object{good, namespace, filled}, "True InstallationSuccessful", "True ControllerHealthy",
+			"False ControllerRolledOut"},
+		"no token": {[]client.Object{good, namespace, token}, "False InstallationPending", "True ControllerHealthy",
+			"False ControllerRolledOut"},
+		"no Secret":    {[]client.Object{good, namespace}, "False InstallationPending", "True ControllerHealthy", "False ControllerRolledOut"},
+		"no namespace": {[]client.Object{good, filled}, "False InstallationPending", "True ControllerHealthy", "False ControllerRolledOut"},
+		"not reported": {[]client.Object{&resourcesv1alpha1.ManagedResource{ObjectMeta: good.ObjectMeta}},
+			"False InstallationPending", "False ControllerNotHealthy", "True ControllerNotRolledOut"},
+		"not observed": {[]client.Object{resource("True", "True", "False", 1), namespace, filled}, "False InstallationPending",
+			"True ControllerHealthy", "False ControllerRolledOut"},
+		"everything bad": {[]client.Object{resource("False", "False", "True", 2), namespace, filled},
+			"False InstallationPending", "False ControllerNotHealthy", "True ControllerNotRolledOut"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
-			add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, gardencorev1.AddToScheme, resourcesv1alpha1.AddToScheme)
+			add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, gardencorev1.AddToScheme,
+				resourcesv1alpha1.AddToScheme)
 			if err := add.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			installation := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "x-1"}, Spec: corev1beta1.ControllerInstallationSpec{
-				SeedRef: &corev1.ObjectReference{Name: "local"}, DeploymentRef: &corev1.ObjectReference{Name: "provider-local"}}}
+			installation := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "x-1"},
+				Spec: corev1beta1.ControllerInstallationSpec{
+					SeedRef: &corev1.ObjectReference{Name: "local"}, DeploymentRef: &corev1.ObjectReference{Name: "provider-local"}}}
 			garden := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(installation).
 				WithObjects(installation, &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "provider-local"}}).Build()
 			seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(test.seed...).Build()
-			r := &Reconciler{GardenClient: garden, GardenReader: garden, SeedClient: seed, SeedName: "local", Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
+			r := &Reconciler{GardenClient: garden, GardenReader: garden, SeedClient: seed, SeedName: "local",
+				Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
 			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(installation)})
 			if err != nil || result.RequeueAfter != DefaultSyncPeriod {
 				t.Fatalf("%v, %v", result, err)
@@ -65,7 +73,8 @@ func TestConditions(t *testing.T) {
 			if err := garden.Get(t.Context(), client.ObjectKeyFromObject(installation), installation); err != nil {
 				t.Fatal(err)
 			}
-			for kind, want := range map[corev1beta1.ConditionType]string{installed: test.installed, healthy: test.healthy, progressing: test.progressing} {
+			for kind, want := range map[corev1beta1.ConditionType]string{installed: test.installed, healthy: test.healthy,
+				progressing: test.progressing} {
 				if got := conditions.Find(installation.Status.Conditions, kind); string(got.Status)+" "+got.Reason != want {
 					t.Errorf("%s: %+v, not %s", kind, got, want)
 				}

@@ -19,20 +19,22 @@ type kind struct {
 	list   client.ObjectList
 }
 
-// kinds are all kinds of extension resources that somebody has to be responsible for.
+// kinds are all kinds of extension resources that need an extension.
 var kinds = map[string]kind{
-	extensionsv1alpha1.BackupBucketResource:            {&extensionsv1alpha1.BackupBucket{}, &extensionsv1alpha1.BackupBucketList{}},
-	extensionsv1alpha1.BackupEntryResource:             {&extensionsv1alpha1.BackupEntry{}, &extensionsv1alpha1.BackupEntryList{}},
-	extensionsv1alpha1.BastionResource:                 {&extensionsv1alpha1.Bastion{}, &extensionsv1alpha1.BastionList{}},
-	extensionsv1alpha1.ContainerRuntimeResource:        {&extensionsv1alpha1.ContainerRuntime{}, &extensionsv1alpha1.ContainerRuntimeList{}},
-	extensionsv1alpha1.ControlPlaneResource:            {&extensionsv1alpha1.ControlPlane{}, &extensionsv1alpha1.ControlPlaneList{}},
-	extensionsv1alpha1.DNSRecordResource:               {&extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.DNSRecordList{}},
-	extensionsv1alpha1.ExtensionResource:               {&extensionsv1alpha1.Extension{}, &extensionsv1alpha1.ExtensionList{}},
-	extensionsv1alpha1.InfrastructureResource:          {&extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.InfrastructureList{}},
-	extensionsv1alpha1.NetworkResource:                 {&extensionsv1alpha1.Network{}, &extensionsv1alpha1.NetworkList{}},
-	extensionsv1alpha1.OperatingSystemConfigResource:   {&extensionsv1alpha1.OperatingSystemConfig{}, &extensionsv1alpha1.OperatingSystemConfigList{}},
-	extensionsv1alpha1.SelfHostedShootExposureResource: {&extensionsv1alpha1.SelfHostedShootExposure{}, &extensionsv1alpha1.SelfHostedShootExposureList{}},
-	extensionsv1alpha1.WorkerResource:                  {&extensionsv1alpha1.Worker{}, &extensionsv1alpha1.WorkerList{}},
+	extensionsv1alpha1.BackupBucketResource:     {&extensionsv1alpha1.BackupBucket{}, &extensionsv1alpha1.BackupBucketList{}},
+	extensionsv1alpha1.BackupEntryResource:      {&extensionsv1alpha1.BackupEntry{}, &extensionsv1alpha1.BackupEntryList{}},
+	extensionsv1alpha1.BastionResource:          {&extensionsv1alpha1.Bastion{}, &extensionsv1alpha1.BastionList{}},
+	extensionsv1alpha1.ContainerRuntimeResource: {&extensionsv1alpha1.ContainerRuntime{}, &extensionsv1alpha1.ContainerRuntimeList{}},
+	extensionsv1alpha1.ControlPlaneResource:     {&extensionsv1alpha1.ControlPlane{}, &extensionsv1alpha1.ControlPlaneList{}},
+	extensionsv1alpha1.DNSRecordResource:        {&extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.DNSRecordList{}},
+	extensionsv1alpha1.ExtensionResource:        {&extensionsv1alpha1.Extension{}, &extensionsv1alpha1.ExtensionList{}},
+	extensionsv1alpha1.InfrastructureResource:   {&extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.InfrastructureList{}},
+	extensionsv1alpha1.NetworkResource:          {&extensionsv1alpha1.Network{}, &extensionsv1alpha1.NetworkList{}},
+	extensionsv1alpha1.OperatingSystemConfigResource: {&extensionsv1alpha1.OperatingSystemConfig{},
+		&extensionsv1alpha1.OperatingSystemConfigList{}},
+	extensionsv1alpha1.SelfHostedShootExposureResource: {&extensionsv1alpha1.SelfHostedShootExposure{},
+		&extensionsv1alpha1.SelfHostedShootExposureList{}},
+	extensionsv1alpha1.WorkerResource: {&extensionsv1alpha1.Worker{}, &extensionsv1alpha1.WorkerList{}},
 }
 
 // counts says whether an extension resource is for who extends seeds and shoots; the garden has extensions of its own.

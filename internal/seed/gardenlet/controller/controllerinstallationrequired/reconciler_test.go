@@ -30,10 +30,12 @@ func TestRequired(t *testing.T) {
 		seed  []client.Object
 		want  string
 	}{
-		"nothing there":    {[]string{"Extension"}, nil, "False NoExtensionObjects"},
-		"there":            {[]string{"Worker", "Extension"}, []client.Object{extension("x", nil)}, "True ExtensionObjectsExist"},
-		"of a seed":        {[]string{"Extension"}, []client.Object{extension("x", ptr.To(extensionsv1alpha1.ExtensionClassSeed))}, "True ExtensionObjectsExist"},
-		"of the garden":    {[]string{"Extension"}, []client.Object{extension("x", ptr.To(extensionsv1alpha1.ExtensionClassGarden))}, "False NoExtensionObjects"},
+		"nothing there": {[]string{"Extension"}, nil, "False NoExtensionObjects"},
+		"there":         {[]string{"Worker", "Extension"}, []client.Object{extension("x", nil)}, "True ExtensionObjectsExist"},
+		"of a seed": {[]string{"Extension"}, []client.Object{extension("x", ptr.To(extensionsv1alpha1.ExtensionClassSeed))},
+			"True ExtensionObjectsExist"},
+		"of the garden": {[]string{"Extension"}, []client.Object{extension("x", ptr.To(extensionsv1alpha1.ExtensionClassGarden))},
+			"False NoExtensionObjects"},
 		"another type":     {[]string{"Extension"}, []client.Object{extension("y", nil)}, "False NoExtensionObjects"},
 		"another kind":     {[]string{"Worker"}, []client.Object{extension("x", nil)}, "False NoExtensionObjects"},
 		"unknown kind":     {[]string{"Nothing"}, nil, "Unknown "},
@@ -45,8 +47,9 @@ func TestRequired(t *testing.T) {
 			if err := add.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			installation := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "x-1"}, Spec: corev1beta1.ControllerInstallationSpec{
-				SeedRef: &corev1.ObjectReference{Name: "local"}, RegistrationRef: corev1.ObjectReference{Name: "x"}}}
+			installation := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "x-1"},
+				Spec: corev1beta1.ControllerInstallationSpec{
+					SeedRef: &corev1.ObjectReference{Name: "local"}, RegistrationRef: corev1.ObjectReference{Name: "x"}}}
 			registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
 			for _, kind := range test.kinds {
 				registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: "x"})
@@ -64,7 +67,8 @@ func TestRequired(t *testing.T) {
 			if string(got.Status)+" "+got.Reason != test.want {
 				t.Errorf("%+v, not %s", got, test.want)
 			}
-			if asked := len(r.responsibleFor("Extension")(t.Context(), extension("x", nil))); asked != boolInt(len(test.kinds) > 0 && test.kinds[len(test.kinds)-1] == "Extension") {
+			if asked := len(r.responsibleFor("Extension")(t.Context(), extension("x", nil))); asked != boolInt(
+				len(test.kinds) > 0 && test.kinds[len(test.kinds)-1] == "Extension") {
 				t.Errorf("%d installations are looked at", asked)
 			}
 		})

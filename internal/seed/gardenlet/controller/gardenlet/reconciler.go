@@ -57,7 +57,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	generation := gardenlet.Generation
 	if err := r.install(ctx, gardenlet); err != nil {
 		r.event(gardenlet, corev1.EventTypeWarning, corev1beta1.EventReconcileError, err.Error())
-		if statusErr := r.report(ctx, gardenlet, generation, corev1beta1.ConditionFalse, corev1beta1.EventReconcileError, err.Error()); statusErr != nil {
+		if statusErr := r.report(ctx, gardenlet, generation, corev1beta1.ConditionFalse, corev1beta1.EventReconcileError,
+			err.Error()); statusErr != nil {
 			logf.FromContext(ctx).Error(statusErr, "Writing the status of a Gardenlet")
 		}
 		return reconcile.Result{}, err
@@ -68,7 +69,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		period = DefaultSyncPeriod
 	}
 	message := fmt.Sprintf("Gardenlet with chart from %s has been deployed", chart(gardenlet))
-	return reconcile.Result{RequeueAfter: period}, r.report(ctx, gardenlet, generation, corev1beta1.ConditionTrue, corev1beta1.EventReconciled, message)
+	return reconcile.Result{RequeueAfter: period},
+		r.report(ctx, gardenlet, generation, corev1beta1.ConditionTrue, corev1beta1.EventReconciled, message)
 }
 
 func (r *Reconciler) install(ctx context.Context, gardenlet *seedmanagementv1alpha1.Gardenlet) error {
@@ -104,7 +106,8 @@ func chart(gardenlet *seedmanagementv1alpha1.Gardenlet) string {
 	return repository.GetURL()
 }
 
-func (r *Reconciler) report(ctx context.Context, gardenlet *seedmanagementv1alpha1.Gardenlet, generation int64, is corev1beta1.ConditionStatus, reason, message string) error {
+func (r *Reconciler) report(ctx context.Context, gardenlet *seedmanagementv1alpha1.Gardenlet, generation int64,
+	is corev1beta1.ConditionStatus, reason, message string) error {
 	now := conditions.Condition{Type: seedmanagementv1alpha1.GardenletReconciled, Status: is, Reason: reason, Message: message}
 	return operation.PatchStatus(ctx, r.GardenClient, gardenlet, func(gardenlet *seedmanagementv1alpha1.Gardenlet) {
 		gardenlet.Status.ObservedGeneration = generation

@@ -25,7 +25,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 )
 
-const config = `{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration","logLevel":"debug","seedConfig":{}}`
+const config = `{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration",` +
+	`"logLevel":"debug","seedConfig":{}}`
 
 // deployer is the cluster that the gardenlet runs in.
 type deployer struct {
@@ -57,10 +58,11 @@ func TestReconcile(t *testing.T) {
 		reason, message string
 		renewed         bool
 	}{
-		"deployed":          {func(*seedmanagementv1alpha1.Gardenlet) {}, nil, "True", "Reconciled", done, false},
-		"renewed":           {renew, nil, "True", "Reconciled", done, true},
-		"cannot deploy":     {renew, errors.New("no room"), "False", "ReconcileError", "no room", true},
-		"no config":         {func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config.Raw = nil }, nil, "False", "ReconcileError", "seedConfig", false},
+		"deployed":      {func(*seedmanagementv1alpha1.Gardenlet) {}, nil, "True", "Reconciled", done, false},
+		"renewed":       {renew, nil, "True", "Reconciled", done, true},
+		"cannot deploy": {renew, errors.New("no room"), "False", "ReconcileError", "no room", true},
+		"no config": {func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config.Raw = nil }, nil, "False",
+			"ReconcileError", "seedConfig", false},
 		"another seed's":    {func(g *seedmanagementv1alpha1.Gardenlet) { g.Name = "b" }, nil, "", "", "", false},
 		"another namespace": {func(g *seedmanagementv1alpha1.Gardenlet) { g.Namespace = "other" }, nil, "", "", "", false},
 	} {
@@ -88,12 +90,14 @@ func TestReconcile(t *testing.T) {
 				return
 			}
 			got := conditions.Find(gardenlet.Status.Conditions, "GardenletReconciled")
-			if got.Status != c.status || got.Reason != c.reason || !strings.Contains(got.Message, c.message) || gardenlet.Status.ObservedGeneration != 2 {
+			if got.Status != c.status || got.Reason != c.reason || !strings.Contains(got.Message, c.message) ||
+				gardenlet.Status.ObservedGeneration != 2 {
 				t.Errorf("%+v, observed generation %d", got, gardenlet.Status.ObservedGeneration)
 			}
 			secret := &corev1.Secret{}
 			err = garden.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "bootstrap-token-4c40cb"}, secret)
-			if (err == nil) != c.renewed || c.renewed && !strings.Contains(string(secret.Data["description"]), "v1alpha1.Gardenlet resource garden/a.") {
+			if (err == nil) != c.renewed || c.renewed &&
+				!strings.Contains(string(secret.Data["description"]), "v1alpha1.Gardenlet resource garden/a.") {
 				t.Errorf("bootstrap token: %s, %v", secret.Data["description"], err)
 			}
 			if len(d.deployed) > 0 && (d.deployed[0].Renew != c.renewed || d.deployed[0].Shoot != nil || d.deployed[0].Config.LogLevel != "debug") {
@@ -122,5 +126,6 @@ func newGarden(t *testing.T, objects ...client.Object) client.Client {
 	if err := add.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&seedmanagementv1alpha1.Gardenlet{}).WithObjects(objects...).Build()
+	return fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
+		&seedmanagementv1alpha1.Gardenlet{}).WithObjects(objects...).Build()
 }

@@ -79,10 +79,12 @@ func TestSeedChanged(t *testing.T) {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
-	if !seedChanged().Create(event.CreateEvent{Object: &corev1beta1.Seed{}}) || seedChanged().Create(event.CreateEvent{Object: &corev1beta1.Seed{}, IsInInitialList: true}) {
+	if !seedChanged().Create(event.CreateEvent{Object: &corev1beta1.Seed{}}) ||
+		seedChanged().Create(event.CreateEvent{Object: &corev1beta1.Seed{}, IsInInitialList: true}) {
 		t.Error("Seeds count when they come, not when the gardenlet does")
 	}
-	if requests := ofSeed(t.Context(), &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"}}); len(requests) != 1 || requests[0].NamespacedName != (client.ObjectKey{Namespace: "garden", Name: "a"}) {
+	if requests := ofSeed(t.Context(), &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"}}); len(requests) != 1 ||
+		requests[0].NamespacedName != (client.ObjectKey{Namespace: "garden", Name: "a"}) {
 		t.Errorf("%v", requests)
 	}
 }

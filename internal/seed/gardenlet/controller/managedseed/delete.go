@@ -70,7 +70,8 @@ func (s *step) deleteSeed(ctx context.Context, seed *corev1beta1.Seed, deployed 
 		}
 		return nil
 	}
-	s.event(corev1.EventTypeNormal, corev1beta1.EventDeleting, corev1beta1.EventActionDelete, fmt.Sprintf("Waiting for seed %q to be deleted", seed.Name))
+	s.event(corev1.EventTypeNormal, corev1beta1.EventDeleting, corev1beta1.EventActionDelete,
+		fmt.Sprintf("Waiting for seed %q to be deleted", seed.Name))
 	if deployed {
 		return nil
 	}

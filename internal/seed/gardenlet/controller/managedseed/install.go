@@ -78,7 +78,8 @@ func (s *step) target(ctx context.Context) (deployment.Target, error) {
 
 // backupChecksum stands for the Secret with the seed's backup credentials, which must be there; "" if it has none.
 func (s *step) backupChecksum(ctx context.Context, backup *corev1beta1.Backup) (string, error) {
-	if backup == nil || backup.CredentialsRef == nil || backup.CredentialsRef.APIVersion != corev1.SchemeGroupVersion.String() || backup.CredentialsRef.Kind != "Secret" {
+	if backup == nil || backup.CredentialsRef == nil || backup.CredentialsRef.APIVersion != corev1.SchemeGroupVersion.String() ||
+		backup.CredentialsRef.Kind != "Secret" {
 		return "", nil
 	}
 	secret := &corev1.Secret{}

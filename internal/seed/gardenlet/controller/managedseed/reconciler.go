@@ -109,14 +109,17 @@ func (s *step) reconcile(ctx context.Context) (time.Duration, error) {
 	if !reconciled(s.shoot) {
 		message := fmt.Sprintf("Waiting for shoot %q to be reconciled", shoot)
 		s.event(corev1.EventTypeNormal, corev1beta1.EventReconciling, corev1beta1.EventActionReconcile, message)
-		return s.waitSyncPeriod(), s.report(ctx, condition(seedmanagementv1alpha1.ManagedSeedShootReconciled, false, corev1beta1.EventReconciling, message))
+		return s.waitSyncPeriod(),
+			s.report(ctx, condition(seedmanagementv1alpha1.ManagedSeedShootReconciled, false, corev1beta1.EventReconciling, message))
 	}
-	ready := condition(seedmanagementv1alpha1.ManagedSeedShootReconciled, true, corev1beta1.EventReconciled, fmt.Sprintf("Shoot %q has been reconciled", shoot))
+	ready := condition(seedmanagementv1alpha1.ManagedSeedShootReconciled, true, corev1beta1.EventReconciled,
+		fmt.Sprintf("Shoot %q has been reconciled", shoot))
 	if err := s.install(ctx); err != nil {
 		return 0, s.failed(ctx, corev1beta1.EventReconcileError, corev1beta1.EventActionReconcile, err, ready)
 	}
 	return orDefault(s.SyncPeriod, DefaultSyncPeriod), s.report(ctx, ready,
-		condition(seedmanagementv1alpha1.SeedRegistered, true, corev1beta1.EventReconciled, fmt.Sprintf("Seed %s has been registered", s.managedSeed.Name)))
+		condition(seedmanagementv1alpha1.SeedRegistered, true, corev1beta1.EventReconciled,
+			fmt.Sprintf("Seed %s has been registered", s.managedSeed.Name)))
 }
 
 func reconciled(shoot *corev1beta1.Shoot) bool {
@@ -127,7 +130,8 @@ func reconciled(shoot *corev1beta1.Shoot) bool {
 // failed tells of an error in an event and the condition SeedRegistered, and returns it so that it is tried again.
 func (s *step) failed(ctx context.Context, reason, action string, err error, others ...conditions.Condition) error {
 	s.event(corev1.EventTypeWarning, reason, action, err.Error())
-	if statusErr := s.report(ctx, append(others, condition(seedmanagementv1alpha1.SeedRegistered, false, reason, err.Error()))...); statusErr != nil {
+	if statusErr := s.report(
+		ctx, append(others, condition(seedmanagementv1alpha1.SeedRegistered, false, reason, err.Error()))...); statusErr != nil {
 		logf.FromContext(ctx).Error(statusErr, "Writing the status of a ManagedSeed")
 	}
 	return err

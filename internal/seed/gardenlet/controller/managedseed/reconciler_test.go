@@ -92,10 +92,12 @@ func TestServiceAccount(t *testing.T) {
 	if len(account.OwnerReferences) != 1 || account.OwnerReferences[0].UID != "1" {
 		t.Errorf("owners %v", account.OwnerReferences)
 	}
-	if err := w.garden.Get(t.Context(), client.ObjectKey{Name: "gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-a"}, binding); err != nil {
+	if err := w.garden.Get(t.Context(),
+		client.ObjectKey{Name: "gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-a"}, binding); err != nil {
 		t.Fatal(err)
 	}
-	if want := (rbacv1.Subject{Kind: "ServiceAccount", Namespace: "garden", Name: "gardenlet-bootstrap-a"}); len(binding.Subjects) != 1 || binding.Subjects[0] != want ||
+	if want := (rbacv1.Subject{Kind: "ServiceAccount", Namespace: "garden", Name: "gardenlet-bootstrap-a"}); len(binding.Subjects) != 1 ||
+		binding.Subjects[0] != want ||
 		binding.RoleRef.Name != "gardener.cloud:system:seed-bootstrapper" {
 		t.Errorf("%+v", binding)
 	}
@@ -238,7 +240,8 @@ func TestDeletedInStaleCache(t *testing.T) {
 			t.Errorf("patches %T %s", obj, obj.GetName())
 			return nil
 		},
-		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, obj client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, obj client.Object, _ client.Patch,
+			_ ...client.SubResourcePatchOption) error {
 			t.Errorf("patches the status of %T %s", obj, obj.GetName())
 			return nil
 		},
@@ -247,7 +250,8 @@ func TestDeletedInStaleCache(t *testing.T) {
 }
 
 func TestDeleteBeforeBootstrapped(t *testing.T) {
-	for _, method := range []seedmanagementv1alpha1.Bootstrap{seedmanagementv1alpha1.BootstrapToken, seedmanagementv1alpha1.BootstrapServiceAccount} {
+	for _, method := range []seedmanagementv1alpha1.Bootstrap{seedmanagementv1alpha1.BootstrapToken,
+		seedmanagementv1alpha1.BootstrapServiceAccount} {
 		t.Run(string(method), func(t *testing.T) {
 			w := newWorld(t, method)
 			w.reconcile()
@@ -281,6 +285,6 @@ func TestDeleteWithoutGardenlet(t *testing.T) {
 	w.reconcile()
 	before := len(w.deployer.deployed)
 	if w.reconcile(); len(w.deployer.deployed) != before+1 {
-		t.Error("nobody is there who lets go of the Seed")
+		t.Error("there is no gardenlet to release the Seed")
 	}
 }

@@ -62,11 +62,13 @@ func (w *world) scoped() client.Client {
 			}
 			return c.Delete(ctx, obj, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			r.authorize("patch", obj, client.ObjectKeyFromObject(obj), sub)
 			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 		},
-		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, obj, request client.Object, _ ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, obj, request client.Object,
+			_ ...client.SubResourceCreateOption) error {
 			// The token of a bootstrap account is the gardenlet's as long as the account is.
 			r.authorize("get", obj, client.ObjectKeyFromObject(obj), "")
 			request.(*authenticationv1.TokenRequest).Status.Token = "of-the-account"
@@ -138,7 +140,8 @@ func (r rules) admit(operation admissionv1.Operation, obj, old client.Object) {
 	gvk, resource := r.resource(one)
 	request := &admissionv1.AdmissionRequest{
 		UID: "1", Kind: metav1.GroupVersionKind(gvk), Resource: metav1.GroupVersionResource(resource), Operation: operation,
-		UserInfo: authenticationv1.UserInfo{Username: parentUser, Groups: []string{parentGroup}}, Namespace: one.GetNamespace(), Name: one.GetName(),
+		UserInfo:  authenticationv1.UserInfo{Username: parentUser, Groups: []string{parentGroup}},
+		Namespace: one.GetNamespace(), Name: one.GetName(),
 	}
 	for field, obj := range map[*runtime.RawExtension]client.Object{&request.Object: obj, &request.OldObject: old} {
 		if obj == nil {
@@ -184,7 +187,9 @@ func (r rules) MayRead(ctx context.Context, _ authenticationv1.UserInfo, resourc
 	return err == nil && decision == authorizer.DecisionAllow
 }
 
-func (r rules) MayDelete(ctx context.Context, _ authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (bool, string, error) {
-	decision, reason, err := r.authorizer().Authorize(ctx, r.attributes("delete", resource, client.ObjectKey{Namespace: namespace, Name: name}, ""))
+func (r rules) MayDelete(ctx context.Context, _ authenticationv1.UserInfo, resource schema.GroupResource, namespace,
+	name string) (bool, string, error) {
+	decision, reason, err := r.authorizer().Authorize(
+		ctx, r.attributes("delete", resource, client.ObjectKey{Namespace: namespace, Name: name}, ""))
 	return decision == authorizer.DecisionAllow, reason, err
 }

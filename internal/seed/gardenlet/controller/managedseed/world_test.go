@@ -89,7 +89,8 @@ func newWorld(t *testing.T, method seedmanagementv1alpha1.Bootstrap, change ...f
 		},
 	}
 	backup := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "backup"}}
-	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)), events: events.NewFakeRecorder(100), deployer: &deployer{}}
+	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)),
+		events: events.NewFakeRecorder(100), deployer: &deployer{}}
 	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(shoot, managedSeed).
 		WithObjects(shoot, managedSeed, backup).Build()
 	scoped := w.scoped()

@@ -24,13 +24,17 @@ func TestDeletion(t *testing.T) {
 		ObjectMeta: meta("p", "leaving"), Spec: corev1beta1.ShootSpec{SeedName: other}, Status: corev1beta1.ShootStatus{SeedName: mine},
 	}
 	bucket := &corev1beta1.BackupBucket{ObjectMeta: meta("", "extra"), Spec: corev1beta1.BackupBucketSpec{SeedName: mine}}
-	installation := &corev1beta1.ControllerInstallation{ObjectMeta: meta("", "local"), Spec: corev1beta1.ControllerInstallationSpec{SeedRef: &corev1.ObjectReference{Name: "a"}}}
+	installation := &corev1beta1.ControllerInstallation{ObjectMeta: meta("", "local"),
+		Spec: corev1beta1.ControllerInstallationSpec{SeedRef: &corev1.ObjectReference{Name: "a"}}}
 	w := newWorld(t, someSeed(), shoot, leaving, bucket, installation,
-		&corev1beta1.Shoot{ObjectMeta: meta("p", "elsewhere"), Spec: corev1beta1.ShootSpec{SeedName: other}, Status: corev1beta1.ShootStatus{SeedName: other}},
+		&corev1beta1.Shoot{ObjectMeta: meta("p", "elsewhere"), Spec: corev1beta1.ShootSpec{SeedName: other},
+			Status: corev1beta1.ShootStatus{SeedName: other}},
 		&corev1beta1.BackupBucket{ObjectMeta: meta("", "elsewhere"), Spec: corev1beta1.BackupBucketSpec{SeedName: other}},
-		&corev1beta1.ControllerInstallation{ObjectMeta: meta("", "elsewhere"), Spec: corev1beta1.ControllerInstallationSpec{SeedRef: &corev1.ObjectReference{Name: "b"}}},
+		&corev1beta1.ControllerInstallation{ObjectMeta: meta("", "elsewhere"),
+			Spec: corev1beta1.ControllerInstallationSpec{SeedRef: &corev1.ObjectReference{Name: "b"}}},
 	)
-	deployed := &resourcesv1alpha1.ManagedResource{ObjectMeta: meta("garden", "m"), Spec: resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To("seed")}}
+	deployed := &resourcesv1alpha1.ManagedResource{
+		ObjectMeta: meta("garden", "m"), Spec: resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To("seed")}}
 	w.must(w.seed.Create(t.Context(), deployed))
 	w.after(time.Hour)
 	w.must(w.garden.Delete(t.Context(), w.read()))

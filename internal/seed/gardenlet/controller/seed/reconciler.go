@@ -24,7 +24,7 @@ const (
 	// DefaultWait is after what time it is looked again whether a Seed that is being deleted is still needed; Gardener's
 	// for BackupBuckets.
 	DefaultWait = 5 * time.Second
-	// conflictRetry is after what time what somebody else has just written is read again.
+	// conflictRetry is the delay before an object is read again after a conflict.
 	conflictRetry = 50 * time.Millisecond
 	// namespaceRetry is after what time it is looked again whether a Seed that is as new as newSeed has its namespace.
 	namespaceRetry = 100 * time.Millisecond

@@ -16,8 +16,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/bootstrap"
 )
 
-// renew passes on what somebody asked for by an annotation of the Seed: that credentials are renewed before their time. Who
-// looks after them does it. The annotation goes when all of them know.
+// renew passes on that an annotation of the Seed requests new credentials before their time, to the controllers that
+// manage them. The annotation is removed when all of them have been told.
 func (r *Reconciler) renew(ctx context.Context, seed *corev1beta1.Seed) (err error) {
 	switch operation.Of(seed) {
 	case constants.GardenerOperationRenewKubeconfig:

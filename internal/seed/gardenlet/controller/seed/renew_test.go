@@ -19,10 +19,11 @@ func TestRenewal(t *testing.T) {
 	type annotations = map[string]string
 	all := annotations{"garden": tokenRenewal, "shoot": tokenRenewal, "identity": identityRenewal}
 	for asked, want := range map[string]annotations{
-		"renew-kubeconfig":               {"gardenlet-kubeconfig": "gardener.cloud/operation", "garden": tokenRenewal, "shoot": tokenRenewal, "identity": identityRenewal},
+		"renew-kubeconfig": {"gardenlet-kubeconfig": "gardener.cloud/operation", "garden": tokenRenewal,
+			"shoot": tokenRenewal, "identity": identityRenewal},
 		"renew-garden-access-secrets":    {"shoot": tokenRenewal, "identity": identityRenewal},
 		"renew-workload-identity-tokens": {"garden": tokenRenewal, "shoot": tokenRenewal},
-		"somebody-elses":                 all,
+		"unknown-operation":              all,
 	} {
 		t.Run(asked, func(t *testing.T) {
 			seed := someSeed()
@@ -53,7 +54,7 @@ func TestRenewal(t *testing.T) {
 					t.Errorf("Secret %s has not %s", secret.Name, want[secret.Name])
 				}
 			}
-			if left := w.read().Annotations["gardener.cloud/operation"]; (left == "") != (asked != "somebody-elses") {
+			if left := w.read().Annotations["gardener.cloud/operation"]; (left == "") != (asked != "unknown-operation") {
 				t.Errorf("the operation is now %q", left)
 			}
 		})

@@ -54,8 +54,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), events: events.NewFakeRecorder(100)}
 	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.Seed{}).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-a"}}).WithObjects(objects...).
-		WithIndex(&corev1beta1.Shoot{}, "spec.seedName", func(o client.Object) []string { return []string{ptr.Deref(o.(*corev1beta1.Shoot).Spec.SeedName, "")} }).
-		WithIndex(&corev1beta1.Shoot{}, "status.seedName", func(o client.Object) []string { return []string{ptr.Deref(o.(*corev1beta1.Shoot).Status.SeedName, "")} }).
+		WithIndex(&corev1beta1.Shoot{}, "spec.seedName",
+			func(o client.Object) []string { return []string{ptr.Deref(o.(*corev1beta1.Shoot).Spec.SeedName, "")} }).
+		WithIndex(&corev1beta1.Shoot{}, "status.seedName",
+			func(o client.Object) []string { return []string{ptr.Deref(o.(*corev1beta1.Shoot).Status.SeedName, "")} }).
 		WithIndex(&corev1beta1.BackupBucket{}, "spec.seedName", func(o client.Object) []string {
 			return []string{ptr.Deref(o.(*corev1beta1.BackupBucket).Spec.SeedName, "")}
 		}).
@@ -82,7 +84,8 @@ func (w *world) gardenCreate(ctx context.Context, c client.WithWatch, obj client
 	return c.Create(ctx, obj, opts...)
 }
 
-func (w *world) gardenPatch(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (w *world) gardenPatch(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch,
+	opts ...client.PatchOption) error {
 	if w.mainPatch != nil {
 		if err := w.mainPatch(); err != nil {
 			return err
@@ -91,7 +94,8 @@ func (w *world) gardenPatch(ctx context.Context, c client.WithWatch, obj client.
 	return c.Patch(ctx, obj, patch, opts...)
 }
 
-func (w *world) gardenStatus(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+func (w *world) gardenStatus(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+	opts ...client.SubResourcePatchOption) error {
 	if seed, ok := obj.(*corev1beta1.Seed); ok && seed.Status.LastOperation != nil {
 		w.reported = append(w.reported, *seed.Status.LastOperation)
 	}
@@ -148,7 +152,8 @@ func (w *world) read() *corev1beta1.Seed {
 func (w *world) expectLast(kind corev1beta1.LastOperationType, state corev1beta1.LastOperationState, progress int32, description string) {
 	w.Helper()
 	last := w.read().Status.LastOperation
-	if last == nil || last.Type != kind || last.State != state || last.Progress != progress || !strings.Contains(last.Description, description) || !last.LastUpdateTime.Time.Equal(w.clock.Now()) {
+	if last == nil || last.Type != kind || last.State != state || last.Progress != progress ||
+		!strings.Contains(last.Description, description) || !last.LastUpdateTime.Time.Equal(w.clock.Now()) {
 		w.Errorf("the last operation is %+v, want %s, %s, %d %%: %s", last, kind, state, progress, description)
 	}
 }
@@ -173,8 +178,10 @@ func TestReconcile(t *testing.T) {
 	w.expectLast(reconciles, succeeds, 100, "Seed cluster has been successfully reconciled.")
 	seed := w.read()
 	status := seed.Status
-	if len(seed.Finalizers) != 1 || seed.Finalizers[0] != "gardener" || status.ObservedGeneration != 3 || status.Gardener.Name != "gardenlet-0" ||
-		ptr.Deref(status.KubernetesVersion, "") != "v1.36.3" || ptr.Deref(status.ClusterIdentity, "") != "seed-uid" || !status.ClientCertificateExpirationTimestamp.Time.Equal(until) {
+	if len(seed.Finalizers) != 1 || seed.Finalizers[0] != "gardener" || status.ObservedGeneration != 3 ||
+		status.Gardener.Name != "gardenlet-0" ||
+		ptr.Deref(status.KubernetesVersion, "") != "v1.36.3" || ptr.Deref(status.ClusterIdentity, "") != "seed-uid" ||
+		!status.ClientCertificateExpirationTimestamp.Time.Equal(until) {
 		t.Errorf("the Seed is %+v", seed)
 	}
 	for name, want := range map[corev1.ResourceName][2]int64{"shoots": {100, 90}, "other": {5, 5}} {
@@ -183,7 +190,8 @@ func TestReconcile(t *testing.T) {
 			t.Errorf("%s: %v of %v", name, allocatable, capacity)
 		}
 	}
-	if first := w.reported[0]; first.State != processing || first.Progress != 0 || first.Description != "Reconciliation of Seed cluster initialized." || len(w.reported) != 3 {
+	if first := w.reported[0]; first.State != processing || first.Progress != 0 ||
+		first.Description != "Reconciliation of Seed cluster initialized." || len(w.reported) != 3 {
 		t.Errorf("reported %+v", w.reported) // start, identity, end
 	}
 	until = until.Add(time.Hour)
@@ -240,7 +248,8 @@ func TestBackupBucket(t *testing.T) {
 	w.after(time.Hour)
 	bucket := &corev1beta1.BackupBucket{}
 	w.must(w.garden.Get(t.Context(), client.ObjectKey{Name: "uid"}, bucket))
-	if s := bucket.Spec; s.Provider.Type != "local" || s.Provider.Region != "r" || ptr.Deref(s.SeedName, "") != "a" || s.CredentialsRef.Name != "backup" {
+	if s := bucket.Spec; s.Provider.Type != "local" || s.Provider.Region != "r" || ptr.Deref(s.SeedName, "") != "a" ||
+		s.CredentialsRef.Name != "backup" {
 		t.Errorf("the bucket is %+v", s)
 	}
 	if owner := metav1.GetControllerOf(bucket); owner == nil || owner.Kind != "Seed" || owner.UID != "uid" {
@@ -267,7 +276,8 @@ func TestBackupBucket(t *testing.T) {
 func TestHealthHasToBeLookedAtAgain(t *testing.T) {
 	seed := someSeed()
 	for _, kind := range []corev1beta1.ConditionType{"SeedSystemComponentsHealthy", "GardenletReady", "ExtensionsReady"} {
-		seed.Status.Conditions = append(seed.Status.Conditions, conditions.Condition{Type: kind, Status: corev1beta1.ConditionTrue, Reason: "Well"})
+		seed.Status.Conditions = append(
+			seed.Status.Conditions, conditions.Condition{Type: kind, Status: corev1beta1.ConditionTrue, Reason: "Well"})
 	}
 	w := newWorld(t, seed)
 	w.after(time.Hour)
@@ -317,7 +327,8 @@ func TestNewSeedWaitsForItsNamespace(t *testing.T) {
 		t.Errorf("it does not wait: %+v, %v", w.reported, seed.Finalizers)
 	}
 	w.clock.Step(time.Minute)
-	if _, err := w.run(); err == nil || !strings.Contains(err.Error(), "no namespace seed-a") || !strings.Contains(err.Error(), "controller-manager") {
+	if _, err := w.run(); err == nil || !strings.Contains(err.Error(), "no namespace seed-a") ||
+		!strings.Contains(err.Error(), "controller-manager") {
 		t.Errorf("after a minute: %v", err)
 	}
 	w.expectLast(reconciles, fails, 0, "no namespace seed-a")

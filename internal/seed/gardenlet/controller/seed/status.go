@@ -31,7 +31,8 @@ func operationType(seed *corev1beta1.Seed) corev1beta1.LastOperationType {
 	return corev1beta1.LastOperationTypeReconcile
 }
 
-func (r *Reconciler) lastOperation(seed *corev1beta1.Seed, state corev1beta1.LastOperationState, progress int32, description string) *corev1beta1.LastOperation {
+func (r *Reconciler) lastOperation(seed *corev1beta1.Seed, state corev1beta1.LastOperationState, progress int32,
+	description string) *corev1beta1.LastOperation {
 	return &corev1beta1.LastOperation{
 		Type: operationType(seed), State: state, Progress: progress, Description: description,
 		LastUpdateTime: metav1.NewTime(r.Clock.Now().UTC()),
@@ -117,7 +118,8 @@ func (r *Reconciler) reportFailure(ctx context.Context, seed *corev1beta1.Seed, 
 			progress = last.Progress
 		}
 		seed.Status.Gardener = r.Identity
-		seed.Status.LastOperation = r.lastOperation(seed, corev1beta1.LastOperationStateError, progress, cause.Error()+" Operation will be retried.")
+		seed.Status.LastOperation = r.lastOperation(seed, corev1beta1.LastOperationStateError, progress,
+			cause.Error()+" Operation will be retried.")
 	})
 	return errors.Join(cause, client.IgnoreNotFound(err))
 }

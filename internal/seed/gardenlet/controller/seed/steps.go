@@ -30,7 +30,8 @@ func (r *Reconciler) ensureNamespaces(ctx context.Context, seed *corev1beta1.See
 		} {
 			metav1.SetMetaDataLabel(&namespace.ObjectMeta, label, value)
 		}
-		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, resourcesv1alpha1.HighAvailabilityConfigZones, strings.Join(seed.Spec.Provider.Zones, ","))
+		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, resourcesv1alpha1.HighAvailabilityConfigZones,
+			strings.Join(seed.Spec.Provider.Zones, ","))
 	})
 	if err != nil {
 		return err
@@ -61,7 +62,8 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, name string, mutate fu
 func (r *Reconciler) ensureIdentity(ctx context.Context, seed *corev1beta1.Seed) error {
 	identity, err := r.identity(ctx)
 	if err != nil {
-		return fmt.Errorf("looking for the identity of the seed's cluster, ConfigMap %s/%s: %w", metav1.NamespaceSystem, constants.ClusterIdentity, err)
+		return fmt.Errorf("looking for the identity of the seed's cluster, ConfigMap %s/%s: %w", metav1.NamespaceSystem,
+			constants.ClusterIdentity, err)
 	}
 	return operation.PatchStatus(ctx, r.GardenClient, seed, func(seed *corev1beta1.Seed) {
 		if seed.Status.ClusterIdentity == nil { // it must not change

@@ -44,8 +44,9 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	}
 	return component.Controller(mgr, ControllerName, controller.Options{
 		MaxConcurrentReconciles: 1,
-		RateLimiter:             workqueue.NewTypedWithMaxWaitRateLimiter(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), r.sync()),
-		ReconciliationTimeout:   max(r.sync(), minTimeout),
+		RateLimiter: workqueue.NewTypedWithMaxWaitRateLimiter(
+			workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), r.sync()),
+		ReconciliationTimeout: max(r.sync(), minTimeout),
 	}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{},
 			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.own), occasions())).
@@ -62,7 +63,8 @@ func occasions() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok1 := e.ObjectOld.(*corev1beta1.Seed)
 			after, ok2 := e.ObjectNew.(*corev1beta1.Seed)
-			return ok1 && ok2 && (!succeeded(before.Status.LastOperation) && succeeded(after.Status.LastOperation) || stopped(before) != stopped(after))
+			return ok1 && ok2 && (!succeeded(before.Status.LastOperation) && succeeded(after.Status.LastOperation) ||
+				stopped(before) != stopped(after))
 		},
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },

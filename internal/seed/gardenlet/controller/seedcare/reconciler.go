@@ -94,7 +94,7 @@ func (r *Reconciler) health(ctx context.Context, seed *corev1beta1.Seed) conditi
 	}
 }
 
-// emergency says that the Shoots of the seed are not reconciled, if somebody wants it so.
+// emergency says that the Shoots of the seed are not reconciled, if an operator has stopped that.
 func (r *Reconciler) emergency(seed *corev1beta1.Seed, all []conditions.Condition) ([]conditions.Condition, bool) {
 	const kind = corev1beta1.SeedEmergencyStopShootReconciliations
 	if !stopped(seed) {
@@ -102,7 +102,8 @@ func (r *Reconciler) emergency(seed *corev1beta1.Seed, all []conditions.Conditio
 	}
 	return conditions.Set(all, conditions.Condition{
 		Type: kind, Status: corev1beta1.ConditionTrue, Reason: string(kind),
-		Message: "The Shoots of this Seed are not reconciled, because of its annotation " + constants.AnnotationEmergencyStopShootReconciliations + ".",
+		Message: "The Shoots of this Seed are not reconciled, because of its annotation " +
+			constants.AnnotationEmergencyStopShootReconciliations + ".",
 	}, r.Clock)
 }
 

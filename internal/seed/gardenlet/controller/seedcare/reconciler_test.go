@@ -44,7 +44,7 @@ func (w *world) Resources(context.Context) (sets.Set[string], error) {
 	return w.reconciler.expected.resources.Clone().Delete(w.missing...).Insert("deployments.apps"), w.discovery
 }
 
-// newWorld is one in which the seed is well and the Seed says nothing yet but somebody else's condition.
+// newWorld is one in which the seed is well and the Seed has only another controller's condition.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -80,7 +80,7 @@ func (w *world) look() conditions.Condition {
 	}
 	all := w.read().Status.Conditions
 	if theirs := conditions.Find(all, corev1beta1.SeedExtensionsReady); theirs.Reason != "Theirs" {
-		w.Errorf("somebody else's condition is now %+v", theirs)
+		w.Errorf("another controller's condition is now %+v", theirs)
 	}
 	return conditions.Find(all, health)
 }
@@ -101,22 +101,29 @@ func managedResource(name string, class *string, conditions ...conditions.Condit
 }
 
 func TestWhatIsLookedAt(t *testing.T) {
-	failing := conditions.Condition{Type: resourcesv1alpha1.ResourcesHealthy, Status: corev1beta1.ConditionFalse, Reason: "Broken", Message: "no pods"}
+	failing := conditions.Condition{Type: resourcesv1alpha1.ResourcesHealthy, Status: corev1beta1.ConditionFalse,
+		Reason: "Broken", Message: "no pods"}
 	for name, test := range map[string]struct {
 		change          func(*world) error
 		status          corev1beta1.ConditionStatus
 		reason, message string
 	}{
-		"all is well":           {func(*world) error { return nil }, corev1beta1.ConditionTrue, "SystemComponentsRunning", "healthy"},
-		"the server is not":     {func(w *world) error { w.ready = errors.New("503: etcd"); return nil }, corev1beta1.ConditionFalse, "APIServerNotReady", "503: etcd"},
-		"a resource is missing": {func(w *world) error { w.missing = []string{"workers.extensions.gardener.cloud"}; return nil }, corev1beta1.ConditionFalse, "CustomResourcesMissing", ": workers.extensions.gardener.cloud."},
-		"discovery fails":       {func(w *world) error { w.discovery = errors.New("no idea"); return nil }, corev1beta1.ConditionUnknown, "ConditionCheckError", "no idea"},
+		"all is well": {func(*world) error { return nil }, corev1beta1.ConditionTrue, "SystemComponentsRunning", "healthy"},
+		"the server is not": {func(w *world) error { w.ready = errors.New("503: etcd"); return nil },
+			corev1beta1.ConditionFalse, "APIServerNotReady", "503: etcd"},
+		"a resource is missing": {func(w *world) error { w.missing = []string{"workers.extensions.gardener.cloud"}; return nil },
+			corev1beta1.ConditionFalse, "CustomResourcesMissing", ": workers.extensions.gardener.cloud."},
+		"discovery fails": {func(w *world) error { w.discovery = errors.New("no idea"); return nil },
+			corev1beta1.ConditionUnknown, "ConditionCheckError", "no idea"},
 		"the namespace is gone": {func(w *world) error {
 			return w.seed.Delete(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}})
 		}, corev1beta1.ConditionFalse, "NamespaceMissing", "garden"},
-		"a resource is ill":      {func(w *world) error { return w.seed.Create(w.Context(), managedResource("x", ptr.To("seed"), failing)) }, corev1beta1.ConditionFalse, "Broken", "garden/x is not well: no pods"},
-		"not the seed's own":     {func(w *world) error { return w.seed.Create(w.Context(), managedResource("x", nil, failing)) }, corev1beta1.ConditionTrue, "SystemComponentsRunning", ""},
-		"a resource says naught": {func(w *world) error { return w.seed.Create(w.Context(), managedResource("x", ptr.To("seed"))) }, corev1beta1.ConditionTrue, "SystemComponentsRunning", ""},
+		"a resource is ill": {func(w *world) error { return w.seed.Create(w.Context(), managedResource("x", ptr.To("seed"), failing)) },
+			corev1beta1.ConditionFalse, "Broken", "garden/x is not well: no pods"},
+		"not the seed's own": {func(w *world) error { return w.seed.Create(w.Context(), managedResource("x", nil, failing)) },
+			corev1beta1.ConditionTrue, "SystemComponentsRunning", ""},
+		"a resource says naught": {func(w *world) error { return w.seed.Create(w.Context(), managedResource("x", ptr.To("seed"))) },
+			corev1beta1.ConditionTrue, "SystemComponentsRunning", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

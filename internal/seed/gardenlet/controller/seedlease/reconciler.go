@@ -78,7 +78,7 @@ func (r *Reconciler) renewIfReachable(ctx context.Context, seed *corev1beta1.See
 	return nil
 }
 
-// renew writes the Lease, in one request: nobody else writes it, so that there is nothing to be read before.
+// renew writes the Lease in one request. Only this gardenlet writes it, so that it need not be read first.
 func (r *Reconciler) renew(ctx context.Context, seed *corev1beta1.Seed) error {
 	if r.renewed.Load() {
 		if err := r.patch(ctx, seed); !apierrors.IsNotFound(err) {

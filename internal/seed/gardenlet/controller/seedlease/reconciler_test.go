@@ -90,7 +90,8 @@ func (w *world) renews(requests string) {
 	if len(lease.OwnerReferences) != 1 || lease.OwnerReferences[0] != owner {
 		w.Errorf("the owners are %+v", lease.OwnerReferences)
 	}
-	if s := lease.Spec; ptr.Deref(s.HolderIdentity, "") != "a" || ptr.Deref(s.LeaseDurationSeconds, 0) != 2 || !s.RenewTime.Time.Equal(w.clock.Now()) {
+	if s := lease.Spec; ptr.Deref(s.HolderIdentity, "") != "a" || ptr.Deref(s.LeaseDurationSeconds, 0) != 2 ||
+		!s.RenewTime.Time.Equal(w.clock.Now()) {
 		w.Errorf("the Lease is %+v at %s", s, w.clock.Now())
 	}
 }
@@ -111,7 +112,8 @@ func newSeed() *corev1beta1.Seed {
 func TestRenewal(t *testing.T) {
 	w := newWorld(t, newSeed())
 	w.renews("create")
-	if c := w.ready(); c.Status != corev1beta1.ConditionTrue || c.Reason != "GardenletReady" || c.Message != "Gardenlet is posting ready status." {
+	if c := w.ready(); c.Status != corev1beta1.ConditionTrue || c.Reason != "GardenletReady" ||
+		c.Message != "Gardenlet is posting ready status." {
 		t.Errorf("the condition is %+v", c)
 	}
 	since := w.ready().LastUpdateTime
@@ -124,7 +126,8 @@ func TestRenewal(t *testing.T) {
 
 func TestRenewalOfALeaseFromBefore(t *testing.T) {
 	w := newWorld(t, newSeed(), &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "gardener-system-seed-lease", Name: "a", OwnerReferences: []metav1.OwnerReference{{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Seed", Name: "a", UID: "of before"}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "gardener-system-seed-lease", Name: "a",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Seed", Name: "a", UID: "of before"}}},
 	})
 	w.renews("create patch")
 	w.renews("patch")
@@ -133,7 +136,8 @@ func TestRenewalOfALeaseFromBefore(t *testing.T) {
 func TestLeaseThatSomebodyDeleted(t *testing.T) {
 	w := newWorld(t, newSeed())
 	w.renews("create")
-	if err := w.garden.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "gardener-system-seed-lease", Name: "a"}}); err != nil {
+	if err := w.garden.Delete(t.Context(),
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "gardener-system-seed-lease", Name: "a"}}); err != nil {
 		t.Fatal(err)
 	}
 	w.renews("patch create")
@@ -141,7 +145,8 @@ func TestLeaseThatSomebodyDeleted(t *testing.T) {
 
 func TestUnreachableSeed(t *testing.T) {
 	seed := newSeed()
-	seed.Status.Conditions = []conditions.Condition{{Type: corev1beta1.GardenletReady, Status: corev1beta1.ConditionUnknown, Reason: "NotYet"}, {Type: "Theirs", Status: corev1beta1.ConditionFalse}}
+	seed.Status.Conditions = []conditions.Condition{{Type: corev1beta1.GardenletReady, Status: corev1beta1.ConditionUnknown,
+		Reason: "NotYet"}, {Type: "Theirs", Status: corev1beta1.ConditionFalse}}
 	w := newWorld(t, seed)
 	w.unhealthy = errors.New("no route to host")
 	if _, err := w.run(); err == nil || !strings.Contains(err.Error(), "no route to host") || !strings.Contains(err.Error(), "seed a") {
@@ -174,7 +179,8 @@ func TestSeedThatIsGone(t *testing.T) {
 func TestWhichEventsCount(t *testing.T) {
 	seed := newSeed()
 	p := created()
-	if !p.Create(event.CreateEvent{Object: seed}) || p.Update(event.UpdateEvent{ObjectOld: seed, ObjectNew: seed}) || p.Delete(event.DeleteEvent{Object: seed}) {
+	if !p.Create(event.CreateEvent{Object: seed}) || p.Update(event.UpdateEvent{ObjectOld: seed, ObjectNew: seed}) ||
+		p.Delete(event.DeleteEvent{Object: seed}) {
 		t.Error("only its coming counts")
 	}
 	r := &Reconciler{SeedName: "a"}

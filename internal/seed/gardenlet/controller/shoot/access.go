@@ -52,7 +52,8 @@ func (a *shootAccess) close() {
 
 // connect makes a client for the shoot, with a certificate that is good for this operation only.
 func (b *botanist) connect(context.Context) error {
-	certificate, key, err := b.authorities[shootsecrets.CAClient].Authority().Client(gardenletUser, []string{gardenletGroup}, b.Clock.Now(), accessLife)
+	certificate, key, err := b.authorities[shootsecrets.CAClient].Authority().Client(
+		gardenletUser, []string{gardenletGroup}, b.Clock.Now(), accessLife)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,8 @@ var shootScheme, shootMapper = func() (*runtime.Scheme, meta.RESTMapper) {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), scope)
 	}
 	for kind, scope := range map[string]meta.RESTScope{
-		"ClusterRole": meta.RESTScopeRoot, "ClusterRoleBinding": meta.RESTScopeRoot, "Role": meta.RESTScopeNamespace, "RoleBinding": meta.RESTScopeNamespace,
+		"ClusterRole": meta.RESTScopeRoot, "ClusterRoleBinding": meta.RESTScopeRoot, "Role": meta.RESTScopeNamespace,
+		"RoleBinding": meta.RESTScopeNamespace,
 	} {
 		mapper.Add(rbacv1.SchemeGroupVersion.WithKind(kind), scope)
 	}
@@ -101,7 +103,8 @@ func newShootClient(config *rest.Config) (*ShootClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, TLSHandshakeTimeout: accessTimeout, IdleConnTimeout: accessTimeout}
+	transport := &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, TLSHandshakeTimeout: accessTimeout,
+		IdleConnTimeout: accessTimeout}
 	httpClient := &http.Client{Transport: transport, Timeout: config.Timeout}
 	made, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: shootScheme, Mapper: shootMapper})
 	if err != nil {
@@ -115,11 +118,12 @@ func newShootClient(config *rest.Config) (*ShootClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ShootClient{Client: made, Metadata: objects, Close: transport.CloseIdleConnections, Resources: func() ([]*metav1.APIResourceList, error) {
-		_, resources, err := discoverer.ServerGroupsAndResources()
-		if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // users' own groups may be down
-			return nil, err
-		}
-		return resources, nil
-	}}, nil
+	return &ShootClient{Client: made, Metadata: objects, Close: transport.CloseIdleConnections,
+		Resources: func() ([]*metav1.APIResourceList, error) {
+			_, resources, err := discoverer.ServerGroupsAndResources()
+			if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // users' own groups may be down
+				return nil, err
+			}
+			return resources, nil
+		}}, nil
 }

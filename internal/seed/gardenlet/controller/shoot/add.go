@@ -64,7 +64,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax),
 	}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{},
-			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.concerns), predicate.Or(predicate.GenerationChangedPredicate{}, asks()))).
+			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.concerns),
+			predicate.Or(predicate.GenerationChangedPredicate{}, asks()))).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Namespace{},
 			handler.EnqueueRequestsFromMapFunc(r.ofNamespace), goes())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &appsv1.Deployment{},
@@ -101,7 +102,8 @@ func asks() predicate.Predicate {
 				return conditions.IsTrue(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
 			}
 			return moves(after) && ready(after) && !ready(before) || responsible(before) != responsible(after) ||
-				!injection.Same(before, after) && after.Status.LastOperation != nil && after.Status.LastOperation.State != corev1beta1.LastOperationStateSucceeded
+				!injection.Same(before, after) && after.Status.LastOperation != nil &&
+					after.Status.LastOperation.State != corev1beta1.LastOperationStateSucceeded
 		},
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
@@ -111,7 +113,8 @@ func asks() predicate.Predicate {
 // isPlane lets the objects of control planes through.
 func isPlane() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
-		return obj.GetLabels()[spec.LabelGardenRole] == spec.GardenRoleControlPlane && (obj.GetName() == spec.APIServer || obj.GetName() == spec.ControllerManager)
+		return obj.GetLabels()[spec.LabelGardenRole] == spec.GardenRoleControlPlane &&
+			(obj.GetName() == spec.APIServer || obj.GetName() == spec.ControllerManager)
 	})
 }
 
@@ -164,7 +167,8 @@ func goes() predicate.Predicate {
 	}
 }
 
-// ofPart is the Shoot in whose namespace in the seed an object is, if something is done for it: else nobody waits.
+// ofPart is the Shoot in whose namespace in the seed an object is, if an operation is running for it: otherwise none
+// waits.
 func (r *Reconciler) ofPart(_ context.Context, obj client.Object) []reconcile.Request {
 	if key, ok := r.botanists.of(obj.GetNamespace()); ok {
 		return []reconcile.Request{{NamespacedName: key}}

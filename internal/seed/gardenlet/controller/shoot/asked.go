@@ -38,7 +38,8 @@ func rotatesSSH(asked string) bool {
 // begins are those operations of the annotation that an operation on the Shoot begins. The others stay: only a creation and a
 // reconciliation begin any, and the SSH key pair is rotated when each node has applied its current configuration (GEP-15).
 // postponed says which nodes have not.
-func (r *Reconciler) begins(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (begun []string, postponed string) {
+func (r *Reconciler) begins(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (
+	begun []string, postponed string) {
 	reconciles := t == corev1beta1.LastOperationTypeCreate || t == corev1beta1.LastOperationTypeReconcile
 	for _, asked := range operations(shoot) {
 		switch {
@@ -72,7 +73,8 @@ func (r *Reconciler) outdatedNodes(ctx context.Context, shoot *corev1beta1.Shoot
 	case err != nil:
 		return fmt.Sprintf("The SSH key pair is rotated when its nodes can be read: %v.", err)
 	case len(names) > 0:
-		return fmt.Sprintf("The SSH key pair is rotated when these nodes have applied their current configuration: %s.", strings.Join(names, ", "))
+		return fmt.Sprintf("The SSH key pair is rotated when these nodes have applied their current configuration: %s.",
+			strings.Join(names, ", "))
 	}
 	return ""
 }

@@ -81,7 +81,8 @@ func TestAskedInMigration(t *testing.T) {
 	before := w.secrets()["ssh-keypair"]
 	w.change(annotated("rotate-ssh-keypair"))
 	w.moves("b")
-	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
+	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(
+		w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
 	w.restart()
 	w.reconciler.SeedName = "b"
 	w.settle()
@@ -96,7 +97,8 @@ func TestRotationWaitsForNodes(t *testing.T) {
 	before := w.secrets()["ssh-keypair"]
 	worker := get(w, w.seed, id, "y", &extensionsv1alpha1.Worker{})
 	secret := get(w, w.inside, node.SecretNamespace, *worker.Spec.Pools[0].NodeAgentSecretName, &corev1.Secret{})
-	late := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "late", Labels: map[string]string{"worker.gardener.cloud/gardener-node-agent-secret-name": secret.Name}}}
+	late := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "late", Labels: map[string]string{"worker.gardener.cloud/gardener-node-agent-secret-name": secret.Name}}}
 	if err := w.inside.Create(t.Context(), late); err != nil {
 		t.Fatal(err)
 	}

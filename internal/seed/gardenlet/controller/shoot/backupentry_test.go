@@ -55,13 +55,15 @@ func TestBackupEntryFails(t *testing.T) {
 	}
 	w.must(DefaultWait)
 	e := w.entry(entryName)
-	e.Status = corev1beta1.BackupEntryStatus{ObservedGeneration: e.Generation, LastOperation: &corev1beta1.LastOperation{Type: "Reconcile", State: "Error"},
+	e.Status = corev1beta1.BackupEntryStatus{
+		ObservedGeneration: e.Generation, LastOperation: &corev1beta1.LastOperation{Type: "Reconcile", State: "Error"},
 		LastError: &corev1beta1.LastError{Description: "no room", Codes: []corev1beta1.ErrorCode{"ERR_INFRA_DEPENDENCIES"}}}
 	if err := w.garden.Status().Update(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	w.must(0)
-	if s := w.shoot().Status; s.LastOperation.State != "Failed" || len(s.LastErrors) != 1 || !slices.Equal(s.LastErrors[0].Codes, []corev1beta1.ErrorCode{"ERR_INFRA_DEPENDENCIES"}) {
+	if s := w.shoot().Status; s.LastOperation.State != "Failed" || len(s.LastErrors) != 1 ||
+		!slices.Equal(s.LastErrors[0].Codes, []corev1beta1.ErrorCode{"ERR_INFRA_DEPENDENCIES"}) {
 		t.Errorf("%+v", s)
 	}
 }
@@ -83,16 +85,19 @@ func TestBackupEntryMoves(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed(), other)
 	w.settle()
 	w.moves("b")
-	if e := w.entry(entryName); *e.Spec.SeedName != "b" || e.Status.SeedName != nil || e.Spec.BucketName != "seed-a" || e.Status.LastOperation.Type != "Migrate" {
+	if e := w.entry(entryName); *e.Spec.SeedName != "b" || e.Status.SeedName != nil || e.Spec.BucketName != "seed-a" ||
+		e.Status.LastOperation.Type != "Migrate" {
 		t.Errorf("after the migration: %+v", e)
 	}
-	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
+	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(
+		w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
 	w.restart()
 	w.reconciler.SeedName = "b"
 	var written []string
 	w.before = func(cluster, verb string, obj client.Object) error {
 		if e, is := obj.(*corev1beta1.BackupEntry); is && verb != "status" {
-			written = append(written, verb+" "+e.Name+" "+e.Spec.BucketName+" "+e.Annotations["gardener.cloud/operation"]+e.Annotations["backupentry.core.gardener.cloud/force-deletion"])
+			written = append(written, verb+" "+e.Name+" "+e.Spec.BucketName+" "+e.Annotations["gardener.cloud/operation"]+
+				e.Annotations["backupentry.core.gardener.cloud/force-deletion"])
 		}
 		return nil
 	}
@@ -104,7 +109,8 @@ func TestBackupEntryMoves(t *testing.T) {
 	if !slices.Equal(written, wanted) {
 		t.Errorf("wrote %q", written)
 	}
-	if e := w.entry(entryName); *e.Status.SeedName != "b" || e.Status.LastOperation.Type != "Restore" || w.entry("source-"+entryName).Name != "" {
+	if e := w.entry(entryName); *e.Status.SeedName != "b" || e.Status.LastOperation.Type != "Restore" ||
+		w.entry("source-"+entryName).Name != "" {
 		t.Errorf("after the restoration: %+v", e)
 	}
 }
@@ -145,7 +151,8 @@ func TestBackupEntryNeverCame(t *testing.T) {
 	if err := w.garden.Update(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	e.Status = corev1beta1.BackupEntryStatus{ObservedGeneration: 6, LastOperation: &corev1beta1.LastOperation{Type: "Migrate", State: "Succeeded"}}
+	e.Status = corev1beta1.BackupEntryStatus{
+		ObservedGeneration: 6, LastOperation: &corev1beta1.LastOperation{Type: "Migrate", State: "Succeeded"}}
 	if err := w.garden.Status().Update(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ type botanist struct {
 	switching  bool
 	// observability is the password for the observability components, nil if there are none.
 	observability map[string][]byte
-	// rollouts are when worker pools were last to be made new because somebody wanted that, in seconds since 1970.
+	// rollouts are when a user last requested a rollout, by worker pools, in seconds since 1970.
 	rollouts map[string]string
 	// infrastructure is what the provider says of it.
 	infrastructure *runtime.RawExtension
@@ -76,7 +76,7 @@ func keyOf(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType) operati
 type botanists struct {
 	mu    sync.Mutex
 	byUID map[types.UID]*entry
-	// keys are the Shoots by their technical IDs, for whoever hears of something in the seed.
+	// keys are the Shoots by their technical IDs, for the watches of the seed.
 	keys map[string]types.NamespacedName
 }
 
@@ -192,7 +192,7 @@ func hibernates(shoot *corev1beta1.Shoot) bool {
 	return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
 }
 
-// hasSSH says whether somebody may log in to the Shoot's machines.
+// hasSSH says whether SSH access to the Shoot's machines is enabled.
 func hasSSH(shoot *corev1beta1.Shoot) bool {
 	settings := shoot.Spec.Provider.WorkersSettings
 	return len(shoot.Spec.Provider.Workers) > 0 && (settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled)

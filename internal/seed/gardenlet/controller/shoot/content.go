@@ -118,7 +118,8 @@ func (b *botanist) shootInfo(extensions []string) *corev1.ConfigMap {
 			}
 		}
 	}
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ConfigMapNameShootInfo}, Data: data}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ConfigMapNameShootInfo}, Data: data}
 }
 
 // clusterIdentity tells the shoot from all other clusters.
@@ -126,7 +127,8 @@ func (b *botanist) clusterIdentity() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity},
 		Data: map[string]string{
-			constants.ClusterIdentity: ptr.Deref(b.shoot.Status.ClusterIdentity, ""), constants.ClusterIdentityOrigin: constants.ClusterIdentityOriginShoot,
+			constants.ClusterIdentity:       ptr.Deref(b.shoot.Status.ClusterIdentity, ""),
+			constants.ClusterIdentityOrigin: constants.ClusterIdentityOriginShoot,
 		},
 	}
 }
@@ -145,7 +147,8 @@ func (b *botanist) readOnlyRole() (*rbacv1.ClusterRole, error) {
 		}
 		for _, resource := range list.APIResources {
 			readable := slices.Contains(resource.Verbs, "get") || slices.Contains(resource.Verbs, "list")
-			if readable && !strings.Contains(resource.Name, "/") && !isSecret(b.shoot, group, resource.Name) && !slices.Contains(byGroup[group], resource.Name) {
+			if readable && !strings.Contains(resource.Name, "/") && !isSecret(b.shoot, group, resource.Name) &&
+				!slices.Contains(byGroup[group], resource.Name) {
 				byGroup[group] = append(byGroup[group], resource.Name)
 			}
 		}
@@ -156,7 +159,8 @@ func (b *botanist) readOnlyRole() (*rbacv1.ClusterRole, error) {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: constants.ShootReadOnlyClusterRoleName}}
 	for _, group := range slices.Sorted(maps.Keys(byGroup)) {
 		slices.Sort(byGroup[group])
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: byGroup[group], Verbs: []string{"get", "list", "watch"}})
+		role.Rules = append(role.Rules,
+			rbacv1.PolicyRule{APIGroups: []string{group}, Resources: byGroup[group], Verbs: []string{"get", "list", "watch"}})
 	}
 	return role, nil
 }

@@ -38,8 +38,9 @@ func (b *botanist) serverFiles() (map[string][]byte, error) {
 		spec.KeyClientCA: clients.Authority().Certificate, spec.KeyClientCAKey: clients.Authority().Key,
 		spec.KeyClientCABundle: b.clientBundle(),
 		spec.KeyFrontProxyCA:   proxy.Authority().Certificate, spec.KeyFrontProxyCAKey: proxy.Authority().Key,
-		spec.KeyServiceAccountKey: b.signingKey.Current[shootsecrets.KeyRSA], spec.KeyServiceAccountBundle: b.signingKey.Bundle(shootsecrets.KeyRSA),
-		spec.KeyEncryption: encryption,
+		spec.KeyServiceAccountKey:    b.signingKey.Current[shootsecrets.KeyRSA],
+		spec.KeyServiceAccountBundle: b.signingKey.Bundle(shootsecrets.KeyRSA),
+		spec.KeyEncryption:           encryption,
 	}, nil
 }
 
@@ -134,7 +135,8 @@ func (b *botanist) deployService(ctx context.Context) error {
 			s.Spec.Ports = []corev1.ServicePort{{}}
 		}
 		port := &s.Spec.Ports[0]
-		port.Name, port.Port, port.Protocol, port.TargetPort = spec.APIServer, spec.ServicePort, corev1.ProtocolTCP, intstr.FromInt32(spec.ServicePort)
+		port.Name, port.Port, port.Protocol, port.TargetPort = spec.APIServer, spec.ServicePort, corev1.ProtocolTCP,
+			intstr.FromInt32(spec.ServicePort)
 		return nil
 	})
 }
@@ -210,7 +212,8 @@ func (b *botanist) rolledOut(name string) func(context.Context) error {
 			return fmt.Errorf("reading Deployment %s: %w", key, err)
 		}
 		status, wanted := deployment.Status, ptr.Deref(deployment.Spec.Replicas, 1)
-		if status.ObservedGeneration >= deployment.Generation && status.Replicas == wanted && status.UpdatedReplicas == wanted && status.AvailableReplicas == wanted {
+		if status.ObservedGeneration >= deployment.Generation && status.Replicas == wanted && status.UpdatedReplicas == wanted &&
+			status.AvailableReplicas == wanted {
 			return nil
 		}
 		return flow.Pending("Deployment %s is not rolled out yet%s", key, why(deployment))

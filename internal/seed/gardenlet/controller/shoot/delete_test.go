@@ -38,7 +38,8 @@ func TestDelete(t *testing.T) {
 				w.must(DefaultWait)
 				w.simulate()
 			}
-			w.expect(w.shoot().Status.LastOperation, "Delete", "Processing", w.shoot().Status.LastOperation.Progress, "Deleting Shoot namespace in Seed")
+			w.expect(w.shoot().Status.LastOperation, "Delete", "Processing", w.shoot().Status.LastOperation.Progress,
+				"Deleting Shoot namespace in Seed")
 			written := len(w.told)
 			w.must(DefaultWait)
 			namespace, cluster := w.inSeed()
@@ -63,7 +64,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteFails: what has not gone keeps the Shoot, also when nobody tries any more.
+// TestDeleteFails: what is left in the seed keeps the Shoot, also when the operation has failed finally.
 func TestDeleteFails(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -87,7 +88,7 @@ func TestDeleteFails(t *testing.T) {
 	if namespace, _ := w.inSeed(); w.shoot() == nil || namespace.Name == "" {
 		t.Error("tried again although it has failed")
 	}
-	w.change(func(s *corev1beta1.Shoot) { s.Generation++ }) // as the garden does when somebody asks for it
+	w.change(func(s *corev1beta1.Shoot) { s.Generation++ }) // as the garden does for a retry
 	if w.settle() != nil {
 		t.Error("the Shoot is there")
 	}
@@ -147,7 +148,8 @@ func TestZones(t *testing.T) {
 		a.seed.Spec.Provider.Zones, a.seed.Spec.Settings = test.seed, test.settings
 		got, err := chooseZones(a, test.tolerates, slices.Clone(test.has))
 		again, _ := chooseZones(a, test.tolerates, slices.Clone(test.has))
-		if (err == nil) != (test.wanted > 0) || len(got) != test.wanted || test.contains != "" && !slices.Contains(got, test.contains) || !slices.Equal(got, again) {
+		if (err == nil) != (test.wanted > 0) || len(got) != test.wanted || test.contains != "" &&
+			!slices.Contains(got, test.contains) || !slices.Equal(got, again) {
 			t.Errorf("%s: %v, %v, then %v", name, got, err, again)
 		}
 	}

@@ -19,7 +19,8 @@ const effectiveEnd = 15 * time.Minute
 // has not come. Whatever has happened to its namespace, it is made good.
 func (r *Reconciler) rests(ctx context.Context, shoot *corev1beta1.Shoot) time.Duration {
 	last := shoot.Status.LastOperation
-	if hasTasks(shoot) || last == nil || last.State != corev1beta1.LastOperationStateSucceeded || last.Type == corev1beta1.LastOperationTypeMigrate ||
+	if hasTasks(shoot) || last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
+		last.Type == corev1beta1.LastOperationTypeMigrate ||
 		shoot.Status.ObservedGeneration != shoot.Generation || shoot.Status.Gardener.Version != r.Identity.Version {
 		return 0
 	}
@@ -29,7 +30,8 @@ func (r *Reconciler) rests(ctx context.Context, shoot *corev1beta1.Shoot) time.D
 		return 0
 	}
 	if window := confinedTo(shoot); window != nil {
-		if window.Contains(r.Clock.Now()) && !window.Contains(last.LastUpdateTime.Time) || window.Contains(r.Clock.Now()) && r.Clock.Since(last.LastUpdateTime.Time) > window.Duration() {
+		if window.Contains(r.Clock.Now()) && !window.Contains(last.LastUpdateTime.Time) || window.Contains(r.Clock.Now()) &&
+			r.Clock.Since(last.LastUpdateTime.Time) > window.Duration() {
 			return 0
 		}
 		return r.untilNext(shoot)

@@ -92,12 +92,14 @@ func (b *botanist) encryptionConfiguration() ([]byte, error) {
 	config := apiserverv1.EncryptionConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: "EncryptionConfiguration"},
 		Resources: []apiserverv1.ResourceConfiguration{
-			{Resources: append([]string{corev1.ResourceSecrets.String()}, wanted...), Providers: slices.Concat(providers, []apiserverv1.ProviderConfiguration{plain})},
+			{Resources: append([]string{corev1.ResourceSecrets.String()}, wanted...),
+				Providers: slices.Concat(providers, []apiserverv1.ProviderConfiguration{plain})},
 		},
 	}
 	gone := slices.DeleteFunc(encryptedResources(&b.shoot.Status), func(name string) bool { return slices.Contains(wanted, name) })
 	if len(gone) > 0 {
-		config.Resources = append(config.Resources, apiserverv1.ResourceConfiguration{Resources: gone, Providers: slices.Concat([]apiserverv1.ProviderConfiguration{plain}, providers)})
+		config.Resources = append(config.Resources,
+			apiserverv1.ResourceConfiguration{Resources: gone, Providers: slices.Concat([]apiserverv1.ProviderConfiguration{plain}, providers)})
 	}
 	data, err := json.Marshal(config)
 	if err != nil {
@@ -108,7 +110,8 @@ func (b *botanist) encryptionConfiguration() ([]byte, error) {
 
 // encryptionWith is the encryption that a key is for.
 func encryptionWith(key map[string][]byte) (apiserverv1.ProviderConfiguration, error) {
-	keys := []apiserverv1.Key{{Name: string(key[shootsecrets.KeyName]), Secret: base64.StdEncoding.EncodeToString(key[shootsecrets.KeySecret])}}
+	keys := []apiserverv1.Key{
+		{Name: string(key[shootsecrets.KeyName]), Secret: base64.StdEncoding.EncodeToString(key[shootsecrets.KeySecret])}}
 	switch provider := shootsecrets.Provider(key); provider {
 	case corev1beta1.EncryptionProviderTypeAESCBC:
 		return apiserverv1.ProviderConfiguration{AESCBC: &apiserverv1.AESConfiguration{Keys: keys}}, nil
@@ -166,7 +169,8 @@ func (b *botanist) encryptAll(ctx context.Context) error {
 		if shoot.Status.Credentials == nil {
 			shoot.Status.Credentials = &corev1beta1.ShootCredentials{}
 		}
-		shoot.Status.Credentials.EncryptionAtRest = &corev1beta1.EncryptionAtRest{Resources: wanted, Provider: corev1beta1.EncryptionProviderStatus{Type: provider}}
+		shoot.Status.Credentials.EncryptionAtRest = &corev1beta1.EncryptionAtRest{
+			Resources: wanted, Provider: corev1beta1.EncryptionProviderStatus{Type: provider}}
 	})
 }
 

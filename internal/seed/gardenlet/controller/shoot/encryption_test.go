@@ -31,7 +31,8 @@ func encryptedObjects(t *testing.T) *metadatafake.FakeMetadataClient {
 	}
 	var objects []runtime.Object
 	for _, kind := range []string{"Secret", "ConfigMap"} {
-		objects = append(objects, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "own"}})
+		objects = append(objects, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "own"}})
 	}
 	return metadatafake.NewSimpleMetadataClient(scheme, objects...)
 }
@@ -124,7 +125,8 @@ func TestEncryption(t *testing.T) {
 	}
 	given = nil
 	phase = w.ask("rotate-etcd-encryption-key-complete").Status.Credentials.Rotation.ETCDEncryptionKey.Phase
-	if want := [][]string{{"secrets cbc:" + second + " plain"}}; !slices.EqualFunc(given, want, slices.Equal) || phase != "Completed" || w.keyName(encryptionSecret+".old") != "" {
+	if want := [][]string{{"secrets cbc:" + second + " plain"}}; !slices.EqualFunc(given, want, slices.Equal) ||
+		phase != "Completed" || w.keyName(encryptionSecret+".old") != "" {
 		t.Errorf("%s, the server was told %v, want %v", phase, given, want)
 	}
 }
@@ -146,23 +148,27 @@ func TestEncryptedResources(t *testing.T) {
 	w.rewritten()
 	both := []string{"configmaps {}", "secrets {}"}
 	at := w.ask("", config("aescbc", "configmaps.")).Status.Credentials.EncryptionAtRest
-	if got := w.rewritten(); !slices.Equal(got, both) || !slices.Equal(at.Resources, []string{"configmaps"}) || !slices.Equal(given[0], []string{"secrets+configmaps cbc:" + first + " plain"}) {
+	if got := w.rewritten(); !slices.Equal(got, both) || !slices.Equal(at.Resources, []string{"configmaps"}) ||
+		!slices.Equal(given[0], []string{"secrets+configmaps cbc:" + first + " plain"}) {
 		t.Errorf("rewritten %v, told %v, %+v", got, given, at)
 	}
 	given = nil
 	at = w.ask("", config("aescbc")).Status.Credentials.EncryptionAtRest
-	if got := w.rewritten(); !slices.Equal(got, both) || at.Resources != nil || !slices.Equal(given[0], []string{"secrets cbc:" + first + " plain", "configmaps plain cbc:" + first}) {
+	if got := w.rewritten(); !slices.Equal(got, both) || at.Resources != nil ||
+		!slices.Equal(given[0], []string{"secrets cbc:" + first + " plain", "configmaps plain cbc:" + first}) {
 		t.Errorf("rewritten %v, told %v, %+v", got, given, at)
 	}
 	given = nil
 	s := w.ask("", config("secretbox")).Status.Credentials
 	second := w.keyName(encryptionSecret)
-	if want := []string{"secrets box:" + second + " cbc:" + first + " plain"}; s.EncryptionAtRest.Provider.Type != "secretbox" || s.Rotation.ETCDEncryptionKey.Phase != "Prepared" ||
+	if want := []string{"secrets box:" + second + " cbc:" + first + " plain"}; s.EncryptionAtRest.Provider.Type != "secretbox" ||
+		s.Rotation.ETCDEncryptionKey.Phase != "Prepared" ||
 		!slices.Equal(given[len(given)-1], want) {
 		t.Errorf("%+v, told %v, want %v at last", s, given, want)
 	}
 	w.ask("reconcile")
-	if got := given[len(given)-1]; !slices.Equal(got, []string{"secrets box:" + second + " plain"}) || w.keyName(encryptionSecret+".old") != "" {
+	if got := given[len(given)-1]; !slices.Equal(got, []string{"secrets box:" + second + " plain"}) ||
+		w.keyName(encryptionSecret+".old") != "" {
 		t.Errorf("told %v", got)
 	}
 }
@@ -173,7 +179,8 @@ func TestKeyIsKept(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
 	first := w.keyName(encryptionSecret)
-	w.objects.PrependReactor("patch", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no room") })
+	w.objects.PrependReactor("patch", "secrets",
+		func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no room") })
 	w.change(func(s *corev1beta1.Shoot) {
 		s.Generation++
 		s.Annotations = map[string]string{"gardener.cloud/operation": "rotate-etcd-encryption-key"}
@@ -181,7 +188,7 @@ func TestKeyIsKept(t *testing.T) {
 	if err := w.attempt(); err == nil || !strings.Contains(err.Error(), "default/own: no room") {
 		t.Fatalf("rotated: %v", err)
 	}
-	for _, phase := range []corev1beta1.CredentialsRotationPhase{"Completing", "Preparing"} { // as nobody can ask for
+	for _, phase := range []corev1beta1.CredentialsRotationPhase{"Completing", "Preparing"} { // which the API server does not allow
 		w.clock.Step(time.Minute)
 		w.change(func(s *corev1beta1.Shoot) {
 			s.Generation++
@@ -206,10 +213,12 @@ func TestKeyIsKept(t *testing.T) {
 // TestNotServed: custom resources that the shoot has and does not serve yet are waited for; those that it does not have are not.
 func TestNotServed(t *testing.T) {
 	w := newWorld(t, aShoot(func(s *corev1beta1.Shoot) {
-		s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"widgets.example.com"}}}
+		s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{
+			EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"widgets.example.com"}}}
 	}), aSeed())
 	definition := &metav1.PartialObjectMetadata{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}, ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
 	if err := w.objects.Tracker().Add(definition); err != nil {
 		t.Fatal(err)
 	}

@@ -29,14 +29,23 @@ var extensionKinds = []struct {
 	object func() extensionsv1alpha1.Object
 	list   func() client.ObjectList
 }{
-	{extensionsv1alpha1.WorkerResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Worker{} }, func() client.ObjectList { return &extensionsv1alpha1.WorkerList{} }},
-	{extensionsv1alpha1.OperatingSystemConfigResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.OperatingSystemConfig{} }, func() client.ObjectList { return &extensionsv1alpha1.OperatingSystemConfigList{} }},
-	{extensionsv1alpha1.ContainerRuntimeResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.ContainerRuntime{} }, func() client.ObjectList { return &extensionsv1alpha1.ContainerRuntimeList{} }},
-	{extensionsv1alpha1.ExtensionResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Extension{} }, func() client.ObjectList { return &extensionsv1alpha1.ExtensionList{} }},
-	{extensionsv1alpha1.NetworkResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Network{} }, func() client.ObjectList { return &extensionsv1alpha1.NetworkList{} }},
-	{extensionsv1alpha1.ControlPlaneResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.ControlPlane{} }, func() client.ObjectList { return &extensionsv1alpha1.ControlPlaneList{} }},
-	{extensionsv1alpha1.DNSRecordResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.DNSRecord{} }, func() client.ObjectList { return &extensionsv1alpha1.DNSRecordList{} }},
-	{extensionsv1alpha1.InfrastructureResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Infrastructure{} }, func() client.ObjectList { return &extensionsv1alpha1.InfrastructureList{} }},
+	{extensionsv1alpha1.WorkerResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Worker{} },
+		func() client.ObjectList { return &extensionsv1alpha1.WorkerList{} }},
+	{extensionsv1alpha1.OperatingSystemConfigResource,
+		func() extensionsv1alpha1.Object { return &extensionsv1alpha1.OperatingSystemConfig{} },
+		func() client.ObjectList { return &extensionsv1alpha1.OperatingSystemConfigList{} }},
+	{extensionsv1alpha1.ContainerRuntimeResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.ContainerRuntime{} },
+		func() client.ObjectList { return &extensionsv1alpha1.ContainerRuntimeList{} }},
+	{extensionsv1alpha1.ExtensionResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Extension{} },
+		func() client.ObjectList { return &extensionsv1alpha1.ExtensionList{} }},
+	{extensionsv1alpha1.NetworkResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Network{} },
+		func() client.ObjectList { return &extensionsv1alpha1.NetworkList{} }},
+	{extensionsv1alpha1.ControlPlaneResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.ControlPlane{} },
+		func() client.ObjectList { return &extensionsv1alpha1.ControlPlaneList{} }},
+	{extensionsv1alpha1.DNSRecordResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.DNSRecord{} },
+		func() client.ObjectList { return &extensionsv1alpha1.DNSRecordList{} }},
+	{extensionsv1alpha1.InfrastructureResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Infrastructure{} },
+		func() client.ObjectList { return &extensionsv1alpha1.InfrastructureList{} }},
 }
 
 // extension is an extension resource as the Shoot wants it.
@@ -292,7 +301,8 @@ func wrapped(err error, doing, kind string, key client.ObjectKey) error {
 // migrate has an extension let go of a resource, with its state in the status.
 func (b *botanist) migrate(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
 	const t = corev1beta1.LastOperationTypeMigrate
-	if obj.GetDeletionTimestamp() != nil || operation.Is(obj.GetExtensionStatus().GetLastOperation(), t, corev1beta1.LastOperationStateSucceeded) {
+	if obj.GetDeletionTimestamp() != nil ||
+		operation.Is(obj.GetExtensionStatus().GetLastOperation(), t, corev1beta1.LastOperationStateSucceeded) {
 		return nil
 	}
 	if operation.Of(obj) != constants.GardenerOperationMigrate || b.askedBefore(obj) {
@@ -306,7 +316,8 @@ func (b *botanist) migrate(ctx context.Context, kind string, obj extensionsv1alp
 }
 
 // each does something with the extension resources of some kinds, all if none is named: with as many as it can.
-func (b *botanist) each(ctx context.Context, do func(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error, kinds ...string) error {
+func (b *botanist) each(ctx context.Context, do func(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error,
+	kinds ...string) error {
 	if b.namespace() == "" { // it would be those of all Shoots
 		return errors.New("the Shoot has no technical ID")
 	}

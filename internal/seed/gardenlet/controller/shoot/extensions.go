@@ -122,9 +122,10 @@ func (b *botanist) containerRuntimes() (all []*extension) {
 				obj.Spec = extensionsv1alpha1.ContainerRuntimeSpec{
 					DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: wanted.Type, ProviderConfig: wanted.ProviderConfig},
 					BinaryPath:  extensionsv1alpha1.ContainerDRuntimeContainersBinFolder,
-					WorkerPool: extensionsv1alpha1.ContainerRuntimeWorkerPool{Name: pool.Name, Selector: metav1.LabelSelector{MatchLabels: map[string]string{
-						constants.LabelWorkerPool: pool.Name, constants.LabelWorkerPoolDeprecated: pool.Name,
-					}}},
+					WorkerPool: extensionsv1alpha1.ContainerRuntimeWorkerPool{
+						Name: pool.Name, Selector: metav1.LabelSelector{MatchLabels: map[string]string{
+							constants.LabelWorkerPool: pool.Name, constants.LabelWorkerPoolDeprecated: pool.Name,
+						}}},
 				}
 			}})
 		}
@@ -166,7 +167,8 @@ func (b *botanist) otherExtensions(ctx context.Context, at ...moment) (all []*ex
 func momentOf(registrations *corev1beta1.ControllerRegistrationList, name string) moment {
 	for _, registration := range registrations.Items {
 		for _, resource := range registration.Spec.Resources {
-			if resource.Kind == extensionsv1alpha1.ExtensionResource && resource.Type == name && resource.Lifecycle != nil && resource.Lifecycle.Reconcile != nil {
+			if resource.Kind == extensionsv1alpha1.ExtensionResource && resource.Type == name && resource.Lifecycle != nil &&
+				resource.Lifecycle.Reconcile != nil {
 				return *resource.Lifecycle.Reconcile
 			}
 		}
@@ -246,7 +248,8 @@ func (b *botanist) dnsRecord() *extension {
 		obj.Spec = extensionsv1alpha1.DNSRecordSpec{
 			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: *provider.Type},
 			SecretRef:   corev1.SecretReference{Namespace: b.namespace(), Name: dnsSecret(b.shoot)},
-			Name:        "api." + *dns.Domain, RecordType: extensionsv1alpha1.DNSRecordTypeA, Values: []string{hostOf(b.endpoint)}, TTL: ptr.To[int64](120),
+			Name:        "api." + *dns.Domain, RecordType: extensionsv1alpha1.DNSRecordTypeA, Values: []string{hostOf(b.endpoint)},
+			TTL: ptr.To[int64](120),
 		}
 	}}
 }

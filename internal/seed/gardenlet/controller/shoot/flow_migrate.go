@@ -57,8 +57,8 @@ func (b *botanist) migrateAll(kinds ...string) func(context.Context) error {
 	return func(ctx context.Context) error { return b.each(ctx, b.migrate, kinds...) }
 }
 
-// withoutBastions waits until nobody has a way to the Shoot's machines any more: whoever looks after Bastions deletes those of
-// a Shoot that goes.
+// withoutBastions waits until the Shoot has no Bastions any more: the Bastion controller of the controller-manager
+// deletes those of a Shoot that migrates.
 func (b *botanist) withoutBastions(ctx context.Context) error {
 	bastions := &operationsv1alpha1.BastionList{}
 	if err := b.GardenClient.List(ctx, bastions, client.InNamespace(b.shoot.Namespace)); err != nil {
@@ -80,7 +80,7 @@ func mayMove(shoot *corev1beta1.Shoot) string {
 	ready := conditions.Get(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
 	switch {
 	case ready == nil:
-		return "nobody has said yet whether the destination is ready"
+		return "the destination does not report yet whether it is ready"
 	case ready.Status != corev1beta1.ConditionTrue:
 		return "the destination is not ready: " + ready.Message
 	}

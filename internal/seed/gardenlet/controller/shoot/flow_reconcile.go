@@ -80,13 +80,15 @@ func (b *botanist) reconcileTasks() []flow.Task {
 		unless(noWorkers || asleep, b.task(stepWorker, b.deployOne(b.workerResource),
 			stepInfraReady, stepPlaneReady, stepNetworkReady, stepNodeAgent, stepMachines, stepControllersUp)),
 		unless(noWorkers || asleep, b.task(stepWorkerReady, b.waitOne(b.workerResource), stepWorker)),
-		unless(asleep, b.task("Deploying extension resources after workers", b.reconcileExtensions(corev1beta1.AfterWorker), stepWorkerReady, stepConnection)),
+		unless(asleep, b.task("Deploying extension resources after workers", b.reconcileExtensions(corev1beta1.AfterWorker),
+			stepWorkerReady, stepConnection)),
 		unless(asleep, b.task("Deleting stale extension resources", b.deleteStale, stepWorkerReady, stepAfter)),
 		unless(noWorkers || asleep, b.task("Deleting stale gardener-node-agent secrets", b.deleteStaleNodeSecrets, stepWorkerReady)),
 		unless(!b.hibernates() || asleep, b.task("Deleting nodes", b.deleteNodes, stepWorkerReady, stepConnection)),
 		unless(!b.hibernates() || asleep, b.task(stepHibernate, b.scaleDown, "Deleting nodes", "Deleting stale extension resources",
 			"Deleting stale gardener-node-agent secrets", stepControllersUp, stepEncrypt)),
-		unless(!b.restores(), b.task("Deleting extension states from ShootState", b.cleanState, stepWorkerReady, stepPlaneReady, stepNetworkReady, stepAfter, stepRuntimes, stepHibernate, stepEntryReady)),
+		unless(!b.restores(), b.task("Deleting extension states from ShootState", b.cleanState, stepWorkerReady,
+			stepPlaneReady, stepNetworkReady, stepAfter, stepRuntimes, stepHibernate, stepEntryReady)),
 	})
 }
 

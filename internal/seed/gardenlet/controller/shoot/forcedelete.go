@@ -30,7 +30,8 @@ func isForced(obj metav1.Object) bool {
 // stepForce is before all other steps of a deletion by force.
 const stepForce = "Announcing deletion by force"
 
-// announceForce tells extensions in the seed, and whoever looks after the Shoot's Bastions, that they are not to be particular.
+// announceForce tells the extensions, and the controller of the Shoot's Bastions, that errors must not block the
+// deletion.
 func (b *botanist) announceForce(ctx context.Context) error {
 	cluster := &extensionsv1alpha1.Cluster{}
 	err := b.SeedReader.Get(ctx, client.ObjectKey{Name: b.namespace()}, cluster)

@@ -25,13 +25,15 @@ func TestForceDeletion(t *testing.T) {
 	w.fails = map[string]*corev1beta1.LastError{"Worker": failure, "Infrastructure": failure}
 	secret := get(w, w.seed, id, "cloudprovider", &corev1.Secret{})
 	secret.Finalizers = []string{"extension"}
-	bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "b"}, Spec: operationsv1alpha1.BastionSpec{ShootRef: corev1.LocalObjectReference{Name: "y"}}}
+	bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "b"},
+		Spec: operationsv1alpha1.BastionSpec{ShootRef: corev1.LocalObjectReference{Name: "y"}}}
 	for _, err := range []error{w.seed.Update(t.Context(), secret), w.garden.Delete(t.Context(), w.shoot())} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if shoot := w.settle(); shoot == nil || shoot.Status.LastOperation.State != "Failed" || !slices.Equal(shoot.Status.LastErrors[0].Codes, failure.Codes) {
+	if shoot := w.settle(); shoot == nil || shoot.Status.LastOperation.State != "Failed" ||
+		!slices.Equal(shoot.Status.LastErrors[0].Codes, failure.Codes) {
 		t.Fatalf("%+v", shoot)
 	}
 	if err := w.garden.Create(t.Context(), bastion); err != nil {
@@ -59,7 +61,8 @@ func TestForceDeletion(t *testing.T) {
 		w.simulate()
 		w.clock.Step(time.Second)
 	}
-	if worker := get(w, w.seed, id, "y", &extensionsv1alpha1.Worker{}); worker.Annotations[forceAnnotation] != "true" || len(worker.Finalizers) == 0 {
+	if worker := get(w, w.seed, id, "y", &extensionsv1alpha1.Worker{}); worker.Annotations[forceAnnotation] != "true" ||
+		len(worker.Finalizers) == 0 {
 		t.Errorf("%v, %v", worker.Annotations, worker.Finalizers)
 	}
 	for range 10 {

@@ -29,7 +29,8 @@ func (r *Reconciler) deployNamespace(ctx context.Context, a *about) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.shoot.Status.TechnicalID}}
 	return ensure(ctx, r.SeedClient, r.SeedReader, namespace, func(namespace *corev1.Namespace) error {
 		if uid := namespace.Annotations[constants.ShootUID]; uid != "" && uid != string(a.shoot.Status.UID) {
-			return fmt.Errorf("namespace %s in the seed is that of another Shoot, with UID %s: delete it if that Shoot is no more", namespace.Name, uid)
+			return fmt.Errorf("namespace %s in the seed is that of another Shoot, with UID %s: delete it if that Shoot is no more",
+				namespace.Name, uid)
 		}
 		maps.DeleteFunc(namespace.Labels, func(label, _ string) bool { return strings.HasPrefix(label, constants.LabelExtensionPrefix) })
 		for label, value := range namespaceLabels(a) {
@@ -121,7 +122,8 @@ func chooseZones(a *about, tolerates corev1beta1.FailureToleranceType, zones []s
 		case len(ofWorkers) > 0:
 			pool = ofWorkers
 		case settings.ZoneSelection.Mode == corev1beta1.ZoneSelectionModeEnforce:
-			return nil, flow.WithCodes(fmt.Errorf("the seed puts control planes where their workers are, and has no zone of the Shoot's workers, only %v", pool), corev1beta1.ErrorConfigurationProblem)
+			return nil, flow.WithCodes(fmt.Errorf("the seed puts control planes where their workers are, and has no zone of "+
+				"the Shoot's workers, only %v", pool), corev1beta1.ErrorConfigurationProblem)
 		}
 	}
 	pool = slices.DeleteFunc(pool, func(zone string) bool { return slices.Contains(zones, zone) })
@@ -129,7 +131,8 @@ func chooseZones(a *about, tolerates corev1beta1.FailureToleranceType, zones []s
 	_, _ = hash.Write([]byte(a.shoot.Status.UID)) // it cannot fail
 	for len(zones) < wanted {
 		if len(pool) == 0 {
-			return nil, flow.WithCodes(fmt.Errorf("the control plane needs %d zones, and the seed has %v", wanted, a.seed.Spec.Provider.Zones), corev1beta1.ErrorConfigurationProblem)
+			return nil, flow.WithCodes(fmt.Errorf("the control plane needs %d zones, and the seed has %v", wanted, a.seed.Spec.Provider.Zones),
+				corev1beta1.ErrorConfigurationProblem)
 		}
 		i := int(hash.Sum32() % uint32(len(pool))) // there are few zones
 		zones, pool = append(zones, pool[i]), slices.Delete(pool, i, i+1)

@@ -97,7 +97,7 @@ func (b *botanist) nodesUpdated(ctx context.Context) error {
 	return nil
 }
 
-// deleteNodes removes the Nodes whose machines have gone: nobody else would while the shoot hibernates.
+// deleteNodes removes the Nodes whose machines have gone: no other controller does while the shoot hibernates.
 func (b *botanist) deleteNodes(ctx context.Context) error {
 	nodes := &corev1.NodeList{}
 	if err := b.shootClient.List(ctx, nodes); err != nil {

@@ -64,7 +64,8 @@ func TestControlPlane(t *testing.T) {
 		t.Errorf("missing: %v", missing)
 	}
 	d := get(w, w.seed, id, spec.APIServer, &appsv1.Deployment{})
-	if d.Spec.Template.Annotations[spec.AnnotationChecksum] == "" || spec.Version(d) != "v1.36.0" || d.Annotations[spec.AnnotationServiceCIDR] != "10.3.0.0/16" ||
+	if d.Spec.Template.Annotations[spec.AnnotationChecksum] == "" || spec.Version(d) != "v1.36.0" ||
+		d.Annotations[spec.AnnotationServiceCIDR] != "10.3.0.0/16" ||
 		d.Spec.Template.Spec.Containers[0].Image != "registry.k8s.io/kube-apiserver:v1.36.0" {
 		t.Errorf("%+v", d)
 	}
@@ -124,7 +125,8 @@ func TestHibernation(t *testing.T) {
 	}
 	w.wrote = nil
 	shoot := w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} })
-	if !shoot.Status.IsHibernated || len(shoot.Status.AdvertisedAddresses) == 0 || w.replicas(spec.APIServer) != 0 || w.replicas(spec.ControllerManager) != 0 {
+	if !shoot.Status.IsHibernated || len(shoot.Status.AdvertisedAddresses) == 0 || w.replicas(spec.APIServer) != 0 ||
+		w.replicas(spec.ControllerManager) != 0 {
 		t.Errorf("%+v", shoot.Status)
 	}
 	if get(w, w.inside, "", "n", &corev1.Node{}).Name != "" {
@@ -150,7 +152,8 @@ func TestBornAsleep(t *testing.T) {
 	if !shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 0 || len(w.secrets()) != 7 || slices.Contains(w.wrote, "create Worker") {
 		t.Errorf("%+v, wrote %v", shoot.Status, w.wrote)
 	}
-	if shoot = w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation = nil }); shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 1 {
+	if shoot = w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation = nil }); shoot.Status.IsHibernated ||
+		w.replicas(spec.APIServer) != 1 {
 		t.Errorf("%+v", shoot.Status)
 	}
 	w.order("create Infrastructure", "create Worker")
@@ -168,14 +171,17 @@ func TestRotations(t *testing.T) {
 	}
 	serving, signing := server(spec.KeyCA), server(spec.KeyClientCA)
 	r := w.ask("rotate-credentials-start").Status.Credentials.Rotation
-	if r.CertificateAuthorities.Phase != "Prepared" || r.ServiceAccountKey.Phase != "Prepared" || r.CertificateAuthorities.LastInitiationFinishedTime == nil ||
+	if r.CertificateAuthorities.Phase != "Prepared" || r.ServiceAccountKey.Phase != "Prepared" ||
+		r.CertificateAuthorities.LastInitiationFinishedTime == nil ||
 		r.SSHKeypair.LastCompletionTime == nil || r.Observability.LastCompletionTime == nil || r.ETCDEncryptionKey.Phase != "Prepared" {
 		t.Errorf("%+v", r)
 	}
-	if after := w.secrets(); after["ca.old"] != before["ca"] || after["ssh-keypair.old"] != before["ssh-keypair"] || after["service-account-key.old"] != before["service-account-key"] {
+	if after := w.secrets(); after["ca.old"] != before["ca"] || after["ssh-keypair.old"] != before["ssh-keypair"] ||
+		after["service-account-key.old"] != before["service-account-key"] {
 		t.Errorf("%v, then %v", before, after)
 	}
-	if bundle() != 2 || server(spec.KeyCA) != serving || server(spec.KeyClientCA) == signing || strings.Count(server(spec.KeyServiceAccountBundle), "BEGIN") != 2 {
+	if bundle() != 2 || server(spec.KeyCA) != serving || server(spec.KeyClientCA) == signing ||
+		strings.Count(server(spec.KeyServiceAccountBundle), "BEGIN") != 2 {
 		t.Error("what is accepted is not both, or servers show the new authority, or clients have the old one")
 	}
 	if get(w, w.seed, id, "y", &extensionsv1alpha1.Worker{}).Spec.Pools[0].UserDataSecretRef.Name == hash {
@@ -183,11 +189,13 @@ func TestRotations(t *testing.T) {
 	}
 	prepared := w.secrets()
 	r = w.ask("rotate-credentials-complete").Status.Credentials.Rotation
-	if r.CertificateAuthorities.Phase != "Completed" || r.ServiceAccountKey.Phase != "Completed" || r.ETCDEncryptionKey.Phase != "Completed" || r.CertificateAuthorities.LastCompletionTime == nil {
+	if r.CertificateAuthorities.Phase != "Completed" || r.ServiceAccountKey.Phase != "Completed" ||
+		r.ETCDEncryptionKey.Phase != "Completed" || r.CertificateAuthorities.LastCompletionTime == nil {
 		t.Errorf("%+v", r)
 	}
 	after := w.secrets()
-	if after["ca"] != prepared["ca"] || after["ca.old"] != "" || after["service-account-key.old"] != "" || after["ssh-keypair.old"] == "" || bundle() != 1 || server(spec.KeyCA) == serving {
+	if after["ca"] != prepared["ca"] || after["ca.old"] != "" || after["service-account-key.old"] != "" ||
+		after["ssh-keypair.old"] == "" || bundle() != 1 || server(spec.KeyCA) == serving {
 		t.Errorf("%v, then %v", prepared, after)
 	}
 	// Only what is asked for.
@@ -202,7 +210,7 @@ func TestRotations(t *testing.T) {
 	}
 }
 
-// TestRotationWithoutRollout: machines are made new when somebody says so.
+// TestRotationWithoutRollout: machines are replaced on request.
 func TestRotationWithoutRollout(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -268,7 +276,8 @@ func TestExtensionFails(t *testing.T) {
 			w.simulate()
 		}
 		s := w.shoot().Status
-		if string(s.LastOperation.State) != test.state || len(s.LastErrors) != 1 || !slices.Equal(s.LastErrors[0].Codes, []corev1beta1.ErrorCode{code}) ||
+		if string(s.LastOperation.State) != test.state || len(s.LastErrors) != 1 ||
+			!slices.Equal(s.LastErrors[0].Codes, []corev1beta1.ErrorCode{code}) ||
 			*s.LastErrors[0].TaskID != stepInfraReady || (err != nil) != (test.state == "Error") {
 			t.Errorf("%s: %+v, %v", code, s, err)
 		}
@@ -283,7 +292,7 @@ func TestExtensionFails(t *testing.T) {
 			w.clock.Step(time.Second)
 			w.simulate()
 			if got := w.reconciler.ofPart(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: id}}); len(got) != 1 {
-				t.Errorf("%s: nobody hears of what happens in the seed", code)
+				t.Errorf("%s: events of the seed do not trigger a reconciliation", code)
 			}
 			w.settle()
 		}
@@ -335,7 +344,8 @@ func TestMigration(t *testing.T) {
 		t.Error("the data's deletion was confirmed")
 	}
 	w.must(0) // it is the other seed's now
-	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
+	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(
+		w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
 	w.restart()
 	w.reconciler.SeedName = "b"
 	if shoot = w.settle(); shoot.Status.LastOperation.Type != "Restore" || shoot.Status.LastOperation.State != "Succeeded" {
@@ -350,7 +360,8 @@ func TestMigration(t *testing.T) {
 	if worker.Status.LastOperation.Type != "Restore" || worker.Status.State == nil || string(worker.Status.State.Raw) != `{"of":"Worker"}` {
 		t.Errorf("%+v", worker.Status)
 	}
-	if state := get(w, w.garden, key.Namespace, "y", &corev1beta1.ShootState{}); len(state.Spec.Extensions) > 0 || len(state.Spec.Gardener) != len(secrets) {
+	if state := get(w, w.garden, key.Namespace, "y", &corev1beta1.ShootState{}); len(state.Spec.Extensions) > 0 ||
+		len(state.Spec.Gardener) != len(secrets) {
 		t.Errorf("%+v", state.Spec)
 	}
 }
@@ -365,7 +376,8 @@ func TestDeletedOnTheWay(t *testing.T) {
 	if err := w.garden.Delete(t.Context(), w.shoot()); err != nil {
 		t.Fatal(err)
 	}
-	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
+	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(
+		w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
 	w.restart()
 	w.reconciler.SeedName, w.wrote = "b", nil
 	if w.settle() != nil {
@@ -387,7 +399,8 @@ func TestRestoreNeedsSecrets(t *testing.T) {
 }
 
 func TestBastionsGoFirst(t *testing.T) {
-	bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "b"}, Spec: operationsv1alpha1.BastionSpec{ShootRef: corev1.LocalObjectReference{Name: "y"}}}
+	bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "b"},
+		Spec: operationsv1alpha1.BastionSpec{ShootRef: corev1.LocalObjectReference{Name: "y"}}}
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
 	for _, err := range []error{w.garden.Create(t.Context(), bastion), w.garden.Delete(t.Context(), w.shoot())} {
@@ -434,7 +447,8 @@ func TestConfined(t *testing.T) {
 func TestInjection(t *testing.T) {
 	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{"gardenlite.dev/delay": "3s"} }))
 	w.settle()
-	for obj, wanted := range map[client.Object]string{&extensionsv1alpha1.Infrastructure{}: "3s", &extensionsv1alpha1.Worker{}: "3s", &extensionsv1alpha1.Network{}: ""} {
+	for obj, wanted := range map[client.Object]string{&extensionsv1alpha1.Infrastructure{}: "3s",
+		&extensionsv1alpha1.Worker{}: "3s", &extensionsv1alpha1.Network{}: ""} {
 		if got := get(w, w.seed, id, "y", obj).GetAnnotations()["gardenlite.dev/delay"]; got != wanted {
 			t.Errorf("%T: %q", obj, got)
 		}

@@ -32,7 +32,7 @@ type pool struct {
 	// provision and original are its OperatingSystemConfigs, secret is the Secret for its nodes in the shoot.
 	provision, original, secret string
 	machineType                 *corev1beta1.MachineType
-	// rollout is when it was last to be made new because somebody wanted that, "" if never.
+	// rollout is when a user last requested a rollout of it, "" if never.
 	rollout string
 }
 
@@ -148,7 +148,8 @@ func (b *botanist) workerPool(p pool) extensionsv1alpha1.WorkerPool {
 		Annotations: p.Annotations, Labels: nodeLabels(p), Taints: p.Taints, MachineType: p.Machine.Type,
 		NodeAgentSecretName: ptr.To(p.secret), ProviderConfig: p.ProviderConfig,
 		UserDataSecretRef: corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: b.userData[p.provision]}, Key: extensionsv1alpha1.OperatingSystemConfigSecretDataKey,
+			LocalObjectReference: corev1.LocalObjectReference{Name: b.userData[p.provision]},
+			Key:                  extensionsv1alpha1.OperatingSystemConfigSecretDataKey,
 		},
 		KubeletDataVolumeName: p.KubeletDataVolumeName, KubernetesVersion: ptr.To(p.version), KubeletConfig: b.kubelet(p.Worker),
 		Zones: p.Zones, MachineControllerManagerSettings: p.MachineControllerManagerSettings, Architecture: p.Machine.Architecture,
@@ -161,7 +162,8 @@ func (b *botanist) workerPool(p pool) extensionsv1alpha1.WorkerPool {
 		w.Volume = &extensionsv1alpha1.Volume{Name: v.Name, Type: v.Type, Size: v.VolumeSize, Encrypted: v.Encrypted}
 	}
 	for _, v := range p.DataVolumes {
-		w.DataVolumes = append(w.DataVolumes, extensionsv1alpha1.DataVolume{Name: v.Name, Type: v.Type, Size: v.VolumeSize, Encrypted: v.Encrypted})
+		w.DataVolumes = append(
+			w.DataVolumes, extensionsv1alpha1.DataVolume{Name: v.Name, Type: v.Type, Size: v.VolumeSize, Encrypted: v.Encrypted})
 	}
 	if t := p.machineType; t != nil {
 		w.NodeTemplate = &extensionsv1alpha1.NodeTemplate{Capacity: capacity(t)}
@@ -214,7 +216,8 @@ func (b *botanist) operatingSystemConfigs() ([]*extension, error) {
 	return all, nil
 }
 
-func (b *botanist) osc(p pool, name string, purpose extensionsv1alpha1.OperatingSystemConfigPurpose, files []extensionsv1alpha1.File, units []extensionsv1alpha1.Unit) *extension {
+func (b *botanist) osc(p pool, name string, purpose extensionsv1alpha1.OperatingSystemConfigPurpose,
+	files []extensionsv1alpha1.File, units []extensionsv1alpha1.Unit) *extension {
 	obj := &extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: name}}
 	return &extension{kind: extensionsv1alpha1.OperatingSystemConfigResource, obj: obj, specify: func() {
 		obj.Labels = map[string]string{constants.LabelWorkerPool: p.Name}
@@ -230,7 +233,8 @@ func (b *botanist) osc(p pool, name string, purpose extensionsv1alpha1.Operating
 
 func (b *botanist) kubeletConfig(p pool) node.KubeletConfig {
 	config := node.KubeletConfig{
-		APIServer: b.url(), CA: string(b.bundle()), ClientCA: string(b.clientBundle()), KubernetesVersion: p.version, Labels: nodeLabels(p), Annotations: p.Annotations, Taints: p.Taints,
+		APIServer: b.url(), CA: string(b.bundle()), ClientCA: string(b.clientBundle()), KubernetesVersion: p.version,
+		Labels: nodeLabels(p), Annotations: p.Annotations, Taints: p.Taints,
 		Region: b.shoot.Spec.Region, InstanceType: p.Machine.Type, Architecture: ptr.Deref(p.Machine.Architecture, constants.ArchitectureAMD64),
 	}
 	if len(p.Zones) == 1 {
@@ -278,7 +282,8 @@ func (b *botanist) waitOperatingSystemConfigs(ctx context.Context) error {
 			continue
 		}
 		if osc.Status.CloudConfig == nil {
-			return fmt.Errorf("OperatingSystemConfig %s/%s has no user data in status.cloudConfig although its extension is done", osc.Namespace, osc.Name)
+			return fmt.Errorf("OperatingSystemConfig %s/%s has no user data in status.cloudConfig although its extension is done",
+				osc.Namespace, osc.Name)
 		}
 		userData[osc.Name] = osc.Status.CloudConfig.SecretRef.Name
 	}

@@ -32,7 +32,8 @@ func (r *Reconciler) prepare(ctx context.Context, shoot *corev1beta1.Shoot, seed
 		return nil, fmt.Errorf("namespace %s is of no project: it has no label %s", shoot.Namespace, constants.ProjectName)
 	}
 	identity := &corev1.ConfigMap{}
-	if err := r.GardenReader.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity}, identity); err != nil {
+	if err := r.GardenReader.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity},
+		identity); err != nil {
 		return nil, fmt.Errorf("reading the identity of the garden, ConfigMap %s/%s: %w", metav1.NamespaceSystem, constants.ClusterIdentity, err)
 	}
 	a.gardenIdentity = identity.Data[constants.ClusterIdentity]

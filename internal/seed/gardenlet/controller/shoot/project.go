@@ -26,7 +26,8 @@ const (
 	suffixMonitoring = ".monitoring"
 )
 
-// deployAuthoritiesInProject tells the Shoot's users of its authority, and whoever makes certificates for them.
+// deployAuthoritiesInProject publishes the Shoot's authorities: one for its users, one for the API server that signs
+// their certificates.
 func (b *botanist) deployAuthoritiesInProject(ctx context.Context) error {
 	meta := b.inProject(suffixCACluster, map[string]string{
 		constants.GardenRole: constants.GardenRoleCACluster, constants.LabelDiscoveryPublic: constants.DiscoveryShootCA,
@@ -42,11 +43,12 @@ func (b *botanist) deployAuthoritiesInProject(ctx context.Context) error {
 	}
 	authority := b.authorities[shootsecrets.CAClient].Current
 	meta = b.inProject(suffixCAClient, map[string]string{constants.GardenRole: constants.GardenRoleCAClient})
-	return ensure(ctx, b.GardenClient, b.GardenReader, &corev1beta1.InternalSecret{ObjectMeta: named(meta)}, func(s *corev1beta1.InternalSecret) error {
-		s.Labels, s.OwnerReferences = meta.Labels, meta.OwnerReferences
-		s.Type, s.Data = corev1.SecretTypeOpaque, maps.Clone(authority)
-		return nil
-	})
+	return ensure(ctx, b.GardenClient, b.GardenReader, &corev1beta1.InternalSecret{ObjectMeta: named(meta)},
+		func(s *corev1beta1.InternalSecret) error {
+			s.Labels, s.OwnerReferences = meta.Labels, meta.OwnerReferences
+			s.Type, s.Data = corev1.SecretTypeOpaque, maps.Clone(authority)
+			return nil
+		})
 }
 
 // deploySSHKeypairInProject gives the Shoot's users the keys to its machines. The one before is first: at no time is it in

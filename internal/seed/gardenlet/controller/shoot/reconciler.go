@@ -32,16 +32,16 @@ const (
 	DefaultSync = time.Hour
 	// DefaultRetryDuration is for how long an operation is tried again; Gardener's.
 	DefaultRetryDuration = 12 * time.Hour
-	// DefaultWait is after what time it is looked again at what an operation waits for, if nobody tells before that it has
-	// come: all that is in the seed tells.
+	// DefaultWait is the delay before an operation checks again what it waits for, if no event of the seed triggers that
+	// before.
 	DefaultWait = 5 * time.Second
-	// DefaultNodesWait is after what time it is looked again at the nodes of a shoot, of which nobody tells.
+	// DefaultNodesWait is the interval between checks of a shoot's nodes, which are not watched.
 	DefaultNodesWait = time.Second
 	// DefaultSeedWait is after what time it is looked again whether the seed is ready; Gardener's.
 	DefaultSeedWait = 15 * time.Second
 	// DefaultProgressReportPeriod is how much time is between two reports of how far a flow is.
 	DefaultProgressReportPeriod = 5 * time.Second
-	// conflictRetry is after what time what somebody else has just written is read again.
+	// conflictRetry is the delay before an object is read again after a conflict.
 	conflictRetry = 50 * time.Millisecond
 )
 
@@ -170,7 +170,8 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (t
 }
 
 // begin begins an operation, or goes on with it. There is no botanist if it has failed for good.
-func (r *Reconciler) begin(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, t corev1beta1.LastOperationType) (*botanist, error) {
+func (r *Reconciler) begin(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed,
+	t corev1beta1.LastOperationType) (*botanist, error) {
 	if b := r.botanists.find(shoot, t); b != nil {
 		return b, nil
 	}
@@ -243,7 +244,8 @@ func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot) (time
 }
 
 // clear removes everything of a Shoot, and says whether nothing is left. If it has to wait it says for how long.
-func (r *Reconciler) clear(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (done bool, wait time.Duration, err error) {
+func (r *Reconciler) clear(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (
+	done bool, wait time.Duration, err error) {
 	b := r.botanists.find(shoot, t)
 	if b == nil {
 		if err := r.start(ctx, shoot, t, nil); err != nil {

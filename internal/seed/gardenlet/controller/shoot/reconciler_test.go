@@ -63,9 +63,11 @@ func aShoot(change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 			SeedName: ptr.To("a"), CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "p"},
 			CredentialsBindingName: ptr.To("c"), Kubernetes: corev1beta1.Kubernetes{Version: "1.36.0"},
 			Provider: corev1beta1.Provider{Type: "t", Workers: []corev1beta1.Worker{{
-				Name: "p1", Minimum: 1, Maximum: 2, Machine: corev1beta1.Machine{Type: "m", Image: &corev1beta1.ShootMachineImage{Name: "os", Version: ptr.To("1")}},
+				Name: "p1", Minimum: 1, Maximum: 2,
+				Machine: corev1beta1.Machine{Type: "m", Image: &corev1beta1.ShootMachineImage{Name: "os", Version: ptr.To("1")}},
 			}}},
-			Networking: &corev1beta1.Networking{Type: ptr.To("n"), Nodes: ptr.To("10.1.0.0/16"), Pods: ptr.To("10.2.0.0/16"), Services: ptr.To("10.3.0.0/16")},
+			Networking: &corev1beta1.Networking{Type: ptr.To("n"), Nodes: ptr.To("10.1.0.0/16"), Pods: ptr.To("10.2.0.0/16"),
+				Services: ptr.To("10.3.0.0/16")},
 			Extensions: []corev1beta1.Extension{{Type: "own"}, {Type: "unwanted", Disabled: ptr.To(true)}},
 		},
 	}
@@ -78,10 +80,12 @@ func aShoot(change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 func aSeed() *corev1beta1.Seed {
 	return &corev1beta1.Seed{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "seed-a", Generation: 1},
-		Spec:       corev1beta1.SeedSpec{Provider: corev1beta1.SeedProvider{Type: "st", Zones: []string{"z1", "z2", "z3", "z4"}}, Backup: &corev1beta1.Backup{Provider: "b"}},
-		Status: corev1beta1.SeedStatus{Gardener: &corev1beta1.Gardener{Name: "me", Version: "v1"}, ObservedGeneration: 1, Conditions: []corev1beta1.Condition{
-			{Type: corev1beta1.GardenletReady, Status: "True"}, {Type: corev1beta1.SeedSystemComponentsHealthy, Status: "True"},
-		}},
+		Spec: corev1beta1.SeedSpec{Provider: corev1beta1.SeedProvider{Type: "st", Zones: []string{"z1", "z2", "z3", "z4"}},
+			Backup: &corev1beta1.Backup{Provider: "b"}},
+		Status: corev1beta1.SeedStatus{Gardener: &corev1beta1.Gardener{Name: "me", Version: "v1"}, ObservedGeneration: 1,
+			Conditions: []corev1beta1.Condition{
+				{Type: corev1beta1.GardenletReady, Status: "True"}, {Type: corev1beta1.SeedSystemComponentsHealthy, Status: "True"},
+			}},
 	}
 }
 
@@ -110,16 +114,19 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			corev1beta1.ControllerResource{Kind: "Extension", Type: kind, AutoEnable: []corev1beta1.ClusterType{"shoot"}})
 	}
 	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), events: events.NewFakeRecorder(10000)}
-	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.Shoot{}, &corev1beta1.BackupEntry{}).WithObjects(objects...).WithObjects(registration,
+	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
+		&corev1beta1.Shoot{}, &corev1beta1.BackupEntry{}).WithObjects(objects...).WithObjects(registration,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace, Labels: map[string]string{"project.gardener.cloud/name": "x"}}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}, Data: map[string]string{"cluster-identity": "garden"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"},
+			Data: map[string]string{"cluster-identity": "garden"}},
 		aBucket("seed-a"), aBucket("seed-b"),
 		&corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1beta1.CloudProfileSpec{Type: "t"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "cloud"}, Data: map[string][]byte{"user": []byte("me")}},
 		&securityv1alpha1.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "c"},
 			CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: key.Namespace, Name: "cloud"}},
 	).WithInterceptorFuncs(w.watched("garden")).Build()
-	w.seed = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
+	w.seed = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(w.seedStatuses()...).WithInterceptorFuncs(
+		w.watched("seed")).Build()
 	w.inside = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(w.watched("shoot")).WithObjects(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}).Build()
 	w.objects = encryptedObjects(t)
@@ -180,7 +187,8 @@ func (w *world) inSeed() (namespace *corev1.Namespace, cluster *extensionsv1alph
 
 func (w *world) expect(last *corev1beta1.LastOperation, t, state string, percent int32, says string) {
 	w.Helper()
-	if last == nil || string(last.Type) != t || string(last.State) != state || last.Progress != percent || !strings.Contains(last.Description, says) {
+	if last == nil || string(last.Type) != t || string(last.State) != state || last.Progress != percent ||
+		!strings.Contains(last.Description, says) {
 		w.Errorf("last operation %+v, want %s %s %d %% %q", last, t, state, percent, says)
 	}
 }
@@ -190,7 +198,8 @@ func TestCreate(t *testing.T) {
 	w.expect(w.must(DefaultWait).Status.LastOperation, "Create", "Processing", w.shoot().Status.LastOperation.Progress, "Waiting until")
 	s := w.settle().Status
 	w.expect(s.LastOperation, "Create", "Succeeded", 100, "successfully reconciled")
-	if s.TechnicalID != id || s.UID != "u" || *s.ClusterIdentity != id+"-u-garden" || *s.SeedName != "a" || s.ObservedGeneration != 2 || s.Gardener.Name != "me" || s.RetryCycleStartTime != nil {
+	if s.TechnicalID != id || s.UID != "u" || *s.ClusterIdentity != id+"-u-garden" || *s.SeedName != "a" ||
+		s.ObservedGeneration != 2 || s.Gardener.Name != "me" || s.RetryCycleStartTime != nil {
 		t.Errorf("status %+v", s)
 	}
 	if !slices.Equal(w.shoot().Finalizers, []string{"gardener"}) {
@@ -202,14 +211,16 @@ func TestCreate(t *testing.T) {
 		labels = append(labels, label+"="+value)
 	}
 	if slices.Sort(labels); !slices.Equal(labels, []string{
-		"backup.gardener.cloud/provider=b", "extensions.gardener.cloud/auto=true", "extensions.gardener.cloud/own=true", "gardener.cloud/role=shoot",
+		"backup.gardener.cloud/provider=b", "extensions.gardener.cloud/auto=true", "extensions.gardener.cloud/own=true",
+		"gardener.cloud/role=shoot",
 		"high-availability-config.resources.gardener.cloud/consider=true", "networking.shoot.gardener.cloud/provider=n",
 		"pod-security.kubernetes.io/enforce=privileged", "seed.gardener.cloud/provider=st", "shoot.gardener.cloud/provider=t",
 	}) || namespace.Annotations["shoot.gardener.cloud/uid"] != "u" {
 		t.Errorf("namespace %v %v", labels, namespace.Annotations)
 	}
 	in := &corev1beta1.Shoot{}
-	if err := json.Unmarshal(cluster.Spec.Shoot.Raw, in); err != nil || in.Kind != "Shoot" || in.APIVersion != "core.gardener.cloud/v1beta1" || in.Status.UID != "u" || in.Status.TechnicalID != id {
+	if err := json.Unmarshal(cluster.Spec.Shoot.Raw, in); err != nil || in.Kind != "Shoot" ||
+		in.APIVersion != "core.gardener.cloud/v1beta1" || in.Status.UID != "u" || in.Status.TechnicalID != id {
 		t.Errorf("shoot in the Cluster: %v %s", err, cluster.Spec.Shoot.Raw)
 	}
 	if len(w.events.Events) != 2 {
@@ -239,7 +250,8 @@ func TestNamespacedCloudProfile(t *testing.T) {
 	w.settle()
 	_, cluster := w.inSeed()
 	profile := &corev1beta1.CloudProfile{}
-	if err := json.Unmarshal(cluster.Spec.CloudProfile.Raw, profile); err != nil || profile.Kind != "CloudProfile" || profile.Namespace != key.Namespace || profile.Spec.Type != "merged" {
+	if err := json.Unmarshal(cluster.Spec.CloudProfile.Raw, profile); err != nil || profile.Kind != "CloudProfile" ||
+		profile.Namespace != key.Namespace || profile.Spec.Type != "merged" {
 		t.Errorf("%v %s", err, cluster.Spec.CloudProfile.Raw)
 	}
 }
@@ -250,7 +262,8 @@ func TestLeftAlone(t *testing.T) {
 		"other seed": aShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("b") }),
 		"moves here": aShoot(func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("b") }),
 		"failed": aShoot(func(s *corev1beta1.Shoot) {
-			s.Status.LastOperation, s.Status.ObservedGeneration, s.Status.Gardener = &corev1beta1.LastOperation{State: "Failed"}, 2, corev1beta1.Gardener{Version: "v1"}
+			s.Status.LastOperation, s.Status.ObservedGeneration, s.Status.Gardener = &corev1beta1.LastOperation{State: "Failed"},
+				2, corev1beta1.Gardener{Version: "v1"}
 		}),
 	} {
 		w := newWorld(t, shoot, aSeed())
@@ -311,7 +324,7 @@ func TestFailure(t *testing.T) {
 		t.Fatalf("tried again after all: %v", err)
 	}
 	w.expect(w.shoot().Status.LastOperation, "Create", "Failed", 0, "no room")
-	w.must(0) // nobody has asked for it
+	w.must(0) // no retry was requested
 	w.before = nil
 	shoot := w.ask("retry;maintain")
 	w.expect(shoot.Status.LastOperation, "Create", "Succeeded", 100, "")

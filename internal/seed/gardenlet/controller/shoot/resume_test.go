@@ -62,7 +62,8 @@ func TestSurvives(t *testing.T) {
 			check: func(t *testing.T, w *world, before map[string]string) {
 				w.expect(w.shoot().Status.LastOperation, "Reconcile", "Succeeded", 100, "")
 				after := w.secrets()
-				for _, name := range []string{"ca", "ca-client", "ca-front-proxy", "service-account-key", "ssh-keypair", "kube-apiserver-etcd-encryption-key"} {
+				for _, name := range []string{"ca", "ca-client", "ca-front-proxy", "service-account-key", "ssh-keypair",
+					"kube-apiserver-etcd-encryption-key"} {
 					if after[name+".old"] != before[name] || after[name] == before[name] {
 						t.Errorf("%s was rotated more than once, or not at all", name)
 					}

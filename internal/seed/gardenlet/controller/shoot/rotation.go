@@ -47,7 +47,8 @@ func authoritySteps(s *corev1beta1.ShootStatus) steps {
 		all.CertificateAuthorities = &corev1beta1.CARotation{}
 	}
 	r := all.CertificateAuthorities
-	return steps{&r.Phase, &r.LastInitiationTime, &r.LastInitiationFinishedTime, &r.LastCompletionTriggeredTime, &r.LastCompletionTime, &r.PendingWorkersRollouts}
+	return steps{&r.Phase, &r.LastInitiationTime, &r.LastInitiationFinishedTime, &r.LastCompletionTriggeredTime,
+		&r.LastCompletionTime, &r.PendingWorkersRollouts}
 }
 
 func signingKeySteps(s *corev1beta1.ShootStatus) steps {
@@ -56,7 +57,8 @@ func signingKeySteps(s *corev1beta1.ShootStatus) steps {
 		all.ServiceAccountKey = &corev1beta1.ServiceAccountKeyRotation{}
 	}
 	r := all.ServiceAccountKey
-	return steps{&r.Phase, &r.LastInitiationTime, &r.LastInitiationFinishedTime, &r.LastCompletionTriggeredTime, &r.LastCompletionTime, &r.PendingWorkersRollouts}
+	return steps{&r.Phase, &r.LastInitiationTime, &r.LastInitiationFinishedTime, &r.LastCompletionTriggeredTime,
+		&r.LastCompletionTime, &r.PendingWorkersRollouts}
 }
 
 func encryptionKeySteps(s *corev1beta1.ShootStatus) steps {
@@ -65,7 +67,8 @@ func encryptionKeySteps(s *corev1beta1.ShootStatus) steps {
 		all.ETCDEncryptionKey = &corev1beta1.ETCDEncryptionKeyRotation{}
 	}
 	r := all.ETCDEncryptionKey
-	return steps{phase: &r.Phase, initiated: &r.LastInitiationTime, prepared: &r.LastInitiationFinishedTime, triggered: &r.LastCompletionTriggeredTime, completed: &r.LastCompletionTime}
+	return steps{phase: &r.Phase, initiated: &r.LastInitiationTime, prepared: &r.LastInitiationFinishedTime,
+		triggered: &r.LastCompletionTriggeredTime, completed: &r.LastCompletionTime}
 }
 
 func isPreparing(p phase) bool {
@@ -113,7 +116,8 @@ func (s steps) end(now *metav1.Time) {
 
 // rolls takes pools from those that a rotation waits for.
 func (s steps) rolls(gone func(pool string) bool) {
-	if *s.pending = slices.DeleteFunc(*s.pending, func(p corev1beta1.PendingWorkersRollout) bool { return gone(p.Name) }); len(*s.pending) == 0 {
+	if *s.pending = slices.DeleteFunc(
+		*s.pending, func(p corev1beta1.PendingWorkersRollout) bool { return gone(p.Name) }); len(*s.pending) == 0 {
 		*s.pending = nil
 	}
 }
@@ -224,7 +228,7 @@ func startEncryptionKey(shoot *corev1beta1.Shoot, now *metav1.Time, atOnce bool)
 	rotations(&shoot.Status).ETCDEncryptionKey.AutoCompleteAfterPrepared = ptr.To(atOnce)
 }
 
-// completeEncryptionKey goes on with the rotation of the etcd encryption key where nobody is to ask for it.
+// completeEncryptionKey starts the second phase of the etcd encryption key's rotation where users need not request it.
 func completeEncryptionKey(shoot *corev1beta1.Shoot, now *metav1.Time) {
 	r := rotationsOf(&shoot.Status).ETCDEncryptionKey
 	if r != nil && (ptr.Deref(r.AutoCompleteAfterPrepared, false) || etcdKeyAtOnce(shoot)) {
@@ -249,7 +253,7 @@ func rollOut(s *corev1beta1.ShootStatus, pools []string) {
 	}
 }
 
-// startManualRollout notes which pools are to roll because somebody wants them to. Those that roll already are not forgotten, nor
+// startManualRollout notes which pools are to roll because a user requests it. Those that roll already are kept, and not
 // rolled once more by an annotation that has been read twice.
 func startManualRollout(shoot *corev1beta1.Shoot, pools []string, now *metav1.Time) {
 	if shoot.Status.ManualWorkerPoolRollout == nil {
@@ -264,7 +268,7 @@ func startManualRollout(shoot *corev1beta1.Shoot, pools []string, now *metav1.Ti
 	}
 }
 
-// askedRollouts are the pools that somebody wants to be made new now, and since when.
+// askedRollouts are the pools for which a user has requested a rollout, and since when.
 func askedRollouts(shoot *corev1beta1.Shoot) map[string]metav1.Time {
 	asked := map[string]metav1.Time{}
 	if rollout := shoot.Status.ManualWorkerPoolRollout; rollout != nil {
@@ -293,7 +297,8 @@ func forgetPools(shoot *corev1beta1.Shoot) {
 		}
 	}
 	if rollout := shoot.Status.ManualWorkerPoolRollout; rollout != nil {
-		rollout.PendingWorkersRollouts = slices.DeleteFunc(rollout.PendingWorkersRollouts, func(p corev1beta1.PendingWorkersRollout) bool { return gone(p.Name) })
+		rollout.PendingWorkersRollouts = slices.DeleteFunc(
+			rollout.PendingWorkersRollouts, func(p corev1beta1.PendingWorkersRollout) bool { return gone(p.Name) })
 	}
 }
 
@@ -325,13 +330,15 @@ func endRotations(shoot *corev1beta1.Shoot, now metav1.Time, asleep bool) {
 	}
 }
 
-// authorityRotation, signingKeyRotation, encryptionKeyRotation, sshRotation and observabilityRotation are what secrets have to know of rotations.
+// authorityRotation, signingKeyRotation, encryptionKeyRotation, sshRotation and observabilityRotation are what
+// secrets have to know of rotations.
 func authorityRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
 	r := rotationsOf(s).CertificateAuthorities
 	if r == nil {
 		return shootsecrets.Rotation{}
 	}
-	return shootsecrets.Rotation{Initiated: r.LastInitiationTime, Completing: r.Phase == corev1beta1.RotationCompleting || r.Phase == corev1beta1.RotationCompleted}
+	return shootsecrets.Rotation{Initiated: r.LastInitiationTime, Completing: r.Phase == corev1beta1.RotationCompleting ||
+		r.Phase == corev1beta1.RotationCompleted}
 }
 
 func signingKeyRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
@@ -339,7 +346,8 @@ func signingKeyRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
 	if r == nil {
 		return shootsecrets.Rotation{}
 	}
-	return shootsecrets.Rotation{Initiated: r.LastInitiationTime, Completing: r.Phase == corev1beta1.RotationCompleting || r.Phase == corev1beta1.RotationCompleted}
+	return shootsecrets.Rotation{Initiated: r.LastInitiationTime, Completing: r.Phase == corev1beta1.RotationCompleting ||
+		r.Phase == corev1beta1.RotationCompleted}
 }
 
 func encryptionKeyRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
@@ -347,7 +355,8 @@ func encryptionKeyRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
 	if r == nil {
 		return shootsecrets.Rotation{}
 	}
-	return shootsecrets.Rotation{Initiated: r.LastInitiationTime, Completing: r.Phase == corev1beta1.RotationCompleting || r.Phase == corev1beta1.RotationCompleted}
+	return shootsecrets.Rotation{Initiated: r.LastInitiationTime, Completing: r.Phase == corev1beta1.RotationCompleting ||
+		r.Phase == corev1beta1.RotationCompleted}
 }
 
 func sshRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {

@@ -151,7 +151,7 @@ func (b *botanist) initializeObservability(ctx context.Context) error {
 	return err
 }
 
-// initializeSSHKeypair has the key pair of the Shoot's machines be there, unless nobody may log in.
+// initializeSSHKeypair makes sure that the key pair of the Shoot's machines exists, unless SSH access is disabled.
 func (b *botanist) initializeSSHKeypair(ctx context.Context) error {
 	if !hasSSH(b.shoot) {
 		b.sshKeypair = shootsecrets.Pair{}

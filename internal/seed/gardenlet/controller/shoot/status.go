@@ -24,13 +24,17 @@ import (
 type words struct{ begins, fails, ends, action, begun, ended string }
 
 var wordsOf = map[corev1beta1.LastOperationType]words{
-	corev1beta1.LastOperationTypeDelete: {corev1beta1.EventDeleting, corev1beta1.EventDeleteError, corev1beta1.EventDeleted, corev1beta1.EventActionDelete,
+	corev1beta1.LastOperationTypeDelete: {corev1beta1.EventDeleting, corev1beta1.EventDeleteError, corev1beta1.EventDeleted,
+		corev1beta1.EventActionDelete,
 		"Deletion of Shoot cluster in progress.", "Shoot cluster has been successfully deleted."},
-	corev1beta1.LastOperationTypeMigrate: {corev1beta1.EventPrepareMigration, corev1beta1.EventMigrationPreparationFailed, corev1beta1.EventMigrationPrepared, corev1beta1.EventActionMigrate,
+	corev1beta1.LastOperationTypeMigrate: {corev1beta1.EventPrepareMigration, corev1beta1.EventMigrationPreparationFailed,
+		corev1beta1.EventMigrationPrepared, corev1beta1.EventActionMigrate,
 		"Preparation of Shoot cluster for migration initialized.", "Shoot cluster has been successfully prepared for migration."},
-	corev1beta1.LastOperationTypeRestore: {corev1beta1.EventReconciling, corev1beta1.EventReconcileError, corev1beta1.EventReconciled, corev1beta1.EventActionReconcile,
+	corev1beta1.LastOperationTypeRestore: {corev1beta1.EventReconciling, corev1beta1.EventReconcileError,
+		corev1beta1.EventReconciled, corev1beta1.EventActionReconcile,
 		"Restoration of Shoot cluster initialized.", "Shoot cluster has been successfully restored."},
-	corev1beta1.LastOperationTypeReconcile: {corev1beta1.EventReconciling, corev1beta1.EventReconcileError, corev1beta1.EventReconciled, corev1beta1.EventActionReconcile,
+	corev1beta1.LastOperationTypeReconcile: {corev1beta1.EventReconciling, corev1beta1.EventReconcileError,
+		corev1beta1.EventReconciled, corev1beta1.EventActionReconcile,
 		"Reconciliation of Shoot cluster initialized.", "Shoot cluster has been successfully reconciled."},
 }
 
@@ -76,7 +80,8 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, eventPostponed, w.action, "%s", postponed)
 	}
 	if rotates && slices.Contains(begun, constants.ShootOperationRotateSSHKeypair) {
-		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, eventInProgress, w.action, "The rotation of the SSH key pair goes on: it is not begun again.")
+		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, eventInProgress, w.action,
+			"The rotation of the SSH key pair goes on: it is not begun again.")
 	}
 	return r.take(ctx, shoot, begun)
 }
@@ -102,15 +107,16 @@ func (r *Reconciler) run(ctx context.Context, b *botanist, name string, tasks []
 		return false, 0, err
 	}
 	shoot := b.shoot.DeepCopy() // the tasks read the other one
-	progress, err := f.Run(ctx, flow.Options{Clock: r.Clock, Period: orDefault(r.ProgressReportPeriod, DefaultProgressReportPeriod), Report: func(ctx context.Context, p flow.Progress) {
-		if err := r.progress(ctx, shoot, p.Percent(), p.String()); err != nil { // the operation goes on
-			logf.FromContext(ctx).Error(err, "Telling the progress")
-		}
-	}})
+	progress, err := f.Run(ctx, flow.Options{Clock: r.Clock, Period: orDefault(r.ProgressReportPeriod, DefaultProgressReportPeriod),
+		Report: func(ctx context.Context, p flow.Progress) {
+			if err := r.progress(ctx, shoot, p.Percent(), p.String()); err != nil { // the operation goes on
+				logf.FromContext(ctx).Error(err, "Telling the progress")
+			}
+		}})
 	switch {
 	case ctx.Err() != nil:
 		return false, 0, context.Cause(ctx)
-	case apierrors.IsConflict(err): // somebody else has written what a task has written: it is read again
+	case apierrors.IsConflict(err): // the Shoot has changed since a task read it: it is read again
 		return false, 0, err
 	case err != nil:
 		r.botanists.forget(shoot)
@@ -214,6 +220,8 @@ func (r *Reconciler) percent(shoot *corev1beta1.Shoot) int32 {
 	return 0
 }
 
-func (r *Reconciler) lastOperation(t corev1beta1.LastOperationType, state corev1beta1.LastOperationState, percent int32, description string) *corev1beta1.LastOperation {
-	return &corev1beta1.LastOperation{Type: t, State: state, Progress: percent, Description: description, LastUpdateTime: metav1.NewTime(r.Clock.Now().UTC())}
+func (r *Reconciler) lastOperation(t corev1beta1.LastOperationType, state corev1beta1.LastOperationState, percent int32,
+	description string) *corev1beta1.LastOperation {
+	return &corev1beta1.LastOperation{Type: t, State: state, Progress: percent, Description: description,
+		LastUpdateTime: metav1.NewTime(r.Clock.Now().UTC())}
 }

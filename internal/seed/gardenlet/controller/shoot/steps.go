@@ -118,7 +118,8 @@ func clusterSpec(a *about) (*extensionsv1alpha1.ClusterSpec, error) {
 // clusterPart is an object as it stands in a Cluster resource. The object is changed.
 func clusterPart(obj client.Object, kind string) ([]byte, error) {
 	obj.SetManagedFields(nil)
-	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: corev1beta1.GroupName, Version: corev1beta1.SchemeGroupVersion.Version, Kind: kind})
+	obj.GetObjectKind().SetGroupVersionKind(
+		schema.GroupVersionKind{Group: corev1beta1.GroupName, Version: corev1beta1.SchemeGroupVersion.Version, Kind: kind})
 	raw, err := json.Marshal(obj)
 	if err != nil {
 		return nil, fmt.Errorf("writing the %s for the Cluster resource: %w", kind, err)

@@ -36,8 +36,10 @@ func userFiles() []extensionsv1alpha1.File {
 
 func userUnits() []extensionsv1alpha1.Unit {
 	return []extensionsv1alpha1.Unit{{
-		Name: unitUser, Enable: ptr.To(true), Command: ptr.To(extensionsv1alpha1.CommandStart), FilePaths: []string{pathScript, node.PathAuthorizedKeys},
-		Content: ptr.To("[Unit]\nDescription=Configure gardener user\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=" + pathScript + "\n\n[Install]\nWantedBy=multi-user.target\n"),
+		Name: unitUser, Enable: ptr.To(true), Command: ptr.To(extensionsv1alpha1.CommandStart),
+		FilePaths: []string{pathScript, node.PathAuthorizedKeys},
+		Content: ptr.To("[Unit]\nDescription=Configure gardener user\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=" +
+			pathScript + "\n\n[Install]\nWantedBy=multi-user.target\n"),
 	}}
 }
 
@@ -56,7 +58,8 @@ func provisionFiles(files []extensionsv1alpha1.File) []extensionsv1alpha1.File {
 	begins := slices.DeleteFunc(slices.Clone(files), func(f extensionsv1alpha1.File) bool {
 		return f.Path != node.PathAgentConfig && f.Path != node.PathAuthorizedKeys
 	})
-	for path, content := range map[string]string{node.PathBootstrapToken: node.PlaceholderBootstrapToken, node.PathMachineName: node.PlaceholderMachineName} {
+	for path, content := range map[string]string{node.PathBootstrapToken: node.PlaceholderBootstrapToken,
+		node.PathMachineName: node.PlaceholderMachineName} {
 		begins = append(begins, extensionsv1alpha1.File{Path: path, Permissions: ptr.To[uint32](0o600), Content: extensionsv1alpha1.FileContent{
 			Inline: &extensionsv1alpha1.FileContentInline{Data: content}, TransmitUnencoded: ptr.To(true),
 		}})

@@ -64,7 +64,8 @@ func TestRolloutWorkers(t *testing.T) {
 		if len(askedRollouts(shoot)) > 0 || shoot.Annotations["gardener.cloud/operation"] != "" {
 			t.Errorf("%s: pending afterwards: %v, annotations %v", step.ask, askedRollouts(shoot), shoot.Annotations)
 		}
-		if named := map[string]string{"rollout-workers=p2": "p2", "rollout-workers=*": "p1,p2"}[step.ask]; named != "" && !slices.Contains(told, named) {
+		if named := map[string]string{"rollout-workers=p2": "p2", "rollout-workers=*": "p1,p2"}[step.ask]; named != "" &&
+			!slices.Contains(told, named) {
 			t.Errorf("%s: the status told %q", step.ask, told)
 		}
 		before = after
@@ -88,8 +89,9 @@ func TestNodesApply(t *testing.T) {
 	nodes := map[string]*corev1.Node{}
 	applied := get(w, w.inside, "kube-system", secret, &corev1.Secret{}).Annotations[node.AnnotationChecksumSecret]
 	for name, of := range map[string]string{"current": secret, "old": "gardener-node-agent-of-before", "other": ""} {
-		nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"worker.gardener.cloud/gardener-node-agent-secret-name": of},
-			Annotations: map[string]string{node.AnnotationChecksum: applied}}}
+		nodes[name] = &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"worker.gardener.cloud/gardener-node-agent-secret-name": of},
+				Annotations: map[string]string{node.AnnotationChecksum: applied}}}
 		if err := w.inside.Create(t.Context(), nodes[name]); err != nil {
 			t.Fatal(err)
 		}
@@ -128,11 +130,12 @@ func TestObservability(t *testing.T) {
 	w.settle()
 	inProject := func() *corev1.Secret { return get(w, w.garden, key.Namespace, "y.monitoring", &corev1.Secret{}) }
 	first := inProject()
-	if string(first.Data["username"]) != "admin" || len(first.Data["password"]) != 32 || first.Labels["gardener.cloud/role"] != "monitoring" || len(first.OwnerReferences) != 1 {
+	if string(first.Data["username"]) != "admin" || len(first.Data["password"]) != 32 ||
+		first.Labels["gardener.cloud/role"] != "monitoring" || len(first.OwnerReferences) != 1 {
 		t.Errorf("labels %v, owners %v", first.Labels, first.OwnerReferences)
 	}
 	if w.ask("reconcile"); string(inProject().Data["password"]) != string(first.Data["password"]) {
-		t.Error("nobody has asked for another one")
+		t.Error("the password has changed without a request")
 	}
 	r := w.ask("rotate-observability-credentials").Status.Credentials.Rotation.Observability
 	second := inProject()
@@ -154,9 +157,10 @@ func TestIssuers(t *testing.T) {
 		config *corev1beta1.ServiceAccountConfig
 		wanted []string
 	}{
-		"none":     {},
-		"nothing":  {config: &corev1beta1.ServiceAccountConfig{MaxTokenExpiration: &metav1.Duration{Duration: time.Hour}}},
-		"own":      {config: &corev1beta1.ServiceAccountConfig{Issuer: ptr.To(own), AcceptedIssuers: []string{before, own}}, wanted: []string{own, before, spec.DefaultIssuer}},
+		"none":    {},
+		"nothing": {config: &corev1beta1.ServiceAccountConfig{MaxTokenExpiration: &metav1.Duration{Duration: time.Hour}}},
+		"own": {config: &corev1beta1.ServiceAccountConfig{Issuer: ptr.To(own), AcceptedIssuers: []string{before, own}},
+			wanted: []string{own, before, spec.DefaultIssuer}},
 		"accepted": {config: &corev1beta1.ServiceAccountConfig{AcceptedIssuers: []string{before}}, wanted: []string{spec.DefaultIssuer, before}},
 	} {
 		shoot := aShoot(func(s *corev1beta1.Shoot) {
@@ -172,7 +176,8 @@ func TestIssuers(t *testing.T) {
 func TestIssuer(t *testing.T) {
 	const own = "https://issuer.example.com/a"
 	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) {
-		s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{ServiceAccountConfig: &corev1beta1.ServiceAccountConfig{Issuer: ptr.To(own)}}
+		s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{
+			ServiceAccountConfig: &corev1beta1.ServiceAccountConfig{Issuer: ptr.To(own)}}
 	}))
 	check := func(shoot *corev1beta1.Shoot, orders string, tells ...string) {
 		t.Helper()
@@ -182,7 +187,8 @@ func TestIssuer(t *testing.T) {
 				told = append(told, address.URL)
 			}
 		}
-		if got := get(w, w.seed, id, spec.APIServer, &appsv1.Deployment{}).Annotations[spec.AnnotationIssuers]; got != orders || !slices.Equal(told, tells) {
+		if got := get(w, w.seed, id, spec.APIServer, &appsv1.Deployment{}).Annotations[spec.AnnotationIssuers]; got != orders ||
+			!slices.Equal(told, tells) {
 			t.Errorf("orders %q, tells %q", got, told)
 		}
 	}

@@ -31,7 +31,8 @@ func (w *world) restart() {
 		NewShootClient: func(*rest.Config) (*ShootClient, error) {
 			return &ShootClient{Client: w.inside, Metadata: w.objects, Close: func() {}, Resources: func() ([]*metav1.APIResourceList, error) {
 				return []*metav1.APIResourceList{{GroupVersion: "v1", APIResources: []metav1.APIResource{
-					{Name: "pods", Verbs: []string{"get", "list"}}, {Name: "secrets", Verbs: []string{"get"}}, {Name: "configmaps"}, {Name: "bindings", Verbs: []string{"create"}},
+					{Name: "pods", Verbs: []string{"get", "list"}}, {Name: "secrets", Verbs: []string{"get"}}, {Name: "configmaps"},
+					{Name: "bindings", Verbs: []string{"create"}},
 				}}}, nil
 			}}, nil
 		},
@@ -82,7 +83,8 @@ func (w *world) watched(cluster string) interceptor.Funcs {
 			}
 			return c.Delete(ctx, obj, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			if err := note("status", obj); err != nil {
 				return err
 			}
@@ -114,7 +116,8 @@ func (w *world) simulate() {
 		if err := w.seed.List(w.Context(), list); err != nil {
 			w.Fatal(err)
 		}
-		if err := meta.EachListItem(list, func(item runtime.Object) error { return w.answer(k.kind, item.(extensionsv1alpha1.Object)) }); err != nil {
+		if err := meta.EachListItem(
+			list, func(item runtime.Object) error { return w.answer(k.kind, item.(extensionsv1alpha1.Object)) }); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -125,7 +128,8 @@ func (w *world) simulate() {
 func (w *world) answer(kind string, obj extensionsv1alpha1.Object) error {
 	asked, status := operation.Of(obj), obj.GetExtensionStatus()
 	t := operation.Type(obj, status.GetLastOperation())
-	if obj.GetDeletionTimestamp() == nil && asked == "" && status.GetLastOperation() != nil && status.GetLastOperation().State == "Succeeded" || asked == "wait-for-state" {
+	if obj.GetDeletionTimestamp() == nil && asked == "" && status.GetLastOperation() != nil &&
+		status.GetLastOperation().State == "Succeeded" || asked == "wait-for-state" {
 		return nil
 	}
 	last := &corev1beta1.LastOperation{Type: t, State: "Succeeded", Progress: 100, LastUpdateTime: metav1.NewTime(w.clock.Now())}
@@ -142,7 +146,8 @@ func (w *world) answer(kind string, obj extensionsv1alpha1.Object) error {
 	switch obj := obj.(type) {
 	case *extensionsv1alpha1.OperatingSystemConfig:
 		if obj.Spec.Purpose == extensionsv1alpha1.OperatingSystemConfigPurposeProvision {
-			obj.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: obj.Namespace, Name: "osc-result-" + obj.Name}}
+			obj.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{
+				SecretRef: corev1.SecretReference{Namespace: obj.Namespace, Name: "osc-result-" + obj.Name}}
 		}
 	case *extensionsv1alpha1.Infrastructure:
 		obj.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"network":"n"}`)}
@@ -178,7 +183,8 @@ func (w *world) simulatePlane() {
 			if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: d.Namespace, Name: spec.ServiceName}, service); err != nil {
 				w.Fatal(err)
 			}
-			service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "127.0.0.1", Ports: []corev1.PortStatus{{Port: 4242, Protocol: "TCP"}}}}
+			service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{
+				{IP: "127.0.0.1", Ports: []corev1.PortStatus{{Port: 4242, Protocol: "TCP"}}}}
 			if err := w.seed.Status().Update(w.Context(), service); err != nil {
 				w.Fatal(err)
 			}
@@ -226,7 +232,7 @@ func (w *world) entrySeed(e *corev1beta1.BackupEntry) *string {
 	return e.Spec.SeedName
 }
 
-// waits says whether a reconciliation waits for somebody else.
+// waits says whether a reconciliation waits for another component.
 func waits(after time.Duration) bool {
 	return after == DefaultWait || after == DefaultNodesWait || after == conflictRetry
 }
@@ -265,7 +271,7 @@ func (w *world) moves(to string) {
 	})
 }
 
-// ask is what somebody does who annotates the Shoot, or changes it: the garden moves its generation.
+// ask annotates or changes the Shoot as a user does: the garden increases its generation.
 func (w *world) ask(operations string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 	w.Helper()
 	w.change(func(s *corev1beta1.Shoot) {

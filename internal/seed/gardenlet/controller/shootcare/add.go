@@ -55,8 +55,9 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	}
 	return component.Controller(mgr, ControllerName, controller.Options{
 		MaxConcurrentReconciles: r.ConcurrentSyncs,
-		RateLimiter:             workqueue.NewTypedWithMaxWaitRateLimiter(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), r.period()),
-		ReconciliationTimeout:   max(r.period(), minTimeout),
+		RateLimiter: workqueue.NewTypedWithMaxWaitRateLimiter(
+			workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), r.period()),
+		ReconciliationTimeout: max(r.period(), minTimeout),
 	}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, r.events())).
 		Complete(r)

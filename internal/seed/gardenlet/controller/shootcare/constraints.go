@@ -47,7 +47,8 @@ func (c *care) constraint(kind corev1beta1.ConditionType, check func() (*problem
 	case err != nil:
 		return conditions.Unchecked(kind, err)
 	case wrong != nil:
-		return conditions.Condition{Type: kind, Status: corev1beta1.ConditionFalse, Reason: wrong.reason, Message: wrong.message, Codes: wrong.codes}
+		return conditions.Condition{Type: kind, Status: corev1beta1.ConditionFalse, Reason: wrong.reason,
+			Message: wrong.message, Codes: wrong.codes}
 	}
 	return conditions.Condition{Type: kind, Status: corev1beta1.ConditionTrue}
 }
@@ -55,7 +56,8 @@ func (c *care) constraint(kind corev1beta1.ConditionType, check func() (*problem
 // webhooks says whether the Shoot can be hibernated and maintained: not with webhooks that could keep nodes from joining
 // when it wakes.
 func (c *care) webhooks(ctx context.Context) []conditions.Condition {
-	now := conditions.Condition{Status: corev1beta1.ConditionTrue, Reason: "NoProblematicWebhooks", Message: "All webhooks are configured well."}
+	now := conditions.Condition{Status: corev1beta1.ConditionTrue, Reason: "NoProblematicWebhooks",
+		Message: "All webhooks are configured well."}
 	if c.cluster == nil {
 		now = conditions.Condition{Status: corev1beta1.ConditionFalse, Reason: "ConstraintNotChecked", Message: c.silent}
 	} else if wrong, err := c.problematicWebhook(ctx); err != nil {
@@ -108,7 +110,8 @@ func (c *care) conversions(ctx context.Context) (*problem, error) {
 	var names []string
 	for i := range definitions.Items {
 		d := &definitions.Items[i]
-		if conversion := d.Spec.Conversion; len(d.Status.StoredVersions) > 1 && conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
+		if conversion := d.Spec.Conversion; len(d.Status.StoredVersions) > 1 && conversion != nil &&
+			conversion.Strategy == apiextensionsv1.WebhookConverter {
 			names = append(names, d.Name)
 		}
 	}
@@ -116,19 +119,22 @@ func (c *care) conversions(ctx context.Context) (*problem, error) {
 		return nil, nil
 	}
 	slices.Sort(names)
-	return &problem{reason: "CRDsWithProblematicConversionWebhooks", message: "Some CustomResourceDefinitions have several stored versions and a conversion webhook: " + strings.Join(names, ", ")}, nil
+	return &problem{reason: "CRDsWithProblematicConversionWebhooks",
+		message: "Some CustomResourceDefinitions have several stored versions and a conversion webhook: " + strings.Join(names, ", ")}, nil
 }
 
 func (c *care) pendingInPlace() *problem {
 	updates := c.shoot.Status.InPlaceUpdates
-	if isWorkerless(c.shoot) || updates == nil || updates.PendingWorkerUpdates == nil || len(updates.PendingWorkerUpdates.ManualInPlaceUpdate) == 0 {
+	if isWorkerless(c.shoot) || updates == nil || updates.PendingWorkerUpdates == nil ||
+		len(updates.PendingWorkerUpdates.ManualInPlaceUpdate) == 0 {
 		return nil
 	}
-	return &problem{reason: "WorkerPoolsWithManualInPlaceUpdateStrategyPending", message: "Some worker pools with the update strategy ManualInPlaceUpdate wait for their update: " +
-		strings.Join(updates.PendingWorkerUpdates.ManualInPlaceUpdate, ", ")}
+	return &problem{reason: "WorkerPoolsWithManualInPlaceUpdateStrategyPending",
+		message: "Some worker pools with the update strategy ManualInPlaceUpdate wait for their update: " +
+			strings.Join(updates.PendingWorkerUpdates.ManualInPlaceUpdate, ", ")}
 }
 
-// ignored are the ManagedResources that somebody has taken out of care.
+// ignored are the ManagedResources with the annotation that excludes them from reconciliation.
 func (c *care) ignored() *problem {
 	var names []string
 	for i := range c.managed {
@@ -140,5 +146,6 @@ func (c *care) ignored() *problem {
 		return nil
 	}
 	slices.Sort(names)
-	return &problem{reason: "ManagedResourcesIgnored", message: fmt.Sprintf("Some ManagedResources are annotated with %s=true, so nothing is done for them: %s", resourcesv1alpha1.Ignore, strings.Join(names, ", "))}
+	return &problem{reason: "ManagedResourcesIgnored", message: fmt.Sprintf("Some ManagedResources are annotated with "+
+		"%s=true, so nothing is done for them: %s", resourcesv1alpha1.Ignore, strings.Join(names, ", "))}
 }

@@ -64,7 +64,8 @@ func (c *care) extensionProblem(about corev1beta1.ConditionType) *problem {
 			}
 		}
 		last := e.GetExtensionStatus().GetLastOperation()
-		if aboutOf(e.kind) == about && last != nil && (last.State == corev1beta1.LastOperationStateError || last.State == corev1beta1.LastOperationStateFailed) {
+		if aboutOf(e.kind) == about && last != nil &&
+			(last.State == corev1beta1.LastOperationStateError || last.State == corev1beta1.LastOperationStateFailed) {
 			wrong := &problem{reason: e.kind + "UnhealthyReport", message: name + " has failed: " + last.Description}
 			if failed := e.GetExtensionStatus().GetLastError(); failed != nil {
 				wrong.message, wrong.codes = name+" has failed: "+failed.Description, failed.Codes

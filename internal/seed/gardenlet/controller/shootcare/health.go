@@ -70,7 +70,8 @@ func unhealthy(d *appsv1.Deployment) string {
 		return fmt.Sprintf("its status is of generation %d, and there is %d", d.Status.ObservedGeneration, d.Generation)
 	}
 	wants := map[appsv1.DeploymentConditionType]corev1.ConditionStatus{
-		appsv1.DeploymentAvailable: corev1.ConditionTrue, appsv1.DeploymentProgressing: corev1.ConditionTrue, appsv1.DeploymentReplicaFailure: corev1.ConditionFalse,
+		appsv1.DeploymentAvailable: corev1.ConditionTrue, appsv1.DeploymentProgressing: corev1.ConditionTrue,
+		appsv1.DeploymentReplicaFailure: corev1.ConditionFalse,
 	}
 	available := false
 	for _, condition := range d.Status.Conditions {
@@ -103,10 +104,12 @@ func (c *care) ofManaged(m *resourcesv1alpha1.ManagedResource) *problem {
 		if applied != nil && applied.Status == corev1beta1.ConditionFalse && applied.Reason == resourcesv1alpha1.ConditionApplyFailed {
 			return &problem{reason: applied.Reason, message: applied.Message}
 		}
-		return &problem{reason: corev1beta1.OutdatedStatusError, message: fmt.Sprintf("The status of ManagedResource %s is of generation %d, and there is %d", m.Name, m.Status.ObservedGeneration, m.Generation)}
+		return &problem{reason: corev1beta1.OutdatedStatusError, message: fmt.Sprintf(
+			"The status of ManagedResource %s is of generation %d, and there is %d", m.Name, m.Status.ObservedGeneration, m.Generation)}
 	}
 	var missing []string
-	for _, kind := range []corev1beta1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ResourcesProgressing} {
+	for _, kind := range []corev1beta1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy,
+		resourcesv1alpha1.ResourcesProgressing} {
 		condition := conditions.Get(m.Status.Conditions, kind)
 		switch {
 		case condition == nil:
@@ -121,7 +124,8 @@ func (c *care) ofManaged(m *resourcesv1alpha1.ManagedResource) *problem {
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return &problem{reason: corev1beta1.ManagedResourceMissingConditionError, message: fmt.Sprintf("ManagedResource %s has no conditions %s yet", m.Name, strings.Join(missing, ", "))}
+		return &problem{reason: corev1beta1.ManagedResourceMissingConditionError,
+			message: fmt.Sprintf("ManagedResource %s has no conditions %s yet", m.Name, strings.Join(missing, ", "))}
 	}
 	return nil
 }
@@ -137,5 +141,6 @@ func (c *care) rollout(m *resourcesv1alpha1.ManagedResource, progressing *condit
 	if c.Clock.Since(progressing.LastTransitionTime.Time) < c.ProgressingThreshold.Duration {
 		return nil
 	}
-	return &problem{reason: corev1beta1.ManagedResourceProgressingRolloutStuck, message: fmt.Sprintf("ManagedResource %s is being rolled out for more than %s", m.Name, c.ProgressingThreshold.Duration)}
+	return &problem{reason: corev1beta1.ManagedResourceProgressingRolloutStuck,
+		message: fmt.Sprintf("ManagedResource %s is being rolled out for more than %s", m.Name, c.ProgressingThreshold.Duration)}
 }

@@ -44,13 +44,17 @@ func (r *Reconciler) look(ctx context.Context, shoot *corev1beta1.Shoot) finding
 	}
 	all := []conditions.Condition{c.apiServerAvailable(ctx)}
 	all = append(all,
-		c.condition(corev1beta1.ShootControlPlaneHealthy, "ControlPlaneRunning", "All components of the control plane are healthy.", func() (*problem, error) { return c.controlPlane(), nil }),
-		c.condition(corev1beta1.ShootObservabilityComponentsHealthy, "ObservabilityComponentsRunning", "All observability components are healthy.", func() (*problem, error) { return c.observability(), nil }),
+		c.condition(corev1beta1.ShootControlPlaneHealthy, "ControlPlaneRunning", "All components of the control plane are healthy.",
+			func() (*problem, error) { return c.controlPlane(), nil }),
+		c.condition(corev1beta1.ShootObservabilityComponentsHealthy, "ObservabilityComponentsRunning",
+			"All observability components are healthy.", func() (*problem, error) { return c.observability(), nil }),
 	)
 	if !isWorkerless(shoot) {
-		all = append(all, c.condition(corev1beta1.ShootEveryNodeReady, "EveryNodeReady", "All nodes are ready.", func() (*problem, error) { return c.nodes(ctx) }))
+		all = append(all, c.condition(corev1beta1.ShootEveryNodeReady, "EveryNodeReady", "All nodes are ready.",
+			func() (*problem, error) { return c.nodes(ctx) }))
 	}
-	all = append(all, c.condition(corev1beta1.ShootSystemComponentsHealthy, "SystemComponentsRunning", "All system components are healthy.", func() (*problem, error) { return c.systemComponents() }))
+	all = append(all, c.condition(corev1beta1.ShootSystemComponentsHealthy, "SystemComponentsRunning",
+		"All system components are healthy.", func() (*problem, error) { return c.systemComponents() }))
 	return findings{all, c.constraints(ctx)}
 }
 
@@ -67,7 +71,8 @@ func (c *care) condition(kind corev1beta1.ConditionType, reason, message string,
 }
 
 func (c *care) failed(kind corev1beta1.ConditionType, wrong problem) conditions.Condition {
-	now := conditions.Failed(conditions.Find(c.shoot.Status.Conditions, kind), c.shoot.Status.LastOperation, c.Thresholds[kind], wrong.reason, wrong.message, c.Clock)
+	now := conditions.Failed(conditions.Find(c.shoot.Status.Conditions, kind), c.shoot.Status.LastOperation,
+		c.Thresholds[kind], wrong.reason, wrong.message, c.Clock)
 	now.Codes = wrong.codes
 	return now
 }
@@ -89,7 +94,8 @@ func (c *care) unknown(err error) (found findings) {
 func (c *care) readSeed(ctx context.Context) error {
 	namespace := c.shoot.Status.TechnicalID
 	deployments, managed := &appsv1.DeploymentList{}, &resourcesv1alpha1.ManagedResourceList{}
-	if err := c.SeedClient.List(ctx, deployments, client.InNamespace(namespace), client.MatchingLabels{spec.LabelGardenRole: spec.GardenRoleControlPlane}); err != nil {
+	if err := c.SeedClient.List(ctx, deployments, client.InNamespace(namespace),
+		client.MatchingLabels{spec.LabelGardenRole: spec.GardenRoleControlPlane}); err != nil {
 		return fmt.Errorf("listing the Deployments of the control plane: %w", err)
 	}
 	if err := c.SeedClient.List(ctx, managed, client.InNamespace(namespace)); err != nil {
@@ -134,7 +140,8 @@ func (c *care) apiServerAvailable(ctx context.Context) conditions.Condition {
 	if err := server.Ready(ctx); err != nil {
 		c.Shoots.Drop(key) // the next look is with a new connection and a new certificate
 		c.silent = "The Shoot's API server is not ready: " + err.Error()
-		return c.failed(kind, problem{reason: "ReadyzRequestFailed", message: "The request to the API server's /readyz endpoint has failed: " + err.Error()})
+		return c.failed(kind, problem{reason: "ReadyzRequestFailed",
+			message: "The request to the API server's /readyz endpoint has failed: " + err.Error()})
 	}
 	c.cluster = cluster
 	return conditions.Condition{Type: kind, Status: corev1beta1.ConditionTrue, Reason: "ReadyzRequestSucceeded",
@@ -169,11 +176,13 @@ func sleeping(shoot *corev1beta1.Shoot) (found findings) {
 	const message = "Shoot cluster has been hibernated."
 	for _, kind := range ourConditions {
 		if kind != corev1beta1.ShootEveryNodeReady || !isWorkerless(shoot) {
-			found.conditions = append(found.conditions, conditions.Condition{Type: kind, Status: corev1beta1.ConditionTrue, Reason: "ConditionNotChecked", Message: message})
+			found.conditions = append(found.conditions,
+				conditions.Condition{Type: kind, Status: corev1beta1.ConditionTrue, Reason: "ConditionNotChecked", Message: message})
 		}
 	}
 	for _, kind := range ourConstraints[:4] {
-		found.constraints = append(found.constraints, conditions.Condition{Type: kind, Status: corev1beta1.ConditionTrue, Reason: "ConstraintNotChecked", Message: message})
+		found.constraints = append(found.constraints,
+			conditions.Condition{Type: kind, Status: corev1beta1.ConditionTrue, Reason: "ConstraintNotChecked", Message: message})
 	}
 	return found
 }

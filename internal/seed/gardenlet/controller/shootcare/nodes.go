@@ -60,18 +60,22 @@ func (c *care) ofPool(worker *corev1beta1.Worker, nodes []corev1.Node) *problem 
 	}
 	for i := range nodes {
 		if why := sick(&nodes[i]); why != "" {
-			return &problem{reason: "NodeUnhealthy", message: fmt.Sprintf("Node %q of worker pool %q is unhealthy: %s", nodes[i].Name, worker.Name, why)}
+			return &problem{reason: "NodeUnhealthy",
+				message: fmt.Sprintf("Node %q of worker pool %q is unhealthy: %s", nodes[i].Name, worker.Name, why)}
 		}
 		if is := nodes[i].Status.NodeInfo.KubeletVersion; otherPatch(is, version) {
-			return &problem{reason: "KubeletVersionMismatch", message: fmt.Sprintf("The kubelet of Node %q is version %s, and v%s is wanted", nodes[i].Name, is, version)}
+			return &problem{reason: "KubeletVersionMismatch",
+				message: fmt.Sprintf("The kubelet of Node %q is version %s, and v%s is wanted", nodes[i].Name, is, version)}
 		}
 	}
 	minimum, maximum := c.wanted(worker)
 	switch {
 	case len(nodes) < minimum:
-		return &problem{reason: "MissingNodes", message: fmt.Sprintf("There are not enough nodes in worker pool %q (%d of at least %d).", worker.Name, len(nodes), minimum)}
+		return &problem{reason: "MissingNodes",
+			message: fmt.Sprintf("There are not enough nodes in worker pool %q (%d of at least %d).", worker.Name, len(nodes), minimum)}
 	case maximum > 0 && len(nodes) > maximum && !c.busy():
-		return &problem{reason: "NodesScalingDown", message: fmt.Sprintf("There are too many nodes in worker pool %q (%d of at most %d).", worker.Name, len(nodes), maximum)}
+		return &problem{reason: "NodesScalingDown",
+			message: fmt.Sprintf("There are too many nodes in worker pool %q (%d of at most %d).", worker.Name, len(nodes), maximum)}
 	}
 	return nil
 }
@@ -133,7 +137,8 @@ func otherPatch(is, wanted string) bool {
 func (c *care) outdated(ctx context.Context, nodes []corev1.Node) (*problem, error) {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := c.cluster.Client.List(ctx, secrets, client.InNamespace(node.SecretNamespace), client.MatchingLabels{constants.GardenRole: constants.GardenRoleOperatingSystemConfig}); err != nil {
+	if err := c.cluster.Client.List(ctx, secrets, client.InNamespace(node.SecretNamespace),
+		client.MatchingLabels{constants.GardenRole: constants.GardenRoleOperatingSystemConfig}); err != nil {
 		return nil, fmt.Errorf("listing what the Shoot's nodes should have: %w", err)
 	}
 	wanted := map[string]string{}
@@ -143,7 +148,8 @@ func (c *care) outdated(ctx context.Context, nodes []corev1.Node) (*problem, err
 	for _, n := range nodes {
 		name := n.Labels[constants.LabelWorkerPoolGardenerNodeAgentSecretName]
 		if want := wanted[name]; want != "" && n.Annotations[node.AnnotationChecksum] != want {
-			return &problem{reason: "OperatingSystemConfigOutdated", message: fmt.Sprintf("Node %q has not applied what Secret %s/%s says yet", n.Name, node.SecretNamespace, name)}, nil
+			return &problem{reason: "OperatingSystemConfigOutdated",
+				message: fmt.Sprintf("Node %q has not applied what Secret %s/%s says yet", n.Name, node.SecretNamespace, name)}, nil
 		}
 	}
 	return nil, nil
@@ -168,5 +174,6 @@ func (c *care) expired(nodes []corev1.Node, leases []coordinationv1.Lease) *prob
 	if 100*count/len(nodes) < tooManyExpired {
 		return nil
 	}
-	return &problem{reason: "TooManyExpiredNodeLeases", message: fmt.Sprintf("The kubelets of %d of %d nodes have not renewed their Lease in time", count, len(nodes))}
+	return &problem{reason: "TooManyExpiredNodeLeases",
+		message: fmt.Sprintf("The kubelets of %d of %d nodes have not renewed their Lease in time", count, len(nodes))}
 }

@@ -120,8 +120,10 @@ var (
 		corev1beta1.ShootEveryNodeReady, corev1beta1.ShootSystemComponentsHealthy,
 	}
 	ourConstraints = []corev1beta1.ConditionType{
-		corev1beta1.ShootHibernationPossible, corev1beta1.ShootMaintenancePreconditionsSatisfied, corev1beta1.ShootCACertificateValiditiesAcceptable,
-		corev1beta1.ShootCRDsWithProblematicConversionWebhooks, corev1beta1.ShootManualInPlaceWorkersUpdated, corev1beta1.ShootHasIgnoredManagedResources,
+		corev1beta1.ShootHibernationPossible, corev1beta1.ShootMaintenancePreconditionsSatisfied,
+		corev1beta1.ShootCACertificateValiditiesAcceptable,
+		corev1beta1.ShootCRDsWithProblematicConversionWebhooks, corev1beta1.ShootManualInPlaceWorkersUpdated,
+		corev1beta1.ShootHasIgnoredManagedResources,
 	}
 )
 
@@ -153,10 +155,12 @@ func (r *Reconciler) gone(ctx context.Context, key client.ObjectKey) (bool, erro
 		}
 		return false, fmt.Errorf("reading Shoot %s: %w", key, err)
 	}
-	return !r.looksAfter(shoot) || operation.Is(shoot.Status.LastOperation, corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateSucceeded), nil
+	return !r.looksAfter(shoot) ||
+		operation.Is(shoot.Status.LastOperation, corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateSucceeded), nil
 }
 
-func (r *Reconciler) merge(before, found []conditions.Condition, ours []corev1beta1.ConditionType) (all []conditions.Condition, changed bool) {
+func (r *Reconciler) merge(before, found []conditions.Condition, ours []corev1beta1.ConditionType) (
+	all []conditions.Condition, changed bool) {
 	all = before
 	for _, kind := range ours {
 		var changes bool

@@ -32,7 +32,8 @@ const (
 	namespace = "shoot--p--s"
 	threshold = time.Minute
 
-	yes, no, maybe, unknown = corev1beta1.ConditionTrue, corev1beta1.ConditionFalse, corev1beta1.ConditionProgressing, corev1beta1.ConditionUnknown
+	yes, no, maybe, unknown = corev1beta1.ConditionTrue, corev1beta1.ConditionFalse, corev1beta1.ConditionProgressing,
+		corev1beta1.ConditionUnknown
 )
 
 var key = client.ObjectKey{Namespace: "garden-p", Name: "s"}
@@ -54,7 +55,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, clock: clock, server: shootaccesstest.New(t, namespace, clock, 10*minimumValidity)}
 	gardenTypes, seedTypes := runtime.NewScheme(), runtime.NewScheme()
 	for _, err := range []error{
-		corev1beta1.AddToScheme(gardenTypes), scheme.AddToScheme(seedTypes), extensionsv1alpha1.AddToScheme(seedTypes), resourcesv1alpha1.AddToScheme(seedTypes),
+		corev1beta1.AddToScheme(gardenTypes), scheme.AddToScheme(seedTypes), extensionsv1alpha1.AddToScheme(seedTypes),
+		resourcesv1alpha1.AddToScheme(seedTypes),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -69,29 +71,35 @@ func newWorld(t *testing.T) *world {
 		Status: corev1beta1.ShootStatus{
 			SeedName: ptr.To("seed"), TechnicalID: namespace,
 			LastOperation: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded},
-			Conditions:    []conditions.Condition{{Type: "Others", Status: no}}, Constraints: []conditions.Condition{{Type: "OthersToo", Status: no}},
+			Conditions:    []conditions.Condition{{Type: "Others", Status: no}},
+			Constraints:   []conditions.Condition{{Type: "OthersToo", Status: no}},
 		},
 	}
 	garden := fake.NewClientBuilder().WithScheme(gardenTypes).WithObjects(shoot).WithStatusSubresource(shoot).Build()
 	w.seed = fake.NewClientBuilder().WithScheme(seedTypes).WithObjects(w.server.Objects...).
-		WithObjects(deployment(spec.APIServer), deployment(spec.ControllerManager), &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}}).Build()
+		WithObjects(deployment(spec.APIServer), deployment(spec.ControllerManager),
+			&extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}}).Build()
 	w.Reconciler = &Reconciler{
 		GardenClient: garden, GardenReader: garden, SeedClient: w.seed, Shoots: &shootaccess.Cache{Seed: w.seed, Clock: clock}, Clock: clock, SeedName: "seed",
 		Thresholds: map[corev1beta1.ConditionType]time.Duration{corev1beta1.ShootAPIServerAvailable: threshold, corev1beta1.ShootEveryNodeReady: threshold},
 	}
 	t.Cleanup(w.Shoots.Close)
 	w.node = corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: "n", Labels: map[string]string{"worker.gardener.cloud/pool": "p", "worker.gardener.cloud/gardener-node-agent-secret-name": "osc"}, Annotations: map[string]string{node.AnnotationChecksum: "sum"},
+		Name: "n", Labels: map[string]string{"worker.gardener.cloud/pool": "p", "worker.gardener.cloud/gardener-node-agent-secret-name": "osc"},
+		Annotations: map[string]string{node.AnnotationChecksum: "sum"},
 	}}
 	w.node.Status.NodeInfo.KubeletVersion = "v1.36.3"
-	w.node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse}}
-	w.lease = coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NewMicroTime(clock.Now()))}}
+	w.node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
+		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse}}
+	w.lease = coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n"},
+		Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NewMicroTime(clock.Now()))}}
 	w.serve()
 	return w
 }
 
 func deployment(name string) *appsv1.Deployment {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{spec.LabelGardenRole: spec.GardenRoleControlPlane}}}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, Labels: map[string]string{spec.LabelGardenRole: spec.GardenRoleControlPlane}}}
 	d.Spec.Replicas = ptr.To[int32](1)
 	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}}
 	return d
@@ -99,11 +107,14 @@ func deployment(name string) *appsv1.Deployment {
 
 // serve has the Shoot's API server answer with the node.
 func (w *world) serve() {
-	secret := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: node.SecretNamespace, Name: "osc", Annotations: map[string]string{node.AnnotationChecksumSecret: "sum"}}}
+	secret := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: node.SecretNamespace, Name: "osc",
+		Annotations: map[string]string{node.AnnotationChecksumSecret: "sum"}}}
 	w.server.Serve("/api/v1/nodes", &corev1.NodeList{Items: []corev1.Node{w.node}})
 	w.server.Serve("/api/v1/namespaces/kube-system/secrets", &metav1.PartialObjectMetadataList{
-		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, Items: []metav1.PartialObjectMetadata{secret}})
-	w.server.Serve("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", &coordinationv1.LeaseList{Items: []coordinationv1.Lease{w.lease}})
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
+		Items:    []metav1.PartialObjectMetadata{secret}})
+	w.server.Serve("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+		&coordinationv1.LeaseList{Items: []coordinationv1.Lease{w.lease}})
 }
 
 func (w *world) shoot() *corev1beta1.Shoot {
@@ -268,7 +279,8 @@ func TestNodes(t *testing.T) {
 		"WorkerUnhealthyReport": func(w *world) {
 			worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}}
 			worker.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateError}
-			worker.Status.LastError = &corev1beta1.LastError{Description: "no quota", Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorInfraQuotaExceeded}}
+			worker.Status.LastError = &corev1beta1.LastError{
+				Description: "no quota", Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorInfraQuotaExceeded}}
 			if err := w.seed.Delete(w.t.Context(), worker.DeepCopy()); err != nil {
 				w.t.Fatal(err)
 			}
@@ -294,10 +306,12 @@ func TestNodes(t *testing.T) {
 
 func TestControlPlane(t *testing.T) {
 	managed := func(class *string, about string, status corev1beta1.ConditionStatus) *resourcesv1alpha1.ManagedResource {
-		m := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", Labels: map[string]string{"care.gardener.cloud/condition-type": about}}}
+		m := &resourcesv1alpha1.ManagedResource{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", Labels: map[string]string{"care.gardener.cloud/condition-type": about}}}
 		m.Spec.Class = class
 		m.Status.Conditions = []conditions.Condition{
-			{Type: resourcesv1alpha1.ResourcesApplied, Status: yes}, {Type: resourcesv1alpha1.ResourcesHealthy, Status: status, Reason: "Ill"}, {Type: resourcesv1alpha1.ResourcesProgressing, Status: no},
+			{Type: resourcesv1alpha1.ResourcesApplied, Status: yes}, {Type: resourcesv1alpha1.ResourcesHealthy, Status: status, Reason: "Ill"},
+			{Type: resourcesv1alpha1.ResourcesProgressing, Status: no},
 		}
 		return m
 	}
@@ -310,11 +324,12 @@ func TestControlPlane(t *testing.T) {
 		kind   corev1beta1.ConditionType
 		reason string
 	}{
-		"a Deployment":                      {ill, corev1beta1.ShootControlPlaneHealthy, "DeploymentUnhealthy"},
-		"a ManagedResource of the seed":     {managed(ptr.To("seed"), "", no), corev1beta1.ShootControlPlaneHealthy, "Ill"},
-		"a ManagedResource of the Shoot":    {managed(nil, "", no), corev1beta1.ShootSystemComponentsHealthy, "Ill"},
-		"a ManagedResource for observation": {managed(ptr.To("seed"), "ObservabilityComponentsHealthy", unknown), corev1beta1.ShootObservabilityComponentsHealthy, "Ill"},
-		"an extension's report":             {network, corev1beta1.ShootSystemComponentsHealthy, "NetworkUnhealthyReport"},
+		"a Deployment":                   {ill, corev1beta1.ShootControlPlaneHealthy, "DeploymentUnhealthy"},
+		"a ManagedResource of the seed":  {managed(ptr.To("seed"), "", no), corev1beta1.ShootControlPlaneHealthy, "Ill"},
+		"a ManagedResource of the Shoot": {managed(nil, "", no), corev1beta1.ShootSystemComponentsHealthy, "Ill"},
+		"a ManagedResource for observation": {managed(ptr.To("seed"), "ObservabilityComponentsHealthy", unknown),
+			corev1beta1.ShootObservabilityComponentsHealthy, "Ill"},
+		"an extension's report": {network, corev1beta1.ShootSystemComponentsHealthy, "NetworkUnhealthyReport"},
 	} {
 		w := newWorld(t)
 		if err := w.seed.Create(t.Context(), test.object); err != nil {

@@ -25,7 +25,8 @@ const (
 
 // Labels of the namespaces and objects that matter.
 var (
-	systemNamespace  = labels.Set{constants.ShootNoCleanup: "true", constants.GardenerPurpose: metav1.NamespaceSystem, corev1.LabelMetadataName: metav1.NamespaceSystem}
+	systemNamespace = labels.Set{constants.ShootNoCleanup: "true", constants.GardenerPurpose: metav1.NamespaceSystem,
+		corev1.LabelMetadataName: metav1.NamespaceSystem}
 	defaultNamespace = labels.Set{corev1.LabelMetadataName: metav1.NamespaceDefault}
 	systemPods       = labels.Set{constants.ShootNoCleanup: "true", "origin": resourcesv1alpha1.GardenerManager}
 )
@@ -46,14 +47,16 @@ var matters = slices.Concat(
 	in(defaultNamespace, nil, "", "v1", "endpoints", "services", "services/status"),
 	everywhere(nil, "", "v1", "nodes", "nodes/status"),
 	everywhere(systemNamespace, "", "v1", "namespaces", "namespaces/status"),
-	in(systemNamespace, nil, "apps", "v1", "controllerrevisions", "daemonsets", "daemonsets/status", "deployments", "deployments/scale", "replicasets", "replicasets/status", "replicasets/scale"),
+	in(systemNamespace, nil, "apps", "v1", "controllerrevisions", "daemonsets", "daemonsets/status", "deployments",
+		"deployments/scale", "replicasets", "replicasets/status", "replicasets/scale"),
 	in(nil, nil, "coordination.k8s.io", "v1", "leases"),
 	in(systemNamespace, nil, "networking.k8s.io", "v1", "networkpolicies"),
 	everywhere(nil, "rbac.authorization.k8s.io", "v1", "clusterroles", "clusterrolebindings"),
 	in(systemNamespace, nil, "rbac.authorization.k8s.io", "v1", "roles", "rolebindings"),
 	everywhere(nil, "apiextensions.k8s.io", "v1", "customresourcedefinitions", "customresourcedefinitions/status"),
 	everywhere(nil, "apiregistration.k8s.io", "v1", "apiservices", "apiservices/status"),
-	everywhere(nil, "certificates.k8s.io", "v1", "certificatesigningrequests", "certificatesigningrequests/status", "certificatesigningrequests/approval"),
+	everywhere(nil, "certificates.k8s.io", "v1", "certificatesigningrequests", "certificatesigningrequests/status",
+		"certificatesigningrequests/approval"),
 	everywhere(nil, "scheduling.k8s.io", "v1", "priorityclasses"),
 )
 
@@ -89,7 +92,8 @@ type webhook struct {
 
 // problematicWebhook is the first webhook of the Shoot's users that could keep nodes from joining.
 func (c *care) problematicWebhook(ctx context.Context) (*problem, error) {
-	validating, mutating := &admissionregistrationv1.ValidatingWebhookConfigurationList{}, &admissionregistrationv1.MutatingWebhookConfigurationList{}
+	validating, mutating := &admissionregistrationv1.ValidatingWebhookConfigurationList{},
+		&admissionregistrationv1.MutatingWebhookConfigurationList{}
 	if err := c.cluster.Client.List(ctx, validating); err != nil {
 		return nil, fmt.Errorf("listing the ValidatingWebhookConfigurations of the Shoot: %w", err)
 	}
@@ -100,14 +104,16 @@ func (c *care) problematicWebhook(ctx context.Context) (*problem, error) {
 	for i := range validating.Items {
 		if item := &validating.Items[i]; !isGardeners(item) {
 			for _, w := range item.Webhooks {
-				all = append(all, webhook{"ValidatingWebhookConfiguration " + item.Name, w.Name, w.FailurePolicy, w.ObjectSelector, w.NamespaceSelector, w.Rules, w.TimeoutSeconds})
+				all = append(all, webhook{"ValidatingWebhookConfiguration " + item.Name, w.Name, w.FailurePolicy, w.ObjectSelector,
+					w.NamespaceSelector, w.Rules, w.TimeoutSeconds})
 			}
 		}
 	}
 	for i := range mutating.Items {
 		if item := &mutating.Items[i]; !isGardeners(item) {
 			for _, w := range item.Webhooks {
-				all = append(all, webhook{"MutatingWebhookConfiguration " + item.Name, w.Name, w.FailurePolicy, w.ObjectSelector, w.NamespaceSelector, w.Rules, w.TimeoutSeconds})
+				all = append(all, webhook{"MutatingWebhookConfiguration " + item.Name, w.Name, w.FailurePolicy, w.ObjectSelector,
+					w.NamespaceSelector, w.Rules, w.TimeoutSeconds})
 			}
 		}
 	}
@@ -121,7 +127,8 @@ func (c *care) problematicWebhook(ctx context.Context) (*problem, error) {
 
 // isGardeners says whether a configuration is not the users', so not theirs to change.
 func isGardeners(obj metav1.Object) bool {
-	return obj.GetLabels()[resourcesv1alpha1.ManagedBy] == resourcesv1alpha1.GardenerManager || obj.GetLabels()[constants.LabelApp] == "gardener-resource-manager"
+	return obj.GetLabels()[resourcesv1alpha1.ManagedBy] == resourcesv1alpha1.GardenerManager ||
+		obj.GetLabels()[constants.LabelApp] == "gardener-resource-manager"
 }
 
 func (w *webhook) message() string {
@@ -138,7 +145,8 @@ func (w *webhook) isProblematic() bool {
 	if ptr.Deref(w.timeout, longestForLeases+1) > longestForLeases && w.concerns(leases) {
 		return true
 	}
-	if ptr.Deref(w.policy, admissionregistrationv1.Fail) != admissionregistrationv1.Fail && ptr.Deref(w.timeout, longestTimeout+1) <= longestTimeout {
+	if ptr.Deref(w.policy, admissionregistrationv1.Fail) != admissionregistrationv1.Fail &&
+		ptr.Deref(w.timeout, longestTimeout+1) <= longestTimeout {
 		return false
 	}
 	return w.concerns(matters)
@@ -149,7 +157,8 @@ func (w *webhook) concerns(targets []target) bool {
 	namespaces, err := selector(w.namespace)
 	objects, err2 := selector(w.object)
 	for _, t := range targets {
-		if err == nil && err2 == nil && (t.namespace != nil && !namespaces.Matches(t.namespace) || t.object != nil && !objects.Matches(t.object)) {
+		if err == nil && err2 == nil &&
+			(t.namespace != nil && !namespaces.Matches(t.namespace) || t.object != nil && !objects.Matches(t.object)) {
 			continue
 		}
 		if slices.ContainsFunc(w.rules, t.isIn) {
@@ -173,7 +182,8 @@ func (t target) isIn(rule admissionregistrationv1.RuleWithOperations) bool {
 	})
 	scope := ptr.Deref(rule.Scope, admissionregistrationv1.AllScopes)
 	inScope := scope == admissionregistrationv1.AllScopes || t.clusterScoped == (scope == admissionregistrationv1.ClusterScope)
-	return operation && inScope && oneOf(rule.APIGroups, t.group) && oneOf(rule.APIVersions, t.version) && slices.ContainsFunc(rule.Resources, t.isNamed)
+	return operation && inScope && oneOf(rule.APIGroups, t.group) && oneOf(rule.APIVersions, t.version) &&
+		slices.ContainsFunc(rule.Resources, t.isNamed)
 }
 
 func oneOf(all []string, one string) bool {

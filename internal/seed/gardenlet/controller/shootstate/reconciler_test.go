@@ -47,20 +47,25 @@ func newWorld(t *testing.T, garden ...client.Object) *world {
 	t.Helper()
 	gardenTypes, seedTypes := runtime.NewScheme(), runtime.NewScheme()
 	for _, err := range []error{
-		corev1beta1.AddToScheme(gardenTypes), seedmanagementv1alpha1.AddToScheme(gardenTypes), corev1.AddToScheme(seedTypes), extensionsv1alpha1.AddToScheme(seedTypes),
+		corev1beta1.AddToScheme(gardenTypes), seedmanagementv1alpha1.AddToScheme(gardenTypes), corev1.AddToScheme(seedTypes),
+		extensionsv1alpha1.AddToScheme(seedTypes),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
-	kept, other := &corev1.Secret{ObjectMeta: in("ca"), Data: map[string][]byte{"ca.key": []byte("k")}}, &corev1.Secret{ObjectMeta: in("other")}
+	kept, other := &corev1.Secret{ObjectMeta: in("ca"), Data: map[string][]byte{"ca.key": []byte("k")}},
+		&corev1.Secret{ObjectMeta: in("other")}
 	kept.Labels = map[string]string{"persist": "true", "name": "ca"}
 	infrastructure := &extensionsv1alpha1.Infrastructure{ObjectMeta: in("s")}
 	infrastructure.Status.State = &runtime.RawExtension{Raw: []byte(`{"network":"n"}`)}
-	osc := &extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: in("o"), Spec: extensionsv1alpha1.OperatingSystemConfigSpec{Purpose: extensionsv1alpha1.OperatingSystemConfigPurposeProvision}}
-	osc.Status.Resources = []corev1beta1.NamedResourceReference{{Name: "r", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "other"}}}
-	seed := fake.NewClientBuilder().WithScheme(seedTypes).WithObjects(kept, other, infrastructure, osc, &extensionsv1alpha1.Worker{ObjectMeta: in("s")}).Build()
+	osc := &extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: in("o"),
+		Spec: extensionsv1alpha1.OperatingSystemConfigSpec{Purpose: extensionsv1alpha1.OperatingSystemConfigPurposeProvision}}
+	osc.Status.Resources = []corev1beta1.NamedResourceReference{
+		{Name: "r", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "other"}}}
+	seed := fake.NewClientBuilder().WithScheme(seedTypes).WithObjects(
+		kept, other, infrastructure, osc, &extensionsv1alpha1.Worker{ObjectMeta: in("s")}).Build()
 	c := fake.NewClientBuilder().WithScheme(gardenTypes).WithObjects(garden...).Build()
 	clock := clocktesting.NewFakeClock(start)
 	return &world{&Reconciler{GardenClient: c, GardenReader: c, SeedClient: seed, SeedReader: seed, Clock: clock, SeedName: "seed"}, t, clock}
@@ -88,10 +93,13 @@ func (w *world) state() *corev1beta1.ShootState {
 }
 
 func TestWrites(t *testing.T) {
-	machines := corev1beta1.GardenerResourceData{Name: "machine-state", Type: constants.DataTypeMachineState, Data: runtime.RawExtension{Raw: []byte(`{}`)}}
-	before := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: corev1beta1.ShootStateSpec{
-		Gardener: []corev1beta1.GardenerResourceData{machines}, Extensions: []corev1beta1.ExtensionResourceState{{Kind: "Gone", Name: ptr.To("x")}},
-	}}
+	machines := corev1beta1.GardenerResourceData{Name: "machine-state", Type: constants.DataTypeMachineState,
+		Data: runtime.RawExtension{Raw: []byte(`{}`)}}
+	before := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec: corev1beta1.ShootStateSpec{
+			Gardener:   []corev1beta1.GardenerResourceData{machines},
+			Extensions: []corev1beta1.ExtensionResourceState{{Kind: "Gone", Name: ptr.To("x")}},
+		}}
 	for name, objects := range map[string][]client.Object{"a new one": nil, "one that is there": {before}} {
 		w := newWorld(t, append(objects, newShoot(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateSucceeded))...)
 		wait := w.reconcile()
@@ -99,10 +107,12 @@ func TestWrites(t *testing.T) {
 			t.Errorf("%s: the next one after %s", name, wait)
 		}
 		spec := w.state().Spec
-		if n := len(spec.Gardener); n != 1+len(objects) || spec.Gardener[0].Name != "ca" || string(spec.Gardener[0].Data.Raw) != `{"data":{"ca.key":"aw=="}}` {
+		if n := len(spec.Gardener); n != 1+len(objects) || spec.Gardener[0].Name != "ca" ||
+			string(spec.Gardener[0].Data.Raw) != `{"data":{"ca.key":"aw=="}}` {
 			t.Errorf("%s: secrets %v", name, spec.Gardener)
 		}
-		if e := spec.Extensions; len(e) != 2 || e[0].Kind != "Infrastructure" || string(e[0].State.Raw) != `{"network":"n"}` || *e[1].Purpose != "provision" {
+		if e := spec.Extensions; len(e) != 2 || e[0].Kind != "Infrastructure" || string(e[0].State.Raw) != `{"network":"n"}` ||
+			*e[1].Purpose != "provision" {
 			t.Errorf("%s: extensions %+v", name, e)
 		}
 		if r := spec.Resources; len(r) != 1 || r[0].Kind != "Secret" || len(r[0].Data.Raw) == 0 {

@@ -34,7 +34,8 @@ var kinds = []struct {
 }
 
 // spec is what is to be kept of a Shoot now. Of what the ShootState has, only data of other kinds than Secrets stays.
-func (r *Reconciler) spec(ctx context.Context, shoot *corev1beta1.Shoot, state *corev1beta1.ShootState) (*corev1beta1.ShootStateSpec, error) {
+func (r *Reconciler) spec(ctx context.Context, shoot *corev1beta1.Shoot, state *corev1beta1.ShootState) (
+	*corev1beta1.ShootStateSpec, error) {
 	namespace := shoot.Status.TechnicalID
 	secrets := &shootsecrets.Manager{Client: r.SeedClient, Reader: r.SeedReader, Clock: r.Clock, Namespace: namespace}
 	kept, err := secrets.Persist(ctx)
@@ -80,9 +81,11 @@ func (r *Reconciler) add(ctx context.Context, spec *corev1beta1.ShootStateSpec, 
 	for _, resource := range resources {
 		data, err := r.read(ctx, extension.GetNamespace(), resource.ResourceRef)
 		if err != nil {
-			return fmt.Errorf("reading %s %s/%s, which %s %s names as its own: %w", resource.ResourceRef.Kind, extension.GetNamespace(), resource.ResourceRef.Name, kind, name, err)
+			return fmt.Errorf("reading %s %s/%s, which %s %s names as its own: %w", resource.ResourceRef.Kind,
+				extension.GetNamespace(), resource.ResourceRef.Name, kind, name, err)
 		}
-		spec.Resources = append(spec.Resources, corev1beta1.ResourceData{CrossVersionObjectReference: resource.ResourceRef, Data: runtime.RawExtension{Raw: data}})
+		spec.Resources = append(spec.Resources,
+			corev1beta1.ResourceData{CrossVersionObjectReference: resource.ResourceRef, Data: runtime.RawExtension{Raw: data}})
 	}
 	return nil
 }

@@ -38,7 +38,8 @@ func contentOf(secret *corev1.Secret, garden *rest.Config) (*content, error) {
 	}
 	current := kubeconfig.Contexts[kubeconfig.CurrentContext]
 	if current == nil || kubeconfig.AuthInfos[current.AuthInfo] == nil || kubeconfig.Clusters[current.Cluster] == nil {
-		return nil, fmt.Errorf("the kubeconfig in Secret %s must have a current context, with its cluster and its user", client.ObjectKeyFromObject(secret))
+		return nil, fmt.Errorf("the kubeconfig in Secret %s must have a current context, with its cluster and its user",
+			client.ObjectKeyFromObject(secret))
 	}
 	c.kubeconfig, c.user, c.cluster = kubeconfig, kubeconfig.AuthInfos[current.AuthInfo], kubeconfig.Clusters[current.Cluster]
 	return c, nil

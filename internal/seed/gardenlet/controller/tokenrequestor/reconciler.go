@@ -82,10 +82,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func check(secret *corev1.Secret) error {
 	name := client.ObjectKeyFromObject(secret)
 	if secret.Annotations[resourcesv1alpha1.ServiceAccountName] == "" {
-		return fmt.Errorf("secret %s asks for a token for the garden: the annotation %s must name a ServiceAccount", name, resourcesv1alpha1.ServiceAccountName)
+		return fmt.Errorf("secret %s asks for a token for the garden: the annotation %s must name a ServiceAccount", name,
+			resourcesv1alpha1.ServiceAccountName)
 	}
 	if secret.Annotations[resourcesv1alpha1.TokenRequestorTargetSecretName] != "" {
-		return fmt.Errorf("secret %s: a gardenlet may not write tokens into the garden; remove the annotation %s", name, resourcesv1alpha1.TokenRequestorTargetSecretName)
+		return fmt.Errorf("secret %s: a gardenlet may not write tokens into the garden; remove the annotation %s", name,
+			resourcesv1alpha1.TokenRequestorTargetSecretName)
 	}
 	if _, err := expiration(secret); err != nil {
 		return fmt.Errorf("secret %s: %w", name, err)

@@ -33,7 +33,8 @@ func newWorld(t *testing.T, secrets ...client.Object) *world {
 	t.Helper()
 	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Unix(100000, 0)), users: map[string]string{}}
 	w.garden = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
-		SubResourceCreate: func(_ context.Context, _ client.Client, sub string, obj, request client.Object, _ ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(_ context.Context, _ client.Client, sub string, obj, request client.Object,
+			_ ...client.SubResourceCreateOption) error {
 			token := fmt.Sprintf("token-%d", len(w.users))
 			r := request.(*authenticationv1.TokenRequest)
 			w.users[token], w.asked = "system:serviceaccount:"+obj.GetNamespace()+":"+obj.GetName(), *r.Spec.ExpirationSeconds
@@ -43,7 +44,8 @@ func newWorld(t *testing.T, secrets ...client.Object) *world {
 		},
 	}).Build()
 	w.seed = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(secrets...).Build()
-	w.Reconciler = &Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed, Clock: w.clock, SeedName: "local",
+	w.Reconciler = &Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed,
+		Clock: w.clock, SeedName: "local",
 		GardenConfig: &rest.Config{Host: "https://garden", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca")}},
 		Jitter:       func(d time.Duration, _ float64) time.Duration { return d },
 		User:         func(_ context.Context, token string) (string, error) { return w.users[token], nil }}
@@ -105,7 +107,8 @@ func TestFillsAndRenews(t *testing.T) {
 	if string(secret.Data["token"]) != "token-0" || account == nil || account.Labels["a"] != "b" || *account.AutomountServiceAccountToken {
 		t.Fatalf("secret %v, account %+v", secret.Data, account)
 	}
-	if got, want := secret.Annotations["serviceaccount.resources.gardener.cloud/token-renew-timestamp"], w.clock.Now().Add(due).UTC().Format(time.RFC3339); got != want {
+	if got, want := secret.Annotations["serviceaccount.resources.gardener.cloud/token-renew-timestamp"],
+		w.clock.Now().Add(due).UTC().Format(time.RFC3339); got != want {
 		t.Errorf("renewal at %s, not %s", got, want)
 	}
 	w.clock.Step(due - time.Minute)
@@ -116,7 +119,7 @@ func TestFillsAndRenews(t *testing.T) {
 	if w.run("a"); string(w.secret("a").Data["token"]) != "token-1" {
 		t.Errorf("when it is due: has %s", w.secret("a").Data["token"])
 	}
-	// A token that the garden no longer takes, and one of somebody else.
+	// A token that the garden no longer takes, and one of another user.
 	for _, user := range []string{"", "system:serviceaccount:seed-local:other"} {
 		before := string(w.secret("a").Data["token"])
 		w.users[before] = user
@@ -128,12 +131,14 @@ func TestFillsAndRenews(t *testing.T) {
 
 func TestForms(t *testing.T) {
 	kubeconfig := asking("k", "inject-ca-bundle", "true", "token-expiration-duration", "6h")
-	kubeconfig.Data = map[string][]byte{"kubeconfig": []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: l, user: u}}],
+	kubeconfig.Data = map[string][]byte{
+		"kubeconfig": []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: l, user: u}}],
 		clusters: [{name: l, cluster: {server: "https://garden"}}], users: [{name: u, user: {}}]}`)}
 	w := newWorld(t, kubeconfig, asking("t", "inject-ca-bundle", "true"))
 	w.run("k")
 	data := w.secret("k").Data
-	if !strings.Contains(string(data["kubeconfig"]), "token: token-0") || !strings.Contains(string(data["kubeconfig"]), "Y2E=") || data["token"] != nil || w.asked != 6*3600 {
+	if !strings.Contains(string(data["kubeconfig"]), "token: token-0") ||
+		!strings.Contains(string(data["kubeconfig"]), "Y2E=") || data["token"] != nil || w.asked != 6*3600 {
 		t.Errorf("kubeconfig, asked for %d s:\n%s", w.asked, data["kubeconfig"])
 	}
 	w.run("t")

@@ -65,12 +65,14 @@ func New(t testing.TB, namespace string, clk clock.PassiveClock, valid time.Dura
 	}
 	secret := func(name string, cert, key []byte) *corev1.Secret {
 		return &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"managed-by": "secrets-manager", "persist": "true", "name": name}},
-			Data:       map[string][]byte{"ca.crt": cert, "ca.key": key},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+				Labels: map[string]string{"managed-by": "secrets-manager", "persist": "true", "name": name}},
+			Data: map[string][]byte{"ca.crt": cert, "ca.key": key},
 		}
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: spec.ServiceName}}
-	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "127.0.0.1", Ports: []corev1.PortStatus{{Port: int32(number), Protocol: corev1.ProtocolTCP}}}}
+	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{
+		{IP: "127.0.0.1", Ports: []corev1.PortStatus{{Port: int32(number), Protocol: corev1.ProtocolTCP}}}}
 	serving := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	s.Objects = []client.Object{service, secret("ca", serving, nil), secret("ca-client", certPEM, keyPEM)}
 	return s
@@ -83,7 +85,8 @@ func authority(t testing.TB, begin, end time.Time) (cert *x509.Certificate, cert
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes-client"}, NotBefore: begin.Add(-time.Hour), NotAfter: end, IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes-client"}, NotBefore: begin.Add(-time.Hour),
+		NotAfter: end, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -98,7 +101,7 @@ func authority(t testing.TB, begin, end time.Time) (cert *x509.Certificate, cert
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM
 }
 
-// Serve answers a list ("/api/v1/nodes") from now on. Lists that nobody has set are empty.
+// Serve answers a list ("/api/v1/nodes") from now on. Lists that were not set are empty.
 func (s *Server) Serve(path string, list client.ObjectList) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,5 +8,5 @@
 // kinds.go and edges*.go are the tables: the kinds of object and the edges of each. vertex.go has vertices and edges,
 // graph.go the graph, index.go the index that answers path checks, view.go explanations and snapshots.
 //
-// The package imports the standard library, API types and bootstrapping, and no client.
+// The package imports the standard library, API types and bootstraprules, and no client.
 package graph

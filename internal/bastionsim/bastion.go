@@ -25,6 +25,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
 	"github.com/gardenlite/gardenlite/internal/bastionspec"
 	"github.com/gardenlite/gardenlite/internal/component/cluster"
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
@@ -172,24 +173,8 @@ func (b Provider) booted(ctx context.Context, bastion *extensionsv1alpha1.Bastio
 
 // setReady sets the condition BastionReady.
 func (b Provider) setReady(bastion *extensionsv1alpha1.Bastion, status corev1beta1.ConditionStatus, reason, message string) {
-	now := metav1.NewTime(b.Clock.Now())
-	condition := corev1beta1.Condition{Type: operationsv1alpha1.BastionReady, LastTransitionTime: now}
-	others := make([]corev1beta1.Condition, 0, len(bastion.Status.Conditions)+1)
-	for _, c := range bastion.Status.Conditions {
-		if c.Type == condition.Type {
-			condition = c
-		} else {
-			others = append(others, c)
-		}
-	}
-	if condition.Status != status {
-		condition.LastTransitionTime = now
-	}
-	if condition.Status != status || condition.Reason != reason || condition.Message != message {
-		condition.LastUpdateTime = now
-	}
-	condition.Status, condition.Reason, condition.Message = status, reason, message
-	bastion.Status.Conditions = append(others, condition)
+	condition := corev1beta1.Condition{Type: operationsv1alpha1.BastionReady, Status: status, Reason: reason, Message: message}
+	bastion.Status.Conditions, _ = conditions.Set(bastion.Status.Conditions, condition, b.Clock)
 }
 
 // Delete ends every session and deletes the instance with its address. It needs no credentials, so that it never blocks

@@ -25,6 +25,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 
+	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 	"github.com/gardenlite/gardenlite/internal/httpserver"
 )
 
@@ -115,7 +116,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	aggregator.GenericConfig.DisabledPostStartHooks = sets.NewString()
 	filters := aggregator.GenericConfig.BuildHandlerChainFunc
 	aggregator.GenericConfig.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		handler = withReviewedWatches(withClientFaults(handler), c.Authorization.Authorizer, s.cfg.WatchReview, s.cfg.Clock)
+		handler = withReviewedWatches(quirks.WithClientFaults(handler), c.Authorization.Authorizer, s.cfg.WatchReview, s.cfg.Clock)
 		return httpserver.WithoutWaitingForBodies(filters(handler, c))
 	}
 	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the aggregator and the custom resources have their own copies
@@ -131,7 +132,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		return nil, fmt.Errorf("making a client of the API server for custom resources: %w", err)
 	}
 	crds := extensionsServer.Informers.Apiextensions().V1().CustomResourceDefinitions()
-	if err := retryDeletions(crds, crdClient, retryDeletionAfter); err != nil {
+	if err := quirks.RetryDeletions(crds, crdClient, quirks.RetryDeletionAfter); err != nil {
 		return nil, fmt.Errorf("watching custom resource definitions: %w", err)
 	}
 	kubeServer, err := kube.Complete().New(extensionsServer.GenericAPIServer)
@@ -164,7 +165,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	}
 	for _, server := range []*genericapiserver.GenericAPIServer{extensionsServer.GenericAPIServer,
 		kubeServer.ControlPlane.GenericAPIServer, delegate, aggregatorServer.GenericAPIServer} {
-		sharePatterns(server.Handler.GoRestfulContainer)
+		quirks.SharePatterns(server.Handler.GoRestfulContainer)
 	}
 	return &chain{run: prepared.Run, handler: aggregatorServer.GenericAPIServer.Handler}, nil
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
+	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 )
 
@@ -149,7 +150,7 @@ type Server struct {
 // everything that was started is stopped again.
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	cfg.complete()
-	outliveEndings()
+	quirks.OutliveShutdowns()
 	s := &Server{cfg: cfg, done: make(chan struct{})}
 	started := false
 	defer func() {
@@ -338,4 +339,17 @@ func (p *phases) end(name string) {
 	now := p.clock.Now()
 	p.report(name, now.Sub(p.last))
 	p.last = now
+}
+
+// end has the server stop. It returns at once, and may be called again.
+func (s *Server) end() {
+	s.ending.Do(quirks.BeginShutdown)
+	s.cancel()
+}
+
+// ended is called when the server has stopped.
+func (s *Server) ended() {
+	s.end() // it may have stopped by itself
+	quirks.EndShutdown()
+	close(s.done)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // WriteFile replaces a file's content in one step. The file has the mode given, whatever the umask.
@@ -29,4 +31,13 @@ func WriteFile(name string, data []byte, mode os.FileMode) error {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil
+}
+
+// Free is how many bytes this user may still write to the file system that a folder is in.
+func Free(dir string) (uint64, error) {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(dir, &stat); err != nil {
+		return 0, fmt.Errorf("asking how much room there is in %s: %w", dir, err)
+	}
+	return uint64(stat.Bavail) * uint64(stat.Bsize), nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/authz/server"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/garbage"
@@ -72,18 +73,18 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 		}
 	}()
 	// A start that is given up has begun to end.
-	goesOn := context.AfterFunc(startCtx, controlplane.BeginEnding)
+	goesOn := context.AfterFunc(startCtx, quirks.BeginShutdown)
 	if err := l.start(startCtx); err != nil {
 		if goesOn() {
-			controlplane.BeginEnding()
+			quirks.BeginShutdown()
 		}
-		defer controlplane.EndEnding()
+		defer quirks.EndShutdown()
 		l.board.Update(func(s *control.Status) { s.State = control.StateFailed })
 		klog.Background().Error(err, "The landscape did not start")
 		return nil, errors.Join(l.explainStart(startCtx, err), l.close())
 	}
 	if !goesOn() { // just when it was ready
-		defer controlplane.EndEnding()
+		defer quirks.EndShutdown()
 	}
 	go l.run(stopping)
 	return l, nil
@@ -300,8 +301,8 @@ func (l *Landscape) run(stopping <-chan struct{}) {
 		l.err = fmt.Errorf("the garden ended by itself: %w", l.garden.Err())
 		klog.Background().Error(l.err, "Stopping the landscape")
 	}
-	controlplane.BeginEnding()
-	defer controlplane.EndEnding()
+	quirks.BeginShutdown()
+	defer quirks.EndShutdown()
 	l.board.Update(func(s *control.Status) { s.State = control.StateStopping })
 	if err := l.close(); err != nil && l.err == nil {
 		l.err = err

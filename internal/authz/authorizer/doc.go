@@ -7,5 +7,5 @@
 //   - a request is allowed because of one row, whose words are in the reason;
 //   - allowing allocates nothing, beside what the graph does.
 //
-// It may import graph (vertices; the graph itself is behind the interface Graph), seedidentity and bootstrapping.
+// It may import graph (vertices; the graph itself is behind the interface Graph), seedidentity and bootstraprules.
 package authorizer

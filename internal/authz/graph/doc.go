@@ -5,8 +5,8 @@
 // and a vertex lives while its object exists or an edge refers to it, so the graph is a function of the objects that
 // exist, whatever the order of events.
 //
-// kinds.go and edges*.go are the tables: the kinds of object and the edges of each. vertex.go has vertices and edges,
-// graph.go the graph, index.go the index that answers path checks, view.go explanations and snapshots.
+// kinds.go and edges*.go are the tables: the kinds of object and the edges of each. graph.go has vertices,
+// edges, the graph, and the index that answers path checks; view.go has explanations and snapshots.
 //
-// The package imports the standard library, API types and bootstrapping, and no client.
+// The package imports the standard library, API types and bootstraprules, and no client.
 package graph

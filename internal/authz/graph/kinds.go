@@ -53,7 +53,7 @@ var kindNames = [kindCount]string{
 	KindClusterRoleBinding: "ClusterRoleBinding", KindLease: "Lease",
 }
 
-// rank orders the kinds: edges lead from a lower to a higher rank, except those that leave a Seed (index.go).
+// rank orders the kinds: edges lead from a lower to a higher rank, except those that leave a Seed (graph.go).
 func (k Kind) rank() int {
 	switch k {
 	case KindSecret, KindConfigMap, KindInternalSecret, KindWorkloadIdentity, KindProject:

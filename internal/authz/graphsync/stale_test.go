@@ -3,7 +3,7 @@ package graphsync
 import (
 	"errors"
 	"strings"
-	gosync "sync"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +20,7 @@ import (
 type flaky struct {
 	cache.ListerWatcher
 
-	mu                       gosync.Mutex
+	mu                       sync.Mutex
 	failsLists, failsWatches bool
 	watches                  []watch.Interface
 	tried                    int

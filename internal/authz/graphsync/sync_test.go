@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	gosync "sync"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +33,7 @@ type garden struct {
 	clock   *testingclock.FakeClock
 	syncer  *Syncer
 
-	mu      gosync.Mutex
+	mu      sync.Mutex
 	updates map[string]int
 }
 
@@ -121,7 +121,7 @@ var (
 )
 
 func TestHasSyncedWaitsForEveryKind(t *testing.T) {
-	var mu gosync.Mutex
+	var mu sync.Mutex
 	held := map[string]chan struct{}{}
 	g := newGarden(t)
 	var err error

@@ -9,7 +9,7 @@
 // Handler.Handle decides; Rules, MatchConditions and the resources in rules.go are what a ValidatingWebhookConfiguration
 // needs. The package reads through the interface Reader, always live, never from a cache: an answer must not be older than
 // the request. What only the dependency graph knows it asks through the interface Access. It may import
-// seedidentity, bootstrapping, the API types and API machinery; NewReader adds client-go's dynamic client.
+// seedidentity, bootstraprules, the API types and API machinery; NewReader adds client-go's dynamic client.
 //
 // It promises: everybody who is neither gardenlet nor extension is let through; of a gardenlet or an extension nothing is
 // let through that is malformed, unknown, or could not be looked up.

@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/url"
 	"strconv"
-	gosync "sync"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -102,7 +102,7 @@ func New(cfg Config) (*Controller, error) {
 func (c *Controller) Run(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
-	var group gosync.WaitGroup
+	var group sync.WaitGroup
 	var synced, served error
 	group.Go(func() {
 		defer cancel()

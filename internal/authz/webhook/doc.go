@@ -10,6 +10,6 @@
 // for an authorization, a rejection for an admission. Until the graph has synced, and while it is stale, authorizations get
 // 503; beyond a limit on those that are worked on at a time, requests get 429.
 //
-// The files: server.go (routes, life cycle), certificate.go (TLS), clients.go (who may ask), limit.go (how many at a time),
+// The files: server.go (routes, life cycle, how many requests at a time), certificate.go (TLS), clients.go (who may ask),
 // decode.go (bodies), authorization.go and admission.go (the two webhooks), metrics.go, and debug.go (the debug page).
 package webhook

@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
@@ -76,7 +76,7 @@ func StartLogging(cfg LogConfig) (io.Closer, error) {
 	slog.SetDefault(slog.New(handler))
 	controllerLog.Do(func() { ctrllog.SetLogger(klog.Background()) })
 
-	klog.OsExit = controlplane.UnlessEnding(exitOnFatal(filepath.Join(cfg.Dir, statedir.LogFile)))
+	klog.OsExit = quirks.UnlessShutdown(exitOnFatal(filepath.Join(cfg.Dir, statedir.LogFile)))
 	logrus.SetOutput(io.Discard)
 	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{})
 	logrus.AddHook(logrusHook{logger: slog.New(handler).With("logger", "kine")})

@@ -3,8 +3,10 @@ package statedir
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -83,4 +85,24 @@ func StackFolder(dir string) string { return filepath.Join(dir, StacksFolder) }
 // BastionDir is the folder of a Bastion that was kept, below the landscape's.
 func BastionDir(landscape, bastion string) string {
 	return filepath.Join(landscape, bastionsFolder, bastion)
+}
+
+// IsTaken says whether another program listens on a port.
+func IsTaken(address string, port int) bool {
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	if err != nil {
+		return errors.Is(err, syscall.EADDRINUSE)
+	}
+	_ = listener.Close()
+	return false
+}
+
+// FreePort returns the port if it can be listened on, else 0.
+func FreePort(address string, port int) int {
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	if err != nil {
+		return 0
+	}
+	_ = listener.Close()
+	return port
 }

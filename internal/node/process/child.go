@@ -216,3 +216,11 @@ func (r *Runner) isOurs(p processInfo, noted string) bool {
 	}
 	return strings.HasPrefix(homeOf(p.pid), filepath.Join(r.cfg.Dir, podsFolder)+string(filepath.Separator))
 }
+
+// processInfo is what this machine knows of a process.
+type processInfo struct {
+	pid, group int
+	started    string
+	ended      bool  // but its parent does not know yet
+	memory     int64 // resident, in bytes
+}

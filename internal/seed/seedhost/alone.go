@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
-	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
@@ -127,7 +127,7 @@ func RunGardenlet(ctx context.Context, c GardenletConfig) (err error) {
 	}
 	var closers []func() error
 	onClose := func(f func() error) { closers = append(closers, f) }
-	defer context.AfterFunc(ctx, controlplane.BeginEnding)()
+	defer context.AfterFunc(ctx, quirks.BeginShutdown)()
 	defer func() {
 		for _, closer := range slices.Backward(closers) {
 			err = errors.Join(err, closer())

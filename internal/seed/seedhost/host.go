@@ -10,16 +10,19 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/shootplane"
@@ -152,4 +155,18 @@ func (h *Host) prefix(cluster string) string {
 // ComponentNames are those of the components in seeds that Config.Selects is asked for.
 func ComponentNames() []string {
 	return []string{GardenletName, providerName, resourceManager, controlPlanes}
+}
+
+// startProcesses starts what runs containers as processes. Those that an earlier process has left behind are ended.
+func (h *Host) startProcesses() (err error) {
+	if h.images, err = process.OpenImages(filepath.Join(h.cfg.Dir, statedir.ImagesFile), h.cfg.Images); err != nil {
+		return err
+	}
+	h.processes, err = process.Start(process.Config{
+		Dir: filepath.Join(h.cfg.Dir, statedir.ProcessesFolder), Images: h.images, Clock: h.cfg.Clock, Log: klog.Background().WithName(statedir.ProcessesFolder),
+	})
+	if err != nil {
+		return err
+	}
+	return nil
 }

@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"github.com/Masterminds/semver/v3"
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
-
-	gardencore "github.com/gardener/gardener/pkg/apis/core"
 )
 
 // classifications are those that a user may give, in the order of a version's life.
@@ -213,4 +212,21 @@ func validateExpirableVersionsUpdate(newVersions, oldVersions []gardencore.Expir
 		}
 	}
 	return errs
+}
+
+// SupportsFeatureGate says whether a version of Kubernetes has a feature gate that a Shoot may name.
+func SupportsFeatureGate(name, version string) bool {
+	gate, known := lookUp(name, gardenerFeatureGates, knownFeatureGates)
+	return known && !featureGatesUnknownToGardener.Has(name) && has(gate.versionRange, version)
+}
+
+// SupportsAdmissionPlugin says whether a version of Kubernetes has an admission plugin that a Shoot may name.
+func SupportsAdmissionPlugin(name, version string) bool {
+	plugin, known := lookUp(name, gardenerAdmissionPlugins, knownAdmissionPlugins)
+	return known && has(plugin, version)
+}
+
+func has(r versionRange, version string) bool {
+	known, err := r.contains(version)
+	return err == nil && known
 }

@@ -1,7 +1,7 @@
 // Package bastion is the gardenlet's controller of Bastions (GEP-15): for each Bastion of the garden that leads to a Shoot on
 // this seed it keeps a Bastion of extensions.gardener.cloud of the same name in the Shoot's namespace of the seed, and brings
-// its address and its condition back to the garden. It may import package backup of the controller of BackupBuckets (which
-// writes extension resources), and packages operation, injection of the seed's extensions.
+// its address and its condition back to the garden. It may import extensionops (which
+// writes extension resources), and packages operation and injection (of the provider simulator).
 //
 // It promises:
 //

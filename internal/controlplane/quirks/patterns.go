@@ -1,4 +1,4 @@
-package controlplane
+package quirks
 
 import (
 	"reflect"
@@ -11,11 +11,13 @@ import (
 // patterns are the compiled patterns of paths, by their text.
 var patterns sync.Map
 
-// sharePatterns has all servers of the process share the patterns of the paths that they serve, which are equal and a fifth
+// SharePatterns has all servers of the process share the patterns of the paths that they serve, which are equal and a fifth
 // of what a server keeps in memory. go-restful compiles one for each route, has no way to give it one, and (with the router
 // that API servers have) does not use it. A go-restful that keeps them in another place is left alone. The container must
 // not serve yet.
-func sharePatterns(container *restful.Container) {
+//
+// Upstream: newPathExpression in https://github.com/emicklei/go-restful/blob/v3.13.0/path_expression.go
+func SharePatterns(container *restful.Container) {
 	for _, service := range container.RegisteredWebServices() {
 		for _, route := range service.Routes() {
 			if pattern := patternOf(route); pattern != nil {

@@ -1,4 +1,4 @@
-package controlplane
+package quirks
 
 import (
 	"bytes"
@@ -12,11 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	_ "k8s.io/kubernetes/pkg/apis/core/install" // Status is known with the first group
 )
 
 // clientFaults are the beginnings of what the API machinery says of a request that is wrong, in errors without a type,
 // which become a 500. A client that retries on those would do so for ever.
+//
+// Upstream: https://github.com/kubernetes/kubernetes/issues/79210, ErrorToAPIStatus in
+// https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/status.go
 var clientFaults = []string{
 	"failed to create typed patch object",
 	"failed to convert new object",
@@ -45,9 +50,9 @@ var clientFaults = []string{
 	"value for key",
 }
 
-// withClientFaults answers with 400 what the handlers behind answer with 500 although the request is at fault. It looks
+// WithClientFaults answers with 400 what the handlers behind answer with 500 although the request is at fault. It looks
 // at requests with a body or a resource version only.
-func withClientFaults(next http.Handler) http.Handler {
+func WithClientFaults(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {
 		case http.MethodPatch, http.MethodPost, http.MethodPut:
@@ -65,6 +70,8 @@ func withClientFaults(next http.Handler) http.Handler {
 }
 
 // patchLibraries do not survive every patch. A panic's reason has the stack of the goroutine that applied the patch.
+//
+// Upstream: Patch.replace in https://github.com/evanphx/json-patch/blob/v4.13.0/patch.go
 var patchLibraries = []string{"evanphx/json-patch", "apimachinery/pkg/util/strategicpatch"}
 
 // answerPanic answers a patch that is too much for the library that applies it. Any other panic goes on.
@@ -80,7 +87,7 @@ func answerPanic(held *heldWriter, r *http.Request) {
 	if !slices.ContainsFunc(patchLibraries, func(library string) bool { return strings.Contains(text, library) }) {
 		panic(reason)
 	}
-	logger("").Info("A patch could not be applied", "path", r.URL.Path, "reason", text)
+	klog.Background().WithName("controlplane").Info("A patch could not be applied", "path", r.URL.Path, "reason", text)
 	status := apierrors.NewBadRequest(
 		"the patch cannot be applied: its parts are not what its Content-Type promises, or do not fit the object").Status()
 	body, err := runtime.Encode(legacyscheme.Codecs.LegacyCodec(metav1.SchemeGroupVersion), &status)

@@ -1,15 +1,20 @@
-package controlplane
+package quirks
 
 import (
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
 
@@ -53,7 +58,7 @@ func TestClientFaults(t *testing.T) {
 		for _, mediaType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf} {
 			t.Run(name+" "+mediaType, func(t *testing.T) {
 				w := httptest.NewRecorder()
-				withClientFaults(answer(t, mediaType, c.status)).ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
+				WithClientFaults(answer(t, mediaType, c.status)).ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
 				if w.Code != c.want {
 					t.Errorf("code %d, want %d", w.Code, c.want)
 				}
@@ -75,7 +80,7 @@ func TestPatchPanics(t *testing.T) {
 		defer func() { panicked = recover() }()
 		w = httptest.NewRecorder()
 		handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(reason) })
-		withClientFaults(handler).ServeHTTP(w, httptest.NewRequest(method, "/", strings.NewReader("[]")))
+		WithClientFaults(handler).ServeHTTP(w, httptest.NewRequest(method, "/", strings.NewReader("[]")))
 		return w, nil
 	}
 	library := "runtime error\n goroutine 1\n gopkg.in/evanphx/json-patch%2ev4.Patch.replace(0x1)"
@@ -90,4 +95,41 @@ func TestPatchPanics(t *testing.T) {
 			t.Errorf("%s: the panic %q became %v", method, reason, panicked)
 		}
 	}
+}
+
+// TestClientFaultsAreNeeded fails when the API machinery no longer answers these patches with 500.
+func TestClientFaultsAreNeeded(t *testing.T) {
+	pod := []byte(`{"spec":{"containers":[{"name":"a","image":"b"}]}}`)
+	for _, patch := range []string{
+		`{"spec":{"containers":[{"image":"c"}]}}`,
+		`{"spec":{"containers":["c"]}}`,
+		`{"spec":{"$patch":"unknown"}}`,
+		`{"spec":{"$setElementOrder/containers":[{"name":"b"}],"containers":[{"name":"a"}]}}`,
+	} {
+		_, err := strategicpatch.StrategicMergePatch(pod, []byte(patch), corev1.Pod{})
+		if err == nil {
+			t.Errorf("%s is accepted", patch)
+			continue
+		}
+		status := responsewriters.ErrorToAPIStatus(err)
+		known := slices.ContainsFunc(clientFaults, func(fault string) bool { return strings.HasPrefix(status.Message, fault) })
+		if status.Code != http.StatusInternalServerError || !known {
+			t.Errorf("%s: upstream answers %d: %s", patch, status.Code, status.Message)
+		}
+	}
+}
+
+// TestPatchPanicsAreNeeded fails when the library applies this patch, or refuses it.
+func TestPatchPanicsAreNeeded(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("the library does not panic any more")
+		}
+	}()
+	patch, err := jsonpatch.DecodePatch([]byte(`[{"op":"replace","path":""}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = patch.Apply([]byte(`{"a":1}`))
+	t.Logf("applied: %v", err)
 }

@@ -1,4 +1,4 @@
-package controlplane
+package quirks
 
 import (
 	"context"
@@ -18,19 +18,22 @@ import (
 )
 
 const (
-	// retryDeletionAfter is for how long kube-apiserver is given to retry by itself.
-	retryDeletionAfter      = time.Second
+	// RetryDeletionAfter is for how long kube-apiserver is given to retry by itself.
+	RetryDeletionAfter      = time.Second
 	deletionRetryAnnotation = "gardenlite.dev/deletion-retry"
 )
 
 // deletionFailures are the reasons that kube-apiserver's finalizer gives for instances that it could not delete.
 var deletionFailures = []string{"InstanceDeletionFailed", "InstanceDeletionCheck"}
 
-// retryDeletions has the deletion of a CRD go on whose instances could not be deleted at once, for example because their
+// RetryDeletions has the deletion of a CRD go on whose instances could not be deleted at once, for example because their
 // watch cache is not ready yet. kube-apiserver retries after 5 ms. If it reads the CRD from its cache as it was before the
 // failure, it meets a conflict, takes that for a change that it will hear of, and then ignores the change because only the
 // condition Terminating differs: nothing happens for five minutes. A change of the metadata makes it try again.
-func retryDeletions(crds informers.CustomResourceDefinitionInformer, client clientset.Interface, after time.Duration) error {
+//
+// Upstream: updateCustomResourceDefinition in
+// https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go
+func RetryDeletions(crds informers.CustomResourceDefinitionInformer, client clientset.Interface, after time.Duration) error {
 	lister := crds.Lister()
 	retry := func(failed *apiextensionsv1.CustomResourceDefinition) {
 		if crd, err := lister.Get(failed.Name); err != nil || crd.ResourceVersion != failed.ResourceVersion {

@@ -75,7 +75,7 @@ type Config struct {
 	// CertFile and KeyFile are the serving certificate in PEM. They are read again when they change.
 	CertFile, KeyFile string
 	// ClientCAs, if set, are the authorities of clients: then everything but /healthz and /readyz asks for a client
-	// certificate. Without them anybody who reaches the listener may ask what a gardenlet may do, and, with Debug, see
+	// certificate. Without them every client that reaches the listener may ask what a gardenlet may do, and, with Debug, see
 	// the names of the objects in the graph.
 	ClientCAs *x509.CertPool
 	// ClientNames, if set, are the common names of those clients of ClientCAs that may ask.

@@ -22,7 +22,7 @@ func (e *Error) Unwrap() error { return e.Err }
 type Wait struct {
 	// For is what it waits for, as the status says it.
 	For string
-	// After is when it is called again.
+	// After is the delay before the next call.
 	After time.Duration
 	// Progress of the operation, from 1 to 99 percent.
 	Progress int32

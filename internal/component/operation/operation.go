@@ -46,7 +46,7 @@ func Failing(last *corev1beta1.LastOperation) bool {
 	return last != nil && (last.State == corev1beta1.LastOperationStateError || last.State == corev1beta1.LastOperationStateFailed)
 }
 
-// Ended lets through what tells that an operation on an object has ended, well or not, and the object's removal. last
+// Ended passes what tells that an operation on an object has ended, well or not, and the object's removal. last
 // gives the object's last operation.
 func Ended(last func(client.Object) *corev1beta1.LastOperation) predicate.Predicate {
 	return predicate.Funcs{

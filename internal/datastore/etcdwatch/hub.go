@@ -208,7 +208,7 @@ func (h *hub) join(ctx context.Context, w *watch, from int64) {
 		past = h.window.events
 	}
 	w.stream.watches[w.id] = w
-	w.stream.say(&etcdserverpb.WatchResponse{Header: &etcdserverpb.ResponseHeader{Revision: h.revision}, WatchId: w.id, Created: true})
+	w.stream.enqueue(&etcdserverpb.WatchResponse{Header: &etcdserverpb.ResponseHeader{Revision: h.revision}, WatchId: w.id, Created: true})
 	if err != nil {
 		w.end(err, compacted)
 		return

@@ -47,8 +47,8 @@ func (t *task) report(ctx context.Context, before extensionsv1alpha1.Object, sta
 	return err
 }
 
-// goesOn writes what the operation waits for.
-func (t *task) goesOn(ctx context.Context, before extensionsv1alpha1.Object, wait *operation.Wait) error {
+// patchWaiting writes what the operation waits for.
+func (t *task) patchWaiting(ctx context.Context, before extensionsv1alpha1.Object, wait *operation.Wait) error {
 	last := t.obj.GetExtensionStatus().GetLastOperation()
 	description := fmt.Sprintf("%s the %s: waiting for %s", doing[t.kind], t.Kind.Title, wait.For)
 	progress := min(max(wait.Progress, 1), 99)

@@ -52,7 +52,7 @@ func (w *workers) delete(ctx context.Context, seed client.Client, worker *extens
 	}
 	if len(now.deployments.Items)+len(now.machines.Items) > 0 {
 		return &operation.Wait{For: fmt.Sprintf("%d machine(s) of %d deployment(s) to be deleted", len(now.machines.Items),
-			len(now.deployments.Items)), After: lookAgain, Progress: 50}
+			len(now.deployments.Items)), After: pollInterval, Progress: 50}
 	}
 	for i := range now.classes.Items {
 		if err := deleteClass(ctx, seed, &now.classes.Items[i]); err != nil {

@@ -48,7 +48,7 @@ func (r *DeploymentReconciler) Reconcile(ctx context.Context, request reconcile.
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if stop, err := frozen(ctx, r.Client, request.Namespace); err != nil || stop {
-		return reconcile.Result{RequeueAfter: lookAgain}, err
+		return reconcile.Result{RequeueAfter: resyncPeriod}, err
 	}
 	f := &family{DeploymentReconciler: r, deployment: deployment}
 	if err := f.read(ctx); err != nil {

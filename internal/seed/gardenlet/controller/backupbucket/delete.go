@@ -18,7 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
 )
 
-// delete removes what there is of a bucket, as far as it goes: it says after what time it goes on.
+// delete removes what there is of a bucket step by step, and returns the delay before the next step.
 func (r *Reconciler) delete(ctx context.Context, bucket *corev1beta1.BackupBucket) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(bucket, corev1beta1.GardenerName) {
 		return 0, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
 )
 
-// delete removes what there is of an entry, as far as it goes: it says after what time it goes on.
+// delete removes what there is of an entry step by step, and returns the delay before the next step.
 func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(entry, corev1beta1.GardenerName) {
 		return 0, nil

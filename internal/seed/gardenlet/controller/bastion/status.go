@@ -22,8 +22,8 @@ const (
 	ReasonDeletionInProgress     = "DeletionInProgress"
 )
 
-// tell brings to the garden what the seed says of a Bastion, once the provider has done with it.
-func (r *Reconciler) tell(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion,
+// patchStatus brings to the garden what the seed says of a Bastion, once the provider has done with it.
+func (r *Reconciler) patchStatus(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion,
 	failure *corev1beta1.LastError) error {
 	if failure != nil {
 		return r.fail(ctx, bastion,

@@ -26,7 +26,7 @@ const (
 	finalizer       = "core.gardener.cloud/controllerinstallation"
 	namespacePrefix = "extension-"
 
-	// DefaultRequeue is after what time it is looked again whether something that is being deleted is gone, beside when
+	// DefaultRequeue is the delay before it is checked again whether something that is being deleted is gone, beside when
 	// the seed says so; Gardener's.
 	DefaultRequeue = 5 * time.Second
 )
@@ -72,7 +72,7 @@ func Own(installation *corev1beta1.ControllerInstallation, seed string) bool {
 	return installation.Spec.SeedRef != nil && installation.Spec.SeedRef.Name == seed
 }
 
-// Reconcile looks after one ControllerInstallation.
+// Reconcile reconciles one ControllerInstallation.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	installation := &corev1beta1.ControllerInstallation{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, installation); err != nil {

@@ -67,7 +67,7 @@ func withClientFaults(next http.Handler) http.Handler {
 // patchLibraries do not survive every patch. A panic's reason has the stack of the goroutine that applied the patch.
 var patchLibraries = []string{"evanphx/json-patch", "apimachinery/pkg/util/strategicpatch"}
 
-// answerPanic answers a patch that is too much for the library that applies it. Any other panic goes on.
+// answerPanic answers a patch that is too much for the library that applies it. Any other panic continues.
 func answerPanic(held *heldWriter, r *http.Request) {
 	if held.began || r.Method != http.MethodPatch {
 		return // a handler further out recovers from a panic

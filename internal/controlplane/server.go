@@ -84,7 +84,7 @@ type Config struct {
 	WatchReview time.Duration
 	// Clock is the landscape's; the system's if nil.
 	Clock clock.WithTicker
-	// OnPhase, if set, is told how long each phase of the start took, in order.
+	// OnPhase, if set, is called with how long each phase of the start took, in order.
 	OnPhase func(name string, took time.Duration)
 }
 

@@ -45,7 +45,7 @@ type HostConfig struct {
 	Log   logr.Logger
 	// Starts is how many control planes start at a time; 4 if 0.
 	Starts int
-	// OnChange, if set, is told of every change. It must not call the Host.
+	// OnChange, if set, is called for every change. It must not call the Host.
 	OnChange func(State)
 }
 

@@ -107,7 +107,7 @@ var ruleTable = []row{
 		gardenlet: grant{free: "delete"}},
 	// A ManagedSeed that is bootstrapped by a ServiceAccount is given its token, while the graph has the account.
 	{resources: "serviceaccounts", namespace: "garden", name: "gardenlet-bootstrap-<name>", gardenlet: grant{graph: "create", sub: "token"}},
-	// Kubernetes lets a user bind a role only who has its permissions, or may do this. The restriction sees to it that the
+	// Kubernetes lets a user bind a role only who has its permissions, or may do this. The restriction makes sure that the
 	// binding is one for the bootstrapping of an own ManagedSeed.
 	{resources: "clusterroles", name: "gardener.cloud:system:seed-bootstrapper", gardenlet: grant{free: "bind"}},
 }

@@ -192,7 +192,7 @@ func (s *Server) tlsConfig() *tls.Config {
 }
 
 // recovered turns a panic, which net/http would only log, into a counted server error: the request fails closed and the
-// server goes on.
+// server continues.
 func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

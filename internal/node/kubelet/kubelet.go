@@ -47,8 +47,8 @@ type Kubelet struct {
 	processes *processes
 }
 
-// Run runs the kubelet until the context ends. It goes on after every error but one: that there is no configuration. Without
-// a runner, all Pods are simulated.
+// Run runs the kubelet until the context ends. It continues after every error but one: that there is no configuration.
+// Without a runner, all Pods are simulated.
 func Run(ctx context.Context, h host.Host, pool *apiclient.Pool, runner *process.Runner) error {
 	k := &Kubelet{host: h, pool: pool, bootID: string(uuid.NewUUID()), processes: newProcesses(runner)}
 	data, err := h.Files.ReadFile(node.PathKubeletConfig)
@@ -129,7 +129,7 @@ func (k *Kubelet) patchNode(ctx context.Context, client *apiclient.Client, confi
 // is is not accepted any more. What else fails is tried again with the next beat.
 func (k *Kubelet) beat(ctx context.Context, client *apiclient.Client, config node.KubeletConfig, rotation time.Time) error {
 	statusDue := k.host.Clock.Now().Add(statusPeriod)
-	// Nodes that begin together do not go on together.
+	// Nodes that begin together do not continue together.
 	timer := k.host.Clock.NewTimer(leasePeriod/2 + rand.N(leasePeriod/2))
 	defer timer.Stop()
 	for {

@@ -118,7 +118,7 @@ func (t *task) running() bool {
 	return operation.Is(t.obj.GetExtensionStatus().GetLastOperation(), t.kind, corev1beta1.LastOperationStateProcessing)
 }
 
-// begin takes note of the operation: it goes on from now on, what asked for it is answered, and a delay begins, unless
+// begin takes note of the operation: it continues from now on, what asked for it is answered, and a delay begins, unless
 // it has begun before. The annotation that asked for it is removed last, so that a restart here does not lose it.
 func (t *task) begin(ctx context.Context, delay time.Duration) error {
 	begun := t.running()

@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/extensions/injection"
 )
 
-// What a status says about operations of a type that go on, have failed, have succeeded.
+// What a status says about operations of a type that are in progress, have failed, have succeeded.
 var (
 	doing = map[corev1beta1.LastOperationType]string{"Create": "Reconciling", "Reconcile": "Reconciling",
 		"Restore": "Restoring", "Migrate": "Migrating", "Delete": "Deleting"}
@@ -96,7 +96,7 @@ func (t *task) succeed(ctx context.Context, before extensionsv1alpha1.Object) er
 			return err
 		}
 	}
-	// What asked to migrate or restore stays until all is done, so that it goes on after a restart.
+	// What asked to migrate or restore stays until all is done, so that it continues after a restart.
 	err := operation.Patch(ctx, t.Client, t.obj, func(obj extensionsv1alpha1.Object) {
 		annotate(obj, func(annotations map[string]string) {
 			delete(annotations, injection.AnnotationStarted)

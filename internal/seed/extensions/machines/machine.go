@@ -56,7 +56,7 @@ func (r *MachineReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	return component.After(wait, err)
 }
 
-// gone lets go of what there is for the shoot when the last machine is gone.
+// gone releases what there is for the shoot when the last machine is gone.
 func (r *MachineReconciler) gone(ctx context.Context, key client.ObjectKey) error {
 	r.Shoots.StopAwaiting(key.Namespace, key.Name)
 	rest := &machinev1alpha1.MachineList{}

@@ -36,7 +36,8 @@ type Shoots struct {
 	Clock clock.WithTicker
 	// Connect makes a client from a kubeconfig, and the function that ends all that the client has open.
 	Connect func(kubeconfig []byte) (client.WithWatch, func(), error)
-	// Changed is told of a Node that has come, gone, become ready or not ready, by namespace in the seed and Node's name.
+	// Changed is called for a Node that was created or deleted, or became ready or not ready, by namespace in the seed and
+	// Node's name.
 	Changed func(client.ObjectKey)
 
 	mu     sync.Mutex

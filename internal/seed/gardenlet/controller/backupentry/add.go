@@ -70,7 +70,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 }
 
 // occasions passes changes of entries that there is something to do for here, and entries that get to this seed: another
-// one has let go of them, which only their status says.
+// one has released them, which only their status says.
 func (r *Reconciler) occasions() predicate.Predicate {
 	comes := predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },

@@ -53,7 +53,7 @@ func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry)
 	return 0, nil
 }
 
-// stays is while the extension has not let go of its entry.
+// stays is while the extension has not released its entry.
 func (r *Reconciler) stays(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType,
 	extension *extensionsv1alpha1.BackupEntry) (time.Duration, error) {
 	last, failure := extension.Status.LastOperation, backup.Failure(extension)

@@ -37,7 +37,7 @@ func (r *Reconciler) migrate(ctx context.Context, entry *corev1beta1.BackupEntry
 	return 0, r.succeed(ctx, entry, corev1beta1.LastOperationTypeMigrate)
 }
 
-// release takes the next step for the extension to let go of an entry without what is in the bucket.
+// release takes the next step for the extension to release an entry without what is in the bucket.
 func (r *Reconciler) release(ctx context.Context, entry *corev1beta1.BackupEntry, extension *extensionsv1alpha1.BackupEntry) error {
 	last := extension.Status.LastOperation
 	migrating := last != nil && last.Type == corev1beta1.LastOperationTypeMigrate

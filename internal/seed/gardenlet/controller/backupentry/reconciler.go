@@ -103,7 +103,7 @@ func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEnt
 }
 
 // prepare brings the credentials of the entry's bucket into the seed. There is no bucket if it is not ready: its next
-// success is an occasion to go on.
+// success is an occasion to continue.
 func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) (
 	bucket *corev1beta1.BackupBucket, since time.Time, changed bool, err error) {
 	bucket = &corev1beta1.BackupBucket{}

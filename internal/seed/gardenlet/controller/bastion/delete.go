@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket/backup"
 )
 
-// delete removes what there is of a Bastion in the seed, and lets go of it when all of that is gone.
+// delete removes what there is of a Bastion in the seed, and releases it when all of that is gone.
 func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(bastion, corev1beta1.GardenerName) {
 		return reconcile.Result{}, nil

@@ -147,7 +147,7 @@ func (r *Reconciler) requestReconcile(ctx context.Context, bastion *operationsv1
 		extension.Spec = wanted
 	})
 	if apierrors.IsAlreadyExists(err) {
-		return err // the cache has not heard of it yet
+		return err // the cache has not seen it yet
 	}
 	if err != nil {
 		if statusErr := r.fail(ctx, bastion, &corev1beta1.LastError{Description: err.Error()}); statusErr != nil {

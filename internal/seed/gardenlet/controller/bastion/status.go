@@ -32,7 +32,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, bastion *operationsv1alpha
 	}
 	if last := extension.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
 		operation.Of(extension) != "" {
-		return nil // it goes on: what was said holds until then
+		return nil // it continues: what was said holds until then
 	}
 	if its := conditions.Get(extension.Status.Conditions, operationsv1alpha1.BastionReady); its != nil &&
 		its.Status != corev1beta1.ConditionTrue {

@@ -125,7 +125,7 @@ func (r *Reconciler) reconcile(ctx context.Context, installation *corev1beta1.Co
 	}
 	all := []conditions.Condition{valid}
 	if conditions.Find(installation.Status.Conditions, corev1beta1.ControllerInstallationInstalled).Status == corev1beta1.ConditionUnknown {
-		// Before it is installed: the care controller says how it goes on, and may do so before install returns.
+		// Before it is installed: the care controller says how it continues, and may do so before install returns.
 		all = append(all, condition(corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionFalse, "InstallationPending",
 			fmt.Sprintf("The ManagedResource %s has yet to be installed.", installation.Name)))
 	}

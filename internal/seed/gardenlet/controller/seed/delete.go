@@ -21,7 +21,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// delete lets go of a Seed that nothing needs any more, and returns the delay before the next check if something does.
+// delete releases a Seed that nothing needs any more, and returns the delay before the next check if something does.
 func (r *Reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(seed, corev1beta1.GardenerName) {
 		return 0, nil

@@ -155,7 +155,7 @@ func ofEntry(obj client.Object) *corev1beta1.LastOperation {
 	return nil
 }
 
-// namespaceDeleted passes that the namespace of a Shoot has gone: its deletion goes on then, or it is made again.
+// namespaceDeleted passes that the namespace of a Shoot has gone: its deletion continues then, or it is made again.
 func namespaceDeleted() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },

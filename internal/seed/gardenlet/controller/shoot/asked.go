@@ -57,7 +57,7 @@ func (r *Reconciler) operationsToStart(ctx context.Context, shoot *corev1beta1.S
 	return begun, postponed
 }
 
-// sshRotates says whether a rotation of the SSH key pair goes on.
+// sshRotates says whether a rotation of the SSH key pair continues.
 func sshRotates(shoot *corev1beta1.Shoot) bool {
 	r := rotationsOf(&shoot.Status).SSHKeypair
 	return r != nil && inProgress(r.LastInitiationTime, r.LastCompletionTime)

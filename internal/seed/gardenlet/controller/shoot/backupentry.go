@@ -96,7 +96,7 @@ func (b *botanist) takeOverEntry(ctx context.Context, entry *corev1beta1.BackupE
 	return true, operation.PatchStatus(ctx, b.GardenClient, entry, func(entry *corev1beta1.BackupEntry) { entry.Status.SeedName = nil })
 }
 
-// adrift says whether an entry has been let go of by another seed, and is not this one's yet.
+// adrift says whether an entry has been released by another seed, and is not this one's yet.
 func adrift(entry *corev1beta1.BackupEntry) bool {
 	last := entry.Status.LastOperation
 	return last != nil && (last.Type == corev1beta1.LastOperationTypeMigrate ||
@@ -163,7 +163,7 @@ func (b *botanist) destroySourceEntry(ctx context.Context) error {
 	return remove(ctx, b.GardenClient, b.GardenReader, entry)
 }
 
-// migrateEntry gives the Shoot's BackupEntry to the other seed, and waits until this one has let go of it.
+// migrateEntry gives the Shoot's BackupEntry to the other seed, and waits until this one has released it.
 func (b *botanist) migrateEntry(ctx context.Context) error {
 	entry, err := b.readEntry(ctx, b.entryKey())
 	if err != nil || entry == nil || entry.DeletionTimestamp != nil {

@@ -57,7 +57,7 @@ type botanist struct {
 	shootAccess
 }
 
-// operationKey names an operation: the same operation, as long as it goes on, has the same.
+// operationKey names an operation: the same operation, while it is in progress, has the same.
 type operationKey struct {
 	kind       corev1beta1.LastOperationType
 	since      time.Time
@@ -72,7 +72,8 @@ func keyOf(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType) operati
 	return key
 }
 
-// botanistCache are those of the operations that go on. There are no more than Shoots that something is done for.
+// botanistCache holds the botanists of the operations that are in progress. There are no more than Shoots that
+// something is done for.
 type botanistCache struct {
 	mu    sync.Mutex
 	byUID map[types.UID]*entry
@@ -85,7 +86,7 @@ type entry struct {
 	*botanist
 }
 
-// find returns the botanist of an operation that goes on, nil if there is none.
+// find returns the botanist of an operation that is in progress, nil if there is none.
 func (b *botanistCache) find(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType) *botanist {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,7 +113,7 @@ func (b *botanistCache) keep(shoot *corev1beta1.Shoot, kind corev1beta1.LastOper
 	b.keys[shoot.Status.TechnicalID] = client.ObjectKeyFromObject(shoot)
 }
 
-// forget is for when an operation is to begin from the start. Who hears of something in the seed still tells.
+// forget drops the botanist, so that the operation begins from the start. Events in the seed still trigger reconciliations.
 func (b *botanistCache) forget(shoot *corev1beta1.Shoot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

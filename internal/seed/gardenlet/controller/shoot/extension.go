@@ -298,7 +298,7 @@ func wrapped(err error, doing, kind string, key client.ObjectKey) error {
 	return fmt.Errorf("%s %s %s: %w", doing, kind, key, err)
 }
 
-// migrate has an extension let go of a resource, with its state in the status.
+// migrate has an extension release a resource, with its state in the status.
 func (b *botanist) migrate(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
 	const t = corev1beta1.LastOperationTypeMigrate
 	if obj.GetDeletionTimestamp() != nil ||

@@ -169,7 +169,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (t
 	return r.untilNext(shoot), nil
 }
 
-// begin begins an operation, or goes on with it. There is no botanist if it has failed for good.
+// begin begins an operation, or continues with it. There is no botanist if it has failed for good.
 func (r *Reconciler) begin(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed,
 	t corev1beta1.LastOperationType) (*botanist, error) {
 	if b := r.botanistCache.find(shoot, t); b != nil {
@@ -191,7 +191,7 @@ func (r *Reconciler) begin(ctx context.Context, shoot *corev1beta1.Shoot, seed *
 	return b, nil
 }
 
-// operationType is the operation that a Shoot is due for: one that another seed has let go of is restored.
+// operationType is the operation that a Shoot is due for: one that another seed has released is restored.
 func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
 	if isAdrift(shoot) {
 		return corev1beta1.LastOperationTypeRestore

@@ -198,7 +198,7 @@ func startRotations(shoot *corev1beta1.Shoot, operations []string, now metav1.Ti
 	changeEncryption(shoot, &now)
 }
 
-// startOneStep begins the rotation of what is rotated in one step, unless it goes on.
+// startOneStep begins the rotation of what is rotated in one step, unless it is in progress.
 func startOneStep(shoot *corev1beta1.Shoot, now *metav1.Time, ssh, observability bool) {
 	all := rotations(&shoot.Status)
 	if ssh && hasSSH(shoot) {

@@ -109,7 +109,7 @@ func (r *Reconciler) run(ctx context.Context, b *botanist, name string, tasks []
 	shoot := b.shoot.DeepCopy() // the tasks read the other one
 	progress, err := f.Run(ctx, flow.Options{Clock: r.Clock, Period: orDefault(r.ProgressReportPeriod, DefaultProgressReportPeriod),
 		Report: func(ctx context.Context, p flow.Progress) {
-			if err := r.progress(ctx, shoot, p.Percent(), p.String()); err != nil { // the operation goes on
+			if err := r.progress(ctx, shoot, p.Percent(), p.String()); err != nil { // the operation continues
 				logf.FromContext(ctx).Error(err, "Telling the progress")
 			}
 		}})
@@ -139,7 +139,7 @@ func (r *Reconciler) progress(ctx context.Context, shoot *corev1beta1.Shoot, per
 	})
 }
 
-// succeed tells that an operation has ended well, and on which seed the Shoot is now: on none, if this one has let go of it.
+// succeed tells that an operation has ended well, and on which seed the Shoot is now: on none, if this one has released it.
 // From then on this seed has nothing to say about the Shoot, so that is written last.
 func (r *Reconciler) succeed(ctx context.Context, b *botanist) error {
 	w, shoot := of(b.kind), b.shoot.DeepCopy()

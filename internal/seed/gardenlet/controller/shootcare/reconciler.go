@@ -45,8 +45,8 @@ type Reconciler struct {
 	ProgressingThreshold *metav1.Duration
 }
 
-// Reconcile looks at one Shoot, writes what has changed, and comes again when the period is over. One that hibernates is
-// looked at again when it does not any more.
+// Reconcile looks at one Shoot, writes what has changed, and is requeued for when the period is over. One that
+// hibernates is looked at again when it does not any more.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, shoot); err != nil {

@@ -78,7 +78,7 @@ func reads(verbs string) string {
 
 func hasWord(words, word string) bool { return slices.Contains(strings.Fields(words), word) }
 
-// besides is "Besides" of the document.
+// besides says what is allowed beside "Implemented Rules".
 func besides(kind accessKind, seed string, landscape paths, r accessRequest) bool {
 	bootstrapAccount := "gardenlet-bootstrap-" + seed
 	inOwnNamespace := r.namespace == "seed-"+seed
@@ -124,7 +124,7 @@ func everybody(r accessRequest) bool {
 		r.resource == "configmaps" && r.namespace == "kube-system" && r.name == "cluster-identity")
 }
 
-// paths is what the document's rules need to know of the landscape.
+// paths is what the rules need to know of the landscape.
 type paths interface {
 	// leads says whether there is a path from an object to a seed.
 	leads(resource, namespace, name, seed string) bool

@@ -20,7 +20,7 @@ import (
 // leastRequests is how many requests the matrix has to make (issue "Scoped access").
 const leastRequests = 20_000
 
-// subresourcesOf are those that are asked for: those of the document, and some that no rule names.
+// subresourcesOf are those that are asked for: those of "Implemented Rules", and some that no rule names.
 func subresourcesOf(resource string) []string {
 	all := append([]string{""}, strings.Fields(rowFor(aGardenlet, resource).sub)...)
 	more := map[string][]string{
@@ -44,7 +44,7 @@ func (m *matrix) report(format string, args ...any) {
 	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
 }
 
-// check makes the requests of a pass, and fails the test if one is not answered as the document says.
+// check makes the requests of a pass, and fails the test if one is not answered as "Implemented Rules" says.
 func (m *matrix) check(t *testing.T, pass string, withSubresources bool) {
 	t.Helper()
 	before, start := m.requests.Load(), time.Now()
@@ -224,7 +224,7 @@ func TestAccessMatrix(t *testing.T) {
 	}
 }
 
-// settle waits until the graph has what the API server has: all that the document allows for reading is allowed, and
+// settle waits until the graph has what the API server has: all that the rules allow to read is allowed, and
 // nothing else.
 func (w *accessWorld) settle(t *testing.T) {
 	t.Helper()

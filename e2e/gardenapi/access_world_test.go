@@ -76,7 +76,7 @@ func (w *accessWorld) users(t *testing.T) {
 	w.elsewhere = tokenUser(t, w, "garden-"+w.name, "extension-elsewhere")
 }
 
-// asker is a user with what he is to the document.
+// asker is a user, with its kind in "Implemented Rules".
 type asker struct {
 	*accessUser
 	kind accessKind

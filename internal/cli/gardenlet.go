@@ -50,7 +50,7 @@ garden/seed-NAME-dns, which "gardenlite token create" makes.`,
 func runGardenlet(ctx context.Context, g *globals, c seedhost.GardenletConfig) error {
 	c.Dir, c.LogFormat, c.Verbose = g.dataDir, g.logFormat, g.verbose
 	if ip := net.ParseIP(c.BindAddress); ip != nil && !ip.IsLoopback() {
-		fmt.Fprintf(g.err, "WARNING: the seed listens on %s: everybody who reaches this machine reaches its API server.\n", c.BindAddress)
+		fmt.Fprintf(g.err, "WARNING: the seed listens on %s: its API server can be reached from other machines.\n", c.BindAddress)
 	}
 	progress := newProgress(g, 0)
 	defer progress.close()

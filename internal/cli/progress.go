@@ -20,7 +20,7 @@ type progressMessage struct {
 	Error string         `json:"error,omitempty"`
 }
 
-// progress shows how a start goes on: on a terminal with a line that lives, else a line for each step.
+// progress shows how a start continues: on a terminal with a line that lives, else a line for each step.
 type progress struct {
 	mu     sync.Mutex
 	out    io.Writer
@@ -30,7 +30,7 @@ type progress struct {
 	closed chan struct{}
 	ended  chan struct{}
 	title  string
-	// saying is what goes on, behind the title.
+	// saying is what is in progress, behind the title.
 	saying string
 	begun  time.Time
 }
@@ -58,7 +58,7 @@ func (p *progress) begin(title string) {
 	go p.animate()
 }
 
-// animate redraws the line that says what goes on, until close.
+// animate redraws the line that says what is in progress, until close.
 func (p *progress) animate() {
 	defer close(p.ended)
 	ticker := time.NewTicker(100 * time.Millisecond)
@@ -107,7 +107,7 @@ func (p *progress) line(mark, colour, text string) {
 	fmt.Fprintf(p.out, "%s%s %s\n", start, mark, text)
 }
 
-// say says what goes on: behind the title of the line that lives, or else in a line of its own.
+// say says what is in progress: behind the title of the line that lives, or else in a line of its own.
 func (p *progress) say(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

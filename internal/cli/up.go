@@ -123,7 +123,7 @@ On a landscape that is running already, up says so and ends with 0, or with 1 if
 	_ = cmd.RegisterFlagCompletionFunc("shoot-kubeconfig-key-algorithm",
 		cobra.FixedCompletions([]string{"rsa", "ecdsa"}, cobra.ShellCompDirectiveNoFileComp))
 	f.DurationVar(&c.SeedMonitorPeriod, "seed-monitor-period", landscape.DefaultSeedMonitorPeriod,
-		"after what time without a sign of life a gardenlet counts as lost")
+		"how long a gardenlet may be without a heartbeat before it counts as lost")
 	_ = f.MarkHidden("seed-monitor-period")
 	f.DurationVar(&c.BastionTimeToLive, "bastion-time-to-live", landscape.DefaultBastionTimeToLive,
 		"how long a Bastion lives after it was created or kept alive (10s to 24h)")
@@ -162,7 +162,7 @@ func (u *upFlags) run(ctx context.Context, g *globals) error {
 	}
 	u.keepPort()
 	if ip := net.ParseIP(c.BindAddress); !ip.IsLoopback() && u.progressFD == 0 {
-		fmt.Fprintf(g.err, "WARNING: the landscape listens on %s: everybody who reaches this machine reaches its API server.\n", c.BindAddress)
+		fmt.Fprintf(g.err, "WARNING: the landscape listens on %s: its API server can be reached from other machines.\n", c.BindAddress)
 	}
 	if u.detach {
 		return u.runDetached(ctx, g)

@@ -41,7 +41,7 @@ func Queue(clk clock.WithTicker) func(
 	}
 }
 
-// After is what a reconciliation returns that comes again after a time, at once with back-off after an error.
+// After is the result of a reconciliation that is repeated after a time, or with back-off after an error.
 func After(wait time.Duration, err error) (reconcile.Result, error) {
 	if err != nil {
 		return reconcile.Result{}, err

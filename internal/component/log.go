@@ -26,7 +26,7 @@ func Quiet(log logr.Logger) logr.Logger {
 
 type sink struct{ logr.LogSink }
 
-// Error tells of what is normal as a detail.
+// Error logs expected errors as details.
 func (s *sink) Error(err error, message string, keysAndValues ...any) {
 	if !isNormal(err) {
 		s.LogSink.Error(err, message, keysAndValues...)

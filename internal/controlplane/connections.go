@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// shutdownTimeout is for how long a server that is stopped waits for requests that go on: watches do so for ever, as far as
-// their clients are concerned. What is left then is cut.
+// shutdownTimeout is for how long a server that is stopped waits for requests that are in progress: watches do so for
+// ever, as far as their clients are concerned. What is left then is cut.
 const shutdownTimeout = time.Second
 
 // connections is a listener that knows what it has accepted, so that nothing of it outlives the server.

@@ -80,12 +80,12 @@ type Config struct {
 	Dense bool
 	// Authenticator, if set, is asked before Kubernetes' own authenticator, which is next.
 	Authenticator func(next authenticator.Request) authenticator.Request
-	// WatchReview is after what time the API server authorizes a watch of one object again, and ends it if its user is not
-	// allowed to watch any more; never if 0.
+	// WatchReview is the time after which the API server authorizes a watch of one object again, and ends it if its user
+	// is not allowed to watch any more; never if 0.
 	WatchReview time.Duration
 	// Clock is the landscape's; the system's if nil.
 	Clock clock.WithTicker
-	// OnPhase, if set, is told how long each phase of the start took, in order.
+	// OnPhase, if set, is called with how long each phase of the start took, in order.
 	OnPhase func(name string, took time.Duration)
 }
 

@@ -13,10 +13,10 @@ import (
 //
 //   - kine reads the revision of an empty list after the list. It is one from before here.
 //   - Of a list that a limit has cut, kine says the revision at which it counted the rest. It is that of the list here.
-//   - Of two writes at once, kine may remember the earlier one as the last. The last that anybody was told of counts here.
+//   - Of two writes at once, kine may remember the earlier one as the last. The last that a client was told of counts here.
 type consistent struct {
 	server.Backend
-	// told is the highest revision that anybody was told of.
+	// told is the highest revision that a client was told of.
 	told atomic.Int64
 }
 
@@ -29,13 +29,13 @@ func (c *consistent) List(ctx context.Context, key, end string, limit, revision 
 	if err == nil && len(found) == 0 && revision == 0 {
 		return before, found, nil
 	}
-	return c.tell(rev), found, err
+	return c.remember(rev), found, err
 }
 
 // Count is asked with a revision for what a limit has cut from a list of that revision.
 func (c *consistent) Count(ctx context.Context, key, end string, revision int64) (int64, int64, error) {
 	rev, n, err := c.Backend.Count(ctx, key, end, revision)
-	if c.tell(rev); err == nil && revision > 0 {
+	if c.remember(rev); err == nil && revision > 0 {
 		rev = revision
 	}
 	return rev, n, err
@@ -50,22 +50,22 @@ func (c *consistent) Get(ctx context.Context, key string, revision int64, keysOn
 	if err == nil && kv == nil && revision == 0 {
 		return before, nil, nil
 	}
-	return c.tell(rev), kv, err
+	return c.remember(rev), kv, err
 }
 
 func (c *consistent) Create(ctx context.Context, key string, value []byte, lease int64) (int64, error) {
 	rev, err := c.Backend.Create(ctx, key, value, lease)
-	return c.tell(rev), err
+	return c.remember(rev), err
 }
 
 func (c *consistent) Update(ctx context.Context, key string, value []byte, revision, lease int64) (int64, *server.KeyValue, bool, error) {
 	rev, kv, updated, err := c.Backend.Update(ctx, key, value, revision, lease)
-	return c.tell(rev), kv, updated, err
+	return c.remember(rev), kv, updated, err
 }
 
 func (c *consistent) Delete(ctx context.Context, key string, revision int64) (int64, *server.KeyValue, bool, error) {
 	rev, kv, deleted, err := c.Backend.Delete(ctx, key, revision)
-	return c.tell(rev), kv, deleted, err
+	return c.remember(rev), kv, deleted, err
 }
 
 func (c *consistent) CurrentRevision(ctx context.Context) (int64, error) {
@@ -73,11 +73,11 @@ func (c *consistent) CurrentRevision(ctx context.Context) (int64, error) {
 	if err != nil {
 		return rev, err
 	}
-	return max(c.tell(rev), c.told.Load()), nil
+	return max(c.remember(rev), c.told.Load()), nil
 }
 
-// tell remembers a revision that is going to be told, and returns it.
-func (c *consistent) tell(rev int64) int64 {
+// remember remembers a revision that is going to be told, and returns it.
+func (c *consistent) remember(rev int64) int64 {
 	for {
 		told := c.told.Load()
 		if rev <= told || c.told.CompareAndSwap(told, rev) {

@@ -145,7 +145,7 @@ func madeByOther(err error) bool {
 // watchesItself says that the driver's watches know no common order of events: it has to serve them itself.
 func watchesItself(kineEndpoint string) bool { return strings.HasPrefix(kineEndpoint, "nats") }
 
-// openBackend opens the database. kine goes on trying for minutes when a database refuses; a user should hear of it
+// openBackend opens the database. kine continues trying for minutes when a database refuses; a user should hear of it
 // sooner.
 func openBackend(ctx, kineCtx context.Context, kine *sync.WaitGroup, config drivers.Config) (server.Backend, error) {
 	type result struct {

@@ -65,8 +65,8 @@ const (
 	adminGroup = "system:masters"
 )
 
-// watchReview is after what time a watch is authorized again: the SeedAuthorizer allows one as long as the object leads to the
-// seed, and what is watched may move to another seed. With it, such a watch ends within a second.
+// watchReview is the time after which a watch is authorized again: the SeedAuthorizer allows one as long as the object
+// leads to the seed, and what is watched may move to another seed. With it, such a watch ends within a second.
 const watchReview = 500 * time.Millisecond
 
 // Garden is a running garden.

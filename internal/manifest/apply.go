@@ -22,15 +22,15 @@ const (
 	fieldManager = "gardenlite"
 	// A manifest may need something that a controller makes of another one (a namespace, an API): all that failed are
 	// tried again, until none of them could be applied for a while.
-	applyRetry    = 100 * time.Millisecond
-	applyPatience = 30 * time.Second
+	applyRetry   = 100 * time.Millisecond
+	applyTimeout = 30 * time.Second
 )
 
 // Applier applies manifests with a client's rights.
 type Applier struct {
-	client   dynamic.Interface
-	mapper   meta.ResettableRESTMapper
-	patience time.Duration
+	client  dynamic.Interface
+	mapper  meta.ResettableRESTMapper
+	timeout time.Duration
 }
 
 // NewApplier makes an applier. Nothing is asked of the API server yet.
@@ -45,7 +45,7 @@ func NewApplier(config *rest.Config) (*Applier, error) {
 		return nil, err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))
-	return &Applier{client: client, mapper: mapper, patience: applyPatience}, nil
+	return &Applier{client: client, mapper: mapper, timeout: applyTimeout}, nil
 }
 
 // ForWriting is a client config for many writes at once, without the server's warnings on the terminal.
@@ -86,7 +86,7 @@ func (a *Applier) All(ctx context.Context, objects []Object) error {
 			return errors.Join(errs...)
 		case len(failed) < len(pending):
 			progress = time.Now()
-		case hopeless || time.Since(progress) > a.patience:
+		case hopeless || time.Since(progress) > a.timeout:
 			return errors.Join(errs...)
 		default:
 			select {

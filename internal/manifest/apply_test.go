@@ -54,7 +54,7 @@ func newServer(refuse func(*server, string) error) (*server, *Applier, *mapper) 
 	m := &mapper{DefaultRESTMapper: meta.NewDefaultRESTMapper(nil)}
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	return s, &Applier{client: client, mapper: m, patience: applyRetry}, m
+	return s, &Applier{client: client, mapper: m, timeout: applyRetry}, m
 }
 
 func writeFiles(t *testing.T, files map[string]string) string {
@@ -140,7 +140,7 @@ func TestPathTriesAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, applier, m := newServer(test.refuse)
-			applier.patience = time.Minute
+			applier.timeout = time.Minute
 			files := map[string]string{"a.yaml": document("ConfigMap", "a"), "z.yaml": document("ConfigMap", "z")}
 			want := 2
 			if !test.served {
@@ -196,7 +196,7 @@ func TestPathSaysWhatCannotBeApplied(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	applier.patience = time.Hour
+	applier.timeout = time.Hour
 	if err := applier.Path(ended, filepath.Join(dir, "y.yaml")); err == nil {
 		t.Error("no error although the context has ended")
 	}

@@ -45,7 +45,7 @@ type HostConfig struct {
 	Log   logr.Logger
 	// Starts is how many control planes start at a time; 4 if 0.
 	Starts int
-	// OnChange, if set, is told of every change. It must not call the Host.
+	// OnChange, if set, is called for every change. It must not call the Host.
 	OnChange func(State)
 }
 
@@ -120,7 +120,7 @@ func (h *Host) Remove(id, owner string, data bool) (State, bool, error) {
 	p.remove(data)
 	select {
 	case <-p.ended:
-		h.forget(p)
+		h.remove(p)
 		return State{ID: id, Owner: owner, Phase: Gone}, true, nil
 	default:
 		return p.observe(), false, nil
@@ -177,7 +177,7 @@ func (h *Host) end(which func(*plane) bool) {
 	}
 	for _, p := range ending {
 		<-p.ended
-		h.forget(p)
+		h.remove(p)
 	}
 }
 
@@ -207,8 +207,8 @@ func (h *Host) claim(id, owner string) (*plane, error) {
 	return p, nil
 }
 
-// forget drops a control plane that has ended.
-func (h *Host) forget(p *plane) {
+// remove drops a control plane that has ended.
+func (h *Host) remove(p *plane) {
 	h.mu.Lock()
 	if h.planes[p.id] != p {
 		h.mu.Unlock()
@@ -220,8 +220,8 @@ func (h *Host) forget(p *plane) {
 	h.cfg.OnChange(State{ID: p.id, Owner: p.owner, Phase: Gone})
 }
 
-// tell says that a control plane has changed.
-func (h *Host) tell(s State) {
+// notify says that a control plane has changed.
+func (h *Host) notify(s State) {
 	h.cfg.OnChange(s)
 	h.wakeOwner(s.ID, s.Owner)
 }

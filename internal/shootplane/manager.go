@@ -66,8 +66,8 @@ func New(cfg Config) (*Runner, error) {
 	return &Runner{Manager: mgr, host: cfg.Host, seed: cfg.Seed, leads: cfg.Lease != nil}, nil
 }
 
-// Run runs the controllers until the context ends. Control planes go on then, until the host leaves the seed: a runner that
-// comes next finds them. If there may be another process that takes over, they end.
+// Run runs the controllers until the context ends. Control planes continue then, until the host leaves the seed: a
+// runner that comes next finds them. If there may be another process that takes over, they end.
 func (r *Runner) Run(ctx context.Context) error {
 	if r.leads {
 		defer r.host.Leave(r.seed)

@@ -88,7 +88,7 @@ func (p *plane) update(change func(*State)) {
 	now := p.state
 	p.mu.Unlock()
 	if now != before {
-		p.host.tell(now)
+		p.host.notify(now)
 	}
 }
 

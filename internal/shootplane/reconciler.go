@@ -28,8 +28,8 @@ import (
 // ControllerName is the name of the controller.
 const ControllerName = "control-planes"
 
-// retry is after what time it is looked again whether an order can be given: whether another seed has given up the control
-// plane, and the Secret has everything. The conditions say for what it waits.
+// retry is the delay before it is checked again whether an order can be given: whether another seed has given up the
+// control plane, and the Secret has everything. The conditions say for what it waits.
 const retry = 2 * time.Second
 
 // Reconciler hands the host what is ordered in a namespace, and writes what comes of it to the objects there.

@@ -28,7 +28,7 @@ const (
 type health struct {
 	// wanted, running and updated are numbers of replicas, of which there is one at most.
 	wanted, running, updated int32
-	// failed says that it does not go on by itself as it should.
+	// failed says that it does not continue by itself as it should.
 	failed  bool
 	message string
 }

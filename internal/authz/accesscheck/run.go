@@ -42,7 +42,7 @@ func Outcomes() []Outcome { return []Outcome{Refused, Open, Allowed, Undecided, 
 const (
 	// attackTimeout bounds one attack.
 	attackTimeout = 20 * time.Second
-	// defaultWatchEnds is after what time a watch without a path has to have ended.
+	// defaultWatchEnds is the time after which a watch without a path has to have ended.
 	defaultWatchEnds = 5 * time.Second
 )
 

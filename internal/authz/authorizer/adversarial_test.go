@@ -267,7 +267,7 @@ func TestFieldSelectors(t *testing.T) {
 }
 
 // TestSelectorsOfOtherRequests makes sure that a field selector names an object for list and watch only, that a label
-// selector never does, and that neither turns an object's name into one of the document's.
+// selector never does, and that neither turns an object's name into one that a rule names.
 func TestSelectorsOfOtherRequests(t *testing.T) {
 	a := New(landscape())
 	for _, verb := range []string{"get", "update", "patch", "delete", "deletecollection"} {

@@ -88,10 +88,10 @@ func (g *Grant) covers(subresource string) bool {
 	return subresource == "" || slices.Contains(g.Subresources, subresource)
 }
 
-// Rules returns the whole table, a rule for each resource of each row, in the order of the document.
+// Rules returns the whole table, a rule for each resource of each row, in the order of "Implemented Rules".
 func Rules() []Rule {
-	all := make([]Rule, 0, len(document)+len(resources))
-	for _, row := range document {
+	all := make([]Rule, 0, len(ruleTable)+len(resources))
+	for _, row := range ruleTable {
 		for name := range strings.FieldsSeq(row.resources) {
 			if known, found := resources[name]; found {
 				all = append(all, row.rule(known))

@@ -14,7 +14,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// row is one row of the document's rules.
+// row is one row of "Implemented Rules".
 type row struct {
 	resources string // one or several, separated by spaces
 	// Which objects, all where both are empty. They may end with a placeholder: <seed> is the name of the seed of who
@@ -33,10 +33,10 @@ type grant struct{ free, graph, within, sub string }
 // extensionReads is what extensions may do with what belongs to gardenlets.
 var extensionReads = grant{free: "get list watch", sub: "status"}
 
-// document is every rule (Gardener's "Scoped API access for gardenlets and extensions", "Implemented Rules", with the
+// ruleTable is every rule (Gardener's "Scoped API access for gardenlets and extensions", "Implemented Rules", with the
 // differences of docs/scoped-access.md). Who is in no row's column may do nothing. Extensions read; what they write has a
 // reason beside it.
-var document = []row{
+var ruleTable = []row{
 	{resources: "backupbuckets",
 		gardenlet: grant{free: "create get list watch", graph: "update patch delete", sub: "status"},
 		extension: extensionReads},
@@ -107,12 +107,12 @@ var document = []row{
 		gardenlet: grant{free: "delete"}},
 	// A ManagedSeed that is bootstrapped by a ServiceAccount is given its token, while the graph has the account.
 	{resources: "serviceaccounts", namespace: "garden", name: "gardenlet-bootstrap-<name>", gardenlet: grant{graph: "create", sub: "token"}},
-	// Kubernetes lets a user bind a role only who has its permissions, or may do this. The restriction sees to it that the
+	// Kubernetes lets a user bind a role only who has its permissions, or may do this. The restriction makes sure that the
 	// binding is one for the bootstrapping of an own ManagedSeed.
 	{resources: "clusterroles", name: "gardener.cloud:system:seed-bootstrapper", gardenlet: grant{free: "bind"}},
 }
 
-// resource is a resource that the document names.
+// resource is a resource that "Implemented Rules" names.
 type resource struct {
 	group, name string
 	kind        graph.Kind // 0 and meaningless where no rule asks the graph
@@ -124,8 +124,8 @@ const (
 	namespaced = true
 )
 
-// resources are the document's resources by the word for them there. A resource of that name in another API group is
-// another resource.
+// resources are the resources of "Implemented Rules" by the word for them there. A resource of that name in another API
+// group is another resource.
 var resources = map[string]resource{
 	"backupbuckets":              {v1beta1.GroupName, "backupbuckets", graph.KindBackupBucket, cluster},
 	"backupentries":              {v1beta1.GroupName, "backupentries", graph.KindBackupEntry, namespaced},

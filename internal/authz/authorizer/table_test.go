@@ -18,7 +18,7 @@ type expectation struct {
 	own, foreign, absent, unnamed string
 }
 
-// Every resource of the document, for both types of users. The namespaces here are not the seed's own; those and the
+// Every resource of "Implemented Rules", for both types of users. The namespaces here are not the seed's own; those and the
 // objects with a name of their own are in besides_test.go.
 var expectations = []expectation{
 	{"backupbuckets.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "create get list watch",
@@ -225,7 +225,7 @@ func TestEveryRuleIsTried(t *testing.T) {
 // TestTableIsReadable finds words in the table that mean nothing: they would silently grant nothing.
 func TestTableIsReadable(t *testing.T) {
 	used := make(map[string]bool)
-	for _, row := range document {
+	for _, row := range ruleTable {
 		for name := range strings.FieldsSeq(row.resources) {
 			if _, found := resources[name]; !found {
 				t.Errorf("the table has rules for %q, which is no resource of it", name)

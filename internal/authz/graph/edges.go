@@ -22,8 +22,9 @@ type Objects interface {
 	Now() time.Time
 }
 
-// EdgesOf returns the vertex of a versioned object, and the edges that it causes: a row of the document's table each. ok
-// is false for what has no row. A reference that names nothing, or something of an unknown kind, causes no edge.
+// EdgesOf returns the vertex of a versioned object, and the edges that it causes: a row each of "Implementation
+// Details" of "Scoped API Access for gardenlets and Extensions". ok is false for what has no row. A reference that
+// names nothing, or something of an unknown kind, causes no edge.
 func EdgesOf(obj any, ctx Objects) (owner Vertex, edges []Edge, ok bool) {
 	var b *edgeBuilder
 	switch o := obj.(type) {

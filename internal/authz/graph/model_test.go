@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// model is the graph as the document says it, and nothing else: what each object causes. Everything is searched.
+// model is the graph as "Scoped API Access for gardenlets and Extensions" describes it: what each object causes.
+// Everything is searched.
 type model map[Vertex][]Edge
 
 func (m model) rebuilt() *Graph {
@@ -97,7 +98,7 @@ func anything(seeds, others int) universe {
 	return u
 }
 
-// landscape is a universe with the document's edges only, many seeds and a few vertices that all reach, and managed seeds
+// landscape is a universe with the specified edges only, many seeds and a few vertices that all reach, and managed seeds
 // on shoots on seeds, also in circles.
 func landscape(seeds, shoots int) universe {
 	u := universe{mostEdges: 8}

@@ -11,7 +11,7 @@ var universes = map[string]func() universe{
 	"any edge, few vertices":  func() universe { return anything(3, 6) },
 	"any edge, more vertices": func() universe { return anything(6, 40) },
 	"any edge, many seeds":    func() universe { return anything(90, 10) },
-	"the document's edges":    func() universe { return landscape(6, 30) },
+	"the specified edges":     func() universe { return landscape(6, 30) },
 	"many seeds, hot vertex":  func() universe { return landscape(100, 150) },
 }
 

@@ -33,7 +33,7 @@ type Resource struct {
 	retained bool
 }
 
-// Resources are the kinds that are watched: those that own an edge in the document's table, in the order in which they
+// Resources are the kinds that are watched: those that own an edge (graph.EdgesOf), in the order in which they
 // are best read. Secrets, ConfigMaps and the like are only ever referred to, and so never read.
 func Resources() []Resource {
 	core := gardencorev1beta1.SchemeGroupVersion.WithResource

@@ -36,7 +36,7 @@ type Config struct {
 	Log   logr.Logger
 	// StaleAfter is how long a kind may be without a watch until Current says so; DefaultStaleAfter if 0.
 	StaleAfter time.Duration
-	// ObserveUpdate, if set, is told how long each update of the graph took (operation: Set or Delete).
+	// ObserveUpdate, if set, is called with how long each update of the graph took (operation: Set or Delete).
 	ObserveUpdate func(kind graph.Kind, operation string, took time.Duration)
 	// ListerWatcher, if set, takes the place of lists and watches over REST.
 	ListerWatcher func(Resource) cache.ListerWatcher

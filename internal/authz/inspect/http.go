@@ -85,25 +85,25 @@ type Client struct {
 // Explain asks whether a request would be allowed, and why.
 func (c Client) Explain(ctx context.Context, q Question) (*Explanation, error) {
 	e := &Explanation{}
-	return e, c.ask(ctx, http.MethodPost, explainPath, q, e)
+	return e, c.do(ctx, http.MethodPost, explainPath, q, e)
 }
 
 // Matrix asks for everything that a user may do.
 func (c Client) Matrix(ctx context.Context, u User) (*Matrix, error) {
 	m := &Matrix{}
-	return m, c.ask(ctx, http.MethodPost, matrixPath, u, m)
+	return m, c.do(ctx, http.MethodPost, matrixPath, u, m)
 }
 
 // Names asks what there is to choose from.
 func (c Client) Names(ctx context.Context) (*Names, error) {
 	n := &Names{}
-	return n, c.ask(ctx, http.MethodGet, namesPath, nil, n)
+	return n, c.do(ctx, http.MethodGet, namesPath, nil, n)
 }
 
 // Page asks for the address of the debug page, filtered. It has the token that opens the page.
 func (c Client) Page(ctx context.Context, filter graphview.Filter) (string, error) {
 	var page string
-	if err := c.ask(ctx, http.MethodGet, pagePath, nil, &page); err != nil {
+	if err := c.do(ctx, http.MethodGet, pagePath, nil, &page); err != nil {
 		return "", err
 	}
 	address, err := url.Parse(page)
@@ -131,7 +131,7 @@ func (c Client) Graph(ctx context.Context, w io.Writer, filter graphview.Filter,
 	return err
 }
 
-func (c Client) ask(ctx context.Context, method, path string, question, answer any) error {
+func (c Client) do(ctx context.Context, method, path string, question, answer any) error {
 	data, err := json.Marshal(question)
 	if err != nil {
 		return err

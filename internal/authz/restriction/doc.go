@@ -1,5 +1,6 @@
 // Package restriction is the SeedRestriction: the validating admission webhook that looks into the bodies of what
-// gardenlets and extensions create, change and delete, where the authorizer sees names only (seeds/002, SeedRestriction).
+// gardenlets and extensions create, change and delete, where the authorizer sees names only ("SeedRestriction Admission
+// Webhook Enablement" of Gardener's "Scoped API Access for gardenlets and Extensions").
 //
 // Create: an object must belong to the seed of the client. Update: a client gains nothing that it could not have
 // created, above all no reference through which the dependency graph would open a path to another seed's secret
@@ -11,6 +12,6 @@
 // the request. What only the dependency graph knows it asks through the interface Access. It may import
 // seedidentity, bootstraprules, the API types and API machinery; NewReader adds client-go's dynamic client.
 //
-// It promises: everybody who is neither gardenlet nor extension is let through; of a gardenlet or an extension nothing is
-// let through that is malformed, unknown, or could not be looked up.
+// It promises: requests of users other than gardenlets and extensions are allowed; of a gardenlet or an extension nothing
+// is allowed that is malformed, unknown, or could not be looked up.
 package restriction

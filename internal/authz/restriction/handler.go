@@ -56,7 +56,7 @@ type request struct {
 	absent      bool   // there is no object to delete
 }
 
-// refusal is the answer to a request that is not let through, other than because of the server's own trouble.
+// refusal is the answer to a request that is refused, other than because of the server's own trouble.
 type refusal struct {
 	code    int32
 	reason  metav1.StatusReason
@@ -76,7 +76,7 @@ func badRequest(format string, args ...any) error {
 // foreign is the reason for most refusals.
 func foreign(seed string) string { return fmt.Sprintf("object does not belong to seed %q", seed) }
 
-// Handle answers a request; never nil, whatever the request is. It lets everybody through who is neither a gardenlet nor
+// Handle answers a request; never nil, whatever the request is. It allows every user who is neither a gardenlet nor
 // an extension.
 func (h *Handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	if req == nil {

@@ -171,7 +171,7 @@ func Rules() []admissionregistrationv1.RuleWithOperations {
 	return all
 }
 
-// MatchConditions keep the requests of everybody else away from the webhook: they cost nothing, and go on when the webhook
+// MatchConditions keep the requests of other users away from the webhook: they cost nothing, and continue when the webhook
 // is down.
 func MatchConditions() []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{{

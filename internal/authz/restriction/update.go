@@ -19,7 +19,7 @@ import (
 )
 
 // The authorizer lets a gardenlet update what has a path to its seed. These checks are about what it could do with that.
-// What Gardener's API forbids to everybody (BackupBucket spec.seedName, ManagedSeed spec.shoot, Shoot spec.seedName but
+// What Gardener's API forbids to every user (BackupBucket spec.seedName, ManagedSeed spec.shoot, Shoot spec.seedName but
 // through the subresource binding, Bastion spec.shootRef and spec.sshPublicKey) is refused here as well where that is
 // cheap, because the webhook may serve an API server that we do not know.
 //

@@ -20,7 +20,7 @@ const maxNameLength = 253
 type Type int
 
 const (
-	// None is everybody who is neither of the two below.
+	// None is every user that is neither of the two below.
 	None Type = iota
 	// Gardenlet is the agent that is responsible for the seed.
 	Gardenlet

@@ -18,7 +18,7 @@ const TokenParameter = "token"
 const shortestToken = 16
 
 // knows says whether who asks has one of the certificates that the configuration wants, or, with status and message, why
-// not. Where it wants none, everybody is known.
+// not. Where it wants none, every client is accepted.
 func (s *Server) knows(r *http.Request) (known bool, status int, message string) {
 	switch names := s.config.ClientNames; {
 	case s.config.ClientCAs == nil:
@@ -31,7 +31,7 @@ func (s *Server) knows(r *http.Request) (known bool, status int, message string)
 	return true, 0, ""
 }
 
-// identified lets only clients through that the configuration knows.
+// identified passes only clients that the configuration knows.
 func (s *Server) identified(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if known, status, message := s.knows(r); !known {

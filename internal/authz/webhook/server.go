@@ -75,7 +75,7 @@ type Config struct {
 	// CertFile and KeyFile are the serving certificate in PEM. They are read again when they change.
 	CertFile, KeyFile string
 	// ClientCAs, if set, are the authorities of clients: then everything but /healthz and /readyz asks for a client
-	// certificate. Without them anybody who reaches the listener may ask what a gardenlet may do, and, with Debug, see
+	// certificate. Without them every client that reaches the listener may ask what a gardenlet may do, and, with Debug, see
 	// the names of the objects in the graph.
 	ClientCAs *x509.CertPool
 	// ClientNames, if set, are the common names of those clients of ClientCAs that may ask.
@@ -192,7 +192,7 @@ func (s *Server) tlsConfig() *tls.Config {
 }
 
 // recovered turns a panic, which net/http would only log, into a counted server error: the request fails closed and the
-// server goes on.
+// server continues.
 func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

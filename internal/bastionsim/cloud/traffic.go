@@ -16,7 +16,7 @@ const (
 	shortTime   = time.Second
 )
 
-// traffic lets garbage lie while much goes through the bastions.
+// traffic makes garbage collection rarer while the bastions forward much data.
 type traffic struct {
 	clock clock.PassiveClock
 	much  func()

@@ -203,7 +203,7 @@ func (u *Units) supervise(ctx context.Context, one *unit, d *definition, run *un
 	}
 }
 
-// readyWith lets those go on that wait for the start. The lock is held.
+// readyWith lets those continue that wait for the start. The lock is held.
 func (r *unitRun) readyWith(err error) {
 	select {
 	case <-r.ready:

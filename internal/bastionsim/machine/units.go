@@ -181,7 +181,7 @@ func (u *Units) forget(journals bool) {
 	}
 }
 
-// DaemonReload reads the unit files again. Units that run go on with what they were started with.
+// DaemonReload reads the unit files again. Units that run continue with what they were started with.
 func (u *Units) DaemonReload(context.Context) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -18,11 +18,11 @@ func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Wait is what an actuator returns that has nothing to do until something else has happened: it is called again after a
-// time, and the operation goes on.
+// time, and the operation continues.
 type Wait struct {
 	// For is what it waits for, as the status says it.
 	For string
-	// After is when it is called again.
+	// After is the delay before the next call.
 	After time.Duration
 	// Progress of the operation, from 1 to 99 percent.
 	Progress int32

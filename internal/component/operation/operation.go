@@ -19,7 +19,7 @@ const AnnotationSSHPort = "gardenlite.dev/ssh-port"
 // Of is the operation that an annotation of the object asks for.
 func Of(obj metav1.Object) string { return obj.GetAnnotations()[constants.GardenerOperation] }
 
-// Type is the type of the operation that the object is due for. One that has not succeeded goes on.
+// Type is the type of the operation that the object is due for. One that has not succeeded continues.
 func Type(obj metav1.Object, last *corev1beta1.LastOperation) corev1beta1.LastOperationType {
 	switch {
 	case Of(obj) == constants.GardenerOperationMigrate:
@@ -46,7 +46,7 @@ func Failing(last *corev1beta1.LastOperation) bool {
 	return last != nil && (last.State == corev1beta1.LastOperationStateError || last.State == corev1beta1.LastOperationStateFailed)
 }
 
-// Ended lets through what tells that an operation on an object has ended, well or not, and the object's removal. last
+// Ended passes what tells that an operation on an object has ended, well or not, and the object's removal. last
 // gives the object's last operation.
 func Ended(last func(client.Object) *corev1beta1.LastOperation) predicate.Predicate {
 	return predicate.Funcs{

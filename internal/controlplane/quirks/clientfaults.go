@@ -74,7 +74,7 @@ func WithClientFaults(next http.Handler) http.Handler {
 // Upstream: Patch.replace in https://github.com/evanphx/json-patch/blob/v4.13.0/patch.go
 var patchLibraries = []string{"evanphx/json-patch", "apimachinery/pkg/util/strategicpatch"}
 
-// answerPanic answers a patch that is too much for the library that applies it. Any other panic goes on.
+// answerPanic answers a patch that is too much for the library that applies it. Any other panic continues.
 func answerPanic(held *heldWriter, r *http.Request) {
 	if held.began || r.Method != http.MethodPatch {
 		return // a handler further out recovers from a panic

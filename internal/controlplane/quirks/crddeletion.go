@@ -26,7 +26,7 @@ const (
 // deletionFailures are the reasons that kube-apiserver's finalizer gives for instances that it could not delete.
 var deletionFailures = []string{"InstanceDeletionFailed", "InstanceDeletionCheck"}
 
-// RetryDeletions has the deletion of a CRD go on whose instances could not be deleted at once, for example because their
+// RetryDeletions has the deletion of a CRD continue whose instances could not be deleted at once, for example because their
 // watch cache is not ready yet. kube-apiserver retries after 5 ms. If it reads the CRD from its cache as it was before the
 // failure, it meets a conflict, takes that for a change that it will hear of, and then ignores the change because only the
 // condition Terminating differs: nothing happens for five minutes. A change of the metadata makes it try again.
@@ -37,7 +37,7 @@ func RetryDeletions(crds informers.CustomResourceDefinitionInformer, client clie
 	lister := crds.Lister()
 	retry := func(failed *apiextensionsv1.CustomResourceDefinition) {
 		if crd, err := lister.Get(failed.Name); err != nil || crd.ResourceVersion != failed.ResourceVersion {
-			return // it goes on by itself
+			return // it continues by itself
 		}
 		patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{%q:%[1]q}}}`, failed.ResourceVersion, deletionRetryAnnotation)
 		_, err := client.ApiextensionsV1().CustomResourceDefinitions().Patch(context.Background(), failed.Name, types.MergePatchType, patch,

@@ -208,7 +208,7 @@ func (h *hub) join(ctx context.Context, w *watch, from int64) {
 		past = h.window.events
 	}
 	w.stream.watches[w.id] = w
-	w.stream.say(&etcdserverpb.WatchResponse{Header: &etcdserverpb.ResponseHeader{Revision: h.revision}, WatchId: w.id, Created: true})
+	w.stream.enqueue(&etcdserverpb.WatchResponse{Header: &etcdserverpb.ResponseHeader{Revision: h.revision}, WatchId: w.id, Created: true})
 	if err != nil {
 		w.end(err, compacted)
 		return
@@ -218,7 +218,7 @@ func (h *hub) join(ctx context.Context, w *watch, from int64) {
 }
 
 // history asks the backend for all events from a revision up to the hub's. It is called with the lock held
-// and lets go of it while it asks; no event is lost in between, because the watch is not among the watches yet and the
+// and releases it while it asks; no event is lost in between, because the watch is not among the watches yet and the
 // window is looked at again.
 func (h *hub) history(ctx context.Context, from int64) (events []*server.Event, compacted int64, err error) {
 	for {

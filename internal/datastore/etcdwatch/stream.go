@@ -44,7 +44,7 @@ func (st *stream) close() {
 
 func (st *stream) wakeUp() { signal(st.wake) }
 
-func (st *stream) ask() { signal(st.asked) }
+func (st *stream) requestProgress() { signal(st.asked) }
 
 func signal(c chan struct{}) {
 	select {
@@ -53,8 +53,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// say queues a response. The hub's lock is held.
-func (st *stream) say(response *etcdserverpb.WatchResponse) {
+// enqueue queues a response. The hub's lock is held.
+func (st *stream) enqueue(response *etcdserverpb.WatchResponse) {
 	st.said = append(st.said, response)
 	st.wakeUp()
 }
@@ -63,7 +63,7 @@ func (st *stream) say(response *etcdserverpb.WatchResponse) {
 func (st *stream) refuse(err error) {
 	st.hub.mu.Lock()
 	defer st.hub.mu.Unlock()
-	st.say(&etcdserverpb.WatchResponse{
+	st.enqueue(&etcdserverpb.WatchResponse{
 		Header:       &etcdserverpb.ResponseHeader{Revision: st.hub.revision},
 		WatchId:      clientv3.InvalidWatchID,
 		Created:      true,

@@ -61,7 +61,7 @@ func (w *watch) end(err error, compacted int64) {
 	if err != nil {
 		reason = err.Error()
 	}
-	w.stream.say(&etcdserverpb.WatchResponse{
+	w.stream.enqueue(&etcdserverpb.WatchResponse{
 		Header:          &etcdserverpb.ResponseHeader{Revision: w.stream.hub.revision},
 		WatchId:         w.id,
 		Canceled:        true,

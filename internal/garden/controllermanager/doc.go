@@ -1,4 +1,4 @@
-// Package controllermanager is Gardener's controller-manager: the controllers that look after the garden's own resources,
+// Package controllermanager is Gardener's controller-manager: the controllers of the garden's own resources,
 // as one component with its own identity.
 //
 // Each controller has a folder, with a Reconciler that can be tried with a client and a clock, and an AddToManager; the

@@ -66,7 +66,7 @@ type Config struct {
 	Controllers func(name string) bool
 	// Quotas are the resource quotas of projects: each has the first one whose selector matches its labels.
 	Quotas []controllermanagerv1alpha1.QuotaConfiguration
-	// ReferenceRetry is after what time it is looked again whether something that is being deleted is still in use,
+	// ReferenceRetry is the delay before it is checked again whether something that is being deleted is still in use,
 	// beside whenever one of its users goes: finalizers.DefaultRetry by default.
 	ReferenceRetry time.Duration
 	// SeedMonitorPeriod is how old the lease of a gardenlet may become until its Seed is Unknown. It is looked at four

@@ -299,7 +299,7 @@ func TestReconcileBindingAnswerLost(t *testing.T) {
 }
 
 func TestReconcileManyAtOnce(t *testing.T) {
-	const shoots, places = 40, 7
+	const shoots, capacity = 40, 7
 	objects := []client.Object{newSeed("a", room("3")), newSeed("b", room("4"))}
 	for i := range shoots {
 		objects = append(objects, newShoot(named(fmt.Sprintf("s%d", i))))
@@ -319,7 +319,7 @@ func TestReconcileManyAtOnce(t *testing.T) {
 	for i := range shoots {
 		bound[ptr.Deref(g.shoot(fmt.Sprintf("s%d", i)).Spec.SeedName, "")]++
 	}
-	if bound["a"] != 3 || bound["b"] != 4 || bound[""] != shoots-places {
+	if bound["a"] != 3 || bound["b"] != 4 || bound[""] != shoots-capacity {
 		t.Errorf("got %v, want 3 on a, 4 on b and the others waiting", bound)
 	}
 	g.stale = false

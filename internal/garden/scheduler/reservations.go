@@ -24,13 +24,13 @@ type reservation struct {
 	bound bool
 }
 
-// places are the seeds that the reservation takes room on.
-func (r reservation) places() sets.Set[string] {
-	places := sets.New[string]().Union(r.doubtful)
+// seedNames are the seeds that the reservation takes room on.
+func (r reservation) seedNames() sets.Set[string] {
+	seedNames := sets.New[string]().Union(r.doubtful)
 	if r.seed != "" {
-		places.Insert(r.seed)
+		seedNames.Insert(r.seed)
 	}
-	return places
+	return seedNames
 }
 
 // decide calls choose with how many Shoots each seed has, reservations of other Shoots included, and reserves a place on
@@ -53,7 +53,7 @@ func (r *reservations) decide(shoot *gardencorev1beta1.Shoot, list func() ([]gar
 		if uid == shoot.UID {
 			continue
 		}
-		for seed := range other.places() {
+		for seed := range other.seedNames() {
 			usage[seed]++
 		}
 	}

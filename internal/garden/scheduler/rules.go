@@ -46,7 +46,7 @@ func each(why func(l *Landscape, seed *gardencorev1beta1.Seed) string) rule {
 	}
 }
 
-// anySeed lets every seed through.
+// anySeed accepts every seed.
 func anySeed(*gardencorev1beta1.Seed) string { return "" }
 
 func usable(_ *Landscape, seed *gardencorev1beta1.Seed) string {

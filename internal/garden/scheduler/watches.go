@@ -78,7 +78,7 @@ func objectWaits(object client.Object) bool {
 	return ok && waits(shoot)
 }
 
-// roomGained lets Shoots through that have left a seed.
+// roomGained passes Shoots that have left a seed.
 var roomGained = predicate.Funcs{
 	CreateFunc:  func(event.CreateEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },
@@ -97,7 +97,7 @@ var roomGained = predicate.Funcs{
 	},
 }
 
-// changes lets updates through in which an aspect of the object has changed: seeds tell every few seconds that they live,
+// changes passes updates in which an aspect of the object has changed: seeds tell every few seconds that they live,
 // which is no reason to try all Shoots again.
 func changes(aspects func(client.Object) []any) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

@@ -19,7 +19,7 @@ type Summary struct {
 	State string `json:"state"`
 	// Ready says that nothing is to be done.
 	Ready bool `json:"ready"`
-	// Message says what goes on, or wrong.
+	// Message says what is in progress, or wrong.
 	Message string `json:"message,omitempty"`
 	// MinNodes and MaxNodes are how many nodes it is to have.
 	MinNodes   int32     `json:"minNodes"`

@@ -62,7 +62,7 @@ func value(text *string) string {
 	return *text
 }
 
-// String is what goes on in a few words: "Create Processing (40%)".
+// String is what is in progress in a few words: "Create Processing (40%)".
 func (p Progress) String() string {
 	switch {
 	case p.Type == "":
@@ -89,8 +89,8 @@ func (p Progress) explain() string {
 	return text
 }
 
-// Wait returns when a Shoot is as it is specified. It is told of each change by report, which may be nil. It ends with an
-// error when the Shoot has failed for good, when it is gone, or with the context.
+// Wait returns when a Shoot is as it is specified. It calls report, which may be nil, for each change. It ends
+// with an error when the Shoot has failed for good, when it is gone, or with the context.
 func (c *Client) Wait(ctx context.Context, key Key, report func(Progress)) (*corev1beta1.Shoot, error) {
 	var ready *corev1beta1.Shoot
 	last, err := c.poll(ctx, key, report, func(shoot *corev1beta1.Shoot, p Progress) (bool, error) {

@@ -17,7 +17,7 @@ const (
 	GardenletInSeed   = "gardener.cloud:system:gardenlet"
 	Provider          = "extensions.gardener.cloud:provider-local"
 	ControlPlanes     = "gardenlite:control-planes"
-	// Bootstrapper is everybody with a bootstrap token.
+	// Bootstrapper is every user with a bootstrap token.
 	Bootstrapper = "system:bootstrap:*"
 )
 

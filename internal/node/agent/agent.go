@@ -39,7 +39,7 @@ type Agent struct {
 	pending map[string]bool
 }
 
-// Run runs gardener-node-agent until the context ends. It goes on after every error but one: that there is nothing that
+// Run runs gardener-node-agent until the context ends. It continues after every error but one: that there is nothing that
 // tells it what to do.
 func Run(ctx context.Context, h host.Host, pool *apiclient.Pool) error {
 	a := &Agent{h, pool, map[string]bool{}}

@@ -3,5 +3,5 @@
 // run at once, and end when the Pod is deleted.
 //
 // It may import the packages of a node. It promises that a key never leaves the machine; that a Node that a user deletes
-// is there again while the machine runs; and that a machine that starts again goes on with the certificate that it has.
+// is there again while the machine runs; and that a machine that starts again continues with the certificate that it has.
 package kubelet

@@ -47,8 +47,8 @@ type Kubelet struct {
 	processes *processes
 }
 
-// Run runs the kubelet until the context ends. It goes on after every error but one: that there is no configuration. Without
-// a runner, all Pods are simulated.
+// Run runs the kubelet until the context ends. It continues after every error but one: that there is no configuration.
+// Without a runner, all Pods are simulated.
 func Run(ctx context.Context, h host.Host, pool *apiclient.Pool, runner *process.Runner) error {
 	k := &Kubelet{host: h, pool: pool, bootID: string(uuid.NewUUID()), processes: newProcesses(runner)}
 	data, err := h.Files.ReadFile(node.PathKubeletConfig)
@@ -81,7 +81,7 @@ func Run(ctx context.Context, h host.Host, pool *apiclient.Pool, runner *process
 	}
 }
 
-// work has a certificate, registers the Node and looks after it, until something fails or there is a new certificate.
+// work has a certificate, registers the Node and keeps its status, until something fails or there is a new certificate.
 func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *host.Backoff) error {
 	data, cert, err := k.certificate()
 	if err != nil {
@@ -104,7 +104,7 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 	defer client.Close()
 	k.processes.client.Store(client)
 	k.uid, k.lease = "", nil
-	if err := k.tell(ctx, client, config); err != nil {
+	if err := k.patchNode(ctx, client, config); err != nil {
 		return err
 	}
 	backoff.Reset()
@@ -117,8 +117,8 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 	return k.beat(ctx, client, config, rotationDue(cert))
 }
 
-// tell brings the Node up to date, and its Lease.
-func (k *Kubelet) tell(ctx context.Context, client *apiclient.Client, config node.KubeletConfig) error {
+// patchNode brings the Node up to date, and its Lease.
+func (k *Kubelet) patchNode(ctx context.Context, client *apiclient.Client, config node.KubeletConfig) error {
 	if err := k.syncNode(ctx, client, config); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (k *Kubelet) tell(ctx context.Context, client *apiclient.Client, config nod
 // is is not accepted any more. What else fails is tried again with the next beat.
 func (k *Kubelet) beat(ctx context.Context, client *apiclient.Client, config node.KubeletConfig, rotation time.Time) error {
 	statusDue := k.host.Clock.Now().Add(statusPeriod)
-	// Nodes that begin together do not go on together.
+	// Nodes that begin together do not continue together.
 	timer := k.host.Clock.NewTimer(leasePeriod/2 + rand.N(leasePeriod/2))
 	defer timer.Stop()
 	for {
@@ -147,14 +147,14 @@ func (k *Kubelet) beat(ctx context.Context, client *apiclient.Client, config nod
 			}
 			rotation = now.Add(requestLife)
 		case !now.Before(statusDue) || k.lease == nil:
-			if err = k.tell(ctx, client, config); err == nil {
+			if err = k.patchNode(ctx, client, config); err == nil {
 				statusDue = now.Add(statusPeriod)
 			}
 		default:
 			err = k.renewLease(ctx, client)
 		}
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the Lease has gone, so perhaps the Node has
-			err = k.tell(ctx, client, config)
+			err = k.patchNode(ctx, client, config)
 		}
 		if apierrors.IsUnauthorized(err) {
 			return k.discard(err)

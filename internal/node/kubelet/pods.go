@@ -170,7 +170,7 @@ func readEvents(ctx context.Context, w *apiclient.Watch, events chan<- podEvent)
 
 func (r *podRunner) handle(ctx context.Context, event podEvent) {
 	if event.kind == watch.Deleted {
-		r.forget(event.pod)
+		r.cleanUp(event.pod)
 		return
 	}
 	r.sync(ctx, event.pod)
@@ -192,12 +192,12 @@ func (r *podRunner) remember(pod *corev1.Pod) {
 	}
 }
 
-// forget gives back what a Pod has.
-func (r *podRunner) forget(pod *corev1.Pod) {
+// cleanUp releases what a Pod has.
+func (r *podRunner) cleanUp(pod *corev1.Pod) {
 	delete(r.due, keyOf(pod))
 	r.release(pod)
 	r.running.set(keyOf(pod), false)
-	if err := r.kubelet.processes.forget(pod); err != nil {
+	if err := r.kubelet.processes.stopPod(pod); err != nil {
 		r.host.Say("removing what is left of Pod %s: %v", keyOf(pod), err)
 	}
 }

@@ -75,7 +75,7 @@ func hasEnded(pod *corev1.Pod) bool {
 // start has all containers of a Pod run.
 func start(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) {
 	status.Phase = corev1.PodRunning
-	place(status, pod, now, hostIPs, podIPs)
+	setAddresses(status, pod, now, hostIPs, podIPs)
 	status.InitContainerStatuses = containerStatuses(pod, pod.Spec.InitContainers, status.InitContainerStatuses, now, true)
 	status.ContainerStatuses = containerStatuses(pod, pod.Spec.Containers, status.ContainerStatuses, now, false)
 	var debug []corev1.Container
@@ -89,8 +89,8 @@ func start(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, po
 	setCondition(status, pod, now, readyOf(pod))
 }
 
-// place notes where a Pod runs.
-func place(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) {
+// setAddresses notes where a Pod runs.
+func setAddresses(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) {
 	status.ObservedGeneration = pod.Generation
 	if status.StartTime == nil {
 		status.StartTime = ptr.To(metav1.NewTime(now))

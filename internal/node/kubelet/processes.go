@@ -124,8 +124,8 @@ func (p *processes) takeDirty() []*corev1.Pod {
 	return all
 }
 
-// forget ends the processes of a Pod that is gone.
-func (p *processes) forget(pod *corev1.Pod) error {
+// stopPod ends the processes of a Pod that is gone.
+func (p *processes) stopPod(pod *corev1.Pod) error {
 	p.mu.Lock()
 	key := keyOf(pod)
 	running := p.pods[key]
@@ -159,7 +159,7 @@ func (p *processes) onlyThese(nodeName string, pods []corev1.Pod) error {
 	}
 	p.mu.Unlock()
 	for _, pod := range gone {
-		if err := p.forget(pod); err != nil {
+		if err := p.stopPod(pod); err != nil {
 			return err
 		}
 	}

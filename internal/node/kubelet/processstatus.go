@@ -28,7 +28,7 @@ func processStep(pod *corev1.Pod, processes *process.Pod, now time.Time, hostIPs
 	step := podStep{status: *pod.Status.DeepCopy()}
 	if !hasEnded(pod) {
 		if pod.DeletionTimestamp == nil {
-			place(&step.status, pod, now, hostIPs, podIPs)
+			setAddresses(&step.status, pod, now, hostIPs, podIPs)
 		}
 		setContainers(&step.status, pod, now, init, main, ended)
 	}

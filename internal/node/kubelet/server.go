@@ -107,7 +107,7 @@ func (k *Kubelet) servingCertificate() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// onlyAPIServer refuses everyone but the API server: nodes and users have certificates of the same authority.
+// onlyAPIServer refuses every client but the API server: nodes and users have certificates of the same authority.
 func onlyAPIServer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS.VerifiedChains[0][0].Subject.CommonName != apiServerUser {

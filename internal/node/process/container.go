@@ -45,7 +45,7 @@ type container struct {
 	changed        chan struct{}
 }
 
-// newContainer makes a container that goes on from what the API knows of it: one that has ended for good stays so.
+// newContainer makes a container that continues from what the API knows of it: one that has ended for good stays so.
 func (p *Pod) newContainer(spec *corev1.Container, before []corev1.ContainerStatus, isInit bool) *container {
 	c := &container{pod: p, spec: spec, isInit: isInit, changed: make(chan struct{}, 1)}
 	c.image, _ = p.runner.cfg.Images.Lookup(spec.Image)

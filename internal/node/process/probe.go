@@ -85,7 +85,7 @@ func (c *container) probe(ctx context.Context, kind string, p *corev1.Probe, rep
 		case <-timer.C():
 		}
 		wait = time.Duration(max(1, p.PeriodSeconds)) * time.Second
-		result, output, err := c.ask(ctx, p)
+		result, output, err := c.runProbe(ctx, p)
 		if ctx.Err() != nil {
 			return false
 		}
@@ -114,12 +114,12 @@ func (c *container) probe(ctx context.Context, kind string, p *corev1.Probe, rep
 	}
 }
 
-// ask asks once. Whatever host a probe names, it is this machine that is asked.
-func (c *container) ask(ctx context.Context, p *corev1.Probe) (probe.Result, string, error) {
+// runProbe asks once. Whatever host a probe names, it is this machine that is asked.
+func (c *container) runProbe(ctx context.Context, p *corev1.Probe) (probe.Result, string, error) {
 	timeout := time.Duration(max(1, p.TimeoutSeconds)) * time.Second
 	switch {
 	case p.Exec != nil:
-		return c.askProgram(ctx, p.Exec, timeout)
+		return c.runProgram(ctx, p.Exec, timeout)
 	case p.HTTPGet != nil:
 		if _, err := c.probedPort(p.HTTPGet.Host, p.HTTPGet.Port); err != nil {
 			return probe.Failure, "", err
@@ -164,8 +164,8 @@ func isHere(host string) error {
 	return fmt.Errorf("host %q: a process is probed at this machine's loopback address only", host)
 }
 
-// askProgram runs the mapped program with the arguments of a probe, instead of the command that the probe names.
-func (c *container) askProgram(ctx context.Context, exec *corev1.ExecAction, timeout time.Duration) (probe.Result, string, error) {
+// runProgram runs the mapped program with the arguments of a probe, instead of the command that the probe names.
+func (c *container) runProgram(ctx context.Context, exec *corev1.ExecAction, timeout time.Duration) (probe.Result, string, error) {
 	command, err := c.command(ctx)
 	if err != nil {
 		return probe.Failure, "", err

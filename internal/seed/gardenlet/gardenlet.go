@@ -84,8 +84,8 @@ func New(cfg Config) (*Gardenlet, error) {
 	return &Gardenlet{cfg: cfg, seedName: cfg.Configuration.SeedConfig.Name}, nil
 }
 
-// Run gets the gardenlet's identity and runs its controllers, until the context ends or it cannot go on (an error). It can
-// be called once.
+// Run gets the gardenlet's identity and runs its controllers, until the context ends or it cannot continue (an error).
+// It can be called once.
 func (g *Gardenlet) Run(ctx context.Context) error {
 	identity, err := g.obtain(ctx)
 	if err != nil {

@@ -28,8 +28,8 @@ type gardenCluster struct {
 // GetAPIReader returns who reads live.
 func (g *gardenCluster) GetAPIReader() client.Reader { return g.reader }
 
-// liveReader reads the garden itself. Before it reads an object for the first time it asks whether it may: what the gardenlet
-// has just seen to refer to the object, the garden's authorizer may not have heard of yet.
+// liveReader reads the garden itself. Before it reads an object for the first time it asks whether it may: what the
+// gardenlet has just seen to refer to the object, the garden's authorizer may not have seen yet.
 type liveReader struct {
 	client.Reader
 	client client.Client

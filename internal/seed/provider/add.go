@@ -54,9 +54,9 @@ func (r *Reconciler) ofProvider() predicate.Predicate {
 	})
 }
 
-// due lets through what an operation has to begin or be looked at again for. It wants a change of what asks for it: the
-// controller's own writes, of a status or of the annotations that stay until the end of an operation, ask for nothing. Where
-// objects are guarded, so is every other spec let through.
+// due passes what an operation has to begin or be looked at again for. It wants a change of what asks for it: the
+// controller's own writes, of a status or of the annotations that stay until the end of an operation, ask for nothing.
+// Where objects are guarded, so is every other spec let through.
 func due(guarded bool) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {

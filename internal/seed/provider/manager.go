@@ -25,9 +25,9 @@ import (
 const User = "extensions.gardener.cloud:provider-local"
 
 const (
-	// DefaultProvider is the type of extension resources that the simulator looks after.
+	// DefaultProvider is the type of extension resources that the simulator reconciles.
 	DefaultProvider = "local"
-	// DefaultRetryBase and DefaultRetryMax are after what time an operation that failed is tried again: the first time,
+	// DefaultRetryBase and DefaultRetryMax are the times after which an operation that failed is tried again: the first time,
 	// and at most, after doubling with each failure.
 	DefaultRetryBase = time.Second
 	DefaultRetryMax  = 5 * time.Minute

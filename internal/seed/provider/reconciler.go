@@ -21,7 +21,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
-// Reconciler looks after the objects of one kind.
+// Reconciler reconciles the objects of one kind.
 type Reconciler struct {
 	Kind     Kind
 	Provider string
@@ -76,7 +76,7 @@ func (t *task) due() bool {
 		t.Kind.outOfSync != nil && t.Kind.outOfSync(t.obj)
 }
 
-// run does the operation, as far as it goes: it says after what time it goes on.
+// run does the operation step by step, and returns the delay before the next step.
 func (t *task) run(ctx context.Context) (time.Duration, error) {
 	injected, wrong := t.injected()
 	if err := t.begin(ctx, injected.Delay); err != nil {
@@ -97,7 +97,7 @@ func (t *task) run(ctx context.Context) (time.Duration, error) {
 	before := t.obj.DeepCopyObject().(extensionsv1alpha1.Object)
 	err := t.Kind.act[t.kind](ctx, t.Client, t.obj)
 	if wait := (*operation.Wait)(nil); errors.As(err, &wait) {
-		return wait.After, t.goesOn(ctx, before, wait)
+		return wait.After, t.patchWaiting(ctx, before, wait)
 	}
 	if err != nil {
 		return 0, t.fail(ctx, before, err)
@@ -118,7 +118,7 @@ func (t *task) running() bool {
 	return operation.Is(t.obj.GetExtensionStatus().GetLastOperation(), t.kind, corev1beta1.LastOperationStateProcessing)
 }
 
-// begin takes note of the operation: it goes on from now on, what asked for it is answered, and a delay begins, unless
+// begin takes note of the operation: it continues from now on, what asked for it is answered, and a delay begins, unless
 // it has begun before. The annotation that asked for it is removed last, so that a restart here does not lose it.
 func (t *task) begin(ctx context.Context, delay time.Duration) error {
 	begun := t.running()

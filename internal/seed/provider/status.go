@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
-// What a status says about operations of a type that go on, have failed, have succeeded.
+// What a status says about operations of a type that are in progress, have failed, have succeeded.
 var (
 	doing = map[corev1beta1.LastOperationType]string{"Create": "Reconciling", "Reconcile": "Reconciling",
 		"Restore": "Restoring", "Migrate": "Migrating", "Delete": "Deleting"}
@@ -47,8 +47,8 @@ func (t *task) report(ctx context.Context, before extensionsv1alpha1.Object, sta
 	return err
 }
 
-// goesOn writes what the operation waits for.
-func (t *task) goesOn(ctx context.Context, before extensionsv1alpha1.Object, wait *operation.Wait) error {
+// patchWaiting writes what the operation waits for.
+func (t *task) patchWaiting(ctx context.Context, before extensionsv1alpha1.Object, wait *operation.Wait) error {
 	last := t.obj.GetExtensionStatus().GetLastOperation()
 	description := fmt.Sprintf("%s the %s: waiting for %s", doing[t.kind], t.Kind.Title, wait.For)
 	progress := min(max(wait.Progress, 1), 99)
@@ -96,7 +96,7 @@ func (t *task) succeed(ctx context.Context, before extensionsv1alpha1.Object) er
 			return err
 		}
 	}
-	// What asked to migrate or restore stays until all is done, so that it goes on after a restart.
+	// What asked to migrate or restore stays until all is done, so that it continues after a restart.
 	err := operation.Patch(ctx, t.Client, t.obj, func(obj extensionsv1alpha1.Object) {
 		annotate(obj, func(annotations map[string]string) {
 			delete(annotations, injection.AnnotationStarted)

@@ -26,8 +26,8 @@ import (
 
 const (
 	labelPool = constants.LabelWorkerPool
-	// lookAgain is how often machines are looked at that are waited for, beside when they change.
-	lookAgain = 10 * time.Second
+	// pollInterval is how often machines are looked at that are waited for, beside when they change.
+	pollInterval = 10 * time.Second
 )
 
 // workers has the machine controller make the machines of Workers.
@@ -82,7 +82,7 @@ func (w *workers) reconcile(ctx context.Context, seed client.Client, worker *ext
 		}
 		written = written || changed
 	}
-	if err := w.tellDeployments(worker, wanted); err != nil {
+	if err := w.reportDeployments(worker, wanted); err != nil {
 		return err
 	}
 	now := before
@@ -119,7 +119,7 @@ func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extens
 	deployment := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: d.name}}
 	deployed, err := createOrPatch(ctx, seed, deployment, func() error {
 		if deployment.DeletionTimestamp != nil {
-			return &operation.Wait{For: "MachineDeployment " + d.name + " of before to be gone", After: lookAgain, Progress: 10}
+			return &operation.Wait{For: "MachineDeployment " + d.name + " of before to be gone", After: pollInterval, Progress: 10}
 		}
 		replicas := min(max(deployment.Spec.Replicas, d.min), d.max)
 		if asleep {
@@ -155,8 +155,8 @@ func createOrPatch(ctx context.Context, seed client.Client, obj client.Object, f
 	return true, seed.Patch(ctx, obj, client.MergeFrom(before))
 }
 
-// tellDeployments says in the status which deployments there are. The time is of the beginning of an operation.
-func (w *workers) tellDeployments(worker *extensionsv1alpha1.Worker, wanted []wantedDeployment) error {
+// reportDeployments says in the status which deployments there are. The time is of the beginning of an operation.
+func (w *workers) reportDeployments(worker *extensionsv1alpha1.Worker, wanted []wantedDeployment) error {
 	var deployments []extensionsv1alpha1.MachineDeployment
 	images := map[string]string{}
 	for _, d := range wanted {
@@ -181,7 +181,7 @@ func (w *workers) tellDeployments(worker *extensionsv1alpha1.Worker, wanted []wa
 func available(now *inventory, wanted []wantedDeployment, asleep bool) error {
 	if asleep {
 		if left := len(now.machines.Items); left > 0 {
-			return &operation.Wait{For: fmt.Sprintf("all machines to be hibernated (%d still awake)", left), After: lookAgain, Progress: 50}
+			return &operation.Wait{For: fmt.Sprintf("all machines to be hibernated (%d still awake)", left), After: pollInterval, Progress: 50}
 		}
 		return nil
 	}
@@ -216,10 +216,10 @@ func available(now *inventory, wanted []wantedDeployment, asleep bool) error {
 		return errors.Join(errs...)
 	case ready >= want:
 		return &operation.Wait{For: fmt.Sprintf("all old machines to be drained and terminated (%d left)", others+updated-want),
-			After: lookAgain, Progress: 80}
+			After: pollInterval, Progress: 80}
 	}
 	return &operation.Wait{For: fmt.Sprintf("machines to be available (%d/%d desired machine(s) available, %d/%d machine(s) updated)",
-		ready, want, updated, want), After: lookAgain, Progress: 50}
+		ready, want, updated, want), After: pollInterval, Progress: 50}
 }
 
 // tidy deletes deployments that are not wanted any more, and classes that no deployment uses.
@@ -239,7 +239,7 @@ func tidy(ctx context.Context, seed client.Client, now *inventory, wanted []want
 		}
 	}
 	if len(left) > 0 {
-		return &operation.Wait{For: "MachineDeployments to be deleted: " + strings.Join(left, ", "), After: lookAgain, Progress: 90}
+		return &operation.Wait{For: "MachineDeployments to be deleted: " + strings.Join(left, ", "), After: pollInterval, Progress: 90}
 	}
 	for i := range now.classes.Items {
 		class := &now.classes.Items[i]

@@ -52,7 +52,7 @@ func (w *workers) delete(ctx context.Context, seed client.Client, worker *extens
 	}
 	if len(now.deployments.Items)+len(now.machines.Items) > 0 {
 		return &operation.Wait{For: fmt.Sprintf("%d machine(s) of %d deployment(s) to be deleted", len(now.machines.Items),
-			len(now.deployments.Items)), After: lookAgain, Progress: 50}
+			len(now.deployments.Items)), After: pollInterval, Progress: 50}
 	}
 	for i := range now.classes.Items {
 		if err := deleteClass(ctx, seed, &now.classes.Items[i]); err != nil {
@@ -106,7 +106,7 @@ func stateOf(worker *extensionsv1alpha1.Worker) (*machines.State, error) {
 
 // migrate writes down the machines and removes their objects; the instances run on, and are the next seed's. The machine
 // controller does nothing more here: it sees that the Worker migrates, and what it has begun has ended when the guard lets
-// this in. The state is in the seed before the first object goes, and is added to if this goes on after an interruption.
+// this in. The state is in the seed before the first object goes, and is added to if this continues after an interruption.
 func (w *workers) migrate(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
 	release, err := w.guard.Own(ctx, worker.Namespace)
 	if err != nil {
@@ -179,7 +179,7 @@ func abandon(ctx context.Context, seed client.Client, obj client.Object) error {
 	return nil
 }
 
-// restore makes the objects of machines that run, and then goes on as for any Worker. A deployment comes last, so that it
+// restore makes the objects of machines that run, and then continues as for any Worker. A deployment comes last, so that it
 // finds its machines; once it is there, its machines are the machine controller's.
 func (w *workers) restore(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
 	state, err := stateOf(worker)

@@ -15,9 +15,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
 
-// look says how objects are: the conditions ResourcesHealthy and ResourcesProgressing. The first object that is not well
-// is the one that they name.
-func (r *Reconciler) look(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (
+// checkHealth says how objects are: the conditions ResourcesHealthy and ResourcesProgressing. The first object that is
+// not well is the one that they name.
+func (r *Reconciler) checkHealth(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (
 	healthy, progressing conditions.Condition, err error) {
 	healthy = conditions.Condition{Type: resourcesv1alpha1.ResourcesHealthy, Status: corev1beta1.ConditionTrue,
 		Reason: "ResourcesHealthy", Message: "All objects are healthy."}

@@ -28,7 +28,7 @@ const (
 
 	// DefaultSyncPeriod is how often objects are applied and looked at, beside when they change; Gardener's.
 	DefaultSyncPeriod = time.Minute
-	// DefaultRequeue is after what time it is looked again whether objects that are being deleted are gone; Gardener's.
+	// DefaultRequeue is the delay before it is checked again whether objects that are being deleted are gone; Gardener's.
 	DefaultRequeue = 5 * time.Second
 )
 
@@ -42,7 +42,7 @@ type Reconciler struct {
 	SyncPeriod, Requeue time.Duration
 }
 
-// Reconcile looks after one ManagedResource.
+// Reconcile reconciles one ManagedResource.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	resource := &resourcesv1alpha1.ManagedResource{}
 	if err := r.Reader.Get(ctx, request.NamespacedName, resource); err != nil {
@@ -147,7 +147,7 @@ func (r *Reconciler) end(ctx context.Context, resource *resourcesv1alpha1.Manage
 		applied.Status, applied.Reason = corev1beta1.ConditionFalse, resourcesv1alpha1.ConditionDecodingFailed
 		applied.Message = "Some objects cannot be decoded: " + strings.Join(wanted.undecodable, "; ")
 	}
-	healthy, progressing, err := r.look(ctx, wanted.references)
+	healthy, progressing, err := r.checkHealth(ctx, wanted.references)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (r *Reconciler) report(ctx context.Context, resource *resourcesv1alpha1.Man
 
 // applyFailed says that an object could not be applied, how the objects are all the same, and gives the cause back.
 func (r *Reconciler) applyFailed(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, wanted *wanted, cause error) error {
-	healthy, progressing, err := r.look(ctx, wanted.references)
+	healthy, progressing, err := r.checkHealth(ctx, wanted.references)
 	if err != nil {
 		return r.failed(ctx, resource, corev1beta1.ConditionFalse, resourcesv1alpha1.ConditionApplyFailed, cause)
 	}

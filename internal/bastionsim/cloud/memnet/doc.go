@@ -1,5 +1,5 @@
-// Package memnet is a network in memory: connections and listeners that no one outside the process can reach. It imports
-// nothing of the project.
+// Package memnet is a network in memory: connections and listeners that cannot be reached from outside of the process.
+// It imports nothing of the project.
 //
 // It promises what a TCP connection of the host does: a buffer in each direction, so that two sides that both write do not
 // wait for each other; deadlines; what was written before a Close arrives; closing one direction alone. Deadlines go by the

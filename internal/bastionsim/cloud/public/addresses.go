@@ -16,7 +16,7 @@ var (
 	DefaultRange = netip.MustParsePrefix("127.64.0.0/10")
 	// ports are those that are tried on an address of one's own, the best one first.
 	ports = []uint16{22, 2222}
-	// loopback is the address that everybody shares where there are no others.
+	// loopback is the address that all bastions share where there are no others.
 	loopback = netip.MustParseAddr("127.0.0.1")
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// procNames are the synthetic files of /proc. What they say is made up, and the same for everybody who looks.
+// procNames are the synthetic files of /proc. What they say is made up, and the same for every user.
 var procNames = []string{
 	"cmdline", "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "swaps", "uptime", "version",
 	"1/cmdline", "1/comm", "1/status",

@@ -206,7 +206,7 @@ func (v *View) mayDrop(p place) syscall.Errno {
 }
 
 // RemoveAll removes a file, or a directory with all that is in it. It is no error if it is not there. It returns the first
-// error, and goes on with the rest.
+// error, and continues with the rest.
 func (v *View) RemoveAll(name string) error {
 	info, err := v.Lstat(name)
 	if err != nil {

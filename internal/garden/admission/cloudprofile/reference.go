@@ -122,7 +122,7 @@ func root(ctx context.Context, r plugin.Reader, ref *gardencore.CloudProfileRefe
 	if err != nil {
 		return "", err
 	}
-	// Parents are CloudProfiles: validation sees to it.
+	// Parents are CloudProfiles: validation makes sure of it.
 	return profile.Spec.Parent.Name, nil
 }
 

@@ -41,7 +41,7 @@ func PrimaryDNSProvider(providers []gardencore.DNSProvider) *gardencore.DNSProvi
 	return find(providers, func(p *gardencore.DNSProvider) bool { return ptr.Deref(p.Primary, false) })
 }
 
-// UnmanagedDNS says whether the user looks after the Shoot's DNS records: the primary provider, or the first if none is
+// UnmanagedDNS says whether the user manages the Shoot's DNS records: the primary provider, or the first if none is
 // marked, says so.
 func UnmanagedDNS(shoot *gardencore.Shoot) bool {
 	if shoot.Spec.DNS == nil || len(shoot.Spec.DNS.Providers) == 0 {

@@ -72,7 +72,7 @@ func (r *request) validateHibernation(context.Context) error {
 }
 
 // validateManagedIssuer says whether the landscape can publish the keys of a Shoot's service accounts. Once it does it
-// has to go on: others trust them.
+// has to continue: others trust them.
 func (r *request) validateManagedIssuer(ctx context.Context) error {
 	is, was := hasManagedIssuer(r.shoot), hasManagedIssuer(r.old)
 	if !is && !was {

@@ -253,7 +253,7 @@ func isMigrating(shoot *gardencore.Shoot) bool {
 		last.Type == gardencore.LastOperationTypeRestore && last.State != gardencore.LastOperationStateSucceeded)
 }
 
-// validateStay says whether the Shoot can go on to be on its seed as it is to be now.
+// validateStay says whether the Shoot can continue to be on its seed as it is to be now.
 func (r *request) validateStay() error {
 	if r.seed == nil {
 		return nil

@@ -36,11 +36,11 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	}
 	return component.Controller(mgr, ControllerName).
 		For(&operationsv1alpha1.Bastion{}, builder.WithPredicates(endMoves())).
-		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.bastionsOf), builder.WithPredicates(leaves())).
+		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.bastionsOf), builder.WithPredicates(shootGone())).
 		Complete(r)
 }
 
-// endMoves lets Bastions through that come, and those that live longer or shorter than before. A gardenlet writes the
+// endMoves passes Bastions that come, and those that live longer or shorter than before. A gardenlet writes the
 // rest of the status.
 func endMoves() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *operationsv1alpha1.Bastion) bool {
@@ -48,9 +48,9 @@ func endMoves() predicate.Predicate {
 	})
 }
 
-// leaves lets Shoots through that go, begin to do so, allow no SSH any more, or are on another Seed, or another Shoot, than
-// before. When watching begins each Bastion looks at its Shoot by itself.
-func leaves() predicate.Predicate {
+// shootGone passes Shoots that go, begin to do so, allow no SSH any more, or are on another Seed, or another
+// Shoot, than before. When watching begins each Bastion looks at its Shoot by itself.
+func shootGone() predicate.Predicate {
 	predicates := kit.Updates(func(before, after *corev1beta1.Shoot) bool {
 		return before.UID != after.UID || before.DeletionTimestamp == nil && after.DeletionTimestamp != nil ||
 			allowsSSH(before) && !allowsSSH(after) ||

@@ -176,12 +176,12 @@ func TestChanges(t *testing.T) {
 		"bastion, status":     {endMoves(), bastion(), ready, false},
 		"bastion, kept alive": {endMoves(), bastion(), bastion(expires(at(2 * time.Hour))), true},
 		"bastion, deleted":    {endMoves(), bastion(), bastion(func(b *operationsv1alpha1.Bastion) { b.Generation++ }), true},
-		"shoot, status":       {leaves(), shoot(), shoot(func(s *corev1beta1.Shoot) { s.Status.ObservedGeneration = 1 }), false},
-		"shoot, still going":  {leaves(), shoot(isDeleted), shoot(isDeleted), false},
-		"shoot, deleted":      {leaves(), shoot(), shoot(isDeleted), true},
-		"shoot, without SSH":  {leaves(), shoot(), shoot(withoutSSH), true},
-		"shoot, moved":        {leaves(), shoot(), shoot(on("other")), true},
-		"shoot, another one":  {leaves(), shoot(), shoot(func(s *corev1beta1.Shoot) { s.UID = "other" }), true},
+		"shoot, status":       {shootGone(), shoot(), shoot(func(s *corev1beta1.Shoot) { s.Status.ObservedGeneration = 1 }), false},
+		"shoot, still going":  {shootGone(), shoot(isDeleted), shoot(isDeleted), false},
+		"shoot, deleted":      {shootGone(), shoot(), shoot(isDeleted), true},
+		"shoot, without SSH":  {shootGone(), shoot(), shoot(withoutSSH), true},
+		"shoot, moved":        {shootGone(), shoot(), shoot(on("other")), true},
+		"shoot, another one":  {shootGone(), shoot(), shoot(func(s *corev1beta1.Shoot) { s.UID = "other" }), true},
 	} {
 		if got := test.predicate.Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.looks {
 			t.Errorf("%s: %v", name, got)
@@ -190,7 +190,7 @@ func TestChanges(t *testing.T) {
 	if !endMoves().Create(event.CreateEvent{Object: bastion()}) || endMoves().Delete(event.DeleteEvent{Object: bastion()}) {
 		t.Error("Bastions are looked at when they come, not when they are gone")
 	}
-	if leaves().Create(event.CreateEvent{Object: shoot()}) || !leaves().Delete(event.DeleteEvent{Object: shoot()}) {
+	if shootGone().Create(event.CreateEvent{Object: shoot()}) || !shootGone().Delete(event.DeleteEvent{Object: shoot()}) {
 		t.Error("Bastions are looked at when their Shoot is gone, not when it comes")
 	}
 }

@@ -28,7 +28,7 @@ const (
 	reasonDenied   = "RequestDenied"
 )
 
-// retryUnauthorized is after what time it is asked again whether an author may ask: RBAC may be on its way.
+// retryUnauthorized is the delay before the next check whether an author may ask: RBAC may be on its way.
 const retryUnauthorized = 30 * time.Second
 
 // Reconciler approves and denies CertificateSigningRequests of gardenlets.

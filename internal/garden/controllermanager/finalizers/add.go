@@ -56,7 +56,7 @@ func (r *Reconciler) releasedBy(u use) handler.MapFunc {
 	}
 }
 
-// changed lets through what says something new of a thing: not what this controller writes to its status.
+// changed passes what says something new of a thing: not what this controller writes to its status.
 func changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return respecified(e) ||
@@ -65,7 +65,7 @@ func changed() predicate.Predicate {
 	}}
 }
 
-// mayRelease lets through the changes after which an object may refer to less than before.
+// mayRelease passes the changes after which an object may refer to less than before.
 func mayRelease() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },

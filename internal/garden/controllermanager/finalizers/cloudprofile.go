@@ -18,7 +18,7 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// settleCloudProfile says in the status which stage of its life each version is in, and comes again at the next one.
+// settleCloudProfile says in the status which stage of its life each version is in, and is requeued for the next one.
 func settleCloudProfile(ctx context.Context, r *Reconciler, obj client.Object) (reconcile.Result, error) {
 	profile, spec := obj.(*corev1beta1.CloudProfile), &gardencore.CloudProfileSpec{}
 	if err := scheme.Scheme.Convert(&profile.Spec, spec, nil); err != nil {

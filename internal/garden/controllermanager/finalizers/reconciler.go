@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// DefaultRetry is after what time it is looked again whether something that is being deleted is still in use.
+// DefaultRetry is the delay before it is checked again whether something that is being deleted is still in use.
 const DefaultRetry = time.Minute
 
 // shownUsers is how many users a message names.
@@ -63,7 +63,7 @@ type watch struct {
 	names  func(context.Context, client.Reader, client.Object) []types.NamespacedName
 }
 
-// Reconciler looks after the things of one kind.
+// Reconciler reconciles the things of one kind.
 type Reconciler struct {
 	Kind   Kind
 	Client client.Client
@@ -75,7 +75,7 @@ type Reconciler struct {
 	Retry time.Duration
 }
 
-// Reconcile looks after one thing.
+// Reconcile reconciles one thing.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	obj := r.Kind.object()
 	if err := r.Client.Get(ctx, request.NamespacedName, obj); err != nil {

@@ -48,7 +48,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// stateChanged lets through what goes or is in another state than before.
+// stateChanged passes deletions and changes of the state.
 func stateChanged[T client.Object, S comparable](state func(T) S) predicate.Predicate {
 	changed := kit.Updates(func(before, after T) bool {
 		return state(before) != state(after) || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
@@ -79,7 +79,7 @@ func (r *Reconciler) setOf(ctx context.Context, seed client.Object) []reconcile.
 	return ownerOf(ctx, managedSeed)
 }
 
-// ownerOf is the set that a part of a replica was made for.
+// ownerOf is the ManagedSeedSet that a Shoot or ManagedSeed was created for.
 func ownerOf(_ context.Context, obj client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(obj)
 	if owner == nil || owner.Kind != "ManagedSeedSet" {

@@ -85,7 +85,7 @@ func (r *Reconciler) setStatus(ctx context.Context, set *seedmanagementv1alpha1.
 	return nil
 }
 
-// step is one step for one set.
+// step reconciles one ManagedSeedSet once.
 type step struct {
 	*Reconciler
 	set *seedmanagementv1alpha1.ManagedSeedSet

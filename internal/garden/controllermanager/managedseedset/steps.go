@@ -78,7 +78,7 @@ func (s *step) wait(name string, reason seedmanagementv1alpha1.PendingReplicaRea
 	if reason == seedmanagementv1alpha1.ShootDeletingReason || reason == seedmanagementv1alpha1.ManagedSeedDeletingReason {
 		action = corev1beta1.EventActionDelete
 	}
-	s.tell(event, action, message, name)
+	s.recordEvent(event, action, message, name)
 	s.setPending(name, reason, s.retries(name, reason))
 	return nil
 }
@@ -111,12 +111,12 @@ func (s *step) retry(ctx context.Context, one *replica, how retrying) error {
 	retries, limit := ptr.Deref(cmp.Or(s.retries(name, how.doing), s.retries(name, how.failed)), 0),
 		cmp.Or(s.MaxShootRetries, DefaultMaxShootRetries)
 	if retries >= limit {
-		s.tell(how.never, how.action,
+		s.recordEvent(how.never, how.action,
 			"The "+how.what+" of the Shoot %s has failed too often and is not tried again: repair it, and ask for it by annotation", name)
 		s.setPending(name, how.failed, &retries)
 		return nil
 	}
-	s.tell(how.again, how.action, "Trying the "+how.what+" of the Shoot %s again", name)
+	s.recordEvent(how.again, how.action, "Trying the "+how.what+" of the Shoot %s again", name)
 	if err := kit.Annotate(ctx, s.Client, one.shoot,
 		map[string]string{constants.GardenerOperation: constants.ShootOperationRetry}); err != nil {
 		return fmt.Errorf("asking for the %s of the Shoot %s to be tried again: %w", how.what, name, err)
@@ -132,7 +132,7 @@ func (s *step) create(ctx context.Context, replicas []*replica) error {
 		next = max(next, ordinal(s.set, one.shoot.Name)+1)
 	}
 	name := fmt.Sprintf("%s-%d", s.set.Name, next)
-	s.tell(eventCreatingShoot, corev1beta1.EventActionReconcile, "Creating the Shoot %s", name)
+	s.recordEvent(eventCreatingShoot, corev1beta1.EventActionReconcile, "Creating the Shoot %s", name)
 	err := s.Client.Create(ctx, newShoot(s.set, name))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating the Shoot %s: %w", name, err)
@@ -151,7 +151,7 @@ func (s *step) createManagedSeed(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	s.tell(eventCreatingManagedSeed, corev1beta1.EventActionReconcile, "Creating the ManagedSeed %s", name)
+	s.recordEvent(eventCreatingManagedSeed, corev1beta1.EventActionReconcile, "Creating the ManagedSeed %s", name)
 	if err := s.Client.Create(ctx, managedSeed); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("creating the ManagedSeed %s: %w", name, err)
 	}
@@ -173,7 +173,7 @@ func (s *step) remove(ctx context.Context, replicas []*replica) error {
 		return s.deleteShoot(ctx, one)
 	}
 	name := one.managedSeed.Name
-	s.tell(eventDeletingManagedSeed, corev1beta1.EventActionDelete, "Deleting the ManagedSeed %s", name)
+	s.recordEvent(eventDeletingManagedSeed, corev1beta1.EventActionDelete, "Deleting the ManagedSeed %s", name)
 	if err := s.Client.Delete(ctx, one.managedSeed); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the ManagedSeed %s: %w", name, err)
 	}
@@ -182,7 +182,7 @@ func (s *step) remove(ctx context.Context, replicas []*replica) error {
 }
 
 func (s *step) deleteShoot(ctx context.Context, one *replica) error {
-	s.tell(eventDeletingShoot, corev1beta1.EventActionDelete, "Deleting the Shoot %s", one.shoot.Name)
+	s.recordEvent(eventDeletingShoot, corev1beta1.EventActionDelete, "Deleting the Shoot %s", one.shoot.Name)
 	if err := kit.DeleteConfirmed(ctx, s.Client, s.Clock, one.shoot); err != nil {
 		return err
 	}
@@ -207,6 +207,6 @@ func (s *step) setPending(name string, reason seedmanagementv1alpha1.PendingRepl
 		Name: name, Reason: reason, Since: metav1.NewTime(s.Clock.Now()), Retries: retries}
 }
 
-func (s *step) tell(reason, action, message, name string) {
+func (s *step) recordEvent(reason, action, message, name string) {
 	s.Recorder.Eventf(s.set, nil, corev1.EventTypeNormal, reason, action, message, s.set.Namespace+"/"+name)
 }

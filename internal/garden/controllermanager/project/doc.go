@@ -1,4 +1,4 @@
-// Package project looks after Projects: each has a namespace, made for it or adopted, with the roles of its members, the
+// Package project reconciles Projects: each has a namespace, made for it or adopted, with the roles of its members, the
 // resource quota that is configured for it, and a phase that says how far that is.
 //
 // A Project that is deleted keeps its namespace as long as a Shoot is in it (the garden itself is asked, not a cache);

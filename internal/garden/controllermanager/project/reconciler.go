@@ -19,10 +19,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/finalizers"
 )
 
-// recheck is after what time a Project is looked at again whose namespace is on its way out; its end is watched for, too.
+// recheck is the time after which a Project is looked at again whose namespace is on its way out; its end is watched
+// for, too.
 const recheck = time.Minute
 
-// Reconciler looks after Projects.
+// Reconciler reconciles Projects.
 type Reconciler struct {
 	Client client.Client
 	// Reader asks the garden itself.
@@ -33,7 +34,7 @@ type Reconciler struct {
 	Quotas []controllermanagerv1alpha1.QuotaConfiguration
 }
 
-// Reconcile looks after one Project.
+// Reconcile reconciles one Project.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	project := &corev1beta1.Project{}
 	if err := r.Client.Get(ctx, request.NamespacedName, project); err != nil {

@@ -43,7 +43,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// activity lets through what is an activity: what has just come, really changes, or goes.
+// activity passes what is an activity: what has just come, really changes, or goes.
 func (r *Reconciler) activity() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -55,7 +55,7 @@ func (r *Reconciler) activity() predicate.Predicate {
 	}
 }
 
-// referredTo lets through what a binding refers to, or did before.
+// referredTo passes what a binding refers to, or did before.
 func referredTo() predicate.Predicate {
 	is := predicate.NewPredicateFuncs(referred)
 	is.UpdateFunc = func(e event.UpdateEvent) bool { return referred(e.ObjectOld) || referred(e.ObjectNew) }

@@ -45,7 +45,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// changed lets Seeds through that refer to something else than before, or to nothing any more since they are done with.
+// changed passes Seeds that refer to something else than before, or to nothing any more since they are done with.
 func changed() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Seed) bool {
 		return !references.IsUsing(after) || !maps.Equal(ofSeed(before), ofSeed(after))

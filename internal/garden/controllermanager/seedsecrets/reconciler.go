@@ -57,7 +57,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// originals lets secrets through that are copied, or have been up to now.
+// originals passes secrets that are copied, or have been up to now.
 func originals() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(e event.CreateEvent) bool { return isOriginal(e.Object) },

@@ -49,7 +49,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// conditionsChanged lets Seeds through that come, go, or have other conditions than before.
+// conditionsChanged passes Seeds that are created or deleted, or have other conditions than before.
 func conditionsChanged() predicate.Predicate {
 	changed := kit.CreationsAndUpdates(func(before, after *corev1beta1.Seed) bool {
 		return !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)

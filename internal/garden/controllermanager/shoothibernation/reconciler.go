@@ -59,7 +59,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// scheduled lets Shoots through that have schedules, or get other ones.
+// scheduled passes Shoots that have schedules, or get other ones.
 func scheduled() predicate.Predicate {
 	predicates := kit.Updates(func(before, after *corev1beta1.Shoot) bool {
 		return len(schedules(after)) > 0 && !equality.Semantic.DeepEqual(schedules(before), schedules(after))

@@ -63,8 +63,8 @@ func (m *maintenance) tasks() {
 	metav1.SetMetaDataAnnotation(&m.shoot.ObjectMeta, constants.ShootTasks, strings.Join(all, ","))
 }
 
-// askedFor says whether the Shoot has the operation annotation for maintenance now.
-func askedFor(shoot *corev1beta1.Shoot) bool {
+// isRequested says whether the Shoot has the operation annotation for maintenance now.
+func isRequested(shoot *corev1beta1.Shoot) bool {
 	return slices.Contains(split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator),
 		constants.ShootOperationMaintain)
 }

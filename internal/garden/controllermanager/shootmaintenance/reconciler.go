@@ -55,10 +55,10 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// toBeMaintained lets Shoots through that come, get another window, or are asked to be maintained.
+// toBeMaintained passes Shoots that are created, get another window, or are asked to be maintained.
 func toBeMaintained() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
-		return askedFor(after) && !askedFor(before) || !equality.Semantic.DeepEqual(configured(before), configured(after))
+		return isRequested(after) && !isRequested(before) || !equality.Semantic.DeepEqual(configured(before), configured(after))
 	})
 }
 
@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	now := r.Clock.Now()
-	if askedFor(shoot) || window(shoot).Contains(now) {
+	if isRequested(shoot) || window(shoot).Contains(now) {
 		if err := r.maintain(ctx, shoot, now); client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, fmt.Errorf("maintaining the Shoot %s: %w", request, err)
 		}
@@ -132,7 +132,7 @@ func (r *Reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now
 	if err := r.setLast(ctx, shoot, m.outcome()); err != nil {
 		return err
 	}
-	r.tell(m)
+	r.recordEvents(m)
 	logf.FromContext(ctx).Info("Maintained the Shoot", "parts", len(m.results))
 	return nil
 }
@@ -155,7 +155,7 @@ func lock(before *corev1beta1.Shoot) client.Patch {
 // refused says why a Shoot is left as it is until its next window. It can be asked again to be maintained.
 func (r *Reconciler) refused(ctx context.Context, m *maintenance, why error) error {
 	shoot := m.before
-	if askedFor(shoot) {
+	if isRequested(shoot) {
 		before := shoot.DeepCopy()
 		asked := &maintenance{shoot: shoot}
 		asked.setOperations(without(split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator),
@@ -210,8 +210,8 @@ func (r *Reconciler) setLast(ctx context.Context, shoot *corev1beta1.Shoot, last
 	return nil
 }
 
-// tell makes an event of each update, and of each that could not be made.
-func (r *Reconciler) tell(m *maintenance) {
+// recordEvents makes an event of each update, and of each that could not be made.
+func (r *Reconciler) recordEvents(m *maintenance) {
 	for _, result := range m.results {
 		switch {
 		case result.event == "":

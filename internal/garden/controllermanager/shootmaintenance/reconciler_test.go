@@ -322,7 +322,7 @@ func TestRefused(t *testing.T) {
 	}
 	last := s.Status.LastMaintenance
 	if s.Spec.Kubernetes.Version != "1.34.0" || last == nil || last.State != "Failed" ||
-		!strings.Contains(*last.FailureReason, "no") || askedFor(s) {
+		!strings.Contains(*last.FailureReason, "no") || isRequested(s) {
 		t.Errorf("Kubernetes %s, last maintenance %+v, annotations %v", s.Spec.Kubernetes.Version, last, s.Annotations)
 	}
 	if got := <-recorder.Events; !strings.Contains(got, corev1beta1.ShootMaintenanceFailed) {

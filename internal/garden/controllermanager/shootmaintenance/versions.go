@@ -86,7 +86,7 @@ func latest(all []version, fits func(version) bool) *version {
 }
 
 // greatest is the greatest version that fits, better one that has not expired. To one that has the way may still lead: the
-// next maintenance goes on from it.
+// next maintenance continues from it.
 func greatest(all []version, fits func(version) bool) *version {
 	var found *version
 	for _, v := range slices.Backward(all) {

@@ -49,7 +49,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// moves lets Shoots through that get another Seed, or have a constraint that may be outdated.
+// moves passes Shoots that get another Seed, or have a constraint that may be outdated.
 func moves() predicate.Predicate {
 	outdated := func(shoot *corev1beta1.Shoot) bool {
 		operation := shoot.Status.LastOperation
@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !isToMove(shoot) {
-		return reconcile.Result{}, r.forget(ctx, shoot)
+		return reconcile.Result{}, r.deleteRecord(ctx, shoot)
 	}
 	constraint, err := r.constraint(ctx, shoot)
 	if err != nil {
@@ -127,7 +127,7 @@ func ready(destination, source *corev1beta1.Seed) error {
 	return kit.SeedConditionsTrue(destination)
 }
 
-func (r *Reconciler) forget(ctx context.Context, shoot *corev1beta1.Shoot) error {
+func (r *Reconciler) deleteRecord(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	if conditions.Get(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration) == nil {
 		return nil
 	}

@@ -53,7 +53,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// endChanged lets Shoots through that come, or get another end or another binding.
+// endChanged passes Shoots that are created, or get another end or another binding.
 func endChanged() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
 		return before.Annotations[constants.ShootExpirationTimestamp] != after.Annotations[constants.ShootExpirationTimestamp] ||

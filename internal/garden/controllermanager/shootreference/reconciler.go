@@ -41,7 +41,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// changed lets Shoots through that refer to something else than before, or to nothing any more since they are done with.
+// changed passes Shoots that refer to something else than before, or to nothing any more since they are done with.
 func changed() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
 		return !references.IsUsing(after) || !maps.Equal(ofShoot(before), ofShoot(after))

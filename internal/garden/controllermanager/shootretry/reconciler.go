@@ -53,7 +53,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// fails lets through Shoots that have just failed in a way that is tried again.
+// fails passes Shoots that have just failed in a way that is tried again.
 func fails() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
 		return isToBeRetried(after) && !isFailed(before)

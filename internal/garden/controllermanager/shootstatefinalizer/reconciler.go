@@ -41,7 +41,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// moved lets Shoots through whose ShootState may have to be kept from now on, or no longer.
+// moved passes Shoots whose ShootState may have to be kept from now on, or no longer.
 func moved() predicate.Predicate {
 	return kit.Updates(func(before, after *corev1beta1.Shoot) bool {
 		if before.Status.LastOperation == nil || after.Status.LastOperation == nil {

@@ -35,7 +35,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// mislabelled lets through Shoots whose label is not what it should be.
+// mislabelled passes Shoots whose label is not what it should be.
 func mislabelled() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(_, after *corev1beta1.Shoot) bool {
 		return after.Labels[constants.ShootStatus] != Status(after)

@@ -128,7 +128,7 @@ func syncDNSCredentials(shoot *gardencore.Shoot) {
 }
 
 // prepareShootStatus makes the gardenlet look at a Shoot again after what it said of it: the destination's when the
-// source has let go in a migration, the same one when a rotation of the etcd encryption key goes on without being asked.
+// source has let go in a migration, the same one when a rotation of the etcd encryption key continues without being asked.
 func prepareShootStatus(_ context.Context, shoot, old *gardencore.Shoot) {
 	last := shoot.Status.LastOperation
 	migrated := last != nil && last.Type == gardencore.LastOperationTypeMigrate &&

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// lookAgain is when it is checked again whether the instances are gone that an uninstallation is refused for.
-	lookAgain = 2 * time.Second
+	// blockedRetry is when it is checked again whether the instances are gone that an uninstallation is refused for.
+	blockedRetry = 2 * time.Second
 	// namedInstances is how many of them a message names.
 	namedInstances = 5
 )
@@ -42,10 +42,10 @@ func (r *Reconciler) reconcileDeletion(ctx context.Context, install v1alpha1.Ins
 	var isWaiting waiting
 	switch {
 	case errors.As(err, &isBlocked): // the controller runs on
-		return reconcile.Result{RequeueAfter: lookAgain}, r.setStatus(ctx, install, v1alpha1.Condition{Type: v1alpha1.Synced,
+		return reconcile.Result{RequeueAfter: blockedRetry}, r.setStatus(ctx, install, v1alpha1.Condition{Type: v1alpha1.Synced,
 			Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonDeletionBlocked, Message: err.Error()})
 	case errors.As(err, &isWaiting):
-		return reconcile.Result{RequeueAfter: lookAgain}, r.setStatus(ctx, install,
+		return reconcile.Result{RequeueAfter: blockedRetry}, r.setStatus(ctx, install,
 			v1alpha1.Condition{Type: v1alpha1.Synced, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonReconcileSuccess},
 			v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonDeleting, Message: err.Error()})
 	case err != nil:

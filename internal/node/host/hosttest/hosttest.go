@@ -98,7 +98,7 @@ type Units struct {
 	mu     sync.Mutex
 	active map[string]bool
 	done   []string
-	// OnStart, if set, is told of units that start.
+	// OnStart, if set, is called for units that start.
 	OnStart func(name string)
 	// Fail, if set, is the error of a verb and a unit ("start x.service").
 	Fail map[string]error

@@ -97,7 +97,7 @@ func parseKubeconfig(kubeconfig []byte) (*rest.Config, error) {
 	return config, nil
 }
 
-// endpointOf is where a configuration leads to, without anybody's credentials.
+// endpointOf is where a configuration leads to, without credentials.
 func endpointOf(config *rest.Config) *rest.Config {
 	endpoint := rest.AnonymousClientConfig(config)
 	endpoint.CAFile = ""

@@ -264,19 +264,19 @@ func (g *garden) accountToken(name string) string {
 	return token
 }
 
-func (g *garden) look(at func()) {
+func (g *garden) inspect(at func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at()
 }
 
 func (g *garden) called() (calls []string) {
-	g.look(func() { calls = slices.Clone(g.calls) })
+	g.inspect(func() { calls = slices.Clone(g.calls) })
 	return calls
 }
 
 func (g *garden) deletions() (deleted []string) {
-	g.look(func() { deleted = slices.Clone(g.deleted) })
+	g.inspect(func() { deleted = slices.Clone(g.deleted) })
 	return deleted
 }
 

@@ -133,7 +133,7 @@ func (i *Identity) bootstrap(ctx context.Context, s *store, why error) (*credent
 		return nil, fmt.Errorf("making a client of the bootstrap kubeconfig: %w", err)
 	}
 	defer closeClient()
-	current, err := i.ask(ctx, s, client, at, i.cfg.Durations.PollFrom)
+	current, err := i.requestCertificate(ctx, s, client, at, i.cfg.Durations.PollFrom)
 	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("the garden refuses the bootstrap kubeconfig of seed %q, its token may have expired: %s: %w",
 			i.cfg.SeedName, advice, err)
@@ -151,8 +151,8 @@ func (i *Identity) bootstrap(ctx context.Context, s *store, why error) (*credent
 	return current, nil
 }
 
-// ask gets a certificate for the key that is waiting for one, or for a new key.
-func (i *Identity) ask(ctx context.Context, s *store, client kubernetes.Interface, garden *rest.Config,
+// requestCertificate gets a certificate for the key that is waiting for one, or for a new key.
+func (i *Identity) requestCertificate(ctx context.Context, s *store, client kubernetes.Interface, garden *rest.Config,
 	firstPoll time.Duration) (*credential, error) {
 	for {
 		keyPEM := s.pending()
@@ -183,9 +183,9 @@ func (i *Identity) certify(ctx context.Context, keyPEM []byte, client kubernetes
 	if err != nil {
 		return nil, err
 	}
-	asker := &asker{client: client.CertificatesV1().CertificateSigningRequests(), csr: csr, durations: i.cfg.Durations,
+	requester := &requester{client: client.CertificatesV1().CertificateSigningRequests(), csr: csr, durations: i.cfg.Durations,
 		firstPoll: firstPoll, log: i.cfg.Log}
-	certPEM, err := asker.certificate(ctx)
+	certPEM, err := requester.certificate(ctx)
 	if err != nil {
 		return nil, err
 	}

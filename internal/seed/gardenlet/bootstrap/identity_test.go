@@ -230,7 +230,7 @@ func TestRefused(t *testing.T) {
 				}
 			}
 			// With what has been put right it works, whatever was left behind.
-			g.look(func() { g.decide, g.before = nil, nil })
+			g.inspect(func() { g.decide, g.before = nil, nil })
 			cfg.Bootstrap = g.withToken(t, anotherToken)
 			obtain(t, cfg)
 		})
@@ -259,7 +259,7 @@ func undecided(t *testing.T, g *garden, cfg Config) error {
 			t.Fatal("no error")
 		}
 		requested := false
-		g.look(func() { requested = len(g.requests) > 0 })
+		g.inspect(func() { requested = len(g.requests) > 0 })
 		if requested {
 			return err
 		}
@@ -274,7 +274,7 @@ func TestNotDecided(t *testing.T) {
 	if err := undecided(t, g, cfg); !strings.Contains(err.Error(), "kubectl certificate approve") {
 		t.Errorf("error: %v", err)
 	}
-	g.look(func() {
+	g.inspect(func() {
 		for _, csr := range g.requests {
 			g.sign(csr, start)
 		}
@@ -299,7 +299,7 @@ func TestLeftBehind(t *testing.T) {
 			cfg := config(t, g, seedWith())
 			cfg.Bootstrap = g.withToken(t, ownToken)
 			_ = undecided(t, g, cfg)
-			g.look(func() {
+			g.inspect(func() {
 				for _, csr := range g.requests {
 					left(g, csr)
 				}
@@ -370,7 +370,7 @@ func killedAt(t *testing.T, g *garden, seed client.WithWatch, n int32) bool {
 		return 0
 	}
 	g.after = func(*http.Request) { step() }
-	defer g.look(func() { g.before, g.after = nil, nil })
+	defer g.inspect(func() { g.before, g.after = nil, nil })
 	cfg := config(t, g, interceptor.NewClient(seed, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.CreateOption) error {
 			return around(func() error { return c.Create(ctx, obj, o...) })

@@ -62,8 +62,9 @@ func (c *Config) request(keyPEM []byte) (*certificatesv1.CertificateSigningReque
 	return csr, nil
 }
 
-// asker waits for the certificate of one request. It creates the request and gets it, which is all that who bootstraps may.
-type asker struct {
+// requester waits for the certificate of one request. It creates the request and gets it, which is all that who
+// bootstraps may.
+type requester struct {
 	client    certificatesclient.CertificateSigningRequestInterface
 	csr       *certificatesv1.CertificateSigningRequest
 	durations Durations
@@ -76,11 +77,11 @@ type asker struct {
 }
 
 // certificate asks until there is a certificate or will never be one.
-func (a *asker) certificate(ctx context.Context) ([]byte, error) {
+func (a *requester) certificate(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.durations.Approval)
 	defer cancel()
 	for delay := a.firstPoll; ; delay = min(delay*3/2, max(a.durations.PollTo, a.firstPoll)) {
-		certificate, err := a.look(ctx)
+		certificate, err := a.getCertificate(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case len(certificate) > 0:
@@ -97,7 +98,7 @@ func (a *asker) certificate(ctx context.Context) ([]byte, error) {
 	}
 }
 
-func (a *asker) late(ctx context.Context, last error) error {
+func (a *requester) late(ctx context.Context, last error) error {
 	if last == nil || errors.Is(last, ctx.Err()) {
 		last = fmt.Errorf("neither approved nor denied: %w; approval is up to the garden's controller-manager or `kubectl certificate approve`",
 			ctx.Err())
@@ -106,7 +107,7 @@ func (a *asker) late(ctx context.Context, last error) error {
 }
 
 // isFinal says whether asking again is no use. A garden refuses who it will know in a moment: its watches may be behind.
-func (a *asker) isFinal(err error, delay time.Duration) bool {
+func (a *requester) isFinal(err error, delay time.Duration) bool {
 	if !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		a.refused = 0
 		var untrusted *tls.CertificateVerificationError
@@ -116,8 +117,8 @@ func (a *asker) isFinal(err error, delay time.Duration) bool {
 	return a.refused >= a.durations.Refusal
 }
 
-// look returns the certificate if there is one. If the request was deleted, it is created again.
-func (a *asker) look(ctx context.Context) ([]byte, error) {
+// getCertificate returns the certificate if there is one. If the request was deleted, it is created again.
+func (a *requester) getCertificate(ctx context.Context) ([]byte, error) {
 	if !a.created {
 		_, err := a.client.Create(ctx, a.csr, metav1.CreateOptions{})
 		if err == nil {

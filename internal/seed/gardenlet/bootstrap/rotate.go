@@ -28,7 +28,7 @@ func (i *Identity) Run(ctx context.Context) error {
 		i.retry(ctx, "Rotating the gardenlet's certificate failed", func() error {
 			err := i.rotate(ctx)
 			if ctx.Err() == nil && !isConflict(err) {
-				i.tell(err)
+				i.reportError(err)
 			}
 			return err
 		})
@@ -54,7 +54,7 @@ func (i *Identity) retry(ctx context.Context, failed string, do func() error) {
 	}
 }
 
-func (i *Identity) tell(err error) {
+func (i *Identity) reportError(err error) {
 	i.mu.Lock()
 	observers, expiration := slices.Clone(i.observers), i.current.leaf.NotAfter
 	i.mu.Unlock()
@@ -118,7 +118,7 @@ func (i *Identity) rotate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next, err := i.ask(ctx, s, client, current.garden, i.cfg.Durations.OwnPoll)
+	next, err := i.requestCertificate(ctx, s, client, current.garden, i.cfg.Durations.OwnPoll)
 	if err != nil {
 		return fmt.Errorf("rotating the certificate of the gardenlet of seed %q: %w", i.cfg.SeedName, err)
 	}

@@ -83,7 +83,7 @@ func TestRotationFails(t *testing.T) {
 	identity.Observe(func(expiration time.Time, err error) {
 		if err != nil {
 			failed <- err
-			g.look(func() { g.decide = nil })
+			g.inspect(func() { g.decide = nil })
 			return
 		}
 		done <- expiration
@@ -233,7 +233,7 @@ func rotatesUnderLoad(t *testing.T, major int) {
 	event()
 	stop()
 	group.Wait()
-	open := func() (n int) { g.look(func() { n = len(g.conns) }); return n }
+	open := func() (n int) { g.inspect(func() { n = len(g.conns) }); return n }
 	// Of all the old connections only the watch's is left.
 	testutil.EventuallyTrue(t, "the old connections are closed but the watch's", func() bool { return major == 1 || open() == 2 })
 	if err := endWatch(); err != nil {

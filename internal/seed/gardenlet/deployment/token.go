@@ -17,7 +17,7 @@ import (
 )
 
 // bootstrapToken is a valid bootstrap token of the garden for an object. What is created is free to the gardenlet; what is
-// read needs a path in the resource dependency graph, which may not have heard of the object yet: so it is created first.
+// read needs a path in the resource dependency graph, which may not have seen the object yet: so it is created first.
 func (b *Bootstrapper) bootstrapToken(ctx context.Context, of client.Object) (string, error) {
 	secret, err := b.newToken(of)
 	if err != nil {

@@ -24,10 +24,10 @@ type Extensions struct {
 	Clock clock.PassiveClock
 }
 
-// Judge says whether an extension has to be asked to work on its resource, and what is wrong with it. The resource is as
+// Evaluate says whether an extension has to be asked to work on its resource, and what is wrong with it. The resource is as
 // it was read (without a resource version if there is none), same is whether its specification is the wanted one, and
 // since is when its credentials were written.
-func Judge(extension extensionsv1alpha1.Object, same bool, since time.Time) (ask bool, failure *corev1beta1.LastError) {
+func Evaluate(extension extensionsv1alpha1.Object, same bool, since time.Time) (ask bool, failure *corev1beta1.LastError) {
 	status := extension.GetExtensionStatus()
 	last := status.GetLastOperation()
 	switch {

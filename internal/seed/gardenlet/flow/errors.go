@@ -75,7 +75,7 @@ func (p pending) Error() string { return string(p) }
 // flow is to be run again later.
 func Pending(format string, args ...any) error { return pending(fmt.Sprintf(format, args...)) }
 
-// IsPending says whether an error is what a task waits for.
+// IsPending says whether an error was made by Pending.
 func IsPending(err error) bool {
 	var waits pending
 	return errors.As(err, &waits)

@@ -47,8 +47,8 @@ func (p Progress) String() string {
 // Options are how a flow is run.
 type Options struct {
 	Clock clock.WithTicker
-	// Report, if there is one, is told how far the flow is: after a Period, then at most once in each, and only if it has
-	// gone on. That it begins, its caller knows; how it ends is what Run returns.
+	// Report, if there is one, is called with the progress of the flow: after a Period, then at most once in each, and
+	// only if it has changed. That it begins, its caller knows; how it ends is what Run returns.
 	Report func(context.Context, Progress)
 	Period time.Duration
 }

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// DefaultRetry is after what time it is looked again whether the Seed has its namespace.
+	// DefaultRetry is the delay before it is checked again whether the Seed has its namespace.
 	DefaultRetry = 100 * time.Millisecond
 	// DefaultTimeout is how long it may take until the Seed has its namespace. Gardener's is 5 s, and then its gardenlet
 	// is started again; a garden that starts at the same time as its gardenlets may take longer.

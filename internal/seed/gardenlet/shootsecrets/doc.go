@@ -4,8 +4,8 @@
 // Secrets in the shoot's namespace in the seed, with the names and labels of Gardener's secrets manager, and travel in
 // a ShootState. It may import Gardener's and Kubernetes' API types and crypto libraries, and nothing of the project.
 //
-// It promises that nothing is made anew that is there, that a rotation which was cut off anywhere goes on where it was and
-// makes one new key only, and that no key stands in an error.
+// It promises that nothing is made anew that is there, that a rotation which was cut off anywhere continues where it
+// was and makes one new key only, and that no key stands in an error.
 //
 // A secret X that is rotated becomes X.old, which is written first; X says by its label for which rotation it was made.
 package shootsecrets

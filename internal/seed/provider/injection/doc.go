@@ -5,7 +5,7 @@
 //	gardenlite.dev/delay: 90s
 //
 // Each operation on the object takes so long, from when it has begun: a duration as Go writes them, from 0 to 24h. It
-// passes on the landscape's clock, and goes on after a restart. A change takes effect on an operation that is waiting.
+// passes on the landscape's clock, and continues after a restart. A change takes effect on an operation that is waiting.
 //
 //	gardenlite.dev/fail: once
 //	gardenlite.dev/fail: always

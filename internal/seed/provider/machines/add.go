@@ -73,7 +73,7 @@ func deploymentOf(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}}}
 }
 
-// counts lets through what changes the numbers in the status of a MachineDeployment, or what it has to do.
+// counts passes what changes the numbers in the status of a MachineDeployment, or what it has to do.
 func counts() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -30,7 +30,7 @@ func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(m, Finalizer) {
 		return 0, nil
 	}
-	t.Shoots.Forget(m.Namespace, m.Name)
+	t.Shoots.StopAwaiting(m.Namespace, m.Name)
 	if m.Status.CurrentStatus.Phase != machinev1alpha1.MachineTerminating {
 		if err := t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDelete, machinev1alpha1.MachineStateProcessing,
 			fmt.Sprintf("Deleting machine %s from cloud provider", m.Name)); client.IgnoreNotFound(err) != nil {
@@ -39,7 +39,7 @@ func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 	}
 	if m.Labels[LabelForceDeletion] != ForceDeletion {
 		var left int
-		wait, err := t.leave(ctx, func(ctx context.Context, shoot client.Client) (err error) {
+		wait, err := t.cleanUpShoot(ctx, func(ctx context.Context, shoot client.Client) (err error) {
 			left, err = t.drain(ctx, shoot)
 			return err
 		})
@@ -59,8 +59,8 @@ func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 				machinev1alpha1.MachineStateFailed, err.Error()))
 		}
 	}
-	wait, err := t.leave(ctx, func(ctx context.Context, shoot client.Client) error {
-		return forgetNode(ctx, shoot, m.Namespace, m.Name)
+	wait, err := t.cleanUpShoot(ctx, func(ctx context.Context, shoot client.Client) error {
+		return deleteNode(ctx, shoot, m.Namespace, m.Name)
 	})
 	if err != nil || wait > 0 {
 		return wait, err
@@ -68,10 +68,10 @@ func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 	return 0, operation.RemoveFinalizers(ctx, t.Client, m, Finalizer)
 }
 
-// leave calls do with a client of the shoot that the machine leaves. If its API server does not answer, it returns how
-// long to wait, for otherwise the Node would stay for ever. It does not wait if the shoot hibernates or is being
-// deleted.
-func (t *task) leave(ctx context.Context, do func(context.Context, client.Client) error) (wait time.Duration, err error) {
+// cleanUpShoot calls do with a client of the shoot that the machine leaves. If its API server does not answer, it
+// returns how long to wait, for otherwise the Node would stay for ever. It does not wait if the shoot hibernates or is
+// being deleted.
+func (t *task) cleanUpShoot(ctx context.Context, do func(context.Context, client.Client) error) (wait time.Duration, err error) {
 	m := t.machine
 	err = t.inShoot(ctx, do)
 	unreachable := (*unreachableError)(nil)
@@ -106,9 +106,9 @@ func (t *task) endsOrSleeps(ctx context.Context) (bool, error) {
 	return cluster.IsHibernated(shoot), nil
 }
 
-// sweep removes the Nodes whose instances have gone without anybody having told the shoot: while its API server did not answer,
-// or while it moved to this seed.
-func (t *task) sweep(ctx context.Context) error {
+// deleteOrphanNodes removes the Nodes whose instances have disappeared without the shoot being told: while its API
+// server did not answer, or while it moved to this seed.
+func (t *task) deleteOrphanNodes(ctx context.Context) error {
 	namespace := t.machine.Namespace
 	if t.Shoots.Swept(namespace) {
 		return nil
@@ -123,7 +123,7 @@ func (t *task) sweep(ctx context.Context) error {
 			if is || !strings.HasPrefix(node.Spec.ProviderID, cloud.ProviderIDPrefix) {
 				continue // it is there, or it is none of this cloud's
 			}
-			if err := forgetNode(ctx, shoot, namespace, node.Name); err != nil {
+			if err := deleteNode(ctx, shoot, namespace, node.Name); err != nil {
 				return err
 			}
 		}
@@ -159,8 +159,8 @@ func (t *task) drain(ctx context.Context, shoot client.Client) (left int, err er
 	if err != nil {
 		return 0, err
 	}
-	patience := orDefault(configuration(m).MachineDrainTimeout, DefaultDrainTimeout)
-	forced := t.Clock.Since(m.Status.CurrentStatus.LastUpdateTime.Time) >= patience
+	drainTimeout := orDefault(configuration(m).MachineDrainTimeout, DefaultDrainTimeout)
+	forced := t.Clock.Since(m.Status.CurrentStatus.LastUpdateTime.Time) >= drainTimeout
 	for i := range pods {
 		pod := &pods[i]
 		if ref := metav1.GetControllerOf(pod); ref != nil && ref.Kind == "DaemonSet" ||
@@ -194,8 +194,8 @@ func evict(ctx context.Context, shoot client.Client, pod *corev1.Pod, forced boo
 	return shoot.SubResource("eviction").Create(ctx, pod, eviction)
 }
 
-// forgetNode removes the Node of an instance that is gone, with its Pods, which no kubelet runs any more, and the token.
-func forgetNode(ctx context.Context, shoot client.Client, namespace, name string) error {
+// deleteNode removes the Node of an instance that is gone, with its Pods, which no kubelet runs any more, and the token.
+func deleteNode(ctx context.Context, shoot client.Client, namespace, name string) error {
 	pods, err := podsOf(ctx, shoot, name)
 	if err != nil {
 		return err

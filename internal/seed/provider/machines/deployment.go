@@ -48,7 +48,7 @@ func (r *DeploymentReconciler) Reconcile(ctx context.Context, request reconcile.
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if stop, err := frozen(ctx, r.Client, request.Namespace); err != nil || stop {
-		return reconcile.Result{RequeueAfter: lookAgain}, err
+		return reconcile.Result{RequeueAfter: resyncPeriod}, err
 	}
 	f := &family{DeploymentReconciler: r, deployment: deployment}
 	if err := f.read(ctx); err != nil {
@@ -262,7 +262,7 @@ func (f *family) tidySets(ctx context.Context, current *machinev1alpha1.MachineS
 	return nil
 }
 
-// delete deletes the machines, and when the last one is gone the sets, and then lets go of the deployment.
+// delete deletes the machines, and when the last one is gone the sets, and then releases the deployment.
 func (f *family) delete(ctx context.Context) error {
 	for _, m := range f.machines {
 		if m.DeletionTimestamp != nil {

@@ -5,7 +5,7 @@
 // machine-controller-manager it can read, and may import of the project what is below it, internal/bastionsim/cloud and
 // internal/component, operation and cluster.
 //
-// It promises that it can be killed at any moment and goes on from what is written in the seed and in the cloud: no
+// It promises that it can be killed at any moment and continues from what is written in the seed and in the cloud: no
 // instance is made twice, and none is forgotten. Nothing is done in a namespace whose Worker migrates (see Guard). Of a
 // shoot it keeps a client whose idle connections are closed, and one watch of its Nodes while a machine is about to
 // join; neither outlives the Machines of the namespace. A Node goes with its machine; where the API server does not

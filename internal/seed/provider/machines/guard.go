@@ -19,7 +19,7 @@ type guarded struct {
 	users int
 }
 
-const everybody = 1 << 20
+const allShares = 1 << 20
 
 // Share is for one of many that work in a namespace. It waits for an owner to be done, at most as long as the context.
 func (g *Guard) Share(ctx context.Context, namespace string) (release func(), err error) {
@@ -28,7 +28,7 @@ func (g *Guard) Share(ctx context.Context, namespace string) (release func(), er
 
 // Own is for who wants to be alone in a namespace. It waits for all others to be done, at most as long as the context.
 func (g *Guard) Own(ctx context.Context, namespace string) (release func(), err error) {
-	return g.acquire(ctx, namespace, everybody)
+	return g.acquire(ctx, namespace, allShares)
 }
 
 func (g *Guard) acquire(ctx context.Context, namespace string, share int64) (func(), error) {
@@ -38,7 +38,7 @@ func (g *Guard) acquire(ctx context.Context, namespace string, share int64) (fun
 	}
 	entry := g.namespaces[namespace]
 	if entry == nil {
-		entry = &guarded{Weighted: semaphore.NewWeighted(everybody)}
+		entry = &guarded{Weighted: semaphore.NewWeighted(allShares)}
 		g.namespaces[namespace] = entry
 	}
 	entry.users++

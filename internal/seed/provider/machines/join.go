@@ -97,13 +97,13 @@ func (t *task) join(ctx context.Context, instance cloud.Instance, left time.Dura
 		return 0, err
 	}
 	if node == nil {
-		return min(left, lookAgain), t.pending(ctx, fmt.Sprintf("Creating machine %s on cloud provider", t.machine.Name))
+		return min(left, resyncPeriod), t.pending(ctx, fmt.Sprintf("Creating machine %s on cloud provider", t.machine.Name))
 	}
 	if err := t.dress(ctx, node, instance); err != nil {
 		return 0, err
 	}
 	if !isReady(node) {
-		return min(left, lookAgain), t.pending(ctx, fmt.Sprintf("Machine %s has registered its Node, which is not ready yet", t.machine.Name))
+		return min(left, resyncPeriod), t.pending(ctx, fmt.Sprintf("Machine %s has registered its Node, which is not ready yet", t.machine.Name))
 	}
 	err = t.inShoot(ctx, func(ctx context.Context, shoot client.Client) error {
 		return deleteToken(ctx, shoot, t.machine.Namespace, t.machine.Name)
@@ -115,8 +115,8 @@ func (t *task) join(ctx context.Context, instance cloud.Instance, left time.Dura
 		fmt.Sprintf("Machine %s successfully joined the cluster", t.machine.Name)); err != nil {
 		return 0, err
 	}
-	t.Shoots.Forget(t.machine.Namespace, t.machine.Name)
-	return lookAgain, t.sweep(ctx)
+	t.Shoots.StopAwaiting(t.machine.Namespace, t.machine.Name)
+	return resyncPeriod, t.deleteOrphanNodes(ctx)
 }
 
 // check looks whether a machine that has joined is healthy.
@@ -129,7 +129,7 @@ func (t *task) check(ctx context.Context) (time.Duration, error) {
 	}
 	node, err := t.node(ctx)
 	if unreachable := (*unreachableError)(nil); errors.As(err, &unreachable) {
-		return lookAgain, nil // nothing is known about the machine, so nothing is done to it
+		return resyncPeriod, nil // nothing is known about the machine, so nothing is done to it
 	} else if err != nil {
 		return 0, err
 	}
@@ -139,25 +139,25 @@ func (t *task) check(ctx context.Context) (time.Duration, error) {
 		}
 		if isReady(node) {
 			if m.Status.CurrentStatus.Phase == machinev1alpha1.MachineRunning {
-				return lookAgain, t.sweep(ctx)
+				return resyncPeriod, t.deleteOrphanNodes(ctx)
 			}
-			t.Shoots.Forget(m.Namespace, m.Name)
-			return lookAgain, t.write(ctx, machinev1alpha1.MachineRunning, look, machinev1alpha1.MachineStateSuccessful,
+			t.Shoots.StopAwaiting(m.Namespace, m.Name)
+			return resyncPeriod, t.write(ctx, machinev1alpha1.MachineRunning, look, machinev1alpha1.MachineStateSuccessful,
 				fmt.Sprintf("Machine %s successfully re-joined the cluster", m.Name))
 		}
 	}
 	timeout := orDefault(configuration(m).MachineHealthTimeout, DefaultHealthTimeout)
 	if disabled := configuration(m).DisableHealthTimeout; disabled != nil && *disabled {
-		timeout = lookAgain + t.Clock.Since(m.Status.CurrentStatus.LastUpdateTime.Time)
+		timeout = resyncPeriod + t.Clock.Since(m.Status.CurrentStatus.LastUpdateTime.Time)
 	}
 	if m.Status.CurrentStatus.Phase == machinev1alpha1.MachineUnknown {
 		if left := m.Status.CurrentStatus.LastUpdateTime.Add(timeout).Sub(t.Clock.Now()); left > 0 {
-			return min(left, lookAgain), nil
+			return min(left, resyncPeriod), nil
 		}
 		return 0, t.fail(ctx, look, fmt.Sprintf("Machine %s is not healthy since %s", m.Name, timeout))
 	}
 	t.Shoots.Await(m.Namespace, m.Name) // so that it is seen at once when it is well again
-	return min(timeout, lookAgain), t.write(ctx, machinev1alpha1.MachineUnknown, look, machinev1alpha1.MachineStateProcessing,
+	return min(timeout, resyncPeriod), t.write(ctx, machinev1alpha1.MachineUnknown, look, machinev1alpha1.MachineStateProcessing,
 		fmt.Sprintf("Machine %s is unhealthy - changing MachineState to Unknown", m.Name))
 }
 

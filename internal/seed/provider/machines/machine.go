@@ -19,7 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// MachineReconciler looks after the life of Machines.
+// MachineReconciler reconciles the life of Machines.
 type MachineReconciler struct {
 	// Client reads from the seed itself.
 	Client client.Client
@@ -49,16 +49,16 @@ func (r *MachineReconciler) Reconcile(ctx context.Context, request reconcile.Req
 		return reconcile.Result{}, r.gone(ctx, request.NamespacedName)
 	}
 	if stop, err := frozen(ctx, r.Client, request.Namespace); err != nil || stop {
-		return reconcile.Result{RequeueAfter: lookAgain}, err
+		return reconcile.Result{RequeueAfter: resyncPeriod}, err
 	}
 	t := &task{MachineReconciler: r, machine: machine}
 	wait, err := t.run(ctx)
 	return component.After(wait, err)
 }
 
-// gone lets go of what there is for the shoot when the last machine is gone.
+// gone releases what there is for the shoot when the last machine is gone.
 func (r *MachineReconciler) gone(ctx context.Context, key client.ObjectKey) error {
-	r.Shoots.Forget(key.Namespace, key.Name)
+	r.Shoots.StopAwaiting(key.Namespace, key.Name)
 	rest := &machinev1alpha1.MachineList{}
 	if err := r.Client.List(ctx, rest, client.InNamespace(key.Namespace), client.Limit(1)); err != nil {
 		return fmt.Errorf("listing the Machines of namespace %s: %w", key.Namespace, err)
@@ -118,7 +118,7 @@ func (t *task) create(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if instance.State == cloud.Failed {
-		return min(left, lookAgain), t.crash(ctx, fmt.Sprintf("the instance %s could not boot: %s", instance.ID, instance.Message))
+		return min(left, resyncPeriod), t.crash(ctx, fmt.Sprintf("the instance %s could not boot: %s", instance.ID, instance.Message))
 	}
 	return t.join(ctx, instance, left)
 }
@@ -200,7 +200,7 @@ func (t *task) crash(ctx context.Context, why string) error {
 }
 
 func (t *task) fail(ctx context.Context, what machinev1alpha1.MachineOperationType, why string) error {
-	t.Shoots.Forget(t.machine.Namespace, t.machine.Name)
+	t.Shoots.StopAwaiting(t.machine.Namespace, t.machine.Name)
 	return t.write(ctx, machinev1alpha1.MachineFailed, what, machinev1alpha1.MachineStateFailed, why)
 }
 

@@ -216,8 +216,8 @@ func TestShoots(t *testing.T) {
 	}
 	ask()
 	expectWatch("two")
-	s.Forget("a", "m")
-	s.Forget("a", "other")
+	s.StopAwaiting("a", "m")
+	s.StopAwaiting("a", "other")
 	if s.shoots["a"].stop != nil {
 		t.Error("the watch goes on although no machine waits")
 	}

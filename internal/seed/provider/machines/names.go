@@ -42,8 +42,8 @@ const (
 	// DefaultDrainTimeout is how long PodDisruptionBudgets are respected.
 	DefaultDrainTimeout = 2 * time.Hour
 
-	// lookAgain is how often a machine is looked at that nothing is expected of.
-	lookAgain = 30 * time.Second
+	// resyncPeriod is how often a machine is looked at that nothing is expected of.
+	resyncPeriod = 30 * time.Second
 	// drainAgain is how often it is tried to evict Pods that may not go, askAgain how often a shoot that does not answer.
 	drainAgain = 5 * time.Second
 	askAgain   = time.Second

@@ -36,7 +36,8 @@ type Shoots struct {
 	Clock clock.WithTicker
 	// Connect makes a client from a kubeconfig, and the function that ends all that the client has open.
 	Connect func(kubeconfig []byte) (client.WithWatch, func(), error)
-	// Changed is told of a Node that has come, gone, become ready or not ready, by namespace in the seed and Node's name.
+	// Changed is called for a Node that was created or deleted, or became ready or not ready, by namespace in the seed and
+	// Node's name.
 	Changed func(client.ObjectKey)
 
 	mu     sync.Mutex
@@ -113,8 +114,8 @@ func (s *Shoots) Await(namespace, machine string) {
 	}
 }
 
-// Forget says that the Node of a machine is not waited for any more. The last one ends the watch.
-func (s *Shoots) Forget(namespace, machine string) {
+// StopAwaiting says that the Node of a machine is not waited for any more. The last one ends the watch.
+func (s *Shoots) StopAwaiting(namespace, machine string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.shoots[namespace]
@@ -191,7 +192,7 @@ func (s *Shoots) keepWatching(ctx context.Context, namespace string, shoot clien
 	for wait := watchAgain; ctx.Err() == nil; wait = min(2*wait, watchAgainMax) {
 		nodes, err := shoot.Watch(ctx, &corev1.NodeList{})
 		if err == nil {
-			if s.tell(ctx, namespace, nodes) {
+			if s.notifyChanges(ctx, namespace, nodes) {
 				wait = watchAgain
 			}
 			nodes.Stop()
@@ -205,8 +206,8 @@ func (s *Shoots) keepWatching(ctx context.Context, namespace string, shoot clien
 	}
 }
 
-// tell tells what changes of the Nodes, until the watch ends. It says whether there was anything.
-func (s *Shoots) tell(ctx context.Context, namespace string, nodes watch.Interface) (any bool) {
+// notifyChanges tells what changes of the Nodes, until the watch ends. It says whether there was anything.
+func (s *Shoots) notifyChanges(ctx context.Context, namespace string, nodes watch.Interface) (any bool) {
 	ready := map[string]bool{}
 	for {
 		var event watch.Event

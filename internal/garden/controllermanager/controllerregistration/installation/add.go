@@ -53,14 +53,14 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 // everyUpdate lets every update count.
 func everyUpdate(_, _ client.Object) bool { return true }
 
-// changed lets through what comes and goes, and the updates that count.
+// changed passes creations, deletions and the updates that count.
 func changed[T client.Object](counts func(before, after T) bool) predicate.Funcs {
 	funcs := kit.CreationsAndUpdates(counts)
 	funcs.DeleteFunc = func(event.DeleteEvent) bool { return true }
 	return funcs
 }
 
-// seedChanged lets Seeds through that are described in another way than before, or are being deleted. What gardenlets
+// seedChanged passes Seeds that are described in another way than before, or are being deleted. What gardenlets
 // report about them does not count.
 func seedChanged() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Seed) bool {
@@ -71,7 +71,7 @@ func seedChanged() predicate.Predicate {
 	})
 }
 
-// requirementChanged lets installations through that the gardenlet began or ceased to require, and those that are gone: one
+// requirementChanged passes installations that the gardenlet began or ceased to require, and those that are gone: one
 // that has been in the way of a new one is.
 func requirementChanged() predicate.Predicate {
 	return changed(func(before, after *corev1beta1.ControllerInstallation) bool {
@@ -106,7 +106,7 @@ func networkOf(spec *corev1beta1.ShootSpec) *string {
 	return spec.Networking.Type
 }
 
-// isResource lets through what ControllerDeployments may refer to, which the garden labels.
+// isResource passes what ControllerDeployments may refer to, which the garden labels.
 func isResource() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		return obj.GetNamespace() == constants.GardenNamespace && obj.GetLabels()[constants.GardenRole] == constants.GardenRoleResourceReference

@@ -84,5 +84,5 @@ func (g Garden) Must(err error) {
 	}
 }
 
-// After lets the clock go on.
+// After lets the clock continue.
 func (g Garden) After(d time.Duration) { g.Clock.SetTime(g.Clock.Now().Add(d)) }

@@ -47,7 +47,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{},
 			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.own), Changed())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
-			handler.EnqueueRequestsFromMapFunc(bucketOf), gone())).
+			handler.EnqueueRequestsFromMapFunc(bucketOf), deleted())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &extensionsv1alpha1.BackupBucket{},
 			&handler.EnqueueRequestForObject{}, operation.Ended(operation.OfExtension))).
 		Complete(r)
@@ -58,7 +58,7 @@ func (r *Reconciler) own(obj client.Object) bool {
 	return ok && ptr.Deref(bucket.Spec.SeedName, "") == r.SeedName
 }
 
-// Changed lets through what changes the specification of an object of the garden, its annotations for the provider
+// Changed passes what changes the specification of an object of the garden, its annotations for the provider
 // simulator, or what it asks for.
 func Changed() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
@@ -74,7 +74,7 @@ func Changed() predicate.Predicate {
 	})
 }
 
-func gone() predicate.Predicate {
+func deleted() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		UpdateFunc:  func(event.UpdateEvent) bool { return false },

@@ -18,7 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
-// delete removes what there is of a bucket, as far as it goes: it says after what time it goes on.
+// delete removes what there is of a bucket step by step, and returns the delay before the next step.
 func (r *Reconciler) delete(ctx context.Context, bucket *corev1beta1.BackupBucket) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(bucket, corev1beta1.GardenerName) {
 		return 0, nil
@@ -63,7 +63,7 @@ func (r *Reconciler) delete(ctx context.Context, bucket *corev1beta1.BackupBucke
 	return 0, nil
 }
 
-// stays is while the extension has not let go of its bucket.
+// stays is while the extension has not released its bucket.
 func (r *Reconciler) stays(ctx context.Context, bucket *corev1beta1.BackupBucket, last *corev1beta1.LastOperation,
 	failure *corev1beta1.LastError) (time.Duration, error) {
 	if failure != nil && last != nil && last.Type == corev1beta1.LastOperationTypeDelete {

@@ -4,5 +4,5 @@
 // provider simulator).
 //
 // It promises that a bucket and its credentials stay while a BackupEntry uses it, and that a bucket is gone from the garden
-// only after the extension has let go of it.
+// only after the extension has released it.
 package backupbucket

@@ -23,14 +23,14 @@ const (
 	// finalizer keeps the credentials, in the garden, of a bucket, and those that were generated for it.
 	finalizer = "core.gardener.cloud/backupbucket"
 
-	// DefaultRequeue is after what time it is looked again whether something that is being deleted is gone, beside when
+	// DefaultRequeue is the delay before it is checked again whether something that is being deleted is gone, beside when
 	// the seed says so.
 	DefaultRequeue = 5 * time.Second
-	// DefaultRefresh is after what time the extension is asked to look after its bucket again, if there is an occasion.
+	// DefaultRefresh is the time after which the extension is asked to look after its bucket again, if there is an occasion.
 	DefaultRefresh = 12 * time.Hour
 )
 
-// Reconciler looks after the BackupBuckets of a seed.
+// Reconciler reconciles the BackupBuckets of a seed.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
 	// GardenReader asks the garden itself.
@@ -44,7 +44,7 @@ type Reconciler struct {
 	gone operation.Gone
 }
 
-// Reconcile looks after one BackupBucket.
+// Reconcile reconciles one BackupBucket.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	bucket := &corev1beta1.BackupBucket{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, bucket); err != nil {
@@ -84,14 +84,14 @@ func (r *Reconciler) reconcile(ctx context.Context, bucket *corev1beta1.BackupBu
 	if err := r.SeedClient.Get(ctx, client.ObjectKeyFromObject(extension), extension); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading the extension's BackupBucket %s: %w", bucket.Name, err)
 	}
-	spec := r.wanted(bucket)
-	ask, failure := extensionops.Judge(extension, extensionops.Same(extension.Spec, spec), since)
+	spec := r.desiredSpec(bucket)
+	due, failure := extensionops.Evaluate(extension, extensionops.Same(extension.Spec, spec), since)
 	if failure != nil {
 		if err := r.fail(ctx, bucket, failure, nil); err != nil {
 			return err
 		}
 	}
-	if ask || changed || r.old(extension) {
+	if due || changed || r.old(extension) {
 		return r.extensions().Ask(ctx, bucket, extension, constants.GardenerOperationReconcile, func() {
 			metav1.SetMetaDataAnnotation(&extension.ObjectMeta, constants.AnnotationBackupBucketGeneratedSecretNamespace, constants.GardenNamespace)
 			extension.Spec = spec
@@ -119,7 +119,7 @@ func (r *Reconciler) credentials(ctx context.Context, bucket *corev1beta1.Backup
 	return credentials, nil
 }
 
-func (r *Reconciler) wanted(bucket *corev1beta1.BackupBucket) extensionsv1alpha1.BackupBucketSpec {
+func (r *Reconciler) desiredSpec(bucket *corev1beta1.BackupBucket) extensionsv1alpha1.BackupBucketSpec {
 	return extensionsv1alpha1.BackupBucketSpec{
 		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: bucket.Spec.Provider.Type, ProviderConfig: bucket.Spec.ProviderConfig},
 		Region:      bucket.Spec.Provider.Region,

@@ -69,8 +69,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		Complete(r)
 }
 
-// occasions lets through changes of entries that there is something to do for here, and entries that get to this seed: another
-// one has let go of them, which only their status says.
+// occasions passes changes of entries that there is something to do for here, and entries that get to this seed: another
+// one has released them, which only their status says.
 func (r *Reconciler) occasions() predicate.Predicate {
 	comes := predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -91,7 +91,7 @@ func (r *Reconciler) concerns(obj client.Object) bool {
 	return !migrated || operation.Of(entry) == constants.GardenerOperationRestore || entry.DeletionTimestamp != nil
 }
 
-// responsible is the seed whose gardenlet looks after an entry: the one that it is on, until it has been released there.
+// responsible is the seed whose gardenlet reconciles an entry: the one that it is on, until it has been released there.
 func responsible(entry *corev1beta1.BackupEntry) string {
 	switch {
 	case entry.Spec.SeedName == nil:

@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
-// delete removes what there is of an entry, as far as it goes: it says after what time it goes on.
+// delete removes what there is of an entry step by step, and returns the delay before the next step.
 func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(entry, corev1beta1.GardenerName) {
 		return 0, nil
@@ -53,8 +53,9 @@ func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry)
 	return 0, nil
 }
 
-// stays is while the extension has not let go of its entry.
-func (r *Reconciler) stays(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType, extension *extensionsv1alpha1.BackupEntry) (time.Duration, error) {
+// stays is while the extension has not released its entry.
+func (r *Reconciler) stays(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType,
+	extension *extensionsv1alpha1.BackupEntry) (time.Duration, error) {
 	last, failure := extension.Status.LastOperation, extensionops.Failure(extension)
 	if failure == nil || last == nil || last.Type != corev1beta1.LastOperationTypeDelete {
 		return r.requeue(), nil

@@ -15,7 +15,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
-// migrate releases an entry that is to move to another seed, as far as it goes: it says after what time it goes on.
+// migrate releases an entry that is to move to another seed step by step, and returns the delay before the next step.
 func (r *Reconciler) migrate(ctx context.Context, entry *corev1beta1.BackupEntry) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(entry, corev1beta1.GardenerName) {
 		return 0, nil
@@ -37,7 +37,7 @@ func (r *Reconciler) migrate(ctx context.Context, entry *corev1beta1.BackupEntry
 	return 0, r.succeed(ctx, entry, corev1beta1.LastOperationTypeMigrate)
 }
 
-// release takes the next step for the extension to let go of an entry without what is in the bucket.
+// release takes the next step for the extension to release an entry without what is in the bucket.
 func (r *Reconciler) release(ctx context.Context, entry *corev1beta1.BackupEntry, extension *extensionsv1alpha1.BackupEntry) error {
 	last := extension.Status.LastOperation
 	migrating := last != nil && last.Type == corev1beta1.LastOperationTypeMigrate
@@ -55,8 +55,8 @@ func (r *Reconciler) release(ctx context.Context, entry *corev1beta1.BackupEntry
 	return r.extensions().PassOn(ctx, entry, extension)
 }
 
-// ask makes the extension work on an entry; one that comes from another seed with its state from there.
-func (r *Reconciler) ask(ctx context.Context, entry *corev1beta1.BackupEntry, extension *extensionsv1alpha1.BackupEntry,
+// requestOperation makes the extension work on an entry; one that comes from another seed with its state from there.
+func (r *Reconciler) requestOperation(ctx context.Context, entry *corev1beta1.BackupEntry, extension *extensionsv1alpha1.BackupEntry,
 	t corev1beta1.LastOperationType, spec extensionsv1alpha1.BackupEntrySpec) error {
 	specify := func() { extension.Spec = spec }
 	if t != corev1beta1.LastOperationTypeRestore {

@@ -19,10 +19,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
-// DefaultRequeue is after what time it is looked again whether an extension is done, beside when the seed says so.
+// DefaultRequeue is the delay before it is checked again whether an extension is done, beside when the seed says so.
 const DefaultRequeue = 5 * time.Second
 
-// Reconciler looks after the BackupEntries of a seed.
+// Reconciler reconciles the BackupEntries of a seed.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
 	// GardenReader asks the garden itself.
@@ -40,7 +40,7 @@ type Reconciler struct {
 	gone operation.Gone
 }
 
-// Reconcile looks after one BackupEntry.
+// Reconcile reconciles one BackupEntry.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	entry := &corev1beta1.BackupEntry{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, entry); err != nil {
@@ -66,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: wait}, err
 }
 
-// reconcile has an entry be looked after, as far as it goes: it says after what time it goes on.
+// reconcile reconciles an entry step by step, and returns the delay before the next step.
 func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEntry) (time.Duration, error) {
 	if err := operation.AddFinalizer(ctx, r.GardenClient, entry, corev1beta1.GardenerName); err != nil {
 		return 0, err
@@ -83,15 +83,15 @@ func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEnt
 	if err := r.SeedClient.Get(ctx, client.ObjectKeyFromObject(extension), extension); client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("reading the extension's BackupEntry %s: %w", entry.Name, err)
 	}
-	spec := r.wanted(entry, bucket)
-	ask, failure := extensionops.Judge(extension, extensionops.Same(extension.Spec, spec), since)
+	spec := r.desiredSpec(entry, bucket)
+	due, failure := extensionops.Evaluate(extension, extensionops.Same(extension.Spec, spec), since)
 	if failure != nil {
 		if err := r.fail(ctx, entry, t, failure); err != nil {
 			return 0, err
 		}
 	}
-	if ask || changed || waitsForState(extension) {
-		return r.requeue(), r.ask(ctx, entry, extension, t, spec)
+	if due || changed || waitsForState(extension) {
+		return r.requeue(), r.requestOperation(ctx, entry, extension, t, spec)
 	}
 	if err := r.extensions().PassOn(ctx, entry, extension); err != nil || failure != nil {
 		return 0, err
@@ -103,7 +103,7 @@ func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEnt
 }
 
 // prepare brings the credentials of the entry's bucket into the seed. There is no bucket if it is not ready: its next
-// success is an occasion to go on.
+// success is an occasion to continue.
 func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) (
 	bucket *corev1beta1.BackupBucket, since time.Time, changed bool, err error) {
 	bucket = &corev1beta1.BackupBucket{}
@@ -153,7 +153,7 @@ func (r *Reconciler) bucket(ctx context.Context, entry *corev1beta1.BackupEntry,
 	return nil, nil
 }
 
-func (r *Reconciler) wanted(entry *corev1beta1.BackupEntry, bucket *corev1beta1.BackupBucket) extensionsv1alpha1.BackupEntrySpec {
+func (r *Reconciler) desiredSpec(entry *corev1beta1.BackupEntry, bucket *corev1beta1.BackupBucket) extensionsv1alpha1.BackupEntrySpec {
 	return extensionsv1alpha1.BackupEntrySpec{
 		DefaultSpec:                extensionsv1alpha1.DefaultSpec{Type: bucket.Spec.Provider.Type, ProviderConfig: bucket.Spec.ProviderConfig},
 		Region:                     bucket.Spec.Provider.Region,

@@ -48,7 +48,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{},
 			handler.EnqueueRequestsFromMapFunc(r.bastionsOf), moved())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &extensionsv1alpha1.Bastion{},
-			handler.EnqueueRequestsFromMapFunc(inGarden), predicate.Or(operation.Ended(operation.OfExtension), toldOtherwise()))).
+			handler.EnqueueRequestsFromMapFunc(inGarden), predicate.Or(operation.Ended(operation.OfExtension), statusChanged()))).
 		Complete(r)
 }
 
@@ -61,7 +61,7 @@ func changed() predicate.Predicate {
 	})
 }
 
-// moved lets through a Shoot that comes to the seed, leaves it, or gets its namespace there.
+// moved passes a Shoot that comes to the seed, leaves it, or gets its namespace there.
 func moved() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -74,9 +74,9 @@ func moved() predicate.Predicate {
 	}
 }
 
-// toldOtherwise lets through a Bastion of the seed that says something else outside of an operation: its address, its port,
+// statusChanged passes a Bastion of the seed that says something else outside of an operation: its address, its port,
 // its condition.
-func toldOtherwise() predicate.Predicate {
+func statusChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
-// delete removes what there is of a Bastion in the seed, and lets go of it when all of that is gone.
+// delete removes what there is of a Bastion in the seed, and releases it when all of that is gone.
 func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(bastion, corev1beta1.GardenerName) {
 		return reconcile.Result{}, nil
@@ -43,8 +43,8 @@ func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bas
 	return reconcile.Result{}, nil
 }
 
-// leave is for a Bastion whose Shoot is not here: the Bastion controller of the controller-manager deletes it.
-func (r *Reconciler) leave(ctx context.Context, bastion *operationsv1alpha1.Bastion) (reconcile.Result, error) {
+// cleanUpForeign is for a Bastion whose Shoot is not here: the Bastion controller of the controller-manager deletes it.
+func (r *Reconciler) cleanUpForeign(ctx context.Context, bastion *operationsv1alpha1.Bastion) (reconcile.Result, error) {
 	_, gone, err := r.clean(ctx, bastion, nil)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -80,8 +80,9 @@ func (r *Reconciler) comesFrom(ctx context.Context, bastion *operationsv1alpha1.
 	return *shoot.Status.SeedName, nil
 }
 
-// sweep removes what is left in the seed of a Bastion that the garden does not have any more, or has for another seed.
-func (r *Reconciler) sweep(ctx context.Context, key client.ObjectKey) error {
+// cleanUpDeleted removes what is left in the seed of a Bastion that the garden does not have any more, or has for
+// another seed.
+func (r *Reconciler) cleanUpDeleted(ctx context.Context, key client.ObjectKey) error {
 	extensions, err := r.madeFor(ctx, key)
 	if err != nil || len(extensions) == 0 {
 		return err

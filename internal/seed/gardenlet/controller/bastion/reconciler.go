@@ -24,11 +24,12 @@ const (
 	// AnnotationNamespace, on the Bastion of the seed, is the namespace in the garden of the one that it was made for.
 	AnnotationNamespace = "gardenlite.dev/garden-namespace"
 
-	// requeueDeletion is after what time it is looked again whether a Bastion of the seed is gone, beside when the seed says so.
+	// requeueDeletion is the delay before it is checked again whether a Bastion of the seed is gone, beside when the seed
+	// says so.
 	requeueDeletion = 5 * time.Second
 )
 
-// Reconciler looks after the Bastions of a seed.
+// Reconciler reconciles the Bastions of a seed.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
 	// GardenReader asks the garden itself.
@@ -41,14 +42,14 @@ type Reconciler struct {
 	gone operation.Gone
 }
 
-// Reconcile looks after one Bastion.
+// Reconcile reconciles one Bastion.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	bastion := &operationsv1alpha1.Bastion{}
 	err := r.GardenClient.Get(ctx, request.NamespacedName, bastion)
 	switch {
 	case apierrors.IsNotFound(err):
 		r.gone.Forget(request.NamespacedName)
-		return reconcile.Result{}, r.sweep(ctx, request.NamespacedName)
+		return reconcile.Result{}, r.cleanUpDeleted(ctx, request.NamespacedName)
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reading the Bastion %s: %w", request.NamespacedName, err)
 	case r.gone.Is(bastion):
@@ -62,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case bastion.DeletionTimestamp != nil:
 		return r.delete(ctx, bastion, shoot)
 	case shoot == nil:
-		return r.leave(ctx, bastion)
+		return r.cleanUpForeign(ctx, bastion)
 	}
 	return reconcile.Result{}, r.reconcile(ctx, bastion, shoot)
 }
@@ -107,22 +108,22 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 		return err
 	}
 	asked := operation.Of(bastion) == constants.GardenerOperationReconcile
-	ask, failure := extensionops.Judge(extension, extensionops.Same(extension.Spec, wanted), time.Time{})
+	due, failure := extensionops.Evaluate(extension, extensionops.Same(extension.Spec, wanted), time.Time{})
 	if extension.Status.LastOperation == nil {
 		failure = nil // it has not begun: there is nothing to tell
 	}
-	if ask || asked {
+	if due || asked {
 		if failure != nil {
-			if err := r.tell(ctx, bastion, extension, failure); err != nil {
+			if err := r.patchStatus(ctx, bastion, extension, failure); err != nil {
 				return err
 			}
 		}
-		return r.ask(ctx, bastion, extension, wanted)
+		return r.requestReconcile(ctx, bastion, extension, wanted)
 	}
 	if err := r.extensions().PassOn(ctx, bastion, extension); err != nil {
 		return err
 	}
-	return r.tell(ctx, bastion, extension, failure)
+	return r.patchStatus(ctx, bastion, extension, failure)
 }
 
 // replace deletes a Bastion of the seed that lets in another key: what it was made with cannot be changed. When it is
@@ -138,19 +139,19 @@ func (r *Reconciler) replace(ctx context.Context, bastion *operationsv1alpha1.Ba
 	return true, r.fail(ctx, bastion, &corev1beta1.LastError{Description: "the machine is being replaced"})
 }
 
-// ask makes the provider work on a Bastion.
-func (r *Reconciler) ask(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion,
+// requestReconcile makes the provider work on a Bastion.
+func (r *Reconciler) requestReconcile(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion,
 	wanted extensionsv1alpha1.BastionSpec) error {
 	err := r.extensions().Ask(ctx, bastion, extension, constants.GardenerOperationReconcile, func() {
 		metav1.SetMetaDataAnnotation(&extension.ObjectMeta, AnnotationNamespace, bastion.Namespace)
 		extension.Spec = wanted
 	})
 	if apierrors.IsAlreadyExists(err) {
-		return err // the cache has not heard of it yet
+		return err // the cache has not seen it yet
 	}
 	if err != nil {
-		if told := r.fail(ctx, bastion, &corev1beta1.LastError{Description: err.Error()}); told != nil {
-			return fmt.Errorf("%w (and this could not be told: %w)", err, told)
+		if statusErr := r.fail(ctx, bastion, &corev1beta1.LastError{Description: err.Error()}); statusErr != nil {
+			return fmt.Errorf("%w (and the status could not be patched: %w)", err, statusErr)
 		}
 		return err
 	}

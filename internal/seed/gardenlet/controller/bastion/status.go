@@ -22,8 +22,8 @@ const (
 	ReasonDeletionInProgress     = "DeletionInProgress"
 )
 
-// tell brings to the garden what the seed says of a Bastion, once the provider has done with it.
-func (r *Reconciler) tell(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion,
+// patchStatus brings to the garden what the seed says of a Bastion, once the provider has done with it.
+func (r *Reconciler) patchStatus(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion,
 	failure *corev1beta1.LastError) error {
 	if failure != nil {
 		return r.fail(ctx, bastion,
@@ -32,7 +32,7 @@ func (r *Reconciler) tell(ctx context.Context, bastion *operationsv1alpha1.Basti
 	}
 	if last := extension.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
 		operation.Of(extension) != "" {
-		return nil // it goes on: what was said holds until then
+		return nil // it continues: what was said holds until then
 	}
 	if its := conditions.Get(extension.Status.Conditions, operationsv1alpha1.BastionReady); its != nil &&
 		its.Status != corev1beta1.ConditionTrue {

@@ -59,7 +59,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		Complete(r)
 }
 
-// changed lets through what comes, what is about to go, and what refers to something else, or to something that is
+// changed passes what comes, what is about to go, and what refers to something else, or to something that is
 // another than it was.
 func changed() predicate.Predicate {
 	return predicate.Funcs{

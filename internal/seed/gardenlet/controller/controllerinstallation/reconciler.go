@@ -26,7 +26,7 @@ const (
 	finalizer       = "core.gardener.cloud/controllerinstallation"
 	namespacePrefix = "extension-"
 
-	// DefaultRequeue is after what time it is looked again whether something that is being deleted is gone, beside when
+	// DefaultRequeue is the delay before it is checked again whether something that is being deleted is gone, beside when
 	// the seed says so; Gardener's.
 	DefaultRequeue = 5 * time.Second
 )
@@ -72,7 +72,7 @@ func Own(installation *corev1beta1.ControllerInstallation, seed string) bool {
 	return installation.Spec.SeedRef != nil && installation.Spec.SeedRef.Name == seed
 }
 
-// Reconcile looks after one ControllerInstallation.
+// Reconcile reconciles one ControllerInstallation.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	installation := &corev1beta1.ControllerInstallation{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, installation); err != nil {
@@ -125,7 +125,7 @@ func (r *Reconciler) reconcile(ctx context.Context, installation *corev1beta1.Co
 	}
 	all := []conditions.Condition{valid}
 	if conditions.Find(installation.Status.Conditions, corev1beta1.ControllerInstallationInstalled).Status == corev1beta1.ConditionUnknown {
-		// Before it is installed: the care controller says how it goes on, and may do so before install returns.
+		// Before it is installed: the care controller says how it continues, and may do so before install returns.
 		all = append(all, condition(corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionFalse, "InstallationPending",
 			fmt.Sprintf("The ManagedResource %s has yet to be installed.", installation.Name)))
 	}

@@ -55,7 +55,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		Complete(r)
 }
 
-// changed lets through what says something else about itself than before.
+// changed passes what says something else about itself than before.
 func changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
@@ -72,7 +72,7 @@ func installationOf(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
-// tokenChanged lets through Secrets for tokens that come, go, or have got another token.
+// tokenChanged passes Secrets for tokens that come, go, or have got another token.
 func tokenChanged() predicate.Predicate {
 	isAccess := predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetName() == controllerinstallation.AccessSecretName })
 	return predicate.And[client.Object](isAccess, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

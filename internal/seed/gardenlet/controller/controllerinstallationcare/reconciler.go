@@ -46,7 +46,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !controllerinstallation.Own(installation, r.SeedName) || installation.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	now, err := r.look(ctx, installation)
+	now, err := r.checkHealth(ctx, installation)
 	if err := controllerinstallation.PatchConditions(ctx, r.GardenClient, r.Clock, installation, now...); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -57,8 +57,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return component.After(period, err)
 }
 
-// look says in conditions how an extension is. An error beside them says that it could not be found out.
-func (r *Reconciler) look(ctx context.Context, installation *corev1beta1.ControllerInstallation) ([]conditions.Condition, error) {
+// checkHealth says in conditions how an extension is. An error beside them says that it could not be found out.
+func (r *Reconciler) checkHealth(ctx context.Context, installation *corev1beta1.ControllerInstallation) ([]conditions.Condition, error) {
 	resource := &resourcesv1alpha1.ManagedResource{}
 	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: installation.Name}
 	if err := r.SeedClient.Get(ctx, key, resource); err != nil {
@@ -74,12 +74,12 @@ func (r *Reconciler) look(ctx context.Context, installation *corev1beta1.Control
 		return nil, err
 	}
 	return []conditions.Condition{
-		say(installed, missing, corev1beta1.ConditionTrue, "InstallationSuccessful", "The extension is installed in the seed.",
+		newCondition(installed, missing, corev1beta1.ConditionTrue, "InstallationSuccessful", "The extension is installed in the seed.",
 			corev1beta1.ConditionFalse, "InstallationPending"),
-		say(healthy, isnt(resource, resourcesv1alpha1.ResourcesHealthy, corev1beta1.ConditionTrue),
+		newCondition(healthy, failedCondition(resource, resourcesv1alpha1.ResourcesHealthy, corev1beta1.ConditionTrue),
 			corev1beta1.ConditionTrue, "ControllerHealthy", "What the extension consists of in the seed is healthy.",
 			corev1beta1.ConditionFalse, "ControllerNotHealthy"),
-		say(progressing, isnt(resource, resourcesv1alpha1.ResourcesProgressing, corev1beta1.ConditionFalse),
+		newCondition(progressing, failedCondition(resource, resourcesv1alpha1.ResourcesProgressing, corev1beta1.ConditionFalse),
 			corev1beta1.ConditionFalse, "ControllerRolledOut", "What the extension consists of in the seed is rolled out.",
 			corev1beta1.ConditionTrue, "ControllerNotRolledOut"),
 	}, nil
@@ -91,8 +91,8 @@ const (
 	progressing = corev1beta1.ControllerInstallationProgressing
 )
 
-// say is a condition: the good one, or if there is something wrong the bad one with that.
-func say(kind corev1beta1.ConditionType, wrong string, good corev1beta1.ConditionStatus, goodReason, message string,
+// newCondition is a condition: the good one, or if there is something wrong the bad one with that.
+func newCondition(kind corev1beta1.ConditionType, wrong string, good corev1beta1.ConditionStatus, goodReason, message string,
 	bad corev1beta1.ConditionStatus, badReason string) conditions.Condition {
 	if wrong != "" {
 		return conditions.Condition{Type: kind, Status: bad, Reason: badReason, Message: wrong}
@@ -100,8 +100,9 @@ func say(kind corev1beta1.ConditionType, wrong string, good corev1beta1.Conditio
 	return conditions.Condition{Type: kind, Status: good, Reason: goodReason, Message: message}
 }
 
-// isnt says that a condition of a ManagedResource is not as it should be; "" if it is.
-func isnt(resource *resourcesv1alpha1.ManagedResource, kind corev1beta1.ConditionType, wanted corev1beta1.ConditionStatus) string {
+// failedCondition says that a condition of a ManagedResource is not as it should be; "" if it is.
+func failedCondition(resource *resourcesv1alpha1.ManagedResource, kind corev1beta1.ConditionType,
+	wanted corev1beta1.ConditionStatus) string {
 	found := conditions.Find(resource.Status.Conditions, kind)
 	switch {
 	case found.Reason == "" && found.Status == corev1beta1.ConditionUnknown:
@@ -118,7 +119,7 @@ func (r *Reconciler) missing(ctx context.Context, installation *corev1beta1.Cont
 	if resource.Status.ObservedGeneration != resource.Generation {
 		return fmt.Sprintf("The ManagedResource %s has changed, and is not applied yet.", resource.Name), nil
 	}
-	if wrong := isnt(resource, resourcesv1alpha1.ResourcesApplied, corev1beta1.ConditionTrue); wrong != "" {
+	if wrong := failedCondition(resource, resourcesv1alpha1.ResourcesApplied, corev1beta1.ConditionTrue); wrong != "" {
 		return wrong, nil
 	}
 	name := controllerinstallation.NamespaceName(installation.Name)

@@ -50,7 +50,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	return b.Complete(r)
 }
 
-// typeChanged lets through what may change which types there are.
+// typeChanged passes what may change which types there are.
 func typeChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(extensionsv1alpha1.Object)

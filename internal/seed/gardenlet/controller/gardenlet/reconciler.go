@@ -24,7 +24,7 @@ import (
 // DefaultSyncPeriod is Gardener's.
 const DefaultSyncPeriod = time.Hour
 
-// Reconciler looks after the Gardenlet object of a seed. Deployer is required.
+// Reconciler reconciles the Gardenlet object of a seed. Deployer is required.
 type Reconciler struct {
 	GardenClient client.Client
 	// GardenReader asks the garden itself.

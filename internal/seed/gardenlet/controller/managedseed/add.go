@@ -100,7 +100,7 @@ func ofSeed(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: constants.GardenNamespace, Name: obj.GetName()}}}
 }
 
-// seedChanged lets through what may mean work for the ManagedSeed of a Seed: not that its gardenlet says again that it is well.
+// seedChanged passes what may mean work for the ManagedSeed of a Seed: not that its gardenlet says again that it is well.
 func seedChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },

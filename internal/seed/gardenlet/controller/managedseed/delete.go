@@ -60,7 +60,7 @@ func (s *step) unregister(ctx context.Context) (waitFor string, err error) {
 	return "", installer.Remove(ctx, s.managedSeed, s.bootstrap())
 }
 
-// deleteSeed deletes the Seed, which its gardenlet has to let go of: one that registered its Seed while it was being deleted
+// deleteSeed deletes the Seed, which its gardenlet has to release: one that registered its Seed while it was being deleted
 // itself is deployed once more for that.
 func (s *step) deleteSeed(ctx context.Context, seed *corev1beta1.Seed, deployed bool) error {
 	if seed.DeletionTimestamp == nil {

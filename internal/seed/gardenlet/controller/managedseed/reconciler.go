@@ -30,7 +30,7 @@ const (
 	DefaultSyncJitterPeriod = 5 * time.Minute
 )
 
-// Reconciler looks after the ManagedSeeds of a seed. Deployer is required.
+// Reconciler reconciles the ManagedSeeds of a seed. Deployer is required.
 type Reconciler struct {
 	GardenClient client.Client
 	// GardenReader asks the garden itself.
@@ -57,7 +57,7 @@ type Reconciler struct {
 	gone operation.Gone
 }
 
-// Reconcile looks after one ManagedSeed.
+// Reconcile reconciles one ManagedSeed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, managedSeed); err != nil {

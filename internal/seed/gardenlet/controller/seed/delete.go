@@ -21,7 +21,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// delete lets go of a Seed that nothing needs any more, and says after what time to look again if something does.
+// delete releases a Seed that nothing needs any more, and returns the delay before the next check if something does.
 func (r *Reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(seed, corev1beta1.GardenerName) {
 		return 0, nil
@@ -66,7 +66,7 @@ func (r *Reconciler) shoots(ctx context.Context, seed *corev1beta1.Seed) (string
 		}
 		names = append(names, found...)
 	}
-	return say("Shoots", names), nil
+	return describeObjects("Shoots", names), nil
 }
 
 // backupBuckets are those of the Seed. Its own is told to go: it is after the last BackupEntry in it.
@@ -76,12 +76,12 @@ func (r *Reconciler) backupBuckets(ctx context.Context, seed *corev1beta1.Seed) 
 		return "", fmt.Errorf("deleting the BackupBucket %s of Seed %s: %w", own.Name, seed.Name, err)
 	}
 	names, err := list(ctx, r.GardenReader, &corev1beta1.BackupBucketList{}, client.MatchingFields{core.BackupBucketSeedName: seed.Name})
-	return say("BackupBuckets", names), err
+	return describeObjects("BackupBuckets", names), err
 }
 
 func (r *Reconciler) controllerInstallations(ctx context.Context, seed *corev1beta1.Seed) (string, error) {
 	names, err := list(ctx, r.GardenReader, &corev1beta1.ControllerInstallationList{}, client.MatchingFields{core.SeedRefName: seed.Name})
-	return say("ControllerInstallations", names), err
+	return describeObjects("ControllerInstallations", names), err
 }
 
 // managedResources are what was deployed into the seed for Gardener.
@@ -96,7 +96,7 @@ func (r *Reconciler) managedResources(ctx context.Context, _ *corev1beta1.Seed) 
 			names = append(names, resource.Namespace+"/"+resource.Name)
 		}
 	}
-	return say("ManagedResources", names), nil
+	return describeObjects("ManagedResources", names), nil
 }
 
 // cleanUp takes from the seed what was made for being one.
@@ -131,8 +131,8 @@ func list(ctx context.Context, reader client.Reader, of client.ObjectList, optio
 	return names, err
 }
 
-// say names objects of a kind; nothing, if there are none.
-func say(kind string, names []string) string {
+// describeObjects names objects of a kind; nothing, if there are none.
+func describeObjects(kind string, names []string) string {
 	if len(names) == 0 {
 		return ""
 	}

@@ -21,17 +21,17 @@ import (
 const (
 	// DefaultSync is how often the Seed is looked after without an occasion; Gardener's.
 	DefaultSync = time.Hour
-	// DefaultWait is after what time it is looked again whether a Seed that is being deleted is still needed; Gardener's
+	// DefaultWait is the delay before it is checked again whether a Seed that is being deleted is still needed; Gardener's
 	// for BackupBuckets.
 	DefaultWait = 5 * time.Second
 	// conflictRetry is the delay before an object is read again after a conflict.
 	conflictRetry = 50 * time.Millisecond
-	// namespaceRetry is after what time it is looked again whether a Seed that is as new as newSeed has its namespace.
+	// namespaceRetry is the delay before it is checked again whether a Seed that is as new as newSeed has its namespace.
 	namespaceRetry = 100 * time.Millisecond
 	newSeed        = time.Minute
 )
 
-// Reconciler looks after a Seed.
+// Reconciler reconciles a Seed.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
 	// GardenReader and SeedReader ask the garden and the seed themselves.
@@ -55,7 +55,7 @@ type Reconciler struct {
 	gone operation.Gone
 }
 
-// Reconcile looks after the Seed once.
+// Reconcile reconciles the Seed once.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, seed); err != nil {
@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !r.own(seed) {
 		return reconcile.Result{}, nil
 	}
-	after, err := r.lookIfReady(ctx, seed)
+	after, err := r.reconcileIfPrepared(ctx, seed)
 	if apierrors.IsConflict(err) { // others write conditions at any time
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	}
@@ -78,18 +78,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-// lookIfReady waits for what the controller-manager makes for a new Seed. One that has had enough time for it, and waits
-// still, says so.
-func (r *Reconciler) lookIfReady(ctx context.Context, seed *corev1beta1.Seed) (time.Duration, error) {
+// reconcileIfPrepared waits for what the controller-manager makes for a new Seed. One that has had enough time for it,
+// and waits still, says so.
+func (r *Reconciler) reconcileIfPrepared(ctx context.Context, seed *corev1beta1.Seed) (time.Duration, error) {
 	if seed.DeletionTimestamp != nil {
-		return r.look(ctx, seed)
+		return r.reconcileSeed(ctx, seed)
 	}
 	there, err := registration.HasNamespace(ctx, live{r.GardenClient, r.GardenReader}, seed.Name)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("looking for the namespace of Seed %s in the garden: %w", seed.Name, err)
 	case there:
-		return r.look(ctx, seed)
+		return r.reconcileSeed(ctx, seed)
 	case r.Clock.Since(seed.CreationTimestamp.Time) < newSeed:
 		return namespaceRetry, nil
 	}
@@ -108,8 +108,8 @@ func (l live) Get(ctx context.Context, key client.ObjectKey, obj client.Object, 
 	return l.reader.Get(ctx, key, obj, opts...)
 }
 
-// look does what there is to do, and says after what time to come again.
-func (r *Reconciler) look(ctx context.Context, seed *corev1beta1.Seed) (time.Duration, error) {
+// reconcileSeed does what there is to do, and returns the delay before the next time.
+func (r *Reconciler) reconcileSeed(ctx context.Context, seed *corev1beta1.Seed) (time.Duration, error) {
 	version, err := r.Version(ctx)
 	if err != nil {
 		return 0, err

@@ -14,7 +14,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// progressPeriod is after what time of work the status says how far it is; Gardener's.
+// progressPeriod is the time after which of work the status says how far it is; Gardener's.
 const progressPeriod = 5 * time.Second
 
 // What a Seed's last operation says; Gardener's words, which tools look for.

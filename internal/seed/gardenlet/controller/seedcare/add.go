@@ -55,7 +55,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 
 func (r *Reconciler) own(obj client.Object) bool { return obj.GetName() == r.SeedName }
 
-// occasions lets through what is a reason to look at once: the Seed comes, its reconciliation has ended well, or its
+// occasions passes what is a reason to look at once: the Seed comes, its reconciliation has ended well, or its
 // annotation for emergencies comes or goes.
 func occasions() predicate.Predicate {
 	return predicate.Funcs{

@@ -55,15 +55,15 @@ func (r *Reconciler) loadExpected() error {
 	return nil
 }
 
-// trouble is what is wrong with a seed.
-type trouble struct{ reason, message string }
+// problem is what is wrong with a seed.
+type problem struct{ reason, message string }
 
-// look looks for the first thing that is wrong. An error says that it could not look.
-func (r *Reconciler) look(ctx context.Context) (*trouble, error) {
+// checkComponents looks for the first thing that is wrong. An error says that it could not look.
+func (r *Reconciler) checkComponents(ctx context.Context) (*problem, error) {
 	if err := r.Server.Ready(ctx); err != nil {
-		return &trouble{"APIServerNotReady", err.Error()}, nil
+		return &problem{"APIServerNotReady", err.Error()}, nil
 	}
-	for _, check := range []func(context.Context) (*trouble, error){r.namespaces, r.resources, r.managedResources} {
+	for _, check := range []func(context.Context) (*problem, error){r.namespaces, r.resources, r.managedResources} {
 		if found, err := check(ctx); found != nil || err != nil {
 			return found, err
 		}
@@ -71,36 +71,36 @@ func (r *Reconciler) look(ctx context.Context) (*trouble, error) {
 	return nil, nil
 }
 
-func (r *Reconciler) namespaces(ctx context.Context) (*trouble, error) {
+func (r *Reconciler) namespaces(ctx context.Context) (*problem, error) {
 	for _, name := range r.expected.namespaces {
 		namespace := &corev1.Namespace{}
 		err := r.SeedReader.Get(ctx, client.ObjectKey{Name: name}, namespace)
 		switch {
 		case apierrors.IsNotFound(err):
-			return &trouble{"NamespaceMissing", fmt.Sprintf("The namespace %s is missing.", name)}, nil
+			return &problem{"NamespaceMissing", fmt.Sprintf("The namespace %s is missing.", name)}, nil
 		case err != nil:
 			return nil, fmt.Errorf("reading the namespace %s of the seed: %w", name, err)
 		case namespace.DeletionTimestamp != nil:
-			return &trouble{"NamespaceTerminating", fmt.Sprintf("The namespace %s is being deleted.", name)}, nil
+			return &problem{"NamespaceTerminating", fmt.Sprintf("The namespace %s is being deleted.", name)}, nil
 		}
 	}
 	return nil, nil
 }
 
-func (r *Reconciler) resources(ctx context.Context) (*trouble, error) {
+func (r *Reconciler) resources(ctx context.Context) (*problem, error) {
 	served, err := r.Server.Resources(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if missing := r.expected.resources.Difference(served); missing.Len() > 0 {
-		return &trouble{"CustomResourcesMissing", "Custom resources are not served: " + strings.Join(sets.List(missing), ", ") + "."}, nil
+		return &problem{"CustomResourcesMissing", "Custom resources are not served: " + strings.Join(sets.List(missing), ", ") + "."}, nil
 	}
 	return nil, nil
 }
 
 // managedResources looks at those that are the seed's own. What a ManagedResource does not say is not held against it: it
 // may be new.
-func (r *Reconciler) managedResources(ctx context.Context) (*trouble, error) {
+func (r *Reconciler) managedResources(ctx context.Context) (*problem, error) {
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	if err := r.SeedReader.List(ctx, list, client.InNamespace(constants.GardenNamespace)); err != nil {
 		return nil, fmt.Errorf("listing the ManagedResources of the seed: %w", err)
@@ -112,7 +112,7 @@ func (r *Reconciler) managedResources(ctx context.Context) (*trouble, error) {
 		}
 		for _, kind := range []corev1beta1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy} {
 			if c := conditions.Find(resource.Status.Conditions, kind); c.Status == corev1beta1.ConditionFalse {
-				return &trouble{c.Reason, fmt.Sprintf("The ManagedResource %s/%s is not well: %s", resource.Namespace, resource.Name, c.Message)}, nil
+				return &problem{c.Reason, fmt.Sprintf("The ManagedResource %s/%s is not well: %s", resource.Namespace, resource.Name, c.Message)}, nil
 			}
 		}
 	}

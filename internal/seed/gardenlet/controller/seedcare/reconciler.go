@@ -81,12 +81,12 @@ func (r *Reconciler) threshold() time.Duration {
 // health is what is to be said of the seed's system components.
 func (r *Reconciler) health(ctx context.Context, seed *corev1beta1.Seed) conditions.Condition {
 	before := conditions.Find(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy)
-	trouble, err := r.look(ctx)
+	problem, err := r.checkComponents(ctx)
 	switch {
 	case err != nil:
 		return conditions.Unchecked(before.Type, err)
-	case trouble != nil:
-		return conditions.Failed(before, seed.Status.LastOperation, r.threshold(), trouble.reason, trouble.message, r.Clock)
+	case problem != nil:
+		return conditions.Failed(before, seed.Status.LastOperation, r.threshold(), problem.reason, problem.message, r.Clock)
 	}
 	return conditions.Condition{
 		Type: before.Type, Status: corev1beta1.ConditionTrue,

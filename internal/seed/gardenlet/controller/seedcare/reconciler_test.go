@@ -71,8 +71,8 @@ func (w *world) read() *corev1beta1.Seed {
 	return seed
 }
 
-// look reconciles once, and returns what the Seed says then.
-func (w *world) look() conditions.Condition {
+// checkComponents reconciles once, and returns what the Seed says then.
+func (w *world) checkComponents() conditions.Condition {
 	w.Helper()
 	result, err := w.reconciler.Reconcile(w.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "a"}})
 	if err != nil || result.RequeueAfter != 30*time.Second {
@@ -87,7 +87,7 @@ func (w *world) look() conditions.Condition {
 
 func (w *world) expect(status corev1beta1.ConditionStatus, reason, message string) {
 	w.Helper()
-	if c := w.look(); c.Status != status || c.Reason != reason || !strings.Contains(c.Message, message) {
+	if c := w.checkComponents(); c.Status != status || c.Reason != reason || !strings.Contains(c.Message, message) {
 		w.Errorf("the condition is %s (%s: %s), want %s (%s: %s)", c.Status, c.Reason, c.Message, status, reason, message)
 	}
 }
@@ -150,10 +150,10 @@ func TestPatience(t *testing.T) {
 
 func TestNothingNewIsNotWritten(t *testing.T) {
 	w := newWorld(t)
-	w.look()
+	w.checkComponents()
 	before := w.read().ResourceVersion
 	w.clock.Step(time.Hour)
-	w.look()
+	w.checkComponents()
 	if after := w.read().ResourceVersion; after != before {
 		t.Errorf("written: %s, then %s", before, after)
 	}
@@ -167,7 +167,7 @@ func TestEmergencyStop(t *testing.T) {
 		if err := w.garden.Update(t.Context(), seed); err != nil {
 			t.Fatal(err)
 		}
-		w.look()
+		w.checkComponents()
 		c := conditions.Find(w.read().Status.Conditions, "EmergencyStopShootReconciliations")
 		if got := c.Status == corev1beta1.ConditionTrue; got != (stop == "true") {
 			t.Errorf("%s: the condition is %+v", stop, c)

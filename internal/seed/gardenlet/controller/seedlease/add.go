@@ -59,7 +59,7 @@ const minTimeout = 2 * time.Second
 
 func (r *Reconciler) own(obj client.Object) bool { return obj.GetName() == r.SeedName }
 
-// created lets through the Seed when it comes: from then on the controller looks by itself.
+// created passes the Seed when it comes: from then on the controller looks by itself.
 func created() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return true },

@@ -31,10 +31,10 @@ type Reconciler struct {
 	Check func(context.Context) error
 	// Resync is DefaultResync by default.
 	Resync time.Duration
-	// OnHealth, if there is one, is told after each attempt whether the Lease was renewed.
+	// OnHealth, if there is one, is called after each attempt, with whether the Lease was renewed.
 	OnHealth func(bool)
 
-	// renewed says that the Lease was there: before that it is unknown, and a garden that has just heard of the Seed lets
+	// renewed says that the Lease was there: before that it is unknown, and a garden that has just seen the Seed lets
 	// the gardenlet create its Lease, but not yet read or change it.
 	renewed atomic.Bool
 }

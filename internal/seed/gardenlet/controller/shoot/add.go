@@ -65,18 +65,18 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{},
 			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.concerns),
-			predicate.Or(predicate.GenerationChangedPredicate{}, asks()))).
+			predicate.Or(predicate.GenerationChangedPredicate{}, operationRequested()))).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Namespace{},
-			handler.EnqueueRequestsFromMapFunc(r.ofNamespace), goes())).
+			handler.EnqueueRequestsFromMapFunc(r.ofNamespace), namespaceDeleted())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &appsv1.Deployment{},
-			handler.EnqueueRequestsFromMapFunc(r.ofPart), isPlane(), reports())).
+			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), isPlane(), statusChanged())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Service{},
-			handler.EnqueueRequestsFromMapFunc(r.ofPart), isPlane(), reports())).
+			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), isPlane(), statusChanged())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
-			handler.EnqueueRequestsFromMapFunc(r.ofEntry), predicate.Or(operation.Ended(ofEntry), gone())))
+			handler.EnqueueRequestsFromMapFunc(r.ofEntry), predicate.Or(operation.Ended(ofEntry), deleted())))
 	for _, k := range extensionKinds {
 		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), k.object(),
-			handler.EnqueueRequestsFromMapFunc(r.ofPart), operation.Ended(operation.OfExtension)))
+			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), operation.Ended(operation.OfExtension)))
 	}
 	return b.Complete(r)
 }
@@ -87,9 +87,9 @@ func (r *Reconciler) concerns(obj client.Object) bool {
 	return ok && responsible(shoot) == r.SeedName
 }
 
-// asks lets through what does not change a Shoot's generation, and is still for the gardenlet: the Shoot may move now, or what
-// is to go wrong with it has changed while something is done.
-func asks() predicate.Predicate {
+// operationRequested passes what does not change a Shoot's generation, and is still for the gardenlet: the
+// Shoot may move now, or what is to go wrong with it has changed while something is done.
+func operationRequested() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -110,7 +110,7 @@ func asks() predicate.Predicate {
 	}
 }
 
-// isPlane lets the objects of control planes through.
+// isPlane passes the objects of control planes.
 func isPlane() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		return obj.GetLabels()[spec.LabelGardenRole] == spec.GardenRoleControlPlane &&
@@ -118,19 +118,19 @@ func isPlane() predicate.Predicate {
 	})
 }
 
-// reports lets through what the runner of control planes says, and that an object has gone.
-func reports() predicate.Predicate {
+// statusChanged passes what the runner of control planes says, and that an object has gone.
+func statusChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return !equality.Semantic.DeepEqual(said(e.ObjectOld), said(e.ObjectNew))
+			return !equality.Semantic.DeepEqual(statusOf(e.ObjectOld), statusOf(e.ObjectNew))
 		},
 		DeleteFunc:  func(event.DeleteEvent) bool { return true },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
 
-func said(obj client.Object) any {
+func statusOf(obj client.Object) any {
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
 		return obj.Status
@@ -140,8 +140,8 @@ func said(obj client.Object) any {
 	return nil
 }
 
-// gone lets through that an object has gone.
-func gone() predicate.Predicate {
+// deleted passes deletions only.
+func deleted() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
@@ -155,8 +155,8 @@ func ofEntry(obj client.Object) *corev1beta1.LastOperation {
 	return nil
 }
 
-// goes lets through that the namespace of a Shoot has gone: its deletion goes on then, or it is made again.
-func goes() predicate.Predicate {
+// namespaceDeleted passes that the namespace of a Shoot has gone: its deletion continues then, or it is made again.
+func namespaceDeleted() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(event.UpdateEvent) bool { return false },
@@ -167,10 +167,10 @@ func goes() predicate.Predicate {
 	}
 }
 
-// ofPart is the Shoot in whose namespace in the seed an object is, if an operation is running for it: otherwise none
-// waits.
-func (r *Reconciler) ofPart(_ context.Context, obj client.Object) []reconcile.Request {
-	if key, ok := r.botanists.of(obj.GetNamespace()); ok {
+// shootOfNamespace is the Shoot in whose namespace in the seed an object is, if an operation is running for it:
+// otherwise none waits.
+func (r *Reconciler) shootOfNamespace(_ context.Context, obj client.Object) []reconcile.Request {
+	if key, ok := r.botanistCache.of(obj.GetNamespace()); ok {
 		return []reconcile.Request{{NamespacedName: key}}
 	}
 	return nil
@@ -183,7 +183,7 @@ func (r *Reconciler) ofEntry(_ context.Context, entry client.Object) []reconcile
 	if i < 0 {
 		return nil
 	}
-	if key, ok := r.botanists.of(name[:i]); ok {
+	if key, ok := r.botanistCache.of(name[:i]); ok {
 		return []reconcile.Request{{NamespacedName: key}}
 	}
 	return nil
@@ -191,7 +191,7 @@ func (r *Reconciler) ofEntry(_ context.Context, entry client.Object) []reconcile
 
 // ofNamespace is the Shoot whose namespace in the seed this is.
 func (r *Reconciler) ofNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	if key, ok := r.botanists.of(namespace.GetName()); ok {
+	if key, ok := r.botanistCache.of(namespace.GetName()); ok {
 		return []reconcile.Request{{NamespacedName: key}}
 	}
 	shoots := &corev1beta1.ShootList{}

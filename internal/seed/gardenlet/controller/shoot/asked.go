@@ -23,44 +23,44 @@ const (
 )
 
 // isTask says whether an operation is begun by a reconciliation.
-func isTask(asked string) bool {
-	return strings.HasPrefix(asked, "rotate-") || strings.HasPrefix(asked, constants.OperationRolloutWorkers)
+func isTask(requested string) bool {
+	return strings.HasPrefix(requested, "rotate-") || strings.HasPrefix(requested, constants.OperationRolloutWorkers)
 }
 
 // hasTasks says whether the annotation asks for something that a reconciliation is to begin.
 func hasTasks(shoot *corev1beta1.Shoot) bool { return slices.ContainsFunc(operations(shoot), isTask) }
 
-func rotatesSSH(asked string) bool {
-	return asked == constants.ShootOperationRotateSSHKeypair || asked == constants.OperationRotateCredentialsStart ||
-		asked == constants.OperationRotateCredentialsStartWithoutWorkersRollout
+func rotatesSSH(requested string) bool {
+	return requested == constants.ShootOperationRotateSSHKeypair || requested == constants.OperationRotateCredentialsStart ||
+		requested == constants.OperationRotateCredentialsStartWithoutWorkersRollout
 }
 
-// begins are those operations of the annotation that an operation on the Shoot begins. The others stay: only a creation and a
-// reconciliation begin any, and the SSH key pair is rotated when each node has applied its current configuration (GEP-15).
-// postponed says which nodes have not.
-func (r *Reconciler) begins(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (
+// operationsToStart are those operations of the annotation that an operation on the Shoot begins. The others stay: only
+// a creation and a reconciliation begin any, and the SSH key pair is rotated when each node has applied its current
+// configuration (GEP-15). postponed says which nodes have not.
+func (r *Reconciler) operationsToStart(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (
 	begun []string, postponed string) {
 	reconciles := t == corev1beta1.LastOperationTypeCreate || t == corev1beta1.LastOperationTypeReconcile
-	for _, asked := range operations(shoot) {
+	for _, requested := range operations(shoot) {
 		switch {
-		case asked == constants.GardenerOperationReconcile || asked == constants.ShootOperationRetry:
-			begun = append(begun, asked)
-		case !reconciles || !isTask(asked):
-		case rotatesSSH(asked) && !sshRotates(shoot):
+		case requested == constants.GardenerOperationReconcile || requested == constants.ShootOperationRetry:
+			begun = append(begun, requested)
+		case !reconciles || !isTask(requested):
+		case rotatesSSH(requested) && !sshRotates(shoot):
 			if postponed = r.outdatedNodes(ctx, shoot); postponed == "" {
-				begun = append(begun, asked)
+				begun = append(begun, requested)
 			}
 		default:
-			begun = append(begun, asked)
+			begun = append(begun, requested)
 		}
 	}
 	return begun, postponed
 }
 
-// sshRotates says whether a rotation of the SSH key pair goes on.
+// sshRotates says whether a rotation of the SSH key pair continues.
 func sshRotates(shoot *corev1beta1.Shoot) bool {
 	r := rotationsOf(&shoot.Status).SSHKeypair
-	return r != nil && goesOn(r.LastInitiationTime, r.LastCompletionTime)
+	return r != nil && inProgress(r.LastInitiationTime, r.LastCompletionTime)
 }
 
 // outdatedNodes says which nodes have not applied their current configuration, "" if all have.
@@ -118,14 +118,15 @@ func outdated(nodes *corev1.NodeList, wanted map[string]string) (names []string)
 	return names
 }
 
-// take removes from the annotation the operations that have begun, and no others: more may have been asked for since.
-func (r *Reconciler) take(ctx context.Context, shoot *corev1beta1.Shoot, begun []string) error {
+// removeOperations removes from the annotation the operations that have begun, and no others: more may have been asked
+// for since.
+func (r *Reconciler) removeOperations(ctx context.Context, shoot *corev1beta1.Shoot, begun []string) error {
 	if len(begun) == 0 {
 		return nil
 	}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		before := shoot.DeepCopy()
-		left := slices.DeleteFunc(operations(shoot), func(asked string) bool { return slices.Contains(begun, asked) })
+		left := slices.DeleteFunc(operations(shoot), func(requested string) bool { return slices.Contains(begun, requested) })
 		if len(left) == 0 {
 			delete(shoot.Annotations, constants.GardenerOperation)
 		} else {

@@ -64,7 +64,7 @@ func TestTake(t *testing.T) {
 	w := newWorld(t, aShoot(annotated("rotate-observability-credentials")), aSeed())
 	read := w.shoot()
 	w.change(annotated("rotate-ssh-keypair;rotate-observability-credentials"))
-	if err := w.reconciler.take(t.Context(), read, []string{"rotate-observability-credentials"}); err != nil {
+	if err := w.reconciler.removeOperations(t.Context(), read, []string{"rotate-observability-credentials"}); err != nil {
 		t.Fatal(err)
 	}
 	if left := w.shoot().Annotations["gardener.cloud/operation"]; left != "rotate-ssh-keypair" {
@@ -151,7 +151,7 @@ func TestOldKeyFirst(t *testing.T) {
 			}
 			return nil
 		}
-		w.ask("rotate-ssh-keypair")
+		w.requestOperation("rotate-ssh-keypair")
 		w.before = nil
 		if len(wrote) != 2 || wrote[0] != "y.ssh-keypair.old" || wrote[1] != "y.ssh-keypair" {
 			t.Fatalf("written: %v", wrote)

@@ -70,7 +70,7 @@ func (b *botanist) deployEntry(ctx context.Context) error {
 	case err != nil || bucket.Status.LastOperation == nil:
 		return flow.Pending("BackupBucket %s of Seed %s is not there yet", b.bucket(), b.seed.Name)
 	}
-	asked := constants.GardenerOperationReconcile
+	requested := constants.GardenerOperationReconcile
 	entry, err := b.readEntry(ctx, b.entryKey())
 	if err != nil {
 		return err
@@ -81,10 +81,10 @@ func (b *botanist) deployEntry(ctx context.Context) error {
 			return err
 		}
 		if takenOver || adrift(entry) {
-			asked = constants.GardenerOperationRestore
+			requested = constants.GardenerOperationRestore
 		}
 	}
-	return b.writeEntry(ctx, b.entryKey(), b.bucket(), asked)
+	return b.writeEntry(ctx, b.entryKey(), b.bucket(), requested)
 }
 
 // takeOverEntry releases an entry that still names the seed that the Shoot has left: that seed said of the Shoot that its
@@ -96,7 +96,7 @@ func (b *botanist) takeOverEntry(ctx context.Context, entry *corev1beta1.BackupE
 	return true, operation.PatchStatus(ctx, b.GardenClient, entry, func(entry *corev1beta1.BackupEntry) { entry.Status.SeedName = nil })
 }
 
-// adrift says whether an entry has been let go of by another seed, and is not this one's yet.
+// adrift says whether an entry has been released by another seed, and is not this one's yet.
 func adrift(entry *corev1beta1.BackupEntry) bool {
 	last := entry.Status.LastOperation
 	return last != nil && (last.Type == corev1beta1.LastOperationTypeMigrate ||
@@ -105,15 +105,15 @@ func adrift(entry *corev1beta1.BackupEntry) bool {
 
 // writeEntry has a BackupEntry be there, and asks for an operation on it once in an operation on the Shoot. It goes with the
 // Shoot, by garbage collection.
-func (b *botanist) writeEntry(ctx context.Context, key client.ObjectKey, bucket, asked string) error {
+func (b *botanist) writeEntry(ctx context.Context, key client.ObjectKey, bucket, requested string) error {
 	owner := metav1.NewControllerRef(b.shoot, corev1beta1.SchemeGroupVersion.WithKind("Shoot"))
 	owner.BlockOwnerDeletion = ptr.To(false)
 	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	return ensure(ctx, b.GardenClient, b.GardenReader, entry, func(entry *corev1beta1.BackupEntry) error {
 		spec := entry.Spec.DeepCopy()
 		spec.BucketName, spec.SeedName = bucket, ptr.To(b.SeedName)
-		if b.askedBefore(entry) || !equality.Semantic.DeepEqual(*spec, entry.Spec) {
-			b.ask(entry, asked)
+		if b.requestedBefore(entry) || !equality.Semantic.DeepEqual(*spec, entry.Spec) {
+			b.requestOperation(entry, requested)
 		}
 		if purpose := b.shoot.Spec.Purpose; purpose != nil {
 			annotate(entry, constants.ShootPurpose, string(*purpose))
@@ -163,7 +163,7 @@ func (b *botanist) destroySourceEntry(ctx context.Context) error {
 	return remove(ctx, b.GardenClient, b.GardenReader, entry)
 }
 
-// migrateEntry gives the Shoot's BackupEntry to the other seed, and waits until this one has let go of it.
+// migrateEntry gives the Shoot's BackupEntry to the other seed, and waits until this one has released it.
 func (b *botanist) migrateEntry(ctx context.Context) error {
 	entry, err := b.readEntry(ctx, b.entryKey())
 	if err != nil || entry == nil || entry.DeletionTimestamp != nil {

@@ -122,7 +122,7 @@ func TestBackupEntryIsLetGo(t *testing.T) {
 	w.settle()
 	w.change(func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("b") })
 	b := w.reconciler.newBotanist(about{shoot: w.shoot()}, corev1beta1.LastOperationTypeMigrate)
-	tell := func(what corev1beta1.LastOperationType, on *string) {
+	setStatus := func(what corev1beta1.LastOperationType, on *string) {
 		e := w.entry(entryName)
 		e.Status.ObservedGeneration, e.Status.SeedName = e.Generation, on
 		e.Status.LastOperation = &corev1beta1.LastOperation{Type: what, State: "Succeeded"}
@@ -131,11 +131,11 @@ func TestBackupEntryIsLetGo(t *testing.T) {
 		}
 	}
 	_ = b.migrateEntry(t.Context())
-	tell("Reconcile", ptr.To("a"))
+	setStatus("Reconcile", ptr.To("a"))
 	if err := b.migrateEntry(t.Context()); !flow.IsPending(err) {
 		t.Errorf("while it is on this seed: %v", err)
 	}
-	tell("Migrate", nil)
+	setStatus("Migrate", nil)
 	if err := b.migrateEntry(t.Context()); err != nil {
 		t.Errorf("after it has left: %v", err)
 	}

@@ -29,8 +29,8 @@ type botanist struct {
 
 	mu   sync.Mutex
 	done map[string]bool
-	// asked are the extensions that were asked for something.
-	asked map[string]bool
+	// requested are the extensions that were asked for something.
+	requested map[string]bool
 
 	authorities map[string]shootsecrets.Pair
 	signingKey  shootsecrets.Pair
@@ -57,7 +57,7 @@ type botanist struct {
 	shootAccess
 }
 
-// operationKey names an operation: the same operation, as long as it goes on, has the same.
+// operationKey names an operation: the same operation, while it is in progress, has the same.
 type operationKey struct {
 	kind       corev1beta1.LastOperationType
 	since      time.Time
@@ -72,8 +72,9 @@ func keyOf(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType) operati
 	return key
 }
 
-// botanists are those of the operations that go on. There are no more than Shoots that something is done for.
-type botanists struct {
+// botanistCache holds the botanists of the operations that are in progress. There are no more than Shoots that
+// something is done for.
+type botanistCache struct {
 	mu    sync.Mutex
 	byUID map[types.UID]*entry
 	// keys are the Shoots by their technical IDs, for the watches of the seed.
@@ -85,8 +86,8 @@ type entry struct {
 	*botanist
 }
 
-// find returns the botanist of an operation that goes on, nil if there is none.
-func (b *botanists) find(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType) *botanist {
+// find returns the botanist of an operation that is in progress, nil if there is none.
+func (b *botanistCache) find(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType) *botanist {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last := shoot.Status.LastOperation
@@ -101,7 +102,7 @@ func (b *botanists) find(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperatio
 }
 
 // keep remembers the botanist of an operation until it has ended or failed.
-func (b *botanists) keep(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType, botanist *botanist) {
+func (b *botanistCache) keep(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType, botanist *botanist) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.byUID == nil {
@@ -112,22 +113,22 @@ func (b *botanists) keep(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperatio
 	b.keys[shoot.Status.TechnicalID] = client.ObjectKeyFromObject(shoot)
 }
 
-// forget is for when an operation is to begin from the start. Who hears of something in the seed still tells.
-func (b *botanists) forget(shoot *corev1beta1.Shoot) {
+// forget drops the botanist, so that the operation begins from the start. Events in the seed still trigger reconciliations.
+func (b *botanistCache) forget(shoot *corev1beta1.Shoot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.drop(shoot)
 }
 
 // end is for when an operation has ended.
-func (b *botanists) end(shoot *corev1beta1.Shoot) {
+func (b *botanistCache) end(shoot *corev1beta1.Shoot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.drop(shoot)
 	delete(b.keys, shoot.Status.TechnicalID)
 }
 
-func (b *botanists) drop(shoot *corev1beta1.Shoot) {
+func (b *botanistCache) drop(shoot *corev1beta1.Shoot) {
 	if e := b.byUID[shoot.UID]; e != nil {
 		e.close()
 		delete(b.byUID, shoot.UID)
@@ -135,7 +136,7 @@ func (b *botanists) drop(shoot *corev1beta1.Shoot) {
 }
 
 // of is the Shoot of a technical ID that something is done for, or has failed.
-func (b *botanists) of(technicalID string) (types.NamespacedName, bool) {
+func (b *botanistCache) of(technicalID string) (types.NamespacedName, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key, ok := b.keys[technicalID]
@@ -144,7 +145,7 @@ func (b *botanists) of(technicalID string) (types.NamespacedName, bool) {
 
 // newBotanist begins an operation. The Shoot's status says since when.
 func (r *Reconciler) newBotanist(a about, kind corev1beta1.LastOperationType) *botanist {
-	b := &botanist{Reconciler: r, about: a, kind: kind, done: map[string]bool{}, asked: map[string]bool{}}
+	b := &botanist{Reconciler: r, about: a, kind: kind, done: map[string]bool{}, requested: map[string]bool{}}
 	if start := a.shoot.Status.RetryCycleStartTime; start != nil {
 		b.since = start.Time
 	}
@@ -211,9 +212,9 @@ func (b *botanist) secrets() *shootsecrets.Manager {
 // operations are those that an annotation asks for.
 func operations(shoot *corev1beta1.Shoot) []string {
 	var all []string
-	for _, asked := range strings.Split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator) {
-		if asked = strings.TrimSpace(asked); asked != "" {
-			all = append(all, asked)
+	for _, requested := range strings.Split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator) {
+		if requested = strings.TrimSpace(requested); requested != "" {
+			all = append(all, requested)
 		}
 	}
 	return all

@@ -195,7 +195,7 @@ func clusterBinding(name, role string, subjects ...rbacv1.Subject) *rbacv1.Clust
 	}
 }
 
-// machineController is who looks after machines, in a shoot.
+// machineController is the user of the machine controller in a shoot.
 const machineController = "gardener.cloud:system:machine-controller-manager"
 
 // machineControllerRoles let it drain and remove Nodes, and make the bootstrap tokens of machines.

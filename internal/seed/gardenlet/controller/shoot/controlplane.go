@@ -181,7 +181,7 @@ func (b *botanist) advertise(ctx context.Context) error {
 	if b.endpoint == "" {
 		return nil
 	}
-	return b.tell(ctx, func(shoot *corev1beta1.Shoot) {
+	return b.patchShootStatus(ctx, func(shoot *corev1beta1.Shoot) {
 		addresses := []corev1beta1.ShootAdvertisedAddress{
 			{Name: constants.AdvertisedAddressExternal, URL: b.url()}, {Name: constants.AdvertisedAddressInternal, URL: b.url()},
 		}

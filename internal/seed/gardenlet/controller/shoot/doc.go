@@ -12,7 +12,7 @@
 // before a rotation has succeeded (nodes.go), and a deletion by force waits for no extension that fails (forcedelete.go).
 //
 // It promises that an operation that was cut off anywhere is completed by the next gardenlet; that each extension is
-// asked once in an operation; that a Shoot is gone from the garden only after everything of it has gone from the seed;
+// requested once in an operation; that a Shoot is gone from the garden only after everything of it has gone from the seed;
 // that status.uid is there before anything else is; and that a Shoot which moves to another seed leaves nothing behind
 // and loses nothing.
 package shoot

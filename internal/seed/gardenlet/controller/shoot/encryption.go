@@ -165,7 +165,7 @@ func (b *botanist) encryptAll(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.tell(ctx, func(shoot *corev1beta1.Shoot) {
+	return b.patchShootStatus(ctx, func(shoot *corev1beta1.Shoot) {
 		if shoot.Status.Credentials == nil {
 			shoot.Status.Credentials = &corev1beta1.ShootCredentials{}
 		}

@@ -58,18 +58,18 @@ func encryption(t *testing.T, data []byte) (all []string) {
 		t.Fatalf("no encryption configuration: %v", err)
 	}
 	for _, group := range config.Resources {
-		said := strings.Join(group.Resources, "+")
+		summary := strings.Join(group.Resources, "+")
 		for _, provider := range group.Providers {
 			switch {
 			case provider.AESCBC != nil:
-				said += " cbc:" + provider.AESCBC.Keys[0].Name
+				summary += " cbc:" + provider.AESCBC.Keys[0].Name
 			case provider.Secretbox != nil:
-				said += " box:" + provider.Secretbox.Keys[0].Name
+				summary += " box:" + provider.Secretbox.Keys[0].Name
 			case provider.Identity != nil:
-				said += " plain"
+				summary += " plain"
 			}
 		}
-		all = append(all, said)
+		all = append(all, summary)
 	}
 	return all
 }
@@ -86,8 +86,8 @@ const encryptionSecret = "kube-apiserver-etcd-encryption-key"
 func (w *world) watchServer(given *[][]string) {
 	w.before = func(cluster, _ string, obj client.Object) error {
 		if secret, is := obj.(*corev1.Secret); is && cluster == "seed" && secret.Name == spec.SecretName {
-			if said := encryption(w.T, secret.Data[spec.KeyEncryption]); len(*given) == 0 || !slices.Equal((*given)[len(*given)-1], said) {
-				*given = append(*given, said)
+			if summary := encryption(w.T, secret.Data[spec.KeyEncryption]); len(*given) == 0 || !slices.Equal((*given)[len(*given)-1], summary) {
+				*given = append(*given, summary)
 			}
 		}
 		return nil
@@ -108,13 +108,13 @@ func TestEncryption(t *testing.T) {
 	if got := w.rewritten(); !slices.Equal(got, []string{"secrets {}"}) {
 		t.Errorf("a Shoot that may have been there before has rewritten %v", got)
 	}
-	w.ask("reconcile")
+	w.requestOperation("reconcile")
 	if got := w.rewritten(); got != nil || len(given) != 1 {
 		t.Errorf("nothing has changed, and %v were rewritten, the server got %v", got, given)
 	}
 
 	given = nil
-	phase := w.ask("rotate-etcd-encryption-key-start").Status.Credentials.Rotation.ETCDEncryptionKey.Phase
+	phase := w.requestOperation("rotate-etcd-encryption-key-start").Status.Credentials.Rotation.ETCDEncryptionKey.Phase
 	second := w.keyName(encryptionSecret)
 	want := [][]string{{"secrets cbc:" + first + " cbc:" + second + " plain"}, {"secrets cbc:" + second + " cbc:" + first + " plain"}}
 	if !slices.EqualFunc(given, want, slices.Equal) || phase != "Prepared" || second == first || w.keyName(encryptionSecret+".old") != first {
@@ -124,7 +124,7 @@ func TestEncryption(t *testing.T) {
 		t.Errorf("rewritten with the new key: %v", got)
 	}
 	given = nil
-	phase = w.ask("rotate-etcd-encryption-key-complete").Status.Credentials.Rotation.ETCDEncryptionKey.Phase
+	phase = w.requestOperation("rotate-etcd-encryption-key-complete").Status.Credentials.Rotation.ETCDEncryptionKey.Phase
 	if want := [][]string{{"secrets cbc:" + second + " plain"}}; !slices.EqualFunc(given, want, slices.Equal) ||
 		phase != "Completed" || w.keyName(encryptionSecret+".old") != "" {
 		t.Errorf("%s, the server was told %v, want %v", phase, given, want)
@@ -147,26 +147,26 @@ func TestEncryptedResources(t *testing.T) {
 	}
 	w.rewritten()
 	both := []string{"configmaps {}", "secrets {}"}
-	at := w.ask("", config("aescbc", "configmaps.")).Status.Credentials.EncryptionAtRest
+	at := w.requestOperation("", config("aescbc", "configmaps.")).Status.Credentials.EncryptionAtRest
 	if got := w.rewritten(); !slices.Equal(got, both) || !slices.Equal(at.Resources, []string{"configmaps"}) ||
 		!slices.Equal(given[0], []string{"secrets+configmaps cbc:" + first + " plain"}) {
 		t.Errorf("rewritten %v, told %v, %+v", got, given, at)
 	}
 	given = nil
-	at = w.ask("", config("aescbc")).Status.Credentials.EncryptionAtRest
+	at = w.requestOperation("", config("aescbc")).Status.Credentials.EncryptionAtRest
 	if got := w.rewritten(); !slices.Equal(got, both) || at.Resources != nil ||
 		!slices.Equal(given[0], []string{"secrets cbc:" + first + " plain", "configmaps plain cbc:" + first}) {
 		t.Errorf("rewritten %v, told %v, %+v", got, given, at)
 	}
 	given = nil
-	s := w.ask("", config("secretbox")).Status.Credentials
+	s := w.requestOperation("", config("secretbox")).Status.Credentials
 	second := w.keyName(encryptionSecret)
 	if want := []string{"secrets box:" + second + " cbc:" + first + " plain"}; s.EncryptionAtRest.Provider.Type != "secretbox" ||
 		s.Rotation.ETCDEncryptionKey.Phase != "Prepared" ||
 		!slices.Equal(given[len(given)-1], want) {
 		t.Errorf("%+v, told %v, want %v at last", s, given, want)
 	}
-	w.ask("reconcile")
+	w.requestOperation("reconcile")
 	if got := given[len(given)-1]; !slices.Equal(got, []string{"secrets box:" + second + " plain"}) ||
 		w.keyName(encryptionSecret+".old") != "" {
 		t.Errorf("told %v", got)

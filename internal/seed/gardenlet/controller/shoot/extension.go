@@ -78,8 +78,8 @@ func (b *botanist) deploy(ctx context.Context, e *extension) error {
 	if b.restores() {
 		return b.restore(ctx, e, before, exists)
 	}
-	if !exists || !extensionops.Same(before.GetExtensionSpec(), e.obj.GetExtensionSpec()) || b.askedBefore(before) {
-		b.ask(e.obj, constants.GardenerOperationReconcile)
+	if !exists || !extensionops.Same(before.GetExtensionSpec(), e.obj.GetExtensionSpec()) || b.requestedBefore(before) {
+		b.requestOperation(e.obj, constants.GardenerOperationReconcile)
 	}
 	return b.write(ctx, e, before, exists)
 }
@@ -87,14 +87,14 @@ func (b *botanist) deploy(ctx context.Context, e *extension) error {
 // restore has an extension take over what it had in another seed: the resource waits for its state, is given it, and only
 // then is the extension asked.
 func (b *botanist) restore(ctx context.Context, e *extension, before extensionsv1alpha1.Object, exists bool) error {
-	asked := operation.Of(before)
+	requested := operation.Of(before)
 	last := before.GetExtensionStatus().GetLastOperation()
-	begun := last != nil && last.Type == corev1beta1.LastOperationTypeRestore || asked == constants.GardenerOperationRestore
-	if !exists || !begun && asked != constants.GardenerOperationWaitForState {
-		b.ask(e.obj, constants.GardenerOperationWaitForState)
+	begun := last != nil && last.Type == corev1beta1.LastOperationTypeRestore || requested == constants.GardenerOperationRestore
+	if !exists || !begun && requested != constants.GardenerOperationWaitForState {
+		b.requestOperation(e.obj, constants.GardenerOperationWaitForState)
 	}
-	if begun && b.askedBefore(before) {
-		b.ask(e.obj, constants.GardenerOperationRestore)
+	if begun && b.requestedBefore(before) {
+		b.requestOperation(e.obj, constants.GardenerOperationRestore)
 	}
 	if err := b.write(ctx, e, before, exists); err != nil || begun {
 		return err
@@ -103,7 +103,7 @@ func (b *botanist) restore(ctx context.Context, e *extension, before extensionsv
 		return err
 	}
 	before = e.obj.DeepCopyObject().(extensionsv1alpha1.Object)
-	b.ask(e.obj, constants.GardenerOperationRestore)
+	b.requestOperation(e.obj, constants.GardenerOperationRestore)
 	return b.write(ctx, e, before, true)
 }
 
@@ -146,8 +146,8 @@ func same(before, after extensionsv1alpha1.Object) bool {
 		extensionops.Same(before.GetExtensionSpec(), after.GetExtensionSpec())
 }
 
-// ask asks an extension for an operation.
-func (b *botanist) ask(obj metav1.Object, what string) {
+// requestOperation asks an extension for an operation.
+func (b *botanist) requestOperation(obj metav1.Object, what string) {
 	annotate(obj, constants.GardenerOperation, what)
 	b.stamp(obj)
 }
@@ -157,10 +157,10 @@ func (b *botanist) stamp(obj metav1.Object) {
 	annotate(obj, constants.GardenerTimestamp, b.Clock.Now().UTC().Format(time.RFC3339Nano))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.asked[askedKey(obj)] = true
+	b.requested[requestKey(obj)] = true
 }
 
-func askedKey(obj metav1.Object) string { return fmt.Sprintf("%T %s", obj, obj.GetName()) }
+func requestKey(obj metav1.Object) string { return fmt.Sprintf("%T %s", obj, obj.GetName()) }
 
 func annotate(obj metav1.Object, name, value string) {
 	annotations := maps.Clone(obj.GetAnnotations())
@@ -182,14 +182,14 @@ func annotateOrNot(obj metav1.Object, name, value string) {
 	obj.SetAnnotations(annotations)
 }
 
-// askedBefore says whether an extension was last asked before this operation began. Of that, the status has no fractions of
-// seconds: who was asked in the second in which it began was asked by this operation only if it remembers that. After a restart
-// it does not, and asks once more.
-func (b *botanist) askedBefore(obj metav1.Object) bool {
+// requestedBefore says whether an extension was last asked before this operation began. Of that, the status has no
+// fractions of seconds: who was asked in the second in which it began was asked by this operation only if it remembers
+// that. After a restart it does not, and asks once more.
+func (b *botanist) requestedBefore(obj metav1.Object) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	began := b.since.Truncate(time.Second)
-	if !b.asked[askedKey(obj)] {
+	if !b.requested[requestKey(obj)] {
 		began = began.Add(time.Second)
 	}
 	return operation.AskedAt(obj).Before(began)
@@ -258,7 +258,7 @@ func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alp
 	if force {
 		annotate(obj, constants.AnnotationConfirmationForceDeletion, "true")
 	}
-	if !deleting || force || b.askedBefore(obj) {
+	if !deleting || force || b.requestedBefore(obj) {
 		annotate(obj, constants.ConfirmationDeletion, "true")
 		b.stamp(obj)
 	}
@@ -268,7 +268,7 @@ func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alp
 		}
 	}
 	if deleting && b.byForce() {
-		return b.letGo(ctx, kind, obj)
+		return b.removeFinalizers(ctx, kind, obj)
 	}
 	if deleting {
 		if err := answered(kind, obj, corev1beta1.LastOperationTypeDelete); isFailure(err) {
@@ -279,11 +279,11 @@ func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alp
 	if err := b.SeedClient.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
 		return wrapped(err, "deleting", kind, key)
 	}
-	return b.gone(ctx, kind, obj)
+	return b.waitDeleted(ctx, kind, obj)
 }
 
-// gone looks whether there still is an object in the seed.
-func (b *botanist) gone(ctx context.Context, kind string, obj client.Object) error {
+// waitDeleted returns Pending while an object is still in the seed.
+func (b *botanist) waitDeleted(ctx context.Context, kind string, obj client.Object) error {
 	key := client.ObjectKeyFromObject(obj)
 	switch err := b.SeedReader.Get(ctx, key, obj); {
 	case apierrors.IsNotFound(err):
@@ -298,16 +298,16 @@ func wrapped(err error, doing, kind string, key client.ObjectKey) error {
 	return fmt.Errorf("%s %s %s: %w", doing, kind, key, err)
 }
 
-// migrate has an extension let go of a resource, with its state in the status.
+// migrate has an extension release a resource, with its state in the status.
 func (b *botanist) migrate(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
 	const t = corev1beta1.LastOperationTypeMigrate
 	if obj.GetDeletionTimestamp() != nil ||
 		operation.Is(obj.GetExtensionStatus().GetLastOperation(), t, corev1beta1.LastOperationStateSucceeded) {
 		return nil
 	}
-	if operation.Of(obj) != constants.GardenerOperationMigrate || b.askedBefore(obj) {
+	if operation.Of(obj) != constants.GardenerOperationMigrate || b.requestedBefore(obj) {
 		before := obj.DeepCopyObject().(extensionsv1alpha1.Object)
-		b.ask(obj, constants.GardenerOperationMigrate)
+		b.requestOperation(obj, constants.GardenerOperationMigrate)
 		if err := b.SeedClient.Patch(ctx, obj, client.MergeFrom(before)); err != nil {
 			return wrapped(err, "migrating", kind, client.ObjectKeyFromObject(obj))
 		}

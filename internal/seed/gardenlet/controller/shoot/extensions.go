@@ -94,7 +94,7 @@ func (b *botanist) waitInfrastructure(ctx context.Context) error {
 			}
 		}
 	}
-	return b.tell(ctx, func(shoot *corev1beta1.Shoot) { shoot.Status.Networking = networking })
+	return b.patchShootStatus(ctx, func(shoot *corev1beta1.Shoot) { shoot.Status.Networking = networking })
 }
 
 func listed(cidr *string) []string {
@@ -104,8 +104,8 @@ func listed(cidr *string) []string {
 	return []string{*cidr}
 }
 
-// tell writes something into the Shoot's status. It works on a copy: other tasks read the Shoot meanwhile.
-func (b *botanist) tell(ctx context.Context, mutate func(*corev1beta1.Shoot)) error {
+// patchShootStatus writes something into the Shoot's status. It works on a copy: other tasks read the Shoot meanwhile.
+func (b *botanist) patchShootStatus(ctx context.Context, mutate func(*corev1beta1.Shoot)) error {
 	shoot := b.shoot.DeepCopy()
 	return operation.PatchStatus(ctx, b.GardenClient, shoot, mutate)
 }

@@ -66,8 +66,9 @@ func (b *botanist) announceForce(ctx context.Context) error {
 	return nil
 }
 
-// letGo takes the finalizers from an extension resource that is being deleted by force, after its extension has had its time.
-func (b *botanist) letGo(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
+// removeFinalizers takes the finalizers from an extension resource that is being deleted by force, after its extension
+// has had its time.
+func (b *botanist) removeFinalizers(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
 	key := client.ObjectKeyFromObject(obj)
 	if !operation.Overdue(obj, b.Clock.Now()) {
 		return flow.Pending("%s %s has not gone yet", kind, key)
@@ -75,7 +76,7 @@ func (b *botanist) letGo(ctx context.Context, kind string, obj extensionsv1alpha
 	if err := operation.RemoveFinalizers(ctx, b.SeedClient, obj, obj.GetFinalizers()...); client.IgnoreNotFound(err) != nil {
 		return wrapped(err, "deleting by force", kind, key)
 	}
-	return b.gone(ctx, kind, obj)
+	return b.waitDeleted(ctx, kind, obj)
 }
 
 // releaseSecrets takes the finalizers from the Secrets in the Shoot's namespace, which extensions that are broken have left there:

@@ -112,14 +112,14 @@ func (b *botanist) deleteNodes(ctx context.Context) error {
 }
 
 const (
-	// machineControllerSecret has the kubeconfig of who looks after the machines.
+	// machineControllerSecret has the kubeconfig of the machine controller.
 	machineControllerSecret = "machine-controller-manager"
 	kubeconfigKey           = "kubeconfig"
 	// machineControllerLife is how long its certificate is valid; when a fifth of that is left, it gets another one.
 	machineControllerLife = 365 * 24 * time.Hour
 )
 
-// deployMachineController gives who looks after the machines access to the shoot.
+// deployMachineController gives the machine controller access to the shoot.
 func (b *botanist) deployMachineController(ctx context.Context) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: machineControllerSecret}}
 	return ensure(ctx, b.SeedClient, b.SeedReader, secret, func(secret *corev1.Secret) error {

@@ -78,7 +78,7 @@ func TestControlPlane(t *testing.T) {
 		t.Errorf("%+v", shoot.Status)
 	}
 	before := d.Spec.Template.Annotations[spec.AnnotationChecksum]
-	w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.36.1" })
+	w.requestOperation("", func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.36.1" })
 	d = get(w, w.seed, id, spec.APIServer, &appsv1.Deployment{})
 	if spec.Version(d) != "v1.36.1" || d.Spec.Template.Annotations[spec.AnnotationChecksum] != before {
 		t.Errorf("%s", spec.Version(d))
@@ -124,7 +124,7 @@ func TestHibernation(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wrote = nil
-	shoot := w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} })
+	shoot := w.requestOperation("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} })
 	if !shoot.Status.IsHibernated || len(shoot.Status.AdvertisedAddresses) == 0 || w.replicas(spec.APIServer) != 0 ||
 		w.replicas(spec.ControllerManager) != 0 {
 		t.Errorf("%+v", shoot.Status)
@@ -135,10 +135,10 @@ func TestHibernation(t *testing.T) {
 	w.order("patch Cluster", "patch Worker", "patch Deployment")
 	// Looked after again, it is not woken.
 	w.wrote = nil
-	if w.ask("reconcile"); slices.Contains(w.wrote, "patch Deployment") || w.replicas(spec.APIServer) != 0 {
+	if w.requestOperation("reconcile"); slices.Contains(w.wrote, "patch Deployment") || w.replicas(spec.APIServer) != 0 {
 		t.Errorf("wrote %v", w.wrote)
 	}
-	shoot = w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation.Enabled = ptr.To(false) })
+	shoot = w.requestOperation("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation.Enabled = ptr.To(false) })
 	if shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 1 || w.replicas(spec.ControllerManager) != 1 {
 		t.Errorf("%+v", shoot.Status)
 	}
@@ -152,7 +152,7 @@ func TestBornAsleep(t *testing.T) {
 	if !shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 0 || len(w.secrets()) != 7 || slices.Contains(w.wrote, "create Worker") {
 		t.Errorf("%+v, wrote %v", shoot.Status, w.wrote)
 	}
-	if shoot = w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation = nil }); shoot.Status.IsHibernated ||
+	if shoot = w.requestOperation("", func(s *corev1beta1.Shoot) { s.Spec.Hibernation = nil }); shoot.Status.IsHibernated ||
 		w.replicas(spec.APIServer) != 1 {
 		t.Errorf("%+v", shoot.Status)
 	}
@@ -170,7 +170,7 @@ func TestRotations(t *testing.T) {
 		return string(get(w, w.seed, id, spec.SecretName, &corev1.Secret{}).Data[key])
 	}
 	serving, signing := server(spec.KeyCA), server(spec.KeyClientCA)
-	r := w.ask("rotate-credentials-start").Status.Credentials.Rotation
+	r := w.requestOperation("rotate-credentials-start").Status.Credentials.Rotation
 	if r.CertificateAuthorities.Phase != "Prepared" || r.ServiceAccountKey.Phase != "Prepared" ||
 		r.CertificateAuthorities.LastInitiationFinishedTime == nil ||
 		r.SSHKeypair.LastCompletionTime == nil || r.Observability.LastCompletionTime == nil || r.ETCDEncryptionKey.Phase != "Prepared" {
@@ -188,7 +188,7 @@ func TestRotations(t *testing.T) {
 		t.Error("the machines are not made new")
 	}
 	prepared := w.secrets()
-	r = w.ask("rotate-credentials-complete").Status.Credentials.Rotation
+	r = w.requestOperation("rotate-credentials-complete").Status.Credentials.Rotation
 	if r.CertificateAuthorities.Phase != "Completed" || r.ServiceAccountKey.Phase != "Completed" ||
 		r.ETCDEncryptionKey.Phase != "Completed" || r.CertificateAuthorities.LastCompletionTime == nil {
 		t.Errorf("%+v", r)
@@ -199,7 +199,7 @@ func TestRotations(t *testing.T) {
 		t.Errorf("%v, then %v", prepared, after)
 	}
 	// Only what is asked for.
-	w.ask("rotate-ssh-keypair")
+	w.requestOperation("rotate-ssh-keypair")
 	if last := w.secrets(); last["ssh-keypair.old"] != after["ssh-keypair"] || last["ca"] != after["ca"] {
 		t.Errorf("%v, then %v", after, last)
 	}
@@ -218,11 +218,11 @@ func TestRotationWithoutRollout(t *testing.T) {
 		return get(w, w.seed, id, "y", &extensionsv1alpha1.Worker{}).Spec.Pools[0].UserDataSecretRef.Name
 	}
 	before := pool()
-	r := w.ask("rotate-ca-start-without-workers-rollout").Status.Credentials.Rotation.CertificateAuthorities
+	r := w.requestOperation("rotate-ca-start-without-workers-rollout").Status.Credentials.Rotation.CertificateAuthorities
 	if r.Phase != "WaitingForWorkersRollout" || len(r.PendingWorkersRollouts) != 1 || pool() != before {
 		t.Errorf("%+v, pool %s, then %s", r, before, pool())
 	}
-	r = w.ask("rotate-rollout-workers=p1").Status.Credentials.Rotation.CertificateAuthorities
+	r = w.requestOperation("rotate-rollout-workers=p1").Status.Credentials.Rotation.CertificateAuthorities
 	if r.Phase != "Prepared" || len(r.PendingWorkersRollouts) > 0 || pool() == before {
 		t.Errorf("%+v", r)
 	}
@@ -291,7 +291,7 @@ func TestExtensionFails(t *testing.T) {
 		} else { // the extension tries again by itself, and the event of that is one for the Shoot
 			w.clock.Step(time.Second)
 			w.simulate()
-			if got := w.reconciler.ofPart(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: id}}); len(got) != 1 {
+			if got := w.reconciler.shootOfNamespace(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: id}}); len(got) != 1 {
 				t.Errorf("%s: events of the seed do not trigger a reconciliation", code)
 			}
 			w.settle()
@@ -334,7 +334,7 @@ func TestMigration(t *testing.T) {
 	w.must(DefaultSeedWait)
 	w.clock.Step(time.Minute)
 	w.wrote = nil
-	shoot := w.ask("", func(s *corev1beta1.Shoot) { s.Status.Constraints[0].Status = "True" })
+	shoot := w.requestOperation("", func(s *corev1beta1.Shoot) { s.Status.Constraints[0].Status = "True" })
 	w.expect(shoot.Status.LastOperation, "Migrate", "Succeeded", 100, "prepared for migration")
 	if namespace, cluster := w.inSeed(); shoot.Status.SeedName != nil || namespace.Name != "" || cluster.Name != "" || w.fresh() != nil {
 		t.Errorf("seed %v, left %v", shoot.Status.SeedName, w.left())

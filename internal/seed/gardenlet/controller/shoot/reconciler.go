@@ -37,7 +37,7 @@ const (
 	DefaultWait = 5 * time.Second
 	// DefaultNodesWait is the interval between checks of a shoot's nodes, which are not watched.
 	DefaultNodesWait = time.Second
-	// DefaultSeedWait is after what time it is looked again whether the seed is ready; Gardener's.
+	// DefaultSeedWait is the delay before it is checked again whether the seed is ready; Gardener's.
 	DefaultSeedWait = 15 * time.Second
 	// DefaultProgressReportPeriod is how much time is between two reports of how far a flow is.
 	DefaultProgressReportPeriod = 5 * time.Second
@@ -45,7 +45,7 @@ const (
 	conflictRetry = 50 * time.Millisecond
 )
 
-// Reconciler looks after the Shoots of a seed.
+// Reconciler reconciles the Shoots of a seed.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
 	// GardenReader and SeedReader ask the garden and the seed themselves.
@@ -64,10 +64,10 @@ type Reconciler struct {
 	// These are the defaults above by default.
 	Sync, RetryDuration, Wait, NodesWait, SeedWait, ProgressReportPeriod time.Duration
 
-	botanists botanists
+	botanistCache botanistCache
 }
 
-// Reconcile looks after one Shoot. It is read anew: what the cache does not know yet of its status could be in the seed.
+// Reconcile reconciles one Shoot. It is read anew: what the cache does not know yet of its status could be in the seed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.GardenReader.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		wait, err = r.reconcile(ctx, shoot)
 	}
 	if err != nil {
-		r.botanists.forget(shoot)
+		r.botanistCache.forget(shoot)
 	}
 	if apierrors.IsConflict(err) { // others write Shoots at any time
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
@@ -95,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return component.After(wait, err)
 }
 
-// responsible is the seed whose gardenlet looks after a Shoot: the one that it is on, until it has been released there.
+// responsible is the seed whose gardenlet reconciles a Shoot: the one that it is on, until it has been released there.
 func responsible(shoot *corev1beta1.Shoot) string {
 	if shoot.Status.SeedName != nil {
 		return *shoot.Status.SeedName
@@ -169,10 +169,10 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (t
 	return r.untilNext(shoot), nil
 }
 
-// begin begins an operation, or goes on with it. There is no botanist if it has failed for good.
+// begin begins an operation, or continues with it. There is no botanist if it has failed for good.
 func (r *Reconciler) begin(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed,
 	t corev1beta1.LastOperationType) (*botanist, error) {
-	if b := r.botanists.find(shoot, t); b != nil {
+	if b := r.botanistCache.find(shoot, t); b != nil {
 		return b, nil
 	}
 	a, err := r.prepare(ctx, shoot, seed)
@@ -187,11 +187,11 @@ func (r *Reconciler) begin(ctx context.Context, shoot *corev1beta1.Shoot, seed *
 	if b.asleep, err = b.sleeps(ctx); err != nil {
 		return nil, r.fail(ctx, shoot, t, err)
 	}
-	r.botanists.keep(shoot, t, b)
+	r.botanistCache.keep(shoot, t, b)
 	return b, nil
 }
 
-// operationType is the operation that a Shoot is due for: one that another seed has let go of is restored.
+// operationType is the operation that a Shoot is due for: one that another seed has released is restored.
 func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
 	if isAdrift(shoot) {
 		return corev1beta1.LastOperationTypeRestore
@@ -221,8 +221,8 @@ func (r *Reconciler) unready(seed *corev1beta1.Seed) string {
 	return ""
 }
 
-// delete removes what there is of a Shoot, as far as it goes: it says after what time it goes on. It needs nothing but what
-// is in the Shoot's status, so whatever else has gone meanwhile does not keep it.
+// delete removes what there is of a Shoot step by step, and returns the delay before the next step. It needs nothing
+// but what is in the Shoot's status, so whatever else has gone meanwhile does not keep it.
 func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(shoot, corev1beta1.GardenerName) {
 		return 0, nil
@@ -239,20 +239,20 @@ func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot) (time
 			return 0, err
 		}
 	}
-	r.botanists.end(shoot)
+	r.botanistCache.end(shoot)
 	return 0, operation.RemoveFinalizers(ctx, r.GardenClient, shoot, corev1beta1.GardenerName)
 }
 
 // clear removes everything of a Shoot, and says whether nothing is left. If it has to wait it says for how long.
 func (r *Reconciler) clear(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (
 	done bool, wait time.Duration, err error) {
-	b := r.botanists.find(shoot, t)
+	b := r.botanistCache.find(shoot, t)
 	if b == nil {
 		if err := r.start(ctx, shoot, t, nil); err != nil {
 			return false, 0, err
 		}
 		b = r.newBotanist(about{shoot: shoot.DeepCopy()}, t)
-		r.botanists.keep(shoot, t, b)
+		r.botanistCache.keep(shoot, t, b)
 	}
 	return r.run(ctx, b, "Shoot cluster deletion", b.deleteTasks())
 }
@@ -267,13 +267,13 @@ func (r *Reconciler) migrate(ctx context.Context, shoot *corev1beta1.Shoot) (tim
 		logf.FromContext(ctx).Info("The Shoot does not move to its other seed yet", "why", why)
 		return orDefault(r.SeedWait, DefaultSeedWait), nil
 	}
-	b := r.botanists.find(shoot, t)
+	b := r.botanistCache.find(shoot, t)
 	if b == nil {
 		if err := r.start(ctx, shoot, t, nil); err != nil {
 			return 0, err
 		}
 		b = r.newBotanist(about{shoot: shoot.DeepCopy()}, t)
-		r.botanists.keep(shoot, t, b)
+		r.botanistCache.keep(shoot, t, b)
 	}
 	done, wait, err := r.run(ctx, b, "Shoot cluster preparation for migration", b.migrateTasks())
 	if !done || err != nil {
@@ -284,7 +284,7 @@ func (r *Reconciler) migrate(ctx context.Context, shoot *corev1beta1.Shoot) (tim
 
 func (r *Reconciler) sync() time.Duration { return orDefault(r.Sync, DefaultSync) }
 
-// wait is after what time it is looked again at what a flow waits for.
+// wait is the delay before the next check at what a flow waits for.
 func (r *Reconciler) wait(p flow.Progress) time.Duration {
 	if slices.Contains(p.Waiting, stepNodesUpdated) {
 		return orDefault(r.NodesWait, DefaultNodesWait)

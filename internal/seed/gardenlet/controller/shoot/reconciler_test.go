@@ -326,7 +326,7 @@ func TestFailure(t *testing.T) {
 	w.expect(w.shoot().Status.LastOperation, "Create", "Failed", 0, "no room")
 	w.must(0) // no retry was requested
 	w.before = nil
-	shoot := w.ask("retry;maintain")
+	shoot := w.requestOperation("retry;maintain")
 	w.expect(shoot.Status.LastOperation, "Create", "Succeeded", 100, "")
 	if len(shoot.Status.LastErrors) > 0 || shoot.Annotations["gardener.cloud/operation"] != "maintain" {
 		t.Errorf("errors %v, annotations %v", shoot.Status.LastErrors, shoot.Annotations)

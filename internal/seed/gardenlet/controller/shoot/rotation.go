@@ -146,11 +146,11 @@ func etcdKeyAtOnce(shoot *corev1beta1.Shoot) bool {
 // startRotations begins what operations ask for.
 func startRotations(shoot *corev1beta1.Shoot, operations []string, now metav1.Time) {
 	s, pools := &shoot.Status, shoot.Spec.Provider.Workers
-	for _, asked := range operations {
-		switch asked {
+	for _, requested := range operations {
+		switch requested {
 		case constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout:
 			var rollsNot []corev1beta1.Worker
-			if asked == constants.OperationRotateCredentialsStartWithoutWorkersRollout {
+			if requested == constants.OperationRotateCredentialsStartWithoutWorkersRollout {
 				rollsNot = pools
 			}
 			authoritySteps(s).begin(&now, rollsNot)
@@ -186,10 +186,10 @@ func startRotations(shoot *corev1beta1.Shoot, operations []string, now metav1.Ti
 		case constants.OperationRotateObservabilityCredentials:
 			startOneStep(shoot, &now, false, true)
 		}
-		if pools, ok := strings.CutPrefix(asked, constants.OperationRotateRolloutWorkers+"="); ok {
+		if pools, ok := strings.CutPrefix(requested, constants.OperationRotateRolloutWorkers+"="); ok {
 			rollOut(s, strings.Split(pools, ","))
 		}
-		if pools, ok := strings.CutPrefix(asked, constants.OperationRolloutWorkers+"="); ok {
+		if pools, ok := strings.CutPrefix(requested, constants.OperationRolloutWorkers+"="); ok {
 			startManualRollout(shoot, strings.Split(pools, ","), &now)
 		}
 	}
@@ -198,14 +198,14 @@ func startRotations(shoot *corev1beta1.Shoot, operations []string, now metav1.Ti
 	changeEncryption(shoot, &now)
 }
 
-// startOneStep begins the rotation of what is rotated in one step, unless it goes on.
+// startOneStep begins the rotation of what is rotated in one step, unless it is in progress.
 func startOneStep(shoot *corev1beta1.Shoot, now *metav1.Time, ssh, observability bool) {
 	all := rotations(&shoot.Status)
 	if ssh && hasSSH(shoot) {
 		if all.SSHKeypair == nil {
 			all.SSHKeypair = &corev1beta1.ShootSSHKeypairRotation{}
 		}
-		if r := all.SSHKeypair; !goesOn(r.LastInitiationTime, r.LastCompletionTime) {
+		if r := all.SSHKeypair; !inProgress(r.LastInitiationTime, r.LastCompletionTime) {
 			r.LastInitiationTime = now
 		}
 	}
@@ -213,13 +213,13 @@ func startOneStep(shoot *corev1beta1.Shoot, now *metav1.Time, ssh, observability
 		if all.Observability == nil {
 			all.Observability = &corev1beta1.ObservabilityRotation{}
 		}
-		if r := all.Observability; !goesOn(r.LastInitiationTime, r.LastCompletionTime) {
+		if r := all.Observability; !inProgress(r.LastInitiationTime, r.LastCompletionTime) {
 			r.LastInitiationTime = now
 		}
 	}
 }
 
-func goesOn(initiated, completed *metav1.Time) bool {
+func inProgress(initiated, completed *metav1.Time) bool {
 	return initiated != nil && (completed == nil || completed.Before(initiated))
 }
 
@@ -268,15 +268,15 @@ func startManualRollout(shoot *corev1beta1.Shoot, pools []string, now *metav1.Ti
 	}
 }
 
-// askedRollouts are the pools for which a user has requested a rollout, and since when.
-func askedRollouts(shoot *corev1beta1.Shoot) map[string]metav1.Time {
-	asked := map[string]metav1.Time{}
+// requestedRollouts are the pools for which a user has requested a rollout, and since when.
+func requestedRollouts(shoot *corev1beta1.Shoot) map[string]metav1.Time {
+	requested := map[string]metav1.Time{}
 	if rollout := shoot.Status.ManualWorkerPoolRollout; rollout != nil {
 		for _, pool := range rollout.PendingWorkersRollouts {
-			asked[pool.Name] = ptr.Deref(pool.LastInitiationTime, metav1.Time{})
+			requested[pool.Name] = ptr.Deref(pool.LastInitiationTime, metav1.Time{})
 		}
 	}
-	return asked
+	return requested
 }
 
 func poolNames(shoot *corev1beta1.Shoot) (names []string) {
@@ -322,10 +322,10 @@ func endRotations(shoot *corev1beta1.Shoot, now metav1.Time, asleep bool) {
 	if !hasSSH(shoot) {
 		all.SSHKeypair = nil
 	}
-	if r := all.SSHKeypair; r != nil && goesOn(r.LastInitiationTime, r.LastCompletionTime) {
+	if r := all.SSHKeypair; r != nil && inProgress(r.LastInitiationTime, r.LastCompletionTime) {
 		r.LastCompletionTime = &now
 	}
-	if r := all.Observability; r != nil && goesOn(r.LastInitiationTime, r.LastCompletionTime) {
+	if r := all.Observability; r != nil && inProgress(r.LastInitiationTime, r.LastCompletionTime) {
 		r.LastCompletionTime = &now
 	}
 }

@@ -136,7 +136,7 @@ func (b *botanist) initializeSecrets(ctx context.Context) error {
 	if b.encryption, err = b.secrets().Encryption(ctx, encryptionKeyRotation(&b.shoot.Status), encryptionProvider(b.shoot)); err != nil {
 		return err
 	}
-	b.rollouts, err = b.secrets().Rollouts(ctx, poolNames(b.shoot), askedRollouts(b.shoot))
+	b.rollouts, err = b.secrets().Rollouts(ctx, poolNames(b.shoot), requestedRollouts(b.shoot))
 	return err
 }
 

@@ -21,7 +21,7 @@ import (
 )
 
 // words are those of operations: of events when one begins, fails and ends, and of what is said when it has begun and ended.
-type words struct{ begins, fails, ends, action, begun, ended string }
+type words struct{ started, fails, ends, action, begun, ended string }
 
 var wordsOf = map[corev1beta1.LastOperationType]words{
 	corev1beta1.LastOperationTypeDelete: {corev1beta1.EventDeleting, corev1beta1.EventDeleteError, corev1beta1.EventDeleted,
@@ -51,8 +51,8 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 	w, last := of(t), shoot.Status.LastOperation
 	again := last != nil && last.Type == t && shoot.Status.ObservedGeneration == shoot.Generation && shoot.Status.UID != "" &&
 		last.State != corev1beta1.LastOperationStateSucceeded
-	goesOn := again && last.State == corev1beta1.LastOperationStateProcessing
-	begun, postponed := r.begins(ctx, shoot, t)
+	inProgress := again && last.State == corev1beta1.LastOperationStateProcessing
+	begun, postponed := r.operationsToStart(ctx, shoot, t)
 	rotates := sshRotates(shoot)
 	// The lock, because what has begun is what was asked for when the Shoot was read.
 	err := operation.PatchStatusExclusively(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
@@ -66,7 +66,7 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 			startRotations(shoot, begun, now)
 		}
 		s.Gardener, s.ObservedGeneration = *r.Identity, shoot.Generation
-		if !goesOn {
+		if !inProgress {
 			s.LastOperation = r.lastOperation(t, corev1beta1.LastOperationStateProcessing, 0, strings.TrimSpace(w.begun+" "+postponed))
 		}
 	})
@@ -74,7 +74,7 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 		return err
 	}
 	if !again {
-		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, w.begins, w.action, "%s", w.begun)
+		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, w.started, w.action, "%s", w.begun)
 	}
 	if postponed != "" {
 		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, eventPostponed, w.action, "%s", postponed)
@@ -83,7 +83,7 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, eventInProgress, w.action,
 			"The rotation of the SSH key pair goes on: it is not begun again.")
 	}
-	return r.take(ctx, shoot, begun)
+	return r.removeOperations(ctx, shoot, begun)
 }
 
 // name says in the status what stays of a Shoot for all its life, and on which seed it is. Who finds a UID here knows that
@@ -109,7 +109,7 @@ func (r *Reconciler) run(ctx context.Context, b *botanist, name string, tasks []
 	shoot := b.shoot.DeepCopy() // the tasks read the other one
 	progress, err := f.Run(ctx, flow.Options{Clock: r.Clock, Period: orDefault(r.ProgressReportPeriod, DefaultProgressReportPeriod),
 		Report: func(ctx context.Context, p flow.Progress) {
-			if err := r.progress(ctx, shoot, p.Percent(), p.String()); err != nil { // the operation goes on
+			if err := r.progress(ctx, shoot, p.Percent(), p.String()); err != nil { // the operation continues
 				logf.FromContext(ctx).Error(err, "Telling the progress")
 			}
 		}})
@@ -119,7 +119,7 @@ func (r *Reconciler) run(ctx context.Context, b *botanist, name string, tasks []
 	case apierrors.IsConflict(err): // the Shoot has changed since a task read it: it is read again
 		return false, 0, err
 	case err != nil:
-		r.botanists.forget(shoot)
+		r.botanistCache.forget(shoot)
 		return false, 0, r.fail(ctx, shoot, b.kind, err)
 	case len(progress.Waiting) > 0:
 		return false, r.wait(progress), r.progress(ctx, shoot, progress.Percent(), progress.String())
@@ -139,7 +139,7 @@ func (r *Reconciler) progress(ctx context.Context, shoot *corev1beta1.Shoot, per
 	})
 }
 
-// succeed tells that an operation has ended well, and on which seed the Shoot is now: on none, if this one has let go of it.
+// succeed tells that an operation has ended well, and on which seed the Shoot is now: on none, if this one has released it.
 // From then on this seed has nothing to say about the Shoot, so that is written last.
 func (r *Reconciler) succeed(ctx context.Context, b *botanist) error {
 	w, shoot := of(b.kind), b.shoot.DeepCopy()
@@ -161,7 +161,7 @@ func (r *Reconciler) succeed(ctx context.Context, b *botanist) error {
 	if err != nil {
 		return err
 	}
-	r.botanists.end(shoot)
+	r.botanistCache.end(shoot)
 	r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, w.ends, w.action, "%s", w.ended)
 	return nil
 }

@@ -55,17 +55,18 @@ func sshUnit(enabled bool) extensionsv1alpha1.Unit {
 // provisionFiles are what gardener-node-agent begins with, and who may log in until it has brought the rest. What differs
 // from machine to machine is put in for each of them, so it must stay readable.
 func provisionFiles(files []extensionsv1alpha1.File) []extensionsv1alpha1.File {
-	begins := slices.DeleteFunc(slices.Clone(files), func(f extensionsv1alpha1.File) bool {
+	bootFiles := slices.DeleteFunc(slices.Clone(files), func(f extensionsv1alpha1.File) bool {
 		return f.Path != node.PathAgentConfig && f.Path != node.PathAuthorizedKeys
 	})
 	for path, content := range map[string]string{node.PathBootstrapToken: node.PlaceholderBootstrapToken,
 		node.PathMachineName: node.PlaceholderMachineName} {
-		begins = append(begins, extensionsv1alpha1.File{Path: path, Permissions: ptr.To[uint32](0o600), Content: extensionsv1alpha1.FileContent{
-			Inline: &extensionsv1alpha1.FileContentInline{Data: content}, TransmitUnencoded: ptr.To(true),
-		}})
+		bootFiles = append(bootFiles,
+			extensionsv1alpha1.File{Path: path, Permissions: ptr.To[uint32](0o600), Content: extensionsv1alpha1.FileContent{
+				Inline: &extensionsv1alpha1.FileContentInline{Data: content}, TransmitUnencoded: ptr.To(true),
+			}})
 	}
-	slices.SortFunc(begins, func(a, b extensionsv1alpha1.File) int { return strings.Compare(a.Path, b.Path) })
-	return begins
+	slices.SortFunc(bootFiles, func(a, b extensionsv1alpha1.File) int { return strings.Compare(a.Path, b.Path) })
+	return bootFiles
 }
 
 // agentUnit is the unit of gardener-node-agent.

@@ -36,37 +36,37 @@ func TestRolloutWorkers(t *testing.T) {
 	}
 	w.before = func(_, verb string, obj client.Object) error {
 		if shoot, is := obj.(*corev1beta1.Shoot); is && verb == "status" && shoot.Status.ManualWorkerPoolRollout != nil {
-			told = append(told, strings.Join(slices.Sorted(maps.Keys(askedRollouts(shoot))), ","))
+			told = append(told, strings.Join(slices.Sorted(maps.Keys(requestedRollouts(shoot))), ","))
 		}
 		return nil
 	}
 	before := pools()
 	for _, step := range []struct {
-		ask    string
-		change func(*corev1beta1.Shoot)
-		rolls  [2]bool
+		operation string
+		change    func(*corev1beta1.Shoot)
+		rolls     [2]bool
 	}{
-		{ask: "rollout-workers=p2", rolls: [2]bool{false, true}},
-		{ask: "reconcile"},
+		{operation: "rollout-workers=p2", rolls: [2]bool{false, true}},
+		{operation: "reconcile"},
 		{change: func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Maximum = 3 }},
-		{ask: "rollout-workers=*", rolls: [2]bool{true, true}},
+		{operation: "rollout-workers=*", rolls: [2]bool{true, true}},
 	} {
 		told = nil
-		shoot := w.ask(step.ask, func(s *corev1beta1.Shoot) {
+		shoot := w.requestOperation(step.operation, func(s *corev1beta1.Shoot) {
 			if step.change != nil {
 				step.change(s)
 			}
 		})
 		after := pools()
 		if rolls := [2]bool{after[0] != before[0], after[1] != before[1]}; rolls != step.rolls {
-			t.Errorf("%s: rolls %v, want %v", step.ask, rolls, step.rolls)
+			t.Errorf("%s: rolls %v, want %v", step.operation, rolls, step.rolls)
 		}
-		if len(askedRollouts(shoot)) > 0 || shoot.Annotations["gardener.cloud/operation"] != "" {
-			t.Errorf("%s: pending afterwards: %v, annotations %v", step.ask, askedRollouts(shoot), shoot.Annotations)
+		if len(requestedRollouts(shoot)) > 0 || shoot.Annotations["gardener.cloud/operation"] != "" {
+			t.Errorf("%s: pending afterwards: %v, annotations %v", step.operation, requestedRollouts(shoot), shoot.Annotations)
 		}
-		if named := map[string]string{"rollout-workers=p2": "p2", "rollout-workers=*": "p1,p2"}[step.ask]; named != "" &&
+		if named := map[string]string{"rollout-workers=p2": "p2", "rollout-workers=*": "p1,p2"}[step.operation]; named != "" &&
 			!slices.Contains(told, named) {
-			t.Errorf("%s: the status told %q", step.ask, told)
+			t.Errorf("%s: the status told %q", step.operation, told)
 		}
 		before = after
 	}
@@ -75,7 +75,7 @@ func TestRolloutWorkers(t *testing.T) {
 	if !slices.ContainsFunc(state.Spec.Gardener, func(d corev1beta1.GardenerResourceData) bool { return d.Name == "worker-pool-rollouts" }) {
 		t.Error("the ShootState does not know of it")
 	}
-	w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers = s.Spec.Provider.Workers[:1] })
+	w.requestOperation("", func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers = s.Spec.Provider.Workers[:1] })
 	if secret := get(w, w.seed, id, "worker-pool-rollouts", &corev1.Secret{}); len(secret.Data) != 1 || len(secret.Data["p1"]) == 0 {
 		t.Errorf("%v", secret.Data)
 	}
@@ -134,18 +134,18 @@ func TestObservability(t *testing.T) {
 		first.Labels["gardener.cloud/role"] != "monitoring" || len(first.OwnerReferences) != 1 {
 		t.Errorf("labels %v, owners %v", first.Labels, first.OwnerReferences)
 	}
-	if w.ask("reconcile"); string(inProject().Data["password"]) != string(first.Data["password"]) {
+	if w.requestOperation("reconcile"); string(inProject().Data["password"]) != string(first.Data["password"]) {
 		t.Error("the password has changed without a request")
 	}
-	r := w.ask("rotate-observability-credentials").Status.Credentials.Rotation.Observability
+	r := w.requestOperation("rotate-observability-credentials").Status.Credentials.Rotation.Observability
 	second := inProject()
 	if string(second.Data["password"]) == string(first.Data["password"]) || r.LastCompletionTime == nil {
 		t.Errorf("the same password: %+v", r)
 	}
-	if w.ask("reconcile"); string(inProject().Data["password"]) != string(second.Data["password"]) {
+	if w.requestOperation("reconcile"); string(inProject().Data["password"]) != string(second.Data["password"]) {
 		t.Error("it was rotated once more")
 	}
-	w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Purpose = ptr.To(corev1beta1.ShootPurposeTesting) })
+	w.requestOperation("", func(s *corev1beta1.Shoot) { s.Spec.Purpose = ptr.To(corev1beta1.ShootPurposeTesting) })
 	if inProject().Name != "" || w.secrets()["observability-ingress-users"] != "" {
 		t.Error("a Shoot for tests has a password for what it has not")
 	}
@@ -193,5 +193,5 @@ func TestIssuer(t *testing.T) {
 		}
 	}
 	check(w.settle(), own+" "+spec.DefaultIssuer, own)
-	check(w.ask("", func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.KubeAPIServer = nil }), "")
+	check(w.requestOperation("", func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.KubeAPIServer = nil }), "")
 }

@@ -126,10 +126,10 @@ func (w *world) simulate() {
 }
 
 func (w *world) answer(kind string, obj extensionsv1alpha1.Object) error {
-	asked, status := operation.Of(obj), obj.GetExtensionStatus()
+	requested, status := operation.Of(obj), obj.GetExtensionStatus()
 	t := operation.Type(obj, status.GetLastOperation())
-	if obj.GetDeletionTimestamp() == nil && asked == "" && status.GetLastOperation() != nil &&
-		status.GetLastOperation().State == "Succeeded" || asked == "wait-for-state" {
+	if obj.GetDeletionTimestamp() == nil && requested == "" && status.GetLastOperation() != nil &&
+		status.GetLastOperation().State == "Succeeded" || requested == "wait-for-state" {
 		return nil
 	}
 	last := &corev1beta1.LastOperation{Type: t, State: "Succeeded", Progress: 100, LastUpdateTime: metav1.NewTime(w.clock.Now())}
@@ -200,16 +200,16 @@ func (w *world) simulateEntries() {
 		w.Fatal(err)
 	}
 	for i := range entries.Items {
-		e, asked := &entries.Items[i], operation.Of(&entries.Items[i])
+		e, requested := &entries.Items[i], operation.Of(&entries.Items[i])
 		last := &corev1beta1.LastOperation{Type: "Reconcile", State: "Succeeded"}
-		if asked == "" && e.Status.LastOperation != nil && e.Status.ObservedGeneration == e.Generation {
+		if requested == "" && e.Status.LastOperation != nil && e.Status.ObservedGeneration == e.Generation {
 			continue
 		}
 		e.Status.SeedName, e.Status.ObservedGeneration = w.entrySeed(e), e.Generation
 		switch {
 		case e.Status.SeedName == nil:
 			last.Type = "Migrate"
-		case asked == "restore":
+		case requested == "restore":
 			last.Type = "Restore"
 		}
 		e.Status.LastOperation = last
@@ -265,14 +265,14 @@ func (w *world) settleIn(each time.Duration) *corev1beta1.Shoot {
 // moves has the Shoot, which is ready for that, let go of its seed for another one.
 func (w *world) moves(to string) {
 	w.Helper()
-	w.ask("", func(s *corev1beta1.Shoot) {
+	w.requestOperation("", func(s *corev1beta1.Shoot) {
 		s.Spec.SeedName = ptr.To(to)
 		s.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: "True"}}
 	})
 }
 
-// ask annotates or changes the Shoot as a user does: the garden increases its generation.
-func (w *world) ask(operations string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
+// requestOperation annotates or changes the Shoot as a user does: the garden increases its generation.
+func (w *world) requestOperation(operations string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 	w.Helper()
 	w.change(func(s *corev1beta1.Shoot) {
 		s.Generation++

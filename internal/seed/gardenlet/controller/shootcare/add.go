@@ -73,7 +73,7 @@ func (r *Reconciler) events() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
 			shoot, ok := e.Object.(*corev1beta1.Shoot)
-			if ok && r.looksAfter(shoot) && len(shoot.Status.Conditions) > 0 { // the gardenlet has just started: not all at once
+			if ok && r.isResponsibleFor(shoot) && len(shoot.Status.Conditions) > 0 { // the gardenlet has just started: not all at once
 				q.AddAfter(request(shoot), rand.N(r.period()))
 				return
 			}

@@ -37,7 +37,7 @@ type problem struct {
 	codes           []corev1beta1.ErrorCode
 }
 
-func (r *Reconciler) look(ctx context.Context, shoot *corev1beta1.Shoot) findings {
+func (r *Reconciler) checkShoot(ctx context.Context, shoot *corev1beta1.Shoot) findings {
 	c := &care{Reconciler: r, shoot: shoot}
 	if err := c.readSeed(ctx); err != nil {
 		return c.unknown(err)

@@ -68,7 +68,7 @@ func (c *care) ofPool(worker *corev1beta1.Worker, nodes []corev1.Node) *problem 
 				message: fmt.Sprintf("The kubelet of Node %q is version %s, and v%s is wanted", nodes[i].Name, is, version)}
 		}
 	}
-	minimum, maximum := c.wanted(worker)
+	minimum, maximum := c.desiredNodes(worker)
 	switch {
 	case len(nodes) < minimum:
 		return &problem{reason: "MissingNodes",
@@ -80,9 +80,9 @@ func (c *care) ofPool(worker *corev1beta1.Worker, nodes []corev1.Node) *problem 
 	return nil
 }
 
-// wanted is how many nodes a pool should have: what the Worker resource says, which is what the extension goes by, else
-// what the Shoot says.
-func (c *care) wanted(worker *corev1beta1.Worker) (minimum, maximum int) {
+// desiredNodes is how many nodes a pool should have: what the Worker resource says, which is what the extension goes
+// by, else what the Shoot says.
+func (c *care) desiredNodes(worker *corev1beta1.Worker) (minimum, maximum int) {
 	for _, e := range c.extensions {
 		resource, ok := e.Object.(*extensionsv1alpha1.Worker)
 		if !ok {
@@ -127,9 +127,9 @@ func sick(n *corev1.Node) string {
 
 // otherPatch says whether a kubelet is of the wanted minor version, but not of its patch. Another minor version is a pool
 // that is being rolled.
-func otherPatch(is, wanted string) bool {
+func otherPatch(is, desiredNodes string) bool {
 	i, err := semver.NewVersion(is)
-	w, err2 := semver.NewVersion(wanted)
+	w, err2 := semver.NewVersion(desiredNodes)
 	return err == nil && err2 == nil && i.Major() == w.Major() && i.Minor() == w.Minor() && !i.Equal(w)
 }
 
@@ -141,13 +141,13 @@ func (c *care) outdated(ctx context.Context, nodes []corev1.Node) (*problem, err
 		client.MatchingLabels{constants.GardenRole: constants.GardenRoleOperatingSystemConfig}); err != nil {
 		return nil, fmt.Errorf("listing what the Shoot's nodes should have: %w", err)
 	}
-	wanted := map[string]string{}
+	desiredNodes := map[string]string{}
 	for _, secret := range secrets.Items {
-		wanted[secret.Name] = secret.Annotations[node.AnnotationChecksumSecret]
+		desiredNodes[secret.Name] = secret.Annotations[node.AnnotationChecksumSecret]
 	}
 	for _, n := range nodes {
 		name := n.Labels[constants.LabelWorkerPoolGardenerNodeAgentSecretName]
-		if want := wanted[name]; want != "" && n.Annotations[node.AnnotationChecksum] != want {
+		if want := desiredNodes[name]; want != "" && n.Annotations[node.AnnotationChecksum] != want {
 			return &problem{reason: "OperatingSystemConfigOutdated",
 				message: fmt.Sprintf("Node %q has not applied what Secret %s/%s says yet", n.Name, node.SecretNamespace, name)}, nil
 		}

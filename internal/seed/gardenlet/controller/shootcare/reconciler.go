@@ -45,8 +45,8 @@ type Reconciler struct {
 	ProgressingThreshold *metav1.Duration
 }
 
-// Reconcile looks at one Shoot, writes what has changed, and comes again when the period is over. One that hibernates is
-// looked at again when it does not any more.
+// Reconcile looks at one Shoot, writes what has changed, and is requeued for when the period is over. One that
+// hibernates is looked at again when it does not any more.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -55,7 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.looksAfter(shoot) {
+	if !r.isResponsibleFor(shoot) {
 		r.Shoots.Drop(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
@@ -65,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.Shoots.Drop(request.NamespacedName)
 		found = sleeping(shoot)
 	} else {
-		found = r.look(ctx, shoot)
+		found = r.checkShoot(ctx, shoot)
 	}
 	if ctx.Err() != nil {
 		return reconcile.Result{}, context.Cause(ctx)
@@ -81,8 +81,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.next(found)}, nil
 }
 
-// looksAfter says whether a Shoot is on the seed, as far as the seed's gardenlet has picked it up.
-func (r *Reconciler) looksAfter(shoot *corev1beta1.Shoot) bool {
+// isResponsibleFor says whether a Shoot is on the seed, as far as the seed's gardenlet has picked it up.
+func (r *Reconciler) isResponsibleFor(shoot *corev1beta1.Shoot) bool {
 	return ptr.Deref(shoot.Status.SeedName, "") == r.SeedName && shoot.Status.TechnicalID != ""
 }
 
@@ -155,7 +155,7 @@ func (r *Reconciler) gone(ctx context.Context, key client.ObjectKey) (bool, erro
 		}
 		return false, fmt.Errorf("reading Shoot %s: %w", key, err)
 	}
-	return !r.looksAfter(shoot) ||
+	return !r.isResponsibleFor(shoot) ||
 		operation.Is(shoot.Status.LastOperation, corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateSucceeded), nil
 }
 

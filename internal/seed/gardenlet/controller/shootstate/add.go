@@ -41,7 +41,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		Complete(r)
 }
 
-// becomesReady lets through what makes a Shoot one whose state is kept: that it is there, has been made or has arrived.
+// becomesReady passes what makes a Shoot one whose state is kept: that it is there, has been made or has arrived.
 func becomesReady() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },

@@ -39,14 +39,14 @@ type Reconciler struct {
 	SyncPeriod time.Duration
 }
 
-// Reconcile writes the state of one Shoot if it is time, and comes again when it will be.
+// Reconcile writes the state of one Shoot if it is time, and is requeued for when it will be.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, shoot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if ptr.Deref(shoot.Spec.SeedName, "") != r.SeedName || ptr.Deref(shoot.Status.SeedName, "") != r.SeedName || !isReady(shoot) {
-		return reconcile.Result{}, nil // it comes again when that changes
+		return reconcile.Result{}, nil // it is requeued when that changes
 	}
 	if managed, err := r.isManagedSeed(ctx); err != nil || managed {
 		return component.After(r.period(), err)

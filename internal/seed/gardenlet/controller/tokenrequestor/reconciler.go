@@ -55,7 +55,7 @@ func relevant(obj client.Object) bool {
 		labels[resourcesv1alpha1.ResourceManagerClass] == resourcesv1alpha1.ResourceManagerClassGarden
 }
 
-// Reconcile looks after one Secret.
+// Reconcile reconciles one Secret.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	secret := &corev1.Secret{}
 	if err := r.SeedReader.Get(ctx, request.NamespacedName, secret); err != nil {

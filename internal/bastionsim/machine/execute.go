@@ -69,10 +69,10 @@ func runSSHD(ctx context.Context, _ *Machine, _ []string) error {
 
 // shell has the words of a command run in the sandbox.
 func (u *Units) shell(ctx context.Context, d *definition, words []string, env map[string]string, limit time.Duration, out *lineWriter) error {
-	user := account{name: "root", home: "/root"}
+	user := shell.User{Name: "root", Home: "/root"}
 	if d.user != "" {
 		var known bool
-		if user, known = lookupUser(u.m.fs, d.user, u.m.cfg.Clock.Now()); !known {
+		if user, known = shell.LookupUser(u.m.fs, d.user); !known {
 			return fmt.Errorf("the machine has no user %q", d.user)
 		}
 	}

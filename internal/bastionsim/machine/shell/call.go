@@ -133,29 +133,25 @@ func (sh *shell) find(name string) (string, error) {
 		if sh.fs.Access(file, 1) == nil {
 			return file, nil
 		}
-		found = fs.ErrPermission
+		found = syscall.EACCES
 	}
 	return "", found
 }
 
-// exec runs a program: a command of the options, one of the tables, or a script.
+// exec runs a program of the table, or a script.
 func (sh *shell) exec(args []string) int {
 	name := args[0]
 	file, err := sh.find(name)
-	cmd := sh.s.injected(name)
-	if cmd == nil && err == nil {
-		cmd = sh.s.o.Commands[path.Clean(file)]
-	}
 	var data []byte
-	if cmd == nil && err == nil {
+	if err == nil {
 		data, err = sh.readProgram(file)
 	}
 	if program, ok := bytes.CutPrefix(data, []byte(vfs.ProgramMagic)); ok {
-		cmd = programs[strings.TrimSpace(string(program))]
+		if pr, known := programs[strings.TrimSpace(string(program))]; known {
+			return sh.runProgram(pr, args)
+		}
 	}
 	switch {
-	case cmd != nil:
-		return sh.runCommand(cmd, args)
 	case errors.Is(err, fs.ErrNotExist) && !strings.Contains(name, "/"):
 		return sh.refuse(127, "%s: command not found", name)
 	case errors.Is(err, fs.ErrNotExist):
@@ -181,7 +177,7 @@ func (sh *shell) readProgram(file string) ([]byte, error) {
 	case info.IsDir():
 		return nil, syscall.EISDIR
 	case sh.fs.Access(file, 1) != nil:
-		return nil, fs.ErrPermission
+		return nil, syscall.EACCES
 	}
 	return sh.fs.As(vfs.Root).ReadFile(file)
 }
@@ -239,18 +235,27 @@ func (sh *shell) script(text, name string, args, flags []string) int {
 	return sh.status
 }
 
-// runCommand runs a command of a table, and waits for it.
-func (sh *shell) runCommand(cmd Command, args []string) int {
+// runProgram runs a program of the table, and waits for it.
+func (sh *shell) runProgram(pr program, args []string) int {
 	defer sh.nest()()
 	if !sh.ok() {
 		return statusKilled
 	}
 	out := sh.stream(1)
 	p := &Process{
-		Args: args, Dir: sh.dir, User: sh.user, FS: sh.fs, Env: sh.environ(),
+		Args: args, User: sh.user, FS: sh.fs, Env: sh.environ(),
 		Stdin: sh.stream(0), Stdout: out, Stderr: sh.stream(2), sh: sh,
 	}
-	status := cmd(sh.ctx, p)
+	f, err := pr.parse(p.Args[1:])
+	if err == nil && len(f.args) < pr.operands {
+		err = errors.New("missing operand")
+	}
+	status := max(pr.usage, 1)
+	if err != nil {
+		_ = p.Fail(err)
+	} else {
+		status = pr.run(p, f)
+	}
 	if sh.err != nil { // the program has told it
 		sh.err, status = nil, max(status, 1)
 	}

@@ -7,21 +7,14 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
-
-// reason is an error without its path.
-func reason(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		text := pe.Err.Error()
-		return errors.New(strings.ToUpper(text[:1]) + text[1:])
-	}
-	return err
-}
 
 // done is the exit status of a program that ends with an error, or with none.
 func (p *Process) done(err error) int {
@@ -127,10 +120,7 @@ func readlinkProgram(p *Process, f flags) int {
 	for _, name := range f.args {
 		text, err := p.FS.Readlink(p.Path(name))
 		if f.has('f') {
-			if text, err = realPath(p.FS, p.Path(name)); err != nil { // the last part may be missing
-				text, err = realPath(p.FS, path.Dir(p.Path(name)))
-				text = path.Join(text, path.Base(name))
-			}
+			text, err = p.FS.Resolve(p.Path(name))
 		}
 		if err != nil {
 			return p.Fail(describe(name, err))
@@ -143,7 +133,7 @@ func readlinkProgram(p *Process, f flags) int {
 func mktempProgram(p *Process, f flags) int {
 	template := append(f.args, "tmp.XXXXXXXXXX")[0]
 	if len(f.args) == 0 {
-		template = path.Join(cmp.Or(p.Getenv("TMPDIR"), "/tmp"), template)
+		template = path.Join(cmp.Or(p.sh.value("TMPDIR"), "/tmp"), template)
 	}
 	head := strings.TrimRight(template, "X")
 	random := len(template) - len(head)
@@ -219,7 +209,7 @@ func lnProgram(p *Process, f flags) int {
 
 func cpProgram(p *Process, f flags) int {
 	levels, stat := 0, p.FS.Stat
-	if f.has('r') || f.has('a') {
+	if f.has('r') {
 		levels, stat = deepest, p.FS.Lstat
 	}
 	below := 0
@@ -228,22 +218,16 @@ func cpProgram(p *Process, f flags) int {
 		if levels > 0 && strings.HasPrefix(path.Clean(dst)+"/", strings.TrimSuffix(path.Clean(p.Path(src)), "/")+"/") {
 			return errors.New("cannot copy a directory into itself")
 		}
-		each := func(fn func(from, to string, info fs.FileInfo) error) {
-			below = max(below, p.walk([]string{from}, "cannot copy", levels, func(name string, _ fs.FileInfo) error {
-				info, err := stat(p.Path(name))
-				if err == nil && info.IsDir() && levels == 0 {
-					err = errors.New("-r not specified; omitting directory")
-				}
-				if err != nil {
-					return err
-				}
-				return fn(p.Path(name), dst+strings.TrimPrefix(name, from), info)
-			}))
-		}
-		each(p.copy)
-		if f.has('p') || f.has('a') {
-			each(p.copyAttributes) // last, for directories that their owner may not write
-		}
+		below = max(below, p.walk([]string{from}, "cannot copy", levels, func(name string, _ fs.FileInfo) error {
+			info, err := stat(p.Path(name))
+			if err == nil && info.IsDir() && levels == 0 {
+				err = errors.New("-r not specified; omitting directory")
+			}
+			if err != nil {
+				return err
+			}
+			return p.copy(p.Path(name), dst+strings.TrimPrefix(name, from), info)
+		}))
 		return nil
 	})
 	return max(status, below)
@@ -282,16 +266,103 @@ func (p *Process) copy(from, to string, info fs.FileInfo) error {
 	return errors.Join(err, out.Close())
 }
 
-// copyAttributes gives a copy the mode, the times and, if root does it, the owner of its source.
-func (p *Process) copyAttributes(_, to string, info fs.FileInfo) error {
-	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil
+var (
+	symbolicMode    = regexp.MustCompile(`^([ugoa]*)([-+=])([rwxXst]*)$`)
+	modeClasses     = map[rune]uint32{'u': 0o4700, 'g': 0o2070, 'o': 0o1007, 'a': 0o7777}
+	modePermissions = map[rune]uint32{'r': 0o444, 'w': 0o222, 'x': 0o111, 'X': 0o111, 's': 0o6000, 't': 0o1000}
+)
+
+// parseMode reads a mode, in octal or by letters, which change old.
+func parseMode(text string, old fs.FileMode) (fs.FileMode, error) {
+	if n, err := strconv.ParseUint(text, 8, 12); err == nil {
+		return vfs.FileMode(uint32(n)), nil
 	}
-	st := info.Sys().(*vfs.Stat)
-	if p.User.UID == 0 {
-		if err := p.FS.Chown(to, int(st.UID), int(st.GID)); err != nil {
-			return err
+	bits := vfs.UnixMode(old)
+	for part := range strings.SplitSeq(text, ",") {
+		m := symbolicMode.FindStringSubmatch(part)
+		if m == nil {
+			return 0, fmt.Errorf("invalid mode: '%s'", text)
+		}
+		var mask, set uint32
+		for _, class := range m[1] {
+			mask |= modeClasses[class]
+		}
+		if mask == 0 {
+			mask = modeClasses['a']
+		}
+		for _, permission := range m[3] {
+			if permission != 'X' || old.IsDir() || bits&0o111 != 0 {
+				set |= modePermissions[permission] & mask
+			}
+		}
+		switch m[2] {
+		case "+":
+			bits |= set
+		case "-":
+			bits &^= set
+		default:
+			bits = bits&^mask | set
 		}
 	}
-	return errors.Join(p.FS.Chmod(to, info.Mode()), p.FS.Chtimes(to, st.Atime, info.ModTime()))
+	return vfs.FileMode(bits), nil
+}
+
+// deepest is how many levels below a directory a recursive program goes: more than a path can have.
+const deepest = vfs.MaxPath
+
+func chmodProgram(p *Process, f flags) int {
+	args, levels := f.args, 0
+	if len(args) > 2 && slices.Contains([]string{"-R", "--recursive"}, args[0]) {
+		args, levels = args[1:], deepest
+	}
+	return p.walk(args[1:], "cannot change mode of", levels, func(name string, info fs.FileInfo) error {
+		if info.Mode()&fs.ModeSymlink != 0 {
+			if levels > 0 {
+				return nil
+			}
+			var err error
+			if info, err = p.FS.Stat(p.Path(name)); err != nil {
+				return err
+			}
+		}
+		mode, err := parseMode(args[0], info.Mode())
+		if err != nil {
+			return err
+		}
+		return p.FS.Chmod(p.Path(name), mode)
+	})
+}
+
+// owner reads "user", "user:group", ":group", and "user:", which is the group of the user too. What is not there is -1.
+func (p *Process) owner(text string) (uid, gid int, _ error) {
+	user, group, more := strings.Cut(text, ":")
+	uid, gid = -1, -1
+	if user != "" {
+		if uid = idOf(p.FS.FS(), "/etc/passwd", user); uid < 0 {
+			return 0, 0, fmt.Errorf("invalid user: '%s'", text)
+		}
+		if u, ok := LookupUser(p.FS.FS(), user); ok && more {
+			gid = int(u.GID)
+		}
+	}
+	if group != "" {
+		if gid = idOf(p.FS.FS(), "/etc/group", group); gid < 0 {
+			return 0, 0, fmt.Errorf("invalid group: '%s'", text)
+		}
+	}
+	return uid, gid, nil
+}
+
+func chownProgram(p *Process, f flags) int {
+	uid, gid, err := p.owner(f.args[0])
+	if err != nil {
+		return p.Fail(err)
+	}
+	levels, change := 0, p.FS.Chown
+	if f.has('R') {
+		levels, change = deepest, p.FS.Lchown
+	}
+	return p.walk(f.args[1:], "changing ownership of", levels, func(name string, _ fs.FileInfo) error {
+		return change(p.Path(name), uid, gid)
+	})
 }

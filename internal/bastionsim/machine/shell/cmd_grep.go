@@ -142,7 +142,14 @@ func (g *grepper) file(name string, in io.Reader) error {
 		case g.f.has('c'):
 			return true, nil
 		case g.f.has('o'):
-			return true, g.eachMatch(line, show)
+			var err error
+			g.re.replace(g.p.sh, line, true, func(out []byte, text string, match []int) []byte {
+				if match[0] < match[1] && err == nil {
+					err = show(text[match[0]:match[1]])
+				}
+				return out
+			})
+			return true, err
 		}
 		return true, show(line)
 	})
@@ -153,23 +160,6 @@ func (g *grepper) file(name string, in io.Reader) error {
 		return show(strconv.Itoa(count))
 	case g.f.has('l') && count > 0:
 		return g.p.write(name + "\n")
-	}
-	return nil
-}
-
-// eachMatch calls fn for the parts of a line that match.
-func (g *grepper) eachMatch(line string, fn func(part string) error) error {
-	for line != "" {
-		found := g.re.find(g.p.sh, line)
-		if found == nil {
-			return g.p.sh.err
-		}
-		if part := line[found[0]:found[1]]; part != "" {
-			if err := fn(part); err != nil {
-				return err
-			}
-		}
-		line = line[max(found[1], 1):]
 	}
 	return nil
 }

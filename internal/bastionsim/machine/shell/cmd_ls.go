@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -85,13 +84,7 @@ func (p *Process) listDir(f flags, dir string) error {
 }
 
 func (p *Process) listFiles(f flags, files []listed) {
-	if f.has('t') {
-		slices.SortStableFunc(files, func(a, b listed) int { return b.ModTime().Compare(a.ModTime()) })
-	}
-	if f.has('r') {
-		slices.Reverse(files)
-	}
-	owners := loadNames(p.FS.FS())
+	owners := LoadNames(p.FS.FS())
 	var rows []string
 	for _, file := range files {
 		row := file.name
@@ -104,7 +97,7 @@ func (p *Process) listFiles(f flags, files []listed) {
 				row += " -> " + target
 			}
 			row = fmt.Sprintf("%s %2d %-8s %-8s %8s %s %s", vfs.ListMode(file.Mode()), st.Nlink,
-				owners.user(st.UID), owners.group(st.GID), size, file.ModTime().UTC().Format("Jan _2 15:04"), row)
+				owners.User(st.UID), owners.Group(st.GID), size, file.ModTime().UTC().Format("Jan _2 15:04"), row)
 		}
 		rows = append(rows, row)
 	}
@@ -133,7 +126,7 @@ const statFormat = "  File: %n\n  Size: %s\tBlocks: %b\t%F\nInode: %i\tLinks: %h
 	"Access: (%a/%A)  Uid: (%u/%U)   Gid: (%g/%G)\nModify: %y"
 
 func statProgram(p *Process, f flags) int {
-	owners := loadNames(p.FS.FS())
+	owners := LoadNames(p.FS.FS())
 	kinds := map[byte]string{'d': "directory", 'l': "symbolic link", 'c': "character special file"}
 	return p.each(f.args, "cannot statx", func(name string) error {
 		info, err := p.FS.Lstat(p.Path(name))
@@ -144,7 +137,7 @@ func statProgram(p *Process, f flags) int {
 		p.Printf("%s\n", strings.NewReplacer("%n", name, "%s", fmt.Sprint(info.Size()), "%b", fmt.Sprint(st.Blocks),
 			"%F", cmp.Or(kinds[mode[0]], "regular file"), "%i", fmt.Sprint(st.Ino), "%h", fmt.Sprint(st.Nlink),
 			"%a", fmt.Sprintf("%o", vfs.UnixMode(info.Mode())), "%A", mode,
-			"%u", fmt.Sprint(st.UID), "%U", owners.user(st.UID), "%g", fmt.Sprint(st.GID), "%G", owners.group(st.GID),
+			"%u", fmt.Sprint(st.UID), "%U", owners.User(st.UID), "%g", fmt.Sprint(st.GID), "%G", owners.Group(st.GID),
 			"%Y", fmt.Sprint(info.ModTime().Unix()), "%%", "%",
 			"%y", info.ModTime().UTC().Format("2006-01-02 15:04:05.000000000 -0700"),
 		).Replace(f.value('c', statFormat)))

@@ -8,13 +8,23 @@ import (
 	"time"
 )
 
-// builtinProgram makes a program of a builtin that exists as a file too, or of another call of one.
-func builtinProgram(words ...string) func(p *Process, f flags) int {
+// builtinProgram makes a program of a builtin that exists as a file too.
+func builtinProgram(name string) func(p *Process, f flags) int {
 	return func(p *Process, f flags) int {
 		sub := p.sh.newProgram(p.Env)
 		defer sub.end()
-		return sub.runBuiltin(slices.Concat(words, f.args), sub.stream(1))
+		return sub.runBuiltin(slices.Concat([]string{name}, f.args), sub.stream(1))
 	}
+}
+
+func whichProgram(p *Process, f flags) int {
+	return p.each(f.args, "no", func(name string) error {
+		file, err := p.sh.find(name)
+		if err == nil {
+			p.Printf("%s\n", file)
+		}
+		return err
+	})
 }
 
 func bashProgram(p *Process, f flags) int {
@@ -79,7 +89,7 @@ func envProgram(p *Process, f flags) int {
 		env, args = append(env, args[0]), args[1:]
 	}
 	if len(args) > 0 {
-		return p.run(p.sh.ctx, args, env, nil)
+		return p.run(args, env, nil)
 	}
 	for _, e := range env {
 		p.Printf("%s\n", e)
@@ -108,66 +118,5 @@ func sleepProgram(p *Process, f flags) int {
 	if err != nil {
 		return p.Fail(err)
 	}
-	return boolStatus(p.sleep(p.sh.ctx, d) == nil)
-}
-
-// maxXargs is how many commands one xargs runs.
-const maxXargs = 10000
-
-func xargsProgram(p *Process, f flags) int {
-	text, err := p.readAll(p.Stdin)
-	if err != nil {
-		return p.Fail(err)
-	}
-	items := strings.Fields(text)
-	if f.has('I') {
-		items = slices.DeleteFunc(splitLines(text), func(line string) bool { return line == "" })
-	}
-	command := f.args
-	if len(command) == 0 {
-		command = []string{"echo"}
-	}
-	n, err := f.number('n', 4096)
-	if err != nil || n <= 0 {
-		return p.Failf(1, "invalid number")
-	}
-	if f.has('I') {
-		n = 1
-	}
-	if len(items) == 0 && !f.has('r') && !f.has('I') {
-		return p.run(p.sh.ctx, command, p.Env, nil)
-	}
-	status, count := 0, 0
-	for batch := range slices.Chunk(items, n) {
-		if count++; count > maxXargs {
-			return p.Failf(1, "too many commands")
-		}
-		args := slices.Concat(command, batch)
-		if mark := f.value('I', ""); mark != "" {
-			if args, err = p.fillIn(command, mark, strings.TrimSpace(batch[0])); err != nil {
-				return p.Fail(err)
-			}
-		}
-		if code := p.run(p.sh.ctx, args, p.Env, nil); code >= 126 {
-			return code
-		} else if code != 0 {
-			status = 123
-		}
-		if p.step() != nil {
-			return statusKilled
-		}
-	}
-	return status
-}
-
-// fillIn replaces a mark in the arguments of a command, if they do not become longer than a word may be.
-func (p *Process) fillIn(command []string, mark, text string) ([]string, error) {
-	out, size := slices.Clone(command), 0
-	for i, arg := range out {
-		if size += len(arg) + strings.Count(arg, mark)*len(text); size > p.sh.r.limits.String {
-			return nil, p.sh.r.kill("string")
-		}
-		out[i] = strings.ReplaceAll(arg, mark, text)
-	}
-	return out, nil
+	return boolStatus(p.sleep(d) == nil)
 }

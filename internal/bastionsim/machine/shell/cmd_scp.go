@@ -158,7 +158,7 @@ func (s *scp) sendFile(name string, info fs.FileInfo) error {
 	}
 	out := s.out
 	if stream, ok := out.(*stream); ok {
-		out = bulk{stream} // the content of files is no output of the session
+		out = uncounted{stream} // the content of files is no output of the session
 	}
 	if _, err := io.CopyN(out, file, info.Size()); err != nil { // also if the file has become shorter
 		return err

@@ -35,7 +35,7 @@ func TestScpTakes(t *testing.T) {
 		"a file":          {"scp -t f", "C0755 5 other\nhello\x00", ok + ok + ok, 0, "cat f; stat -c ' %a' f", "hello 755\n"},
 		"into a folder":   {"scp -d -t .", "C0600 1 f\nx\x00C0666 0 g\n\x00", ok + ok + ok + ok + ok, 0, "stat -c '%n %a %s' f g", "f 600 1\ng 644 0\n"},
 		"mode and times":  {"scp -p -t f", "T1000000000 0 5 7\nC4751 1 f\nx\x00", ok + ok + ok + ok, 0, "stat -c '%a %Y' f", "4751 1000000000\n"},
-		"a tree":          {"scp -r -p -t new", "D0555 0 tree\nC0644 1 f\nx\x00D0700 0 in\nE\nE\n", ok + ok + ok + ok + ok + ok + ok, 0, "find new | sort | xargs stat -c '%n %a'", "new 555\nnew/f 644\nnew/in 700\n"},
+		"a tree":          {"scp -r -p -t new", "D0555 0 tree\nC0644 1 f\nx\x00D0700 0 in\nE\nE\n", ok + ok + ok + ok + ok + ok + ok, 0, "stat -c '%n %a' $(find new | sort)", "new 555\nnew/f 644\nnew/in 700\n"},
 		"replaced":        {"echo longer > f; chmod 600 f; scp -t f", "C0755 1 f\nx\x00", ok + ok + ok, 0, "cat f; stat -c ' %a' f", "x 600\n"},
 		"not mine":        {"scp -t /etc", "C0644 1 passwd\nC0644 1 new\n", ok + "\x01scp: /etc/passwd: Permission denied\n\x01scp: /etc/new: Permission denied\n", 1, "ls /etc/new 2>&1 | wc -l", "1\n"},
 		"no such folder":  {"scp -t no/f", "C0644 1 f\n", ok + "\x01scp: no/f: No such file or directory\n", 1, "", ""},
@@ -83,7 +83,7 @@ func scpSession(t *testing.T) *Session {
 			t.Fatal(err)
 		}
 	}
-	s, err := New(Options{FS: files, Clock: clock.RealClock{}, User: User{Name: "u", UID: 1000, GID: 1000, Home: "/home/u"}})
+	s, err := New(Options{FS: files, Clock: clock.RealClock{}, System: &fakeSystem{}, User: User{Name: "u", UID: 1000, GID: 1000, Home: "/home/u"}})
 	if err != nil {
 		t.Fatal(err)
 	}

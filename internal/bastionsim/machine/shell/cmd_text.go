@@ -118,13 +118,13 @@ func tailProgram(p *Process, f flags) int {
 }
 
 func teeProgram(p *Process, f flags) int {
-	flag := vfs.O_TRUNC
+	flag := vfs.O_WRONLY | vfs.O_CREATE | vfs.O_TRUNC
 	if f.has('a') {
-		flag = vfs.O_APPEND
+		flag = vfs.O_WRONLY | vfs.O_CREATE | vfs.O_APPEND
 	}
 	status, outs := 0, []io.Writer{p.Stdout}
 	for _, name := range f.args {
-		out, done, err := p.create(name, flag)
+		out, done, err := p.openFile(name, flag)
 		if err != nil {
 			status = p.Fail(err)
 			continue
@@ -244,24 +244,6 @@ func leadingNumber(text string) float64 {
 	rest := strings.TrimLeft(strings.TrimPrefix(text, "-"), ".0123456789")
 	n, _ := strconv.ParseFloat(strings.TrimSuffix(text, rest), 64)
 	return n
-}
-
-func uniqProgram(p *Process, f flags) int {
-	return p.rearranged(f.args, func(rows []string) []string {
-		var out []string
-		for len(rows) > 0 {
-			first, n := rows[0], 1
-			for n < len(rows) && rows[n] == first {
-				n++
-			}
-			rows = rows[n:]
-			if f.has('c') {
-				first = fmt.Sprintf("%7d %s", n, first)
-			}
-			out = append(out, first)
-		}
-		return out
-	})
 }
 
 var charClasses = strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z", "[:digit:]", "0-9", "[:alpha:]", "A-Za-z",

@@ -33,7 +33,7 @@ func idProgram(p *Process, f flags) int {
 			return p.Failf(1, "'%s': no such user", f.args[0])
 		}
 	}
-	all := loadNames(p.FS.FS())
+	all := LoadNames(p.FS.FS())
 	show := func(id uint32, name string) string {
 		switch {
 		case f.has('n'):
@@ -43,10 +43,10 @@ func idProgram(p *Process, f flags) int {
 		}
 		return fmt.Sprintf("%d(%s)", id, name)
 	}
-	user := show(u.UID, all.user(u.UID))
+	user := show(u.UID, all.User(u.UID))
 	var groups []string
 	for _, g := range append([]uint32{u.GID}, u.Groups...) {
-		groups = append(groups, show(g, all.group(g)))
+		groups = append(groups, show(g, all.Group(g)))
 	}
 	switch {
 	case f.has('u'):
@@ -87,8 +87,14 @@ var accountName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}$`)
 
 // freeID is the first number from 1000 that neither a user nor a group has.
 func freeID(f *vfs.FS) uint32 {
-	used, id := loadNames(f), uint32(1000)
-	for used.users[id] != "" || used.groups[id] != "" {
+	used := map[uint32]bool{}
+	for _, file := range []string{"/etc/passwd", "/etc/group"} {
+		for id := range accounts(f, file) {
+			used[id] = true
+		}
+	}
+	id := uint32(1000)
+	for used[id] {
 		id++
 	}
 	return id
@@ -109,12 +115,12 @@ func useraddProgram(p *Process, f flags) int {
 		return p.Failf(3, "invalid field")
 	}
 	for _, group := range groups {
-		if groupIDOf(files, group) < 0 {
+		if idOf(files, "/etc/group", group) < 0 {
 			return p.Failf(6, "group '%s' does not exist", group)
 		}
 	}
 	uid := freeID(files)
-	gid := groupIDOf(files, name)
+	gid := idOf(files, "/etc/group", name)
 	newGroup := gid < 0
 	if newGroup {
 		gid = int(uid)
@@ -154,10 +160,10 @@ func (p *Process) maySudo() bool {
 	if p.User.UID == 0 {
 		return true
 	}
-	root, all := p.FS.As(vfs.Root), loadNames(p.FS.FS())
+	root, all := p.FS.As(vfs.Root), LoadNames(p.FS.FS())
 	names := []string{p.User.Name}
 	for _, g := range append([]uint32{p.User.GID}, p.User.Groups...) {
-		names = append(names, "%"+all.group(g))
+		names = append(names, "%"+all.Group(g))
 	}
 	files := []string{"/etc/sudoers"}
 	entries, _ := root.ReadDir("/etc/sudoers.d") // it may be missing
@@ -211,7 +217,7 @@ func sudoProgram(p *Process, f flags) int {
 func (p *Process) become(target User, args, env []string) int {
 	env = append(env, "HOME="+target.Home, "USER="+target.Name, "LOGNAME="+target.Name, "SHELL=/bin/bash",
 		"PATH="+defaultPath)
-	return p.run(p.sh.ctx, args, env, &target)
+	return p.run(args, env, &target)
 }
 
 func suProgram(p *Process, f flags) int {

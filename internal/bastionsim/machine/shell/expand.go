@@ -54,7 +54,7 @@ func (e *expander) result(text string, quoted bool) {
 	}
 	ifs := e.sh.value("IFS")
 	for text != "" && e.sh.ok() {
-		field, separator, rest := cutField(text, ifs, true)
+		field, separator, rest := cutField(text, ifs)
 		if e.add(field, false); separator != "" {
 			e.open = e.open || strings.Trim(separator, " \t\n") != "" // a field between two separators may be empty
 			e.next()
@@ -82,10 +82,6 @@ func (sh *shell) fields(words []*syntax.Word) []string {
 		if sh.step(1) != nil || !sh.ok() {
 			return nil
 		}
-		if text, ok := plainWord(w); ok {
-			out, size = append(out, text), size+len(text)
-			continue
-		}
 		for w := range sh.braces(w) {
 			e := &expander{sh: sh, split: true}
 			sh.parts(e, w.Parts, false, true)
@@ -106,18 +102,6 @@ func (sh *shell) fields(words []*syntax.Word) []string {
 		}
 	}
 	return out
-}
-
-// plainWord is a word without anything to expand, which most are.
-func plainWord(w *syntax.Word) (string, bool) {
-	if len(w.Parts) != 1 {
-		return "", false
-	}
-	lit, ok := w.Parts[0].(*syntax.Lit)
-	if !ok || strings.ContainsAny(lit.Value, "\\*?[{~") {
-		return "", false
-	}
-	return lit.Value, true
 }
 
 // maxBraces is how many braces a word may have: the work for each word that comes out of it grows with their square.

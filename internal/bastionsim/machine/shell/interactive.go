@@ -98,7 +98,7 @@ func (sh *shell) prompt() string {
 	if sh.user.UID == 0 {
 		sign = "#"
 	}
-	return fmt.Sprintf("%s@%s:%s%s ", sh.user.Name, sh.s.hostname(), sh.withTilde(sh.dir), sign)
+	return fmt.Sprintf("%s@%s:%s%s ", sh.user.Name, sh.s.o.System.Hostname(), sh.withTilde(sh.dir), sign)
 }
 
 // read is a command, which may have several lines.

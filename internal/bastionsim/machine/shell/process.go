@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +15,6 @@ import (
 type Process struct {
 	// Args begins with the command's name.
 	Args []string
-	// Dir is the working directory.
-	Dir  string
 	User User
 	// Env are NAME=value pairs.
 	Env []string
@@ -34,16 +31,6 @@ func (p *Process) name() string { return path.Base(p.Args[0]) }
 
 // Path is a path from the root, which FS takes, for one that the user gave.
 func (p *Process) Path(name string) string { return p.sh.abs(name) }
-
-// Getenv is a variable of the environment, or "".
-func (p *Process) Getenv(name string) string {
-	for _, pair := range p.Env {
-		if text, ok := strings.CutPrefix(pair, name+"="); ok {
-			return text
-		}
-	}
-	return ""
-}
 
 // Printf writes to the output. Errors are left out: the next read, write or step of the session finds them.
 func (p *Process) Printf(format string, args ...any) { _, _ = fmt.Fprintf(p.Stdout, format, args...) }
@@ -68,16 +55,11 @@ func (p *Process) open(name string) (io.Reader, func(), error) {
 	if name == "-" {
 		return p.Stdin, func() {}, nil
 	}
-	f, err := p.sh.open(name, vfs.O_RDONLY)
-	if err != nil {
-		return nil, nil, err
-	}
-	return &stream{sh: p.sh, file: f}, f.close, nil
+	return p.openFile(name, vfs.O_RDONLY)
 }
 
-// create opens a file to write.
-func (p *Process) create(name string, flag int) (io.Writer, func(), error) {
-	f, err := p.sh.open(name, vfs.O_WRONLY|vfs.O_CREATE|flag)
+func (p *Process) openFile(name string, flag int) (*stream, func(), error) {
+	f, err := p.sh.open(name, flag)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -130,10 +112,9 @@ func (p *Process) inputs(names []string, fn func(name string, in io.Reader) erro
 }
 
 // run executes another command with this one's files, as xargs, env and sudo do. user nil is the same user.
-func (p *Process) run(ctx context.Context, args, env []string, user *User) int {
+func (p *Process) run(args, env []string, user *User) int {
 	sub := p.sh.newProgram(env)
 	defer sub.end()
-	sub.ctx = ctx
 	if user != nil {
 		sub.user, sub.fs = *user, p.sh.s.o.FS.As(user.Cred())
 	}
@@ -141,18 +122,20 @@ func (p *Process) run(ctx context.Context, args, env []string, user *User) int {
 }
 
 // sleep waits by the machine's clock.
-func (p *Process) sleep(ctx context.Context, d time.Duration) error {
+func (p *Process) sleep(d time.Duration) error {
 	timer := p.sh.s.o.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-p.sh.ctx.Done():
+		return p.sh.ctx.Err()
 	}
 }
 
 func (p *Process) now() time.Time { return p.sh.s.o.Clock.Now() }
+
+func (p *Process) system() System { return p.sh.s.o.System }
 
 // flags are the letters that a command was called with, and the values of those that take one.
 type flags struct {
@@ -170,13 +153,21 @@ func (f flags) value(c byte, otherwise string) string {
 	return otherwise
 }
 
-// parseFlags reads options as getopt does: spec has the letters, those with a value followed by a colon. long has the
-// letters of long options ("recursive": 'r'). Options may stand behind arguments unless stop is set.
-func parseFlags(args []string, spec string, long map[string]byte, stop bool) (flags, error) {
+// parseFlags reads options as getopt does. They are separated by spaces: the letter, then other names ("r|R|recursive"),
+// then a colon if there is a value ("n|lines:"). With "+" in front, the first operand ends the options.
+func parseFlags(args []string, options string) (flags, error) {
 	f := flags{set: map[byte]bool{}, values: map[byte][]string{}}
-	takes := func(c byte) (known, value bool) {
-		i := strings.IndexByte(spec, c)
-		return i >= 0 && c != ':', i >= 0 && i+1 < len(spec) && spec[i+1] == ':'
+	letters, takesValue := map[string]byte{}, map[byte]bool{}
+	options, stop := strings.CutPrefix(options, "+")
+	for option := range strings.FieldsSeq(options) {
+		names, value := strings.CutSuffix(option, ":")
+		for name := range strings.SplitSeq(names, "|") {
+			if len(name) > 1 {
+				name = "--" + name
+			}
+			letters[name] = option[0]
+		}
+		takesValue[option[0]] = value
 	}
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -192,36 +183,31 @@ func parseFlags(args []string, spec string, long map[string]byte, stop bool) (fl
 			f.args = append(f.args, arg)
 			continue
 		}
-		letters, given, hasValue := arg[1:], "", false
-		if name, ok := strings.CutPrefix(arg, "--"); ok {
-			name, given, hasValue = strings.Cut(name, "=")
-			c, known := long[name]
-			if !known {
-				return f, fmt.Errorf("unrecognized option '--%s'", name)
-			}
-			letters = string(c)
+		names, value, hasValue := strings.Split(arg[1:], ""), "", false
+		if strings.HasPrefix(arg, "--") {
+			arg, value, hasValue = strings.Cut(arg, "=")
+			names = []string{arg}
 		}
-		for j := 0; j < len(letters); j++ {
-			c := letters[j]
-			known, value := takes(c)
+		for j, name := range names {
+			c, known := letters[name]
 			if !known {
-				return f, fmt.Errorf("invalid option -- '%c'", c)
+				return f, fmt.Errorf("invalid option '%s'", name)
 			}
 			f.set[c] = true
-			if !value {
+			if !takesValue[c] {
 				continue
 			}
-			switch {
+			switch rest := strings.Join(names[j+1:], ""); {
 			case hasValue:
-			case j+1 < len(letters):
-				given = letters[j+1:]
+			case rest != "":
+				value = rest
 			case i+1 < len(args):
 				i++
-				given = args[i]
+				value = args[i]
 			default:
-				return f, fmt.Errorf("option requires an argument -- '%c'", c)
+				return f, fmt.Errorf("option '%s' requires an argument", name)
 			}
-			f.values[c] = append(f.values[c], given)
+			f.values[c] = append(f.values[c], value)
 			break
 		}
 	}

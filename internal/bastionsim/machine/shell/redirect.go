@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -153,18 +154,17 @@ func (sh *shell) duplicate(fd int, arg string) {
 	}
 }
 
-// describe is a file system's error as programs write it.
-func describe(name string, err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
+// reason is what an error says without its path, as programs write it.
+func reason(err error) string {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return strings.ToUpper(errno.Error()[:1]) + errno.Error()[1:]
 	}
-	text := err.Error()
-	if text != "" {
-		text = strings.ToUpper(text[:1]) + text[1:]
-	}
-	return fmt.Errorf("%s: %s", name, text)
+	return err.Error()
 }
+
+// describe is an error of the file with the name that the user gave.
+func describe(name string, err error) error { return fmt.Errorf("%s: %s", name, reason(err)) }
 
 // open opens a file for this shell: one of the file system, or one of its own descriptors.
 func (sh *shell) open(name string, flag int) (*file, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"runtime"
 	"strings"
 
@@ -25,8 +24,8 @@ func New(o Options) (*Session, error) {
 	if o.FS == nil {
 		return nil, errors.New("making a session: the options have no file system")
 	}
-	if o.Clock == nil {
-		return nil, errors.New("making a session: the options have no clock")
+	if o.Clock == nil || o.System == nil {
+		return nil, errors.New("making a session: the options have no clock or no system")
 	}
 	if o.User.Name == "" && o.User.UID == 0 {
 		o.User.Name = "root"
@@ -39,27 +38,6 @@ func New(o Options) (*Session, error) {
 	}
 	o.Limits = o.Limits.withDefaults()
 	return &Session{o}, nil
-}
-
-func (s *Session) hostname() string {
-	if s.o.System != nil {
-		if name := s.o.System.Hostname(); name != "" {
-			return name
-		}
-	}
-	name, err := s.o.FS.ReadFile("/etc/hostname")
-	if err != nil {
-		return "localhost"
-	}
-	return strings.TrimSpace(string(name))
-}
-
-// injected is a command of the options by its path or name.
-func (s *Session) injected(name string) Command {
-	if c := s.o.Commands[name]; c != nil {
-		return c
-	}
-	return s.o.Commands[path.Base(name)]
 }
 
 // Run executes a script or a command line, and returns its exit status. When it was ended by a limit the error is a

@@ -202,7 +202,13 @@ func (sh *shell) execScript(file string, data []byte, args []string) int {
 	if strings.Contains(args[0], "/") {
 		file = args[0]
 	}
-	return sh.newProgram(nil).script(string(data), file, args[1:], flags)
+	sub := sh.newProgram(nil)
+	for _, f := range flags {
+		if strings.HasPrefix(f, "-") {
+			_ = sub.setFlags(f[1:], true) // unknown ones are left out
+		}
+	}
+	return sub.script(string(data), file, args[1:])
 }
 
 // newProgram is a shell of its own below this one, which only gets the environment (nil: this shell's).
@@ -219,18 +225,13 @@ func (sh *shell) newProgram(env []string) *shell {
 }
 
 // script runs a text as the whole of a shell, which ends with it.
-func (sh *shell) script(text, name string, args, flags []string) int {
+func (sh *shell) script(text, name string, args []string) int {
 	defer sh.end()
 	defer sh.nest()()
 	if !sh.ok() {
 		return statusKilled
 	}
 	sh.name, sh.params, sh.source = name, args, name
-	for _, f := range flags {
-		if strings.HasPrefix(f, "-") && f != "-" && f != "--" {
-			_ = sh.setFlags(f[1:], true) // unknown ones are left out
-		}
-	}
 	sh.runScript(text, name)
 	return sh.status
 }

@@ -3,103 +3,82 @@ package shell
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"strconv"
 	"strings"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// listed is a file as ls shows it.
-type listed struct {
-	fs.FileInfo
-	name, path string
-}
-
 func lsProgram(p *Process, f flags) int {
 	names := f.args
 	if len(names) == 0 {
 		names = []string{"."}
 	}
-	status := 0
-	var files []listed
-	var dirs []string
-	for _, name := range names {
+	var files, dirs []string
+	status := p.each(names, "cannot access", func(name string) error {
 		info, err := p.FS.Stat(p.Path(name))
 		if err != nil || f.has('l') {
 			info, err = p.FS.Lstat(p.Path(name))
 		}
-		switch {
-		case err != nil:
-			status = p.Failf(2, "cannot access '%s': %v", name, reason(err))
-		case info.IsDir() && !f.has('d'):
+		if err == nil && info.IsDir() && !f.has('d') {
 			dirs = append(dirs, name)
-		default:
-			files = append(files, listed{info, name, p.Path(name)})
+		} else if err == nil {
+			files = append(files, name)
 		}
-	}
-	p.listFiles(f, files)
-	for i, dir := range dirs {
-		if i > 0 || len(files) > 0 {
-			p.Printf("\n")
+		return err
+	})
+	p.listFiles(f, "", files)
+	gap := strings.Repeat("\n", min(1, len(files)))
+	failed := p.each(dirs, "cannot open directory", func(dir string) error {
+		entries, err := p.FS.ReadDir(p.Path(dir))
+		if err != nil {
+			return err
 		}
 		if len(names) > 1 {
-			p.Printf("%s:\n", dir)
+			p.Printf("%s%s:\n", gap, dir)
+			gap = "\n"
 		}
-		if err := p.listDir(f, dir); err != nil {
-			status = p.Failf(2, "cannot open directory '%s': %v", dir, reason(err))
+		var inside []string
+		if f.has('a') {
+			inside = []string{".", ".."}
 		}
-	}
-	return status
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), ".") || f.has('a') || f.has('A') {
+				inside = append(inside, e.Name())
+			}
+		}
+		p.listFiles(f, dir+"/", inside)
+		return nil
+	})
+	return 2 * max(status, failed)
 }
 
-func (p *Process) listDir(f flags, dir string) error {
-	entries, err := p.FS.ReadDir(p.Path(dir))
-	if err != nil {
-		return err
-	}
-	var names []string
-	if f.has('a') {
-		names = []string{".", ".."}
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), ".") || f.has('a') || f.has('A') {
-			names = append(names, e.Name())
-		}
-	}
-	var files []listed
-	blocks := int64(0)
-	for _, name := range names {
-		full := p.Path(dir) + "/" + name
-		if info, err := p.FS.Lstat(full); err == nil {
-			files = append(files, listed{info, name, full})
-			blocks += info.Sys().(*vfs.Stat).Blocks / 2
-		}
-	}
-	if f.has('l') {
-		p.Printf("total %d\n", blocks)
-	}
-	p.listFiles(f, files)
-	return p.step()
-}
-
-func (p *Process) listFiles(f flags, files []listed) {
-	owners := LoadNames(p.FS.FS())
+// listFiles lists the files of a directory, or with dir "" those that the user named.
+func (p *Process) listFiles(f flags, dir string, names []string) {
+	owners, blocks := LoadNames(p.FS.FS()), int64(0)
 	var rows []string
-	for _, file := range files {
-		row := file.name
-		if f.has('l') {
-			st, size := file.Sys().(*vfs.Stat), strconv.FormatInt(file.Size(), 10)
-			if f.has('h') {
-				size = human(file.Size())
-			}
-			if target, err := p.FS.Readlink(file.path); err == nil {
-				row += " -> " + target
-			}
-			row = fmt.Sprintf("%s %2d %-8s %-8s %8s %s %s", vfs.ListMode(file.Mode()), st.Nlink,
-				owners.User(st.UID), owners.Group(st.GID), size, file.ModTime().UTC().Format("Jan _2 15:04"), row)
+	for _, name := range names {
+		full := p.Path(dir + name)
+		info, err := p.FS.Lstat(full)
+		if err != nil { // it has been removed meanwhile
+			continue
 		}
-		rows = append(rows, row)
+		if f.has('l') {
+			st, size := info.Sys().(*vfs.Stat), strconv.FormatInt(info.Size(), 10)
+			if f.has('h') {
+				size = human(info.Size())
+			}
+			if target, err := p.FS.Readlink(full); err == nil {
+				name += " -> " + target
+			}
+			blocks += st.Blocks / 2
+			name = fmt.Sprintf("%s %2d %-8s %-8s %8s %s %s", vfs.ListMode(info.Mode()), st.Nlink,
+				owners.User(st.UID), owners.Group(st.GID), size, info.ModTime().UTC().Format("Jan _2 15:04"), name)
+		}
+		rows = append(rows, name)
+	}
+	if f.has('l') && dir != "" {
+		p.Printf("total %d\n", blocks)
 	}
 	sep := "\n"
 	if out := p.sh.fds[1]; out != nil && out.tty && !f.has('1') && !f.has('l') {

@@ -2,8 +2,8 @@ package shell
 
 import (
 	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -28,54 +28,39 @@ func whichProgram(p *Process, f flags) int {
 }
 
 func bashProgram(p *Process, f flags) int {
-	args, command := f.args, false
-	var flags, options []string
-	for len(args) > 0 && len(args[0]) > 1 && strings.ContainsAny(args[0][:1], "-+") {
-		arg := args[0]
-		if args = args[1:]; arg == "--" {
-			break
-		}
-		if arg == "--version" {
-			return p.done(p.write("GNU bash, version 5.2.0(1)-gardenlite (simulated)\n"))
-		}
-		if strings.HasPrefix(arg, "--") { // such as --login
-			continue
-		}
-		if strings.HasSuffix(arg, "o") && len(args) > 0 {
-			options, args = append(options, args[0]), args[1:]
-		}
-		command = command || strings.Contains(arg, "c")
-		flags = append(flags, strings.NewReplacer("c", "", "l", "", "s", "", "o", "").Replace(arg))
-	}
-	name := p.name()
+	args, name := f.args, p.name()
 	var text string
 	var err error
 	switch {
-	case command && len(args) == 0:
+	case f.has('V'):
+		return p.done(p.write("GNU bash, version 5.2.0(1)-gardenlite (simulated)\n"))
+	case f.has('c') && len(args) == 0:
 		return p.Failf(2, "-c: option requires an argument")
-	case command:
+	case f.has('c'):
 		text, args = args[0], args[1:]
 		if len(args) > 0 {
 			name, args = args[0], args[1:]
 		}
-	case len(args) > 0:
-		name = args[0]
-		text, err = p.readFile(name)
-		args = args[1:]
-	default:
+	case f.has('s') || len(args) == 0:
 		text, err = p.readAll(p.Stdin)
+	default:
+		name, args = args[0], args[1:]
+		text, err = p.readFile(name)
 	}
 	if err != nil {
 		return p.Failf(127, "%v", err)
 	}
 	sub := p.sh.newProgram(p.Env)
-	sub.commandLine = command
-	for _, name := range options {
-		if o := sub.setOptions()[name]; o != nil {
+	sub.commandLine = f.has('c')
+	for letter := range f.set {
+		_ = sub.setFlags(string(letter), true) // those of bash alone are left out
+	}
+	for _, option := range f.values['o'] {
+		if o := sub.setOptions()[option]; o != nil {
 			*o = true
 		}
 	}
-	return sub.script(text, name, args, flags)
+	return sub.script(text, name, args)
 }
 
 func envProgram(p *Process, f flags) int {
@@ -97,20 +82,19 @@ func envProgram(p *Process, f flags) int {
 	return 0
 }
 
-// duration reads what sleep is given.
+// duration reads what sleep is given: seconds, unless there is a unit.
 func duration(text string) (time.Duration, error) {
-	unit := time.Second
-	if text != "" {
-		units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
-		if u, ok := units[text[len(text)-1]]; ok {
-			unit, text = u, text[:len(text)-1]
-		}
+	if text == "infinity" {
+		return math.MaxInt64, nil
 	}
-	n, err := strconv.ParseFloat(text, 64) // which reads "infinity"
-	if err != nil && n == 0 || n < 0 || n != n {
-		return 0, fmt.Errorf("invalid time interval '%s'", text)
+	if strings.Trim(text, ".0123456789") == "" {
+		text += "s"
 	}
-	return time.Duration(min(n*float64(unit), 1e18)), nil
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		err = fmt.Errorf("invalid time interval '%s'", text)
+	}
+	return d, err
 }
 
 func sleepProgram(p *Process, f flags) int {

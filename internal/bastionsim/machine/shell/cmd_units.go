@@ -2,15 +2,13 @@ package shell
 
 import (
 	"context"
+	"path"
 	"slices"
-	"strings"
 )
 
 func unitName(name string) string {
-	for _, suffix := range []string{".service", ".target", ".socket", ".timer", ".mount", ".slice", ".path"} {
-		if strings.HasSuffix(name, suffix) {
-			return name
-		}
+	if slices.Contains([]string{".service", ".target", ".socket", ".timer", ".mount", ".slice", ".path"}, path.Ext(name)) {
+		return name
 	}
 	return name + ".service"
 }

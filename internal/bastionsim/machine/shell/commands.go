@@ -65,8 +65,8 @@ func init() { // programs run programs, so that this cannot be the value of the 
 		"pwd":    {run: builtinProgram("pwd"), options: "*"},
 		"test":   {run: builtinProgram("test"), options: "*"},
 		"[":      {run: builtinProgram("["), options: "*"},
-		"bash":   {run: bashProgram, options: "*"},
-		"sh":     {run: bashProgram, options: "*"},
+		"bash":   {run: bashProgram, usage: 2, options: bashOptions},
+		"sh":     {run: bashProgram, usage: 2, options: bashOptions},
 		"env":    {run: envProgram, usage: 125, options: "+i|ignore-environment"},
 		"nohup":  {run: envProgram, operands: 1, usage: 125, options: "+"},
 		"which":  {run: whichProgram},
@@ -117,6 +117,7 @@ func init() { // programs run programs, so that this cannot be the value of the 
 }
 
 const (
+	bashOptions = "+c l|login s i a b e f h k m n p t u v x B E H P T o: V|version norc noprofile posix"
 	grepOptions = "i|ignore-case v|invert-match n|line-number c|count q|quiet|silent E|extended-regexp F|fixed-strings " +
 		"r|R|recursive w|word-regexp o|only-matching l|files-with-matches h|no-filename e|regexp: G|color"
 	systemctlOptions = "w|now q|quiet a|all l|full|no-pager|no-block"

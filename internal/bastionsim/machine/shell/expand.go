@@ -174,7 +174,7 @@ func (sh *shell) part(e *expander, part syntax.WordPart, quoted bool) {
 	switch part := part.(type) {
 	case *syntax.Lit:
 		if quoted {
-			e.add(unescape(part.Value, "\\$`\"\n"), true)
+			e.add(inQuotes.Replace(part.Value), true)
 		} else {
 			e.lit(part.Value)
 		}
@@ -220,19 +220,11 @@ func (e *expander) lit(text string) {
 	}
 }
 
-// unescape takes out backslashes before the characters given; a line's end goes with its backslash.
-func unescape(text, special string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte(special, text[i+1]) >= 0 {
-			if i++; text[i] == '\n' {
-				continue
-			}
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
-}
+// Backslashes before these characters quote in a here-document and in quotes; a line's end goes with its backslash.
+var (
+	inDocument = strings.NewReplacer(`\\`, `\`, `\$`, `$`, "\\`", "`", "\\\n", "")
+	inQuotes   = strings.NewReplacer(`\\`, `\`, `\$`, `$`, "\\`", "`", "\\\n", "", `\"`, `"`)
+)
 
 // tilde is the home directory of ~name, by the machine's own /etc/passwd.
 func (sh *shell) tilde(name string) (string, bool) {

@@ -195,31 +195,17 @@ func (sh *shell) replacePattern(text, pat, with string, all bool) string {
 	return out
 }
 
-const patternChars = `\*?[]()|!+@`
+// patternChars matches what is not text of a pattern.
+var patternChars = regexp.MustCompile(`[\\*?[\]()|!+@]`)
 
 func patternOf(field []piece) string {
 	var b strings.Builder
 	for _, p := range field {
 		if p.quoted {
-			b.WriteString(backslash(p.text, patternChars))
+			b.WriteString(patternChars.ReplaceAllString(p.text, `\$0`))
 		} else {
 			b.WriteString(p.text)
 		}
-	}
-	return b.String()
-}
-
-// backslash writes a backslash before each of the characters given.
-func backslash(text, special string) string {
-	if !strings.ContainsAny(text, special) {
-		return text
-	}
-	var b strings.Builder
-	for i := range len(text) {
-		if strings.IndexByte(special, text[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(text[i])
 	}
 	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -202,6 +203,9 @@ func (sh *shell) open(name string, flag int) (*file, error) {
 	return plain(f, func() { _ = f.Close() }), nil // a file in memory closes always
 }
 
+// tabs are those at the beginning of a line, which <<- leaves out.
+var tabs = regexp.MustCompile(`(?m)^\t+`)
+
 func (sh *shell) hereDoc(rd *syntax.Redirect) string {
 	if rd.Hdoc == nil {
 		return ""
@@ -220,23 +224,15 @@ func (sh *shell) hereDoc(rd *syntax.Redirect) string {
 			continue
 		}
 		text := lit.Value
-		if rd.Op == syntax.DashHdoc {
-			text = stripTabs(text, atStart)
+		if rd.Op == syntax.DashHdoc && !atStart {
+			text = tabs.ReplaceAllString("-"+text, "")[1:]
+		} else if rd.Op == syntax.DashHdoc {
+			text = tabs.ReplaceAllString(text, "")
 		}
 		if atStart = strings.HasSuffix(text, "\n"); !quoted {
-			text = unescape(text, "\\$`\n")
+			text = inDocument.Replace(text)
 		}
 		e.add(text, true)
 	}
 	return joinPieces(e.cur)
-}
-
-func stripTabs(text string, atStart bool) string {
-	lines := strings.SplitAfter(text, "\n")
-	for i, line := range lines {
-		if i > 0 || atStart {
-			lines[i] = strings.TrimLeft(line, "\t")
-		}
-	}
-	return strings.Join(lines, "")
 }

@@ -88,11 +88,8 @@ func (u *Units) shell(ctx context.Context, d *definition, words []string, env ma
 	if err != nil {
 		return err
 	}
-	for i, word := range words {
-		words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-	}
 	status, err := u.m.contain("a command", func() (int, error) {
-		return session.Run(ctx, strings.Join(words, " "), nil, out, out)
+		return session.Exec(ctx, words, out, out)
 	})
 	if err == nil && status != 0 {
 		err = fmt.Errorf("ended with status %d", status)

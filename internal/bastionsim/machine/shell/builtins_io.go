@@ -347,31 +347,24 @@ func cutField(text, ifs string) (field, separator, rest string) {
 }
 
 func mapfileCommand(b *builtin) int {
-	f := b.f
-	name := "MAPFILE"
-	if len(f.args) > 0 {
-		name = f.args[0]
+	fd, _ := strconv.Atoi(b.f.value('u', "0"))
+	limit := 4 * b.r.limits.String
+	text, err := io.ReadAll(io.LimitReader(b.stream(fd), int64(limit)+1))
+	delim := string(b.f.delimiter())
+	lines := strings.SplitAfter(strings.TrimSuffix(string(text), delim), delim)
+	switch {
+	case len(text) > limit || len(lines) > b.r.limits.Fields:
+		b.kill("memory")
+	case err != nil:
+		return b.failf(1, "%v", err)
+	case len(text) == 0:
+		lines = nil
+	case b.f.has('t'):
+		lines = strings.Split(strings.TrimSuffix(string(text), delim), delim)
+	case strings.HasSuffix(string(text), delim):
+		lines[len(lines)-1] += delim
 	}
-	delim := f.delimiter()
-	fd, _ := strconv.Atoi(f.value('u', "0"))
-	in := b.stream(fd)
-	var lines []string
-	size := 0
-	for more := true; more; {
-		line, err := b.readLine(in, delim, true, 0)
-		if more = err == nil; !more && line == "" {
-			break
-		}
-		if more && !f.has('t') {
-			line += string(delim)
-		}
-		lines = append(lines, line)
-		if size += len(line); size > 4*b.r.limits.String || len(lines) > b.r.limits.Fields {
-			b.kill("memory")
-			return statusKilled
-		}
-	}
-	b.setArray(name, lines)
+	b.setArray(append(b.args, "MAPFILE")[0], lines)
 	return 0
 }
 

@@ -243,10 +243,7 @@ func (sh *shell) runProgram(pr program, args []string) int {
 		return statusKilled
 	}
 	out := sh.stream(1)
-	p := &Process{
-		Args: args, User: sh.user, FS: sh.fs, Env: sh.environ(),
-		Stdin: sh.stream(0), Stdout: out, Stderr: sh.stream(2), sh: sh,
-	}
+	p := &Process{shell: sh, Args: args, Stdin: sh.stream(0), Stdout: out, Stderr: sh.stream(2)}
 	f, err := pr.parse(p.Args[1:])
 	if err == nil && len(f.args) < pr.operands {
 		err = errors.New("missing operand")

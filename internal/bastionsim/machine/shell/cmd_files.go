@@ -29,7 +29,7 @@ func (p *Process) done(err error) int {
 func (p *Process) each(names []string, what string, fn func(name string) error) int {
 	status := 0
 	for _, name := range names {
-		if p.step() != nil {
+		if p.step(1) != nil {
 			return statusKilled
 		}
 		if err := fn(name); err != nil {
@@ -44,14 +44,14 @@ func (p *Process) each(names []string, what string, fn func(name string) error) 
 func (p *Process) walk(names []string, what string, levels int, fn func(name string, info fs.FileInfo) error) int {
 	below := 0
 	status := p.each(names, what, func(name string) error {
-		info, err := p.FS.Lstat(p.Path(name))
+		info, err := p.fs.Lstat(p.abs(name))
 		if err == nil {
 			err = fn(name, info)
 		}
 		if err != nil || !info.IsDir() || levels == 0 {
 			return err
 		}
-		entries, err := p.FS.ReadDir(p.Path(name))
+		entries, err := p.fs.ReadDir(p.abs(name))
 		var children []string
 		for _, e := range entries {
 			children = append(children, strings.TrimSuffix(name, "/")+"/"+e.Name())
@@ -63,38 +63,38 @@ func (p *Process) walk(names []string, what string, levels int, fn func(name str
 }
 
 func mkdirProgram(p *Process, f flags) int {
-	mode := fs.FileMode(0o777 &^ p.sh.umask)
+	create := p.fs.Mkdir
+	if f.has('p') {
+		create = p.fs.MkdirAll
+	}
 	return p.each(f.args, "cannot create directory", func(name string) error {
-		if !f.has('p') {
-			return p.FS.Mkdir(p.Path(name), mode)
-		}
-		return p.FS.MkdirAll(p.Path(name), mode)
+		return create(p.abs(name), fs.FileMode(0o777&^p.umask))
 	})
 }
 
 func rmProgram(p *Process, f flags) int {
 	return p.each(f.args, "cannot remove", func(name string) error {
-		if base := path.Base(name); base == "." || base == ".." || path.Clean(p.Path(name)) == "/" {
+		if base := path.Base(name); base == "." || base == ".." || path.Clean(p.abs(name)) == "/" {
 			return errors.New("it is dangerous to remove this directory")
 		}
-		info, err := p.FS.Lstat(p.Path(name))
+		info, err := p.fs.Lstat(p.abs(name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && f.has('f'):
 			return nil
 		case err != nil:
 			return err
 		case !info.IsDir():
-			return p.FS.Remove(p.Path(name))
+			return p.fs.Remove(p.abs(name))
 		case !f.has('r'):
 			return &fs.PathError{Op: "unlink", Path: name, Err: syscall.EISDIR}
 		}
-		return p.FS.RemoveAll(p.Path(name))
+		return p.fs.RemoveAll(p.abs(name))
 	})
 }
 
 // createFile makes a file without content. flag is vfs.O_EXCL if it may not exist.
 func (p *Process) createFile(name string, flag int, mode fs.FileMode) error {
-	file, err := p.FS.OpenFile(name, vfs.O_WRONLY|vfs.O_CREATE|flag, mode)
+	file, err := p.fs.OpenFile(name, vfs.O_WRONLY|vfs.O_CREATE|flag, mode)
 	if err != nil {
 		return err
 	}
@@ -102,25 +102,25 @@ func (p *Process) createFile(name string, flag int, mode fs.FileMode) error {
 }
 
 func touchProgram(p *Process, f flags) int {
-	when, err := parseDate(f.value('t', f.value('d', "now")), p.now())
+	when, err := parseDate(f.value('t', f.value('d', "now")), p.s.o.Clock.Now())
 	if err != nil {
 		return p.Fail(err)
 	}
 	return p.each(f.args, "cannot touch", func(name string) error {
-		if _, err := p.FS.Stat(p.Path(name)); errors.Is(err, fs.ErrNotExist) {
-			if err := p.createFile(p.Path(name), 0, fs.FileMode(0o666&^p.sh.umask)); err != nil {
+		if _, err := p.fs.Stat(p.abs(name)); errors.Is(err, fs.ErrNotExist) {
+			if err := p.createFile(p.abs(name), 0, fs.FileMode(0o666&^p.umask)); err != nil {
 				return err
 			}
 		}
-		return p.FS.Chtimes(p.Path(name), when, when)
+		return p.fs.Chtimes(p.abs(name), when, when)
 	})
 }
 
 func readlinkProgram(p *Process, f flags) int {
 	for _, name := range f.args {
-		text, err := p.FS.Readlink(p.Path(name))
+		text, err := p.fs.Readlink(p.abs(name))
 		if f.has('f') {
-			text, err = p.FS.Resolve(p.Path(name))
+			text, err = p.fs.Resolve(p.abs(name))
 		}
 		if err != nil {
 			return p.Fail(describe(name, err))
@@ -133,7 +133,7 @@ func readlinkProgram(p *Process, f flags) int {
 func mktempProgram(p *Process, f flags) int {
 	template := append(f.args, "tmp.XXXXXXXXXX")[0]
 	if len(f.args) == 0 {
-		template = path.Join(cmp.Or(p.sh.value("TMPDIR"), "/tmp"), template)
+		template = path.Join(cmp.Or(p.value("TMPDIR"), "/tmp"), template)
 	}
 	head := strings.TrimRight(template, "X")
 	random := len(template) - len(head)
@@ -143,9 +143,9 @@ func mktempProgram(p *Process, f flags) int {
 	name := head + randomName(random)
 	var err error
 	if f.has('d') {
-		err = p.FS.Mkdir(p.Path(name), 0o700)
+		err = p.fs.Mkdir(p.abs(name), 0o700)
 	} else {
-		err = p.createFile(p.Path(name), vfs.O_EXCL, 0o600)
+		err = p.createFile(p.abs(name), vfs.O_EXCL, 0o600)
 	}
 	if err != nil {
 		return p.Failf(1, "failed to create file via template '%s': %v", template, reason(err))
@@ -177,13 +177,13 @@ func (p *Process) transfer(f flags, what string, fn func(src, dst string) error)
 		return p.Failf(1, "missing destination file operand")
 	}
 	sources, target := f.args[:last], f.args[last]
-	info, err := p.FS.Stat(p.Path(target))
+	info, err := p.fs.Stat(p.abs(target))
 	isDir := err == nil && info.IsDir() && !f.has('T')
 	if len(sources) > 1 && !isDir {
 		return p.Failf(1, "target '%s' is not a directory", target)
 	}
 	return p.each(sources, what, func(src string) error {
-		dst := p.Path(target)
+		dst := p.abs(target)
 		if isDir {
 			dst = strings.TrimSuffix(dst, "/") + "/" + path.Base(src)
 		}
@@ -192,41 +192,41 @@ func (p *Process) transfer(f flags, what string, fn func(src, dst string) error)
 }
 
 func mvProgram(p *Process, f flags) int {
-	return p.transfer(f, "cannot move", func(src, dst string) error { return p.FS.Rename(p.Path(src), dst) })
+	return p.transfer(f, "cannot move", func(src, dst string) error { return p.fs.Rename(p.abs(src), dst) })
 }
 
 func lnProgram(p *Process, f flags) int {
 	return p.transfer(f, "failed to create link to", func(src, dst string) error {
 		if f.has('f') {
-			_ = p.FS.Remove(dst) // making the link says what is wrong
+			_ = p.fs.Remove(dst) // making the link says what is wrong
 		}
 		if f.has('s') {
-			return p.FS.Symlink(src, dst)
+			return p.fs.Symlink(src, dst)
 		}
-		return p.FS.Link(p.Path(src), dst)
+		return p.fs.Link(p.abs(src), dst)
 	})
 }
 
 func cpProgram(p *Process, f flags) int {
-	levels, stat := 0, p.FS.Stat
+	levels, stat := 0, p.fs.Stat
 	if f.has('r') {
-		levels, stat = deepest, p.FS.Lstat
+		levels, stat = deepest, p.fs.Lstat
 	}
 	below := 0
 	status := p.transfer(f, "cannot copy", func(src, dst string) error {
 		from := path.Clean(src)
-		if levels > 0 && strings.HasPrefix(path.Clean(dst)+"/", strings.TrimSuffix(path.Clean(p.Path(src)), "/")+"/") {
+		if levels > 0 && strings.HasPrefix(path.Clean(dst)+"/", strings.TrimSuffix(path.Clean(p.abs(src)), "/")+"/") {
 			return errors.New("cannot copy a directory into itself")
 		}
 		below = max(below, p.walk([]string{from}, "cannot copy", levels, func(name string, _ fs.FileInfo) error {
-			info, err := stat(p.Path(name))
+			info, err := stat(p.abs(name))
 			if err == nil && info.IsDir() && levels == 0 {
 				err = errors.New("-r not specified; omitting directory")
 			}
 			if err != nil {
 				return err
 			}
-			return p.copy(p.Path(name), dst+strings.TrimPrefix(name, from), info)
+			return p.copy(p.abs(name), dst+strings.TrimPrefix(name, from), info)
 		}))
 		return nil
 	})
@@ -235,22 +235,22 @@ func cpProgram(p *Process, f flags) int {
 
 // copy copies a file, a link or an empty directory.
 func (p *Process) copy(from, to string, info fs.FileInfo) error {
-	if old, err := p.FS.Stat(to); err == nil && old.Sys().(*vfs.Stat).Ino == info.Sys().(*vfs.Stat).Ino {
+	if old, err := p.fs.Stat(to); err == nil && old.Sys().(*vfs.Stat).Ino == info.Sys().(*vfs.Stat).Ino {
 		return errors.New("source and destination are the same file")
 	}
 	switch {
 	case info.IsDir():
-		if err := p.FS.Mkdir(to, info.Mode()|0o700); !errors.Is(err, fs.ErrExist) {
+		if err := p.fs.Mkdir(to, info.Mode()|0o700); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		return nil
 	case info.Mode()&fs.ModeSymlink != 0:
-		target, err := p.FS.Readlink(from)
+		target, err := p.fs.Readlink(from)
 		if err != nil {
 			return err
 		}
-		_ = p.FS.Remove(to) // Symlink says what is wrong
-		return p.FS.Symlink(target, to)
+		_ = p.fs.Remove(to) // Symlink says what is wrong
+		return p.fs.Symlink(target, to)
 	}
 	in, done, err := p.open(from)
 	if err != nil {
@@ -258,7 +258,7 @@ func (p *Process) copy(from, to string, info fs.FileInfo) error {
 	}
 	defer done()
 	const flags = vfs.O_WRONLY | vfs.O_CREATE | vfs.O_TRUNC
-	out, err := p.FS.OpenFile(to, flags, info.Mode().Perm()&^fs.FileMode(p.sh.umask))
+	out, err := p.fs.OpenFile(to, flags, info.Mode().Perm()&^fs.FileMode(p.umask))
 	if err != nil {
 		return err
 	}
@@ -321,7 +321,7 @@ func chmodProgram(p *Process, f flags) int {
 				return nil
 			}
 			var err error
-			if info, err = p.FS.Stat(p.Path(name)); err != nil {
+			if info, err = p.fs.Stat(p.abs(name)); err != nil {
 				return err
 			}
 		}
@@ -329,7 +329,7 @@ func chmodProgram(p *Process, f flags) int {
 		if err != nil {
 			return err
 		}
-		return p.FS.Chmod(p.Path(name), mode)
+		return p.fs.Chmod(p.abs(name), mode)
 	})
 }
 
@@ -338,15 +338,15 @@ func (p *Process) owner(text string) (uid, gid int, _ error) {
 	user, group, more := strings.Cut(text, ":")
 	uid, gid = -1, -1
 	if user != "" {
-		if uid = idOf(p.FS.FS(), "/etc/passwd", user); uid < 0 {
+		if uid = idOf(p.fs.FS(), "/etc/passwd", user); uid < 0 {
 			return 0, 0, fmt.Errorf("invalid user: '%s'", text)
 		}
-		if u, ok := LookupUser(p.FS.FS(), user); ok && more {
+		if u, ok := LookupUser(p.fs.FS(), user); ok && more {
 			gid = int(u.GID)
 		}
 	}
 	if group != "" {
-		if gid = idOf(p.FS.FS(), "/etc/group", group); gid < 0 {
+		if gid = idOf(p.fs.FS(), "/etc/group", group); gid < 0 {
 			return 0, 0, fmt.Errorf("invalid group: '%s'", text)
 		}
 	}
@@ -358,11 +358,11 @@ func chownProgram(p *Process, f flags) int {
 	if err != nil {
 		return p.Fail(err)
 	}
-	levels, change := 0, p.FS.Chown
+	levels, change := 0, p.fs.Chown
 	if f.has('R') {
-		levels, change = deepest, p.FS.Lchown
+		levels, change = deepest, p.fs.Lchown
 	}
 	return p.walk(f.args[1:], "changing ownership of", levels, func(name string, _ fs.FileInfo) error {
-		return change(p.Path(name), uid, gid)
+		return change(p.abs(name), uid, gid)
 	})
 }

@@ -16,9 +16,9 @@ func lsProgram(p *Process, f flags) int {
 	}
 	var files, dirs []string
 	status := p.each(names, "cannot access", func(name string) error {
-		info, err := p.FS.Stat(p.Path(name))
+		info, err := p.fs.Stat(p.abs(name))
 		if err != nil || f.has('l') {
-			info, err = p.FS.Lstat(p.Path(name))
+			info, err = p.fs.Lstat(p.abs(name))
 		}
 		if err == nil && info.IsDir() && !f.has('d') {
 			dirs = append(dirs, name)
@@ -30,7 +30,7 @@ func lsProgram(p *Process, f flags) int {
 	p.listFiles(f, "", files)
 	gap := strings.Repeat("\n", min(1, len(files)))
 	failed := p.each(dirs, "cannot open directory", func(dir string) error {
-		entries, err := p.FS.ReadDir(p.Path(dir))
+		entries, err := p.fs.ReadDir(p.abs(dir))
 		if err != nil {
 			return err
 		}
@@ -55,11 +55,11 @@ func lsProgram(p *Process, f flags) int {
 
 // listFiles lists the files of a directory, or with dir "" those that the user named.
 func (p *Process) listFiles(f flags, dir string, names []string) {
-	owners, blocks := LoadNames(p.FS.FS()), int64(0)
+	owners, blocks := LoadNames(p.fs.FS()), int64(0)
 	var rows []string
 	for _, name := range names {
-		full := p.Path(dir + name)
-		info, err := p.FS.Lstat(full)
+		full := p.abs(dir + name)
+		info, err := p.fs.Lstat(full)
 		if err != nil { // it has been removed meanwhile
 			continue
 		}
@@ -68,7 +68,7 @@ func (p *Process) listFiles(f flags, dir string, names []string) {
 			if f.has('h') {
 				size = human(info.Size())
 			}
-			if target, err := p.FS.Readlink(full); err == nil {
+			if target, err := p.fs.Readlink(full); err == nil {
 				name += " -> " + target
 			}
 			blocks += st.Blocks / 2
@@ -81,7 +81,7 @@ func (p *Process) listFiles(f flags, dir string, names []string) {
 		p.Printf("total %d\n", blocks)
 	}
 	sep := "\n"
-	if out := p.sh.fds[1]; out != nil && out.tty && !f.has('1') && !f.has('l') {
+	if out := p.fds[1]; out != nil && out.tty && !f.has('1') && !f.has('l') {
 		sep = "  "
 	}
 	if len(rows) > 0 {
@@ -105,10 +105,10 @@ const statFormat = "  File: %n\n  Size: %s\tBlocks: %b\t%F\nInode: %i\tLinks: %h
 	"Access: (%a/%A)  Uid: (%u/%U)   Gid: (%g/%G)\nModify: %y"
 
 func statProgram(p *Process, f flags) int {
-	owners := LoadNames(p.FS.FS())
+	owners := LoadNames(p.fs.FS())
 	kinds := map[byte]string{'d': "directory", 'l': "symbolic link", 'c': "character special file"}
 	return p.each(f.args, "cannot statx", func(name string) error {
-		info, err := p.FS.Lstat(p.Path(name))
+		info, err := p.fs.Lstat(p.abs(name))
 		if err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func statProgram(p *Process, f flags) int {
 
 // dfProgram shows sizes as with -h.
 func dfProgram(p *Process, _ flags) int {
-	used, size, _, _ := p.FS.FS().Usage()
+	used, size, _, _ := p.fs.FS().Usage()
 	p.Printf("%-14s %6s %6s %6s %4s %s\n", "Filesystem", "Size", "Used", "Avail", "Use%", "Mounted on")
 	p.Printf("%-14s %6s %6s %6s %3d%% %s\n", "/dev/vda1", human(size), human(used), human(size-used),
 		used*100/max(1, size), "/")

@@ -11,7 +11,7 @@ import (
 // builtinProgram makes a program of a builtin that exists as a file too.
 func builtinProgram(name string) func(p *Process, f flags) int {
 	return func(p *Process, f flags) int {
-		sub := p.sh.newProgram(p.Env)
+		sub := p.newProgram(p.environ())
 		defer sub.end()
 		return sub.runBuiltin(slices.Concat([]string{name}, f.args), sub.stream(1))
 	}
@@ -19,7 +19,7 @@ func builtinProgram(name string) func(p *Process, f flags) int {
 
 func whichProgram(p *Process, f flags) int {
 	return p.each(f.args, "no", func(name string) error {
-		file, err := p.sh.find(name)
+		file, err := p.find(name)
 		if err == nil {
 			p.Printf("%s\n", file)
 		}
@@ -50,7 +50,7 @@ func bashProgram(p *Process, f flags) int {
 	if err != nil {
 		return p.Failf(127, "%v", err)
 	}
-	sub := p.sh.newProgram(p.Env)
+	sub := p.newProgram(p.environ())
 	sub.commandLine = f.has('c')
 	for letter := range f.set {
 		_ = sub.setFlags(string(letter), true) // those of bash alone are left out
@@ -64,7 +64,7 @@ func bashProgram(p *Process, f flags) int {
 }
 
 func envProgram(p *Process, f flags) int {
-	args, env := f.args, slices.Clone(p.Env)
+	args, env := f.args, slices.Clone(p.environ())
 	if f.has('i') {
 		env = []string{}
 	}

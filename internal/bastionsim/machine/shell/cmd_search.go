@@ -69,22 +69,18 @@ func grepProgram(p *Process, f flags) int {
 	}
 	status := 0
 	if f.has('r') {
-		if len(args) == 0 {
-			args = []string{"."}
-		}
-		status = p.walk(args, "cannot read", deepest, func(name string, info fs.FileInfo) error {
-			if !info.Mode().IsRegular() {
-				return nil
+		var files []string
+		roots := append(args, ".")[:max(1, len(args))]
+		status = p.walk(roots, "cannot read", deepest, func(name string, info fs.FileInfo) error {
+			if info.Mode().IsRegular() {
+				files = append(files, name)
 			}
-			in, done, err := p.open(name)
-			if err != nil {
-				return err
-			}
-			defer done()
-			return g.file(name, in)
+			return nil
 		})
-	} else {
-		status = p.inputs(args, g.file)
+		args = files
+	}
+	if len(args) > 0 || !f.has('r') {
+		status = max(status, p.inputs(args, g.file))
 	}
 	switch {
 	case g.matched && (f.has('q') || status == 0):
@@ -130,9 +126,9 @@ func (g *grepper) file(name string, in io.Reader) error {
 	}
 	err := g.p.lines(in, func(line string) (bool, error) {
 		n++
-		found := g.re.find(g.p.sh, line)
-		if !g.p.sh.ok() {
-			return false, g.p.sh.err
+		found := g.re.find(g.p.shell, line)
+		if !g.p.ok() {
+			return false, g.p.err
 		}
 		if (found != nil) == g.f.has('v') {
 			return true, nil
@@ -146,7 +142,7 @@ func (g *grepper) file(name string, in io.Reader) error {
 			return true, nil
 		case g.f.has('o'):
 			var err error
-			g.re.replace(g.p.sh, line, true, func(out []byte, text string, match []int) []byte {
+			g.re.replace(g.p.shell, line, true, func(out []byte, text string, match []int) []byte {
 				if match[0] < match[1] && err == nil {
 					err = show(text[match[0]:match[1]])
 				}
@@ -196,7 +192,7 @@ func findProgram(p *Process, f flags) int {
 		switch name {
 		case "-name", "-iname":
 			tests = append(tests, func(file string, _ fs.FileInfo) bool {
-				return p.sh.match(arg, path.Base(file), name == "-iname") == want
+				return p.match(arg, path.Base(file), name == "-iname") == want
 			})
 		case "-type":
 			tests = append(tests, func(_ string, info fs.FileInfo) bool {

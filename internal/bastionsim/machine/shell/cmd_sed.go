@@ -106,45 +106,31 @@ var (
 )
 
 // parseSed reads a script.
-func (p *Process) parseSed(text string, extended bool) ([]*sedCommand, error) {
-	var out []*sedCommand
-	for {
-		text = strings.TrimLeft(text, " \t\n;")
-		if text == "" {
-			return out, nil
-		}
+func (p *Process) parseSed(text string, extended bool) (out []*sedCommand, err error) {
+	for text = strings.TrimLeft(text, " \t\n;"); text != ""; text = strings.TrimLeft(text, " \t\n;") {
 		if len(text) > maxSedScript || len(out) > maxSedCommands {
 			return nil, errComplex
 		}
-		if err := p.sh.step(1 + len(text)>>6); err != nil {
+		if err := p.step(1 + len(text)>>6); err != nil {
 			return nil, err
 		}
-		c, rest, err := parseSedCommand(text, extended)
+		head := sedHead.FindStringSubmatch(text)
+		if head == nil {
+			return nil, fmt.Errorf("unknown command: `%.20s'", text)
+		}
+		c := &sedCommand{negate: strings.Contains(head[7], "!"), name: head[8]}
+		if c.from, err = parseSedAddress(head[1:4], extended); err == nil {
+			c.to, err = parseSedAddress(head[4:7], extended)
+		}
+		if text = text[len(head[0]):]; err == nil && c.name == "s" {
+			c.sub, text, err = parseSubstitution(text, extended)
+		}
 		if err != nil {
 			return nil, err
 		}
-		out, text = append(out, c), rest
+		out = append(out, c)
 	}
-}
-
-// parseSedCommand reads one command, and returns what is behind it.
-func parseSedCommand(text string, extended bool) (c *sedCommand, rest string, err error) {
-	head := sedHead.FindStringSubmatch(text)
-	if head == nil {
-		return nil, "", fmt.Errorf("unknown command: `%.20s'", text)
-	}
-	rest = text[len(head[0]):]
-	c = &sedCommand{negate: strings.Contains(head[7], "!"), name: head[8]}
-	if c.from, err = parseSedAddress(head[1:4], extended); err != nil {
-		return nil, "", err
-	}
-	if c.to, err = parseSedAddress(head[4:7], extended); err != nil {
-		return nil, "", err
-	}
-	if c.name == "s" {
-		c.sub, rest, err = parseSubstitution(rest, extended)
-	}
-	return c, rest, err
+	return out, nil
 }
 
 // parseSedAddress reads one of a number, "$" and a regular expression, of which the others are empty.
@@ -211,7 +197,7 @@ func goReplacement(text string) string {
 func (s *sed) run(rows []string) error {
 	s.last = len(rows)
 	for i, row := range rows {
-		if err := s.p.step(); err != nil {
+		if err := s.p.step(1); err != nil {
 			return err
 		}
 		s.n, s.line, s.deleted = i+1, row, false
@@ -238,8 +224,8 @@ func (s *sed) apply() (err error) {
 			return err
 		}
 		selected := s.selected(c)
-		if s.p.sh.err != nil {
-			return s.p.sh.err
+		if s.p.err != nil {
+			return s.p.err
 		}
 		switch {
 		case selected == c.negate:
@@ -256,7 +242,7 @@ func (s *sed) apply() (err error) {
 
 func (s *sed) at(a sedAddress) bool {
 	if a.re != nil {
-		return a.re.find(s.p.sh, s.line) != nil
+		return a.re.find(s.p.shell, s.line) != nil
 	}
 	return a.line == s.n || a.line == -1 && s.n == s.last
 }
@@ -275,7 +261,7 @@ func (s *sed) selected(c *sedCommand) bool {
 }
 
 func (s *sed) substitute(sub substitution) error {
-	sh := s.p.sh
+	sh := s.p.shell
 	line, changed := sub.re.replace(sh, s.line, sub.global, func(out []byte, text string, match []int) []byte {
 		if len(out)+len(sub.to)+strings.Count(sub.to, "${")*(match[1]-match[0]) > sh.r.limits.String {
 			sh.kill("string")

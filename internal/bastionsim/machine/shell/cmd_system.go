@@ -28,7 +28,7 @@ const (
 
 func rootOnly(run func(*Process, flags) int) func(*Process, flags) int {
 	return func(p *Process, f flags) int {
-		if p.User.UID != 0 {
+		if p.user.UID != 0 {
 			return p.Failf(1, "Permission denied: only root may do this")
 		}
 		return run(p, f)
@@ -72,7 +72,7 @@ func parseDate(text string, now time.Time) (time.Time, error) {
 }
 
 func dateProgram(p *Process, f flags) int {
-	when, err := parseDate(f.value('d', "now"), p.now())
+	when, err := parseDate(f.value('d', "now"), p.s.o.Clock.Now())
 	if err != nil {
 		return p.Fail(err)
 	}
@@ -93,7 +93,7 @@ func unameProgram(p *Process, f flags) int {
 		flag byte
 		text string
 	}{
-		{'s', "Linux"}, {'n', p.system().Hostname()}, {'r', vfs.KernelRelease}, {'m', "x86_64"},
+		{'s', "Linux"}, {'n', p.s.o.System.Hostname()}, {'r', vfs.KernelRelease}, {'m', "x86_64"},
 	} {
 		if f.has(part.flag) || f.has('a') || len(f.set) == 0 && part.flag == 's' {
 			out = append(out, part.text)
@@ -104,35 +104,33 @@ func unameProgram(p *Process, f flags) int {
 }
 
 func uptimeProgram(p *Process, f flags) int {
-	up := p.now().Sub(p.system().Booted())
+	up := p.s.o.Clock.Now().Sub(p.s.o.System.Booted())
 	hours, minutes := int(up.Hours()), int(up.Minutes())%60
 	p.Printf(" %s up %d days, %2d:%02d,  1 user,  load average: 0.00, 0.00, 0.00\n",
-		p.now().UTC().Format(time.TimeOnly), hours/24, hours%24, minutes)
+		p.s.o.Clock.Now().UTC().Format(time.TimeOnly), hours/24, hours%24, minutes)
 	return 0
 }
 
 func hostnameProgram(p *Process, f flags) int {
-	switch {
-	case f.has('I'):
-		for _, addr := range p.system().Addresses() {
-			p.Printf("%s ", addr.Addr())
+	names := []string{p.s.o.System.Hostname()}
+	if f.has('I') {
+		names = nil
+		for _, addr := range p.s.o.System.Addresses() {
+			names = append(names, addr.Addr().String())
 		}
-		p.Printf("\n")
-	case len(f.args) == 0:
-		p.Printf("%s\n", p.system().Hostname())
-	case p.User.UID != 0:
-		return p.Failf(1, "you must be root to change the host name")
-	default:
-		return p.done(p.system().SetHostname(f.args[0]))
 	}
+	if len(f.args) > 0 {
+		return p.Failf(1, "the host name cannot be changed")
+	}
+	p.Printf("%s\n", strings.Join(names, " "))
 	return 0
 }
 
 // psProgram lists all processes, with the columns of -f.
 func psProgram(p *Process, _ flags) int {
-	shell, user := int(p.sh.mainPID), p.User.Name
-	rows := append(p.system().Processes(), ProcessInfo{shell, 1, user, p.sh.started, "bash"},
-		ProcessInfo{int(p.sh.r.pids.Add(1)), shell, user, p.now(), strings.Join(p.Args, " ")})
+	shell, user := int(p.mainPID), p.user.Name
+	rows := append(p.s.o.System.Processes(), ProcessInfo{shell, 1, user, p.started, "bash"},
+		ProcessInfo{int(p.r.pids.Add(1)), shell, user, p.s.o.Clock.Now(), strings.Join(p.Args, " ")})
 	p.Printf("%-10s %7s %7s %-5s %s\n", "UID", "PID", "PPID", "STIME", "CMD")
 	for _, r := range rows {
 		p.Printf("%-10s %7d %7d %s %s\n", r.User, r.PID, r.PPID, r.Started.UTC().Format("15:04"), r.Command)
@@ -152,10 +150,10 @@ func powerProgram(p *Process, f flags) int {
 }
 
 func (p *Process) power(action PowerAction) int {
-	if p.User.UID != 0 {
+	if p.user.UID != 0 {
 		return p.Failf(1, "Operation not permitted: only root may do this")
 	}
-	return p.done(p.system().Power(action))
+	return p.done(p.s.o.System.Power(action))
 }
 
 const links = "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN\n" +
@@ -171,7 +169,7 @@ func ipProgram(p *Process, f flags) int {
 		return p.Failf(1, "Object \"%s\" is unknown on this machine, try addr or link.", object)
 	}
 	p.Printf("%s", links)
-	for _, a := range p.system().Addresses() {
+	for _, a := range p.s.o.System.Addresses() {
 		family := "inet"
 		if a.Addr().Is6() {
 			family = "inet6"

@@ -19,9 +19,9 @@ import (
 // lines calls fn for each line without its end, until fn says to stop.
 func (p *Process) lines(in io.Reader, fn func(line string) (bool, error)) error {
 	s := bufio.NewScanner(in)
-	s.Buffer(make([]byte, 0, 64<<10), p.sh.r.limits.String)
+	s.Buffer(make([]byte, 0, 64<<10), p.r.limits.String)
 	for s.Scan() {
-		if err := p.step(); err != nil {
+		if err := p.step(1); err != nil {
 			return err
 		}
 		if more, err := fn(s.Text()); err != nil || !more {
@@ -53,7 +53,7 @@ func (p *Process) allLines(names []string) ([]string, int) {
 	size := 0
 	status := p.inputs(names, func(_ string, in io.Reader) error {
 		text, err := p.readAll(in)
-		if size += len(text); size > 8*p.sh.r.limits.String {
+		if size += len(text); size > 8*p.r.limits.String {
 			return errTooLong
 		}
 		rows = append(rows, splitLines(text)...)
@@ -219,7 +219,7 @@ func cutProgram(p *Process, f flags) int {
 func sortProgram(p *Process, f flags) int {
 	status := p.rearranged(f.args, func(rows []string) []string {
 		slices.SortFunc(rows, func(a, b string) int {
-			if p.step() != nil {
+			if p.step(1) != nil {
 				return 0
 			}
 			c := strings.Compare(a, b)
@@ -305,7 +305,7 @@ func trProgram(p *Process, f flags) int {
 			return 1
 		}
 	}
-	return boolStatus(out.Flush() == nil && p.step() == nil)
+	return boolStatus(out.Flush() == nil && p.step(1) == nil)
 }
 
 func seqProgram(p *Process, f flags) int {
@@ -326,7 +326,7 @@ func seqProgram(p *Process, f flags) int {
 	}
 	out := bufio.NewWriter(p.Stdout)
 	for i := first; step > 0 && i <= last || step < 0 && i >= last; i += step {
-		if _, err := fmt.Fprintln(out, i); err != nil || p.step() != nil {
+		if _, err := fmt.Fprintln(out, i); err != nil || p.step(1) != nil {
 			return 1
 		}
 	}
@@ -336,7 +336,7 @@ func seqProgram(p *Process, f flags) int {
 func yesProgram(p *Process, f flags) int {
 	text := cmp.Or(strings.Join(f.args, " "), "y") + "\n"
 	block := strings.Repeat(text, max(1, 4096/len(text)))
-	for p.write(block) == nil && p.step() == nil {
+	for p.write(block) == nil && p.step(1) == nil {
 	}
 	return 1
 }

@@ -35,7 +35,7 @@ func systemctlProgram(p *Process, f flags) int {
 	case "poweroff", "halt":
 		return p.power(PowerOff)
 	}
-	units := p.system().Units()
+	units := p.s.o.System.Units()
 	for i := range names {
 		names[i] = unitName(names[i])
 	}
@@ -56,7 +56,7 @@ func systemctlProgram(p *Process, f flags) int {
 	}
 	change := unitChanges[verb]
 	switch {
-	case p.User.UID != 0:
+	case p.user.UID != 0:
 		return p.Failf(1, "Access denied: only root may %s units", verb)
 	case verb == "daemon-reload":
 		return p.done(units.DaemonReload())
@@ -67,9 +67,9 @@ func systemctlProgram(p *Process, f flags) int {
 	}
 	status := 0
 	for _, name := range names {
-		err := change(units, p.sh.ctx, name)
+		err := change(units, p.ctx, name)
 		if also := unitChanges[alsoNow[verb]]; err == nil && also != nil && f.has('w') {
-			err = also(units, p.sh.ctx, name)
+			err = also(units, p.ctx, name)
 		}
 		if err != nil {
 			status = p.Fail(err)
@@ -129,12 +129,12 @@ func (p *Process) unitState(f flags, state string, status int, good ...string) i
 
 func (p *Process) printEntry(e JournalEntry) {
 	when := e.Time.UTC().Format("Jan 02 15:04:05")
-	p.Printf("%s %s %s[%d]: %s\n", when, p.system().Hostname(), e.Identifier, e.PID, e.Message)
+	p.Printf("%s %s %s[%d]: %s\n", when, p.s.o.System.Hostname(), e.Identifier, e.PID, e.Message)
 }
 
 func journalctlProgram(p *Process, f flags) int {
-	groups := LoadNames(p.FS.FS())
-	if p.User.UID != 0 && !slices.ContainsFunc(p.User.Groups, func(g uint32) bool {
+	groups := LoadNames(p.fs.FS())
+	if p.user.UID != 0 && !slices.ContainsFunc(p.user.Groups, func(g uint32) bool {
 		return slices.Contains([]string{"adm", "systemd-journal", "wheel", "sudo"}, groups.Group(g))
 	}) {
 		return p.Failf(1, "No journal files were opened due to insufficient permissions.")
@@ -147,12 +147,12 @@ func journalctlProgram(p *Process, f flags) int {
 	if unit != "" {
 		unit = unitName(unit)
 	}
-	entries := p.system().Units().Journal(unit, n)
+	entries := p.s.o.System.Units().Journal(unit, n)
 	if len(entries) == 0 {
 		p.Printf("-- No entries --\n")
 	}
 	for _, e := range entries {
-		if p.step() != nil {
+		if p.step(1) != nil {
 			return 1
 		}
 		if f.value('o', "") == "cat" {

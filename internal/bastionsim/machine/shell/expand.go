@@ -1,11 +1,13 @@
 package shell
 
 import (
+	"context"
 	"io"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/expand"
@@ -244,18 +246,28 @@ func (sh *shell) tilde(name string) (string, bool) {
 
 // capture runs statements in a subshell and returns what they and their jobs write.
 func (sh *shell) capture(run func(c *shell)) (string, int) {
-	out := &sink{r: sh.r, closed: make(chan struct{})}
+	var mu sync.Mutex
+	var out []byte
+	closed := make(chan struct{}) // when nothing can write to it any more
 	c := sh.fork()
-	c.replace(1, out.file())
+	c.replace(1, newFile(nil, func(_ context.Context, p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(out)+len(p) > sh.r.limits.String {
+			return 0, sh.r.kill("string")
+		}
+		out = append(out, p...)
+		return len(p), nil
+	}, func() { close(closed) }))
 	c.forked(func() { run(c) })
 	select {
-	case <-out.closed:
+	case <-closed:
 	case <-sh.ctx.Done():
 	}
 	if sh.step(1) != nil {
 		return "", c.status
 	}
-	return string(out.data), c.status
+	return string(out), c.status
 }
 
 // substitute is the output of a command substitution.

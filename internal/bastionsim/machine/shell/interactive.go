@@ -47,13 +47,13 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	defer editor.close()
 	go c.pump(ctx)
 
-	t := term.NewTerminal(struct {
-		io.Reader
-		io.Writer
-	}{&pipeReader{ctx, editor}, tty}, "")
 	r := newRun(s.o)
 	sh := s.newShell(r, ctx)
 	sh.interactive, sh.base = true, ctx
+	t := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{&stream{sh: sh, file: editor}, tty}, "")
 	out := r.counted(&newlines{tty: tty})
 	out.tty = true
 	sh.fds = map[int]*file{1: out, 2: out.dup()}
@@ -74,13 +74,6 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	}
 	return sh.status & 0xff, nil // another end is one that the user or the terminal made
 }
-
-type pipeReader struct {
-	ctx context.Context
-	f   *file
-}
-
-func (p *pipeReader) Read(b []byte) (int, error) { return p.f.reader(p.ctx, b) }
 
 // newlines writes lines as a terminal wants them.
 type newlines struct{ tty TTY }

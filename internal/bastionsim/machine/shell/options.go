@@ -67,7 +67,6 @@ type Limits struct {
 // System is the machine as sessions see and control it. Methods that change something are only called for root.
 type System interface {
 	Hostname() string
-	SetHostname(name string) error
 	// Addresses are those of the one network interface, the main one first.
 	Addresses() []netip.Prefix
 	// Booted is when the machine was started.

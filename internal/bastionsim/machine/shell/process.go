@@ -11,26 +11,16 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// Process is one execution of a Command: all that it sees of the machine.
+// Process is one execution of a program by a shell: all that it sees of the machine.
 type Process struct {
-	// Args begins with the command's name.
-	Args []string
-	User User
-	// Env are NAME=value pairs.
-	Env []string
-	// FS is the file system as this user sees it. It takes paths from the root: see Path.
-	FS             *vfs.View
+	*shell
+	Args           []string // the first one is the program's name
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-
-	sh *shell
 }
 
-// name is how the command calls itself in its messages.
+// name is how the program calls itself in its messages.
 func (p *Process) name() string { return path.Base(p.Args[0]) }
-
-// Path is a path from the root, which FS takes, for one that the user gave.
-func (p *Process) Path(name string) string { return p.sh.abs(name) }
 
 // Printf writes to the output. Errors are left out: the next read, write or step of the session finds them.
 func (p *Process) Printf(format string, args ...any) { _, _ = fmt.Fprintf(p.Stdout, format, args...) }
@@ -47,9 +37,6 @@ func (p *Process) Failf(status int, format string, args ...any) int {
 	return status
 }
 
-// step looks whether the session is still to go on. Commands call it in their loops.
-func (p *Process) step() error { return p.sh.step(1) }
-
 // open opens a file to read: "-" is the input, and descriptors have their names in /dev.
 func (p *Process) open(name string) (io.Reader, func(), error) {
 	if name == "-" {
@@ -59,18 +46,18 @@ func (p *Process) open(name string) (io.Reader, func(), error) {
 }
 
 func (p *Process) openFile(name string, flag int) (*stream, func(), error) {
-	f, err := p.sh.open(name, flag)
+	f, err := p.shell.open(name, flag)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &stream{sh: p.sh, file: f}, f.close, nil
+	return &stream{sh: p.shell, file: f}, f.close, nil
 }
 
 var errTooLong = errors.New("the input is longer than the limit of this machine")
 
 // readAll reads everything, as far as the limits let it. What was read counts as memory until the command ends.
 func (p *Process) readAll(in io.Reader) (string, error) {
-	limit := 8 * p.sh.r.limits.String
+	limit := 8 * p.r.limits.String
 	data, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
 	if err == nil && len(data) > limit {
 		err = errTooLong
@@ -104,7 +91,7 @@ func (p *Process) inputs(names []string, fn func(name string, in io.Reader) erro
 		if err != nil {
 			status = p.Fail(err)
 		}
-		if p.step() != nil {
+		if p.step(1) != nil {
 			return statusKilled
 		}
 	}
@@ -113,29 +100,25 @@ func (p *Process) inputs(names []string, fn func(name string, in io.Reader) erro
 
 // run executes another command with this one's files, as xargs, env and sudo do. user nil is the same user.
 func (p *Process) run(args, env []string, user *User) int {
-	sub := p.sh.newProgram(env)
+	sub := p.newProgram(env)
 	defer sub.end()
 	if user != nil {
-		sub.user, sub.fs = *user, p.sh.s.o.FS.As(user.Cred())
+		sub.user, sub.fs = *user, p.s.o.FS.As(user.Cred())
 	}
 	return sub.exec(args)
 }
 
 // sleep waits by the machine's clock.
 func (p *Process) sleep(d time.Duration) error {
-	timer := p.sh.s.o.Clock.NewTimer(d)
+	timer := p.s.o.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
 		return nil
-	case <-p.sh.ctx.Done():
-		return p.sh.ctx.Err()
+	case <-p.ctx.Done():
+		return p.ctx.Err()
 	}
 }
-
-func (p *Process) now() time.Time { return p.sh.s.o.Clock.Now() }
-
-func (p *Process) system() System { return p.sh.s.o.System }
 
 // flags are the letters that a command was called with, and the values of those that take one.
 type flags struct {

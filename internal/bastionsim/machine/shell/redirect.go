@@ -68,8 +68,17 @@ func (sh *shell) redirects(st *syntax.Stmt) (restore func()) {
 }
 
 func (sh *shell) redirect(rd *syntax.Redirect, save func(int)) {
-	fd, err := redirectFD(rd)
-	arg := ""
+	how, known := redirections[rd.Op]
+	if !known {
+		how.fd, how.flag = 1, vfs.O_WRONLY|vfs.O_CREATE|vfs.O_TRUNC
+	}
+	fd, arg := how.fd, ""
+	var err error
+	if rd.N != nil {
+		if fd, err = strconv.Atoi(rd.N.Value); err != nil || fd < 0 || fd >= maxFD {
+			sh.failf("%s: bad file descriptor", rd.N.Value)
+		}
+	}
 	var f *file
 	switch rd.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
@@ -84,8 +93,7 @@ func (sh *shell) redirect(rd *syntax.Redirect, save func(int)) {
 		}
 		arg = words[0]
 	}
-	if err != nil || !sh.ok() {
-		sh.fail(err)
+	if !sh.ok() {
 		return
 	}
 	switch {
@@ -95,7 +103,7 @@ func (sh *shell) redirect(rd *syntax.Redirect, save func(int)) {
 		sh.duplicate(fd, arg)
 		return
 	default:
-		if f, err = sh.open(arg, openFlags(rd.Op)); err != nil {
+		if f, err = sh.open(arg, how.flag); err != nil {
 			sh.fail(err)
 			return
 		}
@@ -113,32 +121,12 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-func redirectFD(rd *syntax.Redirect) (int, error) {
-	fd := 1
-	switch rd.Op {
-	case syntax.RdrIn, syntax.RdrInOut, syntax.DplIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
-		fd = 0
-	}
-	if rd.N == nil {
-		return fd, nil
-	}
-	n, err := strconv.Atoi(rd.N.Value)
-	if err != nil || n < 0 || n >= maxFD {
-		return 0, fmt.Errorf("%s: bad file descriptor", rd.N.Value)
-	}
-	return n, nil
-}
-
-func openFlags(op syntax.RedirOperator) int {
-	switch op {
-	case syntax.RdrIn:
-		return vfs.O_RDONLY
-	case syntax.RdrInOut:
-		return vfs.O_RDWR | vfs.O_CREATE
-	case syntax.AppOut, syntax.AppAll:
-		return vfs.O_WRONLY | vfs.O_CREATE | vfs.O_APPEND
-	}
-	return vfs.O_WRONLY | vfs.O_CREATE | vfs.O_TRUNC
+// redirections have the descriptor of each operator, and how it opens a file. Others are as >.
+var redirections = map[syntax.RedirOperator]struct{ fd, flag int }{
+	syntax.RdrIn: {0, vfs.O_RDONLY}, syntax.RdrInOut: {0, vfs.O_RDWR | vfs.O_CREATE},
+	syntax.DplIn: {}, syntax.Hdoc: {}, syntax.DashHdoc: {}, syntax.WordHdoc: {},
+	syntax.AppOut: {1, vfs.O_WRONLY | vfs.O_CREATE | vfs.O_APPEND},
+	syntax.AppAll: {1, vfs.O_WRONLY | vfs.O_CREATE | vfs.O_APPEND},
 }
 
 // duplicate is N>&M, N<&M and N>&-.

@@ -111,8 +111,7 @@ func (f *fakeSystem) call(parts ...string) error {
 	return nil
 }
 
-func (f *fakeSystem) Hostname() string           { return "machine" }
-func (f *fakeSystem) SetHostname(n string) error { return f.call("hostname", n) }
+func (f *fakeSystem) Hostname() string { return "machine" }
 func (f *fakeSystem) Addresses() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("10.1.2.3/16")}
 }
@@ -154,7 +153,7 @@ func TestSystem(t *testing.T) {
 		if got := strings.Join(f.calls, ","); got != c.calls {
 			t.Errorf("%s called %q, want %q", c.user.Name, got, c.calls)
 		}
-		if out.String() != "active\ninactive\nhello\n1\n1\n10.1.2.3 \n" {
+		if out.String() != "active\ninactive\nhello\n1\n1\n10.1.2.3\n" {
 			t.Errorf("%s got %q", c.user.Name, out.String())
 		}
 	}

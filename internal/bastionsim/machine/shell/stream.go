@@ -74,26 +74,6 @@ func (r *run) counted(w io.Writer) *file {
 	return f
 }
 
-// sink collects the output of a command substitution.
-type sink struct {
-	r      *run
-	mu     sync.Mutex
-	data   []byte
-	closed chan struct{} // when nothing can write to it any more
-}
-
-func (s *sink) file() *file {
-	return newFile(nil, func(_ context.Context, p []byte) (int, error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if len(s.data)+len(p) > s.r.limits.String {
-			return 0, s.r.kill("string")
-		}
-		s.data = append(s.data, p...)
-		return len(p), nil
-	}, func() { close(s.closed) })
-}
-
 // pipeSize is how much a pipe holds.
 const pipeSize = 64 << 10
 

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -56,7 +57,8 @@ func init() {
 		"shift": shiftCommand, "set": setCommand, "let": letCommand, "getopts": getoptsCommand,
 		"eval": evalCommand, "source": sourceCommand, ".": sourceCommand, "builtin": builtinOf,
 		"kill": killCommand, "test": testCommand, "[": testCommand, "umask": umaskCommand,
-		"export": declareCommand, "readonly": declareCommand, "declare": declareCommand, "typeset": declareCommand, "local": declareCommand,
+		"export": declareCommand, "readonly": declareCommand, "declare": declareCommand,
+		"typeset": declareCommand, "local": declareCommand,
 	} {
 		builtins[name] = builtinCommand{run: run}
 	}
@@ -281,9 +283,7 @@ func (sh *shell) kindOf(name string) (kind, detail string) {
 	return "", ""
 }
 
-var kindTexts = map[string]string{
-	"keyword": "%s is a shell keyword%.0s", "function": "%s is a function%.0s", "builtin": "%s is a shell builtin%.0s", "file": "%s is %s",
-}
+var kindTexts = map[string]string{"keyword": "a shell keyword", "function": "a function", "builtin": "a shell builtin"}
 
 func typeCommand(b *builtin) int {
 	status := 0
@@ -299,7 +299,7 @@ func typeCommand(b *builtin) int {
 		case b.f.has('p') && kind == "file":
 			b.printf("%s\n", detail)
 		case !b.f.has('p'):
-			b.printf(kindTexts[kind]+"\n", name, detail)
+			b.printf("%s is %s\n", name, cmp.Or(kindTexts[kind], detail))
 		}
 	}
 	return status
@@ -434,7 +434,9 @@ func (o *options) setOptions() map[string]*bool {
 	}
 }
 
-var setLetters = map[rune]string{'e': "errexit", 'u': "nounset", 'x': "xtrace", 'f': "noglob", 'n': "noexec", 'a': "allexport"}
+var setLetters = map[rune]string{
+	'e': "errexit", 'u': "nounset", 'x': "xtrace", 'f': "noglob", 'n': "noexec", 'a': "allexport",
+}
 
 func (o *options) shopts() map[string]*bool {
 	return map[string]*bool{
@@ -511,9 +513,9 @@ func setCommand(b *builtin) int {
 
 // ignoredOptions are options of set and shopt that change nothing here.
 var ignoredOptions = []string{
-	"posix", "vi", "emacs", "monitor", "errtrace", "functrace", "history", "braceexpand", "hashall", "verbose", "nolog", "notify",
-	"physical", "privileged", "extglob", "checkwinsize", "histappend", "cmdhist", "sourcepath", "inherit_errexit", "progcomp",
-	"promptvars", "login_shell", "huponexit", "interactive_comments",
+	"posix", "vi", "emacs", "monitor", "errtrace", "functrace", "history", "braceexpand", "hashall", "verbose", "nolog",
+	"notify", "physical", "privileged", "extglob", "checkwinsize", "histappend", "cmdhist", "sourcepath", "progcomp",
+	"inherit_errexit", "promptvars", "login_shell", "huponexit", "interactive_comments",
 }
 
 // listOptions fails if one of the options is off.

@@ -333,7 +333,7 @@ func chmodProgram(p *Process, f flags) int {
 	})
 }
 
-// owner reads "user", "user:group", ":group", and "user:", which is the group of the user too. What is not there is -1.
+// owner reads "user", "user:group", ":group", and "user:" (the user's group too). What is not there is -1.
 func (p *Process) owner(text string) (uid, gid int, _ error) {
 	user, group, more := strings.Cut(text, ":")
 	uid, gid = -1, -1

@@ -136,7 +136,7 @@ func (s *scp) sendOne(name string) error {
 	return s.complain(name, err)
 }
 
-// announce sends the times, if they are to be kept, and what comes next. It is false if the other end does not want it.
+// announce sends the times, if they are to be kept, and what comes next. It is false if the other end refuses.
 func (s *scp) announce(kind byte, name string, size int64, info fs.FileInfo) (bool, error) {
 	if s.keep {
 		atime := info.Sys().(*vfs.Stat).Atime

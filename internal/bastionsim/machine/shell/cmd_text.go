@@ -246,8 +246,9 @@ func leadingNumber(text string) float64 {
 	return n
 }
 
-var charClasses = strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z", "[:digit:]", "0-9", "[:alpha:]", "A-Za-z",
-	"[:alnum:]", "0-9A-Za-z", "[:space:]", " \t\n\v\f\r", "[:blank:]", " \t", "[:punct:]", "!-/:-@[-`{-~")
+var charClasses = strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z", "[:digit:]", "0-9",
+	"[:alpha:]", "A-Za-z", "[:alnum:]", "0-9A-Za-z", "[:space:]", " \t\n\v\f\r", "[:blank:]", " \t",
+	"[:punct:]", "!-/:-@[-`{-~")
 
 // charSet is a set of characters as tr takes it.
 func charSet(text string) ([]rune, error) {

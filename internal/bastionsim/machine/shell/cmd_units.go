@@ -7,7 +7,8 @@ import (
 )
 
 func unitName(name string) string {
-	if slices.Contains([]string{".service", ".target", ".socket", ".timer", ".mount", ".slice", ".path"}, path.Ext(name)) {
+	switch path.Ext(name) {
+	case ".service", ".target", ".socket", ".timer", ".mount", ".slice", ".path":
 		return name
 	}
 	return name + ".service"

@@ -270,11 +270,13 @@ func (sh *shell) capture(run func(c *shell)) (string, int) {
 	return string(out), c.status
 }
 
+func isInput(redirs []*syntax.Redirect) bool { return len(redirs) == 1 && redirs[0].Op == syntax.RdrIn }
+
 // substitute is the output of a command substitution.
 func (sh *shell) substitute(cs *syntax.CmdSubst) string {
 	text, status := sh.capture(func(c *shell) {
 		c.errexit = false
-		if len(cs.Stmts) == 1 && cs.Stmts[0].Cmd == nil && len(cs.Stmts[0].Redirs) == 1 && cs.Stmts[0].Redirs[0].Op == syntax.RdrIn {
+		if len(cs.Stmts) == 1 && cs.Stmts[0].Cmd == nil && isInput(cs.Stmts[0].Redirs) { // $(<file)
 			if c.redirect(cs.Stmts[0].Redirs[0], func(int) {}); c.ok() {
 				_, err := io.Copy(c.stream(1), c.stream(0))
 				c.fail(err)

@@ -237,7 +237,8 @@ func (sh *shell) globField(field []piece) []string {
 	}
 	entries, tree := 0, sh.globstar && strings.Contains(text, "**")
 	names, err := expand.Fields(&expand.Config{
-		Env: expand.ListEnviron(env...), GlobStar: sh.globstar, DotGlob: sh.dotglob, NoCaseGlob: sh.nocaseglob, NullGlob: sh.nullglob, ExtGlob: groupsEnd(text),
+		Env: expand.ListEnviron(env...), ExtGlob: groupsEnd(text),
+		GlobStar: sh.globstar, DotGlob: sh.dotglob, NoCaseGlob: sh.nocaseglob, NullGlob: sh.nullglob,
 		ReadDir2: func(dir string) ([]fs.DirEntry, error) {
 			list, err := sh.fs.ReadDir(dir)
 			if entries += len(list); entries > sh.r.limits.Fields {

@@ -78,8 +78,10 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 // newlines writes lines as a terminal wants them.
 type newlines struct{ tty TTY }
 
+var lineEnds = strings.NewReplacer("\r\n", "\r\n", "\n", "\r\n")
+
 func (n *newlines) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(n.tty, strings.ReplaceAll(strings.ReplaceAll(string(p), "\r\n", "\n"), "\n", "\r\n")); err != nil {
+	if _, err := lineEnds.WriteString(n.tty, string(p)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -235,7 +237,7 @@ func (c *console) key(ctx context.Context, b byte) bool {
 // maxSequence is how long a sequence of a key may be: more than any has.
 const maxSequence = 32
 
-// keys stands before the line editor of golang.org/x/term, which waits for the end of whatever looks like the beginning
+// keys stands before the line editor of golang.org/x/term, which waits for the end of all that looks like the start
 // of a key, and takes all that comes until then for a part of it. So it gets whole characters and ended sequences.
 type keys struct {
 	begun []byte // of a sequence or a character

@@ -136,8 +136,8 @@ func (f flags) value(c byte, otherwise string) string {
 	return otherwise
 }
 
-// parseFlags reads options as getopt does. They are separated by spaces: the letter, then other names ("r|R|recursive"),
-// then a colon if there is a value ("n|lines:"). With "+" in front, the first operand ends the options.
+// parseFlags reads options as getopt does. options separates them by spaces: the letter, then other names
+// ("r|R|recursive"), then a colon if there is a value ("n|lines:"). With "+" in front, the first operand ends them.
 func parseFlags(args []string, options string) (flags, error) {
 	f := flags{set: map[byte]bool{}, values: map[byte][]string{}}
 	letters, takesValue := map[string]byte{}, map[byte]bool{}

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -188,7 +189,9 @@ func (sh *shell) open(name string, flag int) (*file, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("%s: Is a directory", name)
 	}
-	return plain(f, func() { _ = f.Close() }), nil // a file in memory closes always
+	return newFile(func(_ context.Context, p []byte) (int, error) { return f.Read(p) },
+		func(_ context.Context, p []byte) (int, error) { return f.Write(p) },
+		func() { _ = f.Close() }), nil // a file in memory closes always
 }
 
 // tabs are those at the beginning of a line, which <<- leaves out.

@@ -157,7 +157,7 @@ func parsing(fn func(p *syntax.Parser) error) (err error) {
 // parse reads a script. What it takes is counted until release is called.
 func (sh *shell) parse(text, name string) (file *syntax.File, release func(), err error) {
 	if len(text) > sh.r.limits.Script {
-		return nil, nil, fmt.Errorf("%s: the script has %d bytes, more than the %d that it may have", name, len(text), sh.r.limits.Script)
+		return nil, nil, fmt.Errorf("%s: the script has %d bytes, more than %d", name, len(text), sh.r.limits.Script)
 	}
 	cost := int64(len(text)) * treeFactor
 	if err := errors.Join(sh.step(1+len(text)/16), sh.r.grow(cost)); err != nil {

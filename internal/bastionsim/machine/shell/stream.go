@@ -37,12 +37,6 @@ func (f *file) close() {
 	}
 }
 
-// plain is a file without blocking reads and writes.
-func plain(rw io.ReadWriter, closer func()) *file {
-	return newFile(func(_ context.Context, p []byte) (int, error) { return rw.Read(p) },
-		func(_ context.Context, p []byte) (int, error) { return rw.Write(p) }, closer)
-}
-
 // textFile is a file to read a text from, as here-documents are.
 func textFile(text string) *file {
 	var mu sync.Mutex
@@ -215,7 +209,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// uncounted is a Writer of the same file whose bytes do not count as output. What it is for has another end than the limit.
+// uncounted is a Writer of the same file whose bytes do not count as output: the content of a file has an end.
 type uncounted struct{ *stream }
 
 func (u uncounted) Write(p []byte) (int, error) {

@@ -69,12 +69,11 @@ func runSSHD(ctx context.Context, _ *Machine, _ []string) error {
 }
 
 // shell has the words of a command run in the sandbox.
-func (u *Units) shell(ctx context.Context, d *definition, words []string, env map[string]string, limit time.Duration,
-	out *lineWriter) error {
-	user := account{name: "root", home: "/root"}
+func (u *Units) shell(ctx context.Context, d *definition, words []string, env map[string]string, limit time.Duration, out *lineWriter) error {
+	user := shell.User{Name: "root", Home: "/root"}
 	if d.user != "" {
 		var known bool
-		if user, known = lookupUser(u.m.fs, d.user, u.m.cfg.Clock.Now()); !known {
+		if user, known = shell.LookupUser(u.m.fs, d.user); !known {
 			return fmt.Errorf("the machine has no user %q", d.user)
 		}
 	}
@@ -90,11 +89,8 @@ func (u *Units) shell(ctx context.Context, d *definition, words []string, env ma
 	if err != nil {
 		return err
 	}
-	for i, word := range words {
-		words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-	}
 	status, err := u.m.contain("a command", func() (int, error) {
-		return session.Run(ctx, strings.Join(words, " "), nil, out, out)
+		return session.Exec(ctx, words, out, out)
 	})
 	if err == nil && status != 0 {
 		err = fmt.Errorf("ended with status %d", status)

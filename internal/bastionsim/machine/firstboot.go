@@ -121,7 +121,7 @@ func (m *Machine) applyUserData(ctx context.Context, out *vfs.File) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	session, err := shell.New(m.shellOptions(account{name: "root", home: "/root"}, shell.Limits{Time: -1, Output: maxUserDataOutput}))
+	session, err := shell.New(m.shellOptions(shell.User{Name: "root", Home: "/root"}, shell.Limits{Time: -1, Output: maxUserDataOutput}))
 	if err != nil {
 		return 0, err
 	}
@@ -175,9 +175,8 @@ func (m *Machine) applyUserData(ctx context.Context, out *vfs.File) (int, error)
 }
 
 // shellOptions are those of everything that runs on the machine.
-func (m *Machine) shellOptions(a account, limits shell.Limits) shell.Options {
+func (m *Machine) shellOptions(user shell.User, limits shell.Limits) shell.Options {
 	return shell.Options{
-		FS: m.fs, Clock: m.cfg.Clock, System: system{m}, Limits: limits, Budget: m.memory,
-		User: shell.User{Name: a.name, UID: a.uid, GID: a.gid, Groups: a.groups, Home: a.home},
+		FS: m.fs, Clock: m.cfg.Clock, System: system{m}, Limits: limits, Budget: m.memory, User: user,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
@@ -50,7 +51,7 @@ echo hello
 		if got := read(t, r, cloudInitLog); !strings.Contains(got, "hello") {
 			t.Errorf("the log: %q", got)
 		}
-		if a, ok := lookupUser(r.FS(), "gardener", r.clock.Now()); !ok || a.locked || a.home != "/home/gardener" {
+		if a, ok := shell.LookupUser(r.FS(), "gardener"); !ok || locked(shadowOf(r.FS(), "gardener"), r.clock.Now()) || a.Home != "/home/gardener" {
 			t.Errorf("the user: %+v, %v", a, ok)
 		}
 		r.stop()

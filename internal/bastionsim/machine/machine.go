@@ -82,7 +82,6 @@ type Machine struct {
 
 	mu        sync.Mutex
 	ran       bool
-	hostname  string
 	bootedAt  time.Time
 	cloudInit CloudInitStatus
 }
@@ -115,7 +114,7 @@ func New(cfg Config) (*Machine, error) {
 		return nil, fmt.Errorf("opening the disk of machine %s: %w", cfg.Hostname, err)
 	}
 	m := &Machine{
-		cfg: cfg, fs: files, key: key, hostname: cfg.Hostname,
+		cfg: cfg, fs: files, key: key,
 		memory: shell.NewBudget(MaxMemory), booted: make(chan struct{}), power: make(chan shell.PowerAction, 1),
 	}
 	m.up, m.down = context.WithCancel(context.Background())
@@ -251,11 +250,7 @@ func (m *Machine) Log() logr.Logger { return m.cfg.Log }
 func (m *Machine) Metadata() Metadata { return m.cfg.Metadata }
 
 // Hostname is the machine's name.
-func (m *Machine) Hostname() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.hostname
-}
+func (m *Machine) Hostname() string { return m.cfg.Hostname }
 
 // Addresses are those of the machine's network interface, the primary one first.
 func (m *Machine) Addresses() []netip.Addr { return slices.Clone(m.cfg.Addresses) }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell"
 )
 
 // login is a machine with a user gardener, and how to log in as that.
@@ -219,11 +221,11 @@ func TestWhoMayLogIn(t *testing.T) {
 		}
 	}
 	run("sudo useradd -m other")
-	if a, ok := lookupUser(l.FS(), "other", l.clock.Now()); !ok || a.locked || a.uid == 0 {
+	if a, ok := shell.LookupUser(l.FS(), "other"); !ok || locked(shadowOf(l.FS(), "other"), l.clock.Now()) || a.UID == 0 {
 		t.Errorf("a new user: %+v, %v", a, ok)
 	}
 	run(`sudo sed -i 's/^other:!/other:!!/' /etc/shadow`)
-	if a, ok := lookupUser(l.FS(), "other", l.clock.Now()); !ok || !a.locked {
+	if a, ok := shell.LookupUser(l.FS(), "other"); !ok || !locked(shadowOf(l.FS(), "other"), l.clock.Now()) {
 		t.Errorf("a locked user: %+v, %v", a, ok)
 	}
 	run("chmod 0666 ~/.ssh/authorized_keys")

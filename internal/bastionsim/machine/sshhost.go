@@ -30,8 +30,9 @@ type sshHost struct{ m *Machine }
 var _ sshd.Host = sshHost{}
 
 func (h sshHost) User(name string) (sshd.User, bool) {
-	a, known := lookupUser(h.m.fs, name, h.m.cfg.Clock.Now())
-	return sshd.User{Name: a.name, Home: a.home, Shell: a.shell, UID: a.uid, GID: a.gid, Locked: a.locked}, known
+	u, known := shell.LookupUser(h.m.fs, name)
+	closed := locked(shadowOf(h.m.fs, name), h.m.cfg.Clock.Now())
+	return sshd.User{Name: u.Name, Home: u.Home, Shell: u.Shell, UID: u.UID, GID: u.GID, Locked: closed}, known
 }
 
 func (h sshHost) Stat(name string) (sshd.FileInfo, error) {
@@ -66,8 +67,8 @@ func (h sshHost) Journal(line string) { h.m.units.log(sshUnit, "sshd", 0, line) 
 func (h sshHost) Run(ctx context.Context, s *sshd.Session) sshd.Exit {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	user, known := lookupUser(h.m.fs, s.User.Name, h.m.cfg.Clock.Now())
-	if !known || noLogin(user.shell) {
+	user, known := shell.LookupUser(h.m.fs, s.User.Name)
+	if !known || noLogin(user.Shell) {
 		_, _ = io.WriteString(s.Stderr, "This account is currently not available.\n")
 		return sshd.Exit{Status: 1}
 	}

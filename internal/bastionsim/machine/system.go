@@ -21,16 +21,6 @@ var _ shell.System = system{}
 
 func (s system) Hostname() string { return s.m.Hostname() }
 
-func (s system) SetHostname(name string) error {
-	if name == "" || len(name) > 64 || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {
-		return fmt.Errorf("%q is no hostname", name)
-	}
-	s.m.mu.Lock()
-	s.m.hostname = name
-	s.m.mu.Unlock()
-	return s.m.fs.WriteFile("/etc/hostname", []byte(name+"\n"), 0o644)
-}
-
 func (s system) Addresses() (prefixes []netip.Prefix) {
 	for _, address := range s.m.cfg.Addresses {
 		bits := address.BitLen()

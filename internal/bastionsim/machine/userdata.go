@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/cloudinit"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
@@ -51,7 +52,7 @@ func (m *Machine) writeTo(name string, flag int, text string) error {
 
 // addUser makes a user of users, unless there is one of this name, and lets it in with its keys.
 func (m *Machine) addUser(u cloudinit.User, exec func(...string) (int, error)) error {
-	a, ok := lookupUser(m.fs, u.Name, m.cfg.Clock.Now())
+	a, ok := shell.LookupUser(m.fs, u.Name)
 	if !ok {
 		args := []string{"useradd", "-m"}
 		for _, option := range [][2]string{{"-s", u.Shell}, {"-c", u.Gecos}, {"-G", strings.Join(u.Groups, ",")}} {
@@ -62,19 +63,19 @@ func (m *Machine) addUser(u cloudinit.User, exec func(...string) (int, error)) e
 		if err := succeed(exec, append(args, "--", u.Name)...); err != nil {
 			return err
 		}
-		if a, ok = lookupUser(m.fs, u.Name, m.cfg.Clock.Now()); !ok {
+		if a, ok = shell.LookupUser(m.fs, u.Name); !ok {
 			return errors.New("the user was not made")
 		}
 	}
 	if len(u.SSHAuthorizedKeys) > 0 {
-		dir := path.Join(a.home, ".ssh")
+		dir := path.Join(a.Home, ".ssh")
 		keys := path.Join(dir, "authorized_keys")
 		root := m.fs.As(vfs.Root)
 		if err := m.writeTo(keys, os.O_APPEND, strings.Join(u.SSHAuthorizedKeys, "\n")+"\n"); err != nil {
 			return err
 		}
 		if err := errors.Join(root.Chmod(dir, 0o700), root.Chmod(keys, 0o600),
-			root.Chown(dir, int(a.uid), int(a.gid)), root.Chown(keys, int(a.uid), int(a.gid))); err != nil {
+			root.Chown(dir, int(a.UID), int(a.GID)), root.Chown(keys, int(a.UID), int(a.GID))); err != nil {
 			return err
 		}
 	}

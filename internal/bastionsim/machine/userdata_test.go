@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
@@ -79,8 +80,8 @@ runcmd:
 			if got := read(t, r, "/home/worker/.ssh/authorized_keys"); got != "ssh-ed25519 AAAA worker\n" {
 				t.Errorf("the keys: %q", got)
 			}
-			a, ok := lookupUser(r.FS(), "worker", r.clock.Now())
-			if info, err := root.Stat("/home/worker/.ssh/authorized_keys"); !ok || err != nil || info.Sys().(*vfs.Stat).UID != a.uid {
+			a, ok := shell.LookupUser(r.FS(), "worker")
+			if info, err := root.Stat("/home/worker/.ssh/authorized_keys"); !ok || err != nil || info.Sys().(*vfs.Stat).UID != a.UID {
 				t.Errorf("the user: %+v, its keys: %v, %v", a, info, err)
 			}
 		})

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -41,21 +42,23 @@ var builtins map[string]builtinCommand
 func init() {
 	status := func(status int) func(*builtin) int { return func(*builtin) int { return status } }
 	builtins = map[string]builtinCommand{
-		"cd": {cdCommand, "LP"}, "pwd": {pwdCommand, "LP"}, "dirs": {dirsCommand, "lp"}, "pushd": {pushdCommand, "n"},
-		"popd": {pushdCommand, "n"}, "exec": {execCommand, "cla:"}, "command": {commandCommand, "pvV"}, "type": {typeCommand, "tp"},
-		"read": {readCommand, "rsea:d:n:N:p:t:u:i:"}, "mapfile": {mapfileCommand, "td:u:"}, "readarray": {mapfileCommand, "td:u:"},
-		"trap": {trapCommand, "pl"}, "wait": {waitCommand, "fnp:"}, "jobs": {jobsCommand, "lnprs"}, "shopt": {shoptCommand, "suqo"},
-		"unset": {unsetCommand, "fvn"},
+		"cd": {cdCommand, "+L P"}, "pwd": {pwdCommand, "+L P"}, "dirs": {dirsCommand, "+l p"}, "pushd": {pushdCommand, "+n"},
+		"popd": {pushdCommand, "+n"}, "exec": {execCommand, "+c l a:"}, "command": {commandCommand, "+p v V"},
+		"type": {typeCommand, "+t p"}, "read": {readCommand, "+r s e a: d: n: N: p: t: u: i:"},
+		"mapfile": {mapfileCommand, "+t d: u:"}, "readarray": {mapfileCommand, "+t d: u:"}, "trap": {trapCommand, "+p l"},
+		"wait": {waitCommand, "+f n p:"}, "jobs": {jobsCommand, "+l n p r s"}, "shopt": {shoptCommand, "+s u q o"},
+		"unset": {unsetCommand, "+f v n"},
 	}
 	for name, run := range map[string]func(*builtin) int{
 		":": status(0), "true": status(0), "false": status(1), "hash": status(0), "bind": status(0), "complete": status(0),
-		"compopt": status(0), "enable": status(0), "history": status(0), "disown": status(0),
+		"compopt": status(0), "enable": status(0), "history": status(0), "disown": status(0), "ulimit": status(0),
 		"caller": status(1), "compgen": status(1), "echo": echoCommand, "printf": printfCommand,
 		"exit": exitCommand, "logout": exitCommand, "return": returnCommand, "break": loopCommand, "continue": loopCommand,
 		"shift": shiftCommand, "set": setCommand, "let": letCommand, "getopts": getoptsCommand,
 		"eval": evalCommand, "source": sourceCommand, ".": sourceCommand, "builtin": builtinOf,
-		"kill": killCommand, "test": testCommand, "[": testCommand, "umask": umaskCommand, "ulimit": ulimitCommand,
-		"export": declareCommand, "readonly": declareCommand, "declare": declareCommand, "typeset": declareCommand, "local": declareCommand,
+		"kill": killCommand, "test": testCommand, "[": testCommand, "umask": umaskCommand,
+		"export": declareCommand, "readonly": declareCommand, "declare": declareCommand,
+		"typeset": declareCommand, "local": declareCommand,
 	} {
 		builtins[name] = builtinCommand{run: run}
 	}
@@ -67,7 +70,7 @@ func (sh *shell) runBuiltin(args []string, out *stream) int {
 	command := builtins[b.name]
 	if command.flags != "" {
 		var err error
-		if b.f, err = parseFlags(b.args, command.flags, nil, true); err != nil {
+		if b.f, err = parseFlags(b.args, command.flags); err != nil {
 			return b.failf(2, "%v", err)
 		}
 		b.args = b.f.args
@@ -276,15 +279,11 @@ func (sh *shell) kindOf(name string) (kind, detail string) {
 		return "builtin", name
 	case err == nil && statErr == nil && !info.IsDir() && sh.fs.Access(file, 1) == nil:
 		return "file", file
-	case sh.s.injected(name) != nil:
-		return "file", name
 	}
 	return "", ""
 }
 
-var kindTexts = map[string]string{
-	"keyword": "%s is a shell keyword%.0s", "function": "%s is a function%.0s", "builtin": "%s is a shell builtin%.0s", "file": "%s is %s",
-}
+var kindTexts = map[string]string{"keyword": "a shell keyword", "function": "a function", "builtin": "a shell builtin"}
 
 func typeCommand(b *builtin) int {
 	status := 0
@@ -300,7 +299,7 @@ func typeCommand(b *builtin) int {
 		case b.f.has('p') && kind == "file":
 			b.printf("%s\n", detail)
 		case !b.f.has('p'):
-			b.printf(kindTexts[kind]+"\n", name, detail)
+			b.printf("%s is %s\n", name, cmp.Or(kindTexts[kind], detail))
 		}
 	}
 	return status
@@ -316,14 +315,6 @@ func umaskCommand(b *builtin) int {
 		return b.failf(1, "%s: octal number out of range", b.args[0])
 	}
 	b.umask = uint32(n) & 0o777
-	return 0
-}
-
-// ulimitCommand accepts every limit: those that count are the session's.
-func ulimitCommand(b *builtin) int {
-	if len(b.args) == 0 || strings.HasPrefix(b.args[len(b.args)-1], "-") {
-		b.printf("unlimited\n")
-	}
 	return 0
 }
 
@@ -377,7 +368,7 @@ func pwdCommand(b *builtin) int {
 	dir := b.dir
 	if b.f.has('P') {
 		var err error
-		if dir, err = realPath(b.fs, dir); err != nil {
+		if dir, err = b.fs.Resolve(dir); err != nil {
 			return b.failf(1, "%v", describe(dir, err))
 		}
 	}
@@ -443,7 +434,9 @@ func (o *options) setOptions() map[string]*bool {
 	}
 }
 
-var setLetters = map[rune]string{'e': "errexit", 'u': "nounset", 'x': "xtrace", 'f': "noglob", 'n': "noexec", 'a': "allexport"}
+var setLetters = map[rune]string{
+	'e': "errexit", 'u': "nounset", 'x': "xtrace", 'f': "noglob", 'n': "noexec", 'a': "allexport",
+}
 
 func (o *options) shopts() map[string]*bool {
 	return map[string]*bool{
@@ -520,9 +513,9 @@ func setCommand(b *builtin) int {
 
 // ignoredOptions are options of set and shopt that change nothing here.
 var ignoredOptions = []string{
-	"posix", "vi", "emacs", "monitor", "errtrace", "functrace", "history", "braceexpand", "hashall", "verbose", "nolog", "notify",
-	"physical", "privileged", "extglob", "checkwinsize", "histappend", "cmdhist", "sourcepath", "inherit_errexit", "progcomp",
-	"promptvars", "login_shell", "huponexit", "interactive_comments",
+	"posix", "vi", "emacs", "monitor", "errtrace", "functrace", "history", "braceexpand", "hashall", "verbose", "nolog",
+	"notify", "physical", "privileged", "extglob", "checkwinsize", "histappend", "cmdhist", "sourcepath", "progcomp",
+	"inherit_errexit", "promptvars", "login_shell", "huponexit", "interactive_comments",
 }
 
 // listOptions fails if one of the options is off.

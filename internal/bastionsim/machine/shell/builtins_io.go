@@ -297,7 +297,7 @@ func readCommand(b *builtin) int {
 	}
 	switch array := f.value('a', ""); {
 	case array != "":
-		b.setArray(array, b.splitFields(line, 0, raw))
+		b.setArray(array, b.splitFields(line, -1, raw))
 	case len(names) == 0:
 		b.set("REPLY", dropBackslashes(line, raw))
 	default:
@@ -316,19 +316,9 @@ func dropBackslashes(text string, raw bool) string {
 	return escaped.ReplaceAllString(text, "$1")
 }
 
-// splitFields cuts a line at IFS into at most n fields (n <= 0: as many as there are).
+// splitFields cuts a line at IFS into at most n fields (n < 0: as many as there are).
 func (sh *shell) splitFields(line string, n int, raw bool) []string {
-	ifs := sh.value("IFS")
-	space := ifsSpace(ifs)
-	var out []string
-	for rest := strings.Trim(line, space); rest != ""; {
-		field, _, after := cutField(rest, ifs, raw)
-		if len(out) == n-1 && after != "" {
-			field, after = rest, ""
-		}
-		out, rest = append(out, dropBackslashes(field, raw)), after
-	}
-	return out
+	return expand.ReadFields(&expand.Config{Env: expand.ListEnviron("IFS=" + sh.value("IFS"))}, line, n, raw)
 }
 
 // ifsSpace are the characters of IFS that are white space.
@@ -342,15 +332,11 @@ func ifsSpace(ifs string) string {
 }
 
 // cutField cuts a text behind its first field. What separates fields is white space of IFS, or another character of
-// IFS with the white space around it. Unless raw is set, a character behind a backslash separates nothing.
-func cutField(text, ifs string, raw bool) (field, separator, rest string) {
-	end, escaped := len(text), false
-	for i, c := range text {
-		if !escaped && strings.ContainsRune(ifs, c) {
-			end = i
-			break
-		}
-		escaped = !raw && !escaped && c == '\\'
+// IFS with the white space around it.
+func cutField(text, ifs string) (field, separator, rest string) {
+	end := strings.IndexAny(text, ifs)
+	if end < 0 {
+		end = len(text)
 	}
 	space := ifsSpace(ifs)
 	rest = strings.TrimLeft(text[end:], space)
@@ -361,31 +347,24 @@ func cutField(text, ifs string, raw bool) (field, separator, rest string) {
 }
 
 func mapfileCommand(b *builtin) int {
-	f := b.f
-	name := "MAPFILE"
-	if len(f.args) > 0 {
-		name = f.args[0]
+	fd, _ := strconv.Atoi(b.f.value('u', "0"))
+	limit := 4 * b.r.limits.String
+	text, err := io.ReadAll(io.LimitReader(b.stream(fd), int64(limit)+1))
+	delim := string(b.f.delimiter())
+	lines := strings.SplitAfter(strings.TrimSuffix(string(text), delim), delim)
+	switch {
+	case len(text) > limit || len(lines) > b.r.limits.Fields:
+		b.kill("memory")
+	case err != nil:
+		return b.failf(1, "%v", err)
+	case len(text) == 0:
+		lines = nil
+	case b.f.has('t'):
+		lines = strings.Split(strings.TrimSuffix(string(text), delim), delim)
+	case strings.HasSuffix(string(text), delim):
+		lines[len(lines)-1] += delim
 	}
-	delim := f.delimiter()
-	fd, _ := strconv.Atoi(f.value('u', "0"))
-	in := b.stream(fd)
-	var lines []string
-	size := 0
-	for more := true; more; {
-		line, err := b.readLine(in, delim, true, 0)
-		if more = err == nil; !more && line == "" {
-			break
-		}
-		if more && !f.has('t') {
-			line += string(delim)
-		}
-		lines = append(lines, line)
-		if size += len(line); size > 4*b.r.limits.String || len(lines) > b.r.limits.Fields {
-			b.kill("memory")
-			return statusKilled
-		}
-	}
-	b.setArray(name, lines)
+	b.setArray(append(b.args, "MAPFILE")[0], lines)
 	return 0
 }
 

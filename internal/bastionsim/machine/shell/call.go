@@ -133,29 +133,25 @@ func (sh *shell) find(name string) (string, error) {
 		if sh.fs.Access(file, 1) == nil {
 			return file, nil
 		}
-		found = fs.ErrPermission
+		found = syscall.EACCES
 	}
 	return "", found
 }
 
-// exec runs a program: a command of the options, one of the tables, or a script.
+// exec runs a program of the table, or a script.
 func (sh *shell) exec(args []string) int {
 	name := args[0]
 	file, err := sh.find(name)
-	cmd := sh.s.injected(name)
-	if cmd == nil && err == nil {
-		cmd = sh.s.o.Commands[path.Clean(file)]
-	}
 	var data []byte
-	if cmd == nil && err == nil {
+	if err == nil {
 		data, err = sh.readProgram(file)
 	}
 	if program, ok := bytes.CutPrefix(data, []byte(vfs.ProgramMagic)); ok {
-		cmd = programs[strings.TrimSpace(string(program))]
+		if pr, known := programs[strings.TrimSpace(string(program))]; known {
+			return sh.runProgram(pr, args)
+		}
 	}
 	switch {
-	case cmd != nil:
-		return sh.runCommand(cmd, args)
 	case errors.Is(err, fs.ErrNotExist) && !strings.Contains(name, "/"):
 		return sh.refuse(127, "%s: command not found", name)
 	case errors.Is(err, fs.ErrNotExist):
@@ -181,7 +177,7 @@ func (sh *shell) readProgram(file string) ([]byte, error) {
 	case info.IsDir():
 		return nil, syscall.EISDIR
 	case sh.fs.Access(file, 1) != nil:
-		return nil, fs.ErrPermission
+		return nil, syscall.EACCES
 	}
 	return sh.fs.As(vfs.Root).ReadFile(file)
 }
@@ -206,7 +202,13 @@ func (sh *shell) execScript(file string, data []byte, args []string) int {
 	if strings.Contains(args[0], "/") {
 		file = args[0]
 	}
-	return sh.newProgram(nil).script(string(data), file, args[1:], flags)
+	sub := sh.newProgram(nil)
+	for _, f := range flags {
+		if strings.HasPrefix(f, "-") {
+			_ = sub.setFlags(f[1:], true) // unknown ones are left out
+		}
+	}
+	return sub.script(string(data), file, args[1:])
 }
 
 // newProgram is a shell of its own below this one, which only gets the environment (nil: this shell's).
@@ -223,34 +225,35 @@ func (sh *shell) newProgram(env []string) *shell {
 }
 
 // script runs a text as the whole of a shell, which ends with it.
-func (sh *shell) script(text, name string, args, flags []string) int {
+func (sh *shell) script(text, name string, args []string) int {
 	defer sh.end()
 	defer sh.nest()()
 	if !sh.ok() {
 		return statusKilled
 	}
 	sh.name, sh.params, sh.source = name, args, name
-	for _, f := range flags {
-		if strings.HasPrefix(f, "-") && f != "-" && f != "--" {
-			_ = sh.setFlags(f[1:], true) // unknown ones are left out
-		}
-	}
 	sh.runScript(text, name)
 	return sh.status
 }
 
-// runCommand runs a command of a table, and waits for it.
-func (sh *shell) runCommand(cmd Command, args []string) int {
+// runProgram runs a program of the table, and waits for it.
+func (sh *shell) runProgram(pr program, args []string) int {
 	defer sh.nest()()
 	if !sh.ok() {
 		return statusKilled
 	}
 	out := sh.stream(1)
-	p := &Process{
-		Args: args, Dir: sh.dir, User: sh.user, FS: sh.fs, Env: sh.environ(),
-		Stdin: sh.stream(0), Stdout: out, Stderr: sh.stream(2), sh: sh,
+	p := &Process{shell: sh, Args: args, Stdin: sh.stream(0), Stdout: out, Stderr: sh.stream(2)}
+	f, err := pr.parse(p.Args[1:])
+	if err == nil && len(f.args) < pr.operands {
+		err = errors.New("missing operand")
 	}
-	status := cmd(sh.ctx, p)
+	status := max(pr.usage, 1)
+	if err != nil {
+		_ = p.Fail(err)
+	} else {
+		status = pr.run(p, f)
+	}
 	if sh.err != nil { // the program has told it
 		sh.err, status = nil, max(status, 1)
 	}

@@ -7,21 +7,14 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
-
-// reason is an error without its path.
-func reason(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		text := pe.Err.Error()
-		return errors.New(strings.ToUpper(text[:1]) + text[1:])
-	}
-	return err
-}
 
 // done is the exit status of a program that ends with an error, or with none.
 func (p *Process) done(err error) int {
@@ -36,7 +29,7 @@ func (p *Process) done(err error) int {
 func (p *Process) each(names []string, what string, fn func(name string) error) int {
 	status := 0
 	for _, name := range names {
-		if p.step() != nil {
+		if p.step(1) != nil {
 			return statusKilled
 		}
 		if err := fn(name); err != nil {
@@ -51,14 +44,14 @@ func (p *Process) each(names []string, what string, fn func(name string) error) 
 func (p *Process) walk(names []string, what string, levels int, fn func(name string, info fs.FileInfo) error) int {
 	below := 0
 	status := p.each(names, what, func(name string) error {
-		info, err := p.FS.Lstat(p.Path(name))
+		info, err := p.fs.Lstat(p.abs(name))
 		if err == nil {
 			err = fn(name, info)
 		}
 		if err != nil || !info.IsDir() || levels == 0 {
 			return err
 		}
-		entries, err := p.FS.ReadDir(p.Path(name))
+		entries, err := p.fs.ReadDir(p.abs(name))
 		var children []string
 		for _, e := range entries {
 			children = append(children, strings.TrimSuffix(name, "/")+"/"+e.Name())
@@ -70,38 +63,38 @@ func (p *Process) walk(names []string, what string, levels int, fn func(name str
 }
 
 func mkdirProgram(p *Process, f flags) int {
-	mode := fs.FileMode(0o777 &^ p.sh.umask)
+	create := p.fs.Mkdir
+	if f.has('p') {
+		create = p.fs.MkdirAll
+	}
 	return p.each(f.args, "cannot create directory", func(name string) error {
-		if !f.has('p') {
-			return p.FS.Mkdir(p.Path(name), mode)
-		}
-		return p.FS.MkdirAll(p.Path(name), mode)
+		return create(p.abs(name), fs.FileMode(0o777&^p.umask))
 	})
 }
 
 func rmProgram(p *Process, f flags) int {
 	return p.each(f.args, "cannot remove", func(name string) error {
-		if base := path.Base(name); base == "." || base == ".." || path.Clean(p.Path(name)) == "/" {
+		if base := path.Base(name); base == "." || base == ".." || path.Clean(p.abs(name)) == "/" {
 			return errors.New("it is dangerous to remove this directory")
 		}
-		info, err := p.FS.Lstat(p.Path(name))
+		info, err := p.fs.Lstat(p.abs(name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && f.has('f'):
 			return nil
 		case err != nil:
 			return err
 		case !info.IsDir():
-			return p.FS.Remove(p.Path(name))
+			return p.fs.Remove(p.abs(name))
 		case !f.has('r'):
 			return &fs.PathError{Op: "unlink", Path: name, Err: syscall.EISDIR}
 		}
-		return p.FS.RemoveAll(p.Path(name))
+		return p.fs.RemoveAll(p.abs(name))
 	})
 }
 
 // createFile makes a file without content. flag is vfs.O_EXCL if it may not exist.
 func (p *Process) createFile(name string, flag int, mode fs.FileMode) error {
-	file, err := p.FS.OpenFile(name, vfs.O_WRONLY|vfs.O_CREATE|flag, mode)
+	file, err := p.fs.OpenFile(name, vfs.O_WRONLY|vfs.O_CREATE|flag, mode)
 	if err != nil {
 		return err
 	}
@@ -109,28 +102,25 @@ func (p *Process) createFile(name string, flag int, mode fs.FileMode) error {
 }
 
 func touchProgram(p *Process, f flags) int {
-	when, err := parseDate(f.value('t', f.value('d', "now")), p.now())
+	when, err := parseDate(f.value('t', f.value('d', "now")), p.s.o.Clock.Now())
 	if err != nil {
 		return p.Fail(err)
 	}
 	return p.each(f.args, "cannot touch", func(name string) error {
-		if _, err := p.FS.Stat(p.Path(name)); errors.Is(err, fs.ErrNotExist) {
-			if err := p.createFile(p.Path(name), 0, fs.FileMode(0o666&^p.sh.umask)); err != nil {
+		if _, err := p.fs.Stat(p.abs(name)); errors.Is(err, fs.ErrNotExist) {
+			if err := p.createFile(p.abs(name), 0, fs.FileMode(0o666&^p.umask)); err != nil {
 				return err
 			}
 		}
-		return p.FS.Chtimes(p.Path(name), when, when)
+		return p.fs.Chtimes(p.abs(name), when, when)
 	})
 }
 
 func readlinkProgram(p *Process, f flags) int {
 	for _, name := range f.args {
-		text, err := p.FS.Readlink(p.Path(name))
+		text, err := p.fs.Readlink(p.abs(name))
 		if f.has('f') {
-			if text, err = realPath(p.FS, p.Path(name)); err != nil { // the last part may be missing
-				text, err = realPath(p.FS, path.Dir(p.Path(name)))
-				text = path.Join(text, path.Base(name))
-			}
+			text, err = p.fs.Resolve(p.abs(name))
 		}
 		if err != nil {
 			return p.Fail(describe(name, err))
@@ -143,7 +133,7 @@ func readlinkProgram(p *Process, f flags) int {
 func mktempProgram(p *Process, f flags) int {
 	template := append(f.args, "tmp.XXXXXXXXXX")[0]
 	if len(f.args) == 0 {
-		template = path.Join(cmp.Or(p.Getenv("TMPDIR"), "/tmp"), template)
+		template = path.Join(cmp.Or(p.value("TMPDIR"), "/tmp"), template)
 	}
 	head := strings.TrimRight(template, "X")
 	random := len(template) - len(head)
@@ -153,9 +143,9 @@ func mktempProgram(p *Process, f flags) int {
 	name := head + randomName(random)
 	var err error
 	if f.has('d') {
-		err = p.FS.Mkdir(p.Path(name), 0o700)
+		err = p.fs.Mkdir(p.abs(name), 0o700)
 	} else {
-		err = p.createFile(p.Path(name), vfs.O_EXCL, 0o600)
+		err = p.createFile(p.abs(name), vfs.O_EXCL, 0o600)
 	}
 	if err != nil {
 		return p.Failf(1, "failed to create file via template '%s': %v", template, reason(err))
@@ -187,13 +177,13 @@ func (p *Process) transfer(f flags, what string, fn func(src, dst string) error)
 		return p.Failf(1, "missing destination file operand")
 	}
 	sources, target := f.args[:last], f.args[last]
-	info, err := p.FS.Stat(p.Path(target))
+	info, err := p.fs.Stat(p.abs(target))
 	isDir := err == nil && info.IsDir() && !f.has('T')
 	if len(sources) > 1 && !isDir {
 		return p.Failf(1, "target '%s' is not a directory", target)
 	}
 	return p.each(sources, what, func(src string) error {
-		dst := p.Path(target)
+		dst := p.abs(target)
 		if isDir {
 			dst = strings.TrimSuffix(dst, "/") + "/" + path.Base(src)
 		}
@@ -202,48 +192,42 @@ func (p *Process) transfer(f flags, what string, fn func(src, dst string) error)
 }
 
 func mvProgram(p *Process, f flags) int {
-	return p.transfer(f, "cannot move", func(src, dst string) error { return p.FS.Rename(p.Path(src), dst) })
+	return p.transfer(f, "cannot move", func(src, dst string) error { return p.fs.Rename(p.abs(src), dst) })
 }
 
 func lnProgram(p *Process, f flags) int {
 	return p.transfer(f, "failed to create link to", func(src, dst string) error {
 		if f.has('f') {
-			_ = p.FS.Remove(dst) // making the link says what is wrong
+			_ = p.fs.Remove(dst) // making the link says what is wrong
 		}
 		if f.has('s') {
-			return p.FS.Symlink(src, dst)
+			return p.fs.Symlink(src, dst)
 		}
-		return p.FS.Link(p.Path(src), dst)
+		return p.fs.Link(p.abs(src), dst)
 	})
 }
 
 func cpProgram(p *Process, f flags) int {
-	levels, stat := 0, p.FS.Stat
-	if f.has('r') || f.has('a') {
-		levels, stat = deepest, p.FS.Lstat
+	levels, stat := 0, p.fs.Stat
+	if f.has('r') {
+		levels, stat = deepest, p.fs.Lstat
 	}
 	below := 0
 	status := p.transfer(f, "cannot copy", func(src, dst string) error {
 		from := path.Clean(src)
-		if levels > 0 && strings.HasPrefix(path.Clean(dst)+"/", strings.TrimSuffix(path.Clean(p.Path(src)), "/")+"/") {
+		if levels > 0 && strings.HasPrefix(path.Clean(dst)+"/", strings.TrimSuffix(path.Clean(p.abs(src)), "/")+"/") {
 			return errors.New("cannot copy a directory into itself")
 		}
-		each := func(fn func(from, to string, info fs.FileInfo) error) {
-			below = max(below, p.walk([]string{from}, "cannot copy", levels, func(name string, _ fs.FileInfo) error {
-				info, err := stat(p.Path(name))
-				if err == nil && info.IsDir() && levels == 0 {
-					err = errors.New("-r not specified; omitting directory")
-				}
-				if err != nil {
-					return err
-				}
-				return fn(p.Path(name), dst+strings.TrimPrefix(name, from), info)
-			}))
-		}
-		each(p.copy)
-		if f.has('p') || f.has('a') {
-			each(p.copyAttributes) // last, for directories that their owner may not write
-		}
+		below = max(below, p.walk([]string{from}, "cannot copy", levels, func(name string, _ fs.FileInfo) error {
+			info, err := stat(p.abs(name))
+			if err == nil && info.IsDir() && levels == 0 {
+				err = errors.New("-r not specified; omitting directory")
+			}
+			if err != nil {
+				return err
+			}
+			return p.copy(p.abs(name), dst+strings.TrimPrefix(name, from), info)
+		}))
 		return nil
 	})
 	return max(status, below)
@@ -251,22 +235,22 @@ func cpProgram(p *Process, f flags) int {
 
 // copy copies a file, a link or an empty directory.
 func (p *Process) copy(from, to string, info fs.FileInfo) error {
-	if old, err := p.FS.Stat(to); err == nil && old.Sys().(*vfs.Stat).Ino == info.Sys().(*vfs.Stat).Ino {
+	if old, err := p.fs.Stat(to); err == nil && old.Sys().(*vfs.Stat).Ino == info.Sys().(*vfs.Stat).Ino {
 		return errors.New("source and destination are the same file")
 	}
 	switch {
 	case info.IsDir():
-		if err := p.FS.Mkdir(to, info.Mode()|0o700); !errors.Is(err, fs.ErrExist) {
+		if err := p.fs.Mkdir(to, info.Mode()|0o700); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		return nil
 	case info.Mode()&fs.ModeSymlink != 0:
-		target, err := p.FS.Readlink(from)
+		target, err := p.fs.Readlink(from)
 		if err != nil {
 			return err
 		}
-		_ = p.FS.Remove(to) // Symlink says what is wrong
-		return p.FS.Symlink(target, to)
+		_ = p.fs.Remove(to) // Symlink says what is wrong
+		return p.fs.Symlink(target, to)
 	}
 	in, done, err := p.open(from)
 	if err != nil {
@@ -274,7 +258,7 @@ func (p *Process) copy(from, to string, info fs.FileInfo) error {
 	}
 	defer done()
 	const flags = vfs.O_WRONLY | vfs.O_CREATE | vfs.O_TRUNC
-	out, err := p.FS.OpenFile(to, flags, info.Mode().Perm()&^fs.FileMode(p.sh.umask))
+	out, err := p.fs.OpenFile(to, flags, info.Mode().Perm()&^fs.FileMode(p.umask))
 	if err != nil {
 		return err
 	}
@@ -282,16 +266,103 @@ func (p *Process) copy(from, to string, info fs.FileInfo) error {
 	return errors.Join(err, out.Close())
 }
 
-// copyAttributes gives a copy the mode, the times and, if root does it, the owner of its source.
-func (p *Process) copyAttributes(_, to string, info fs.FileInfo) error {
-	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil
+var (
+	symbolicMode    = regexp.MustCompile(`^([ugoa]*)([-+=])([rwxXst]*)$`)
+	modeClasses     = map[rune]uint32{'u': 0o4700, 'g': 0o2070, 'o': 0o1007, 'a': 0o7777}
+	modePermissions = map[rune]uint32{'r': 0o444, 'w': 0o222, 'x': 0o111, 'X': 0o111, 's': 0o6000, 't': 0o1000}
+)
+
+// parseMode reads a mode, in octal or by letters, which change old.
+func parseMode(text string, old fs.FileMode) (fs.FileMode, error) {
+	if n, err := strconv.ParseUint(text, 8, 12); err == nil {
+		return vfs.FileMode(uint32(n)), nil
 	}
-	st := info.Sys().(*vfs.Stat)
-	if p.User.UID == 0 {
-		if err := p.FS.Chown(to, int(st.UID), int(st.GID)); err != nil {
-			return err
+	bits := vfs.UnixMode(old)
+	for part := range strings.SplitSeq(text, ",") {
+		m := symbolicMode.FindStringSubmatch(part)
+		if m == nil {
+			return 0, fmt.Errorf("invalid mode: '%s'", text)
+		}
+		var mask, set uint32
+		for _, class := range m[1] {
+			mask |= modeClasses[class]
+		}
+		if mask == 0 {
+			mask = modeClasses['a']
+		}
+		for _, permission := range m[3] {
+			if permission != 'X' || old.IsDir() || bits&0o111 != 0 {
+				set |= modePermissions[permission] & mask
+			}
+		}
+		switch m[2] {
+		case "+":
+			bits |= set
+		case "-":
+			bits &^= set
+		default:
+			bits = bits&^mask | set
 		}
 	}
-	return errors.Join(p.FS.Chmod(to, info.Mode()), p.FS.Chtimes(to, st.Atime, info.ModTime()))
+	return vfs.FileMode(bits), nil
+}
+
+// deepest is how many levels below a directory a recursive program goes: more than a path can have.
+const deepest = vfs.MaxPath
+
+func chmodProgram(p *Process, f flags) int {
+	args, levels := f.args, 0
+	if len(args) > 2 && slices.Contains([]string{"-R", "--recursive"}, args[0]) {
+		args, levels = args[1:], deepest
+	}
+	return p.walk(args[1:], "cannot change mode of", levels, func(name string, info fs.FileInfo) error {
+		if info.Mode()&fs.ModeSymlink != 0 {
+			if levels > 0 {
+				return nil
+			}
+			var err error
+			if info, err = p.fs.Stat(p.abs(name)); err != nil {
+				return err
+			}
+		}
+		mode, err := parseMode(args[0], info.Mode())
+		if err != nil {
+			return err
+		}
+		return p.fs.Chmod(p.abs(name), mode)
+	})
+}
+
+// owner reads "user", "user:group", ":group", and "user:" (the user's group too). What is not there is -1.
+func (p *Process) owner(text string) (uid, gid int, _ error) {
+	user, group, more := strings.Cut(text, ":")
+	uid, gid = -1, -1
+	if user != "" {
+		if uid = idOf(p.fs.FS(), "/etc/passwd", user); uid < 0 {
+			return 0, 0, fmt.Errorf("invalid user: '%s'", text)
+		}
+		if u, ok := LookupUser(p.fs.FS(), user); ok && more {
+			gid = int(u.GID)
+		}
+	}
+	if group != "" {
+		if gid = idOf(p.fs.FS(), "/etc/group", group); gid < 0 {
+			return 0, 0, fmt.Errorf("invalid group: '%s'", text)
+		}
+	}
+	return uid, gid, nil
+}
+
+func chownProgram(p *Process, f flags) int {
+	uid, gid, err := p.owner(f.args[0])
+	if err != nil {
+		return p.Fail(err)
+	}
+	levels, change := 0, p.fs.Chown
+	if f.has('R') {
+		levels, change = deepest, p.fs.Lchown
+	}
+	return p.walk(f.args[1:], "changing ownership of", levels, func(name string, _ fs.FileInfo) error {
+		return change(p.abs(name), uid, gid)
+	})
 }

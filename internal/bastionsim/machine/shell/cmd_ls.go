@@ -3,113 +3,85 @@ package shell
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// listed is a file as ls shows it.
-type listed struct {
-	fs.FileInfo
-	name, path string
-}
-
 func lsProgram(p *Process, f flags) int {
 	names := f.args
 	if len(names) == 0 {
 		names = []string{"."}
 	}
-	status := 0
-	var files []listed
-	var dirs []string
-	for _, name := range names {
-		info, err := p.FS.Stat(p.Path(name))
+	var files, dirs []string
+	status := p.each(names, "cannot access", func(name string) error {
+		info, err := p.fs.Stat(p.abs(name))
 		if err != nil || f.has('l') {
-			info, err = p.FS.Lstat(p.Path(name))
+			info, err = p.fs.Lstat(p.abs(name))
 		}
-		switch {
-		case err != nil:
-			status = p.Failf(2, "cannot access '%s': %v", name, reason(err))
-		case info.IsDir() && !f.has('d'):
+		if err == nil && info.IsDir() && !f.has('d') {
 			dirs = append(dirs, name)
-		default:
-			files = append(files, listed{info, name, p.Path(name)})
+		} else if err == nil {
+			files = append(files, name)
 		}
-	}
-	p.listFiles(f, files)
-	for i, dir := range dirs {
-		if i > 0 || len(files) > 0 {
-			p.Printf("\n")
+		return err
+	})
+	p.listFiles(f, "", files)
+	gap := strings.Repeat("\n", min(1, len(files)))
+	failed := p.each(dirs, "cannot open directory", func(dir string) error {
+		entries, err := p.fs.ReadDir(p.abs(dir))
+		if err != nil {
+			return err
 		}
 		if len(names) > 1 {
-			p.Printf("%s:\n", dir)
+			p.Printf("%s%s:\n", gap, dir)
+			gap = "\n"
 		}
-		if err := p.listDir(f, dir); err != nil {
-			status = p.Failf(2, "cannot open directory '%s': %v", dir, reason(err))
+		var inside []string
+		if f.has('a') {
+			inside = []string{".", ".."}
 		}
-	}
-	return status
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), ".") || f.has('a') || f.has('A') {
+				inside = append(inside, e.Name())
+			}
+		}
+		p.listFiles(f, dir+"/", inside)
+		return nil
+	})
+	return 2 * max(status, failed)
 }
 
-func (p *Process) listDir(f flags, dir string) error {
-	entries, err := p.FS.ReadDir(p.Path(dir))
-	if err != nil {
-		return err
-	}
-	var names []string
-	if f.has('a') {
-		names = []string{".", ".."}
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), ".") || f.has('a') || f.has('A') {
-			names = append(names, e.Name())
-		}
-	}
-	var files []listed
-	blocks := int64(0)
+// listFiles lists the files of a directory, or with dir "" those that the user named.
+func (p *Process) listFiles(f flags, dir string, names []string) {
+	owners, blocks := LoadNames(p.fs.FS()), int64(0)
+	var rows []string
 	for _, name := range names {
-		full := p.Path(dir) + "/" + name
-		if info, err := p.FS.Lstat(full); err == nil {
-			files = append(files, listed{info, name, full})
-			blocks += info.Sys().(*vfs.Stat).Blocks / 2
+		full := p.abs(dir + name)
+		info, err := p.fs.Lstat(full)
+		if err != nil { // it has been removed meanwhile
+			continue
 		}
+		if f.has('l') {
+			st, size := info.Sys().(*vfs.Stat), strconv.FormatInt(info.Size(), 10)
+			if f.has('h') {
+				size = human(info.Size())
+			}
+			if target, err := p.fs.Readlink(full); err == nil {
+				name += " -> " + target
+			}
+			blocks += st.Blocks / 2
+			name = fmt.Sprintf("%s %2d %-8s %-8s %8s %s %s", vfs.ListMode(info.Mode()), st.Nlink,
+				owners.User(st.UID), owners.Group(st.GID), size, info.ModTime().UTC().Format("Jan _2 15:04"), name)
+		}
+		rows = append(rows, name)
 	}
-	if f.has('l') {
+	if f.has('l') && dir != "" {
 		p.Printf("total %d\n", blocks)
 	}
-	p.listFiles(f, files)
-	return p.step()
-}
-
-func (p *Process) listFiles(f flags, files []listed) {
-	if f.has('t') {
-		slices.SortStableFunc(files, func(a, b listed) int { return b.ModTime().Compare(a.ModTime()) })
-	}
-	if f.has('r') {
-		slices.Reverse(files)
-	}
-	owners := loadNames(p.FS.FS())
-	var rows []string
-	for _, file := range files {
-		row := file.name
-		if f.has('l') {
-			st, size := file.Sys().(*vfs.Stat), strconv.FormatInt(file.Size(), 10)
-			if f.has('h') {
-				size = human(file.Size())
-			}
-			if target, err := p.FS.Readlink(file.path); err == nil {
-				row += " -> " + target
-			}
-			row = fmt.Sprintf("%s %2d %-8s %-8s %8s %s %s", vfs.ListMode(file.Mode()), st.Nlink,
-				owners.user(st.UID), owners.group(st.GID), size, file.ModTime().UTC().Format("Jan _2 15:04"), row)
-		}
-		rows = append(rows, row)
-	}
 	sep := "\n"
-	if out := p.sh.fds[1]; out != nil && out.tty && !f.has('1') && !f.has('l') {
+	if out := p.fds[1]; out != nil && out.tty && !f.has('1') && !f.has('l') {
 		sep = "  "
 	}
 	if len(rows) > 0 {
@@ -133,10 +105,10 @@ const statFormat = "  File: %n\n  Size: %s\tBlocks: %b\t%F\nInode: %i\tLinks: %h
 	"Access: (%a/%A)  Uid: (%u/%U)   Gid: (%g/%G)\nModify: %y"
 
 func statProgram(p *Process, f flags) int {
-	owners := loadNames(p.FS.FS())
+	owners := LoadNames(p.fs.FS())
 	kinds := map[byte]string{'d': "directory", 'l': "symbolic link", 'c': "character special file"}
 	return p.each(f.args, "cannot statx", func(name string) error {
-		info, err := p.FS.Lstat(p.Path(name))
+		info, err := p.fs.Lstat(p.abs(name))
 		if err != nil {
 			return err
 		}
@@ -144,7 +116,7 @@ func statProgram(p *Process, f flags) int {
 		p.Printf("%s\n", strings.NewReplacer("%n", name, "%s", fmt.Sprint(info.Size()), "%b", fmt.Sprint(st.Blocks),
 			"%F", cmp.Or(kinds[mode[0]], "regular file"), "%i", fmt.Sprint(st.Ino), "%h", fmt.Sprint(st.Nlink),
 			"%a", fmt.Sprintf("%o", vfs.UnixMode(info.Mode())), "%A", mode,
-			"%u", fmt.Sprint(st.UID), "%U", owners.user(st.UID), "%g", fmt.Sprint(st.GID), "%G", owners.group(st.GID),
+			"%u", fmt.Sprint(st.UID), "%U", owners.User(st.UID), "%g", fmt.Sprint(st.GID), "%G", owners.Group(st.GID),
 			"%Y", fmt.Sprint(info.ModTime().Unix()), "%%", "%",
 			"%y", info.ModTime().UTC().Format("2006-01-02 15:04:05.000000000 -0700"),
 		).Replace(f.value('c', statFormat)))
@@ -154,7 +126,7 @@ func statProgram(p *Process, f flags) int {
 
 // dfProgram shows sizes as with -h.
 func dfProgram(p *Process, _ flags) int {
-	used, size, _, _ := p.FS.FS().Usage()
+	used, size, _, _ := p.fs.FS().Usage()
 	p.Printf("%-14s %6s %6s %6s %4s %s\n", "Filesystem", "Size", "Used", "Avail", "Use%", "Mounted on")
 	p.Printf("%-14s %6s %6s %6s %3d%% %s\n", "/dev/vda1", human(size), human(used), human(size-used),
 		used*100/max(1, size), "/")

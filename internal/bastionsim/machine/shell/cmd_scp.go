@@ -118,10 +118,10 @@ func (s *scp) send(names []string) error {
 
 // sendOne sends a file or a directory. Errors of files are reported to the other end.
 func (s *scp) sendOne(name string) error {
-	if err := s.p.step(); err != nil {
+	if err := s.p.step(1); err != nil {
 		return err
 	}
-	info, err := s.p.FS.Stat(s.p.Path(name))
+	info, err := s.p.fs.Stat(s.p.abs(name))
 	switch {
 	case err != nil:
 	case strings.Contains(path.Base(name), "\n"):
@@ -136,7 +136,7 @@ func (s *scp) sendOne(name string) error {
 	return s.complain(name, err)
 }
 
-// announce sends the times, if they are to be kept, and what comes next. It is false if the other end does not want it.
+// announce sends the times, if they are to be kept, and what comes next. It is false if the other end refuses.
 func (s *scp) announce(kind byte, name string, size int64, info fs.FileInfo) (bool, error) {
 	if s.keep {
 		atime := info.Sys().(*vfs.Stat).Atime
@@ -148,7 +148,7 @@ func (s *scp) announce(kind byte, name string, size int64, info fs.FileInfo) (bo
 }
 
 func (s *scp) sendFile(name string, info fs.FileInfo) error {
-	file, err := s.p.FS.Open(s.p.Path(name))
+	file, err := s.p.fs.Open(s.p.abs(name))
 	if err != nil {
 		return s.complain(name, err)
 	}
@@ -158,7 +158,7 @@ func (s *scp) sendFile(name string, info fs.FileInfo) error {
 	}
 	out := s.out
 	if stream, ok := out.(*stream); ok {
-		out = bulk{stream} // the content of files is no output of the session
+		out = uncounted{stream} // the content of files is no output of the session
 	}
 	if _, err := io.CopyN(out, file, info.Size()); err != nil { // also if the file has become shorter
 		return err
@@ -168,7 +168,7 @@ func (s *scp) sendFile(name string, info fs.FileInfo) error {
 }
 
 func (s *scp) sendDir(name string, info fs.FileInfo) error {
-	entries, err := s.p.FS.ReadDir(s.p.Path(name))
+	entries, err := s.p.fs.ReadDir(s.p.abs(name))
 	if err != nil {
 		return s.complain(name, err)
 	}
@@ -185,7 +185,7 @@ func (s *scp) sendDir(name string, info fs.FileInfo) error {
 }
 
 func (s *scp) receive(target string, needsDir bool) error {
-	info, err := s.p.FS.Stat(s.p.Path(target))
+	info, err := s.p.fs.Stat(s.p.abs(target))
 	isDir := err == nil && info.IsDir()
 	if needsDir && !isDir {
 		return s.fatal("%s: not a directory", target)
@@ -221,7 +221,7 @@ func (s *scp) receiveInto(target string, isDir bool, depth int) error {
 	}
 	next := announced{}
 	for {
-		if err := s.p.step(); err != nil {
+		if err := s.p.step(1); err != nil {
 			return err
 		}
 		if _, err := s.in.Peek(1); err == io.EOF && depth == 0 {
@@ -276,10 +276,10 @@ func scpTime(text string) time.Time {
 func (s *scp) finish(a announced) error {
 	var err error
 	if s.keep {
-		err = s.p.FS.Chmod(s.p.Path(a.name), a.mode)
+		err = s.p.fs.Chmod(s.p.abs(a.name), a.mode)
 	}
 	if !a.mtime.IsZero() {
-		err = errors.Join(err, s.p.FS.Chtimes(s.p.Path(a.name), a.atime, a.mtime))
+		err = errors.Join(err, s.p.fs.Chtimes(s.p.abs(a.name), a.atime, a.mtime))
 	}
 	if err != nil {
 		return s.complain(a.name, err)
@@ -290,7 +290,7 @@ func (s *scp) finish(a announced) error {
 // receiveFile receives a file. All that was announced is read, also if it cannot be written.
 func (s *scp) receiveFile(a announced) error {
 	const flags = vfs.O_WRONLY | vfs.O_CREATE | vfs.O_TRUNC
-	file, err := s.p.FS.OpenFile(s.p.Path(a.name), flags, a.mode&^fs.FileMode(s.p.sh.umask))
+	file, err := s.p.fs.OpenFile(s.p.abs(a.name), flags, a.mode&^fs.FileMode(s.p.umask))
 	if err != nil {
 		return s.complain(a.name, err)
 	}
@@ -313,11 +313,11 @@ func (s *scp) receiveFile(a announced) error {
 }
 
 func (s *scp) receiveDir(a announced, depth int) error {
-	dir := s.p.Path(a.name)
-	mode := a.mode &^ fs.FileMode(s.p.sh.umask)
-	err := s.p.FS.Mkdir(dir, mode|0o700) // files have to be written into it first
+	dir := s.p.abs(a.name)
+	mode := a.mode &^ fs.FileMode(s.p.umask)
+	err := s.p.fs.Mkdir(dir, mode|0o700) // files have to be written into it first
 	made := err == nil
-	if info, statErr := s.p.FS.Stat(dir); statErr == nil && info.IsDir() {
+	if info, statErr := s.p.fs.Stat(dir); statErr == nil && info.IsDir() {
 		err = nil
 	}
 	if err == nil {
@@ -330,7 +330,7 @@ func (s *scp) receiveDir(a announced, depth int) error {
 		return err
 	}
 	if made && !s.keep {
-		if err := s.p.FS.Chmod(dir, mode); err != nil {
+		if err := s.p.fs.Chmod(dir, mode); err != nil {
 			return s.complain(a.name, err)
 		}
 	}

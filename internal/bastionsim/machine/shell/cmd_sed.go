@@ -19,7 +19,6 @@ type sedCommand struct {
 	negate   bool
 	active   bool // the line is between from and to
 	name     string
-	text     string // of a, i and c
 	sub      substitution
 }
 
@@ -46,8 +45,6 @@ type sed struct {
 	n, last int // the line's number and that of the last
 	line    string
 	deleted bool
-	quit    bool
-	behind  []string
 }
 
 func sedProgram(p *Process, f flags) int {
@@ -84,13 +81,13 @@ func (s *sed) inPlace(name string) error {
 	if err != nil {
 		return err
 	}
-	file, done, err := s.p.create(name, vfs.O_TRUNC)
+	file, done, err := s.p.openFile(name, vfs.O_WRONLY|vfs.O_CREATE|vfs.O_TRUNC)
 	if err != nil {
 		return err
 	}
 	defer done()
 	out := bufio.NewWriter(file)
-	s.out, s.quit = out, false
+	s.out = out
 	if err := s.run(splitLines(text)); err != nil {
 		return err
 	}
@@ -105,53 +102,35 @@ const (
 
 var (
 	sedAddresses = `(?:(\d+)|(\$)|/((?:\\.|\[\^?\]?[^]]*\]|[^\\/])*)/)`
-	sedHead      = regexp.MustCompile(`(?s)^(?:` + sedAddresses + `(?:, *` + sedAddresses + `)?)?([ !]*)([sdpqaic])`)
+	sedHead      = regexp.MustCompile(`(?s)^(?:` + sedAddresses + `(?:, *` + sedAddresses + `)?)?([ !]*)([sdp])`)
 )
 
 // parseSed reads a script.
-func (p *Process) parseSed(text string, extended bool) ([]*sedCommand, error) {
-	var out []*sedCommand
-	for {
-		text = strings.TrimLeft(text, " \t\n;")
-		if text == "" {
-			return out, nil
-		}
+func (p *Process) parseSed(text string, extended bool) (out []*sedCommand, err error) {
+	for text = strings.TrimLeft(text, " \t\n;"); text != ""; text = strings.TrimLeft(text, " \t\n;") {
 		if len(text) > maxSedScript || len(out) > maxSedCommands {
 			return nil, errComplex
 		}
-		if err := p.sh.step(1 + len(text)>>6); err != nil {
+		if err := p.step(1 + len(text)>>6); err != nil {
 			return nil, err
 		}
-		c, rest, err := parseSedCommand(text, extended)
+		head := sedHead.FindStringSubmatch(text)
+		if head == nil {
+			return nil, fmt.Errorf("unknown command: `%.20s'", text)
+		}
+		c := &sedCommand{negate: strings.Contains(head[7], "!"), name: head[8]}
+		if c.from, err = parseSedAddress(head[1:4], extended); err == nil {
+			c.to, err = parseSedAddress(head[4:7], extended)
+		}
+		if text = text[len(head[0]):]; err == nil && c.name == "s" {
+			c.sub, text, err = parseSubstitution(text, extended)
+		}
 		if err != nil {
 			return nil, err
 		}
-		out, text = append(out, c), rest
+		out = append(out, c)
 	}
-}
-
-// parseSedCommand reads one command, and returns what is behind it.
-func parseSedCommand(text string, extended bool) (c *sedCommand, rest string, err error) {
-	head := sedHead.FindStringSubmatch(text)
-	if head == nil {
-		return nil, "", fmt.Errorf("unknown command: `%.20s'", text)
-	}
-	rest = text[len(head[0]):]
-	c = &sedCommand{negate: strings.Contains(head[7], "!"), name: head[8]}
-	if c.from, err = parseSedAddress(head[1:4], extended); err != nil {
-		return nil, "", err
-	}
-	if c.to, err = parseSedAddress(head[4:7], extended); err != nil {
-		return nil, "", err
-	}
-	switch c.name {
-	case "s":
-		c.sub, rest, err = parseSubstitution(rest, extended)
-	case "a", "i", "c":
-		rest = strings.TrimPrefix(strings.TrimLeft(rest, ` \`), "\n")
-		c.text, rest, _ = strings.Cut(rest, "\n")
-	}
-	return c, rest, err
+	return out, nil
 }
 
 // parseSedAddress reads one of a number, "$" and a regular expression, of which the others are empty.
@@ -218,23 +197,16 @@ func goReplacement(text string) string {
 func (s *sed) run(rows []string) error {
 	s.last = len(rows)
 	for i, row := range rows {
-		if err := s.p.step(); err != nil {
+		if err := s.p.step(1); err != nil {
 			return err
 		}
-		s.n, s.line, s.deleted, s.behind = i+1, row, false, nil
-		if err := s.apply(); err != nil {
+		s.n, s.line, s.deleted = i+1, row, false
+		err := s.apply()
+		if err == nil && !s.deleted && !s.quiet {
+			err = s.write(s.line)
+		}
+		if err != nil {
 			return err
-		}
-		if !s.deleted && !s.quiet {
-			s.behind = append([]string{s.line}, s.behind...)
-		}
-		for _, text := range s.behind {
-			if err := s.write(text); err != nil {
-				return err
-			}
-		}
-		if s.quit {
-			return nil
 		}
 	}
 	return nil
@@ -248,34 +220,21 @@ func (s *sed) write(line string) error {
 // apply runs the commands that select the line.
 func (s *sed) apply() (err error) {
 	for _, c := range s.commands {
-		if s.deleted || s.quit || err != nil {
+		if s.deleted || err != nil {
 			return err
 		}
 		selected := s.selected(c)
-		if s.p.sh.err != nil {
-			return s.p.sh.err
+		if s.p.err != nil {
+			return s.p.err
 		}
-		if selected == c.negate {
-			continue
-		}
-		switch c.name {
-		case "s":
+		switch {
+		case selected == c.negate:
+		case c.name == "s":
 			err = s.substitute(c.sub)
-		case "p":
+		case c.name == "p":
 			err = s.write(s.line)
-		case "q":
-			s.quit = true
-		case "d":
+		default:
 			s.deleted = true
-		case "a":
-			s.behind = append(s.behind, c.text)
-		case "i":
-			err = s.write(c.text)
-		case "c":
-			s.deleted = true
-			if !c.active { // a range is changed to the text at its last line
-				err = s.write(c.text)
-			}
 		}
 	}
 	return err
@@ -283,7 +242,7 @@ func (s *sed) apply() (err error) {
 
 func (s *sed) at(a sedAddress) bool {
 	if a.re != nil {
-		return a.re.find(s.p.sh, s.line) != nil
+		return a.re.find(s.p.shell, s.line) != nil
 	}
 	return a.line == s.n || a.line == -1 && s.n == s.last
 }
@@ -302,36 +261,18 @@ func (s *sed) selected(c *sedCommand) bool {
 }
 
 func (s *sed) substitute(sub substitution) error {
-	limit := s.p.sh.r.limits.String
-	var b []byte
-	rest, changed := s.line, false
-	for sub.global || !changed {
-		found := sub.re.find(s.p.sh, rest)
-		if !s.p.sh.ok() {
-			return s.p.sh.err
+	sh := s.p.shell
+	line, changed := sub.re.replace(sh, s.line, sub.global, func(out []byte, text string, match []int) []byte {
+		if len(out)+len(sub.to)+strings.Count(sub.to, "${")*(match[1]-match[0]) > sh.r.limits.String {
+			sh.kill("string")
+			return out
 		}
-		if found == nil {
-			break
-		}
-		changed = true
-		start, end := found[0], found[1]
-		if len(b)+len(rest)+len(sub.to)+strings.Count(sub.to, "${")*(end-start) > limit {
-			return s.p.sh.r.kill("string")
-		}
-		b = append(b, rest[:start]...)
-		b = sub.re.ExpandString(b, sub.to, rest, found)
-		if start == end && end < len(rest) { // an empty match: the next one is behind the next character
-			b = append(b, rest[end])
-			end++
-		}
-		if rest = rest[end:]; rest == "" {
-			break
-		}
+		return sub.re.ExpandString(out, sub.to, text, match)
+	})
+	if !sh.ok() || !changed {
+		return errors.Join(sh.err, sh.stopErr)
 	}
-	if !changed {
-		return nil
-	}
-	s.line = string(b) + rest
+	s.line = line
 	if sub.print {
 		return s.write(s.line)
 	}

@@ -2,7 +2,7 @@ package shell
 
 import (
 	"fmt"
-	"net/netip"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +28,7 @@ const (
 
 func rootOnly(run func(*Process, flags) int) func(*Process, flags) int {
 	return func(p *Process, f flags) int {
-		if p.User.UID != 0 {
+		if p.user.UID != 0 {
 			return p.Failf(1, "Permission denied: only root may do this")
 		}
 		return run(p, f)
@@ -72,7 +72,7 @@ func parseDate(text string, now time.Time) (time.Time, error) {
 }
 
 func dateProgram(p *Process, f flags) int {
-	when, err := parseDate(f.value('d', "now"), p.now())
+	when, err := parseDate(f.value('d', "now"), p.s.o.Clock.Now())
 	if err != nil {
 		return p.Fail(err)
 	}
@@ -93,7 +93,7 @@ func unameProgram(p *Process, f flags) int {
 		flag byte
 		text string
 	}{
-		{'s', "Linux"}, {'n', p.sh.s.hostname()}, {'r', vfs.KernelRelease}, {'m', "x86_64"},
+		{'s', "Linux"}, {'n', p.s.o.System.Hostname()}, {'r', vfs.KernelRelease}, {'m', "x86_64"},
 	} {
 		if f.has(part.flag) || f.has('a') || len(f.set) == 0 && part.flag == 's' {
 			out = append(out, part.text)
@@ -103,49 +103,34 @@ func unameProgram(p *Process, f flags) int {
 	return 0
 }
 
-func (p *Process) booted() time.Time {
-	if s := p.sh.s.o.System; s != nil {
-		return s.Booted()
-	}
-	return p.sh.started
-}
-
 func uptimeProgram(p *Process, f flags) int {
-	up := p.now().Sub(p.booted())
+	up := p.s.o.Clock.Now().Sub(p.s.o.System.Booted())
 	hours, minutes := int(up.Hours()), int(up.Minutes())%60
 	p.Printf(" %s up %d days, %2d:%02d,  1 user,  load average: 0.00, 0.00, 0.00\n",
-		p.now().UTC().Format(time.TimeOnly), hours/24, hours%24, minutes)
+		p.s.o.Clock.Now().UTC().Format(time.TimeOnly), hours/24, hours%24, minutes)
 	return 0
 }
 
 func hostnameProgram(p *Process, f flags) int {
-	switch {
-	case f.has('I'):
-		for _, addr := range p.addresses() {
-			p.Printf("%s ", addr.Addr())
+	names := []string{p.s.o.System.Hostname()}
+	if f.has('I') {
+		names = nil
+		for _, addr := range p.s.o.System.Addresses() {
+			names = append(names, addr.Addr().String())
 		}
-		p.Printf("\n")
-	case len(f.args) == 0:
-		p.Printf("%s\n", p.sh.s.hostname())
-	case p.User.UID != 0:
-		return p.Failf(1, "you must be root to change the host name")
-	case p.sh.s.o.System == nil:
-		return p.Failf(1, "the host name cannot be changed here")
-	default:
-		return p.done(p.sh.s.o.System.SetHostname(f.args[0]))
 	}
+	if len(f.args) > 0 {
+		return p.Failf(1, "the host name cannot be changed")
+	}
+	p.Printf("%s\n", strings.Join(names, " "))
 	return 0
 }
 
 // psProgram lists all processes, with the columns of -f.
 func psProgram(p *Process, _ flags) int {
-	rows := []ProcessInfo{{PID: 1, User: "root", Started: p.booted(), Command: "/sbin/init"}}
-	if s := p.sh.s.o.System; s != nil {
-		rows = s.Processes()
-	}
-	shell, user := int(p.sh.mainPID), p.User.Name
-	rows = append(rows, ProcessInfo{shell, 1, user, p.sh.started, "bash"},
-		ProcessInfo{int(p.sh.r.pids.Add(1)), shell, user, p.now(), strings.Join(p.Args, " ")})
+	shell, user := int(p.mainPID), p.user.Name
+	rows := append(p.s.o.System.Processes(), ProcessInfo{shell, 1, user, p.started, "bash"},
+		ProcessInfo{int(p.r.pids.Add(1)), shell, user, p.s.o.Clock.Now(), strings.Join(p.Args, " ")})
 	p.Printf("%-10s %7s %7s %-5s %s\n", "UID", "PID", "PPID", "STIME", "CMD")
 	for _, r := range rows {
 		p.Printf("%-10s %7d %7d %s %s\n", r.User, r.PID, r.PPID, r.Started.UTC().Format("15:04"), r.Command)
@@ -165,20 +150,10 @@ func powerProgram(p *Process, f flags) int {
 }
 
 func (p *Process) power(action PowerAction) int {
-	switch {
-	case p.User.UID != 0:
+	if p.user.UID != 0 {
 		return p.Failf(1, "Operation not permitted: only root may do this")
-	case p.sh.s.o.System == nil:
-		return p.Failf(1, "this machine cannot be turned off from here")
 	}
-	return p.done(p.sh.s.o.System.Power(action))
-}
-
-func (p *Process) addresses() []netip.Prefix {
-	if p.sh.s.o.System == nil {
-		return nil
-	}
-	return p.sh.s.o.System.Addresses()
+	return p.done(p.s.o.System.Power(action))
 }
 
 const links = "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN\n" +
@@ -194,7 +169,7 @@ func ipProgram(p *Process, f flags) int {
 		return p.Failf(1, "Object \"%s\" is unknown on this machine, try addr or link.", object)
 	}
 	p.Printf("%s", links)
-	for _, a := range p.addresses() {
+	for _, a := range p.s.o.System.Addresses() {
 		family := "inet"
 		if a.Addr().Is6() {
 			family = "inet6"
@@ -202,4 +177,16 @@ func ipProgram(p *Process, f flags) int {
 		p.Printf("    %s %s scope global eth0\n", family, a)
 	}
 	return 0
+}
+
+const containerdDefault = "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc.options]\n" +
+	"  SystemdCgroup = false\n"
+
+// containerdProgram prints its default configuration as user data asks for it, and runs until it is stopped otherwise:
+// no container runs on a simulated machine.
+func containerdProgram(p *Process, f flags) int {
+	if slices.Equal(f.args, []string{"config", "default"}) {
+		return p.done(p.write(containerdDefault))
+	}
+	return boolStatus(p.sleep(math.MaxInt64) == nil)
 }

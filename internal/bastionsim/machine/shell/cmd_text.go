@@ -19,9 +19,9 @@ import (
 // lines calls fn for each line without its end, until fn says to stop.
 func (p *Process) lines(in io.Reader, fn func(line string) (bool, error)) error {
 	s := bufio.NewScanner(in)
-	s.Buffer(make([]byte, 0, 64<<10), p.sh.r.limits.String)
+	s.Buffer(make([]byte, 0, 64<<10), p.r.limits.String)
 	for s.Scan() {
-		if err := p.step(); err != nil {
+		if err := p.step(1); err != nil {
 			return err
 		}
 		if more, err := fn(s.Text()); err != nil || !more {
@@ -53,7 +53,7 @@ func (p *Process) allLines(names []string) ([]string, int) {
 	size := 0
 	status := p.inputs(names, func(_ string, in io.Reader) error {
 		text, err := p.readAll(in)
-		if size += len(text); size > 8*p.sh.r.limits.String {
+		if size += len(text); size > 8*p.r.limits.String {
 			return errTooLong
 		}
 		rows = append(rows, splitLines(text)...)
@@ -118,13 +118,13 @@ func tailProgram(p *Process, f flags) int {
 }
 
 func teeProgram(p *Process, f flags) int {
-	flag := vfs.O_TRUNC
+	flag := vfs.O_WRONLY | vfs.O_CREATE | vfs.O_TRUNC
 	if f.has('a') {
-		flag = vfs.O_APPEND
+		flag = vfs.O_WRONLY | vfs.O_CREATE | vfs.O_APPEND
 	}
 	status, outs := 0, []io.Writer{p.Stdout}
 	for _, name := range f.args {
-		out, done, err := p.create(name, flag)
+		out, done, err := p.openFile(name, flag)
 		if err != nil {
 			status = p.Fail(err)
 			continue
@@ -219,7 +219,7 @@ func cutProgram(p *Process, f flags) int {
 func sortProgram(p *Process, f flags) int {
 	status := p.rearranged(f.args, func(rows []string) []string {
 		slices.SortFunc(rows, func(a, b string) int {
-			if p.step() != nil {
+			if p.step(1) != nil {
 				return 0
 			}
 			c := strings.Compare(a, b)
@@ -246,26 +246,9 @@ func leadingNumber(text string) float64 {
 	return n
 }
 
-func uniqProgram(p *Process, f flags) int {
-	return p.rearranged(f.args, func(rows []string) []string {
-		var out []string
-		for len(rows) > 0 {
-			first, n := rows[0], 1
-			for n < len(rows) && rows[n] == first {
-				n++
-			}
-			rows = rows[n:]
-			if f.has('c') {
-				first = fmt.Sprintf("%7d %s", n, first)
-			}
-			out = append(out, first)
-		}
-		return out
-	})
-}
-
-var charClasses = strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z", "[:digit:]", "0-9", "[:alpha:]", "A-Za-z",
-	"[:alnum:]", "0-9A-Za-z", "[:space:]", " \t\n\v\f\r", "[:blank:]", " \t", "[:punct:]", "!-/:-@[-`{-~")
+var charClasses = strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z", "[:digit:]", "0-9",
+	"[:alpha:]", "A-Za-z", "[:alnum:]", "0-9A-Za-z", "[:space:]", " \t\n\v\f\r", "[:blank:]", " \t",
+	"[:punct:]", "!-/:-@[-`{-~")
 
 // charSet is a set of characters as tr takes it.
 func charSet(text string) ([]rune, error) {
@@ -323,7 +306,7 @@ func trProgram(p *Process, f flags) int {
 			return 1
 		}
 	}
-	return boolStatus(out.Flush() == nil && p.step() == nil)
+	return boolStatus(out.Flush() == nil && p.step(1) == nil)
 }
 
 func seqProgram(p *Process, f flags) int {
@@ -344,7 +327,7 @@ func seqProgram(p *Process, f flags) int {
 	}
 	out := bufio.NewWriter(p.Stdout)
 	for i := first; step > 0 && i <= last || step < 0 && i >= last; i += step {
-		if _, err := fmt.Fprintln(out, i); err != nil || p.step() != nil {
+		if _, err := fmt.Fprintln(out, i); err != nil || p.step(1) != nil {
 			return 1
 		}
 	}
@@ -354,7 +337,7 @@ func seqProgram(p *Process, f flags) int {
 func yesProgram(p *Process, f flags) int {
 	text := cmp.Or(strings.Join(f.args, " "), "y") + "\n"
 	block := strings.Repeat(text, max(1, 4096/len(text)))
-	for p.write(block) == nil && p.step() == nil {
+	for p.write(block) == nil && p.step(1) == nil {
 	}
 	return 1
 }

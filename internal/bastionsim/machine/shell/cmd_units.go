@@ -2,35 +2,27 @@ package shell
 
 import (
 	"context"
+	"path"
 	"slices"
-	"strings"
 )
 
 func unitName(name string) string {
-	for _, suffix := range []string{".service", ".target", ".socket", ".timer", ".mount", ".slice", ".path"} {
-		if strings.HasSuffix(name, suffix) {
-			return name
-		}
+	switch path.Ext(name) {
+	case ".service", ".target", ".socket", ".timer", ".mount", ".slice", ".path":
+		return name
 	}
 	return name + ".service"
 }
 
-func (p *Process) units() Units {
-	if p.sh.s.o.System == nil {
-		return nil
-	}
-	return p.sh.s.o.System.Units()
-}
-
 // unitChanges are the verbs of systemctl that change a unit.
-var unitChanges = map[string]func(ctx context.Context, u Units, name string) error{
-	"start":   func(ctx context.Context, u Units, name string) error { return u.Start(ctx, name) },
-	"stop":    func(ctx context.Context, u Units, name string) error { return u.Stop(ctx, name) },
-	"restart": func(ctx context.Context, u Units, name string) error { return u.Restart(ctx, name) },
-	"enable":  func(_ context.Context, u Units, name string) error { return u.Enable(name) },
-	"disable": func(_ context.Context, u Units, name string) error { return u.Disable(name) },
-	"mask":    func(_ context.Context, u Units, name string) error { return u.Mask(name, true) },
-	"unmask":  func(_ context.Context, u Units, name string) error { return u.Mask(name, false) },
+var unitChanges = map[string]func(u Units, ctx context.Context, name string) error{
+	"start":   Units.Start,
+	"stop":    Units.Stop,
+	"restart": Units.Restart,
+	"enable":  func(u Units, _ context.Context, name string) error { return u.Enable(name) },
+	"disable": func(u Units, _ context.Context, name string) error { return u.Disable(name) },
+	"mask":    func(u Units, _ context.Context, name string) error { return u.Mask(name, true) },
+	"unmask":  func(u Units, _ context.Context, name string) error { return u.Mask(name, false) },
 }
 
 // alsoNow are the verbs that --now adds to others.
@@ -44,10 +36,7 @@ func systemctlProgram(p *Process, f flags) int {
 	case "poweroff", "halt":
 		return p.power(PowerOff)
 	}
-	units := p.units()
-	if units == nil {
-		return p.Failf(1, "there is no service manager on this machine")
-	}
+	units := p.s.o.System.Units()
 	for i := range names {
 		names[i] = unitName(names[i])
 	}
@@ -68,7 +57,7 @@ func systemctlProgram(p *Process, f flags) int {
 	}
 	change := unitChanges[verb]
 	switch {
-	case p.User.UID != 0:
+	case p.user.UID != 0:
 		return p.Failf(1, "Access denied: only root may %s units", verb)
 	case verb == "daemon-reload":
 		return p.done(units.DaemonReload())
@@ -79,9 +68,9 @@ func systemctlProgram(p *Process, f flags) int {
 	}
 	status := 0
 	for _, name := range names {
-		err := change(p.sh.ctx, units, name)
+		err := change(units, p.ctx, name)
 		if also := unitChanges[alsoNow[verb]]; err == nil && also != nil && f.has('w') {
-			err = also(p.sh.ctx, units, name)
+			err = also(units, p.ctx, name)
 		}
 		if err != nil {
 			status = p.Fail(err)
@@ -141,13 +130,13 @@ func (p *Process) unitState(f flags, state string, status int, good ...string) i
 
 func (p *Process) printEntry(e JournalEntry) {
 	when := e.Time.UTC().Format("Jan 02 15:04:05")
-	p.Printf("%s %s %s[%d]: %s\n", when, p.sh.s.hostname(), e.Identifier, e.PID, e.Message)
+	p.Printf("%s %s %s[%d]: %s\n", when, p.s.o.System.Hostname(), e.Identifier, e.PID, e.Message)
 }
 
 func journalctlProgram(p *Process, f flags) int {
-	groups := loadNames(p.FS.FS())
-	if p.User.UID != 0 && !slices.ContainsFunc(p.User.Groups, func(g uint32) bool {
-		return slices.Contains([]string{"adm", "systemd-journal", "wheel", "sudo"}, groups.group(g))
+	groups := LoadNames(p.fs.FS())
+	if p.user.UID != 0 && !slices.ContainsFunc(p.user.Groups, func(g uint32) bool {
+		return slices.Contains([]string{"adm", "systemd-journal", "wheel", "sudo"}, groups.Group(g))
 	}) {
 		return p.Failf(1, "No journal files were opened due to insufficient permissions.")
 	}
@@ -159,15 +148,12 @@ func journalctlProgram(p *Process, f flags) int {
 	if unit != "" {
 		unit = unitName(unit)
 	}
-	var entries []JournalEntry
-	if units := p.units(); units != nil {
-		entries = units.Journal(unit, n)
-	}
+	entries := p.s.o.System.Units().Journal(unit, n)
 	if len(entries) == 0 {
 		p.Printf("-- No entries --\n")
 	}
 	for _, e := range entries {
-		if p.step() != nil {
+		if p.step(1) != nil {
 			return 1
 		}
 		if f.value('o', "") == "cat" {

@@ -26,14 +26,14 @@ func idProgram(p *Process, f flags) int {
 	if p.name() == "whoami" {
 		f.set['u'], f.set['n'] = true, true
 	}
-	u := p.User
+	u := p.user
 	if len(f.args) > 0 {
 		var ok bool
-		if u, ok = LookupUser(p.FS.FS(), f.args[0]); !ok {
+		if u, ok = LookupUser(p.fs.FS(), f.args[0]); !ok {
 			return p.Failf(1, "'%s': no such user", f.args[0])
 		}
 	}
-	all := loadNames(p.FS.FS())
+	all := LoadNames(p.fs.FS())
 	show := func(id uint32, name string) string {
 		switch {
 		case f.has('n'):
@@ -43,52 +43,57 @@ func idProgram(p *Process, f flags) int {
 		}
 		return fmt.Sprintf("%d(%s)", id, name)
 	}
-	user := show(u.UID, all.user(u.UID))
+	text := show(u.UID, all.User(u.UID))
 	var groups []string
 	for _, g := range append([]uint32{u.GID}, u.Groups...) {
-		groups = append(groups, show(g, all.group(g)))
+		groups = append(groups, show(g, all.Group(g)))
 	}
 	switch {
-	case f.has('u'):
-		p.Printf("%s\n", user)
 	case f.has('g'):
-		p.Printf("%s\n", groups[0])
+		text = groups[0]
 	case f.has('G'):
-		p.Printf("%s\n", strings.Join(groups, " "))
-	default:
-		p.Printf("uid=%s gid=%s groups=%s\n", user, groups[0], strings.Join(groups, ","))
+		text = strings.Join(groups, " ")
+	case !f.has('u'):
+		text = fmt.Sprintf("uid=%s gid=%s groups=%s", text, groups[0], strings.Join(groups, ","))
 	}
+	p.Printf("%s\n", text)
 	return 0
 }
 
 // editLines replaces the lines of a file of accounts. The new file is renamed to the old one, so that a machine that
 // stops meanwhile has one of them.
 func (p *Process) editLines(file string, edit func(lines []string) []string) error {
-	data, err := p.FS.ReadFile(file)
+	data, err := p.fs.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	info, err := p.FS.Stat(file)
-	if err = cmp.Or(err, p.sh.step(1+len(data)>>10)); err != nil {
+	info, err := p.fs.Stat(file)
+	if err = cmp.Or(err, p.step(1+len(data)>>10)); err != nil {
 		return err
 	}
 	lines := edit(splitLines(string(data)))
 	tmp, st := file+"."+randomName(8), info.Sys().(*vfs.Stat)
-	if err := p.FS.WriteFile(tmp, []byte(strings.Join(lines, "\n")+"\n"), info.Mode()); err != nil {
+	if err := p.fs.WriteFile(tmp, []byte(strings.Join(lines, "\n")+"\n"), info.Mode()); err != nil {
 		return err
 	}
-	if err := p.FS.Chown(tmp, int(st.UID), int(st.GID)); err != nil {
+	if err := p.fs.Chown(tmp, int(st.UID), int(st.GID)); err != nil {
 		return err
 	}
-	return p.FS.Rename(tmp, file)
+	return p.fs.Rename(tmp, file)
 }
 
 var accountName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}$`)
 
 // freeID is the first number from 1000 that neither a user nor a group has.
 func freeID(f *vfs.FS) uint32 {
-	used, id := loadNames(f), uint32(1000)
-	for used.users[id] != "" || used.groups[id] != "" {
+	used := map[uint32]bool{}
+	for _, file := range []string{"/etc/passwd", "/etc/group"} {
+		for id := range accounts(f, file) {
+			used[id] = true
+		}
+	}
+	id := uint32(1000)
+	for used[id] {
 		id++
 	}
 	return id
@@ -96,7 +101,7 @@ func freeID(f *vfs.FS) uint32 {
 
 // useraddProgram makes a user, and a group of the same name unless there is one.
 func useraddProgram(p *Process, f flags) int {
-	name, files := f.args[0], p.FS.FS()
+	name, files := f.args[0], p.fs.FS()
 	groups := strings.FieldsFunc(f.value('G', ""), func(c rune) bool { return c == ',' })
 	home, shell, comment := f.value('d', "/home/"+name), f.value('s', "/bin/bash"), f.value('c', "")
 	if !accountName.MatchString(name) {
@@ -109,18 +114,15 @@ func useraddProgram(p *Process, f flags) int {
 		return p.Failf(3, "invalid field")
 	}
 	for _, group := range groups {
-		if groupIDOf(files, group) < 0 {
+		if idOf(files, "/etc/group", group) < 0 {
 			return p.Failf(6, "group '%s' does not exist", group)
 		}
 	}
 	uid := freeID(files)
-	gid := groupIDOf(files, name)
+	gid := idOf(files, "/etc/group", name)
 	newGroup := gid < 0
 	if newGroup {
 		gid = int(uid)
-	}
-	added := func(line string) func(lines []string) []string {
-		return func(lines []string) []string { return append(lines, line) }
 	}
 	err := p.editLines("/etc/group", func(lines []string) []string {
 		for i, line := range lines {
@@ -136,14 +138,16 @@ func useraddProgram(p *Process, f flags) int {
 		}
 		return lines
 	})
-	if err == nil {
-		err = p.editLines("/etc/passwd", added(fmt.Sprintf("%s:x:%d:%d:%s:%s:%s", name, uid, gid, comment, home, shell)))
+	for _, entry := range [][2]string{
+		{"/etc/passwd", fmt.Sprintf("%s:x:%d:%d:%s:%s:%s", name, uid, gid, comment, home, shell)},
+		{"/etc/shadow", fmt.Sprintf("%s:!:%d:0:99999:7:::", name, p.s.o.Clock.Now().Unix()/86400)},
+	} {
+		if err == nil {
+			err = p.editLines(entry[0], func(lines []string) []string { return append(lines, entry[1]) })
+		}
 	}
-	if err == nil {
-		err = p.editLines("/etc/shadow", added(fmt.Sprintf("%s:!:%d:0:99999:7:::", name, p.now().Unix()/86400)))
-	}
-	if _, missing := p.FS.Stat(home); err == nil && missing != nil && !f.has('M') {
-		err = cmp.Or(p.FS.MkdirAll(home, 0o755), p.FS.Chown(home, int(uid), gid), p.FS.Chmod(home, 0o750))
+	if _, missing := p.fs.Stat(home); err == nil && missing != nil && !f.has('M') {
+		err = cmp.Or(p.fs.MkdirAll(home, 0o755), p.fs.Chown(home, int(uid), gid), p.fs.Chmod(home, 0o750))
 	}
 	return p.done(err)
 }
@@ -151,13 +155,13 @@ func useraddProgram(p *Process, f flags) int {
 // maySudo says whether a user may become others: root, and the users and groups of a line of /etc/sudoers or of a file
 // in /etc/sudoers.d. A file that others than root may write is left out.
 func (p *Process) maySudo() bool {
-	if p.User.UID == 0 {
+	if p.user.UID == 0 {
 		return true
 	}
-	root, all := p.FS.As(vfs.Root), loadNames(p.FS.FS())
-	names := []string{p.User.Name}
-	for _, g := range append([]uint32{p.User.GID}, p.User.Groups...) {
-		names = append(names, "%"+all.group(g))
+	root, all := p.fs.As(vfs.Root), LoadNames(p.fs.FS())
+	names := []string{p.user.Name}
+	for _, g := range append([]uint32{p.user.GID}, p.user.Groups...) {
+		names = append(names, "%"+all.Group(g))
 	}
 	files := []string{"/etc/sudoers"}
 	entries, _ := root.ReadDir("/etc/sudoers.d") // it may be missing
@@ -182,15 +186,15 @@ func (p *Process) maySudo() bool {
 }
 
 func sudoProgram(p *Process, f flags) int {
-	target, ok := LookupUser(p.FS.FS(), f.value('u', "root"))
+	target, ok := LookupUser(p.fs.FS(), f.value('u', "root"))
 	switch {
 	case !p.maySudo():
-		return p.Failf(1, "%s is not in the sudoers file.", p.User.Name)
+		return p.Failf(1, "%s is not in the sudoers file.", p.user.Name)
 	case !ok:
 		return p.Failf(1, "unknown user %s", f.value('u', ""))
 	}
-	env := []string{"SUDO_USER=" + p.User.Name, fmt.Sprintf("SUDO_UID=%d", p.User.UID)}
-	for _, e := range p.Env {
+	env := []string{"SUDO_USER=" + p.user.Name, fmt.Sprintf("SUDO_UID=%d", p.user.UID)}
+	for _, e := range p.environ() {
 		name, _, _ := strings.Cut(e, "=")
 		if f.has('E') || name == "LANG" || name == "TERM" || name == "PWD" {
 			env = append(env, e)
@@ -211,17 +215,17 @@ func sudoProgram(p *Process, f flags) int {
 func (p *Process) become(target User, args, env []string) int {
 	env = append(env, "HOME="+target.Home, "USER="+target.Name, "LOGNAME="+target.Name, "SHELL=/bin/bash",
 		"PATH="+defaultPath)
-	return p.run(p.sh.ctx, args, env, &target)
+	return p.run(args, env, &target)
 }
 
 func suProgram(p *Process, f flags) int {
 	names := slices.DeleteFunc(f.args, func(arg string) bool { return arg == "-" })
 	name := append(names, "root")[0]
-	target, ok := LookupUser(p.FS.FS(), name)
+	target, ok := LookupUser(p.fs.FS(), name)
 	switch {
 	case !ok:
 		return p.Failf(1, "user %s does not exist", name)
-	case p.User.UID != 0:
+	case p.user.UID != 0:
 		return p.Failf(1, "Authentication failure")
 	case f.has('c'):
 		return p.become(target, []string{"bash", "-c", f.value('c', "")}, nil)

@@ -1,8 +1,6 @@
 package shell
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,9 +9,7 @@ import (
 
 // program declares a program of the machine: what it can be called with, and what it does.
 type program struct {
-	// options are separated by spaces: the letter, then other names ("r|R|recursive"), then a colon if there is a value
-	// ("n|lines:"). With "+" in front, the first operand ends the options. With "*", all arguments are operands: the
-	// program reads them itself.
+	// options is what parseFlags takes. With "*", all arguments are operands: the program reads them itself.
 	options string
 	// operands is how many there have to be.
 	operands int
@@ -22,112 +18,106 @@ type program struct {
 	usage int
 }
 
-// programs are the commands behind the files in /usr/bin of the machine's image (vfs.Programs).
-var programs map[string]Command
+// programs are what is behind the files in /usr/bin of the machine's image (vfs.Programs).
+var programs map[string]program
 
 func init() { // programs run programs, so that this cannot be the value of the variable
-	programs = map[string]Command{}
-	for name, declared := range declarations {
-		programs[name] = declared.command()
+	programs = map[string]program{
+		// Files
+		"ls":       {run: lsProgram, usage: 2, options: "l a|all A|almost-all h|human-readable d|directory 1 G|color"},
+		"stat":     {run: statProgram, operands: 1, options: "c|format:"},
+		"df":       {run: dfProgram, options: "h|human-readable"},
+		"mkdir":    {run: mkdirProgram, operands: 1, options: "p|parents"},
+		"rm":       {run: rmProgram, options: "r|R|recursive f|force d|no-preserve-root"},
+		"cp":       {run: cpProgram, options: "r|R|recursive f|force T|no-target-directory"},
+		"mv":       {run: mvProgram, options: "f|force T|no-target-directory"},
+		"ln":       {run: lnProgram, options: "s|symbolic f|force T|n|no-dereference"},
+		"touch":    {run: touchProgram, operands: 1, options: "d|date: t:"},
+		"readlink": {run: readlinkProgram, operands: 1, options: "f|canonicalize"},
+		"mktemp":   {run: mktempProgram, options: "d|directory"},
+		"basename": {run: basenameProgram, operands: 1},
+		"dirname":  {run: dirnameProgram, operands: 1},
+		"chmod":    {run: chmodProgram, operands: 2, options: "*"},
+		"chown":    {run: chownProgram, operands: 2, options: "R|recursive"},
+		"find":     {run: findProgram, options: "*"},
+
+		// Text
+		"cat":       {run: catProgram},
+		"less":      {run: catProgram},
+		"head":      {run: headProgram, options: "n|lines: c|bytes:"},
+		"tail":      {run: tailProgram, options: "n|lines: f|follow F"},
+		"tee":       {run: teeProgram, options: "a|append"},
+		"wc":        {run: wcProgram, options: "l|lines w|words c|bytes|chars|m"},
+		"cut":       {run: cutProgram, options: "d|delimiter: f|fields: c|characters:"},
+		"sort":      {run: sortProgram, usage: 2, options: "r|reverse n|numeric-sort u|unique"},
+		"tr":        {run: trProgram, operands: 1, options: "+d|delete s|squeeze-repeats"},
+		"seq":       {run: seqProgram, operands: 1, options: "*"},
+		"yes":       {run: yesProgram, options: "*"},
+		"base64":    {run: base64Program, options: "d|decode i w|wrap:"},
+		"sha256sum": {run: sha256Program},
+		"grep":      {run: grepProgram, usage: 2, options: grepOptions},
+		"sed":       {run: sedProgram, options: "n|quiet|silent E|r|regexp-extended i|in-place e|expression:"},
+
+		// Programs that run others
+		"echo":   {run: builtinProgram("echo"), options: "*"},
+		"kill":   {run: builtinProgram("kill"), options: "*"},
+		"printf": {run: builtinProgram("printf"), options: "*"},
+		"pwd":    {run: builtinProgram("pwd"), options: "*"},
+		"test":   {run: builtinProgram("test"), options: "*"},
+		"[":      {run: builtinProgram("["), options: "*"},
+		"bash":   {run: bashProgram, usage: 2, options: bashOptions},
+		"sh":     {run: bashProgram, usage: 2, options: bashOptions},
+		"env":    {run: envProgram, usage: 125, options: "+i|ignore-environment"},
+		"nohup":  {run: envProgram, operands: 1, usage: 125, options: "+"},
+		"which":  {run: whichProgram},
+		"sleep":  {run: sleepProgram, operands: 1},
+
+		// The system
+		"true":       {run: exitStatus(0), options: "*"},
+		"false":      {run: exitStatus(1), options: "*"},
+		"clear":      {run: exitStatus(0), options: "*"},
+		"sync":       {run: exitStatus(0), options: "*"},
+		"modprobe":   {run: rootOnly(exitStatus(0)), options: "*"},
+		"sysctl":     {run: rootOnly(exitStatus(0)), options: "*"},
+		"iptables":   {run: rootOnly(exitStatus(0)), options: "*"},
+		"mkfifo":     {run: refused(1, "Operation not permitted: this machine is simulated"), options: "*"},
+		"date":       {run: dateProgram, options: "u|utc d|date:"},
+		"uname":      {run: unameProgram, options: "a|all s n|nodename r|kernel-release m|machine"},
+		"uptime":     {run: uptimeProgram},
+		"hostname":   {run: hostnameProgram, options: "I|all-ip-addresses f|fqdn s|short"},
+		"ps":         {run: psProgram, options: "*"},
+		"ip":         {run: ipProgram, options: "*"},
+		"reboot":     {run: powerProgram, options: "*"},
+		"shutdown":   {run: powerProgram, options: "*"},
+		"poweroff":   {run: powerProgram, options: "*"},
+		"curl":       {run: refused(7, noNetwork), options: "*"},
+		"wget":       {run: refused(4, noNetwork), options: "*"},
+		"nc":         {run: refused(1, noNetwork), options: "*"},
+		"nslookup":   {run: refused(1, noNetwork), options: "*"},
+		"apt-get":    {run: rootOnly(exitStatus(0)), options: "*"},
+		"apt-mark":   {run: rootOnly(exitStatus(0)), options: "*"},
+		"zypper":     {run: rootOnly(exitStatus(0)), options: "*"},
+		"containerd": {run: rootOnly(containerdProgram), options: "*"},
+		"ping":       {run: refused(2, noNetwork), options: "*"},
+		"ssh":        {run: refused(255, noNetwork), options: "*"},
+		"sftp":       {run: refused(255, noNetwork), options: "*"},
+		"scp":        {run: scpProgram, options: "+t f r p d v q"},
+		"systemctl":  {run: systemctlProgram, options: systemctlOptions},
+		"journalctl": {run: journalctlProgram, options: "u|unit: n|lines: o|output: f|follow e x b|boot q|quiet|no-pager"},
+
+		// Users
+		"id":       {run: idProgram, options: "u|user g|group G|groups n|name"},
+		"whoami":   {run: idProgram},
+		"useradd":  {run: rootOnly(useraddProgram), operands: 1, usage: 2, options: userOptions},
+		"passwd":   {run: refused(1, noPasswords), options: "*"},
+		"chpasswd": {run: refused(1, noPasswords), options: "*"},
+		"sudo":     {run: sudoProgram, options: "+n|non-interactive u|user: E|preserve-env H i|s|login"},
+		"su":       {run: suProgram, options: "c|command: l|login"},
 	}
 }
 
-var declarations = map[string]program{
-	// Files
-	"ls":       {run: lsProgram, usage: 2, options: "l a|all A|almost-all h|human-readable d|directory t r|reverse 1 G|color"},
-	"stat":     {run: statProgram, operands: 1, options: "c|format:"},
-	"df":       {run: dfProgram, options: "h|human-readable"},
-	"mkdir":    {run: mkdirProgram, operands: 1, options: "p|parents"},
-	"rm":       {run: rmProgram, options: "r|R|recursive f|force d|no-preserve-root"},
-	"cp":       {run: cpProgram, options: "r|R|recursive a|archive f|force p|preserve T|no-target-directory"},
-	"mv":       {run: mvProgram, options: "f|force T|no-target-directory"},
-	"ln":       {run: lnProgram, options: "s|symbolic f|force T|n|no-dereference"},
-	"touch":    {run: touchProgram, operands: 1, options: "d|date: t:"},
-	"readlink": {run: readlinkProgram, operands: 1, options: "f|canonicalize"},
-	"mktemp":   {run: mktempProgram, options: "d|directory"},
-	"basename": {run: basenameProgram, operands: 1},
-	"dirname":  {run: dirnameProgram, operands: 1},
-	"chmod":    {run: chmodProgram, operands: 2, options: "*"},
-	"chown":    {run: chownProgram, operands: 2, options: "R|recursive"},
-	"find":     {run: findProgram, options: "*"},
-
-	// Text
-	"cat":       {run: catProgram},
-	"less":      {run: catProgram},
-	"head":      {run: headProgram, options: "n|lines: c|bytes:"},
-	"tail":      {run: tailProgram, options: "n|lines: f|follow F"},
-	"tee":       {run: teeProgram, options: "a|append"},
-	"wc":        {run: wcProgram, options: "l|lines w|words c|bytes|chars|m"},
-	"cut":       {run: cutProgram, options: "d|delimiter: f|fields: c|characters:"},
-	"sort":      {run: sortProgram, usage: 2, options: "r|reverse n|numeric-sort u|unique"},
-	"uniq":      {run: uniqProgram, options: "c|count"},
-	"tr":        {run: trProgram, operands: 1, options: "+d|delete s|squeeze-repeats"},
-	"seq":       {run: seqProgram, operands: 1, options: "*"},
-	"yes":       {run: yesProgram, options: "*"},
-	"base64":    {run: base64Program, options: "d|decode i w|wrap:"},
-	"sha256sum": {run: sha256Program},
-	"grep":      {run: grepProgram, usage: 2, options: grepOptions},
-	"sed":       {run: sedProgram, options: "n|quiet|silent E|r|regexp-extended i|in-place e|expression:"},
-
-	// Programs that run others
-	"echo":   {run: builtinProgram("echo"), options: "*"},
-	"kill":   {run: builtinProgram("kill"), options: "*"},
-	"printf": {run: builtinProgram("printf"), options: "*"},
-	"pwd":    {run: builtinProgram("pwd"), options: "*"},
-	"test":   {run: builtinProgram("test"), options: "*"},
-	"[":      {run: builtinProgram("["), options: "*"},
-	"bash":   {run: bashProgram, options: "*"},
-	"sh":     {run: bashProgram, options: "*"},
-	"env":    {run: envProgram, usage: 125, options: "+i|ignore-environment"},
-	"nohup":  {run: envProgram, operands: 1, usage: 125, options: "+"},
-	"which":  {run: builtinProgram("type", "-P")},
-	"sleep":  {run: sleepProgram, operands: 1},
-	"xargs":  {run: xargsProgram, options: "+n|max-args: I|replace: r|no-run-if-empty"},
-
-	// The system
-	"true":       {run: exitStatus(0), options: "*"},
-	"false":      {run: exitStatus(1), options: "*"},
-	"clear":      {run: exitStatus(0), options: "*"},
-	"sync":       {run: exitStatus(0), options: "*"},
-	"modprobe":   {run: rootOnly(exitStatus(0)), options: "*"},
-	"sysctl":     {run: rootOnly(exitStatus(0)), options: "*"},
-	"iptables":   {run: rootOnly(exitStatus(0)), options: "*"},
-	"mkfifo":     {run: refused(1, "Operation not permitted: this machine is simulated"), options: "*"},
-	"date":       {run: dateProgram, options: "u|utc d|date:"},
-	"uname":      {run: unameProgram, options: "a|all s n|nodename r|kernel-release m|machine"},
-	"uptime":     {run: uptimeProgram},
-	"hostname":   {run: hostnameProgram, options: "I|all-ip-addresses f|fqdn s|short"},
-	"ps":         {run: psProgram, options: "*"},
-	"ip":         {run: ipProgram, options: "*"},
-	"reboot":     {run: powerProgram, options: "*"},
-	"shutdown":   {run: powerProgram, options: "*"},
-	"poweroff":   {run: powerProgram, options: "*"},
-	"curl":       {run: refused(7, noNetwork), options: "*"},
-	"wget":       {run: refused(4, noNetwork), options: "*"},
-	"nc":         {run: refused(1, noNetwork), options: "*"},
-	"nslookup":   {run: refused(1, noNetwork), options: "*"},
-	"apt-get":    {run: rootOnly(exitStatus(0)), options: "*"},
-	"apt-mark":   {run: rootOnly(exitStatus(0)), options: "*"},
-	"zypper":     {run: rootOnly(exitStatus(0)), options: "*"},
-	"containerd": {run: rootOnly(containerdProgram), options: "*"},
-	"ping":       {run: refused(2, noNetwork), options: "*"},
-	"ssh":        {run: refused(255, noNetwork), options: "*"},
-	"sftp":       {run: refused(255, noNetwork), options: "*"},
-	"scp":        {run: scpProgram, options: "+t f r p d v q"},
-	"systemctl":  {run: systemctlProgram, options: systemctlOptions},
-	"journalctl": {run: journalctlProgram, options: "u|unit: n|lines: o|output: f|follow e x b|boot q|quiet|no-pager"},
-
-	// Users
-	"id":       {run: idProgram, options: "u|user g|group G|groups n|name"},
-	"whoami":   {run: idProgram},
-	"useradd":  {run: rootOnly(useraddProgram), operands: 1, usage: 2, options: userOptions},
-	"passwd":   {run: refused(1, noPasswords), options: "*"},
-	"chpasswd": {run: refused(1, noPasswords), options: "*"},
-	"sudo":     {run: sudoProgram, options: "+n|non-interactive u|user: E|preserve-env H i|s|login"},
-	"su":       {run: suProgram, options: "c|command: l|login"},
-}
-
 const (
+	bashOptions = "+c l|login s i a b e f h k m n p t u v x B E H P T o: V|version norc noprofile posix"
 	grepOptions = "i|ignore-case v|invert-match n|line-number c|count q|quiet|silent E|extended-regexp F|fixed-strings " +
 		"r|R|recursive w|word-regexp o|only-matching l|files-with-matches h|no-filename e|regexp: G|color"
 	systemctlOptions = "w|now q|quiet a|all l|full|no-pager|no-block"
@@ -147,47 +137,14 @@ func (f flags) number(c byte, otherwise int) (int, error) {
 	return n, err
 }
 
-// command makes the command of a program: it reads the options first.
-func (pr program) command() Command {
-	return func(_ context.Context, p *Process) int {
-		f, err := pr.parse(p.Args[1:])
-		if err == nil && len(f.args) < pr.operands {
-			err = errors.New("missing operand")
-		}
-		if err != nil {
-			return p.Failf(max(pr.usage, 1), "%v", err)
-		}
-		return pr.run(p, f)
-	}
-}
-
 func (pr program) parse(args []string) (flags, error) {
-	options, stop := strings.CutPrefix(pr.options, "+")
-	if options == "*" {
+	if pr.options == "*" {
 		return flags{set: map[byte]bool{}, args: slices.Clone(args)}, nil
 	}
-	if len(args) > 0 && strings.Contains(options, "n|lines:") {
+	if len(args) > 0 && strings.Contains(pr.options, "n|lines:") {
 		if count, ok := strings.CutPrefix(args[0], "-"); ok && isNumber(count) { // head -5
 			args = slices.Concat([]string{"-n" + count}, args[1:])
 		}
 	}
-	spec, long, aliases := "", map[string]byte{}, map[byte]byte{}
-	for entry := range strings.FieldsSeq(options) {
-		entry, colon := strings.TrimSuffix(entry, ":"), entry[len(strings.TrimSuffix(entry, ":")):]
-		for name := range strings.SplitSeq(entry, "|") {
-			if len(name) == 1 {
-				spec += name + colon
-				aliases[name[0]] = entry[0]
-			} else {
-				long[name] = entry[0]
-			}
-		}
-	}
-	f, err := parseFlags(args, spec, long, stop)
-	for alias, letter := range aliases {
-		if f.set[alias] {
-			f.set[letter] = true
-		}
-	}
-	return f, err
+	return parseFlags(args, pr.options)
 }

@@ -94,7 +94,7 @@ func (sh *shell) declare(name string, args []any) {
 		}
 		words, args = append(words, word), args[1:]
 	}
-	f, err := parseFlags(words, "aAgnrx", nil, true)
+	f, err := parseFlags(words, "+a A g n r x")
 	switch {
 	case err != nil:
 		sh.failWith(2, "%v", err)

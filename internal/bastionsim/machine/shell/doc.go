@@ -5,8 +5,8 @@
 // vfs.View, the environment that it was given and the commands of the tables in this package. Nothing starts a
 // process, opens a socket or reads a file of the host, and escape_test.go checks that no such package is imported.
 //
-// Package expand of that module does what the length of its input bounds: braces, escape sequences and arithmetic
-// operators. The rest of it multiplies strings and compiles patterns of any length before its caller sees them.
+// Package expand of that module does what can be bounded before it is called: braces, escape sequences, arithmetic
+// operators, fields of lines, names of files. The rest of it multiplies strings and compiles patterns of any length.
 //
 // Every run has Limits. Each statement, expansion, read and write checks them, so that a run ends soon after its time
 // is over or its context is done; then all of its goroutines are gone, but for one that waits in the caller's own
@@ -14,7 +14,7 @@
 //
 // Layers: run.go (limits) and stream.go (files and pipes) are below shell.go (the state of a shell), which expansions
 // (expand.go, param.go, arith.go, glob.go), statements (exec.go, call.go, redirect.go) and builtins work on. The
-// programs of the machine are in cmd_*.go, one file a family, and use nothing but Process.
+// programs of the machine are in cmd_*.go, one file a family, each a function of Process.
 //
 // The package imports internal/bastionsim/machine/vfs of the project and nothing else.
 package shell

@@ -29,6 +29,9 @@ func newSession(t *testing.T, o Options) *Session {
 		t.Fatal(err)
 	}
 	o.FS, o.Clock = f, clock.RealClock{}
+	if o.System == nil {
+		o.System = &fakeSystem{}
+	}
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -103,8 +102,6 @@ func (sh *shell) command(cmd syntax.Command) {
 		}
 	case *syntax.TestClause:
 		sh.status = boolStatus(sh.testExpr(cmd.X))
-	case *syntax.TimeClause:
-		sh.time(cmd)
 	default:
 		sh.failf("%s is not supported on this machine", strings.TrimPrefix(fmt.Sprintf("%T", cmd), "*syntax."))
 	}
@@ -165,7 +162,8 @@ func (sh *shell) forked(body func()) {
 // sourceOf is a part of a script as text.
 func (sh *shell) sourceOf(node syntax.Node) string {
 	var b strings.Builder
-	if node.End().Offset()-node.Pos().Offset() > 200 || syntax.NewPrinter(syntax.SingleLine(true)).Print(&b, node) != nil {
+	length := node.End().Offset() - node.Pos().Offset()
+	if length > 200 || syntax.NewPrinter(syntax.SingleLine(true)).Print(&b, node) != nil {
 		return "..."
 	}
 	return b.String()
@@ -270,13 +268,4 @@ func (sh *shell) caseClause(cmd *syntax.CaseClause) {
 			return
 		}
 	}
-}
-
-func (sh *shell) time(cmd *syntax.TimeClause) {
-	start := sh.s.o.Clock.Now()
-	if cmd.Stmt != nil {
-		sh.stmt(cmd.Stmt)
-	}
-	took := sh.s.o.Clock.Since(start)
-	_, _ = fmt.Fprintf(sh.stream(2), "\nreal\t%dm%.3fs\nuser\t0m0.000s\nsys\t0m0.000s\n", int(took.Minutes()), math.Mod(took.Seconds(), 60))
 }

@@ -1,11 +1,13 @@
 package shell
 
 import (
+	"context"
 	"io"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/expand"
@@ -54,7 +56,7 @@ func (e *expander) result(text string, quoted bool) {
 	}
 	ifs := e.sh.value("IFS")
 	for text != "" && e.sh.ok() {
-		field, separator, rest := cutField(text, ifs, true)
+		field, separator, rest := cutField(text, ifs)
 		if e.add(field, false); separator != "" {
 			e.open = e.open || strings.Trim(separator, " \t\n") != "" // a field between two separators may be empty
 			e.next()
@@ -82,10 +84,6 @@ func (sh *shell) fields(words []*syntax.Word) []string {
 		if sh.step(1) != nil || !sh.ok() {
 			return nil
 		}
-		if text, ok := plainWord(w); ok {
-			out, size = append(out, text), size+len(text)
-			continue
-		}
 		for w := range sh.braces(w) {
 			e := &expander{sh: sh, split: true}
 			sh.parts(e, w.Parts, false, true)
@@ -106,18 +104,6 @@ func (sh *shell) fields(words []*syntax.Word) []string {
 		}
 	}
 	return out
-}
-
-// plainWord is a word without anything to expand, which most are.
-func plainWord(w *syntax.Word) (string, bool) {
-	if len(w.Parts) != 1 {
-		return "", false
-	}
-	lit, ok := w.Parts[0].(*syntax.Lit)
-	if !ok || strings.ContainsAny(lit.Value, "\\*?[{~") {
-		return "", false
-	}
-	return lit.Value, true
 }
 
 // maxBraces is how many braces a word may have: the work for each word that comes out of it grows with their square.
@@ -190,7 +176,7 @@ func (sh *shell) part(e *expander, part syntax.WordPart, quoted bool) {
 	switch part := part.(type) {
 	case *syntax.Lit:
 		if quoted {
-			e.add(unescape(part.Value, "\\$`\"\n"), true)
+			e.add(inQuotes.Replace(part.Value), true)
 		} else {
 			e.lit(part.Value)
 		}
@@ -236,19 +222,11 @@ func (e *expander) lit(text string) {
 	}
 }
 
-// unescape takes out backslashes before the characters given; a line's end goes with its backslash.
-func unescape(text, special string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte(special, text[i+1]) >= 0 {
-			if i++; text[i] == '\n' {
-				continue
-			}
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
-}
+// Backslashes before these characters quote in a here-document and in quotes; a line's end goes with its backslash.
+var (
+	inDocument = strings.NewReplacer(`\\`, `\`, `\$`, `$`, "\\`", "`", "\\\n", "")
+	inQuotes   = strings.NewReplacer(`\\`, `\`, `\$`, `$`, "\\`", "`", "\\\n", "", `\"`, `"`)
+)
 
 // tilde is the home directory of ~name, by the machine's own /etc/passwd.
 func (sh *shell) tilde(name string) (string, bool) {
@@ -268,25 +246,37 @@ func (sh *shell) tilde(name string) (string, bool) {
 
 // capture runs statements in a subshell and returns what they and their jobs write.
 func (sh *shell) capture(run func(c *shell)) (string, int) {
-	out := &sink{r: sh.r, closed: make(chan struct{})}
+	var mu sync.Mutex
+	var out []byte
+	closed := make(chan struct{}) // when nothing can write to it any more
 	c := sh.fork()
-	c.replace(1, out.file())
+	c.replace(1, newFile(nil, func(_ context.Context, p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(out)+len(p) > sh.r.limits.String {
+			return 0, sh.r.kill("string")
+		}
+		out = append(out, p...)
+		return len(p), nil
+	}, func() { close(closed) }))
 	c.forked(func() { run(c) })
 	select {
-	case <-out.closed:
+	case <-closed:
 	case <-sh.ctx.Done():
 	}
 	if sh.step(1) != nil {
 		return "", c.status
 	}
-	return string(out.data), c.status
+	return string(out), c.status
 }
+
+func isInput(redirs []*syntax.Redirect) bool { return len(redirs) == 1 && redirs[0].Op == syntax.RdrIn }
 
 // substitute is the output of a command substitution.
 func (sh *shell) substitute(cs *syntax.CmdSubst) string {
 	text, status := sh.capture(func(c *shell) {
 		c.errexit = false
-		if len(cs.Stmts) == 1 && cs.Stmts[0].Cmd == nil && len(cs.Stmts[0].Redirs) == 1 && cs.Stmts[0].Redirs[0].Op == syntax.RdrIn {
+		if len(cs.Stmts) == 1 && cs.Stmts[0].Cmd == nil && isInput(cs.Stmts[0].Redirs) { // $(<file)
 			if c.redirect(cs.Stmts[0].Redirs[0], func(int) {}); c.ok() {
 				_, err := io.Copy(c.stream(1), c.stream(0))
 				c.fail(err)

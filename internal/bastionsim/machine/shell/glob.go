@@ -1,15 +1,17 @@
 package shell
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	resyntax "regexp/syntax"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/pattern"
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -65,10 +67,37 @@ func (m *matcher) find(sh *shell, text string) []int {
 	return m.FindStringSubmatchIndex(text)
 }
 
-// globRegexp makes a regular expression of a pattern, which takes the place of %s in format. It is nil for what is no
-// pattern.
-func (sh *shell) globRegexp(pat string, mode pattern.Mode, format string) *matcher {
-	open := 0 // groups that are not closed, which would make reading the pattern take exponential time
+// replace replaces the first match in a text, or all of them, by what with appends. changed says whether there is one.
+func (m *matcher) replace(sh *shell, text string, all bool, with func(out []byte, text string, match []int) []byte) (
+	_ string, changed bool,
+) {
+	var out []byte
+	for all || !changed {
+		found := m.find(sh, text)
+		if found == nil {
+			break
+		}
+		changed = true
+		end := found[1]
+		out = with(append(out, text[:found[0]]...), text, found)
+		if found[0] == end { // an empty match: the next one is behind the next character
+			_, size := utf8.DecodeRuneInString(text[end:])
+			out = append(out, text[end:end+size]...)
+			end += size
+		}
+		if text = text[end:]; text == "" {
+			break
+		}
+		if len(out) > sh.r.limits.String {
+			sh.kill("string")
+		}
+	}
+	return string(append(out, text...)), changed
+}
+
+// groupsEnd says whether all groups of a pattern are closed. Reading one that is open would take exponential time.
+func groupsEnd(pat string) bool {
+	open := 0
 	for _, c := range pat {
 		switch {
 		case c == '(':
@@ -77,7 +106,13 @@ func (sh *shell) globRegexp(pat string, mode pattern.Mode, format string) *match
 			open--
 		}
 	}
-	if open == 0 {
+	return open == 0
+}
+
+// globRegexp makes a regular expression of a pattern, which takes the place of %s in format. It is nil for what is no
+// pattern.
+func (sh *shell) globRegexp(pat string, mode pattern.Mode, format string) *matcher {
+	if groupsEnd(pat) {
 		mode |= pattern.ExtendedOperators
 	}
 	if len(pat) > maxPattern {
@@ -122,13 +157,6 @@ func (sh *shell) match(pat, text string, fold bool) bool {
 // trim takes what is of a pattern from the beginning of a text or, with suffix, from its end: as little as can be or,
 // with large, as much.
 func (sh *shell) trim(text, pat string, suffix, large bool) string {
-	plain, ok := plainPattern(pat)
-	switch {
-	case ok && suffix:
-		return strings.TrimSuffix(text, plain)
-	case ok:
-		return strings.TrimPrefix(text, plain)
-	}
 	format := "(?s:^(?:%s)(.*)$)" // of two repetitions, the first one is as large or as small as it can be
 	mode := pattern.Shortest
 	switch {
@@ -163,36 +191,18 @@ func (sh *shell) replacePattern(text, pat, with string, all bool) string {
 		return text
 	}
 	re.Longest()
-	var b strings.Builder
-	for text != "" || b.Len() == 0 {
-		found := re.find(sh, text)
-		if found == nil {
-			break
-		}
-		b.WriteString(text[:found[0]] + with)
-		next := found[1]
-		if found[1] == found[0] {
-			_, size := utf8.DecodeRuneInString(text[next:])
-			b.WriteString(text[next : next+size])
-			next += size
-		}
-		if text = text[next:]; !all || text == "" {
-			break
-		}
-		if b.Len() > sh.r.limits.String {
-			sh.kill("string")
-		}
-	}
-	return b.String() + text
+	out, _ := re.replace(sh, text, all, func(out []byte, _ string, _ []int) []byte { return append(out, with...) })
+	return out
 }
 
-const patternChars = `\*?[]()|!+@`
+// patternChars matches what is not text of a pattern.
+var patternChars = regexp.MustCompile(`[\\*?[\]()|!+@]`)
 
 func patternOf(field []piece) string {
 	var b strings.Builder
 	for _, p := range field {
 		if p.quoted {
-			b.WriteString(backslash(p.text, patternChars))
+			b.WriteString(patternChars.ReplaceAllString(p.text, `\$0`))
 		} else {
 			b.WriteString(p.text)
 		}
@@ -200,118 +210,53 @@ func patternOf(field []piece) string {
 	return b.String()
 }
 
-// backslash writes a backslash before each of the characters given.
-func backslash(text, special string) string {
-	if !strings.ContainsAny(text, special) {
-		return text
-	}
-	var b strings.Builder
-	for i := range len(text) {
-		if strings.IndexByte(special, text[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
-}
-
 // globChars matches what makes a pattern of a field.
 var globChars = regexp.MustCompile(`[*?[]|[@+!]\(`)
 
-// globField is what a field is after globbing: the names of files, or the field itself.
+// globField is what a field is after globbing: the names of files, or the field itself. Package expand looks for them,
+// and every directory that it reads counts.
 func (sh *shell) globField(field []piece) []string {
 	text := joinPieces(field)
 	isPattern := func(p piece) bool { return !p.quoted && globChars.MatchString(p.text) }
 	if sh.noglob || !slices.ContainsFunc(field, isPattern) {
 		return []string{text}
 	}
-	names := sh.glob(patternOf(field))
-	if len(names) > 0 || sh.nullglob {
-		return names
-	}
-	return []string{text}
-}
-
-// glob finds the files of a pattern.
-func (sh *shell) glob(pat string) []string {
-	found := []string{""}
-	rest := strings.TrimLeft(pat, "/")
-	if rest != pat {
-		found = []string{"/"}
-	}
-	for rest != "" && len(found) > 0 && sh.ok() {
-		part, after, more := strings.Cut(rest, "/")
-		rest = strings.TrimLeft(after, "/")
-		var next []string
-		for _, dir := range found {
-			if next = append(next, sh.globDir(dir, part, more)...); len(next) > sh.r.limits.Fields {
-				sh.kill("fields")
-				return nil
-			}
-		}
-		found = next
-	}
-	found = slices.DeleteFunc(found, func(name string) bool { return name == "" })
-	slices.Sort(found)
-	return slices.Compact(found)
-}
-
-// globDir are the names in a directory that are of a part of a pattern. With more, they are directories.
-func (sh *shell) globDir(dir, part string, more bool) (out []string) {
-	tail := ""
-	if more {
-		tail = "/"
-	}
-	if !strings.ContainsAny(part, "*?[(") {
-		name := dir + unescape(part, patternChars)
-		info, err := sh.fs.Lstat(sh.abs(name + tail))
-		if sh.step(1) != nil || err != nil || more && !info.IsDir() {
-			return nil
-		}
-		return []string{name + tail}
-	}
-	if part == "**" && sh.globstar {
-		return sh.globTree(dir, more)
-	}
-	entries, err := sh.fs.ReadDir(sh.abs(cmp.Or(dir, ".")))
-	if sh.step(1+len(entries)/8) != nil || err != nil {
+	if len(text) > maxPattern {
+		sh.fail(errComplex)
 		return nil
 	}
-	for _, e := range entries {
-		name := e.Name()
-		hidden := name[0] == '.' && !sh.dotglob && part[0] != '.' && !strings.HasPrefix(part, `\.`)
-		if hidden || !sh.match(part, name, sh.nocaseglob) {
-			continue
+	word, env := &syntax.Word{}, []string{"PWD=" + sh.dir, "IFS="}
+	for i, p := range field {
+		name := fmt.Sprintf("p%d", i)
+		env = append(env, name+"="+p.text)
+		if p.quoted {
+			word.Parts = append(word.Parts, &syntax.SglQuoted{Value: p.text})
+		} else { // nothing but a pattern counts in the value of a parameter
+			word.Parts = append(word.Parts, &syntax.ParamExp{Param: &syntax.Lit{Value: name}})
 		}
-		if more {
-			if info, err := sh.fs.Stat(sh.abs(dir + name)); err != nil || !info.IsDir() {
-				continue
+	}
+	entries, tree := 0, sh.globstar && strings.Contains(text, "**")
+	names, err := expand.Fields(&expand.Config{
+		Env: expand.ListEnviron(env...), ExtGlob: groupsEnd(text),
+		GlobStar: sh.globstar, DotGlob: sh.dotglob, NoCaseGlob: sh.nocaseglob, NullGlob: sh.nullglob,
+		ReadDir2: func(dir string) ([]fs.DirEntry, error) {
+			list, err := sh.fs.ReadDir(dir)
+			if entries += len(list); entries > sh.r.limits.Fields {
+				sh.kill("fields")
 			}
-		}
-		out = append(out, dir+name+tail)
-	}
-	return out
-}
-
-// globTree is **: a directory and all that is below it, but not what symbolic links lead to.
-func (sh *shell) globTree(dir string, dirsOnly bool) []string {
-	dirs := []string{dir}
-	var out []string
-	for i := 0; i < len(dirs) && sh.ok(); i++ {
-		for _, name := range sh.globDir(dirs[i], "*", false) {
-			if info, err := sh.fs.Lstat(sh.abs(name)); err == nil && info.IsDir() {
-				dirs = append(dirs, name+"/")
+			if sh.step(1+len(list)*(8+len(text)/8)) != nil || !sh.ok() {
+				return nil, fs.ErrNotExist
 			}
-			out = append(out, name)
-		}
-		if len(out) > sh.r.limits.Fields {
-			sh.kill("fields")
-		}
+			if info, lstatErr := sh.fs.Lstat(dir); tree && lstatErr == nil && info.Mode()&fs.ModeSymlink != 0 {
+				return nil, syscall.ENOTDIR // links may lead back to where the search began
+			}
+			return list, err
+		},
+	}, word)
+	if err != nil {
+		return []string{text}
 	}
-	if dirsOnly {
-		return dirs
-	}
-	return append(out, dir)
+	return names
 }
 
 // quote writes a text so that a shell reads it as it is, without quotes if it needs none.

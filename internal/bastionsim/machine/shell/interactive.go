@@ -47,13 +47,13 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	defer editor.close()
 	go c.pump(ctx)
 
-	t := term.NewTerminal(struct {
-		io.Reader
-		io.Writer
-	}{&pipeReader{ctx, editor}, tty}, "")
 	r := newRun(s.o)
 	sh := s.newShell(r, ctx)
 	sh.interactive, sh.base = true, ctx
+	t := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{&stream{sh: sh, file: editor}, tty}, "")
 	out := r.counted(&newlines{tty: tty})
 	out.tty = true
 	sh.fds = map[int]*file{1: out, 2: out.dup()}
@@ -75,18 +75,13 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	return sh.status & 0xff, nil // another end is one that the user or the terminal made
 }
 
-type pipeReader struct {
-	ctx context.Context
-	f   *file
-}
-
-func (p *pipeReader) Read(b []byte) (int, error) { return p.f.reader(p.ctx, b) }
-
 // newlines writes lines as a terminal wants them.
 type newlines struct{ tty TTY }
 
+var lineEnds = strings.NewReplacer("\r\n", "\r\n", "\n", "\r\n")
+
 func (n *newlines) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(n.tty, strings.ReplaceAll(strings.ReplaceAll(string(p), "\r\n", "\n"), "\n", "\r\n")); err != nil {
+	if _, err := lineEnds.WriteString(n.tty, string(p)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -98,7 +93,7 @@ func (sh *shell) prompt() string {
 	if sh.user.UID == 0 {
 		sign = "#"
 	}
-	return fmt.Sprintf("%s@%s:%s%s ", sh.user.Name, sh.s.hostname(), sh.withTilde(sh.dir), sign)
+	return fmt.Sprintf("%s@%s:%s%s ", sh.user.Name, sh.s.o.System.Hostname(), sh.withTilde(sh.dir), sign)
 }
 
 // read is a command, which may have several lines.
@@ -242,7 +237,7 @@ func (c *console) key(ctx context.Context, b byte) bool {
 // maxSequence is how long a sequence of a key may be: more than any has.
 const maxSequence = 32
 
-// keys stands before the line editor of golang.org/x/term, which waits for the end of whatever looks like the beginning
+// keys stands before the line editor of golang.org/x/term, which waits for the end of all that looks like the start
 // of a key, and takes all that comes until then for a part of it. So it gets whole characters and ended sequences.
 type keys struct {
 	begun []byte // of a sequence or a character

@@ -22,16 +22,13 @@ type Options struct {
 	Env []string
 	// Dir is where the session begins. Empty is the user's home or, where that does not exist, /.
 	Dir string
-	// Commands are programs beside the built-in ones, by name ("kubectl") or path ("/opt/bin/kubelet").
-	// They win over built-in ones.
-	Commands map[string]Command
 	// Clock is what sleep, date and the time limit go by. Required.
 	Clock clock.WithTicker
 	// Limits that are zero have their defaults.
 	Limits Limits
 	// Budget is memory that this session shares with others. Nil is none but its own limit.
 	Budget *Budget
-	// System is the machine around the session. Nil is a machine without units and other processes.
+	// System is the machine around the session. Required.
 	System System
 }
 
@@ -41,8 +38,8 @@ type User struct {
 	UID, GID uint32
 	// Groups are the user's other groups.
 	Groups []uint32
-	// Home is the home directory.
-	Home string
+	// Home is the home directory, and Shell the program of a login.
+	Home, Shell string
 }
 
 // Limits of a run: of a script, a command line or, in an interactive session, of each line.
@@ -67,20 +64,16 @@ type Limits struct {
 	Steps int64
 }
 
-// Command is a program of the machine. It returns its exit status. It ends when ctx does.
-type Command func(ctx context.Context, p *Process) int
-
 // System is the machine as sessions see and control it. Methods that change something are only called for root.
 type System interface {
 	Hostname() string
-	SetHostname(name string) error
 	// Addresses are those of the one network interface, the main one first.
 	Addresses() []netip.Prefix
 	// Booted is when the machine was started.
 	Booted() time.Time
 	// Processes are those of the machine, without the session's own.
 	Processes() []ProcessInfo
-	// Units is the control of units, or nil.
+	// Units is the control of units.
 	Units() Units
 	// Power turns the machine off or restarts it, soon after it returned.
 	Power(action PowerAction) error

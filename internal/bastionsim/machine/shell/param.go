@@ -211,16 +211,13 @@ func (sh *shell) slice(v *value, s *syntax.Slice, params bool) {
 	if s.Length != nil {
 		length = sh.arithm(s.Length)
 	}
-	var runes []rune
+	parts := v.list
 	if !v.many {
-		runes = []rune(v.list[0])
+		parts = strings.Split(v.list[0], "")
 	} else if params {
-		v.list = append([]string{sh.name}, v.list...)
+		parts = append([]string{sh.name}, parts...)
 	}
-	total := int64(len(runes))
-	if v.many {
-		total = int64(len(v.list))
-	}
+	total := int64(len(parts))
 	count := total
 	if v.gaps {
 		sh.failf("slices of arrays with gaps are not supported on this machine")
@@ -243,10 +240,8 @@ func (sh *shell) slice(v *value, s *syntax.Slice, params bool) {
 	case length < count-from:
 		end = from + length
 	}
-	if v.many {
-		v.list = v.list[from:end]
-	} else {
-		v.list = []string{string(runes[from:end])}
+	if v.list = parts[from:end]; !v.many {
+		v.list = []string{strings.Join(v.list, "")}
 	}
 }
 

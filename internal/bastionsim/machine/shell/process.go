@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,38 +11,16 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// Process is one execution of a Command: all that it sees of the machine.
+// Process is one execution of a program by a shell: all that it sees of the machine.
 type Process struct {
-	// Args begins with the command's name.
-	Args []string
-	// Dir is the working directory.
-	Dir  string
-	User User
-	// Env are NAME=value pairs.
-	Env []string
-	// FS is the file system as this user sees it. It takes paths from the root: see Path.
-	FS             *vfs.View
+	*shell
+	Args           []string // the first one is the program's name
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-
-	sh *shell
 }
 
-// name is how the command calls itself in its messages.
+// name is how the program calls itself in its messages.
 func (p *Process) name() string { return path.Base(p.Args[0]) }
-
-// Path is a path from the root, which FS takes, for one that the user gave.
-func (p *Process) Path(name string) string { return p.sh.abs(name) }
-
-// Getenv is a variable of the environment, or "".
-func (p *Process) Getenv(name string) string {
-	for _, pair := range p.Env {
-		if text, ok := strings.CutPrefix(pair, name+"="); ok {
-			return text
-		}
-	}
-	return ""
-}
 
 // Printf writes to the output. Errors are left out: the next read, write or step of the session finds them.
 func (p *Process) Printf(format string, args ...any) { _, _ = fmt.Fprintf(p.Stdout, format, args...) }
@@ -60,35 +37,27 @@ func (p *Process) Failf(status int, format string, args ...any) int {
 	return status
 }
 
-// step looks whether the session is still to go on. Commands call it in their loops.
-func (p *Process) step() error { return p.sh.step(1) }
-
 // open opens a file to read: "-" is the input, and descriptors have their names in /dev.
 func (p *Process) open(name string) (io.Reader, func(), error) {
 	if name == "-" {
 		return p.Stdin, func() {}, nil
 	}
-	f, err := p.sh.open(name, vfs.O_RDONLY)
-	if err != nil {
-		return nil, nil, err
-	}
-	return &stream{sh: p.sh, file: f}, f.close, nil
+	return p.openFile(name, vfs.O_RDONLY)
 }
 
-// create opens a file to write.
-func (p *Process) create(name string, flag int) (io.Writer, func(), error) {
-	f, err := p.sh.open(name, vfs.O_WRONLY|vfs.O_CREATE|flag)
+func (p *Process) openFile(name string, flag int) (*stream, func(), error) {
+	f, err := p.shell.open(name, flag)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &stream{sh: p.sh, file: f}, f.close, nil
+	return &stream{sh: p.shell, file: f}, f.close, nil
 }
 
 var errTooLong = errors.New("the input is longer than the limit of this machine")
 
 // readAll reads everything, as far as the limits let it. What was read counts as memory until the command ends.
 func (p *Process) readAll(in io.Reader) (string, error) {
-	limit := 8 * p.sh.r.limits.String
+	limit := 8 * p.r.limits.String
 	data, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
 	if err == nil && len(data) > limit {
 		err = errTooLong
@@ -122,7 +91,7 @@ func (p *Process) inputs(names []string, fn func(name string, in io.Reader) erro
 		if err != nil {
 			status = p.Fail(err)
 		}
-		if p.step() != nil {
+		if p.step(1) != nil {
 			return statusKilled
 		}
 	}
@@ -130,29 +99,26 @@ func (p *Process) inputs(names []string, fn func(name string, in io.Reader) erro
 }
 
 // run executes another command with this one's files, as xargs, env and sudo do. user nil is the same user.
-func (p *Process) run(ctx context.Context, args, env []string, user *User) int {
-	sub := p.sh.newProgram(env)
+func (p *Process) run(args, env []string, user *User) int {
+	sub := p.newProgram(env)
 	defer sub.end()
-	sub.ctx = ctx
 	if user != nil {
-		sub.user, sub.fs = *user, p.sh.s.o.FS.As(user.Cred())
+		sub.user, sub.fs = *user, p.s.o.FS.As(user.Cred())
 	}
 	return sub.exec(args)
 }
 
 // sleep waits by the machine's clock.
-func (p *Process) sleep(ctx context.Context, d time.Duration) error {
-	timer := p.sh.s.o.Clock.NewTimer(d)
+func (p *Process) sleep(d time.Duration) error {
+	timer := p.s.o.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-p.ctx.Done():
+		return p.ctx.Err()
 	}
 }
-
-func (p *Process) now() time.Time { return p.sh.s.o.Clock.Now() }
 
 // flags are the letters that a command was called with, and the values of those that take one.
 type flags struct {
@@ -170,13 +136,21 @@ func (f flags) value(c byte, otherwise string) string {
 	return otherwise
 }
 
-// parseFlags reads options as getopt does: spec has the letters, those with a value followed by a colon. long has the
-// letters of long options ("recursive": 'r'). Options may stand behind arguments unless stop is set.
-func parseFlags(args []string, spec string, long map[string]byte, stop bool) (flags, error) {
+// parseFlags reads options as getopt does. options separates them by spaces: the letter, then other names
+// ("r|R|recursive"), then a colon if there is a value ("n|lines:"). With "+" in front, the first operand ends them.
+func parseFlags(args []string, options string) (flags, error) {
 	f := flags{set: map[byte]bool{}, values: map[byte][]string{}}
-	takes := func(c byte) (known, value bool) {
-		i := strings.IndexByte(spec, c)
-		return i >= 0 && c != ':', i >= 0 && i+1 < len(spec) && spec[i+1] == ':'
+	letters, takesValue := map[string]byte{}, map[byte]bool{}
+	options, stop := strings.CutPrefix(options, "+")
+	for option := range strings.FieldsSeq(options) {
+		names, value := strings.CutSuffix(option, ":")
+		for name := range strings.SplitSeq(names, "|") {
+			if len(name) > 1 {
+				name = "--" + name
+			}
+			letters[name] = option[0]
+		}
+		takesValue[option[0]] = value
 	}
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -192,36 +166,31 @@ func parseFlags(args []string, spec string, long map[string]byte, stop bool) (fl
 			f.args = append(f.args, arg)
 			continue
 		}
-		letters, given, hasValue := arg[1:], "", false
-		if name, ok := strings.CutPrefix(arg, "--"); ok {
-			name, given, hasValue = strings.Cut(name, "=")
-			c, known := long[name]
-			if !known {
-				return f, fmt.Errorf("unrecognized option '--%s'", name)
-			}
-			letters = string(c)
+		names, value, hasValue := strings.Split(arg[1:], ""), "", false
+		if strings.HasPrefix(arg, "--") {
+			arg, value, hasValue = strings.Cut(arg, "=")
+			names = []string{arg}
 		}
-		for j := 0; j < len(letters); j++ {
-			c := letters[j]
-			known, value := takes(c)
+		for j, name := range names {
+			c, known := letters[name]
 			if !known {
-				return f, fmt.Errorf("invalid option -- '%c'", c)
+				return f, fmt.Errorf("invalid option '%s'", name)
 			}
 			f.set[c] = true
-			if !value {
+			if !takesValue[c] {
 				continue
 			}
-			switch {
+			switch rest := strings.Join(names[j+1:], ""); {
 			case hasValue:
-			case j+1 < len(letters):
-				given = letters[j+1:]
+			case rest != "":
+				value = rest
 			case i+1 < len(args):
 				i++
-				given = args[i]
+				value = args[i]
 			default:
-				return f, fmt.Errorf("option requires an argument -- '%c'", c)
+				return f, fmt.Errorf("option '%s' requires an argument", name)
 			}
-			f.values[c] = append(f.values[c], given)
+			f.values[c] = append(f.values[c], value)
 			break
 		}
 	}

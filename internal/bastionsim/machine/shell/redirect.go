@@ -1,13 +1,16 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -66,8 +69,17 @@ func (sh *shell) redirects(st *syntax.Stmt) (restore func()) {
 }
 
 func (sh *shell) redirect(rd *syntax.Redirect, save func(int)) {
-	fd, err := redirectFD(rd)
-	arg := ""
+	how, known := redirections[rd.Op]
+	if !known {
+		how.fd, how.flag = 1, vfs.O_WRONLY|vfs.O_CREATE|vfs.O_TRUNC
+	}
+	fd, arg := how.fd, ""
+	var err error
+	if rd.N != nil {
+		if fd, err = strconv.Atoi(rd.N.Value); err != nil || fd < 0 || fd >= maxFD {
+			sh.failf("%s: bad file descriptor", rd.N.Value)
+		}
+	}
 	var f *file
 	switch rd.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
@@ -82,8 +94,7 @@ func (sh *shell) redirect(rd *syntax.Redirect, save func(int)) {
 		}
 		arg = words[0]
 	}
-	if err != nil || !sh.ok() {
-		sh.fail(err)
+	if !sh.ok() {
 		return
 	}
 	switch {
@@ -93,7 +104,7 @@ func (sh *shell) redirect(rd *syntax.Redirect, save func(int)) {
 		sh.duplicate(fd, arg)
 		return
 	default:
-		if f, err = sh.open(arg, openFlags(rd.Op)); err != nil {
+		if f, err = sh.open(arg, how.flag); err != nil {
 			sh.fail(err)
 			return
 		}
@@ -111,32 +122,12 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-func redirectFD(rd *syntax.Redirect) (int, error) {
-	fd := 1
-	switch rd.Op {
-	case syntax.RdrIn, syntax.RdrInOut, syntax.DplIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
-		fd = 0
-	}
-	if rd.N == nil {
-		return fd, nil
-	}
-	n, err := strconv.Atoi(rd.N.Value)
-	if err != nil || n < 0 || n >= maxFD {
-		return 0, fmt.Errorf("%s: bad file descriptor", rd.N.Value)
-	}
-	return n, nil
-}
-
-func openFlags(op syntax.RedirOperator) int {
-	switch op {
-	case syntax.RdrIn:
-		return vfs.O_RDONLY
-	case syntax.RdrInOut:
-		return vfs.O_RDWR | vfs.O_CREATE
-	case syntax.AppOut, syntax.AppAll:
-		return vfs.O_WRONLY | vfs.O_CREATE | vfs.O_APPEND
-	}
-	return vfs.O_WRONLY | vfs.O_CREATE | vfs.O_TRUNC
+// redirections have the descriptor of each operator, and how it opens a file. Others are as >.
+var redirections = map[syntax.RedirOperator]struct{ fd, flag int }{
+	syntax.RdrIn: {0, vfs.O_RDONLY}, syntax.RdrInOut: {0, vfs.O_RDWR | vfs.O_CREATE},
+	syntax.DplIn: {}, syntax.Hdoc: {}, syntax.DashHdoc: {}, syntax.WordHdoc: {},
+	syntax.AppOut: {1, vfs.O_WRONLY | vfs.O_CREATE | vfs.O_APPEND},
+	syntax.AppAll: {1, vfs.O_WRONLY | vfs.O_CREATE | vfs.O_APPEND},
 }
 
 // duplicate is N>&M, N<&M and N>&-.
@@ -153,18 +144,17 @@ func (sh *shell) duplicate(fd int, arg string) {
 	}
 }
 
-// describe is a file system's error as programs write it.
-func describe(name string, err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
+// reason is what an error says without its path, as programs write it.
+func reason(err error) string {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return strings.ToUpper(errno.Error()[:1]) + errno.Error()[1:]
 	}
-	text := err.Error()
-	if text != "" {
-		text = strings.ToUpper(text[:1]) + text[1:]
-	}
-	return fmt.Errorf("%s: %s", name, text)
+	return err.Error()
 }
+
+// describe is an error of the file with the name that the user gave.
+func describe(name string, err error) error { return fmt.Errorf("%s: %s", name, reason(err)) }
 
 // open opens a file for this shell: one of the file system, or one of its own descriptors.
 func (sh *shell) open(name string, flag int) (*file, error) {
@@ -199,8 +189,13 @@ func (sh *shell) open(name string, flag int) (*file, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("%s: Is a directory", name)
 	}
-	return plain(f, func() { _ = f.Close() }), nil // a file in memory closes always
+	return newFile(func(_ context.Context, p []byte) (int, error) { return f.Read(p) },
+		func(_ context.Context, p []byte) (int, error) { return f.Write(p) },
+		func() { _ = f.Close() }), nil // a file in memory closes always
 }
+
+// tabs are those at the beginning of a line, which <<- leaves out.
+var tabs = regexp.MustCompile(`(?m)^\t+`)
 
 func (sh *shell) hereDoc(rd *syntax.Redirect) string {
 	if rd.Hdoc == nil {
@@ -220,23 +215,15 @@ func (sh *shell) hereDoc(rd *syntax.Redirect) string {
 			continue
 		}
 		text := lit.Value
-		if rd.Op == syntax.DashHdoc {
-			text = stripTabs(text, atStart)
+		if rd.Op == syntax.DashHdoc && !atStart {
+			text = tabs.ReplaceAllString("-"+text, "")[1:]
+		} else if rd.Op == syntax.DashHdoc {
+			text = tabs.ReplaceAllString(text, "")
 		}
 		if atStart = strings.HasSuffix(text, "\n"); !quoted {
-			text = unescape(text, "\\$`\n")
+			text = inDocument.Replace(text)
 		}
 		e.add(text, true)
 	}
 	return joinPieces(e.cur)
-}
-
-func stripTabs(text string, atStart bool) string {
-	lines := strings.SplitAfter(text, "\n")
-	for i, line := range lines {
-		if i > 0 || atStart {
-			lines[i] = strings.TrimLeft(line, "\t")
-		}
-	}
-	return strings.Join(lines, "")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"runtime"
 	"strings"
 
@@ -25,8 +24,8 @@ func New(o Options) (*Session, error) {
 	if o.FS == nil {
 		return nil, errors.New("making a session: the options have no file system")
 	}
-	if o.Clock == nil {
-		return nil, errors.New("making a session: the options have no clock")
+	if o.Clock == nil || o.System == nil {
+		return nil, errors.New("making a session: the options have no clock or no system")
 	}
 	if o.User.Name == "" && o.User.UID == 0 {
 		o.User.Name = "root"
@@ -39,27 +38,6 @@ func New(o Options) (*Session, error) {
 	}
 	o.Limits = o.Limits.withDefaults()
 	return &Session{o}, nil
-}
-
-func (s *Session) hostname() string {
-	if s.o.System != nil {
-		if name := s.o.System.Hostname(); name != "" {
-			return name
-		}
-	}
-	name, err := s.o.FS.ReadFile("/etc/hostname")
-	if err != nil {
-		return "localhost"
-	}
-	return strings.TrimSpace(string(name))
-}
-
-// injected is a command of the options by its path or name.
-func (s *Session) injected(name string) Command {
-	if c := s.o.Commands[name]; c != nil {
-		return c
-	}
-	return s.o.Commands[path.Base(name)]
 }
 
 // Run executes a script or a command line, and returns its exit status. When it was ended by a limit the error is a
@@ -179,7 +157,7 @@ func parsing(fn func(p *syntax.Parser) error) (err error) {
 // parse reads a script. What it takes is counted until release is called.
 func (sh *shell) parse(text, name string) (file *syntax.File, release func(), err error) {
 	if len(text) > sh.r.limits.Script {
-		return nil, nil, fmt.Errorf("%s: the script has %d bytes, more than the %d that it may have", name, len(text), sh.r.limits.Script)
+		return nil, nil, fmt.Errorf("%s: the script has %d bytes, more than %d", name, len(text), sh.r.limits.Script)
 	}
 	cost := int64(len(text)) * treeFactor
 	if err := errors.Join(sh.step(1+len(text)/16), sh.r.grow(cost)); err != nil {

@@ -115,9 +115,8 @@ func environScope(env []string) []map[string]variable {
 // environ is what every session begins with, with what the options add.
 func (s *Session) environ(dir string) []string {
 	u := s.o.User
-	env := []string{"HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name, "SHELL=/bin/bash", "PWD=" + dir,
-		"LANG=C.UTF-8", "PATH=" + defaultPath}
-	return append(env, s.o.Env...)
+	env := []string{"HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name, "SHELL=/bin/bash", "PWD=" + dir}
+	return append(append(env, "LANG=C.UTF-8", "PATH="+defaultPath), s.o.Env...)
 }
 
 const defaultPath = "/opt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -17,8 +17,7 @@ type file struct {
 	writer func(ctx context.Context, p []byte) (int, error) // nil: not for writing
 	closer func()
 	tty    bool
-	// bulk is writer without the limit of output, for the content of files; nil if there is no such limit.
-	bulk func(ctx context.Context, p []byte) (int, error)
+	output bool // of the session, whose length is limited
 }
 
 func newFile(reader, writer func(context.Context, []byte) (int, error), closer func()) *file {
@@ -38,12 +37,6 @@ func (f *file) close() {
 	}
 }
 
-// plain is a file without blocking reads and writes.
-func plain(rw io.ReadWriter, closer func()) *file {
-	return newFile(func(_ context.Context, p []byte) (int, error) { return rw.Read(p) },
-		func(_ context.Context, p []byte) (int, error) { return rw.Write(p) }, closer)
-}
-
 // textFile is a file to read a text from, as here-documents are.
 func textFile(text string) *file {
 	var mu sync.Mutex
@@ -61,41 +54,18 @@ func (r *run) counted(w io.Writer) *file {
 		w = io.Discard
 	}
 	var mu sync.Mutex
-	write := func(_ context.Context, p []byte) (int, error) {
+	f := newFile(nil, func(_ context.Context, p []byte) (int, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return w.Write(p)
-	}
-	f := newFile(nil, func(ctx context.Context, p []byte) (int, error) {
 		left := r.limits.Output - r.output.Add(int64(len(p))) + int64(len(p))
 		if left >= int64(len(p)) {
-			return write(ctx, p)
+			return w.Write(p)
 		}
-		n, _ := write(ctx, p[:max(0, left)]) // the limit is the error to tell
+		n, _ := w.Write(p[:max(0, left)]) // the limit is the error to tell
 		return n, r.kill("output")
 	}, nil)
-	f.bulk = write
+	f.output = true
 	return f
-}
-
-// sink collects the output of a command substitution.
-type sink struct {
-	r      *run
-	mu     sync.Mutex
-	data   []byte
-	closed chan struct{} // when nothing can write to it any more
-}
-
-func (s *sink) file() *file {
-	return newFile(nil, func(_ context.Context, p []byte) (int, error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if len(s.data)+len(p) > s.r.limits.String {
-			return 0, s.r.kill("string")
-		}
-		s.data = append(s.data, p...)
-		return len(p), nil
-	}, func() { close(s.closed) })
 }
 
 // pipeSize is how much a pipe holds.
@@ -228,30 +198,23 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 func (s *stream) Write(p []byte) (int, error) {
-	if s.file == nil {
-		return 0, errClosed
-	}
-	return s.write(s.file.writer, p)
-}
-
-func (s *stream) write(writer func(context.Context, []byte) (int, error), p []byte) (int, error) {
 	if err := s.sh.step(1 + len(p)>>12); err != nil {
 		return 0, err
 	}
-	if writer == nil {
+	if s.file == nil || s.file.writer == nil {
 		return 0, errClosed
 	}
-	n, err := writer(s.sh.ctx, p)
+	n, err := s.file.writer(s.sh.ctx, p)
 	s.broken = s.broken || errors.Is(err, syscall.EPIPE)
 	return n, err
 }
 
-// bulk is a Writer of the same file whose bytes do not count as output. What it is for has another end than the limit.
-type bulk struct{ *stream }
+// uncounted is a Writer of the same file whose bytes do not count as output: the content of a file has an end.
+type uncounted struct{ *stream }
 
-func (b bulk) Write(p []byte) (int, error) {
-	if b.file == nil || b.file.bulk == nil {
-		return b.stream.Write(p)
+func (u uncounted) Write(p []byte) (int, error) {
+	if u.file != nil && u.file.output {
+		u.sh.r.output.Add(int64(-len(p)))
 	}
-	return b.write(b.file.bulk, p)
+	return u.stream.Write(p)
 }

@@ -3,6 +3,7 @@ package shell
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,21 +11,36 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
+// accounts are the lines of /etc/passwd or /etc/group that have a number, which is id.
+func accounts(f *vfs.FS, file string) iter.Seq2[uint32, []string] {
+	return func(yield func(id uint32, fields []string) bool) {
+		data, _ := f.ReadFile(file) // without the file, there are no accounts
+		for line := range strings.SplitSeq(string(data), "\n") {
+			fields := strings.Split(line, ":")
+			if len(fields) < 4 || fields[0] == "" {
+				continue
+			}
+			if id, err := strconv.ParseUint(fields[2], 10, 32); err == nil && !yield(uint32(id), fields) {
+				return
+			}
+		}
+	}
+}
+
 // LookupUser is an account of a machine by its name, from the machine's own /etc/passwd and /etc/group.
 func LookupUser(f *vfs.FS, name string) (User, bool) {
-	for _, row := range table(f, "/etc/passwd") {
+	for uid, row := range accounts(f, "/etc/passwd") {
 		if len(row) < 7 || row[0] != name {
 			continue
 		}
-		uid, gid := parseID(row[2]), parseID(row[3])
-		if uid < 0 || gid < 0 {
+		gid, err := strconv.ParseUint(row[3], 10, 32)
+		if err != nil {
 			continue
 		}
-		u := User{Name: row[0], UID: uint32(uid), GID: uint32(gid), Home: row[5]}
-		for _, g := range table(f, "/etc/group") {
-			id := groupID(g)
-			if id >= 0 && len(g) > 3 && id != gid && inList(g[3], u.Name) {
-				u.Groups = append(u.Groups, uint32(id))
+		u := User{Name: name, UID: uid, GID: uint32(gid), Home: row[5], Shell: row[6]}
+		for id, group := range accounts(f, "/etc/group") {
+			if id != u.GID && slices.Contains(strings.Split(group[3], ","), name) {
+				u.Groups = append(u.Groups, id)
 			}
 		}
 		return u, true
@@ -32,78 +48,41 @@ func LookupUser(f *vfs.FS, name string) (User, bool) {
 	return User{}, false
 }
 
-func parseID(text string) int64 {
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil {
-		return -1
-	}
-	return int64(n)
-}
+// maxNames is how many users and how many groups have their names in lists; others have numbers.
+const maxNames = 1024
 
-func groupID(row []string) int64 {
-	if len(row) < 3 {
-		return -1
-	}
-	return parseID(row[2])
-}
+// Names are those of users and groups by their numbers.
+type Names struct{ users, groups map[uint32]string }
 
-func inList(list, name string) bool { return slices.Contains(strings.Split(list, ","), name) }
-
-// table has the lines of a file of /etc, cut at colons.
-func table(f *vfs.FS, name string) [][]string {
-	data, err := f.ReadFile(name)
-	if err != nil {
-		return nil
-	}
-	var rows [][]string
-	for line := range strings.SplitSeq(string(data), "\n") {
-		if line != "" && line[0] != '#' {
-			rows = append(rows, strings.Split(line, ":"))
-		}
-	}
-	return rows
-}
-
-// names are those of users and groups by their numbers, for lists of files.
-type names struct{ users, groups map[uint32]string }
-
-func loadNames(f *vfs.FS) names {
+// LoadNames reads the names of a machine's users and groups.
+func LoadNames(f *vfs.FS) Names {
 	byID := func(file string) map[uint32]string {
 		all := map[uint32]string{}
-		for _, row := range table(f, file) {
-			if id := groupID(row); id >= 0 {
-				all[uint32(id)] = row[0]
+		for id, row := range accounts(f, file) {
+			if all[id] = cmp.Or(all[id], row[0]); len(all) == maxNames {
+				break
 			}
 		}
 		return all
 	}
-	return names{byID("/etc/passwd"), byID("/etc/group")}
+	return Names{byID("/etc/passwd"), byID("/etc/group")}
 }
 
-func (n names) user(id uint32) string  { return cmp.Or(n.users[id], fmt.Sprint(id)) }
-func (n names) group(id uint32) string { return cmp.Or(n.groups[id], fmt.Sprint(id)) }
+// User is the name of a user, or the number.
+func (n Names) User(id uint32) string { return cmp.Or(n.users[id], fmt.Sprint(id)) }
 
-// userID is the number of a user that is given by name or number; -1 if there is none.
-func userID(f *vfs.FS, name string) int {
-	if u, ok := LookupUser(f, name); ok {
-		return int(u.UID)
-	}
-	return int(parseID(name))
-}
+// Group is the name of a group, or the number.
+func (n Names) Group(id uint32) string { return cmp.Or(n.groups[id], fmt.Sprint(id)) }
 
-func groupIDOf(f *vfs.FS, name string) int {
-	for _, row := range table(f, "/etc/group") {
+// idOf is the number of a user or group that is given by name or number; -1 if there is none.
+func idOf(f *vfs.FS, file, name string) int {
+	for id, row := range accounts(f, file) {
 		if row[0] == name {
-			return int(groupID(row))
+			return int(id)
 		}
 	}
-	return int(parseID(name))
-}
-
-// realPath is a path without symbolic links. What it leads to is there.
-func realPath(v *vfs.View, name string) (string, error) {
-	if _, err := v.Stat(name); err != nil {
-		return "", err
+	if id, err := strconv.ParseUint(name, 10, 32); err == nil {
+		return int(id)
 	}
-	return v.Resolve(name)
+	return -1
 }

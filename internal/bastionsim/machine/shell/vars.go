@@ -168,7 +168,7 @@ func init() {
 		"BASHPID":       number(func(sh *shell) int64 { return sh.pid }),
 		"LINENO":        number(func(sh *shell) int64 { return int64(sh.line) }),
 		"BASH_SUBSHELL": number(func(sh *shell) int64 { return int64(sh.level) }),
-		"HOSTNAME":      func(sh *shell) string { return sh.s.hostname() },
+		"HOSTNAME":      func(sh *shell) string { return sh.s.o.System.Hostname() },
 		"FUNCNAME":      func(sh *shell) string { return sh.function },
 		"BASH_SOURCE":   func(sh *shell) string { return sh.source },
 		"_":             func(sh *shell) string { return sh.lastArg },

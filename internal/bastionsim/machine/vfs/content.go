@@ -103,6 +103,6 @@ var Programs = []string{
 	"less", "ln", "ls", "mkdir", "mkfifo", "mktemp", "modprobe", "mv", "nc", "nohup", "nslookup", "passwd", "ping",
 	"poweroff", "printf", "ps", "pwd", "readlink", "reboot", "rm", "scp", "sed", "seq", "sftp", "sh",
 	"sha256sum", "shutdown", "sleep", "sort", "ssh", "stat", "su", "sudo", "sync", "sysctl", "systemctl",
-	"tail", "tee", "test", "touch", "tr", "true", "uname", "uniq", "uptime", "useradd", "wc", "wget", "which",
-	"whoami", "xargs", "yes", "zypper",
+	"tail", "tee", "test", "touch", "tr", "true", "uname", "uptime", "useradd", "wc", "wget", "which",
+	"whoami", "yes", "zypper",
 }

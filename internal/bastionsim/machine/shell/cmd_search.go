@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"io"
 	"io/fs"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
 // posixPart matches the parts of an expression of POSIX: a character with a backslash, a set, and any other character.
@@ -66,22 +69,18 @@ func grepProgram(p *Process, f flags) int {
 	}
 	status := 0
 	if f.has('r') {
-		if len(args) == 0 {
-			args = []string{"."}
-		}
-		status = p.walk(args, "cannot read", deepest, func(name string, info fs.FileInfo) error {
-			if !info.Mode().IsRegular() {
-				return nil
+		var files []string
+		roots := append(args, ".")[:max(1, len(args))]
+		status = p.walk(roots, "cannot read", deepest, func(name string, info fs.FileInfo) error {
+			if info.Mode().IsRegular() {
+				files = append(files, name)
 			}
-			in, done, err := p.open(name)
-			if err != nil {
-				return err
-			}
-			defer done()
-			return g.file(name, in)
+			return nil
 		})
-	} else {
-		status = p.inputs(args, g.file)
+		args = files
+	}
+	if len(args) > 0 || !f.has('r') {
+		status = max(status, p.inputs(args, g.file))
 	}
 	switch {
 	case g.matched && (f.has('q') || status == 0):
@@ -127,9 +126,9 @@ func (g *grepper) file(name string, in io.Reader) error {
 	}
 	err := g.p.lines(in, func(line string) (bool, error) {
 		n++
-		found := g.re.find(g.p.sh, line)
-		if !g.p.sh.ok() {
-			return false, g.p.sh.err
+		found := g.re.find(g.p.shell, line)
+		if !g.p.ok() {
+			return false, g.p.err
 		}
 		if (found != nil) == g.f.has('v') {
 			return true, nil
@@ -142,7 +141,14 @@ func (g *grepper) file(name string, in io.Reader) error {
 		case g.f.has('c'):
 			return true, nil
 		case g.f.has('o'):
-			return true, g.eachMatch(line, show)
+			var err error
+			g.re.replace(g.p.shell, line, true, func(out []byte, text string, match []int) []byte {
+				if match[0] < match[1] && err == nil {
+					err = show(text[match[0]:match[1]])
+				}
+				return out
+			})
+			return true, err
 		}
 		return true, show(line)
 	})
@@ -157,19 +163,57 @@ func (g *grepper) file(name string, in io.Reader) error {
 	return nil
 }
 
-// eachMatch calls fn for the parts of a line that match.
-func (g *grepper) eachMatch(line string, fn func(part string) error) error {
-	for line != "" {
-		found := g.re.find(g.p.sh, line)
-		if found == nil {
-			return g.p.sh.err
+var findTypes = map[string]byte{"f": '-', "d": 'd', "l": 'l', "c": 'c', "b": 'b'}
+
+// findProgram prints the names that pass all tests: -name, -iname and -type, which "!" negates.
+func findProgram(p *Process, f flags) int {
+	args, levels := f.args, deepest
+	var roots []string
+	for len(args) > 0 && !strings.HasPrefix(args[0], "-") && args[0] != "!" {
+		roots, args = append(roots, args[0]), args[1:]
+	}
+	if len(roots) == 0 {
+		roots = []string{"."}
+	}
+	var tests []func(name string, info fs.FileInfo) bool
+	for want := true; len(args) > 0; want = true {
+		for len(args) > 1 && args[0] == "!" {
+			want, args = !want, args[1:]
 		}
-		if part := line[found[0]:found[1]]; part != "" {
-			if err := fn(part); err != nil {
-				return err
+		name := args[0]
+		if args = args[1:]; name == "-print" {
+			continue
+		}
+		if len(args) == 0 {
+			return p.Failf(1, "missing argument to `%s'", name)
+		}
+		arg := args[0]
+		args = args[1:]
+		switch name {
+		case "-name", "-iname":
+			tests = append(tests, func(file string, _ fs.FileInfo) bool {
+				return p.match(arg, path.Base(file), name == "-iname") == want
+			})
+		case "-type":
+			tests = append(tests, func(_ string, info fs.FileInfo) bool {
+				return (vfs.ListMode(info.Mode())[0] == findTypes[arg]) == want
+			})
+		case "-maxdepth":
+			var err error
+			if levels, err = strconv.Atoi(arg); err != nil {
+				return p.Fail(err)
+			}
+		default:
+			return p.Failf(1, "unknown predicate `%s'", name)
+		}
+	}
+	return p.walk(roots, "", levels, func(name string, info fs.FileInfo) error {
+		for _, passes := range tests {
+			if !passes(name, info) {
+				return nil
 			}
 		}
-		line = line[max(found[1], 1):]
-	}
-	return nil
+		p.Printf("%s\n", name)
+		return nil
+	})
 }

@@ -164,6 +164,7 @@ func TestBastions(t *testing.T) {
 		eventually(t, waitTimeout, func(context.Context) error { return l.noBastions(t) })
 	})
 	t.Run("how gardenlite ssh ends", func(t *testing.T) { s.clientEnds(t, address) })
+	t.Run("gardenctl", func(t *testing.T) { s.asGardenctl(t, node, address) })
 	t.Run("files", func(t *testing.T) { s.copiesFiles(t, node, address) })
 	t.Run("what is forbidden", func(t *testing.T) { s.forbidden(t, address) })
 	t.Run("ingress", func(t *testing.T) { s.ingressCounts(t) })

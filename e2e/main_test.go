@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}
 	_, config = suite.Enter("--seeds=2", "--datastore=sqlite")
 	kube, dyn = kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
-	os.Exit(m.Run())
+	os.Exit(suite.Run(m))
 }
 
 type (

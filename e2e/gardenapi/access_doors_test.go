@@ -201,6 +201,22 @@ func doorsOfIdentities(w *accessWorld) []accessAttack {
 			},
 		},
 		{
+			name: "UID of another Shoot",
+			steps: func(*testing.T) []attackStep {
+				return []attackStep{step(patching("shoots", "status", p, a, `{"status":{"uid":%q}}`, w.b.shootUID), denied, "status.uid must be")}
+			},
+		},
+		{
+			name: "owner of a Secret and a ConfigMap",
+			steps: func(*testing.T) []attackStep {
+				const owned = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"gone","uid":"gone"}]}}`
+				return []attackStep{
+					step(patching("secrets", "", "garden", a+"-dns", owned), denied, ""),
+					step(patching("configmaps", "", "garden", a+"-resource", owned), denied, ""),
+				}
+			},
+		},
+		{
 			name: "context of a WorkloadIdentity's token",
 			steps: func(*testing.T) []attackStep {
 				token := func(kind, namespace, name string) accessRequest {
@@ -268,7 +284,14 @@ func TestAccessTellsNothing(t *testing.T) {
 			w.tellsNothing(t, who, accessObject{resource: pair.resource, namespace: pair.namespace, name: pair.there}, pair.absent)
 		}
 	}
-	// Whether a namespace exists.
+	// Whether a namespace exists, but by Events, which may be created in all.
+	event := func(namespace string) accessRequest {
+		return accessRequest{verb: "create", resource: "events", namespace: namespace, body: meta("v1", "Event", namespace, "x", map[string]any{
+			"involvedObject": map[string]any{"kind": "Seed", "name": "x", "namespace": namespace}, "reason": "x"})}
+	}
+	if there, not := w.gardenletA.must(t, event("default")), w.gardenletA.must(t, event("absents")); there.Code != made || not.Code != http.StatusNotFound {
+		t.Errorf("create events in a namespace of others: %s; in one that does not exist: %s", there, not)
+	}
 	for _, resource := range []string{"secrets", "configmaps", "serviceaccounts"} {
 		request := func(namespace string) accessRequest {
 			return accessRequest{verb: "create", resource: resource, namespace: namespace,

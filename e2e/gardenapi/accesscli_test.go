@@ -206,6 +206,9 @@ func TestAccessCLIMatrix(t *testing.T) {
 		}
 	}
 	narrow := inLandscape(t, "access", "matrix", "--as-seed", "matrix").OK(t).Shows(t, "DELETECOLLECTION", "OBJECTS", "requests tried")
+	if absent := inLandscape(t, "access", "matrix", "--as-seed", "absent").OK(t); !strings.Contains(absent.Stderr, `There is no Seed "absent"`) {
+		t.Errorf("of no Seed: %s", absent.Stderr)
+	}
 	wide := inLandscape(t, "access", "matrix", "--as-seed", "matrix", "-o", "wide").OK(t).Shows(t, "quotas.core.gardener.cloud")
 	if len(wide.Stdout) <= len(narrow.Stdout) || strings.Contains(narrow.Stdout, "quotas") {
 		t.Error("-o wide does not show more")
@@ -327,6 +330,7 @@ func TestAccessCLIErrors(t *testing.T) {
 		{landscape, "access explain --as-seed a get seeds x/y", 2, "not in namespaces"},
 		{landscape, "access explain --as-seed a get shoots/nothing x/y", 2, "it has"},
 		{landscape, "graph nonsense", 2, "the graph has"},
+		{landscape, "graph secret garden/absent", 1, "nothing in the graph matches"},
 		{nowhere, "admission-controller", 2, "--kubeconfig"},
 		{nowhere, "admission-controller --kubeconfig " + file + "x", 2, "no such file"},
 		{nowhere, "admission-controller --kubeconfig " + file, 1, "does not answer"},

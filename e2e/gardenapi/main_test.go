@@ -32,7 +32,7 @@ var (
 func TestMain(m *testing.M) {
 	kubeconfig, config = suite.Enter("--seeds=0", withoutControllers)
 	kube, dyn = kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
-	os.Exit(m.Run())
+	os.Exit(suite.Run(m))
 }
 
 type (

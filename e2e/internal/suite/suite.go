@@ -104,6 +104,35 @@ func exit(err error) {
 	os.Exit(1)
 }
 
+// Run runs the tests of a package. It fails, too, if a component of the landscape that they share was forbidden anything.
+func Run(m *testing.M) int {
+	code := m.Run()
+	out, err := exec.Command(Binary, "status", "--data-dir", DataDir(), "-o", "json").Output()
+	var status struct {
+		Components []struct {
+			Name      string
+			Forbidden int
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &status)
+	}
+	if err == nil && len(status.Components) == 0 {
+		err = errors.New("there are no components")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e: reading the status after the tests:", err)
+		return 1
+	}
+	for _, c := range status.Components {
+		if c.Forbidden > 0 {
+			fmt.Fprintf(os.Stderr, "e2e: %d requests of %s were forbidden while the tests ran\n", c.Forbidden, c.Name)
+			code = max(code, 1)
+		}
+	}
+	return code
+}
+
 // DataDir is the state directory of the landscape that the tests of the package run in.
 func DataDir() string { return os.Getenv("GARDENLITE_DATA_DIR") }
 

@@ -35,6 +35,10 @@ func stepOf(pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) podSte
 	step := podStep{status: *pod.Status.DeepCopy()}
 	ended := hasEnded(pod)
 	if pod.DeletionTimestamp != nil {
+		if stop := stopOf(pod); pod.Status.Phase == corev1.PodRunning && now.Before(stop) {
+			step.next = stop
+			return step
+		}
 		step.remove = true
 		if !ended {
 			end(&step.status, pod, now, corev1.PodSucceeded)
@@ -66,6 +70,19 @@ func stepOf(pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) podSte
 		}
 	}
 	return step
+}
+
+// stopOf is when the containers of a deleted Pod end. They do as soon as they are asked to, which is after the longest sleep
+// of a preStop hook, and not later than the grace period.
+func stopOf(pod *corev1.Pod) time.Time {
+	var sleep time.Duration
+	for _, c := range pod.Spec.Containers {
+		if c.Lifecycle != nil && c.Lifecycle.PreStop != nil && c.Lifecycle.PreStop.Sleep != nil {
+			sleep = max(sleep, time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second)
+		}
+	}
+	grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second
+	return pod.DeletionTimestamp.Add(min(sleep, grace) - grace)
 }
 
 func hasEnded(pod *corev1.Pod) bool {

@@ -108,7 +108,7 @@ func TestPodDeadline(t *testing.T) {
 func TestPodDeleted(t *testing.T) {
 	pod := newPod(nil)
 	run(t, pod, now)
-	pod.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(30 * time.Second)))
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(now.Add(30*time.Second))), ptr.To[int64](30)
 	step := stepOf(pod, now.Add(time.Second), hostIPs, nil)
 	if !step.remove || step.status.Phase != corev1.PodSucceeded || step.status.ContainerStatuses[0].State.Terminated == nil {
 		t.Errorf("the step is %+v", step)
@@ -117,6 +117,25 @@ func TestPodDeleted(t *testing.T) {
 	pod.Status.Phase = corev1.PodFailed
 	if step := stepOf(pod, now.Add(2*time.Second), hostIPs, nil); !step.remove || step.status.Phase != corev1.PodFailed {
 		t.Errorf("the step is %+v", step)
+	}
+}
+
+// A deleted Pod runs while its preStop hooks sleep, but not longer than its grace period, which may become shorter.
+func TestPodGracePeriod(t *testing.T) {
+	pod := newPod(func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 20}}}
+	})
+	run(t, pod, now)
+	for _, test := range []struct{ grace, runs int64 }{{30, 20}, {5, 5}, {0, 0}} {
+		pod.DeletionGracePeriodSeconds = ptr.To(test.grace)
+		pod.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(time.Duration(test.grace) * time.Second)))
+		end := now.Add(time.Duration(test.runs) * time.Second)
+		if step := stepOf(pod, end.Add(-time.Second), hostIPs, nil); test.runs > 0 && (step.remove || step.status.Phase != corev1.PodRunning || !step.next.Equal(end)) {
+			t.Errorf("with a grace period of %d s, the step before the end is %+v", test.grace, step)
+		}
+		if step := stepOf(pod, end, hostIPs, nil); !step.remove || step.status.Phase != corev1.PodSucceeded {
+			t.Errorf("with a grace period of %d s, the step is %+v", test.grace, step)
+		}
 	}
 }
 

@@ -210,7 +210,7 @@ func (c *container) runOnce(ctx context.Context) (exit, error) {
 	case <-ch.done:
 	case <-ctx.Done():
 		c.event(corev1.EventTypeNormal, "Killing", "Stopping container "+c.spec.Name)
-		ch.stop(c.pod.runner.cfg.Clock.After(c.pod.untilDeadline()))
+		c.stop(ch, c.pod.untilDeadline)
 	}
 	cancel()
 	probes.Wait()
@@ -252,7 +252,7 @@ func (c *container) begin(ch *child) {
 		if ch != nil {
 			c.status.ImageID, c.status.ContainerID = "process://"+c.image.Program, "process://"+strconv.Itoa(ch.pid)
 		}
-		c.started = ch == nil || c.spec.StartupProbe == nil
+		c.started = ch == nil || c.spec.StartupProbe == nil && c.postStartHook() == nil
 		c.ready = ch == nil || c.spec.ReadinessProbe == nil
 		c.status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.pod.runner.cfg.Clock.Now())}}
 	})
@@ -303,7 +303,9 @@ func IsOfJob(pod *corev1.Pod) bool {
 // kill ends the process, which may be started again.
 func (c *container) kill(grace time.Duration) {
 	if ch := c.running(); ch != nil {
-		ch.stop(c.pod.runner.cfg.Clock.After(grace))
+		clk := c.pod.runner.cfg.Clock
+		deadline := clk.Now().Add(grace)
+		c.stop(ch, func() time.Duration { return deadline.Sub(clk.Now()) })
 	}
 }
 

@@ -358,3 +358,74 @@ func TestInitContainerFails(t *testing.T) {
 		t.Errorf("init %+v, main %+v", init[0].State, main[0].State)
 	}
 }
+
+// withHooks returns a Pod whose container has hooks; they run the program with their arguments.
+func withHooks(postStart, preStop *corev1.LifecycleHandler) *corev1.Pod {
+	pod := newPod("p", corev1.RestartPolicyNever)
+	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: postStart, PreStop: preStop}
+	return pod
+}
+
+func execHook(argument string) *corev1.LifecycleHandler {
+	return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/hook", argument}}}
+}
+
+const hooked = `case $1 in
+  post) while [ ! -e $HOME/go ]; do sleep 0.05; done;;
+  pre) touch $HOME/pre;;
+  fail) echo no >&2; exit 1;;
+  *) exec sleep 1000;;
+esac`
+
+// A container is ready after its postStart hook, and is asked to end after its preStop hook.
+func TestHooks(t *testing.T) {
+	w := newWorld(t, hooked)
+	p := w.run(withHooks(execHook("post"), execHook("pre")))
+	if s := until(t, p, "running", runs); s.Ready || *s.Started {
+		t.Errorf("before its hook has ended, the container is %+v", s)
+	}
+	home := filepath.Join(p.dir, "containers", "main")
+	if err := os.WriteFile(filepath.Join(home, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until(t, p, "ready", func(s corev1.ContainerStatus) bool { return s.Ready && *s.Started })
+	p.Stop(30 * time.Second)
+	<-p.Done()
+	if _, err := os.Stat(filepath.Join(home, "pre")); err != nil {
+		t.Errorf("the preStop hook did not run: %v", err)
+	}
+}
+
+// A container whose postStart hook fails is ended, and a failed hook is an Event.
+func TestHookFails(t *testing.T) {
+	w := newWorld(t, hooked)
+	p := w.run(withHooks(execHook("fail"), execHook("fail")))
+	<-p.Done()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, event := range []string{"FailedPostStartHook: PostStartHook failed: no\n", "FailedPreStopHook: PreStopHook failed: no\n"} {
+		if !slices.Contains(w.events, event) {
+			t.Errorf("there is no Event %q: %q", event, w.events)
+		}
+	}
+}
+
+// A hook that sleeps is a part of the grace period.
+func TestHookSleeps(t *testing.T) {
+	sleeps := &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}
+	for _, grace := range []time.Duration{30 * time.Second, 5 * time.Second} {
+		w := newWorld(t, "exec sleep 1000")
+		p := w.run(withHooks(nil, sleeps))
+		until(t, p, "running", runs)
+		pid := p.main[0].running().pid
+		p.Stop(grace)
+		// What waits is the hook, the grace period, what measures memory, and what keeps the volumes.
+		testutil.EventuallyTrue(t, "the hook sleeps", func() bool { return w.clock.Waiters() == 4 })
+		w.clock.Step(min(grace, 10*time.Second) - time.Second)
+		if !isRunning(t, pid) {
+			t.Error("the process has ended before its hook")
+		}
+		w.clock.Step(time.Second)
+		<-p.Done()
+	}
+}

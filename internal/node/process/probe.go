@@ -21,10 +21,13 @@ import (
 // loopback is where processes are reached.
 const loopback = "127.0.0.1"
 
-// startProbes begins to probe a container that has just started, until the context ends.
+// startProbes begins to probe a container that has just started, after its postStart hook, until the context ends.
 func (c *container) startProbes(ctx context.Context) *sync.WaitGroup {
 	var probing sync.WaitGroup
 	probing.Go(func() {
+		if !c.postStart(ctx) {
+			return
+		}
 		if p := c.spec.StartupProbe; p != nil {
 			passed := c.probe(ctx, "Startup", p, func(ok bool) bool {
 				if !ok {

@@ -238,6 +238,9 @@ func (s *Server) create(collection string, obj map[string]any) (int, any) {
 	if strings.HasSuffix(collection, "certificatesigningrequests") {
 		obj["status"] = map[string]any{"certificate": base64.StdEncoding.EncodeToString(s.sign(obj))}
 	}
+	if strings.HasSuffix(collection, "/token") {
+		obj["status"] = map[string]any{"token": fmt.Sprint("token-", s.version)}
+	}
 	return http.StatusCreated, s.put(at, obj)
 }
 

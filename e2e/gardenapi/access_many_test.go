@@ -1,4 +1,4 @@
-package garden
+package gardenapi
 
 import (
 	"context"

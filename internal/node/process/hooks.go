@@ -60,7 +60,7 @@ func (c *container) preStop(ch *child, grace time.Duration) {
 	}
 }
 
-// runHook runs a hook to its end, as probes are asked.
+// runHook runs a hook to its end, as probes are run.
 func (c *container) runHook(ctx context.Context, hook *corev1.LifecycleHandler) error {
 	if hook.Sleep != nil {
 		select {
@@ -70,7 +70,7 @@ func (c *container) runHook(ctx context.Context, hook *corev1.LifecycleHandler) 
 			return nil
 		}
 	}
-	result, output, err := c.ask(ctx, &corev1.Probe{
+	result, output, err := c.runProbe(ctx, &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{Exec: hook.Exec, HTTPGet: hook.HTTPGet}, TimeoutSeconds: math.MaxInt32,
 	})
 	if err == nil && result == probe.Failure {

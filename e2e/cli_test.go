@@ -37,6 +37,12 @@ func TestUpDownStatusReset(t *testing.T) {
 		t.Errorf("state %s", first.State)
 	}
 	up(t, dir).OK(t).Shows(t, "running already")
+	if r := gardenlite(t, dir, "up", "-d", "--seeds", "2"); r.Code != 1 || !strings.Contains(r.Stderr, "--seeds is 1, not 2") {
+		t.Errorf("up with another flag: exit status %d, %s", r.Code, r.Stderr)
+	}
+	if r := gardenlite(t, dir, "token", "create", "--seed", "local"); r.Code != 2 || !strings.Contains(r.Stderr, "--yes") || r.Stdout != "" {
+		t.Errorf("a token for a registered seed without a terminal: exit status %d, %s", r.Code, r.Stderr)
+	}
 	gardenlite(t, dir, "status", "-o", "wide").OK(t).Shows(t, "garden", "Ready", first.URL, "goroutines")
 	if r := gardenlite(t, dir, "reset", "--yes"); r.Code != 1 || !strings.Contains(r.Stderr, "gardenlite down") {
 		t.Errorf("reset of a running landscape: exit status %d, %s", r.Code, r.Stderr)
@@ -66,6 +72,7 @@ func TestUpDownStatusReset(t *testing.T) {
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("after reset: %v", err)
 	}
+	gardenlite(t, dir, "reset", "--yes").OK(t)
 }
 
 // TestUpFromFile takes flags from a file, and what the command line says counts more.

@@ -49,11 +49,29 @@ func TestDiskFull(t *testing.T) {
 	}
 	kc("get", "configmap", "before").OK(t)
 	gardenlite(t, dir, "status").OK(t).Shows(t, "almost full")
+	printsToFullDisk(t, dir)
+	if r := up(t, filepath.Join(disk, "another")); r.Code != 1 || strings.Count(r.Stderr, "disk is full") != 1 {
+		t.Errorf("another landscape: exit status %d, %s", r.Code, r.Stderr)
+	}
 
 	must(t, os.Remove(filler))
 	kc("create", "configmap", "after").OK(t)
 	for i := range acknowledged {
 		kc("get", "configmap", fmt.Sprintf("full-%d", i)).OK(t)
+	}
+}
+
+// printsToFullDisk: commands whose output does not fit fail, and all say so in the same way.
+func printsToFullDisk(t *testing.T, dir string) {
+	t.Helper()
+	for _, args := range [][]string{
+		{"--version"}, {"status"}, {"status", "-o", "json"}, {"kubeconfig"}, {"kubeconfig", "seed", "local"}, {"kubeconfig", "--path"},
+		{"graph", "-o", "json"}, {"image", "list"}, {"completion", "bash"},
+	} {
+		r := command(t, "", "sh", append([]string{"-c", `exec "$0" "$@" >/dev/full`, binary, "--data-dir", dir}, args...)...)
+		if r.Code != 1 || r.Stderr != "Error: the disk is full: make room and try again: write /dev/stdout: no space left on device\n" {
+			t.Errorf("%v: exit status %d, %s", args, r.Code, r.Stderr)
+		}
 	}
 }
 

@@ -109,6 +109,9 @@ func runCommand(ctx context.Context, g *globals, reaper *reaper, program string,
 	cmd := exec.Command(program, args[1:]...)
 	cmd.Args[0] = args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = g.in, g.out, g.err
+	if out, ok := g.out.(*checkedWriter); ok {
+		cmd.Stdout = out.Writer // a file, which may be a terminal
+	}
 	cmd.Env = append(os.Environ(),
 		"KUBECONFIG="+status.Kubeconfig,
 		envName+"="+status.Name, envDataDir+"="+status.Dir, envAPIServer+"="+status.URL, envExecutable+"="+executable)

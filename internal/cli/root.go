@@ -130,10 +130,42 @@ func isCobraUsageError(err error) bool {
 		func(prefix string) bool { return strings.HasPrefix(err.Error(), prefix) })
 }
 
+// checkedWriter keeps the first error of its writes: most commands print without looking at it.
+type checkedWriter struct {
+	io.Writer
+	err error
+}
+
+func (w *checkedWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// explainFullDisk names a full disk first, whether the system reports it or the answer of an API server does.
+func explainFullDisk(err error) error {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "the disk is full: "), strings.Contains(text, "is full: make room"): // with what to do
+		return err
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT),
+		strings.Contains(text, "disk is full"), strings.Contains(text, syscall.ENOSPC.Error()):
+		return fmt.Errorf("the disk is full: make room and try again: %w", err)
+	}
+	return err
+}
+
 func run(ctx context.Context, args []string, s streams) int {
+	out := &checkedWriter{Writer: s.out}
+	s.out = out
 	root := newRoot(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = out.err
+	}
 	if err == nil {
 		return 0
 	}
@@ -142,7 +174,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	switch {
 	case errors.As(err, &exit):
 		if exit.err != nil {
-			fmt.Fprintln(s.err, "Error:", exit.err)
+			fmt.Fprintln(s.err, "Error:", explainFullDisk(exit.err))
 		}
 		return exit.code
 	case errors.As(err, &usage), isCobraUsageError(err):
@@ -152,7 +184,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		fmt.Fprintln(s.err, "Interrupted.")
 		return exitInterrupted
 	}
-	fmt.Fprintln(s.err, "Error:", err)
+	fmt.Fprintln(s.err, "Error:", explainFullDisk(err))
 	return exitFailed
 }
 

@@ -83,7 +83,8 @@ func (c *GardenletConfig) complete() (*gardenletconfigv1alpha1.GardenletConfigur
 			problems = append(problems,
 				fmt.Errorf("--config %s is for seed %q, --seed says %q", c.ConfigFile, configuration.SeedConfig.Name, c.Seed))
 		}
-	} else if errs := validation.IsDNS1123Subdomain(c.Seed); len(errs) > 0 {
+	}
+	if errs := validation.IsDNS1123Subdomain(c.Seed); len(problems) == 0 && len(errs) > 0 {
 		problems = append(problems, fmt.Errorf("--seed %q: %s", c.Seed, errs[0]))
 	}
 	if c.BootstrapKubeconfig != "" {

@@ -349,20 +349,21 @@ func cutField(text, ifs string) (field, separator, rest string) {
 func mapfileCommand(b *builtin) int {
 	fd, _ := strconv.Atoi(b.f.value('u', "0"))
 	limit := 4 * b.r.limits.String
-	text, err := io.ReadAll(io.LimitReader(b.stream(fd), int64(limit)+1))
+	text, _ := io.ReadAll(io.LimitReader(b.stream(fd), int64(limit)+1)) // what was read counts
 	delim := string(b.f.delimiter())
-	lines := strings.SplitAfter(strings.TrimSuffix(string(text), delim), delim)
-	switch {
-	case len(text) > limit || len(lines) > b.r.limits.Fields:
+	if len(text) > limit || strings.Count(string(text), delim) > b.r.limits.Fields {
 		b.kill("memory")
-	case err != nil:
-		return b.failf(1, "%v", err)
-	case len(text) == 0:
-		lines = nil
-	case b.f.has('t'):
-		lines = strings.Split(strings.TrimSuffix(string(text), delim), delim)
-	case strings.HasSuffix(string(text), delim):
-		lines[len(lines)-1] += delim
+		return statusKilled
+	}
+	var lines []string
+	for line := range strings.SplitAfterSeq(string(text), delim) {
+		if line == "" { // behind the last delimiter
+			break
+		}
+		if b.f.has('t') {
+			line = strings.TrimSuffix(line, delim)
+		}
+		lines = append(lines, line)
 	}
 	b.setArray(append(b.args, "MAPFILE")[0], lines)
 	return 0

@@ -24,6 +24,7 @@ import (
 	openapicommon "k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 	"github.com/gardenlite/gardenlite/internal/httpserver"
@@ -75,6 +76,10 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	schemes := []*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme}
 	definitions := openapicommon.GetOpenAPIDefinitions(kubeDefinitions)
 	priorities := servedPriorities()
+	if s.cfg.DialNode != nil {
+		schemes = append(schemes, metricsScheme)
+		priorities[metricsv1beta1.SchemeGroupVersion] = metricsPriority
+	}
 	if ext := s.cfg.Extension; ext != nil {
 		schemes = append(schemes, ext.Scheme())
 		definitions = mergedDefinitions(kubeDefinitions, ext.OpenAPIDefinitions)
@@ -140,6 +145,15 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		return nil, fmt.Errorf("making the API server: %w", err)
 	}
 	delegate := kubeServer.ControlPlane.GenericAPIServer
+	if s.cfg.DialNode != nil {
+		group, err := newMetricsGroup(generic.LoopbackClientConfig, s.cfg.Clock, logger(s.cfg.Name))
+		if err != nil {
+			return nil, err
+		}
+		if err := delegate.InstallAPIGroup(group); err != nil {
+			return nil, fmt.Errorf("adding the API of metrics: %w", err)
+		}
+	}
 	serveOpenAPI(delegate, generic.OpenAPIConfig, generic.OpenAPIV3Config)
 	if s.cfg.Extension != nil {
 		in.Generic.PostStartHooks = map[string]genericapiserver.PostStartHookConfigEntry{}

@@ -53,7 +53,8 @@ type Config struct {
 	// AuditLog, if set, is the file to which the API server writes who asked for what, and what came of it. Of what was in
 	// a request or a response it has nothing.
 	AuditLog string
-	// DialNode, if set, connects to an address and port of a Node, where its kubelet answers. Without it, Nodes are not reached.
+	// DialNode, if set, connects to an address and port of a Node, where its kubelet answers. Without it, Nodes are not reached,
+	// and there is no metrics.k8s.io.
 	DialNode func(ctx context.Context, address string) (net.Conn, error)
 	// PrivateNodes says that nothing else reaches what DialNode connects to: the API server has no certificate for kubelets.
 	PrivateNodes bool

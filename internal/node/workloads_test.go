@@ -20,10 +20,12 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/remotecommand"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -52,6 +54,7 @@ func TestWorkloads(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, kubernetes.Interface){
 		"deployment": testDeployment, "stateful set": testStatefulSet, "daemon set": testDaemonSet, "job": testJob, "cron job": testCronJob,
 		"eviction": testEviction, "service": testService, "deadline": testDeadline, "logs": s.testLogs,
+		"metrics": testMetrics,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,6 +80,7 @@ func (s *shoot) addNode(name string, address netip.Addr) {
 	}
 	config, err := json.Marshal(node.KubeletConfig{
 		APIServer: s.server.URL(), CA: string(s.server.PKI().CAPEM()), ClientCA: string(s.server.PKI().CAPEM()), KubernetesVersion: "1.36.3",
+		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")},
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -394,5 +398,52 @@ func (s *shoot) testLogs(t *testing.T, c kubernetes.Interface) {
 	if err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: io.Discard}); err == nil ||
 		!strings.Contains(err.Error(), "simulated") {
 		t.Errorf("exec: %v", err)
+	}
+}
+
+// testMetrics: a simulated container uses what it requests, and a Node what its Pods do.
+func testMetrics(t *testing.T, c kubernetes.Interface) {
+	template := templateOf("used")
+	template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
+	}
+	if _, err := c.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	read := func(ctx context.Context, path string, into any) error {
+		data, err := c.CoreV1().RESTClient().Get().RequestURI("/apis/metrics.k8s.io/v1beta1/"+path).SetHeader("Accept", "application/json").DoRaw(ctx)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(data, into)
+	}
+	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error {
+		var pods metricsv1beta1.PodMetricsList
+		if err := read(ctx, "namespaces/"+namespace+"/pods?labelSelector=app%3Dused", &pods); err != nil {
+			return err
+		}
+		if len(pods.Items) != 1 || len(pods.Items[0].Containers) != 1 {
+			return fmt.Errorf("the usage of Pods is %+v", pods.Items)
+		}
+		if usage := pods.Items[0].Containers[0].Usage; usage.Cpu().String() != "250m" || usage.Memory().String() != "32Mi" || pods.Items[0].Name != "used" {
+			return fmt.Errorf("the usage of Pod %s is %v", pods.Items[0].Name, usage)
+		}
+		var pod metricsv1beta1.PodMetrics
+		return read(ctx, "namespaces/"+namespace+"/pods/used", &pod)
+	})
+	pod, err := c.CoreV1().Pods(namespace).Get(t.Context(), "used", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var node metricsv1beta1.NodeMetrics
+	if err := read(t.Context(), "nodes/"+pod.Spec.NodeName, &node); err != nil || node.Usage.Cpu().MilliValue() < 250 {
+		t.Errorf("the usage of the Pod's Node is %v, %v", node.Usage, err)
+	}
+	var nodes metricsv1beta1.NodeMetricsList
+	if err := read(t.Context(), "nodes", &nodes); err != nil || len(nodes.Items) != 3 {
+		t.Errorf("the usage of Nodes is %v, %v", nodes.Items, err)
+	}
+	if err := read(t.Context(), "namespaces/"+namespace+"/pods/missing", &metricsv1beta1.PodMetrics{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the usage of a Pod that is missing: %v", err)
 	}
 }

@@ -2,6 +2,8 @@ package kubelet
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,6 +58,13 @@ func (p *processes) of(key types.NamespacedName) *process.Pod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pods[key]
+}
+
+// all returns the Pods that have processes.
+func (p *processes) all() []*process.Pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.pods))
 }
 
 // ensure returns the processes of a Pod that is there, and starts them if they are to be: nil if it is simulated.

@@ -122,6 +122,7 @@ func (k *Kubelet) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.containerLogs)
+	mux.HandleFunc("GET /stats/summary", k.summary)
 	mux.HandleFunc("/portForward/{namespace}/{pod}", k.portForward)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no container to enter: containers are simulated, or processes of this machine", http.StatusNotImplemented)

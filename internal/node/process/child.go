@@ -223,4 +223,5 @@ type processInfo struct {
 	started    string
 	ended      bool  // but its parent does not know yet
 	memory     int64 // resident, in bytes
+	cpu        time.Duration
 }

@@ -38,7 +38,10 @@ type container struct {
 	status corev1.ContainerStatus
 	starts int32
 	child  *child
-	memory int64 // that the process uses, in bytes
+	// memory and cpu are what the process uses, in bytes and CPUs; measuredAt is zero until that is known.
+	memory     int64
+	cpu        cpuRate
+	measuredAt time.Time
 	// ready says that the readiness probe succeeds, started that the startup probe has.
 	ready, started bool
 	reason         string // why the process is ended, if the node ends it
@@ -246,7 +249,8 @@ func (c *container) begin(ch *child) {
 		if c.status.State.Terminated != nil {
 			c.status.LastTerminationState = c.status.State
 		}
-		c.status.RestartCount, c.child, c.memory, c.reason = c.starts, ch, 0, ""
+		c.status.RestartCount, c.child, c.reason = c.starts, ch, ""
+		c.memory, c.cpu, c.measuredAt = 0, cpuRate{begin: c.pod.runner.cfg.Clock.Now()}, time.Time{}
 		c.starts++
 		c.status.ImageID, c.status.ContainerID = "simulated://"+c.spec.Image, "simulated://"+string(c.pod.pod.UID)
 		if ch != nil {
@@ -331,14 +335,20 @@ func (c *container) running() *child {
 	return c.child
 }
 
-// measured notes how much memory the process uses, and ends it if that is more than its limit.
-func (c *container) measured(memory map[int]int64) {
+// measured notes what the process uses, and ends it if that is more memory than its limit.
+func (c *container) measured(groups map[int]usage) {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
 	if c.child == nil {
 		return
 	}
-	c.memory = memory[c.child.pid]
+	used, found := groups[c.child.pid]
+	if !found {
+		return // it has ended, or has been started since
+	}
+	c.measuredAt = c.pod.runner.cfg.Clock.Now()
+	c.memory = used.memory
+	c.cpu.sample(c.measuredAt, used.cpu)
 	if limit := c.spec.Resources.Limits.Memory(); !limit.IsZero() && c.memory > limit.Value() {
 		c.reason = "OOMKilled"
 		c.child.signal(syscall.SIGKILL)

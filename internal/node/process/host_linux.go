@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/procfs"
 )
@@ -34,6 +35,9 @@ func listProcesses() ([]processInfo, error) {
 	return all, nil
 }
 
+// clockTick is the unit of CPU times in /proc.
+const clockTick = time.Second / 100
+
 // readProcess reads /proc/PID/stat, see proc(5).
 func readProcess(pid int) (processInfo, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -53,6 +57,8 @@ func readProcess(pid int) (processInfo, error) {
 	return processInfo{
 		pid: pid, group: int(number(5)), started: fields[22-3],
 		ended: fields[0] == "Z", memory: number(24) * int64(os.Getpagesize()),
+		// Its own in user and kernel mode, and that of its children that have ended.
+		cpu: time.Duration(number(14)+number(15)+number(16)+number(17)) * clockTick,
 	}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // ownGroup makes a process the first of a group of its own.
@@ -21,25 +22,35 @@ func listProcesses() ([]processInfo, error) {
 }
 
 func ps(which ...string) ([]processInfo, error) {
-	out, err := exec.Command("/bin/ps", append(which, "-o", "pid=,pgid=,rss=,stat=,lstart=")...).Output()
+	out, err := exec.Command("/bin/ps", append(which, "-o", "pid=,pgid=,rss=,stat=,time=,lstart=")...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("ps: %w", err)
 	}
 	var all []processInfo
 	for _, line := range strings.Split(string(out), "\n") {
 		fields := strings.Fields(line)
-		if len(fields) < 5 {
+		if len(fields) < 6 {
 			continue
 		}
 		pid, _ := strconv.Atoi(fields[0])
 		group, _ := strconv.Atoi(fields[1])
 		kilobytes, _ := strconv.ParseInt(fields[2], 10, 64)
 		all = append(all, processInfo{
-			pid: pid, group: group, started: strings.Join(fields[4:], " "), ended: strings.HasPrefix(fields[3], "Z"),
-			memory: kilobytes << 10,
+			pid: pid, group: group, started: strings.Join(fields[5:], " "), ended: strings.HasPrefix(fields[3], "Z"),
+			memory: kilobytes << 10, cpu: cpuTime(fields[4]),
 		})
 	}
 	return all, nil
+}
+
+// cpuTime reads a time as ps writes it: [hours:]minutes:seconds.
+func cpuTime(text string) time.Duration {
+	var seconds float64
+	for _, part := range strings.Split(text, ":") {
+		number, _ := strconv.ParseFloat(part, 64)
+		seconds = 60*seconds + number
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // startTime is when a process was started, in a form of its own.

@@ -255,10 +255,10 @@ func (p *Pod) untilDeadline() time.Duration {
 	return max(0, p.deadline.Sub(p.runner.cfg.Clock.Now()))
 }
 
-// measured takes note of how much memory the Pod's processes use, by group, and ends those that use more than they may.
-func (p *Pod) measured(memory map[int]int64) {
+// measured takes note of what the Pod's processes use, by group, and ends those that use more memory than they may.
+func (p *Pod) measured(groups map[int]usage) {
 	for _, c := range slices.Concat(p.init, p.main) {
-		c.measured(memory)
+		c.measured(groups)
 	}
 }
 

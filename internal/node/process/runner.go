@@ -20,7 +20,7 @@ import (
 const (
 	podsFolder = "pods"
 	pidsFolder = "pids"
-	// sampleInterval is how often it is measured how much memory processes use.
+	// sampleInterval is how often it is measured what processes use.
 	sampleInterval = time.Second
 )
 
@@ -94,7 +94,7 @@ func (r *Runner) startProcesses() {
 	}
 }
 
-// measure measures how much memory processes use, while there are some.
+// measure measures what processes use, while there are some.
 func (r *Runner) measure() {
 	ticker := r.cfg.Clock.NewTicker(sampleInterval)
 	defer ticker.Stop()
@@ -110,15 +110,15 @@ func (r *Runner) measure() {
 		}
 		all, err := listProcesses()
 		if err != nil {
-			r.cfg.Log.Error(err, "Measuring how much memory processes use")
+			r.cfg.Log.Error(err, "Measuring what processes use")
 			continue
 		}
-		memory := map[int]int64{} // by group
+		groups := map[int]usage{}
 		for _, p := range all {
-			memory[p.group] += p.memory
+			groups[p.group] = usage{groups[p.group].memory + p.memory, groups[p.group].cpu + p.cpu}
 		}
 		for _, pod := range pods {
-			pod.measured(memory)
+			pod.measured(groups)
 		}
 	}
 }

@@ -1,0 +1,56 @@
+package process
+
+import (
+	"slices"
+	"time"
+)
+
+// cpuWindow is the time for which it is said how much of a CPU a process uses.
+const cpuWindow = 10 * time.Second
+
+// usage is what a process uses, with what it has started.
+type usage struct {
+	memory int64 // in bytes
+	cpu    time.Duration
+}
+
+// cpuRate is how many CPUs a process uses: in the last whole window, or since its start while there is none.
+type cpuRate struct {
+	begin time.Time
+	used  time.Duration // at the begin of the window
+	whole bool
+	rate  float64
+}
+
+// sample notes how much a process has used until now.
+func (r *cpuRate) sample(now time.Time, used time.Duration) {
+	took := now.Sub(r.begin)
+	if took <= 0 || r.whole && took < cpuWindow {
+		return
+	}
+	r.rate = max(0, float64(used-r.used)/float64(took)) // less has been used if one of the processes has ended
+	if took >= cpuWindow {
+		r.begin, r.used, r.whole = now, used, true
+	}
+}
+
+// Usage is what the process of a container uses.
+type Usage struct {
+	Container string
+	At        time.Time
+	NanoCores uint64
+	Memory    uint64 // in bytes
+}
+
+// Usage returns what the Pod's processes use that have been measured.
+func (p *Pod) Usage() []Usage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []Usage
+	for _, c := range slices.Concat(p.init, p.main) {
+		if c.child != nil && !c.measuredAt.IsZero() {
+			all = append(all, Usage{c.spec.Name, c.measuredAt, uint64(c.cpu.rate * float64(time.Second)), uint64(c.memory)})
+		}
+	}
+	return all
+}

@@ -106,7 +106,8 @@ func (s *shoot) gardenlogin(t *testing.T, shoot *unstructured.Unstructured) kube
 func onePEM(t *testing.T, data []byte, kind string) {
 	t.Helper()
 	block, rest := pem.Decode(data)
-	if block == nil || block.Type != kind || len(block.Headers) > 0 || len(bytes.TrimSpace(rest)) > 0 || !bytes.HasPrefix(data, []byte("-----BEGIN ")) {
+	if block == nil || block.Type != kind || len(block.Headers) > 0 || len(bytes.TrimSpace(rest)) > 0 ||
+		!bytes.HasPrefix(data, []byte("-----BEGIN ")) {
 		t.Errorf("this is not one %s: %.60q", kind, data)
 	}
 }
@@ -140,7 +141,8 @@ func (s *shoot) sshAsGardenctl(t *testing.T, address string) {
 	s.l.create(t, "bastions", object)
 	b.ready(t)
 	_, err = s.l.at("bastions", shootNamespace).Patch(t.Context(), b.name, types.MergePatchType,
-		[]byte(fmt.Sprintf(`{"metadata":{"annotations":{"gardener.cloud/operation":%q}}}`, keepalive["gardener.cloud/operation"])), metav1.PatchOptions{})
+		[]byte(fmt.Sprintf(`{"metadata":{"annotations":{"gardener.cloud/operation":%q}}}`, keepalive["gardener.cloud/operation"])),
+		metav1.PatchOptions{})
 	must(t, err)
 
 	client, err := login(t.Context(), b.address, "", ssh.PublicKeys(b.signer))

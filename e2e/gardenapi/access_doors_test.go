@@ -289,7 +289,8 @@ func TestAccessTellsNothing(t *testing.T) {
 		return accessRequest{verb: "create", resource: "events", namespace: namespace, body: meta("v1", "Event", namespace, "x", map[string]any{
 			"involvedObject": map[string]any{"kind": "Seed", "name": "x", "namespace": namespace}, "reason": "x"})}
 	}
-	if there, not := w.gardenletA.must(t, event("default")), w.gardenletA.must(t, event("absents")); there.Code != made || not.Code != http.StatusNotFound {
+	if there, not := w.gardenletA.must(t, event("default")), w.gardenletA.must(t, event("absents")); there.Code != made ||
+		not.Code != http.StatusNotFound {
 		t.Errorf("create events in a namespace of others: %s; in one that does not exist: %s", there, not)
 	}
 	for _, resource := range []string{"secrets", "configmaps", "serviceaccounts"} {

@@ -43,7 +43,8 @@ func TestAccessManyReferences(t *testing.T) {
 		w.create(t, &unstructured.Unstructured{Object: secret}, "")
 		w.nameForSeed(t, name, w.a.name)
 	}
-	gardenlet := `{"spec":{"config":{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration","seedConfig":%s}}}`
+	gardenlet := `{"spec":{"config":{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1",` +
+		`"kind":"GardenletConfiguration","seedConfig":%s}}}`
 	for _, test := range []struct {
 		resource, namespace, patch string
 		references                 int
@@ -77,7 +78,8 @@ func seedWithReferences(count int) string {
 	var defaults []string
 	for i := range count {
 		defaults = append(defaults, fmt.Sprintf(
-			`{"type":"local","domain":"d%d.example.com","credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":"named-%[1]d"}}`, i))
+			`{"type":"local","domain":"d%d.example.com","credentialsRef":{"apiVersion":"v1","kind":"Secret",`+
+				`"namespace":"garden","name":"named-%[1]d"}}`, i))
 	}
 	return fmt.Sprintf(`{"spec":{"dns":{"defaults":[%s]}}}`, strings.Join(defaults, ","))
 }

@@ -206,7 +206,8 @@ func TestAccessCLIMatrix(t *testing.T) {
 		}
 	}
 	narrow := inLandscape(t, "access", "matrix", "--as-seed", "matrix").OK(t).Shows(t, "DELETECOLLECTION", "OBJECTS", "requests tried")
-	if absent := inLandscape(t, "access", "matrix", "--as-seed", "absent").OK(t); !strings.Contains(absent.Stderr, `There is no Seed "absent"`) {
+	if absent := inLandscape(t, "access", "matrix", "--as-seed", "absent").OK(t); !strings.Contains(
+		absent.Stderr, `There is no Seed "absent"`) {
 		t.Errorf("of no Seed: %s", absent.Stderr)
 	}
 	wide := inLandscape(t, "access", "matrix", "--as-seed", "matrix", "-o", "wide").OK(t).Shows(t, "quotas.core.gardener.cloud")

@@ -38,7 +38,8 @@ func TestExplainFullDisk(t *testing.T) {
 		{fmt.Errorf("writing x: %w", syscall.EDQUOT), again + "writing x: disk quota exceeded"},
 		{errors.New("creating Shoot: database or disk is full"), again + "creating Shoot: database or disk is full"},
 		{errors.New("the disk is full: /x has 3 KiB left: make room"), "the disk is full: /x has 3 KiB left: make room"},
-		{errors.New("the disk of /x is full: make room, or choose another place with --data-dir"), "the disk of /x is full: make room, or choose another place with --data-dir"},
+		{errors.New("the disk of /x is full: make room, or choose another place with --data-dir"),
+			"the disk of /x is full: make room, or choose another place with --data-dir"},
 		{errors.New("not found"), "not found"},
 	} {
 		if got := explainFullDisk(test.err).Error(); got != test.want {

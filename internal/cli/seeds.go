@@ -105,7 +105,8 @@ func seedKubeconfig(ctx context.Context, g *globals, dir, name string) (*clientc
 	if config := gardenletKubeconfig(ctx, &seeds[at]); config != nil {
 		return config, nil
 	}
-	return nil, fmt.Errorf("the gardenlet of seed %s runs elsewhere, and there is no kubeconfig for its cluster: create the Secret %s/%s%s with the key %q",
+	return nil, fmt.Errorf(
+		"the gardenlet of seed %s runs elsewhere, and there is no kubeconfig for its cluster: create the Secret %s/%s%s with the key %q",
 		name, constants.GardenNamespace, name, seedhost.SeedLoginSuffix, seedhost.SeedLoginKey)
 }
 

@@ -70,7 +70,8 @@ func newMetricsGroup(loopback *restclient.Config, clk clock.PassiveClock, log kl
 		return nil, fmt.Errorf("making the client that asks kubelets: %w", err)
 	}
 	source := usageSource{client, clk, log}
-	group := genericapiserver.NewDefaultAPIGroupInfo(metrics.GroupName, metricsScheme, metav1.ParameterCodec, serializer.NewCodecFactory(metricsScheme))
+	group := genericapiserver.NewDefaultAPIGroupInfo(metrics.GroupName, metricsScheme, metav1.ParameterCodec,
+		serializer.NewCodecFactory(metricsScheme))
 	group.VersionedResourcesStorageMap[metricsv1beta1.SchemeGroupVersion.Version] = map[string]rest.Storage{
 		"pods":  &podMetrics{rest.NewDefaultTableConvertor(metrics.Resource("pods")), source},
 		"nodes": &nodeMetrics{rest.NewDefaultTableConvertor(metrics.Resource("nodes")), source},
@@ -172,7 +173,8 @@ func usageOf(pod *corev1.Pod, measured []stats.ContainerStats) (all []metrics.Co
 		usage := corev1.ResourceList{corev1.ResourceCPU: {}, corev1.ResourceMemory: {}}
 		i := slices.IndexFunc(measured, func(s stats.ContainerStats) bool { return s.Name == status.Name })
 		switch {
-		case i >= 0 && measured[i].CPU != nil && measured[i].CPU.UsageNanoCores != nil && measured[i].Memory != nil && measured[i].Memory.WorkingSetBytes != nil:
+		case i >= 0 && measured[i].CPU != nil && measured[i].CPU.UsageNanoCores != nil && measured[i].Memory != nil &&
+			measured[i].Memory.WorkingSetBytes != nil:
 			usage[corev1.ResourceCPU] = *resource.NewScaledQuantity(int64(*measured[i].CPU.UsageNanoCores), resource.Nano)
 			usage[corev1.ResourceMemory] = *resource.NewQuantity(int64(*measured[i].Memory.WorkingSetBytes), resource.BinarySI)
 		case strings.HasPrefix(status.ContainerID, processPrefix):

@@ -59,7 +59,8 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := l.admission.New(ctx, config, l.garden.AdminConfig(), apiserver.PKI(), l.cfg.Clock, klog.Background().WithName(admissionController))
+	c, err := l.admission.New(ctx, config, l.garden.AdminConfig(), apiserver.PKI(), l.cfg.Clock,
+		klog.Background().WithName(admissionController))
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,8 @@ func (l *Landscape) inspected() (*server.Controller, *rest.Config, error) {
 		return nil, nil, fmt.Errorf("the landscape is not ready: it is %s; wait with \"gardenlite status --wait\"", state)
 	}
 	if l.admission.controller == nil {
-		return nil, nil, errors.New("the landscape runs without the " + admissionController + ", so nothing is allowed to gardenlets beyond RBAC: start it without -" + admissionController + " in --controllers")
+		return nil, nil, errors.New("the landscape runs without the " + admissionController +
+			", so nothing is allowed to gardenlets beyond RBAC: start it without -" + admissionController + " in --controllers")
 	}
 	return l.admission.controller, l.garden.AdminConfig(), nil
 }

@@ -25,7 +25,8 @@ func RunAdmissionController(ctx context.Context, cfg server.AloneConfig, logForm
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(cfg.Dir, statedir.RunFile)); err == nil {
-		return &UsageError{Err: fmt.Errorf("--data-dir %s is a landscape's, which has an admission controller of its own: choose another", cfg.Dir)}
+		return &UsageError{
+			Err: fmt.Errorf("--data-dir %s is a landscape's, which has an admission controller of its own: choose another", cfg.Dir)}
 	}
 	if err := statedir.Prepare(cfg.Dir); err != nil {
 		return err

@@ -31,7 +31,8 @@ type syncedRunner interface {
 
 // controllerNames are all names that --controllers can have beside Kubernetes' own.
 func controllerNames() []string {
-	return append([]string{admissionController, controllerManager, schedulerName, stackmanager.Name}, append(seedhost.ComponentNames(), controllermanager.Names()...)...)
+	return append([]string{admissionController, controllerManager, schedulerName, stackmanager.Name},
+		append(seedhost.ComponentNames(), controllermanager.Names()...)...)
 }
 
 // shared says whether other processes may run the same landscape on the same datastore: then one of them leads.

@@ -191,7 +191,8 @@ func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
 		l.cfg.Port = statedir.FreePort(l.cfg.BindAddress, previous.Port)
 	}
 	if !chosen && statedir.IsTaken(l.cfg.BindAddress, l.cfg.Port) {
-		return nil, nil, fmt.Errorf("another program listens on port %d of %s: choose another one with --port, or --port 0 for a free one", l.cfg.Port, l.cfg.BindAddress)
+		return nil, nil, fmt.Errorf("another program listens on port %d of %s: choose another one with --port, or --port 0 for a free one",
+			l.cfg.Port, l.cfg.BindAddress)
 	}
 	if previous != nil && previous.Datastore != "" && previous.Datastore != DatastoreKind(l.cfg.Datastore) && l.dataIsLocal(previous) {
 		return nil, nil, fmt.Errorf(
@@ -206,7 +207,8 @@ func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
 	if err := l.listenAdmission(previous); err != nil {
 		return nil, nil, err
 	}
-	run = &statedir.Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.admission.Port(), PortChosen: chosen, Options: l.cfg.Options, Control: socket.Addr().String(), Datastore: DatastoreKind(l.cfg.Datastore)}
+	run = &statedir.Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.
+		admission.Port(), PortChosen: chosen, Options: l.cfg.Options, Control: socket.Addr().String(), Datastore: DatastoreKind(l.cfg.Datastore)}
 	l.board.Update(func(s *control.Status) {
 		*s = control.Status{Run: *run, Dir: l.cfg.Dir, State: control.StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
 	})

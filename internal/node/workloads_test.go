@@ -407,11 +407,13 @@ func testMetrics(t *testing.T, c kubernetes.Interface) {
 	template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
 	}
-	if _, err := c.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, metav1.CreateOptions{}); err != nil {
+	if _, err := c.CoreV1().Pods(namespace).Create(
+		t.Context(), &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	read := func(ctx context.Context, path string, into any) error {
-		data, err := c.CoreV1().RESTClient().Get().RequestURI("/apis/metrics.k8s.io/v1beta1/"+path).SetHeader("Accept", "application/json").DoRaw(ctx)
+		data, err := c.CoreV1().RESTClient().Get().RequestURI("/apis/metrics.k8s.io/v1beta1/"+path).SetHeader(
+			"Accept", "application/json").DoRaw(ctx)
 		if err != nil {
 			return err
 		}
@@ -425,7 +427,8 @@ func testMetrics(t *testing.T, c kubernetes.Interface) {
 		if len(pods.Items) != 1 || len(pods.Items[0].Containers) != 1 {
 			return fmt.Errorf("the usage of Pods is %+v", pods.Items)
 		}
-		if usage := pods.Items[0].Containers[0].Usage; usage.Cpu().String() != "250m" || usage.Memory().String() != "32Mi" || pods.Items[0].Name != "used" {
+		if usage := pods.Items[0].Containers[0].Usage; usage.Cpu().String() != "250m" || usage.Memory().String() != "32Mi" ||
+			pods.Items[0].Name != "used" {
 			return fmt.Errorf("the usage of Pod %s is %v", pods.Items[0].Name, usage)
 		}
 		var pod metricsv1beta1.PodMetrics

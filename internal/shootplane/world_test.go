@@ -63,7 +63,8 @@ func newWorld(t testing.TB) *world {
 	})
 	config := cluster.AdminConfig()
 	config.QPS = -1
-	w := &world{dir: dir, host: shootplane.NewHost(shootplane.HostConfig{Dir: dir, Log: klog.Background()}), seed: kubernetes.NewForConfigOrDie(config)}
+	w := &world{dir: dir, host: shootplane.NewHost(shootplane.HostConfig{Dir: dir, Log: klog.Background()}),
+		seed: kubernetes.NewForConfigOrDie(config)}
 	t.Cleanup(w.host.Stop)
 	asRunner, err := cluster.Server().ClientConfig("control-planes", shootplane.User)
 	if err != nil {

@@ -42,7 +42,8 @@ func createClusterRoleBinding(ctx context.Context, r *request) error {
 	namespace, account, _ := strings.Cut(rest, ":")
 	name, isBootstrapAccount := strings.CutPrefix(account, bootstraprules.AccountPrefix)
 	if !ok || !isBootstrapAccount || namespace == "" || name == "" {
-		return forbidden("%s: its name is not %s<namespace>:%s<ManagedSeed>", foreign(r.seed), bootstraprules.BindingPrefix, bootstraprules.AccountPrefix)
+		return forbidden("%s: its name is not %s<namespace>:%s<ManagedSeed>", foreign(r.seed), bootstraprules.BindingPrefix,
+			bootstraprules.AccountPrefix)
 	}
 	binding := r.obj.(*rbacv1.ClusterRoleBinding)
 	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstraprules.Role}); binding.RoleRef != want {
@@ -174,7 +175,8 @@ func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name stri
 	}
 	// Of the certificate's expiration it tells itself. A token that it made could outlive its Seed.
 	if !bootstraprules.Renews(gardenlet) {
-		return forbidden("seed %q is bootstrapped already: annotate its Gardenlet with %s=%s to have that done again", name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
+		return forbidden("seed %q is bootstrapped already: annotate its Gardenlet with %s=%s to have that done again", name,
+			constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
 	}
 	return nil
 }

@@ -398,8 +398,11 @@ func TestCreateSecrets(t *testing.T) {
 		{"token with groups as text", secrets, token(forManagedSeed+"garden/child.", func(s *corev1.Secret) {
 			s.StringData = map[string]string{"auth-extra-groups": "system:bootstrappers:x"}
 		}), refuse, refuse, refuse, allow, "auth-extra-groups"},
-		{"token under another's name", secrets, token(forManagedSeed+"garden/child.", func(s *corev1.Secret) { s.Name = bootstraprules.TokenSecret("garden", "of-b") }), refuse, refuse, refuse, allow, bootstraprules.TokenSecret("garden", "child")},
-		{"token elsewhere", secrets, secret("garden-dev", "on-a.monitoring", typed(corev1.SecretTypeBootstrapToken)), refuse, refuse, refuse, allow, "kube-system"},
+		{"token under another's name", secrets,
+			token(forManagedSeed+"garden/child.", func(s *corev1.Secret) { s.Name = bootstraprules.TokenSecret("garden", "of-b") }),
+			refuse, refuse, refuse, allow, bootstraprules.TokenSecret("garden", "child")},
+		{"token elsewhere", secrets, secret("garden-dev", "on-a.monitoring", typed(corev1.SecretTypeBootstrapToken)), refuse,
+			refuse, refuse, allow, "kube-system"},
 		// Secret: the backup secret of one of its ManagedSeeds' seed templates
 		{"backup secret of its ManagedSeed", secrets, secret("garden", "backup-child"), allow, refuse, refuse, allow, noReason},
 		{"backup secret of b's ManagedSeed", secrets, secret("garden", "backup-of-b"), refuse, allow, refuse, allow, belongs},

@@ -184,7 +184,8 @@ func TestDeleteExisting(t *testing.T) {
 		{"", configMaps, inConfigMap("kube-system", "cluster-identity"), refuse, refuse, refuse, "all seeds share"},
 		{"labelled", secrets, landscapes("backup-a"), refuse, refuse, refuse, "landscape's"},
 		{"bootstrap token", secrets, inSecret("kube-system", bootstraprules.TokenSecret("garden", "a")), allow, refuse, refuse, ""},
-		{"bootstrap token of a ManagedSeed", secrets, inSecret("kube-system", bootstraprules.TokenSecret("garden", "child")), allow, refuse, refuse, ""},
+		{"bootstrap token of a ManagedSeed", secrets, inSecret("kube-system", bootstraprules.TokenSecret("garden", "child")),
+			allow, refuse, refuse, ""},
 
 		// Nothing refers to it.
 		{"unreferenced", secrets, inSecret("garden", "x"), refuse, refuse, refuse, path},

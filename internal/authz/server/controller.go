@@ -72,7 +72,8 @@ func New(cfg Config) (*Controller, error) {
 	}
 	metrics := webhook.NewMetrics()
 	c := &Controller{cfg: cfg, token: rand.Text(), graph: graph.New()}
-	c.syncer, err = graphsync.New(graphsync.Config{REST: client, Graph: c.graph, Clock: cfg.Clock, Log: cfg.Log, ObserveUpdate: metrics.ObserveUpdate})
+	c.syncer, err = graphsync.New(
+		graphsync.Config{REST: client, Graph: c.graph, Clock: cfg.Clock, Log: cfg.Log, ObserveUpdate: metrics.ObserveUpdate})
 	if err != nil {
 		return nil, err
 	}

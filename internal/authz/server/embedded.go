@@ -55,7 +55,8 @@ func (e *Embedded) WriteFiles(p *pki.PKI, folder string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Client{URL: "https://" + e.listener.Addr().String(), CAPEM: p.CAPEM(), CertFile: client.CertFile, KeyFile: client.KeyFile}.WriteFiles(folder)
+	return Client{URL: "https://" + e.listener.Addr().String(), CAPEM: p.CAPEM(), CertFile: client.CertFile,
+		KeyFile: client.KeyFile}.WriteFiles(folder)
 }
 
 // New makes the controller, and installs the admission webhook with the rights of admin.

@@ -69,7 +69,8 @@ func runSSHD(ctx context.Context, _ *Machine, _ []string) error {
 }
 
 // shell has the words of a command run in the sandbox.
-func (u *Units) shell(ctx context.Context, d *definition, words []string, env map[string]string, limit time.Duration, out *lineWriter) error {
+func (u *Units) shell(ctx context.Context, d *definition, words []string, env map[string]string, limit time.Duration,
+	out *lineWriter) error {
 	user := shell.User{Name: "root", Home: "/root"}
 	if d.user != "" {
 		var known bool

@@ -51,7 +51,8 @@ echo hello
 		if got := read(t, r, cloudInitLog); !strings.Contains(got, "hello") {
 			t.Errorf("the log: %q", got)
 		}
-		if a, ok := shell.LookupUser(r.FS(), "gardener"); !ok || locked(shadowOf(r.FS(), "gardener"), r.clock.Now()) || a.Home != "/home/gardener" {
+		if a, ok := shell.LookupUser(r.FS(), "gardener"); !ok || locked(shadowOf(r.FS(), "gardener"), r.clock.Now()) ||
+			a.Home != "/home/gardener" {
 			t.Errorf("the user: %+v, %v", a, ok)
 		}
 		r.stop()

@@ -31,7 +31,8 @@ func definition(name, version string, deleted bool, reason string) *apiextension
 
 // TestRetryDeletions: only the deletion that has failed, and that nothing happened to since, is tried again.
 func TestRetryDeletions(t *testing.T) {
-	client := fake.NewSimpleClientset(definition("running", "1", true, ""), definition("kept", "1", false, ""), definition("failed", "1", true, ""))
+	client := fake.NewSimpleClientset(definition("running", "1", true, ""), definition("kept", "1", false, ""),
+		definition("failed", "1", true, ""))
 	factory := informers.NewSharedInformerFactory(client, 0)
 	crds := factory.Apiextensions().V1().CustomResourceDefinitions()
 	if err := RetryDeletions(crds, client, 0); err != nil {
@@ -40,7 +41,8 @@ func TestRetryDeletions(t *testing.T) {
 	factory.Start(t.Context().Done())
 	factory.WaitForCacheSync(t.Context().Done())
 	for _, changed := range []*apiextensionsv1.CustomResourceDefinition{
-		definition("running", "2", true, "InstanceDeletionInProgress"), definition("kept", "2", false, ""), definition("failed", "2", true, "InstanceDeletionFailed"),
+		definition("running", "2", true, "InstanceDeletionInProgress"), definition("kept", "2", false, ""),
+		definition("failed", "2", true, "InstanceDeletionFailed"),
 	} {
 		if _, err := client.ApiextensionsV1().CustomResourceDefinitions().Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)

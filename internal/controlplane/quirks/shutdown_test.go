@@ -43,11 +43,13 @@ func runFailingHook(t *testing.T) {
 	config.LoopbackClientConfig = &rest.Config{}
 	config.SkipOpenAPIInstallation = true
 	config.EffectiveVersion = compatibility.NewEffectiveVersionFromString("1.36", "", "")
-	server, err := config.Complete(informers.NewSharedInformerFactory(fake.NewClientset(), 0)).New("quirks", genericapiserver.NewEmptyDelegate())
+	server, err := config.Complete(informers.NewSharedInformerFactory(fake.NewClientset(), 0)).New(
+		"quirks", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := server.AddPostStartHook("fails", func(genericapiserver.PostStartHookContext) error { return errors.New("stopped meanwhile") }); err != nil {
+	if err := server.AddPostStartHook(
+		"fails", func(genericapiserver.PostStartHookContext) error { return errors.New("stopped meanwhile") }); err != nil {
 		t.Fatal(err)
 	}
 	server.RunPostStartHooks(t.Context())

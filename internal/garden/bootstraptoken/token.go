@@ -64,7 +64,8 @@ func Create(ctx context.Context, config *rest.Config, seedName string, life time
 	if err != nil {
 		return nil, fmt.Errorf("making a bootstrap token: %w", err)
 	}
-	id, key := bootstraprules.TokenID(constants.GardenNamespace, seedName), bootstraptokenutil.BootstrapTokenRegexp.FindStringSubmatch(random)[2]
+	id, key := bootstraprules.TokenID(constants.GardenNamespace, seedName),
+		bootstraptokenutil.BootstrapTokenRegexp.FindStringSubmatch(random)[2]
 	t := &Token{Seed: seedName, ID: string(id[:]), Expiration: now.Now().Add(life).UTC().Truncate(time.Second)}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: bootstraptokenutil.BootstrapTokenSecretName(t.ID)},

@@ -16,7 +16,8 @@ func CheckDisk(dir string) error {
 		return err
 	}
 	if free < minFree {
-		return fmt.Errorf("the disk is full: %s has %d KiB left, and a landscape needs %d MiB: make room, or choose another place with --data-dir", dir, free>>10, minFree>>20)
+		return fmt.Errorf("the disk is full: %s has %d KiB left, and a landscape needs %d MiB: make room, or choose "+
+			"another place with --data-dir", dir, free>>10, minFree>>20)
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 // TestReset: all that a landscape makes goes, private keys of bastions too, and a reset that was interrupted can be run again.
 func TestReset(t *testing.T) {
 	for name, files := range map[string][]string{
-		"whole":       {LockFile, RunFile, KubeconfigFile, "data/garden/db", "pki/garden/ca.key", "cloud/x", "ssh/cli-a/bastion.key", "gardenlite.log"},
+		"whole": {LockFile, RunFile, KubeconfigFile, "data/garden/db", "pki/garden/ca.key", "cloud/x",
+			"ssh/cli-a/bastion.key", "gardenlite.log"},
 		"interrupted": {LockFile, "ssh/cli-a/bastion.key"},
 		"empty":       nil,
 	} {

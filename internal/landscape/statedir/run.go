@@ -145,7 +145,8 @@ func Reset(dir string) error {
 		return nil
 	}
 	defer held.Unlock() //nolint:errcheck // the file is gone
-	for _, name := range []string{DataFolder, PKIFolder, CloudFolder, AdmissionFolder, GardenletsFolder, ProcessesFolder, StacksFolder, ImagesFile, bastionsFolder, KubeconfigFile, RunFile, ControlSocket} {
+	for _, name := range []string{DataFolder, PKIFolder, CloudFolder, AdmissionFolder, GardenletsFolder, ProcessesFolder,
+		StacksFolder, ImagesFile, bastionsFolder, KubeconfigFile, RunFile, ControlSocket} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}

@@ -12,7 +12,8 @@ import (
 func (s *Supervisor) CountForbidden(component string, config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &refusals{next: next, refused: func(r *http.Request) {
-			klog.Background().Info("A component was forbidden something", "component", component, "method", r.Method, "path", r.URL.Path, "query", r.URL.RawQuery)
+			klog.Background().Info("A component was forbidden something", "component", component, "method", r.Method, "path",
+				r.URL.Path, "query", r.URL.RawQuery)
 			s.Status.CountForbidden(component)
 		}}
 	})

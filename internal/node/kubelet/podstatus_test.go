@@ -130,7 +130,8 @@ func TestPodGracePeriod(t *testing.T) {
 		pod.DeletionGracePeriodSeconds = ptr.To(test.grace)
 		pod.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(time.Duration(test.grace) * time.Second)))
 		end := now.Add(time.Duration(test.runs) * time.Second)
-		if step := stepOf(pod, end.Add(-time.Second), hostIPs, nil); test.runs > 0 && (step.remove || step.status.Phase != corev1.PodRunning || !step.next.Equal(end)) {
+		if step := stepOf(pod, end.Add(-time.Second), hostIPs, nil); test.runs > 0 &&
+			(step.remove || step.status.Phase != corev1.PodRunning || !step.next.Equal(end)) {
 			t.Errorf("with a grace period of %d s, the step before the end is %+v", test.grace, step)
 		}
 		if step := stepOf(pod, end, hostIPs, nil); !step.remove || step.status.Phase != corev1.PodSucceeded {

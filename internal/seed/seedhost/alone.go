@@ -160,7 +160,8 @@ func RunGardenlet(ctx context.Context, c GardenletConfig) (err error) {
 	return h.runGardenlet(ctx, c, configuration, onClose)
 }
 
-func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig, configuration *gardenletconfigv1alpha1.GardenletConfiguration, onClose func(func() error)) error {
+func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig,
+	configuration *gardenletconfigv1alpha1.GardenletConfiguration, onClose func(func() error)) error {
 	port := c.Port
 	remembered := filepath.Join(h.cfg.Dir, statedir.PortFile)
 	if data, err := os.ReadFile(remembered); err == nil && port == 0 {
@@ -199,7 +200,8 @@ func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig, configuratio
 		return err
 	}
 	if c.OnReady != nil {
-		c.OnReady(GardenletStatus{Seed: c.Seed, URL: cluster.Server().URL(), Kubeconfig: statedir.SeedKubeconfigPath(h.cfg.Dir, c.Seed), Dir: h.cfg.Dir, Log: filepath.Join(h.cfg.Dir, statedir.LogFile)})
+		c.OnReady(GardenletStatus{Seed: c.Seed, URL: cluster.Server().URL(), Kubeconfig: statedir.SeedKubeconfigPath(h.cfg.Dir, c.Seed),
+			Dir: h.cfg.Dir, Log: filepath.Join(h.cfg.Dir, statedir.LogFile)})
 	}
 	select {
 	case <-ctx.Done():

@@ -22,7 +22,8 @@ func (h *Host) openCloud() error {
 			return fmt.Errorf("deleting the machines of the last run: %w", err)
 		}
 	}
-	c, err := cloud.Open(cloud.Config{Dir: dir, Clock: h.cfg.Clock, Log: klog.Background().WithName("cloud"), Programs: programs.New(h.cfg.Clock, h.processes)})
+	c, err := cloud.Open(cloud.Config{Dir: dir, Clock: h.cfg.Clock, Log: klog.Background().WithName("cloud"),
+		Programs: programs.New(h.cfg.Clock, h.processes)})
 	if err != nil {
 		return fmt.Errorf("opening the simulated cloud: %w", err)
 	}

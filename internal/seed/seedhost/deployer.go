@@ -265,7 +265,8 @@ func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) 
 // run starts what does not run yet in a unit.
 func (d *deployer) run(u *unit) error {
 	if u.stops == nil {
-		for _, start := range []func(*seed.Cluster) (func(), error){d.h.startResourceManager, d.h.startProvider, d.h.startControlPlanes, d.h.startSeedLogin} {
+		for _, start := range []func(*seed.Cluster) (
+			func(), error){d.h.startResourceManager, d.h.startProvider, d.h.startControlPlanes, d.h.startSeedLogin} {
 			stop, err := start(u.cluster)
 			if err != nil {
 				return err

@@ -37,7 +37,8 @@ const (
 )
 
 // inSeed starts a component that works in a seed as a user of its own, if it is selected.
-func (h *Host) inSeed(component, user string, cluster *seed.Cluster, newComponent func(name string, config *rest.Config) (supervisor.Runner, error)) (stop func(), err error) {
+func (h *Host) inSeed(component, user string, cluster *seed.Cluster,
+	newComponent func(name string, config *rest.Config) (supervisor.Runner, error)) (stop func(), err error) {
 	if !h.cfg.Selects(component) {
 		return func() {}, nil
 	}
@@ -75,7 +76,8 @@ func (h *Host) leaseIfShared(component string) *client.ObjectKey {
 }
 
 // startGardenlet starts a gardenlet. One that has a parent is bootstrapped by that.
-func (h *Host) startGardenlet(cluster *seed.Cluster, configuration *gardenletconfigv1alpha1.GardenletConfiguration, hasParent bool) (stop func(), err error) {
+func (h *Host) startGardenlet(cluster *seed.Cluster, configuration *gardenletconfigv1alpha1.GardenletConfiguration,
+	hasParent bool) (stop func(), err error) {
 	return h.inSeed(GardenletName, gardenlet.SeedUser, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
 		cfg := gardenlet.Config{
 			Configuration: configuration, Seed: config, Garden: h.garden.At,
@@ -146,7 +148,8 @@ func (h *Host) tellOfStopped(ctx context.Context) error {
 		_, err := client.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
 			h.cfg.Status.Component(statedir.SeedPrefix+name, control.StateStopped, fmt.Sprintf(
-				"there is a Seed %s, but --seeds %d does not start its cluster: start more seeds, and delete the Seed first if it is not needed any more", name, h.count))
+				"there is a Seed %s, but --seeds %d does not start its cluster: start more seeds, and delete the Seed first if "+
+					"it is not needed any more", name, h.count))
 		}
 	}
 	return nil

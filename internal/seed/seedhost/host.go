@@ -163,7 +163,8 @@ func (h *Host) startProcesses() (err error) {
 		return err
 	}
 	h.processes, err = process.Start(process.Config{
-		Dir: filepath.Join(h.cfg.Dir, statedir.ProcessesFolder), Images: h.images, Clock: h.cfg.Clock, Log: klog.Background().WithName(statedir.ProcessesFolder),
+		Dir: filepath.Join(h.cfg.Dir, statedir.ProcessesFolder), Images: h.images, Clock: h.cfg.Clock,
+		Log: klog.Background().WithName(statedir.ProcessesFolder),
 	})
 	if err != nil {
 		return err

@@ -69,8 +69,10 @@ func (h *Host) startSeedCluster(ctx context.Context, name string, port int) (*se
 	cluster := statedir.SeedPrefix + name
 	begin := time.Now()
 	c, err := seed.Start(ctx, seed.Config{
-		Name: name, PKIDir: filepath.Join(h.cfg.Dir, statedir.PKIFolder, cluster), DataDir: filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster),
-		Datastore: h.cfg.Datastore, Prefix: h.prefix(cluster), BindAddress: h.cfg.BindAddress, Port: port, Region: Region, Zone: Zones[0], Processes: h.processes, AuditLog: h.auditLog(cluster), Clock: h.cfg.Clock,
+		Name: name, PKIDir: filepath.Join(h.cfg.Dir, statedir.PKIFolder, cluster),
+		DataDir:   filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster),
+		Datastore: h.cfg.Datastore, Prefix: h.prefix(cluster), BindAddress: h.cfg.BindAddress, Port: port, Region: Region,
+		Zone: Zones[0], Processes: h.processes, AuditLog: h.auditLog(cluster), Clock: h.cfg.Clock,
 		OnPhase: func(phase string, took time.Duration) { h.cfg.Status.Step("seed "+name+": "+phase, took) },
 	})
 	if err != nil {
@@ -101,7 +103,8 @@ func (h *Host) removeSeedCluster(name string, c *seed.Cluster) error {
 		h.cfg.Status.Component(cluster, control.StateStopping, "")
 		errs = append(errs, c.Stop())
 	}
-	for _, path := range []string{filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster), filepath.Join(h.cfg.Dir, statedir.PKIFolder, cluster), statedir.SeedKubeconfigPath(h.cfg.Dir, name)} {
+	for _, path := range []string{filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster),
+		filepath.Join(h.cfg.Dir, statedir.PKIFolder, cluster), statedir.SeedKubeconfigPath(h.cfg.Dir, name)} {
 		errs = append(errs, os.RemoveAll(path))
 	}
 	h.cfg.Status.Remove(cluster)

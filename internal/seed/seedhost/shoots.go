@@ -66,7 +66,8 @@ func (h *Host) shootDatastore() string {
 func (h *Host) startControlPlanes(cluster *seed.Cluster) (stop func(), err error) {
 	stopRunner, err := h.inSeed(controlPlanes, shootplane.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
 		return shootplane.New(shootplane.Config{
-			REST: config, Host: h.shoots, Seed: cluster.Name(), Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(controlPlanes),
+			REST: config, Host: h.shoots, Seed: cluster.Name(), Clock: h.cfg.Clock, Log: klog.Background().WithName(name),
+			Lease: h.leaseIfShared(controlPlanes),
 		})
 	})
 	if err != nil {
@@ -80,7 +81,8 @@ func (h *Host) startControlPlanes(cluster *seed.Cluster) (stop func(), err error
 
 // showShoot has the status show a control plane.
 func (h *Host) showShoot(s shootplane.State) {
-	shown := control.Cluster{Kind: kindShoot, Name: s.ID, URL: s.URL, Port: s.Port, KubernetesVersion: s.Version, State: shootStates[s.Phase], Message: s.Message}
+	shown := control.Cluster{Kind: kindShoot, Name: s.ID, URL: s.URL, Port: s.Port, KubernetesVersion: s.Version,
+		State: shootStates[s.Phase], Message: s.Message}
 	if shown.Message == "" {
 		shown.Message = s.ControllersMessage
 	}

@@ -32,18 +32,23 @@ func TestScpTakes(t *testing.T) {
 		status        int
 		check, want   string
 	}{
-		"a file":          {"scp -t f", "C0755 5 other\nhello\x00", ok + ok + ok, 0, "cat f; stat -c ' %a' f", "hello 755\n"},
-		"into a folder":   {"scp -d -t .", "C0600 1 f\nx\x00C0666 0 g\n\x00", ok + ok + ok + ok + ok, 0, "stat -c '%n %a %s' f g", "f 600 1\ng 644 0\n"},
-		"mode and times":  {"scp -p -t f", "T1000000000 0 5 7\nC4751 1 f\nx\x00", ok + ok + ok + ok, 0, "stat -c '%a %Y' f", "4751 1000000000\n"},
-		"a tree":          {"scp -r -p -t new", "D0555 0 tree\nC0644 1 f\nx\x00D0700 0 in\nE\nE\n", ok + ok + ok + ok + ok + ok + ok, 0, "stat -c '%n %a' $(find new | sort)", "new 555\nnew/f 644\nnew/in 700\n"},
-		"replaced":        {"echo longer > f; chmod 600 f; scp -t f", "C0755 1 f\nx\x00", ok + ok + ok, 0, "cat f; stat -c ' %a' f", "x 600\n"},
-		"not mine":        {"scp -t /etc", "C0644 1 passwd\nC0644 1 new\n", ok + "\x01scp: /etc/passwd: Permission denied\n\x01scp: /etc/new: Permission denied\n", 1, "ls /etc/new 2>&1 | wc -l", "1\n"},
-		"no such folder":  {"scp -t no/f", "C0644 1 f\n", ok + "\x01scp: no/f: No such file or directory\n", 1, "", ""},
-		"not a folder":    {"touch f; scp -d -t f", "", "\x02scp: f: not a directory\n", 1, "", ""},
-		"full":            {"scp -t f", "C0644 70000 f\n" + strings.Repeat("x", 70000) + "\x00C0644 1 f\ny\x00", ok + ok + "\x01scp: f: File too large\n" + ok + ok, 1, "cat f", "y"},
-		"its user knows":  {"scp -t f", "\x01scp: f: gone\nC0644 1 f\nx\x00", ok + ok + ok, 1, "cat f", "x"},
-		"half a file":     {"scp -t f", "C0644 10 f\nhalf", ok + ok, 1, "", ""},
-		"a way out":       {"mkdir d; scp -r -t d", "C0644 1 ../up\nx\x00", ok + "\x02scp: d: protocol error: unexpected name \"../up\"\n", 1, "find . -name up", ""},
+		"a file": {"scp -t f", "C0755 5 other\nhello\x00", ok + ok + ok, 0, "cat f; stat -c ' %a' f", "hello 755\n"},
+		"into a folder": {"scp -d -t .", "C0600 1 f\nx\x00C0666 0 g\n\x00", ok + ok + ok + ok + ok, 0,
+			"stat -c '%n %a %s' f g", "f 600 1\ng 644 0\n"},
+		"mode and times": {"scp -p -t f", "T1000000000 0 5 7\nC4751 1 f\nx\x00", ok + ok + ok + ok, 0, "stat -c '%a %Y' f", "4751 1000000000\n"},
+		"a tree": {"scp -r -p -t new", "D0555 0 tree\nC0644 1 f\nx\x00D0700 0 in\nE\nE\n",
+			ok + ok + ok + ok + ok + ok + ok, 0, "stat -c '%n %a' $(find new | sort)", "new 555\nnew/f 644\nnew/in 700\n"},
+		"replaced": {"echo longer > f; chmod 600 f; scp -t f", "C0755 1 f\nx\x00", ok + ok + ok, 0, "cat f; stat -c ' %a' f", "x 600\n"},
+		"not mine": {"scp -t /etc", "C0644 1 passwd\nC0644 1 new\n",
+			ok + "\x01scp: /etc/passwd: Permission denied\n\x01scp: /etc/new: Permission denied\n", 1, "ls /etc/new 2>&1 | wc -l", "1\n"},
+		"no such folder": {"scp -t no/f", "C0644 1 f\n", ok + "\x01scp: no/f: No such file or directory\n", 1, "", ""},
+		"not a folder":   {"touch f; scp -d -t f", "", "\x02scp: f: not a directory\n", 1, "", ""},
+		"full": {"scp -t f", "C0644 70000 f\n" + strings.Repeat("x", 70000) + "\x00C0644 1 f\ny\x00",
+			ok + ok + "\x01scp: f: File too large\n" + ok + ok, 1, "cat f", "y"},
+		"its user knows": {"scp -t f", "\x01scp: f: gone\nC0644 1 f\nx\x00", ok + ok + ok, 1, "cat f", "x"},
+		"half a file":    {"scp -t f", "C0644 10 f\nhalf", ok + ok, 1, "", ""},
+		"a way out": {"mkdir d; scp -r -t d", "C0644 1 ../up\nx\x00",
+			ok + "\x02scp: d: protocol error: unexpected name \"../up\"\n", 1, "find . -name up", ""},
 		"the folder up":   {"mkdir d; scp -r -t d", "D0755 0 ..\n", ok + "\x02scp: d: protocol error: unexpected name \"..\"\n", 1, "", ""},
 		"no name":         {"scp -t .", "C0644 1 \nx\x00", ok + "\x02scp: .: protocol error: unexpected name \"\"\n", 1, "", ""},
 		"nonsense":        {"scp -t f", "hello\n", ok + "\x02scp: f: protocol error\n", 1, "", ""},
@@ -84,7 +89,8 @@ func scpSession(t *testing.T) *Session {
 			t.Fatal(err)
 		}
 	}
-	s, err := New(Options{FS: files, Clock: clock.RealClock{}, System: &fakeSystem{}, User: User{Name: "u", UID: 1000, GID: 1000, Home: "/home/u"}})
+	s, err := New(Options{FS: files, Clock: clock.RealClock{}, System: &fakeSystem{},
+		User: User{Name: "u", UID: 1000, GID: 1000, Home: "/home/u"}})
 	if err != nil {
 		t.Fatal(err)
 	}

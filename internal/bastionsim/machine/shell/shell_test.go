@@ -23,32 +23,49 @@ func TestScripts(t *testing.T) {
 		script, want string
 		status       int
 	}{
-		"parameters":  {`x=hello.tar.gz; echo ${x%.*} ${x%%.*} ${x#*.} ${x##*.} ${x/l/L} ${x//l/L} ${x^} ${x:1:3} ${#x} ${y:-d} ${x: -2}`, "hello.tar hello tar.gz gz heLlo.tar.gz heLLo.tar.gz Hello.tar.gz ell 12 d gz\n", 0},
-		"arrays":      {`a=(1 "2 3"); a[5]=x; echo "${#a[@]}" "${!a[@]}"; for i in "${a[@]}"; do echo "<$i>"; done; declare -A m=([k]=v); echo ${m[k]}`, "3 0 1 5\n<1>\n<2 3>\n<x>\nv\n", 0},
-		"functions":   {`f() { local x=$1; echo "$x $#"; return 3; }; x=o; f a b; echo $? $x`, "a 2\n3 o\n", 0},
-		"errexit":     {`set -e; false || echo a; if false; then :; fi; ! true; echo b; false; echo c`, "a\nb\n", 1},
-		"pipefail":    {`set -o pipefail; trap 'echo bye' EXIT; false | true; echo $? ${PIPESTATUS[@]}; exit 4`, "1 1 0\nbye\n", 4},
-		"documents":   {"x=1; cat <<EOF\n$x \\$x $((1+1)) `echo c`\nEOF\ncat <<'EOF'\n$x\nEOF\ncat <<-EOF\n\ta\n\tEOF\ncat <<< \"$x\"", "1 $x 2 c\n$x\na\n1\n", 0},
-		"redirection": {`exec 3>f; echo a >&3; exec 3>&-; { echo b; echo c >&2; } >> f 2>&1; cat f; echo "$(<f)" | wc -l; nosuch 2>/dev/null; echo $?`, "a\nb\nc\n3\n127\n", 0},
-		"braces":      {`echo {a,b}{1..3} {01..03} {c..a}`, "a1 a2 a3 b1 b2 b3 01 02 03 c b a\n", 0},
-		"arithmetic":  {`i=5; ((i+=2)); echo $((i++)) $i $((2**10)) $((0x1F)) $((i>6?1:0)) $((-9223372036854775807-1)); echo $((1/0))`, "7 8 1024 31 1 -9223372036854775808\n", 1},
-		"tests":       {`[[ abc =~ ^a(.)c$ && abc == a* ]] && echo ${BASH_REMATCH[1]}; [ -d /etc -a ! -e /no ] && echo d; [[ -O /etc ]] && echo o; test /etc/passwd -ef /etc/../etc/passwd && echo same`, "b\nd\no\nsame\n", 0},
-		"getopts":     {`while getopts ab:c o -a -bv -c x; do echo $o $OPTARG; done`, "a\nb v\nc\n", 0},
-		"reading":     {`printf 'a b c\nd\n' | while read x y; do echo "$y-$x"; done; mapfile -t l < <(seq 3); echo ${l[2]}; IFS=, read p q <<< m,n; echo $q`, "b c-a\n-d\n3\nn\n", 0},
-		"jobs":        {`(exit 5) & wait $!; echo $?; sleep 100 & kill $!; wait $!; echo $?`, "5\n143\n", 0},
-		"captures":    {`x=$({ sleep 0.01; echo b; } & echo a); echo "$x" | sort`, "a\nb\n", 0},
-		"text":        {`printf 'b\na\na\n' | sort -u | tr a c; seq 5 | sed -n '2,3p;$p'; echo hello | sed -E 's/(l+)/[\1]/' | grep -o '\[.*\]'; echo a,b | cut -d, -f2; seq 9 | tail -n +8 | head -1; echo hi | base64; echo -n | sha256sum | cut -c1-8`, "c\nb\n2\n3\n5\n[ll]\nb\n8\naGkK\ne3b0c442\n", 0},
-		"files":       {`mkdir -p a/b; echo x > a/b/c; cp -r a d; mv d/b e; ln -s e l; cat l/c; echo $(find a e | sort); chmod 640 e/c; stat -c '%a %U' l/c; rm -r a d; ls; cp e/c i; chmod 600 i; chown nobody i; stat -c '%a %U' i; ls -l i | cut -d' ' -f1`, "x\na a/b a/b/c e e/c\n640 root\ne\nl\n600 nobody\n-rw-------\n", 0},
-		"links":       {`mkdir a b; ln -s a l; ln -sfn b l; readlink l; ls`, "b\na\nb\nl\n", 0},
-		"read-only":   {`chmod 777 .; mkdir a; echo x > a/f; chmod 555 a; su nobody -c 'cp -r a b; cat b/f; touch -d @9 b; stat -c "%a %Y" b'`, "x\n755 9\n", 0},
-		"sed":         {`seq 5 | sed -e '2,3d;$s/5/[&]/' ; echo 'a/b$' | sed -E 's|(.)/(.)\$|\2$\1|p'; echo a > f; sed -i s/a/b/ f; cat f; sed y/a/b/ f; echo $?`, "1\n4\n[5]\nb$a\nb$a\nb\n1\n", 0},
-		"not here":    {`usermod -L root; echo $?; ls -R; echo $?; sed --posix p; echo $?; echo | xargs; echo $?; sed 1q f; echo $?`, "127\n2\n1\n127\n1\n", 0},
-		"accounts":    {`useradd -m -G sudo -s /bin/bash gard; id gard; su gard -c 'id -un; cat /etc/shadow 2>/dev/null || echo no; sudo -n id -u; echo x > /etc/x || echo ro'; ls -ld ~gard | cut -c1-10`, "uid=1000(gard) gid=1000(gard) groups=1000(gard),27(sudo)\ngard\nno\n0\nro\ndrwxr-x---\n", 0},
-		"passwords":   {`echo root:x | chpasswd; echo $?; passwd root; echo $?; useradd -p x y; echo $?`, "1\n1\n2\n", 0},
-		"network":     {`curl -s http://x; echo $?; ssh x; echo $?; openssl version; echo $?`, "7\n255\n127\n", 0},
-		"scripts":     {`printf '#!/bin/bash\necho "$0 $1"; exit 3\n' > s; chmod +x s; ./s z; echo $?; bash -c 'echo $0 $1' n m; X=1 bash -c 'echo $X'; echo 'y=2' > i; . ./i; echo $y; env -i A=1 env`, "./s z\n3\nn m\n1\n2\nA=1\n", 0},
-		"syntax":      {`echo a; if`, "", 2},
-		"hostname":    {`hostname; uname -n; echo $HOSTNAME; cat /proc/sys/kernel/hostname`, "machine\nmachine\nmachine\nmachine\n", 0},
+		"parameters": {`x=hello.tar.gz; echo ${x%.*} ${x%%.*} ${x#*.} ${x##*.} ${x/l/L} ${x//l/L} ${x^} ${x:1:3} ${#x} ${y:-d} ${x: -2}`,
+			"hello.tar hello tar.gz gz heLlo.tar.gz heLLo.tar.gz Hello.tar.gz ell 12 d gz\n", 0},
+		"arrays": {`a=(1 "2 3"); a[5]=x; echo "${#a[@]}" "${!a[@]}"; for i in "${a[@]}"; do echo "<$i>"; done; ` +
+			`declare -A m=([k]=v); echo ${m[k]}`, "3 0 1 5\n<1>\n<2 3>\n<x>\nv\n", 0},
+		"functions": {`f() { local x=$1; echo "$x $#"; return 3; }; x=o; f a b; echo $? $x`, "a 2\n3 o\n", 0},
+		"errexit":   {`set -e; false || echo a; if false; then :; fi; ! true; echo b; false; echo c`, "a\nb\n", 1},
+		"pipefail":  {`set -o pipefail; trap 'echo bye' EXIT; false | true; echo $? ${PIPESTATUS[@]}; exit 4`, "1 1 0\nbye\n", 4},
+		"documents": {"x=1; cat <<EOF\n$x \\$x $((1+1)) `echo c`\nEOF\ncat <<'EOF'\n$x\nEOF\ncat <<-EOF\n\ta\n\tEOF\ncat <<< \"$x\"",
+			"1 $x 2 c\n$x\na\n1\n", 0},
+		"redirection": {`exec 3>f; echo a >&3; exec 3>&-; { echo b; echo c >&2; } >> f 2>&1; cat f; echo "$(<f)" | wc -l; ` +
+			`nosuch 2>/dev/null; echo $?`, "a\nb\nc\n3\n127\n", 0},
+		"braces": {`echo {a,b}{1..3} {01..03} {c..a}`, "a1 a2 a3 b1 b2 b3 01 02 03 c b a\n", 0},
+		"arithmetic": {`i=5; ((i+=2)); echo $((i++)) $i $((2**10)) $((0x1F)) $((i>6?1:0)) $((-9223372036854775807-1)); echo $((1/0))`,
+			"7 8 1024 31 1 -9223372036854775808\n", 1},
+		"tests": {`[[ abc =~ ^a(.)c$ && abc == a* ]] && echo ${BASH_REMATCH[1]}; [ -d /etc -a ! -e /no ] && echo d; ` +
+			`[[ -O /etc ]] && echo o; test /etc/passwd -ef /etc/../etc/passwd && echo same`, "b\nd\no\nsame\n", 0},
+		"getopts": {`while getopts ab:c o -a -bv -c x; do echo $o $OPTARG; done`, "a\nb v\nc\n", 0},
+		"reading": {`printf 'a b c\nd\n' | while read x y; do echo "$y-$x"; done; mapfile -t l < <(seq 3); echo ` +
+			`${l[2]}; IFS=, read p q <<< m,n; echo $q`, "b c-a\n-d\n3\nn\n", 0},
+		"jobs":     {`(exit 5) & wait $!; echo $?; sleep 100 & kill $!; wait $!; echo $?`, "5\n143\n", 0},
+		"captures": {`x=$({ sleep 0.01; echo b; } & echo a); echo "$x" | sort`, "a\nb\n", 0},
+		"text": {`printf 'b\na\na\n' | sort -u | tr a c; seq 5 | sed -n '2,3p;$p'; echo hello | sed -E 's/(l+)/[\1]/' ` +
+			`| grep -o '\[.*\]'; echo a,b | cut -d, -f2; seq 9 | tail -n +8 | head -1; echo hi | base64; echo -n | sha256sum | cut -c1-8`,
+			"c\nb\n2\n3\n5\n[ll]\nb\n8\naGkK\ne3b0c442\n", 0},
+		"files": {`mkdir -p a/b; echo x > a/b/c; cp -r a d; mv d/b e; ln -s e l; cat l/c; echo $(find a e | sort); chmod ` +
+			`640 e/c; stat -c '%a %U' l/c; rm -r a d; ls; cp e/c i; chmod 600 i; chown nobody i; stat -c '%a %U' i; ls -l i | cut -d' ' -f1`,
+			"x\na a/b a/b/c e e/c\n640 root\ne\nl\n600 nobody\n-rw-------\n", 0},
+		"links": {`mkdir a b; ln -s a l; ln -sfn b l; readlink l; ls`, "b\na\nb\nl\n", 0},
+		"read-only": {`chmod 777 .; mkdir a; echo x > a/f; chmod 555 a; su nobody -c 'cp -r a b; cat b/f; touch -d @9 b; stat -c "%a %Y" b'`,
+			"x\n755 9\n", 0},
+		"sed": {`seq 5 | sed -e '2,3d;$s/5/[&]/' ; echo 'a/b$' | sed -E 's|(.)/(.)\$|\2$\1|p'; echo a > f; sed -i ` +
+			`s/a/b/ f; cat f; sed y/a/b/ f; echo $?`, "1\n4\n[5]\nb$a\nb$a\nb\n1\n", 0},
+		"not here": {`usermod -L root; echo $?; ls -R; echo $?; sed --posix p; echo $?; echo | xargs; echo $?; sed 1q f; echo $?`,
+			"127\n2\n1\n127\n1\n", 0},
+		"accounts": {`useradd -m -G sudo -s /bin/bash gard; id gard; su gard -c 'id ` +
+			`-un; cat /etc/shadow 2>/dev/null || echo no; sudo -n id -u; echo x > /etc/x || echo ro'; ls -ld ~gard | cut -c1-10`,
+			"uid=1000(gard) gid=1000(gard) groups=1000(gard),27(sudo)\ngard\nno\n0\nro\ndrwxr-x---\n", 0},
+		"passwords": {`echo root:x | chpasswd; echo $?; passwd root; echo $?; useradd -p x y; echo $?`, "1\n1\n2\n", 0},
+		"network":   {`curl -s http://x; echo $?; ssh x; echo $?; openssl version; echo $?`, "7\n255\n127\n", 0},
+		"scripts": {`printf '#!/bin/bash\necho "$0 $1"; exit 3\n' > s; chmod +x s; ./s z; echo $?; bash -c 'echo $0 ` +
+			`$1' n m; X=1 bash -c 'echo $X'; echo 'y=2' > i; . ./i; echo $y; env -i A=1 env`, "./s z\n3\nn m\n1\n2\nA=1\n", 0},
+		"syntax":   {`echo a; if`, "", 2},
+		"hostname": {`hostname; uname -n; echo $HOSTNAME; cat /proc/sys/kernel/hostname`, "machine\nmachine\nmachine\nmachine\n", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, Options{User: rootUser, Dir: "/srv"})

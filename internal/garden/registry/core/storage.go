@@ -17,7 +17,8 @@ var (
 )
 
 // Storage is the storage of the group, by version and resource. The kubeconfigs' own storage is filled in.
-func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock, kubeconfigs shootkubeconfig.Config) (map[string]map[string]rest.Storage, error) {
+func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock, kubeconfigs shootkubeconfig.Config) (
+	map[string]map[string]rest.Storage, error) {
 	b := resource.NewBuilder(getter)
 	resource.Add(b, backupBuckets())
 	resource.Add(b, backupEntries())

@@ -129,7 +129,8 @@ func (w *killWorld) start() {
 			}
 			return c.Delete(ctx, o, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			if err := w.write(); err != nil {
 				return err
 			}

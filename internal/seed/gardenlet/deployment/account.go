@@ -76,7 +76,8 @@ func (b *Bootstrapper) setSubjects(ctx context.Context, wanted *rbacv1.ClusterRo
 }
 
 func bootstrapAccount(of client.Object) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: of.GetNamespace(), Name: bootstraprules.AccountPrefix + of.GetName()}}
+	return &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: of.GetNamespace(), Name: bootstraprules.AccountPrefix + of.GetName()}}
 }
 
 func bootstrapBinding(of client.Object) *rbacv1.ClusterRoleBinding {

@@ -111,7 +111,8 @@ func (b *Bootstrapper) removeBootstrapToken(ctx context.Context, of client.Objec
 
 func tokenSecret(of client.Object) *corev1.Secret {
 	id := bootstraprules.TokenID(of.GetNamespace(), of.GetName())
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: bootstraptokenapi.BootstrapTokenSecretPrefix + string(id[:])}}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem,
+		Name: bootstraptokenapi.BootstrapTokenSecretPrefix + string(id[:])}}
 }
 
 func tokenOf(secret *corev1.Secret) string {

@@ -156,10 +156,12 @@ func (r *Reconciler) fail(ctx context.Context, bucket *corev1beta1.BackupBucket,
 	return cause
 }
 
-func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucket, state corev1beta1.LastOperationState, description string, failure *corev1beta1.LastError) error {
-	reporter := extensionops.Reporter[*corev1beta1.BackupBucket]{Garden: r.GardenClient, Clock: r.Clock, Of: func(b *corev1beta1.BackupBucket) extensionops.Status {
-		return extensionops.Status{Operation: &b.Status.LastOperation, Error: &b.Status.LastError, Observed: &b.Status.ObservedGeneration}
-	}}
+func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucket, state corev1beta1.LastOperationState,
+	description string, failure *corev1beta1.LastError) error {
+	reporter := extensionops.Reporter[*corev1beta1.BackupBucket]{Garden: r.GardenClient, Clock: r.Clock,
+		Of: func(b *corev1beta1.BackupBucket) extensionops.Status {
+			return extensionops.Status{Operation: &b.Status.LastOperation, Error: &b.Status.LastError, Observed: &b.Status.ObservedGeneration}
+		}}
 	return reporter.Report(ctx, bucket, operation.Type(bucket, bucket.Status.LastOperation), state, description, failure)
 }
 

@@ -45,8 +45,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Now()), events: events.NewFakeRecorder(100)}
 	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.BackupBucket{}).WithObjects(objects...).Build()
 	w.seed = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupBucket{}).Build()
-	w.gardenlet = &Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, Clock: w.clock, SeedName: "a", Recorder: w.events}
-	w.simulator = &provider.Reconciler{Kind: provider.Kinds(provider.Config{})[0], Provider: "local", Client: w.seed, Reader: w.seed, Clock: w.clock}
+	w.gardenlet = &Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, Clock: w.clock,
+		SeedName: "a", Recorder: w.events}
+	w.simulator = &provider.Reconciler{Kind: provider.Kinds(provider.Config{})[0], Provider: "local", Client: w.seed,
+		Reader: w.seed, Clock: w.clock}
 	return w
 }
 

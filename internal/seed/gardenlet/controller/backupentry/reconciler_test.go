@@ -67,7 +67,8 @@ func newWorld(t *testing.T, bucket *corev1beta1.BackupBucket) *world {
 	for _, seed := range []string{"a", "b"} {
 		c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupEntry{}).Build()
 		w.seeds[seed] = &seedCluster{c,
-			&Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: c, Clock: w.clock, SeedName: seed, Recorder: events.NewFakeRecorder(100)},
+			&Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: c, Clock: w.clock, SeedName: seed,
+				Recorder: events.NewFakeRecorder(100)},
 			&provider.Reconciler{Kind: provider.Kinds(provider.Config{})[1], Provider: "local", Client: c, Reader: c, Clock: w.clock}}
 	}
 	return w

@@ -59,8 +59,9 @@ func (r *Reconciler) fail(ctx context.Context, entry *corev1beta1.BackupEntry, t
 func (r *Reconciler) report(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType,
 	state corev1beta1.LastOperationState,
 	description string, failure *corev1beta1.LastError, also ...func(*corev1beta1.BackupEntry)) error {
-	reporter := extensionops.Reporter[*corev1beta1.BackupEntry]{Garden: r.GardenClient, Clock: r.Clock, Of: func(e *corev1beta1.BackupEntry) extensionops.Status {
-		return extensionops.Status{Operation: &e.Status.LastOperation, Error: &e.Status.LastError, Observed: &e.Status.ObservedGeneration}
-	}}
+	reporter := extensionops.Reporter[*corev1beta1.BackupEntry]{Garden: r.GardenClient, Clock: r.Clock,
+		Of: func(e *corev1beta1.BackupEntry) extensionops.Status {
+			return extensionops.Status{Operation: &e.Status.LastOperation, Error: &e.Status.LastError, Observed: &e.Status.ObservedGeneration}
+		}}
 	return reporter.Report(ctx, entry, t, state, description, failure, also...)
 }

@@ -80,8 +80,10 @@ func newWorld(t *testing.T) *world {
 		WithObjects(deployment(spec.APIServer), deployment(spec.ControllerManager),
 			&extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}}).Build()
 	w.Reconciler = &Reconciler{
-		GardenClient: garden, GardenReader: garden, SeedClient: w.seed, Shoots: &shootaccess.Cache{Seed: w.seed, Clock: clock}, Clock: clock, SeedName: "seed",
-		Thresholds: map[corev1beta1.ConditionType]time.Duration{corev1beta1.ShootAPIServerAvailable: threshold, corev1beta1.ShootEveryNodeReady: threshold},
+		GardenClient: garden, GardenReader: garden, SeedClient: w.seed, Shoots: &shootaccess.Cache{Seed: w.seed, Clock: clock},
+		Clock: clock, SeedName: "seed",
+		Thresholds: map[corev1beta1.ConditionType]time.Duration{corev1beta1.ShootAPIServerAvailable: threshold,
+			corev1beta1.ShootEveryNodeReady: threshold},
 	}
 	t.Cleanup(w.Shoots.Close)
 	w.node = corev1.Node{ObjectMeta: metav1.ObjectMeta{

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,6 +52,17 @@ func TestWorkloads(t *testing.T) {
 	for i := range 3 {
 		s.addNode(fmt.Sprintf("node-%d", i), netip.AddrFrom4([4]byte{10, 250, 0, byte(i)}))
 	}
+	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error { // else all Pods are on the first Node
+		nodes, err := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		ready := slices.DeleteFunc(nodes.Items, func(n corev1.Node) bool { return !isReady(&n) || len(n.Spec.Taints) > 0 })
+		if len(ready) != 3 {
+			return fmt.Errorf("%d of 3 Nodes are ready", len(ready))
+		}
+		return nil
+	})
 	for name, test := range map[string]func(*testing.T, kubernetes.Interface){
 		"deployment": testDeployment, "stateful set": testStatefulSet, "daemon set": testDaemonSet, "job": testJob, "cron job": testCronJob,
 		"eviction": testEviction, "service": testService, "deadline": testDeadline, "logs": s.testLogs,
@@ -404,8 +416,9 @@ func (s *shoot) testLogs(t *testing.T, c kubernetes.Interface) {
 // testMetrics: a simulated container uses what it requests, and a Node what its Pods do.
 func testMetrics(t *testing.T, c kubernetes.Interface) {
 	template := templateOf("used")
+	// As much as the scheduler assumes of Pods without requests: the other tests expect their Pods to be spread.
 	template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
+		corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("200Mi"),
 	}
 	if _, err := c.CoreV1().Pods(namespace).Create(
 		t.Context(), &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, metav1.CreateOptions{}); err != nil {
@@ -427,7 +440,7 @@ func testMetrics(t *testing.T, c kubernetes.Interface) {
 		if len(pods.Items) != 1 || len(pods.Items[0].Containers) != 1 {
 			return fmt.Errorf("the usage of Pods is %+v", pods.Items)
 		}
-		if usage := pods.Items[0].Containers[0].Usage; usage.Cpu().String() != "250m" || usage.Memory().String() != "32Mi" ||
+		if usage := pods.Items[0].Containers[0].Usage; usage.Cpu().String() != "100m" || usage.Memory().String() != "200Mi" ||
 			pods.Items[0].Name != "used" {
 			return fmt.Errorf("the usage of Pod %s is %v", pods.Items[0].Name, usage)
 		}
@@ -439,7 +452,7 @@ func testMetrics(t *testing.T, c kubernetes.Interface) {
 		t.Fatal(err)
 	}
 	var node metricsv1beta1.NodeMetrics
-	if err := read(t.Context(), "nodes/"+pod.Spec.NodeName, &node); err != nil || node.Usage.Cpu().MilliValue() < 250 {
+	if err := read(t.Context(), "nodes/"+pod.Spec.NodeName, &node); err != nil || node.Usage.Cpu().MilliValue() < 100 {
 		t.Errorf("the usage of the Pod's Node is %v, %v", node.Usage, err)
 	}
 	var nodes metricsv1beta1.NodeMetricsList

@@ -163,7 +163,8 @@ func (b *botanist) destroySourceEntry(ctx context.Context) error {
 	return remove(ctx, b.GardenClient, b.GardenReader, entry)
 }
 
-// migrateEntry gives the Shoot's BackupEntry to the other seed, and waits until this one has released it.
+// migrateEntry gives the Shoot's BackupEntry to the other seed, and waits until this one has released it. A restoration that is
+// still requested is withdrawn: the other seed would begin with it before its own gardenlet has the Shoot.
 func (b *botanist) migrateEntry(ctx context.Context) error {
 	entry, err := b.readEntry(ctx, b.entryKey())
 	if err != nil || entry == nil || entry.DeletionTimestamp != nil {
@@ -172,21 +173,17 @@ func (b *botanist) migrateEntry(ctx context.Context) error {
 	if to := b.shoot.Spec.SeedName; !ptr.Equal(entry.Spec.SeedName, to) {
 		if err := operation.Patch(ctx, b.GardenClient, entry, func(entry *corev1beta1.BackupEntry) {
 			entry.Spec.SeedName = to
-			if entry.Status.SeedName == nil { // its restoration here has not begun: the other seed asks for one
-				delete(entry.Annotations, constants.GardenerOperation)
-			}
+			delete(entry.Annotations, constants.GardenerOperation)
 		}); err != nil {
 			return err
 		}
 	}
-	if entry.Status.SeedName == nil { // it has left this seed, or has never been here
+	if ptr.Deref(entry.Status.SeedName, "") != b.SeedName { // it has left this seed, or has never been here
 		return nil
 	}
 	if err := entryDone(entry); err != nil {
 		return err
 	}
-	if entry.Status.SeedName != nil { // what was done was something from before
-		return flow.Pending("BackupEntry %s has not left this seed yet", client.ObjectKeyFromObject(entry))
-	}
-	return nil
+	// What is done is an operation from before.
+	return flow.Pending("BackupEntry %s has not left this seed yet", client.ObjectKeyFromObject(entry))
 }

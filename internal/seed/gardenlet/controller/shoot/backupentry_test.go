@@ -166,6 +166,39 @@ func TestBackupEntryNeverCame(t *testing.T) {
 	}
 }
 
+// TestBackupEntryRestoredHalfway: the other seed does not begin with a restoration that was requested here, and if it has
+// begun, the Shoot does not wait for the entry to leave this seed.
+func TestBackupEntryRestoredHalfway(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	w.settle()
+	e := w.entry(entryName)
+	e.Generation, e.Annotations["gardener.cloud/operation"] = 7, "restore"
+	if err := w.garden.Update(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	e.Status = corev1beta1.BackupEntryStatus{SeedName: ptr.To(w.reconciler.SeedName),
+		ObservedGeneration: 6, LastOperation: &corev1beta1.LastOperation{Type: "Restore", State: "Processing"}}
+	if err := w.garden.Status().Update(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	w.change(func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("b") })
+	b := w.reconciler.newBotanist(about{shoot: w.shoot()}, corev1beta1.LastOperationTypeMigrate)
+	if err := b.migrateEntry(t.Context()); err == nil {
+		t.Error("it does not wait until the entry has left")
+	}
+	e = w.entry(entryName)
+	if *e.Spec.SeedName != "b" || e.Annotations["gardener.cloud/operation"] != "" {
+		t.Errorf("the entry %+v", e)
+	}
+	e.Status.SeedName = ptr.To("b")
+	if err := w.garden.Status().Update(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.migrateEntry(t.Context()); err != nil {
+		t.Errorf("it waits for an entry that is on the other seed: %v", err)
+	}
+}
+
 // TestBackupEntryIsTakenOver: a seed that says that a Shoot has left, and never releases its BackupEntry, holds nothing up.
 func TestBackupEntryIsTakenOver(t *testing.T) {
 	for on, want := range map[string]bool{"": false, "a": true, "b": false} {

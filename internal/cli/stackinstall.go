@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,9 +130,7 @@ func (f *stackFlags) install(ctx context.Context, g *globals, name string) error
 	if err != nil {
 		return err
 	}
-	if f.name == "" {
-		f.name = p.DefaultName()
-	}
+	f.name = cmp.Or(f.name, p.DefaultName())
 	if err := f.mapImages(ctx, g, p); err != nil {
 		return err
 	}

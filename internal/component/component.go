@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,7 @@ func New(cfg Config) (*Manager, error) {
 		stop()
 		return nil, fmt.Errorf("making the %s: %w", cfg.Name, err)
 	}
-	if cfg.Clock == nil {
-		cfg.Clock = clock.RealClock{}
-	}
+	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	m := &Manager{Manager: mgr, name: cfg.Name, clock: cfg.Clock, stop: stop}
 	return m, m.Add(standby(func(context.Context) error { m.synced.Store(true); return nil }))
 }
@@ -111,9 +110,7 @@ func options(cfg Config, scheme *runtime.Scheme) manager.Options {
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: cfg.Uncached}},
 		GracefulShutdownTimeout: ptr.To[time.Duration](-1), // until all goroutines have ended
 	}
-	if o.Controller.MaxConcurrentReconciles == 0 {
-		o.Controller.MaxConcurrentReconciles = 5
-	}
+	o.Controller.MaxConcurrentReconciles = cmp.Or(o.Controller.MaxConcurrentReconciles, 5)
 	if cfg.Lease != nil {
 		o.LeaderElection = true
 		o.LeaderElectionResourceLock = "leases"

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,24 +92,16 @@ type Config struct {
 }
 
 func (c *Config) complete() {
-	if c.BindAddress == "" {
-		c.BindAddress = "127.0.0.1"
-	}
-	if c.Prefix == "" {
-		c.Prefix = "/registry"
-	}
-	if c.KubernetesVersion == "" {
-		c.KubernetesVersion = KubernetesVersion
-	}
+	c.BindAddress = cmp.Or(c.BindAddress, "127.0.0.1")
+	c.Prefix = cmp.Or(c.Prefix, "/registry")
+	c.KubernetesVersion = cmp.Or(c.KubernetesVersion, KubernetesVersion)
 	if !c.ServiceCIDR.IsValid() {
 		c.ServiceCIDR = serviceRange
 	}
 	if len(c.Issuers) == 0 {
 		c.Issuers = []string{issuer}
 	}
-	if c.Clock == nil {
-		c.Clock = clock.RealClock{}
-	}
+	c.Clock = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{})
 	if c.OnPhase == nil {
 		c.OnPhase = func(string, time.Duration) {}
 	}

@@ -3,6 +3,7 @@
 package garden
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,9 +85,7 @@ type Garden struct {
 // Start starts a garden and returns when it is ready. The context covers the start only. If it fails, everything is
 // stopped again.
 func Start(ctx context.Context, cfg Config) (*Garden, error) {
-	if cfg.Clock == nil {
-		cfg.Clock = clock.RealClock{}
-	}
+	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	if cfg.OnPhase == nil {
 		cfg.OnPhase = func(string, time.Duration) {}
 	}

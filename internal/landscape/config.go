@@ -1,6 +1,7 @@
 package landscape
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -98,9 +99,7 @@ var nameForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 // Complete fills in defaults and checks the values.
 func (c *Config) Complete() error {
-	if c.Name == "" {
-		c.Name = DefaultName
-	}
+	c.Name = cmp.Or(c.Name, DefaultName)
 	if c.Dir == "" {
 		dir, err := statedir.DefaultDir(c.Name)
 		if err != nil {
@@ -113,15 +112,9 @@ func (c *Config) Complete() error {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	c.Dir = dir
-	if c.BindAddress == "" {
-		c.BindAddress = DefaultBindAddress
-	}
-	if c.ReadyTimeout == 0 {
-		c.ReadyTimeout = DefaultReadyTimeout
-	}
-	if c.Clock == nil {
-		c.Clock = clock.RealClock{}
-	}
+	c.BindAddress = cmp.Or(c.BindAddress, DefaultBindAddress)
+	c.ReadyTimeout = cmp.Or(c.ReadyTimeout, DefaultReadyTimeout)
+	c.Clock = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{})
 	if c.OnEvent == nil {
 		c.OnEvent = func(control.Event) {}
 	}

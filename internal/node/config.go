@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -64,9 +65,7 @@ func ParseAgentConfig(data []byte) (AgentConfig, error) {
 	if c.APIServer == "" || c.CA == "" || c.SecretName == "" {
 		return c, errors.New(PathAgentConfig + " needs apiServer, ca and secretName")
 	}
-	if c.TokenFile == "" {
-		c.TokenFile = PathBootstrapToken
-	}
+	c.TokenFile = cmp.Or(c.TokenFile, PathBootstrapToken)
 	return c, nil
 }
 

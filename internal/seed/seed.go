@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,9 +69,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if cfg.Name == "" {
 		return nil, errors.New("a seed cluster needs a name")
 	}
-	if cfg.Clock == nil {
-		cfg.Clock = clock.RealClock{}
-	}
+	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	if cfg.OnPhase == nil {
 		cfg.OnPhase = func(string, time.Duration) {}
 	}

@@ -1,6 +1,7 @@
 package shootplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,9 +64,7 @@ type Host struct {
 
 // NewHost makes a host that runs nothing yet.
 func NewHost(cfg HostConfig) *Host {
-	if cfg.Clock == nil {
-		cfg.Clock = clock.RealClock{}
-	}
+	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	if cfg.Starts <= 0 {
 		cfg.Starts = defaultStarts
 	}

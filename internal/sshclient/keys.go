@@ -1,6 +1,7 @@
 package sshclient
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
@@ -103,9 +104,7 @@ func (p *KeyPair) readPrivate(file string) error {
 		if p.Public == "" && encrypted.PublicKey == nil {
 			return fmt.Errorf("%s is encrypted: say with --public-key-file what its public key is", file)
 		}
-		if p.Public == "" {
-			p.Public = line(encrypted.PublicKey)
-		}
+		p.Public = cmp.Or(p.Public, line(encrypted.PublicKey))
 		return nil
 	case err != nil:
 		return fmt.Errorf("%s is no private key that can be used: %w", file, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"html/template"
@@ -67,9 +68,7 @@ func (s *sites) Start(ctx context.Context) error {
 // serve serves a site, or what it has become, and returns its address.
 func (s *sites) serve(name string, of site) string {
 	of.Version = s.version
-	if of.Title == "" {
-		of.Title = name
-	}
+	of.Title = cmp.Or(of.Title, name)
 	if s.version == "0.1" {
 		of.Theme = ""
 	}

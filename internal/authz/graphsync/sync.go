@@ -1,6 +1,7 @@
 package graphsync
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,15 +59,11 @@ func New(config Config) (*Syncer, error) {
 	if config.Graph == nil {
 		return nil, errors.New("no graph to feed")
 	}
-	if config.Clock == nil {
-		config.Clock = clock.RealClock{}
-	}
+	config.Clock = cmp.Or[clock.Clock](config.Clock, clock.RealClock{})
 	if config.ObserveUpdate == nil {
 		config.ObserveUpdate = func(graph.Kind, string, time.Duration) {}
 	}
-	if config.StaleAfter == 0 {
-		config.StaleAfter = DefaultStaleAfter
-	}
+	config.StaleAfter = cmp.Or(config.StaleAfter, DefaultStaleAfter)
 	resources := Resources()
 	var watchers []cache.ListerWatcher
 	if config.ListerWatcher != nil {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/x509"
@@ -60,9 +61,7 @@ type Controller struct {
 
 // New makes an admission controller; Run starts it.
 func New(cfg Config) (*Controller, error) {
-	if cfg.Clock == nil {
-		cfg.Clock = clock.RealClock{}
-	}
+	cfg.Clock = cmp.Or[clock.Clock](cfg.Clock, clock.RealClock{})
 	// Decisions on admission read live, for every gardenlet at once: the API server's own fairness is limit enough.
 	client := rest.CopyConfig(cfg.REST)
 	client.QPS = -1

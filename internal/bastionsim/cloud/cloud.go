@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,9 +134,7 @@ type Instance struct {
 
 // Open opens the cloud in a folder. Instances that ran are started again, in the background.
 func Open(cfg Config) (*Cloud, error) {
-	if cfg.Clock == nil {
-		cfg.Clock = clock.RealClock{}
-	}
+	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	c := &Cloud{cfg: cfg, boots: make(chan struct{}, MaxBoots), traffic: newTraffic(cfg.Clock),
 		networks: map[string]*network{}, instances: map[string]*instance{}}
 	if err := c.load(); err != nil {

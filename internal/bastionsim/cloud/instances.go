@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -66,9 +67,7 @@ func providerID(spec InstanceSpec) string { return ProviderIDPrefix + spec.Zone 
 // EnsureInstance makes an instance if it is not there. It returns when the instance has an address; it boots in the
 // background. One that is there stays as it is, whatever else the spec says; only another network is an error.
 func (c *Cloud) EnsureInstance(_ context.Context, spec InstanceSpec) (Instance, error) {
-	if spec.Hostname == "" {
-		spec.Hostname = spec.ID
-	}
+	spec.Hostname = cmp.Or(spec.Hostname, spec.ID)
 	if err := spec.check(); err != nil {
 		return Instance{}, fmt.Errorf("creating instance: %w", err)
 	}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -80,9 +81,7 @@ func (u *Units) shell(ctx context.Context, d *definition, words []string, env ma
 	}
 	options := u.m.shellOptions(user, shell.Limits{Time: limit, Output: noLimit})
 	options.Dir = d.dir
-	if options.Dir == "" {
-		options.Dir = "/"
-	}
+	options.Dir = cmp.Or(options.Dir, "/")
 	for name, value := range env {
 		options.Env = append(options.Env, name+"="+value)
 	}

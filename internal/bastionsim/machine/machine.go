@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,9 +99,7 @@ const (
 // New opens the machine that is in cfg.Dir, or makes a new one there. It does not boot it; Run does. A machine that is not
 // run is to be closed.
 func New(cfg Config) (*Machine, error) {
-	if cfg.Clock == nil {
-		cfg.Clock = clock.RealClock{}
-	}
+	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	disk := filepath.Join(cfg.Dir, diskDir)
 	if err := os.MkdirAll(disk, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of machine %s: %w", cfg.Hostname, err)

@@ -1,6 +1,7 @@
 package controllermanager
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -137,9 +138,7 @@ func Names() []string {
 
 // New makes a controller-manager. It asks the garden for its API, and starts nothing.
 func New(cfg Config) (*component.Manager, error) {
-	if cfg.Clock == nil {
-		cfg.Clock = clock.RealClock{}
-	}
+	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	var lease *client.ObjectKey
 	if cfg.LeaderElection {
 		gardener := controllermanagerv1alpha1.ControllerManagerConfiguration{}

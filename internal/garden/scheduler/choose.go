@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,9 +64,7 @@ func (r Reasons) String() string {
 // ones before have left; of what is left in the end, the seed with the fewest Shoots is chosen, and of equals the first by
 // name.
 func Choose(l Landscape) (seed string, reasons Reasons) {
-	if l.Strategy == "" {
-		l.Strategy = schedulerconfigv1alpha1.Default
-	}
+	l.Strategy = cmp.Or(l.Strategy, schedulerconfigv1alpha1.Default)
 	candidates := slices.Clone(l.Seeds)
 	for _, rule := range rules {
 		verdict, err := rule(&l, candidates)

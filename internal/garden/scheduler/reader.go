@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -50,9 +51,7 @@ func cloudProfileOf(shoot *gardencorev1beta1.Shoot) gardencorev1beta1.CloudProfi
 	if shoot.Spec.CloudProfile != nil {
 		reference = *shoot.Spec.CloudProfile
 	}
-	if reference.Kind == "" {
-		reference.Kind = v1beta1constants.CloudProfileReferenceKindCloudProfile
-	}
+	reference.Kind = cmp.Or(reference.Kind, v1beta1constants.CloudProfileReferenceKindCloudProfile)
 	return reference
 }
 

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,9 +70,7 @@ func New(cfg Config) (*Scheduler, error) {
 	if cfg.REST == nil {
 		return nil, errors.New("the scheduler needs a client configuration for the garden")
 	}
-	if cfg.Clock == nil {
-		cfg.Clock = clock.RealClock{}
-	}
+	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	cfg.LeaseDuration = orDefault(cfg.LeaseDuration, 15*time.Second)
 	cfg.RenewDeadline = orDefault(cfg.RenewDeadline, 10*time.Second)
 	cfg.RetryPeriod = orDefault(cfg.RetryPeriod, 2*time.Second)

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/netip"
@@ -109,9 +110,7 @@ func start(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, po
 // setAddresses notes where a Pod runs.
 func setAddresses(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) {
 	status.ObservedGeneration = pod.Generation
-	if status.StartTime == nil {
-		status.StartTime = ptr.To(metav1.NewTime(now))
-	}
+	status.StartTime = cmp.Or(status.StartTime, ptr.To(metav1.NewTime(now)))
 	status.HostIPs, status.PodIPs = nil, nil
 	for _, ip := range hostIPs {
 		status.HostIPs = append(status.HostIPs, corev1.HostIP{IP: ip.String()})

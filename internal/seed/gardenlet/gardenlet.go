@@ -1,6 +1,7 @@
 package gardenlet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,9 +76,7 @@ func New(cfg Config) (*Gardenlet, error) {
 	}
 	cfg.Configuration = cfg.Configuration.DeepCopy()
 	gardenletconfigv1alpha1.SetObjectDefaults_GardenletConfiguration(cfg.Configuration)
-	if cfg.Clock == nil {
-		cfg.Clock = clock.RealClock{}
-	}
+	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	if cfg.WrapGarden == nil {
 		cfg.WrapGarden = func(*rest.Config) {}
 	}

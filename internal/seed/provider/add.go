@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -22,12 +23,8 @@ import (
 
 // AddToManager adds the controller of the kind, with what it misses from the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	if r.Client == nil {
-		r.Client = mgr.GetClient()
-	}
-	if r.Reader == nil {
-		r.Reader = mgr.GetAPIReader()
-	}
+	r.Client = cmp.Or(r.Client, mgr.GetClient())
+	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
 	base, most := orDefault(r.RetryBase, DefaultRetryBase), orDefault(r.RetryMax, DefaultRetryMax)
 	b := component.Controller(mgr, "extension-"+r.Kind.Name, controller.Options{
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, most),

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -70,12 +71,8 @@ var schemes = runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, extensionsv1a
 
 // New makes a simulator. It asks the seed for its API, and starts nothing.
 func New(cfg Config) (*component.Manager, error) {
-	if cfg.Clock == nil {
-		cfg.Clock = clock.RealClock{}
-	}
-	if cfg.Provider == "" {
-		cfg.Provider = DefaultProvider
-	}
+	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
+	cfg.Provider = cmp.Or(cfg.Provider, DefaultProvider)
 	mgr, err := component.New(component.Config{
 		Name: "provider simulator", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log, Lease: cfg.Lease,
 		Uncached:    uncached,

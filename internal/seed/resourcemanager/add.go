@@ -1,6 +1,7 @@
 package resourcemanager
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -31,15 +32,9 @@ const minRetry, maxRetry = 5 * time.Millisecond, 30 * time.Second
 
 // AddToManager adds the controller to the seed's manager, with what it misses from there.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	if r.Client == nil {
-		r.Client = mgr.GetClient()
-	}
-	if r.Reader == nil {
-		r.Reader = mgr.GetAPIReader()
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.Client = cmp.Or(r.Client, mgr.GetClient())
+	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
+	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	applied := builder.WithPredicates(predicate.And[client.Object](
 		predicate.ResourceVersionChangedPredicate{}, predicate.NewPredicateFuncs(func(obj client.Object) bool { return len(origin(obj)) > 0 })))
 	return component.Controller(mgr, ControllerName, controller.Options{

@@ -1,6 +1,7 @@
 package seedhost
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -83,9 +84,7 @@ func (h *Host) startControlPlanes(cluster *seed.Cluster) (stop func(), err error
 func (h *Host) showShoot(s shootplane.State) {
 	shown := control.Cluster{Kind: kindShoot, Name: s.ID, URL: s.URL, Port: s.Port, KubernetesVersion: s.Version,
 		State: shootStates[s.Phase], Message: s.Message}
-	if shown.Message == "" {
-		shown.Message = s.ControllersMessage
-	}
+	shown.Message = cmp.Or(shown.Message, s.ControllersMessage)
 	if shown.KubernetesVersion == "" && s.Phase == shootplane.Ready {
 		shown.KubernetesVersion = controlplane.KubernetesVersion
 	}

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,9 +191,7 @@ func (sh *shell) ok() bool { return sh.err == nil && sh.stopErr == nil }
 
 // fail keeps the first error of what is expanded now.
 func (sh *shell) fail(err error) {
-	if sh.err == nil {
-		sh.err = err
-	}
+	sh.err = cmp.Or(sh.err, err)
 }
 
 // failure is an error of an expansion or a command.

@@ -1,6 +1,7 @@
 package csrapprover
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,15 +42,9 @@ type Reconciler struct {
 
 // AddToManager adds the controller, with what it misses from the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	if r.Client == nil {
-		r.Client = mgr.GetClient()
-	}
-	if r.Reader == nil {
-		r.Reader = mgr.GetAPIReader()
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.Client = cmp.Or(r.Client, mgr.GetClient())
+	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
+	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
 	return component.Controller(mgr, ControllerName).For(&certificatesv1.CertificateSigningRequest{}).Complete(r)
 }
 

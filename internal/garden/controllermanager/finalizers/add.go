@@ -1,6 +1,7 @@
 package finalizers
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,18 +19,10 @@ import (
 
 // AddToManager adds the controller, with what it misses from the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	if r.Client == nil {
-		r.Client = mgr.GetClient()
-	}
-	if r.Reader == nil {
-		r.Reader = mgr.GetAPIReader()
-	}
-	if r.Recorder == nil {
-		r.Recorder = mgr.GetEventRecorder(r.Kind.Name + "-controller")
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.Client = cmp.Or(r.Client, mgr.GetClient())
+	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
+	r.Recorder = cmp.Or(r.Recorder, mgr.GetEventRecorder(r.Kind.Name+"-controller"))
+	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
 	b := component.Controller(mgr, r.Kind.Name).For(r.Kind.object(), builder.WithPredicates(changed()))
 	for _, use := range r.Kind.uses {
 		b = b.Watches(use.object, handler.EnqueueRequestsFromMapFunc(r.releasedBy(use)), builder.WithPredicates(mayRelease()))

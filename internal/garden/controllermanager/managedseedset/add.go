@@ -1,6 +1,7 @@
 package managedseedset
 
 import (
+	"cmp"
 	"context"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -27,18 +28,10 @@ const ControllerName = "managedseedset"
 
 // AddToManager adds the controller, with what it misses from the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	if r.Client == nil {
-		r.Client = mgr.GetClient()
-	}
-	if r.Reader == nil {
-		r.Reader = mgr.GetAPIReader()
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
-	if r.Recorder == nil {
-		r.Recorder = mgr.GetEventRecorder(ControllerName + "-controller")
-	}
+	r.Client = cmp.Or(r.Client, mgr.GetClient())
+	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
+	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
+	r.Recorder = cmp.Or(r.Recorder, mgr.GetEventRecorder(ControllerName+"-controller"))
 	toSet := handler.EnqueueRequestsFromMapFunc(ownerOf)
 	return component.Controller(mgr, ControllerName).
 		For(&seedmanagementv1alpha1.ManagedSeedSet{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).

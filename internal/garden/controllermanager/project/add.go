@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -25,15 +26,9 @@ const ControllerName = "project"
 
 // AddToManager adds the controller, with what it misses from the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	if r.Client == nil {
-		r.Client = mgr.GetClient()
-	}
-	if r.Reader == nil {
-		r.Reader = mgr.GetAPIReader()
-	}
-	if r.Recorder == nil {
-		r.Recorder = mgr.GetEventRecorder(ControllerName + "-controller")
-	}
+	r.Client = cmp.Or(r.Client, mgr.GetClient())
+	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
+	r.Recorder = cmp.Or(r.Recorder, mgr.GetEventRecorder(ControllerName+"-controller"))
 	return component.Controller(mgr, ControllerName).
 		For(&corev1beta1.Project{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&corev1.Namespace{}, builder.WithPredicates(deletions(nil))).

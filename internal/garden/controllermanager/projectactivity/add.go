@@ -1,6 +1,7 @@
 package projectactivity
 
 import (
+	"cmp"
 	"context"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -25,12 +26,8 @@ const ControllerName = "project-activity"
 
 // AddToManager adds the controller, with what it misses from the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	if r.Client == nil {
-		r.Client = mgr.GetClient()
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.Client = cmp.Or(r.Client, mgr.GetClient())
+	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
 	toProject := handler.EnqueueRequestsFromMapFunc(r.projectOf)
 	respecified := builder.WithPredicates(r.activity(), predicate.GenerationChangedPredicate{})
 	referred := builder.WithPredicates(r.activity(), referredTo())

@@ -38,12 +38,8 @@ type Reconciler struct {
 
 // AddToManager adds the controller, with what it misses from the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	if r.Client == nil {
-		r.Client = mgr.GetClient()
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.Client = cmp.Or(r.Client, mgr.GetClient())
+	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
 	return component.Controller(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(moves())).
 		Complete(r)

@@ -1,6 +1,7 @@
 package shootstatefinalizer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -31,9 +32,7 @@ type Reconciler struct {
 
 // AddToManager adds the controller, with what it misses from the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	if r.Client == nil {
-		r.Client = mgr.GetClient()
-	}
+	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	always := kit.CreationsAndUpdates(func(_, _ *corev1beta1.ShootState) bool { return true })
 	return component.Controller(mgr, ControllerName).
 		For(&corev1beta1.ShootState{}, builder.WithPredicates(always)).

@@ -1,6 +1,7 @@
 package shootstatuslabel
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -27,9 +28,7 @@ type Reconciler struct {
 
 // AddToManager adds the controller, with what it misses from the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	if r.Client == nil {
-		r.Client = mgr.GetClient()
-	}
+	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	return component.Controller(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(mislabelled())).
 		Complete(r)

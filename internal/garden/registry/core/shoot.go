@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -95,9 +96,7 @@ func syncCloudProfileFields(old, shoot *gardencore.Shoot) {
 	if ref == nil {
 		return
 	}
-	if ref.Kind == "" {
-		ref.Kind = cloudProfile
-	}
+	ref.Kind = cmp.Or(ref.Kind, cloudProfile)
 	switch {
 	case outdated:
 		if old != nil && ref.Kind == cloudProfile && name == ref.Name && name == ptr.Deref(old.Spec.CloudProfileName, "") {

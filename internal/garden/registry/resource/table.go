@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -70,9 +71,7 @@ func (c tableConvertor[T]) header() []metav1.TableColumnDefinition {
 	header := make([]metav1.TableColumnDefinition, 0, len(c.columns))
 	for _, column := range c.columns {
 		definition := metav1.TableColumnDefinition{Name: column.Name, Type: column.Type, Description: column.About}
-		if definition.Type == "" {
-			definition.Type = "string"
-		}
+		definition.Type = cmp.Or(definition.Type, "string")
 		if column.Wide {
 			definition.Priority = 1
 		}

@@ -1,6 +1,7 @@
 package stackmanager
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -49,9 +50,7 @@ type Config struct {
 
 // New makes a Stack Manager, which watches nothing but the two kinds of installs until there is the first one.
 func New(cfg Config) (*component.Manager, error) {
-	if cfg.Clock == nil {
-		cfg.Clock = clock.RealClock{}
-	}
+	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	var lease *client.ObjectKey
 	if cfg.LeaderElection {
 		lease = &client.ObjectKey{Namespace: leaseNamespace, Name: leaseName}

@@ -1,6 +1,7 @@
 package stackpackage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,9 +156,7 @@ func makeStructural(crd *apiextensionsv1.CustomResourceDefinition) (warnings []s
 	}
 	for i := range crd.Spec.Versions {
 		version := &crd.Spec.Versions[i]
-		if version.Schema.OpenAPIV3Schema.Type == "" {
-			version.Schema.OpenAPIV3Schema.Type = "object"
-		}
+		version.Schema.OpenAPIV3Schema.Type = cmp.Or(version.Schema.OpenAPIV3Schema.Type, "object")
 		if err := structural(version.Schema.OpenAPIV3Schema); err != nil {
 			preserve := true
 			version.Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,9 +90,7 @@ func (c *Config) complete() error {
 	if c.SeedClient == nil {
 		return errors.New("a gardenlet needs a client for its seed")
 	}
-	if c.Clock == nil {
-		c.Clock = clock.RealClock{}
-	}
+	c.Clock = cmp.Or[clock.Clock](c.Clock, clock.RealClock{})
 	if c.Log.IsZero() {
 		c.Log = logr.Discard()
 	}

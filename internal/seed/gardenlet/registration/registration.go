@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,9 +45,7 @@ func (r *Registrar) Register(ctx context.Context) error {
 	if r.Template == nil || r.Template.Name == "" {
 		return errors.New("the gardenlet's configuration has no seed: seedConfig.metadata.name must be its name")
 	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.Clock = cmp.Or[clock.Clock](r.Clock, clock.RealClock{})
 	created, err := r.ensure(ctx)
 	if err != nil {
 		return fmt.Errorf("registering Seed %s in the garden: %w", r.Template.Name, err)
@@ -87,9 +86,7 @@ func (r *Registrar) apply(seed *corev1beta1.Seed) {
 	maps.Copy(seed.Labels, template.Labels)
 	dns := seed.Spec.DNS
 	seed.Spec = template.Spec
-	if seed.Spec.DNS.Internal == nil {
-		seed.Spec.DNS.Internal = dns.Internal
-	}
+	seed.Spec.DNS.Internal = cmp.Or(seed.Spec.DNS.Internal, dns.Internal)
 	if seed.Spec.DNS.Defaults == nil {
 		seed.Spec.DNS.Defaults = dns.Defaults
 	}

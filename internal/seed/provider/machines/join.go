@@ -2,6 +2,7 @@ package machines
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -200,9 +201,7 @@ func (t *task) dress(ctx context.Context, node *corev1.Node, instance cloud.Inst
 			changed.Labels[label] = value
 		}
 	}
-	if changed.Spec.ProviderID == "" {
-		changed.Spec.ProviderID = instance.ProviderID
-	}
+	changed.Spec.ProviderID = cmp.Or(changed.Spec.ProviderID, instance.ProviderID)
 	if equality.Semantic.DeepEqual(node, changed) {
 		return nil
 	}

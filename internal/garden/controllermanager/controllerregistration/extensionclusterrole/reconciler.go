@@ -43,9 +43,7 @@ type Reconciler struct {
 
 // AddToManager adds the controller, with what it misses from the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	if r.Client == nil {
-		r.Client = mgr.GetClient()
-	}
+	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	return component.Controller(mgr, ControllerName).
 		For(&rbacv1.ClusterRole{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isForExtensions))).
 		WatchesMetadata(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.clusterRolesOf),

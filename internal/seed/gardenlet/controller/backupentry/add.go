@@ -1,6 +1,7 @@
 package backupentry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -39,21 +40,11 @@ var indexes = map[string]client.IndexerFunc{
 
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	if r.GardenClient == nil {
-		r.GardenClient = garden.GetClient()
-	}
-	if r.GardenReader == nil {
-		r.GardenReader = garden.GetAPIReader()
-	}
-	if r.SeedClient == nil {
-		r.SeedClient = mgr.GetClient()
-	}
-	if r.Recorder == nil {
-		r.Recorder = garden.GetEventRecorder(ControllerName + "-controller")
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
+	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
+	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
+	r.Recorder = cmp.Or(r.Recorder, garden.GetEventRecorder(ControllerName+"-controller"))
+	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	for field, index := range indexes {
 		if err := garden.GetFieldIndexer().IndexField(context.Background(), &corev1beta1.BackupEntry{}, field, index); err != nil {
 			return fmt.Errorf("indexing BackupEntries by %s: %w", field, err)

@@ -1,6 +1,7 @@
 package backupentry
 
 import (
+	"cmp"
 	"context"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -20,9 +21,7 @@ var noun = map[corev1beta1.LastOperationType]string{
 func (r *Reconciler) start(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) error {
 	return r.report(ctx, entry, t, corev1beta1.LastOperationStateProcessing, noun[t]+" of BackupEntry state initialized.", nil,
 		func(entry *corev1beta1.BackupEntry) {
-			if entry.Status.SeedName == nil {
-				entry.Status.SeedName = entry.Spec.SeedName
-			}
+			entry.Status.SeedName = cmp.Or(entry.Status.SeedName, entry.Spec.SeedName)
 		})
 }
 

@@ -1,6 +1,7 @@
 package bastion
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 
@@ -30,18 +31,10 @@ const ControllerName = "bastion"
 
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	if r.GardenClient == nil {
-		r.GardenClient = garden.GetClient()
-	}
-	if r.GardenReader == nil {
-		r.GardenReader = garden.GetAPIReader()
-	}
-	if r.SeedClient == nil {
-		r.SeedClient = mgr.GetClient()
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
+	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
+	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
+	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	return component.Controller(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: r.ConcurrentSyncs}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &operationsv1alpha1.Bastion{},
 			&handler.EnqueueRequestForObject{}, changed())).

@@ -1,6 +1,7 @@
 package controllerinstallation
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -59,9 +60,7 @@ func (r *Reconciler) reconcileAccess(ctx context.Context, installation *corev1be
 		return fmt.Errorf("encoding the labels of the ServiceAccount of ControllerInstallation %s: %w", installation.Name, err)
 	}
 	return createOrPatch(ctx, r.SeedClient, secret, func(secret *corev1.Secret) {
-		if secret.Type == "" {
-			secret.Type = corev1.SecretTypeOpaque
-		}
+		secret.Type = cmp.Or(secret.Type, corev1.SecretTypeOpaque)
 		metav1.SetMetaDataLabel(&secret.ObjectMeta, resourcesv1alpha1.ResourceManagerPurpose, resourcesv1alpha1.LabelPurposeTokenRequest)
 		metav1.SetMetaDataLabel(&secret.ObjectMeta, resourcesv1alpha1.ResourceManagerClass, resourcesv1alpha1.ResourceManagerClassGarden)
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, resourcesv1alpha1.ServiceAccountName, ServiceAccountName(installation.Name))

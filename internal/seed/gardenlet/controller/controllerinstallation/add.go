@@ -1,6 +1,7 @@
 package controllerinstallation
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -32,21 +33,11 @@ const minRetry, maxRetry = 5 * time.Millisecond, 30 * time.Second
 
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	if r.GardenClient == nil {
-		r.GardenClient = garden.GetClient()
-	}
-	if r.GardenReader == nil {
-		r.GardenReader = garden.GetAPIReader()
-	}
-	if r.GardenConfig == nil {
-		r.GardenConfig = garden.GetConfig()
-	}
-	if r.SeedClient == nil {
-		r.SeedClient = mgr.GetClient()
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
+	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
+	r.GardenConfig = cmp.Or(r.GardenConfig, garden.GetConfig())
+	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
+	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	return component.Controller(mgr, ControllerName, controller.Options{
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
 	}).

@@ -1,6 +1,7 @@
 package controllerinstallationrequired
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -28,15 +29,9 @@ const ControllerName = "controllerinstallation-required"
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden. It watches
 // all kinds of extension resources, whose CRDs must be there by then.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	if r.GardenClient == nil {
-		r.GardenClient = garden.GetClient()
-	}
-	if r.SeedClient == nil {
-		r.SeedClient = mgr.GetClient()
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
+	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
+	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	b := component.Controller(mgr, ControllerName).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{},
 			&handler.EnqueueRequestForObject{}, predicate.Funcs{

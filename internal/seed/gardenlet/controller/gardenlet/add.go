@@ -1,6 +1,7 @@
 package gardenlet
 
 import (
+	"cmp"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,21 +21,11 @@ const ControllerName = "gardenlet"
 
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	if r.GardenClient == nil {
-		r.GardenClient = garden.GetClient()
-	}
-	if r.GardenReader == nil {
-		r.GardenReader = garden.GetAPIReader()
-	}
-	if r.GardenREST == nil {
-		r.GardenREST = garden.GetConfig()
-	}
-	if r.Recorder == nil {
-		r.Recorder = garden.GetEventRecorder(ControllerName + "-controller")
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
+	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
+	r.GardenREST = cmp.Or(r.GardenREST, garden.GetConfig())
+	r.Recorder = cmp.Or(r.Recorder, garden.GetEventRecorder(ControllerName+"-controller"))
+	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	return component.Controller(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: 1}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &seedmanagementv1alpha1.Gardenlet{},
 			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.isOwn), predicate.GenerationChangedPredicate{},

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -22,24 +23,12 @@ const ControllerName = "seed"
 
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	if r.GardenClient == nil {
-		r.GardenClient = garden.GetClient()
-	}
-	if r.GardenReader == nil {
-		r.GardenReader = garden.GetAPIReader()
-	}
-	if r.SeedClient == nil {
-		r.SeedClient = mgr.GetClient()
-	}
-	if r.SeedReader == nil {
-		r.SeedReader = mgr.GetAPIReader()
-	}
-	if r.Recorder == nil {
-		r.Recorder = garden.GetEventRecorder(ControllerName + "-controller")
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
+	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
+	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
+	r.SeedReader = cmp.Or(r.SeedReader, mgr.GetAPIReader())
+	r.Recorder = cmp.Or(r.Recorder, garden.GetEventRecorder(ControllerName+"-controller"))
+	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	if r.Version == nil {
 		server, err := probe.New(mgr.GetConfig(), mgr.GetHTTPClient())
 		if err != nil {

@@ -1,6 +1,7 @@
 package seedcare
 
 import (
+	"cmp"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -23,15 +24,9 @@ const ControllerName = "seed-care"
 
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	if r.GardenClient == nil {
-		r.GardenClient = garden.GetClient()
-	}
-	if r.SeedReader == nil {
-		r.SeedReader = mgr.GetAPIReader()
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
+	r.SeedReader = cmp.Or(r.SeedReader, mgr.GetAPIReader())
+	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	if r.Server == nil {
 		server, err := probe.New(mgr.GetConfig(), mgr.GetHTTPClient())
 		if err != nil {

@@ -1,6 +1,7 @@
 package seedlease
 
 import (
+	"cmp"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -31,12 +32,8 @@ const (
 
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	if r.GardenClient == nil {
-		r.GardenClient = garden.GetClient()
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
+	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	if r.Check == nil {
 		server, err := probe.New(mgr.GetConfig(), mgr.GetHTTPClient())
 		if err != nil {

@@ -1,6 +1,7 @@
 package shoot
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -41,24 +42,12 @@ const (
 
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	if r.GardenClient == nil {
-		r.GardenClient = garden.GetClient()
-	}
-	if r.GardenReader == nil {
-		r.GardenReader = garden.GetAPIReader()
-	}
-	if r.SeedClient == nil {
-		r.SeedClient = mgr.GetClient()
-	}
-	if r.SeedReader == nil {
-		r.SeedReader = mgr.GetAPIReader()
-	}
-	if r.Recorder == nil {
-		r.Recorder = garden.GetEventRecorder(ControllerName + "-controller")
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
+	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
+	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
+	r.SeedReader = cmp.Or(r.SeedReader, mgr.GetAPIReader())
+	r.Recorder = cmp.Or(r.Recorder, garden.GetEventRecorder(ControllerName+"-controller"))
+	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	b := component.Controller(mgr, ControllerName, controller.Options{
 		MaxConcurrentReconciles: r.ConcurrentSyncs,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax),

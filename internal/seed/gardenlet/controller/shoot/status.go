@@ -1,6 +1,7 @@
 package shoot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,12 +92,8 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 func (r *Reconciler) name(shoot *corev1beta1.Shoot, a *about) {
 	s := &shoot.Status
 	s.TechnicalID, s.SeedName = technicalID(shoot, a.project), shoot.Spec.SeedName
-	if s.UID == "" {
-		s.UID = shoot.UID
-	}
-	if s.ClusterIdentity == nil {
-		s.ClusterIdentity = ptr.To(fmt.Sprintf("%s-%s-%s", s.TechnicalID, s.UID, a.gardenIdentity))
-	}
+	s.UID = cmp.Or(s.UID, shoot.UID)
+	s.ClusterIdentity = cmp.Or(s.ClusterIdentity, ptr.To(fmt.Sprintf("%s-%s-%s", s.TechnicalID, s.UID, a.gardenIdentity)))
 }
 
 // run runs the flow of an operation, telling of its progress, and says whether all is done. If it has to wait it says for how

@@ -1,6 +1,7 @@
 package shootcare
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -30,18 +31,12 @@ const minTimeout = 30 * time.Second
 
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	if r.GardenClient == nil {
-		r.GardenClient = garden.GetClient()
-	}
-	if r.GardenReader == nil {
-		r.GardenReader = garden.GetAPIReader()
-	}
+	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
+	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
 	if r.SeedClient == nil {
 		r.SeedClient = mgr.GetClient()
 	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	if r.Shoots == nil {
 		r.Shoots = &shootaccess.Cache{Seed: mgr.GetAPIReader(), Clock: r.Clock}
 	}

@@ -1,6 +1,7 @@
 package shootstate
 
 import (
+	"cmp"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -21,21 +22,11 @@ const ControllerName = "shoot-state"
 
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	if r.GardenClient == nil {
-		r.GardenClient = garden.GetClient()
-	}
-	if r.GardenReader == nil {
-		r.GardenReader = garden.GetAPIReader()
-	}
-	if r.SeedClient == nil {
-		r.SeedClient = mgr.GetClient()
-	}
-	if r.SeedReader == nil {
-		r.SeedReader = mgr.GetAPIReader()
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
+	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
+	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
+	r.SeedReader = cmp.Or(r.SeedReader, mgr.GetAPIReader())
+	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	return component.Controller(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: r.ConcurrentSyncs}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, becomesReady())).
 		Complete(r)

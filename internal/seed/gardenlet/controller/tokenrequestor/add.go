@@ -1,6 +1,7 @@
 package tokenrequestor
 
 import (
+	"cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
@@ -20,24 +21,12 @@ const ControllerName = "token-requestor"
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden. Of Secrets
 // only the metadata is cached.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	if r.GardenClient == nil {
-		r.GardenClient = garden.GetClient()
-	}
-	if r.GardenReader == nil {
-		r.GardenReader = garden.GetAPIReader()
-	}
-	if r.GardenConfig == nil {
-		r.GardenConfig = garden.GetConfig()
-	}
-	if r.SeedClient == nil {
-		r.SeedClient = mgr.GetClient()
-	}
-	if r.SeedReader == nil {
-		r.SeedReader = mgr.GetAPIReader()
-	}
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
+	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
+	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
+	r.GardenConfig = cmp.Or(r.GardenConfig, garden.GetConfig())
+	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
+	r.SeedReader = cmp.Or(r.SeedReader, mgr.GetAPIReader())
+	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	if r.Jitter == nil {
 		r.Jitter = wait.Jitter
 	}

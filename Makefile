@@ -1,5 +1,7 @@
 # What a developer types. Every target needs Go and nothing else that is not fetched by it.
 GO ?= go
+# lint runs all of vet once; each test would run a part of it again, also over what it imports.
+TEST := $(GO) test -vet=off
 BIN := bin
 VERSION ?=
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/gardenlite/gardenlite/internal/version.version=$(VERSION))
@@ -23,16 +25,16 @@ up: build ## starts a landscape in the foreground
 test: lint verify-generate test-unit test-race test-servers e2e ## everything CI runs, but benchmarks
 
 test-unit:
-	$(GO) test -race -timeout 20m $(UNIT_TESTS)
-	$(GO) test -run 'TestSecondKeyExchange$$' ./internal/bastionsim/machine/sshd # x/crypto/ssh has a race in it
+	$(TEST) -race -timeout 20m $(UNIT_TESTS)
+	$(TEST) -run 'TestSecondKeyExchange$$' ./internal/bastionsim/machine/sshd # x/crypto/ssh has a race in it
 	mkdir -p artifacts
-	$(GO) test -race -count=1 -run PageInBrowser -artifacts -outputdir $(CURDIR)/artifacts ./internal/authz/webhook # the screenshot
+	$(TEST) -race -count=1 -run PageInBrowser -artifacts -outputdir $(CURDIR)/artifacts ./internal/authz/webhook # the screenshot
 
 test-race: ## a landscape with a Shoot and a Bastion, from its start to its end
-	$(GO) test -race -timeout 20m $(RACE_TEST)
+	$(TEST) -race -timeout 20m $(RACE_TEST)
 
 test-servers:
-	$(GO) test -p 1 -timeout 15m $(SERVER_TESTS)
+	$(TEST) -p 1 -timeout 15m $(SERVER_TESTS)
 
 # The commit whose landscapes the binary has to open.
 OLDER := 4a127abe2023109168b23ed64d46021ee4941686
@@ -42,16 +44,16 @@ $(BIN)/older:
 	  (cd "$$src" && $(GO) build -ldflags '-s -w' -o $(CURDIR)/$@ ./cmd/gardenlite)
 
 e2e: build $(BIN)/kubectl $(BIN)/older ## the suite against the real binary
-	GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(GO) test -count=1 -parallel 3 -timeout 45m ./e2e/...
+	GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(TEST) -count=1 -parallel 3 -timeout 45m ./e2e/...
 
 soak: build $(BIN)/kubectl $(BIN)/older ## the long forms: more kills, more objects, longer fuzzing
-	GARDENLITE_SOAK=1 $(GO) test -race -count=1 -timeout 80m $(UNIT_TESTS)
-	$(GO) test -run '^$$' -fuzz '^FuzzHandshake$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/bastionsim/machine/sshd
-	$(GO) test -run '^$$' -fuzz '^FuzzMessages$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/bastionsim/machine/sshd
-	$(GO) test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/garden/stacks/stackpackage
-	$(GO) test -run '^$$' -fuzz '^FuzzFiles$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/garden/stacks/stackpackage
-	GARDENLITE_SOAK=1 $(GO) test -count=1 -p 1 -timeout 80m $(SERVER_TESTS)
-	GARDENLITE_SOAK=1 GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(GO) test -count=1 -p 1 -shuffle on -timeout 160m ./e2e/...
+	GARDENLITE_SOAK=1 $(TEST) -race -count=1 -timeout 80m $(UNIT_TESTS)
+	$(TEST) -run '^$$' -fuzz '^FuzzHandshake$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/bastionsim/machine/sshd
+	$(TEST) -run '^$$' -fuzz '^FuzzMessages$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/bastionsim/machine/sshd
+	$(TEST) -run '^$$' -fuzz '^FuzzRead$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/garden/stacks/stackpackage
+	$(TEST) -run '^$$' -fuzz '^FuzzFiles$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/garden/stacks/stackpackage
+	GARDENLITE_SOAK=1 $(TEST) -count=1 -p 1 -timeout 80m $(SERVER_TESTS)
+	GARDENLITE_SOAK=1 GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(TEST) -count=1 -p 1 -shuffle on -timeout 160m ./e2e/...
 
 $(BIN)/kubectl: hack/kubectl/go.mod
 	cd hack/kubectl && $(GO) build -o ../../$@ k8s.io/kubernetes/cmd/kubectl

@@ -11,11 +11,14 @@ const (
 	groupBootstrappers = "system:bootstrappers"
 	groupNodes         = "system:nodes"
 	roleName           = "gardener-node-agent"
+	stagesRoleName     = "gardenlite:stages"
+	// StagesCRD is the name of the CustomResourceDefinition of KWOK's Stages.
+	StagesCRD = "stages.kwok.x-k8s.io"
 )
 
 // RBAC is what a shoot's API server must allow its nodes beside what Kubernetes' Node authorizer does: to ask for a client
 // certificate with a bootstrap token and to have it renewed, and to read the OperatingSystemConfigs of the pools
-// (secretNames; all of the shoot's pools, and no other Secret).
+// (secretNames; all of the shoot's pools, and no other Secret), and KWOK's Stages.
 func RBAC(secretNames ...string) []client.Object {
 	binding := func(name, group, role string) *rbacv1.ClusterRoleBinding {
 		return &rbacv1.ClusterRoleBinding{
@@ -29,6 +32,12 @@ func RBAC(secretNames ...string) []client.Object {
 		binding("system:node-bootstrapper", groupBootstrappers, "system:node-bootstrapper"),
 		binding(certificates+"nodeclient", groupBootstrappers, certificates+"nodeclient"),
 		binding(certificates+"selfnodeclient", groupNodes, certificates+"selfnodeclient"),
+		&rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: stagesRoleName}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"kwok.x-k8s.io"}, Resources: []string{"stages"}, Verbs: []string{"list", "watch"}},
+			{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{StagesCRD},
+				Verbs: []string{"watch"}},
+		}},
+		binding(stagesRoleName, groupNodes, stagesRoleName),
 	}
 	if len(secretNames) == 0 { // a rule without names would be one for all Secrets
 		return objects

@@ -65,6 +65,11 @@ func (c *Client) Patch(ctx context.Context, path string, kind types.PatchType, p
 	return c.do(ctx, http.MethodPatch, path, string(kind), patch, into)
 }
 
+// PatchAs changes an object for a field manager of its own.
+func (c *Client) PatchAs(ctx context.Context, manager, path string, kind types.PatchType, patch any) error {
+	return c.doQuery(ctx, http.MethodPatch, path, url.Values{"fieldManager": {manager}}, string(kind), patch, nil)
+}
+
 func (c *Client) do(ctx context.Context, method, path, contentType string, body, into any) error {
 	return c.doQuery(ctx, method, path, nil, contentType, body, into)
 }

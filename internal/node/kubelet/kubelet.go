@@ -45,12 +45,16 @@ type Kubelet struct {
 	running runningPods
 	// processes are the Pods that are not simulated.
 	processes *processes
+	stages    stageWatch
+	// firstPod is called for each Pod.
+	firstPod func()
 }
 
 // Run runs the kubelet until the context ends. It continues after every error but one: that there is no configuration.
 // Without a runner, all Pods are simulated.
 func Run(ctx context.Context, h host.Host, pool *apiclient.Pool, runner *process.Runner) error {
-	k := &Kubelet{host: h, pool: pool, bootID: string(uuid.NewUUID()), processes: newProcesses(runner)}
+	k := &Kubelet{host: h, pool: pool, bootID: string(uuid.NewUUID()), processes: newProcesses(runner),
+		stages: stageWatch{changed: make(chan struct{}, 1)}}
 	data, err := h.Files.ReadFile(node.PathKubeletConfig)
 	if err != nil {
 		return fmt.Errorf("reading the configuration of the kubelet: %w", err)
@@ -110,6 +114,7 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 	backoff.Reset()
 	ctx, cancel := context.WithCancel(ctx)
 	var pods sync.WaitGroup
+	k.firstPod = sync.OnceFunc(func() { pods.Go(func() { k.watchStages(ctx, client) }) })
 	pods.Go(func() { k.runPods(ctx, client, config) })
 	pods.Go(func() { k.serve(ctx, config) })
 	defer pods.Wait()

@@ -28,6 +28,9 @@ const (
 	podRetry = time.Second
 )
 
+// errNewStages says that the Stages have changed: all Pods are looked at again.
+var errNewStages = errors.New("the Stages have changed")
+
 // runningPods has a channel for each Pod that runs, which is closed when it has ended.
 type runningPods struct {
 	mu  sync.Mutex
@@ -72,6 +75,8 @@ type podRunner struct {
 	addresses map[netip.Addr]types.UID
 	// due is when there is something to do with a Pod.
 	due map[types.NamespacedName]time.Time
+	// plays are the Stages that Pods wait for.
+	plays map[types.NamespacedName]stagePlay
 }
 
 // runPods runs the Pods of the node until the context ends.
@@ -81,7 +86,7 @@ func (k *Kubelet) runPods(ctx context.Context, client *apiclient.Client, config 
 	for {
 		r := &podRunner{
 			kubelet: k, config: config, host: h, client: client, running: &k.running, addresses: map[netip.Addr]types.UID{},
-			due: map[types.NamespacedName]time.Time{},
+			due: map[types.NamespacedName]time.Time{}, plays: map[types.NamespacedName]stagePlay{},
 		}
 		begin := h.Clock.Now()
 		err := r.run(ctx)
@@ -90,6 +95,9 @@ func (k *Kubelet) runPods(ctx context.Context, client *apiclient.Client, config 
 		}
 		if h.Clock.Since(begin) > retryMax {
 			backoff.Reset()
+		}
+		if errors.Is(err, errNewStages) {
+			continue
 		}
 		if !errors.Is(err, io.EOF) {
 			h.Say("trying again: %v", err)
@@ -142,6 +150,10 @@ func (r *podRunner) run(ctx context.Context) error {
 			for _, pod := range r.kubelet.processes.takeDirty() {
 				r.sync(ctx, pod)
 			}
+		case <-r.kubelet.stages.changed:
+			w.Close()
+			<-ended
+			return errNewStages
 		case <-timer.C():
 			r.syncDue(ctx)
 		}
@@ -195,6 +207,7 @@ func (r *podRunner) remember(pod *corev1.Pod) {
 // cleanUp releases what a Pod has.
 func (r *podRunner) cleanUp(pod *corev1.Pod) {
 	delete(r.due, keyOf(pod))
+	delete(r.plays, keyOf(pod))
 	r.release(pod)
 	r.running.set(keyOf(pod), false)
 	if err := r.kubelet.processes.stopPod(pod); err != nil {
@@ -245,6 +258,7 @@ func podPath(key types.NamespacedName) string {
 // sync takes a Pod one step further, and notes when the next is due.
 func (r *podRunner) sync(ctx context.Context, pod *corev1.Pod) {
 	key := keyOf(pod)
+	r.kubelet.firstPod()
 	delete(r.due, key)
 	if err := r.trySync(ctx, key, pod); err != nil {
 		r.failed(ctx, key, err)
@@ -269,7 +283,12 @@ func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *
 	if processes != nil {
 		step = processStep(pod, processes, r.host.Clock.Now(), r.host.Addresses, ips)
 	} else {
-		step = stepOf(pod, r.host.Clock.Now(), r.host.Addresses, ips)
+		var byStages bool
+		if step, byStages, err = r.playStage(ctx, pod, ips); err != nil {
+			return err
+		} else if !byStages {
+			step = stepOf(pod, r.host.Clock.Now(), r.host.Addresses, ips)
+		}
 	}
 	if !equality.Semantic.DeepEqual(step.status, pod.Status) {
 		patch := map[string]any{"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion}, "status": step.status}
@@ -282,9 +301,8 @@ func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *
 	}
 	r.running.set(key, step.status.Phase == corev1.PodRunning)
 	if step.remove {
-		options := &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
-		if err := r.client.Delete(ctx, podPath(key), options); err != nil {
-			return fmt.Errorf("deleting: %w", err)
+		if err := r.deletePod(ctx, pod); err != nil {
+			return err
 		}
 	}
 	if step.status.Phase == corev1.PodSucceeded || step.status.Phase == corev1.PodFailed {
@@ -292,6 +310,14 @@ func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *
 	}
 	if !step.next.IsZero() {
 		r.due[key] = step.next
+	}
+	return nil
+}
+
+func (r *podRunner) deletePod(ctx context.Context, pod *corev1.Pod) error {
+	options := &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
+	if err := r.client.Delete(ctx, podPath(keyOf(pod)), options); err != nil {
+		return fmt.Errorf("deleting: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,184 @@
+package kubelet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/kwok/pkg/apis/v1alpha1"
+	"sigs.k8s.io/kwok/pkg/utils/lifecycle"
+
+	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/node/apiclient"
+	"github.com/gardenlite/gardenlite/internal/node/host"
+	"github.com/gardenlite/gardenlite/internal/node/stages"
+)
+
+const (
+	stagesPath = "/apis/kwok.x-k8s.io/v1alpha1/stages"
+	crdsPath   = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	// stageManager is the field manager of what Stages write.
+	stageManager = "kwok"
+)
+
+// stageWatch has the Stages of the cluster.
+type stageWatch struct {
+	player atomic.Pointer[stages.Player] // nil if there are none
+	// changed has a value after the Stages have changed.
+	changed chan struct{}
+}
+
+// watchStages follows the Stages of the cluster until the context ends. Nearly no cluster has any: what it waits for then is the
+// CustomResourceDefinition.
+func (k *Kubelet) watchStages(ctx context.Context, client *apiclient.Client) {
+	backoff := host.Backoff{First: retryFirst, Max: retryMax}
+	for {
+		err := k.followStages(ctx, client)
+		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, io.EOF) {
+			backoff.Reset()
+		} else {
+			k.host.Say("trying again to read Stages: %v", err)
+		}
+		if host.Sleep(ctx, k.host.Clock, backoff.Next()) != nil {
+			return
+		}
+	}
+}
+
+func (k *Kubelet) followStages(ctx context.Context, client *apiclient.Client) error {
+	list := &v1alpha1.StageList{}
+	switch err := client.List(ctx, stagesPath, "", list); {
+	case apierrors.IsNotFound(err), isUnknownPath(err):
+		k.setStages(nil)
+		return k.awaitChange(ctx, client, crdsPath, "metadata.name="+node.StagesCRD, "")
+	case err != nil:
+		return fmt.Errorf("listing Stages: %w", err)
+	}
+	k.setStages(list.Items)
+	return k.awaitChange(ctx, client, stagesPath, "", list.ResourceVersion)
+}
+
+// isUnknownPath says whether the API server serves no such API.
+func isUnknownPath(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == 404
+}
+
+// awaitChange returns io.EOF after a change.
+func (k *Kubelet) awaitChange(ctx context.Context, client *apiclient.Client, path, selector, version string) error {
+	w, err := client.Watch(ctx, path, selector, version)
+	if err != nil {
+		return fmt.Errorf("watching for Stages: %w", err)
+	}
+	defer w.Close()
+	stop := context.AfterFunc(ctx, w.Close)
+	defer stop()
+	if _, err := w.Next(&metav1.PartialObjectMetadata{}); err != nil {
+		return err
+	}
+	return io.EOF
+}
+
+func (k *Kubelet) setStages(all []v1alpha1.Stage) {
+	slices.SortFunc(all, func(a, b v1alpha1.Stage) int { return strings.Compare(a.Name, b.Name) })
+	var player *stages.Player
+	if len(all) > 0 {
+		var err error
+		if player, err = stages.New(all); err != nil {
+			k.host.Say("%v", err)
+		}
+	}
+	if before := k.stages.player.Swap(player); before == nil && player == nil {
+		return
+	}
+	select {
+	case k.stages.changed <- struct{}{}:
+	default:
+	}
+}
+
+// stagePlay is a Stage that a Pod waits for.
+type stagePlay struct {
+	player  *stages.Player
+	version string
+	stage   *stages.Stage
+	at      time.Time
+}
+
+// playStage plays the Stage that a Pod is in, and says whether the Pod is simulated by Stages: then nothing else happens to it
+// until it is deleted. The step says when the Stage is over.
+func (r *podRunner) playStage(ctx context.Context, pod *corev1.Pod, ips []netip.Addr) (step podStep, byStages bool, err error) {
+	key, now := keyOf(pod), r.host.Clock.Now()
+	player := r.kubelet.stages.player.Load()
+	if player == nil {
+		return step, false, nil
+	}
+	step.status = pod.Status
+	play, known := r.plays[key]
+	if !known || play.version != pod.ResourceVersion || play.player != player {
+		delete(r.plays, key)
+		next, err := player.Next(ctx, pod, now)
+		if err != nil {
+			return step, false, fmt.Errorf("choosing a Stage: %w", err)
+		}
+		if next == nil {
+			return step, pod.DeletionTimestamp == nil && isPlayed(pod), nil
+		}
+		play = stagePlay{player, pod.ResourceVersion, next, now.Add(next.Delay)}
+		r.plays[key] = play
+	}
+	if now.Before(play.at) {
+		step.next = play.at
+		return step, true, nil
+	}
+	delete(r.plays, key)
+	err = play.stage.Play(pod, now, stages.Addresses{Node: textOf(r.host.Addresses), Pod: textOf(ips)}, stages.Actions{
+		Event: func(kind, reason, message string) {
+			r.kubelet.writeEvent(ctx, r.client, podNews{pod: pod, kind: kind, reason: reason, message: message})
+		},
+		Delete: func() error { return r.deletePod(ctx, pod) },
+		Patch:  func(patch *lifecycle.Patch) error { return r.patchAsStage(ctx, key, patch) },
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return step, true, err
+	}
+	if err != nil { // trying again would not help: it is played again when the Pod or the Stages change
+		r.kubelet.writeEvent(ctx, r.client, podNews{pod: pod, kind: corev1.EventTypeWarning, reason: "FailedStage",
+			message: fmt.Sprintf("Stage %s: %v", play.stage.Name(), err)})
+	}
+	return step, true, nil
+}
+
+func (r *podRunner) patchAsStage(ctx context.Context, key types.NamespacedName, patch *lifecycle.Patch) error {
+	path := podPath(key)
+	if patch.Subresource != "" {
+		path += "/" + patch.Subresource
+	}
+	return r.client.PatchAs(ctx, stageManager, path, patch.Type, json.RawMessage(patch.Data))
+}
+
+// isPlayed says whether a Stage has written a Pod's status.
+func isPlayed(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == stageManager })
+}
+
+func textOf(addresses []netip.Addr) (all []string) {
+	for _, address := range addresses {
+		all = append(all, address.String())
+	}
+	return all
+}

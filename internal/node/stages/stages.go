@@ -1,0 +1,140 @@
+// Package stages plays KWOK's Stages for Pods: which Stage a Pod is in, when it is over, and what it does with the Pod. A Stage is
+// written by a user of the cluster, so its templates have a list of functions, and everything in it has a limit. It imports nothing
+// of the project.
+package stages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/kwok/pkg/apis/internalversion"
+	"sigs.k8s.io/kwok/pkg/apis/v1alpha1"
+	"sigs.k8s.io/kwok/pkg/utils/lifecycle"
+)
+
+const (
+	// MaxStages is how many Stages count, in the order of their names.
+	MaxStages = 100
+	// timeout is how long the expressions of all Stages, and the templates of one, may take with one Pod.
+	timeout = 250 * time.Millisecond
+)
+
+// errUnsupported are parts of Stages that would take other rights than a kubelet's, or cannot be stopped.
+var errUnsupported = errors.New("apply, impersonation and CEL expressions are not supported")
+
+// Player plays the Stages of a cluster.
+type Player struct{ stages lifecycle.Lifecycle }
+
+// New returns the player of the Stages that are for Pods. The error says what is wrong with Stages that are left out.
+func New(all []v1alpha1.Stage) (*Player, error) {
+	p := &Player{}
+	var failures []error
+	for i := range all {
+		if ref := all[i].Spec.ResourceRef; ref.Kind != "Pod" || ref.APIGroup != "v1" && ref.APIGroup != "" {
+			continue
+		}
+		if len(p.stages) == MaxStages {
+			failures = append(failures, fmt.Errorf("at most %d Stages for Pods count", MaxStages))
+			break
+		}
+		stage, err := read(&all[i])
+		if err != nil {
+			failures = append(failures, fmt.Errorf("stage %s is left out: %w", all[i].Name, err))
+		} else if stage != nil {
+			p.stages = append(p.stages, stage)
+		}
+	}
+	return p, errors.Join(failures...)
+}
+
+// read returns nil for a Stage without a selector, which is for no Pod.
+func read(stage *v1alpha1.Stage) (*lifecycle.Stage, error) {
+	internal, err := internalversion.ConvertToInternalStage(stage)
+	if err != nil {
+		return nil, err
+	}
+	if !supported(&internal.Spec) {
+		return nil, errUnsupported
+	}
+	read := lifecycle.NewStage(internal)
+	if read == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	_, err = lifecycle.Lifecycle{read}.Match(ctx, event(&corev1.Pod{})) // this compiles its expressions
+	return read, err
+}
+
+func supported(spec *internalversion.StageSpec) bool {
+	from := []*internalversion.ExpressionFrom{spec.WeightFrom}
+	if spec.Delay != nil {
+		from = append(from, spec.Delay.DurationFrom, spec.Delay.JitterDurationFrom)
+	}
+	for _, f := range from {
+		if f != nil && f.CEL != nil {
+			return false
+		}
+	}
+	if spec.Selector != nil {
+		for _, expression := range spec.Selector.MatchExpressions {
+			if expression.CEL != nil {
+				return false
+			}
+		}
+	}
+	for _, step := range spec.Steps {
+		if step.Apply != nil || step.Patch != nil && step.Patch.Impersonation != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func event(pod *corev1.Pod) *lifecycle.Event {
+	return &lifecycle.Event{Labels: pod.Labels, Annotations: pod.Annotations, Data: pod}
+}
+
+// Stage is what comes next for a Pod.
+type Stage struct {
+	stage *lifecycle.Stage
+	// Delay is how long it is until then.
+	Delay time.Duration
+}
+
+// Name is the name of the Stage.
+func (s *Stage) Name() string { return s.stage.Name() }
+
+// Next returns what comes next for a Pod, nil if no Stage is for it.
+func (p *Player) Next(ctx context.Context, pod *corev1.Pod, now time.Time) (*Stage, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	of := event(pod)
+	stage, err := p.stages.Match(ctx, of)
+	if err != nil || stage == nil {
+		return nil, err
+	}
+	delay, _, err := stage.Delay(ctx, of, now)
+	return &Stage{stage, max(delay, 0)}, err
+}
+
+// Actions are what Stages do.
+type Actions struct {
+	Event  func(kind, reason, message string)
+	Delete func() error
+	Patch  func(patch *lifecycle.Patch) error
+}
+
+// Play does what a Stage does with a Pod.
+func (s *Stage) Play(pod *corev1.Pod, now time.Time, addresses Addresses, do Actions) error {
+	_, err := s.stage.DoSteps(0, pod.Finalizers, pod, newRenderer(now, addresses),
+		func(event *internalversion.StageEvent) error {
+			do.Event(event.Type, event.Reason, event.Message)
+			return nil
+		},
+		do.Delete, do.Patch, func(*lifecycle.Apply) error { return errUnsupported })
+	return err
+}

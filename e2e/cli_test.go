@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -46,6 +47,7 @@ func TestUpDownStatusReset(t *testing.T) {
 		t.Errorf("a token for a registered seed without a terminal: exit status %d, %s", r.Code, r.Stderr)
 	}
 	gardenlite(t, dir, "token", "create", "--seed", "local", "--yes").OK(t).Shows(t, first.URL)
+	asksOnTerminal(t, dir, first.URL)
 	gardenlite(t, dir, "status", "-o", "wide").OK(t).Shows(t, "garden", "Ready", first.URL, "goroutines")
 	if r := gardenlite(t, dir, "reset", "--yes"); r.Code != 1 || !strings.Contains(r.Stderr, "gardenlite down") {
 		t.Errorf("reset of a running landscape: exit status %d, %s", r.Code, r.Stderr)
@@ -76,6 +78,22 @@ func TestUpDownStatusReset(t *testing.T) {
 		t.Errorf("after reset: %v", err)
 	}
 	gardenlite(t, dir, "reset", "--yes").OK(t)
+}
+
+// asksOnTerminal: on a terminal, a token for a registered seed is made once that is confirmed.
+func asksOnTerminal(t *testing.T, dir, url string) {
+	t.Helper()
+	script, err := exec.LookPath("script")
+	if err != nil || runtime.GOOS != "linux" {
+		return // there is no terminal to be had
+	}
+	line := fmt.Sprintf("'%s' token create --seed local --data-dir '%s'", binary, dir)
+	for answer, code := range map[string]int{"n\n": 1, "y\n": 0} {
+		r := command(t, answer, script, "-qec", line, "/dev/null")
+		if r.Code != code || !strings.Contains(r.Stdout, `Seed "local" is registered`) || strings.Contains(r.Stdout, url) != (code == 0) {
+			t.Errorf("after the answer %q: exit status %d, %s", answer, r.Code, r.Stdout)
+		}
+	}
 }
 
 // TestUpFromFile takes flags from a file, and what the command line says counts more.

@@ -125,9 +125,10 @@ func (s *shoot) backsUp(t *testing.T, seed string) {
 
 // rotatesSSH: when the status tells that the key pair is another one, each node knows it already.
 func (s *shoot) rotatesSSH(t *testing.T, client kubernetes.Interface) {
-	config := ""
+	config, printed := "", ""
 	if _, err := exec.LookPath("ssh"); err == nil {
-		config = strings.TrimSpace(command(t, "", binary, "ssh", "--data-dir", s.l.dir, "dev/"+s.name, "--config").OK(t).Stdout)
+		config = strings.TrimSpace(s.ssh(t, "--config").OK(t).Stdout)
+		printed = strings.TrimSpace(s.ssh(t, "--bastion", filepath.Base(filepath.Dir(config)), "--print", "--", "hostname").OK(t).Stdout)
 		s.operate(t, "rotate-ssh-keypair")
 	}
 	before := s.sshKey(t)
@@ -152,8 +153,10 @@ func (s *shoot) rotatesSSH(t *testing.T, client kubernetes.Interface) {
 	if len(nodes.Items) != 1 {
 		t.Fatalf("%d nodes", len(nodes.Items))
 	}
-	if config != "" { // of two rotations before: its key is read when it is used
-		command(t, "", "ssh", "-F", config, nodes.Items[0].Name, "hostname").OK(t).Shows(t, nodes.Items[0].Name)
+	if config != "" { // of two rotations before: the key of the node is read when it is used
+		for _, line := range []string{printed, "ssh -F " + config + " " + nodes.Items[0].Name + " hostname"} {
+			command(t, "", "sh", "-c", line).OK(t).Shows(t, nodes.Items[0].Name)
+		}
 	}
 }
 

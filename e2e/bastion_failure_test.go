@@ -155,6 +155,9 @@ func (s *shoot) goesWithBastions(t *testing.T) {
 		}
 		return nil
 	})
+	if err := asks(t, s.admin(t)); err != nil { // who looks for what keeps it needs a kubeconfig
+		t.Errorf("a kubeconfig of a Shoot that is being deleted: %v", err)
+	}
 	stuck.patch(t, `{"metadata":{"annotations":{"gardenlite.dev/fail":null}}}`)
 	stuck.goes(t)
 	s.goes(t)

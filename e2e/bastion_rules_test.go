@@ -413,9 +413,17 @@ func (b *bastion) keepAlive(t *testing.T) (stop func()) {
 }
 
 // timeIsUp: a Bastion without heartbeats ends at its time, whatever else is done with it; one that is kept alive lives
-// on, and ends when it is too old. Each time, the session that is open is cut.
+// on, also by a session of gardenlite ssh through it, and ends when it is too old. Each time, the session that is open is cut.
 func (s *shoot) timeIsUp(t *testing.T) {
 	e := s.l.follow(t)
+	s.ssh(t, "--keep-bastion", "--", "true").OK(t)
+	before, err := s.l.at("bastions", shootNamespace).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	if len(before.Items) != 1 {
+		t.Fatalf("%d Bastions are kept, not one", len(before.Items))
+	}
+	used := before.Items[0].GetName()
+	through := s.runsSSH(t, "--bastion", used)
 	left, kept := s.wantBastion(t, "left", nil, "127.0.0.0/8"), s.wantBastion(t, "kept", nil, "127.0.0.0/8")
 	abandon := left.keepAlive(t) // until there is a session, however slow the machine is
 	kept.keepAlive(t)
@@ -460,4 +468,13 @@ func (s *shoot) timeIsUp(t *testing.T) {
 		t.Errorf("it was created at %s, has ended at %s, and was kept alive until %s", created, deleted, expired)
 	}
 	kept.goes(t)
+
+	select {
+	case <-through.ended:
+	case <-time.After(shootTimeout):
+		t.Error("the Bastion that gardenlite ssh went through is too old, and the session goes on")
+	}
+	if created, deleted, _ := e.of(t, used); deleted.Before(created.Add(shortMaxLifetime)) {
+		t.Errorf("a session through the Bastion of %s does not keep it alive: it has ended at %s", created, deleted)
+	}
 }

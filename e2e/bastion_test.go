@@ -155,7 +155,9 @@ func TestBastions(t *testing.T) {
 	node, address := s.nodeAddress(t)
 	s.healthy(t)
 
+	t.Run("nothing to go to", s.makesNoBastion)
 	t.Run("a session on the node", func(t *testing.T) { s.throughBastion(t, node, address) })
+	t.Run("a key added by hand", func(t *testing.T) { s.addsKey(t, node) })
 	t.Run("gardenlite ssh", func(t *testing.T) {
 		command(t, "", binary, "ssh", "--data-dir", l.dir, "dev/harbour", node, "--", "hostname").OK(t).Shows(t, node)
 		if r := command(t, "", binary, "ssh", "--data-dir", l.dir, "dev/harbour", "--", "exit 7"); r.Code != 7 {
@@ -164,17 +166,102 @@ func TestBastions(t *testing.T) {
 		eventually(t, waitTimeout, func(context.Context) error { return l.noBastions(t) })
 	})
 	t.Run("how gardenlite ssh ends", func(t *testing.T) { s.clientEnds(t, address) })
+	t.Run("a bastion that is kept", func(t *testing.T) { s.keepsBastion(t, node) })
 	t.Run("gardenctl", func(t *testing.T) { s.asGardenctl(t, node, address) })
 	t.Run("files", func(t *testing.T) { s.copiesFiles(t, node, address) })
 	t.Run("what is forbidden", func(t *testing.T) { s.forbidden(t, address) })
 	t.Run("ingress", func(t *testing.T) { s.ingressCounts(t) })
 	t.Run("deletion cuts", func(t *testing.T) { s.deletionCuts(t) })
 	t.Run("half-open connections", func(t *testing.T) { s.halfOpens(t) })
+	t.Run("the key added by hand is gone", func(t *testing.T) { s.losesKey(t, node) })
 	t.Run("SSH access off and on", func(t *testing.T) { s.closesSSH(t, node) })
 	s.bastionRestarts(t)
 	s.delete(t)
 	s.goes(t)
 	l.checkNothingForbidden(t)
+	l.resetsKeys(t)
+}
+
+// ssh runs "gardenlite ssh" for the Shoot.
+func (s *shoot) ssh(t *testing.T, args ...string) result {
+	t.Helper()
+	return command(t, "", binary, append([]string{"ssh", "--data-dir", s.l.dir, "dev/" + s.name}, args...)...)
+}
+
+// makesNoBastion: what cannot be reached is reported before a Bastion is made for it.
+func (s *shoot) makesNoBastion(t *testing.T) {
+	made := s.l.follow(t)
+	for says, args := range map[string][]string{
+		`no node "nowhere"`: {"nowhere"}, `there is no bastion "nowhere"`: {"--bastion", "nowhere"},
+	} {
+		if r := s.ssh(t, args...); r.Code != 1 || !strings.Contains(r.Stderr, says) {
+			t.Errorf("%v: exit status %d, %s", args, r.Code, r.Stderr)
+		}
+	}
+	s.newBastion(t, "first", "127.0.0.0/8").delete(t)
+	made.of(t, "first") // all that there was before it has been seen by then
+	made.mu.Lock()
+	defer made.mu.Unlock()
+	if len(made.last) != 1 {
+		t.Errorf("there were %d Bastions, not one", len(made.last))
+	}
+}
+
+// keepsBastion: a Bastion that is kept can be used again, which keeps it alive.
+func (s *shoot) keepsBastion(t *testing.T, node string) {
+	s.ssh(t, node, "--keep-bastion", "--", "hostname").OK(t).Shows(t, node)
+	bastions := s.l.at("bastions", shootNamespace)
+	kept, err := bastions.List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	if len(kept.Items) != 1 {
+		t.Fatalf("%d Bastions are there, not one", len(kept.Items))
+	}
+	name, first := kept.Items[0].GetName(), kept.Items[0].Object["status"].(map[string]any)["lastHeartbeatTimestamp"]
+	eventually(t, shootTimeout, func(context.Context) error { // the times have whole seconds
+		s.ssh(t, node, "--bastion", name, "--", "hostname").OK(t).Shows(t, node)
+		now, err := bastions.Get(t.Context(), name, metav1.GetOptions{})
+		if err == nil && now.Object["status"].(map[string]any)["lastHeartbeatTimestamp"] == first {
+			err = fmt.Errorf("the last heartbeat of Bastion %s is still of %s", name, first)
+		}
+		return err
+	})
+	must(t, bastions.Delete(t.Context(), name, metav1.DeleteOptions{}))
+	eventually(t, shootTimeout, func(context.Context) error { return s.l.noBastions(t) })
+}
+
+// authorizedKeys is the file that says who may log in to a node.
+const authorizedKeys = "/home/gardener/.ssh/authorized_keys"
+
+// addsKey adds a key to a node, as its user can.
+func (s *shoot) addsKey(t *testing.T, node string) {
+	s.ssh(t, node, "--", "echo 'ssh-ed25519 AAAA stranger' | sudo tee -a "+authorizedKeys+" > /dev/null && sudo cat "+authorizedKeys).OK(
+		t).Shows(t, "stranger")
+}
+
+// losesKey: some time later, without a rotation, the file has the key of the Shoot and no other one.
+func (s *shoot) losesKey(t *testing.T, node string) {
+	eventually(t, shootTimeout, func(context.Context) error {
+		keys, want := s.ssh(t, node, "--", "sudo cat "+authorizedKeys).OK(t).Stdout, string(s.sshKey(t)["id_rsa.pub"])
+		if strings.TrimSpace(keys) != strings.TrimSpace(want) {
+			return fmt.Errorf("who may log in: %s", keys)
+		}
+		return nil
+	})
+}
+
+// resetsKeys: a reset deletes all that the landscape has made, the private keys of bastions, too.
+func (l *landscape) resetsKeys(t *testing.T) {
+	t.Helper()
+	if keys, err := filepath.Glob(filepath.Join(l.dir, "ssh", "*", "bastion.key")); err != nil || len(keys) == 0 {
+		t.Errorf("there is no private key to be deleted: %v", err)
+	}
+	l.stop(t)
+	for range 2 { // the second time there is nothing
+		gardenlite(t, l.dir, "reset", "--yes").OK(t)
+	}
+	if left, err := os.ReadDir(l.dir); !os.IsNotExist(err) {
+		t.Errorf("after a reset there is %v, %v", left, err)
+	}
 }
 
 // closesSSH: without SSH access there is no way in, and when it is on again there is one with other keys.
@@ -217,6 +304,10 @@ func (l *landscape) noBastions(t *testing.T) error {
 
 func (s *shoot) throughBastion(t *testing.T, node, address string) {
 	b := s.newBastion(t, "honest", "127.0.0.0/8")
+	host, port, err := net.SplitHostPort(b.address)
+	must(t, err)
+	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(s.l.dir, "kubeconfig"), "-n", shootNamespace, "get", "bastions", "-o",
+		"wide").OK(t).Shows(t, "PORT", host, port)
 	client, err := login(t.Context(), b.address, "", ssh.PublicKeys(b.signer))
 	must(t, err)
 	defer client.Close()

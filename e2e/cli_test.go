@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
 // TestUpDownStatusReset goes through the life of a landscape as a user does.
@@ -43,6 +46,8 @@ func TestUpDownStatusReset(t *testing.T) {
 	if r := gardenlite(t, dir, "token", "create", "--seed", "local"); r.Code != 2 || !strings.Contains(r.Stderr, "--yes") || r.Stdout != "" {
 		t.Errorf("a token for a registered seed without a terminal: exit status %d, %s", r.Code, r.Stderr)
 	}
+	gardenlite(t, dir, "token", "create", "--seed", "local", "--yes").OK(t).Shows(t, first.URL)
+	asksOnTerminal(t, dir, first.URL)
 	gardenlite(t, dir, "status", "-o", "wide").OK(t).Shows(t, "garden", "Ready", first.URL, "goroutines")
 	if r := gardenlite(t, dir, "reset", "--yes"); r.Code != 1 || !strings.Contains(r.Stderr, "gardenlite down") {
 		t.Errorf("reset of a running landscape: exit status %d, %s", r.Code, r.Stderr)
@@ -51,7 +56,7 @@ func TestUpDownStatusReset(t *testing.T) {
 	kc.Shows(t, "created")
 
 	gardenlite(t, dir, "down").OK(t).Shows(t, "stopped")
-	up(t, dir).OK(t)
+	gardenlite(t, dir, "up", "-d").OK(t) // on the port that was chosen
 	second := statusOf(t, dir)
 	if second.URL != first.URL {
 		t.Errorf("after a restart at %s, before at %s", second.URL, first.URL)
@@ -73,6 +78,22 @@ func TestUpDownStatusReset(t *testing.T) {
 		t.Errorf("after reset: %v", err)
 	}
 	gardenlite(t, dir, "reset", "--yes").OK(t)
+}
+
+// asksOnTerminal: on a terminal, a token for a registered seed is made once that is confirmed.
+func asksOnTerminal(t *testing.T, dir, url string) {
+	t.Helper()
+	script, err := exec.LookPath("script")
+	if err != nil || runtime.GOOS != "linux" {
+		return // there is no terminal to be had
+	}
+	line := fmt.Sprintf("'%s' token create --seed local --data-dir '%s'", binary, dir)
+	for answer, code := range map[string]int{"n\n": 1, "y\n": 0} {
+		r := command(t, answer, script, "-qec", line, "/dev/null")
+		if r.Code != code || !strings.Contains(r.Stdout, `Seed "local" is registered`) || strings.Contains(r.Stdout, url) != (code == 0) {
+			t.Errorf("after the answer %q: exit status %d, %s", answer, r.Code, r.Stdout)
+		}
+	}
 }
 
 // TestUpFromFile takes flags from a file, and what the command line says counts more.
@@ -154,9 +175,9 @@ func TestClearErrors(t *testing.T) {
 		{"exec of nothing", []string{"exec", "--", "no-such-program"}, 127, "command not found"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			args := test.args
+			args, dir := test.args, filepath.Join(t.TempDir(), "new")
 			if !strings.Contains(strings.Join(args, " "), "--data-dir") && args[0] != "exec" {
-				args = append(args, "--data-dir", t.TempDir())
+				args = append(args, "--data-dir", dir)
 			}
 			r := command(t, "", binary, args...)
 			if r.Code != test.code || !strings.Contains(r.Stderr, test.says) {
@@ -164,6 +185,9 @@ func TestClearErrors(t *testing.T) {
 			}
 			if strings.Contains(r.Stdout+r.Stderr, "pa55word") {
 				t.Error("the datastore's password is printed")
+			}
+			if _, err := os.Stat(filepath.Join(dir, statedir.PKIFolder)); !os.IsNotExist(err) {
+				t.Errorf("something had been started by then: %v", err)
 			}
 		})
 	}
@@ -176,7 +200,23 @@ func TestVersionAndCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		command(t, "", binary, "completion", shell).OK(t).Shows(t, "gardenlite")
 	}
-	command(t, "", binary, "__complete", "status", "-o", "").OK(t).Shows(t, "json", "wide")
+	command(t, "", binary, "--version").OK(t).Shows(t, "gardenlite ", v["gardenlite"])
+	state := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	other := filepath.Join(state, "gardenlite", "other")
+	must(t, errors.Join(os.MkdirAll(other, 0o700), os.WriteFile(filepath.Join(other, statedir.LockFile), nil, 0o600)))
+	for line, names := range map[string][]string{
+		"status -o": {"json", "wide"}, "status --name": {"other"}, "up --controllers": {"bastion", "-bastion"},
+		"shoot create x --kubernetes-version": {"1.36.0"},
+	} {
+		args := append(strings.Fields("__complete --data-dir "+suite.DataDir()+" "+line), "")
+		shown := strings.Split(command(t, "", binary, args...).OK(t).Stdout, "\n")
+		for _, name := range names {
+			if !slices.Contains(shown, name) {
+				t.Errorf("%s is not completed to %q: %q", line, name, shown)
+			}
+		}
+	}
 }
 
 func TestExecPassesStatusAndCleansUp(t *testing.T) {

@@ -73,6 +73,11 @@ func stoppedLandscape(t *testing.T) *landscape {
 			t.Log(l.crash())
 		}
 	})
+	t.Cleanup(func() {
+		if l.isRunning() && !t.Failed() {
+			l.refusesNothing(t)
+		}
+	})
 	return l
 }
 
@@ -131,6 +136,19 @@ func (l *landscape) connect(t *testing.T) {
 	l.seeds = map[string]kubernetes.Interface{}
 	for _, name := range l.names {
 		l.seeds[name] = seedAdmin(t, l.dir, name)
+	}
+}
+
+// isRunning says whether the process runs.
+func (l *landscape) isRunning() bool {
+	if l.cmd == nil {
+		return false
+	}
+	select {
+	case <-l.ended:
+		return false
+	default:
+		return true
 	}
 }
 
@@ -198,14 +216,15 @@ func componentsOf(t *testing.T, dir string) []componentState {
 	return status.Components
 }
 
-// refusesNothing wants no component to have been forbidden anything.
+// refusesNothing wants no component to have been forbidden anything since the process started. Each landscape that runs when
+// its test ends is asked.
 func (l *landscape) refusesNothing(t *testing.T) {
 	t.Helper()
-	for _, c := range componentsOf(t, l.dir) {
-		if c.Forbidden > 0 {
-			t.Errorf("%s was forbidden %d requests:\n%s", c.Name, c.Forbidden,
-				strings.Join(l.logged(t, 0, "forbidden something", "is forbidden"), "\n"))
-		}
+	forbidden, err := suite.Forbidden(l.dir)
+	must(t, err)
+	if len(forbidden) > 0 {
+		t.Errorf("requests of components were forbidden, %v:\n%s", forbidden,
+			strings.Join(l.logged(t, 0, "forbidden something", "is forbidden"), "\n"))
 	}
 }
 

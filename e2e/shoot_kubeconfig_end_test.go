@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
@@ -27,38 +26,31 @@ func asks(t *testing.T, config *rest.Config) error {
 	return err
 }
 
-// rotates has one step of a rotation of the Shoot's authorities done.
-func (s *shoot) rotates(t *testing.T, operation, wanted string) {
+// rotates has one step of a rotation done, after which it is in a phase.
+func (s *shoot) rotates(t *testing.T, what, rotation, wanted string, flags ...string) {
 	t.Helper()
-	s.patch(t, fmt.Sprintf(`{"metadata":{"annotations":{"gardener.cloud/operation":%q}}}`, operation))
-	eventually(t, shootTimeout, func(context.Context) error {
-		obj, err := s.get(t.Context())
-		if err != nil {
-			return err
-		}
-		if phase, _, _ := unstructured.NestedString(obj.Object, "status", "credentials", "rotation", "certificateAuthorities",
-			"phase"); phase != wanted {
-			return fmt.Errorf("the rotation is %q, not %s: %v", phase, wanted, obj.Object["status"].(map[string]any)["lastOperation"])
-		}
-		return nil
-	})
-	s.succeeds(t)
+	s.rotateByCommand(t, what, flags...)
+	phase, _, _ := unstructured.NestedString(s.must(t).Object, "status", "credentials", "rotation", rotation, "phase")
+	if phase != wanted {
+		t.Errorf("%s %v is done, and the rotation is %q, not %s", what, flags, phase, wanted)
+	}
 }
 
 // rotatesAuthorities: until the rotation is completed, kubeconfigs of before it work, and afterwards only those that were made
-// since it began. It returns one that works.
+// since it began. It returns one that works. The other credentials are rotated with them.
 func (s *shoot) rotatesAuthorities(t *testing.T) *rest.Config {
 	t.Helper()
 	before := s.admin(t)
 	must(t, asks(t, before))
-	s.rotates(t, "rotate-ca-start", "Prepared")
+	s.rotates(t, "credentials", "certificateAuthorities", "Prepared")
 	during := s.admin(t)
 	for when, config := range map[string]*rest.Config{"before": before, "after": during} {
 		if err := asks(t, config); err != nil {
 			t.Errorf("a rotation has begun, a kubeconfig of %s that: %v", when, err)
 		}
 	}
-	s.rotates(t, "rotate-ca-complete", "Completed")
+	s.rotates(t, "ca", "certificateAuthorities", "Completed", "--complete")
+	s.rotates(t, "serviceaccount-key", "serviceAccountKey", "Completed", "--complete")
 	after := s.admin(t)
 	for when, config := range map[string]*rest.Config{"during": during, "after": after} {
 		if err := asks(t, config); err != nil {

@@ -64,6 +64,12 @@ func (s *shoot) operate(t *testing.T, operation string) *unstructured.Unstructur
 	return s.succeeds(t)
 }
 
+// rotateByCommand begins a step of a rotation with "gardenlite rotate", and returns when it is done.
+func (s *shoot) rotateByCommand(t *testing.T, what string, flags ...string) result {
+	t.Helper()
+	return command(t, "", binary, append([]string{"rotate", what, "--data-dir", s.l.dir, "dev/" + s.name, "--wait"}, flags...)...).OK(t)
+}
+
 // issues: tokens of service accounts are the issuer's of the Shoot's own choice, which its status tells.
 func (s *shoot) issues(t *testing.T, client kubernetes.Interface) {
 	told := ""
@@ -119,14 +125,14 @@ func (s *shoot) backsUp(t *testing.T, seed string) {
 
 // rotatesSSH: when the status tells that the key pair is another one, each node knows it already.
 func (s *shoot) rotatesSSH(t *testing.T, client kubernetes.Interface) {
-	config := ""
+	config, printed := "", ""
 	if _, err := exec.LookPath("ssh"); err == nil {
-		config = strings.TrimSpace(command(t, "", binary, "ssh", "--data-dir", s.l.dir, "dev/"+s.name, "--config").OK(t).Stdout)
+		config = strings.TrimSpace(s.ssh(t, "--config").OK(t).Stdout)
+		printed = strings.TrimSpace(s.ssh(t, "--bastion", filepath.Base(filepath.Dir(config)), "--print", "--", "hostname").OK(t).Stdout)
 		s.operate(t, "rotate-ssh-keypair")
 	}
 	before := s.sshKey(t)
-	command(t, "", binary, "rotate", "ssh-keypair", "--data-dir", s.l.dir, "dev/"+s.name, "--wait").OK(t).Shows(
-		t, "has the new configuration (1 of 1)")
+	s.rotateByCommand(t, "ssh-keypair").Shows(t, "has the new configuration (1 of 1)")
 	after := s.sshKey(t)
 	if string(before["id_rsa.pub"]) == string(after["id_rsa.pub"]) {
 		t.Error("the key pair is the same")
@@ -147,8 +153,10 @@ func (s *shoot) rotatesSSH(t *testing.T, client kubernetes.Interface) {
 	if len(nodes.Items) != 1 {
 		t.Fatalf("%d nodes", len(nodes.Items))
 	}
-	if config != "" { // of two rotations before: its key is read when it is used
-		command(t, "", "ssh", "-F", config, nodes.Items[0].Name, "hostname").OK(t).Shows(t, nodes.Items[0].Name)
+	if config != "" { // of two rotations before: the key of the node is read when it is used
+		for _, line := range []string{printed, "ssh -F " + config + " " + nodes.Items[0].Name + " hostname"} {
+			command(t, "", "sh", "-c", line).OK(t).Shows(t, nodes.Items[0].Name)
+		}
 	}
 }
 
@@ -180,8 +188,8 @@ func (s *shoot) rotatesEncryption(t *testing.T, client kubernetes.Interface) {
 		ObjectMeta: metav1.ObjectMeta{Name: confidential}, Data: map[string]string{"text": confidentialText}}, created)
 	must(t, err)
 	before := key("kube-apiserver-etcd-encryption-key")
-	obj := s.operate(t, "rotate-etcd-encryption-key")
-	phase, _, _ := unstructured.NestedString(obj.Object, "status", "credentials", "rotation", "etcdEncryptionKey", "phase")
+	s.rotateByCommand(t, "etcd-encryption-key")
+	phase, _, _ := unstructured.NestedString(s.must(t).Object, "status", "credentials", "rotation", "etcdEncryptionKey", "phase")
 	if after, old := key("kube-apiserver-etcd-encryption-key"),
 		key("kube-apiserver-etcd-encryption-key.old"); phase != "Completed" || before == "" || after == before || old != "" {
 		t.Errorf("the rotation is %q; the key was %q and is %q, the old one is %q", phase, before, after, old)
@@ -222,7 +230,7 @@ func (s *shoot) rotatesPassword(t *testing.T) {
 		return string(secret.Data["password"])
 	}
 	before := password()
-	s.operate(t, "rotate-observability-credentials")
+	s.rotateByCommand(t, "observability")
 	if after := password(); before == "" || before == after {
 		t.Error("the password is the same")
 	}

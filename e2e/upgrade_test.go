@@ -28,7 +28,11 @@ func TestUpgrade(t *testing.T) {
 		return suite.Command(t, "", older, append([]string{"--data-dir", l.dir}, args...)...).OK(t)
 	}
 	run("up", "-d", "--port", "0", "--ready-timeout", waitTimeout.String())
-	t.Cleanup(func() { _ = exec.Command(older, "--data-dir", l.dir, "down").Run() })
+	t.Cleanup(func() {
+		if !l.isRunning() { // the older one may run still
+			_ = exec.Command(older, "--data-dir", l.dir, "down").Run()
+		}
+	})
 	run("shoot", "create", "old", "--wait")
 	hostname := strings.TrimSpace(run("ssh", "dev/old", "--keep-bastion", "--", "hostname").Stdout)
 	shoot, err := clientcmd.RESTConfigFromKubeConfig([]byte(run("kubeconfig", "shoot", "dev/old").Stdout))

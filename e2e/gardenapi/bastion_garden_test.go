@@ -2,14 +2,18 @@ package gardenapi
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	"golang.org/x/crypto/ssh"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -87,6 +91,41 @@ func TestGardenBastionIsMade(t *testing.T) {
 	must(t, err)
 	if by := applied.GetAnnotations()["gardener.cloud/created-by"]; by != "alice" {
 		t.Errorf("what alice applied was made by %q", by)
+	}
+}
+
+// TestGardenBastionRefused: keys that a bastion cannot use, and ranges that its firewall cannot, are refused with their field.
+func TestGardenBastionRefused(t *testing.T) {
+	alice, _, b := prepareBastion(t, "bsr")
+	short, err := rsa.GenerateKey(rand.Reader, 1024)
+	must(t, err)
+	public, err := ssh.NewPublicKey(&short.PublicKey)
+	must(t, err)
+	key, ranges := strings.TrimSpace(b.Spec.SSHPublicKey), func(cidrs ...string) (all []any) {
+		for _, cidr := range cidrs {
+			all = append(all, map[string]any{"ipBlock": map[string]any{"cidr": cidr}})
+		}
+		return all
+	}
+	for name, test := range map[string]struct {
+		field string
+		value any
+		says  string
+	}{
+		"two keys":       {"sshPublicKey", key + "\n" + key, "one public key"},
+		"options":        {"sshPublicKey", `command="id" ` + key, "without options"},
+		"short RSA":      {"sshPublicKey", string(ssh.MarshalAuthorizedKey(public)), "at least 2048 bits"},
+		"long comment":   {"sshPublicKey", key + " " + strings.Repeat("c", 1025), "at most 1024 bytes"},
+		"leading zero":   {"ingress", ranges("10.0.0.0/08"), "must be a range"},
+		"too many rules": {"ingress", ranges(slices.Repeat([]string{"192.0.2.0/24"}, 257)...), "256"},
+	} {
+		spec := map[string]any{"shootRef": map[string]any{"name": "bsr"}, "sshPublicKey": key, "ingress": ranges("192.0.2.0/24")}
+		spec[test.field] = test.value
+		object := meta("operations.gardener.cloud/v1alpha1", "Bastion", b.Namespace, "refused", map[string]any{"spec": spec})
+		_, err := alice.Create(t.Context(), &unstructured.Unstructured{Object: object}, created)
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec."+test.field) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -55,6 +55,7 @@ func TestLeastPrivilegeOfTheStackManager(t *testing.T) {
 	}
 	l.uninstall(t, namespaceInstall, "least", "job")
 	l.exists(t, jobs, false)
+	l.refusesNothing(t)
 	used := usedRights(t, log)
 	role, err := l.kube.RbacV1().ClusterRoles().Get(t.Context(), stackManager, metav1.GetOptions{})
 	must(t, err)

@@ -28,7 +28,7 @@ var shared *landscape
 func TestMain(m *testing.M) {
 	_, config := suite.Enter("--seeds=0")
 	shared = newLandscape(suite.DataDir(), config)
-	os.Exit(m.Run())
+	os.Exit(suite.Run(m))
 }
 
 var (

@@ -25,6 +25,14 @@ func ownLandscape(t *testing.T, dir string, flags ...string) *landscape {
 	return newLandscape(dir, config)
 }
 
+// refusesNothing wants no component to have been forbidden anything since the process started.
+func (l *landscape) refusesNothing(t *testing.T) {
+	t.Helper()
+	if forbidden, err := suite.Forbidden(l.dir); err != nil || len(forbidden) > 0 {
+		t.Errorf("requests of components were forbidden: %v, %v", forbidden, err)
+	}
+}
+
 // killAfter kills the landscape's process after a time, and starts it again.
 func (l *landscape) killAfter(t *testing.T, delay time.Duration) *landscape {
 	t.Helper()
@@ -71,6 +79,7 @@ func TestKilledUnderStacks(t *testing.T) {
 		must(t, l.dyn.Resource(stacksResource(clusterInstall)).Namespace("killed").Delete(t.Context(), "buckets", metav1.DeleteOptions{}))
 		l = l.killAfter(t, delay(2))
 		l.exists(t, objects, false)
+		l.refusesNothing(t)
 	}
 }
 
@@ -85,4 +94,5 @@ func TestWithoutStackManager(t *testing.T) {
 	l.namespace(t, "idle")
 	l.install(t, namespaceInstall, "idle", "buckets", l.write(t, "idle", bucketStack("idle.example.org", "Namespaced", "0.1")))
 	l.exists(t, objectsOf(namespaceInstall, "idle", "buckets"), false)
+	l.refusesNothing(t)
 }

@@ -24,6 +24,24 @@ func TestUpdated(t *testing.T) {
 	}
 }
 
+// TestRotations: each command requests the operations of what it is named after.
+func TestRotations(t *testing.T) {
+	want := map[string][2]string{
+		"ssh-keypair": {"rotate-ssh-keypair"}, "observability": {"rotate-observability-credentials"},
+		"etcd-encryption-key": {"rotate-etcd-encryption-key"}, "ca": {"rotate-ca-start", "rotate-ca-complete"},
+		"serviceaccount-key": {"rotate-serviceaccount-key-start", "rotate-serviceaccount-key-complete"},
+		"credentials":        {"rotate-credentials-start", "rotate-credentials-complete"},
+	}
+	for _, r := range rotations {
+		if got := [2]string{r.operation, r.complete}; got != want[r.name] {
+			t.Errorf("%s requests %q, not %q", r.name, got, want[r.name])
+		}
+	}
+	if len(rotations) != len(want) {
+		t.Errorf("there are %d rotations, not %d", len(rotations), len(want))
+	}
+}
+
 func TestRotateUsage(t *testing.T) {
 	for line, want := range map[string]int{
 		"rotate ssh-keypair": exitUsage, "rotate ssh-keypair a/b/c": exitUsage, "rotate ssh-keypair a --complete": exitUsage,

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
@@ -72,6 +75,29 @@ func TestCompleteControllers(t *testing.T) {
 	names, _ := completeControllers(nil, nil, "*,-b")
 	if !slices.Contains(names, "*,-bastion") || !slices.Contains(names, "*,namespace") && !slices.Contains(names, "*,namespace-controller") {
 		t.Errorf("%v", names)
+	}
+}
+
+// TestUnknownFlags: whatever the command, a flag that it does not have is a usage error.
+func TestUnknownFlags(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	tried := 0
+	var try func(*cobra.Command, []string)
+	try = func(parent *cobra.Command, path []string) {
+		for _, command := range parent.Commands() {
+			line := append(slices.Clone(path), command.Name())
+			var errs strings.Builder
+			code := run(t.Context(), append(slices.Clone(line), "--nonsense"), streams{strings.NewReader(""), io.Discard, &errs})
+			if code != exitUsage {
+				t.Errorf("%v: exit status %d: %s", line, code, errs.String())
+			}
+			tried++
+			try(command, line)
+		}
+	}
+	try(newRoot(streams{}), nil)
+	if tried < 30 {
+		t.Errorf("there are %d commands only", tried)
 	}
 }
 

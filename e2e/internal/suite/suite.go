@@ -107,7 +107,24 @@ func exit(err error) {
 // Run runs the tests of a package. It fails, too, if a component of the landscape that they share was forbidden anything.
 func Run(m *testing.M) int {
 	code := m.Run()
-	out, err := exec.Command(Binary, "status", "--data-dir", DataDir(), "-o", "json").Output()
+	forbidden, err := Forbidden(DataDir())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	for component, requests := range forbidden {
+		fmt.Fprintf(os.Stderr, "e2e: %d requests of %s were forbidden while the tests ran\n", requests, component)
+		code = max(code, 1)
+	}
+	return code
+}
+
+// Forbidden is how many requests of which components of a landscape were forbidden since its process started. It can be read
+// after the end of a test, too.
+func Forbidden(dir string) (map[string]int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, Binary, "status", "--data-dir", dir, "-o", "json").Output()
 	var status struct {
 		Components []struct {
 			Name      string
@@ -121,16 +138,15 @@ func Run(m *testing.M) int {
 		err = errors.New("there are no components")
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e: reading the status after the tests:", err)
-		return 1
+		return nil, fmt.Errorf("reading the status of the landscape in %s: %w", dir, err)
 	}
+	forbidden := map[string]int{}
 	for _, c := range status.Components {
 		if c.Forbidden > 0 {
-			fmt.Fprintf(os.Stderr, "e2e: %d requests of %s were forbidden while the tests ran\n", c.Forbidden, c.Name)
-			code = max(code, 1)
+			forbidden[c.Name] = c.Forbidden
 		}
 	}
-	return code
+	return forbidden, nil
 }
 
 // DataDir is the state directory of the landscape that the tests of the package run in.

@@ -230,6 +230,30 @@ func TestChangedUnits(t *testing.T) {
 	}
 }
 
+// TestSSHServer: the machine's SSH server runs or stops as the configuration says.
+func TestSSHServer(t *testing.T) {
+	w := newWorld(t)
+	w.applied(w.order(nil))
+	w.machine.Units.Done()
+	for _, step := range []struct {
+		enabled bool
+		command extensionsv1alpha1.UnitCommand
+		done    string
+	}{
+		{true, extensionsv1alpha1.CommandStart, "enable ssh.service, start ssh.service"},
+		{false, extensionsv1alpha1.CommandStop, "disable ssh.service, stop ssh.service"},
+		{true, extensionsv1alpha1.CommandStart, "enable ssh.service, start ssh.service"},
+	} {
+		w.applied(w.order(func(osc *extensionsv1alpha1.OperatingSystemConfig) {
+			osc.Spec.Units = append(osc.Spec.Units,
+				extensionsv1alpha1.Unit{Name: node.UnitSSH, Enable: &step.enabled, Command: &step.command})
+		}))
+		if done := w.machine.Units.Done(); done != step.done || w.machine.Units.IsActive(node.UnitSSH) != step.enabled {
+			t.Errorf("to be enabled %t: %s", step.enabled, done)
+		}
+	}
+}
+
 func TestUnitThatFails(t *testing.T) {
 	w := newWorld(t)
 	w.machine.Units.Fail = map[string]error{"start x.service": os.ErrInvalid}

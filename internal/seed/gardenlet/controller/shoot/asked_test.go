@@ -2,8 +2,10 @@ package shoot
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
@@ -120,6 +122,7 @@ func TestRotationWaitsForNodes(t *testing.T) {
 	if !named {
 		t.Errorf("no message names the node: %+v", w.told)
 	}
+	w.expectEvent("RotationPostponed", "late")
 	secret = get(w, w.inside, node.SecretNamespace, secret.Name, secret)
 	late.Annotations = map[string]string{node.AnnotationChecksum: secret.Annotations[node.AnnotationChecksumSecret]}
 	if err := w.inside.Update(t.Context(), late); err != nil {
@@ -139,22 +142,105 @@ func TestRotationWaitsForNodes(t *testing.T) {
 	w.expectRotated(before)
 }
 
-// TestOldKeyFirst: while the keys in the project are written, the key before is always in one of the Secrets.
+// expectEvent expects an event with all these texts among those that have not been looked at.
+func (w *world) expectEvent(texts ...string) {
+	w.Helper()
+	var all []string
+	for len(w.events.Events) > 0 {
+		event := <-w.events.Events
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(event, text) }) {
+			return
+		}
+		all = append(all, event)
+	}
+	w.Errorf("no event has %q: %q", texts, all)
+}
+
+// TestAskedWhileRotating: a rotation that goes on is not begun again, and an event says so.
+func TestAskedWhileRotating(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	w.settle()
+	secret := *get(w, w.seed, id, "y", &extensionsv1alpha1.Worker{}).Spec.Pools[0].NodeAgentSecretName
+	applied := get(w, w.inside, node.SecretNamespace, secret, &corev1.Secret{}).Annotations[node.AnnotationChecksumSecret]
+	slow := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "slow",
+		Labels:      map[string]string{"worker.gardener.cloud/gardener-node-agent-secret-name": secret},
+		Annotations: map[string]string{node.AnnotationChecksum: applied}}}
+	if err := w.inside.Create(t.Context(), slow); err != nil {
+		t.Fatal(err)
+	}
+	var during string
+	for range 2 { // the second time, the node has not applied the new key yet
+		w.change(annotated("rotate-ssh-keypair"))
+		w.clock.Step(time.Minute)
+		for range 20 {
+			if _, err := w.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+			w.simulate()
+		}
+		if now := w.secrets()["ssh-keypair"]; during == "" {
+			during = now
+		} else if now != during {
+			t.Error("the key pair is rotated once more")
+		}
+	}
+	if shoot := w.shoot(); len(operations(shoot)) > 0 || !sshRotates(shoot) {
+		t.Errorf("asked for is %v", operations(shoot))
+	}
+	w.expectEvent("RotationInProgress")
+}
+
+// TestOldKeyFirst: while keys are written, in the seed and in the project, the key before is always in one of the Secrets.
 func TestOldKeyFirst(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
 	for range 5 { // the order was one of chance
-		var wrote []string
+		wrote := map[string][]string{}
 		w.before = func(cluster, _ string, obj client.Object) error {
-			if _, is := obj.(*corev1.Secret); is && cluster == "garden" && strings.Contains(obj.GetName(), ".ssh-keypair") {
-				wrote = append(wrote, obj.GetName())
+			if _, is := obj.(*corev1.Secret); is && strings.Contains(obj.GetName(), "ssh-keypair") {
+				wrote[cluster] = append(wrote[cluster], obj.GetName())
 			}
 			return nil
 		}
 		w.requestOperation("rotate-ssh-keypair")
 		w.before = nil
-		if len(wrote) != 2 || wrote[0] != "y.ssh-keypair.old" || wrote[1] != "y.ssh-keypair" {
+		if !slices.Equal(wrote["seed"], []string{"ssh-keypair.old", "ssh-keypair"}) ||
+			!slices.Equal(wrote["garden"], []string{"y.ssh-keypair.old", "y.ssh-keypair"}) {
 			t.Fatalf("written: %v", wrote)
+		}
+	}
+}
+
+// TestSSHAccess: without SSH access there is no key pair, and the SSH servers of the machines stop. With SSH access again there
+// is another key pair.
+func TestSSHAccess(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	w.settle()
+	before := w.secrets()["ssh-keypair"]
+	for _, enabled := range []bool{false, true} {
+		w.requestOperation("", func(s *corev1beta1.Shoot) {
+			s.Spec.Provider.WorkersSettings = &corev1beta1.WorkersSettings{SSHAccess: &corev1beta1.SSHAccess{Enabled: enabled}}
+		})
+		configs := &extensionsv1alpha1.OperatingSystemConfigList{}
+		if err := w.seed.List(t.Context(), configs, client.InNamespace(id)); err != nil {
+			t.Fatal(err)
+		}
+		for _, config := range configs.Items {
+			at := slices.IndexFunc(config.Spec.Units, func(u extensionsv1alpha1.Unit) bool { return u.Name == node.UnitSSH })
+			if at < 0 {
+				if config.Spec.Purpose == extensionsv1alpha1.OperatingSystemConfigPurposeReconcile {
+					t.Errorf("%s says nothing of the SSH server", config.Name)
+				}
+				continue
+			}
+			if unit := config.Spec.Units[at]; *unit.Enable != enabled || (*unit.Command == extensionsv1alpha1.CommandStart) != enabled {
+				t.Errorf("SSH access is %t, the unit is enabled %t, and to %s", enabled, *unit.Enable, *unit.Command)
+			}
+		}
+		inSeed := w.secrets()["ssh-keypair"]
+		inProject := get(w, w.garden, key.Namespace, "y.ssh-keypair", &corev1.Secret{}).Name
+		if (inSeed != "") != enabled || (inProject != "") != enabled || inSeed == before {
+			t.Errorf("SSH access is %t, the key pair in the seed is %q, that in the project %q", enabled, inSeed, inProject)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -49,6 +50,7 @@ type shoot struct {
 	t      *testing.T
 	server *controlplane.Server
 	client kubernetes.Interface
+	config *rest.Config
 	// network has the listeners of the nodes, by their addresses.
 	network sync.Map
 }
@@ -74,7 +76,7 @@ func startShoot(t *testing.T) *shoot {
 		t.Fatal(err)
 	}
 	config.QPS = -1
-	s.server, s.client = server, kubernetes.NewForConfigOrDie(config)
+	s.server, s.client, s.config = server, kubernetes.NewForConfigOrDie(config), config
 	s.runControllers()
 	return s
 }
@@ -110,6 +112,8 @@ func (s *shoot) allow(secretName string) {
 	for _, obj := range node.RBAC(secretName) {
 		var err error
 		switch o := obj.(type) {
+		case *rbacv1.ClusterRole:
+			_, err = rbac.ClusterRoles().Create(s.t.Context(), o, metav1.CreateOptions{})
 		case *rbacv1.ClusterRoleBinding:
 			_, err = rbac.ClusterRoleBindings().Create(s.t.Context(), o, metav1.CreateOptions{})
 		case *rbacv1.Role:

@@ -49,6 +49,7 @@ func TestWorkloads(t *testing.T) {
 		t.Skip("starts an API server")
 	}
 	s := startShoot(t)
+	s.allow("any")
 	for i := range 3 {
 		s.addNode(fmt.Sprintf("node-%d", i), netip.AddrFrom4([4]byte{10, 250, 0, byte(i)}))
 	}
@@ -66,7 +67,7 @@ func TestWorkloads(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, kubernetes.Interface){
 		"deployment": testDeployment, "stateful set": testStatefulSet, "daemon set": testDaemonSet, "job": testJob, "cron job": testCronJob,
 		"eviction": testEviction, "service": testService, "deadline": testDeadline, "logs": s.testLogs,
-		"metrics": testMetrics,
+		"metrics": testMetrics, "stages": s.testStages,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

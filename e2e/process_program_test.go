@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,16 +33,30 @@ func runProgram(args []string) {
 	file := flags.String("file", "", "the file to tell")
 	certificates := flags.String("certificates", "", "the folder with the certificate of the webhook")
 	port := flags.Int("port", 0, "the port of the webhook")
-	crash := flags.Bool("crash", false, "fail at once")
+	exit := flags.Int("exit", -1, "end at once, with this status")
+	healthPort := flags.Int("health", 0, "the port of a gRPC server that tells its health")
+	link := flags.String("link", "", "make this a link to /etc, and end")
+	stubborn := flags.Bool("stubborn", false, "do not end when asked to")
+	ask := flags.Bool("ask", false, "tell who it is each time that this changes")
 	_ = flags.Parse(args)
-	if *crash {
-		os.Exit(7)
+	if *exit >= 0 {
+		os.Exit(*exit)
+	}
+	if *link != "" {
+		fmt.Println("link", os.Symlink("/etc", *link))
+		return
 	}
 	fmt.Println("arguments", flags.Args())
 	for _, variable := range os.Environ() {
 		fmt.Println("environment", variable)
 	}
 	tellIdentity()
+	if *ask {
+		go askAgain()
+	}
+	if *healthPort != 0 {
+		go serveHealth(*healthPort)
+	}
 	if *certificates != "" {
 		go serveWebhook(*certificates, *port)
 	}
@@ -51,7 +69,9 @@ func runProgram(args []string) {
 		select {
 		case <-asked:
 			fmt.Println("asked to end")
-			return
+			if !*stubborn {
+				return
+			}
 		case <-ticker.C:
 		}
 		if data, err := os.ReadFile(*file); err == nil && string(data) != last {
@@ -77,6 +97,39 @@ func tellIdentity() {
 	fmt.Println("identity", review.Status.UserInfo.Username)
 	_, err = client.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{})
 	fmt.Println("secrets", err)
+}
+
+// askAgain tells who it is, or why it is not known, each time that this changes.
+func askAgain() {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		fmt.Println("asked", err)
+		return
+	}
+	client, last := kubernetes.NewForConfigOrDie(config), ""
+	for ; ; time.Sleep(100 * time.Millisecond) {
+		review, err := client.AuthenticationV1().SelfSubjectReviews().Create(
+			context.Background(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		answer := fmt.Sprint(err)
+		if err == nil {
+			answer = review.Status.UserInfo.Username
+		}
+		if answer != last {
+			last = answer
+			fmt.Println("asked", answer)
+		}
+	}
+}
+
+func serveHealth(port int) {
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		fmt.Println("health", err)
+		return
+	}
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	fmt.Println("health", server.Serve(listener))
 }
 
 func serveWebhook(certificates string, port int) {

@@ -2,23 +2,19 @@ package e2e
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
-
-	"encoding/json"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/cert"
@@ -40,9 +36,13 @@ func TestProcesses(t *testing.T) {
 	s.succeeds(t)
 	inShoot := &programs{l: l, client: clientOf(t, s.admin(t))}
 	t.Run("in a Shoot", inShoot.lives)
+	t.Run("kubectl", func(t *testing.T) { inShoot.kubectl(t, s) })
+	t.Run("fails", inShoot.fails)
+	t.Run("follows its Secret", inShoot.follows)
+	t.Run("loses its identity", inShoot.loses)
 	t.Run("webhook", inShoot.webhook)
 	t.Run("not by itself", inShoot.notByItself)
-	t.Run("restart", inShoot.restart)
+	t.Run("killed", func(t *testing.T) { inShoot.killed(t, inSeed) })
 }
 
 func (l *landscape) mapImage(t *testing.T) {
@@ -230,111 +230,31 @@ func (p *programs) webhook(t *testing.T) {
 		}}}, created)
 	must(t, err)
 	p.answers(t, "refused by the program")
+	p.comesBack(t)
 	must(t, p.client.AppsV1().Deployments("default").Delete(t.Context(), "hook", metav1.DeleteOptions{}))
 	p.answers(t, "service default/hook has no ready Pod that runs as a process")
+	ignore := []byte(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]`)
+	_, err = hooks.Patch(t.Context(), "hook", types.JSONPatchType, ignore, metav1.PatchOptions{})
+	must(t, err)
+	p.answers(t, allowed)
 	must(t, hooks.Delete(t.Context(), "hook", metav1.DeleteOptions{}))
 }
 
-// answers waits until the creation of a ConfigMap is refused with a message.
+// allowed is the answer to a request that is not refused.
+const allowed = "allowed"
+
+// answers waits until the creation of a ConfigMap is refused with a message, or allowed.
 func (p *programs) answers(t *testing.T, message string) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "hooked-", Labels: map[string]string{"hook": "yes"}}}
 		_, err := p.client.CoreV1().ConfigMaps("default").Create(ctx, cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil || !strings.Contains(err.Error(), message) {
-			return fmt.Errorf("%v, want %q", err, message)
-		}
-		return nil
-	})
-}
-
-// notByItself shows that Pods do not get a process, or another one, by what they say.
-func (p *programs) notByItself(t *testing.T) {
-	self, err := os.Executable()
-	must(t, err)
-	before := p.running(t)
-	images := []string{
-		"example.com/program2", "example.com/programs/program", "example.org/program", "program", "library/example.com/program",
-		"xn--example.com/program",
-		"localhost" + self, "file" + self, "process" + self, "127.0.0.1/program", "example.com:443/program",
-	}
-	for i, image := range images {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("alike-%d", i),
-			Annotations: map[string]string{"gardenlite.dev/program": self}}, Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "program", Image: image, Command: []string{self, processArgument}}},
-		}}
-		pod, err := p.client.CoreV1().Pods("default").Create(t.Context(), pod, created)
-		must(t, err)
-		eventually(t, waitTimeout, func(ctx context.Context) error {
-			if pod, err = p.client.CoreV1().Pods("default").Get(ctx, pod.Name, metav1.GetOptions{}); err == nil &&
-				pod.Status.Phase != corev1.PodRunning {
-				err = fmt.Errorf("Pod %s is %s", pod.Name, pod.Status.Phase)
-			}
-			return err
-		})
-		if id := pod.Status.ContainerStatuses[0].ContainerID; strings.HasPrefix(id, "process://") {
-			t.Errorf("a Pod with the image %q has the process %s", image, id)
-		}
-		must(t, p.client.CoreV1().Pods("default").Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
-	}
-	if now := p.running(t); !slices.Equal(before, now) {
-		t.Errorf("the processes were %v and are %v", before, now)
-	}
-}
-
-// restart shows that no process outlives the landscape, and that all run again after it is started again.
-func (p *programs) restart(t *testing.T) {
-	const replicas = 10
-	p.deploy(t, "many", replicas, nil)
-	pids := map[int]bool{}
-	for _, process := range p.running(t) {
-		pids[process.PID] = true
-	}
-	if len(pids) < replicas {
-		t.Fatalf("%d processes run", len(pids))
-	}
-	p.l.kill()
-	p.l.up(t)
-	p.noneOf(t, pids)
-	p.again(t, "many", replicas)
-	again := map[int]bool{}
-	for _, process := range p.running(t) {
-		again[process.PID] = true
-	}
-	p.l.stop(t)
-	p.noneOf(t, again)
-	p.l.up(t)
-}
-
-// again waits until all Pods run with other processes than before.
-func (p *programs) again(t *testing.T, name string, replicas int) {
-	t.Helper()
-	eventually(t, waitTimeout, func(ctx context.Context) error {
-		pods, err := p.client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+		answer := allowed
 		if err != nil {
-			return err
+			answer = err.Error()
 		}
-		running := 0
-		for _, pod := range pods.Items {
-			if s := pod.Status.ContainerStatuses; len(s) == 1 && s[0].State.Running != nil && s[0].RestartCount > 0 && s[0].Ready {
-				running++
-			}
-		}
-		if running != replicas {
-			return fmt.Errorf("%d of %d Pods run again", running, replicas)
-		}
-		return nil
-	})
-}
-
-// noneOf waits until none of some processes runs.
-func (p *programs) noneOf(t *testing.T, pids map[int]bool) {
-	t.Helper()
-	eventually(t, waitTimeout, func(context.Context) error {
-		for pid := range maps.Keys(pids) {
-			if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-				return fmt.Errorf("process %d still runs (%v)", pid, err)
-			}
+		if !strings.Contains(answer, message) {
+			return fmt.Errorf("the answer is %q, want %q", answer, message)
 		}
 		return nil
 	})

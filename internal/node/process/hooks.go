@@ -2,12 +2,15 @@ package process
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"math"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/probe"
+	httpprobe "k8s.io/kubernetes/pkg/probe/http"
 )
 
 func (c *container) postStartHook() *corev1.LifecycleHandler {
@@ -60,7 +63,7 @@ func (c *container) preStop(ch *child, grace time.Duration) {
 	}
 }
 
-// runHook runs a hook to its end, as probes are run.
+// runHook runs a hook to its end. A program is run as for a probe.
 func (c *container) runHook(ctx context.Context, hook *corev1.LifecycleHandler) error {
 	if hook.Sleep != nil {
 		select {
@@ -70,13 +73,34 @@ func (c *container) runHook(ctx context.Context, hook *corev1.LifecycleHandler) 
 			return nil
 		}
 	}
-	result, output, err := c.runProbe(ctx, &corev1.Probe{
-		ProbeHandler: corev1.ProbeHandler{Exec: hook.Exec, HTTPGet: hook.HTTPGet}, TimeoutSeconds: math.MaxInt32,
-	})
+	if hook.HTTPGet != nil {
+		return c.getHook(ctx, hook.HTTPGet)
+	}
+	result, output, err := c.runProbe(ctx, &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: hook.Exec}, TimeoutSeconds: math.MaxInt32})
 	if err == nil && result == probe.Failure {
 		err = errors.New(output)
 	}
 	return err
+}
+
+// getHook sends the request of a hook. Of the answer, the status does not count: a kubelet ignores it.
+func (c *container) getHook(ctx context.Context, action *corev1.HTTPGetAction) error {
+	if _, err := c.probedPort(action.Host, action.Port); err != nil {
+		return err
+	}
+	request, err := httpprobe.NewRequestForHTTPGetAction(action, c.spec, loopback, "lifecycle")
+	if err != nil {
+		return err
+	}
+	client := &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+		CheckRedirect: httpprobe.RedirectChecker(false),
+	}
+	response, err := client.Do(request.WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
 }
 
 // stop ends a process within the time that is left: first its hook runs.

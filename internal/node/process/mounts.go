@@ -21,8 +21,10 @@ type mount struct{ in, folder string }
 // mounts are those of a container, the longest paths first.
 type mounts []mount
 
-// mounts returns where the container's volumes are.
-func (c *container) mounts() (mounts, error) {
+// mounts returns where the container's volumes are. Its sub-paths are checked, and made if they are missing.
+func (c *container) mounts() (mounts, error) { return c.findMounts(checkSubPath) }
+
+func (c *container) findMounts(check func(volume, subPath string) error) (mounts, error) {
 	var all mounts
 	for _, m := range c.spec.VolumeMounts {
 		folder := c.pod.volumeDir(m.Name)
@@ -39,7 +41,7 @@ func (c *container) mounts() (mounts, error) {
 			subPath = expansion.Expand(m.SubPathExpr, expansion.MappingFuncFor(values))
 		}
 		if subPath != "" {
-			if err := checkSubPath(folder, subPath); err != nil {
+			if err := check(folder, subPath); err != nil {
 				return nil, fmt.Errorf("%w: subPath of volume %s: %w", errConfig, m.Name, err)
 			}
 			folder = filepath.Join(folder, filepath.FromSlash(subPath))
@@ -115,12 +117,13 @@ func isPathByte(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("/._-~+@%", b) >= 0
 }
 
-// mountsOf are the mounts of the first container that is a process and has a volume: files in it are written for that one.
+// mountsOf are the mounts of the first container that is a process and has a volume: files in it are written for that one. It
+// makes and checks no sub-paths: volumes are written before there are others, and before init containers have run.
 func (p *Pod) mountsOf(volume string) (mounts, error) {
 	for _, c := range slices.Concat(p.main, p.init) {
 		has := func(m corev1.VolumeMount) bool { return m.Name == volume }
 		if c.isProcess() && slices.ContainsFunc(c.spec.VolumeMounts, has) {
-			return c.mounts()
+			return c.findMounts(func(string, string) error { return nil })
 		}
 	}
 	return nil, nil

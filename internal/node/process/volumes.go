@@ -8,12 +8,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/volume"
 	"k8s.io/kubernetes/pkg/volume/configmap"
@@ -119,15 +121,16 @@ func (p *Pod) writeVolume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 
 // write replaces the files of a volume in one step. A kubeconfig among them names paths of the container.
 func (p *Pod) write(name, dir string, payload map[string]volumeutil.FileProjection) error {
-	mounts, err := p.mountsOf(name)
-	if err != nil {
-		return err
-	}
 	for path, file := range payload {
-		if bytes.Contains(file.Data, []byte("kind: Config")) || bytes.Contains(file.Data, []byte(`"kind":"Config"`)) {
-			file.Data = []byte(mounts.rewrite(string(file.Data)))
-			payload[path] = file
+		if !bytes.Contains(file.Data, []byte("kind: Config")) && !bytes.Contains(file.Data, []byte(`"kind":"Config"`)) {
+			continue
 		}
+		mounts, err := p.mountsOf(name)
+		if err != nil {
+			return err
+		}
+		file.Data = []byte(mounts.rewrite(string(file.Data)))
+		payload[path] = file
 	}
 	writer, err := volumeutil.NewAtomicWriter(dir, "pod "+p.UID())
 	if err != nil {
@@ -211,8 +214,12 @@ func (p *Pod) token(ctx context.Context, pod *corev1.Pod, volumeName string, s *
 	return t, nil
 }
 
-// get reads an object of the Pod's namespace, as the node that it is on.
+// get reads an object of the Pod's namespace, as the node that it is on. The API server does not check the names of ConfigMaps and
+// Secrets that are volumes: one with slashes would be the path of an object of another namespace.
 func (p *Pod) get(ctx context.Context, resource, name string, into any) error {
+	if problems := pathvalidation.IsValidPathSegmentName(name); len(problems) > 0 {
+		return fmt.Errorf("%s %q: the name %s", resource, name, strings.Join(problems, ", "))
+	}
 	return p.cfg.Client().Get(ctx, p.namespacePath()+resource+"/"+name, into)
 }
 

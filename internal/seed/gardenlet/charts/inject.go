@@ -74,6 +74,18 @@ func InjectGardenKubeconfig(obj *unstructured.Unstructured, kubeconfigSecret, to
 	SetEnv(obj, constants.EnvGenericGardenKubeconfig, GardenMountPath+"/"+resourcesv1alpha1.DataKeyKubeconfig)
 }
 
+// MountToken gives the Pods of a workload the token of their ServiceAccount, unless the workload says whether they have one. Charts
+// of extensions have automountServiceAccountToken: false in the ServiceAccount, and rely on Gardener's resource manager, whose
+// webhook (docs/concepts/resource-manager.md, "Auto-Mounting Projected ServiceAccount Tokens") mounts the token nevertheless.
+func MountToken(obj *unstructured.Unstructured) {
+	changePodSpec(obj, func(spec map[string]any) {
+		account, _ := spec["serviceAccountName"].(string)
+		if _, said := spec["automountServiceAccountToken"]; !said && account != "" && account != "default" {
+			spec["automountServiceAccountToken"] = true
+		}
+	})
+}
+
 func secretFile(secret, key string) any {
 	return map[string]any{"secret": map[string]any{
 		"name": secret, "optional": false, "items": []any{map[string]any{"key": key, "path": key}},

@@ -102,3 +102,17 @@ func TestInjectElsewhere(t *testing.T) {
 	broken := object(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns}\nspec: {template: x}\n")
 	InjectGardenKubeconfig(broken, "generic", "token") // the API server says what is wrong with it
 }
+
+// Pods get the token of their ServiceAccount, unless it is the default one or the workload says that they get none.
+func TestMountToken(t *testing.T) {
+	for spec, want := range map[string]any{
+		"serviceAccountName: own": true, "serviceAccountName: own, automountServiceAccountToken: false": false,
+		"serviceAccountName: default": nil, "": nil,
+	} {
+		obj := object(t, "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {"+spec+"}}}")
+		MountToken(obj)
+		if got, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "template", "spec", "automountServiceAccountToken"); got != want {
+			t.Errorf("%s: %v, want %v", spec, got, want)
+		}
+	}
+}

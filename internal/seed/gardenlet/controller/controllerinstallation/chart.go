@@ -84,7 +84,7 @@ func nameOf(secret *corev1.Secret) string {
 	return secret.Name
 }
 
-// inject tells workloads their seed, and gives them access to the garden if they want it.
+// inject tells workloads their seed, and gives them access to it, and to the garden if they want it.
 func (r *rendered) inject(namespace, seed string) {
 	for _, obj := range r.objects {
 		if !charts.Workload(obj, namespace) {
@@ -95,6 +95,7 @@ func (r *rendered) inject(namespace, seed string) {
 			charts.InjectGardenKubeconfig(obj, r.kubeconfig.Name, AccessSecretName)
 		}
 		charts.SetEnv(obj, constants.EnvSeedName, seed)
+		charts.MountToken(obj)
 	}
 }
 

@@ -1,0 +1,132 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
+)
+
+// killed kills a landscape with ten processes, in a Shoot and in a seed, at random moments. After each start all Pods run again,
+// with one process each, and one that listens has its port again. Nothing is left in the process table after down and Ctrl-C.
+func (p *programs) killed(t *testing.T, inSeed *programs) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the process table is read from /proc")
+	}
+	const replicas, stubbornGrace = 4, 3
+	kills := 2
+	if testutil.Soaking() {
+		kills = 20
+	}
+	l := p.l
+	inSeed.deploy(t, "many", replicas, nil)
+	port := freePortOf(t)
+	inSeed.deploy(t, "listens", 1, func(spec *corev1.PodSpec) {
+		spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
+			TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt(port)},
+		}}
+	}, fmt.Sprintf("--health=%d", port))
+	p.deploy(t, "many", replicas, nil)
+	p.deploy(t, "stubborn", 1, func(spec *corev1.PodSpec) {
+		spec.TerminationGracePeriodSeconds = ptr.To[int64](stubbornGrace)
+	}, "--stubborn")
+	up := func(before map[int]string) {
+		l.up(t)
+		inSeed.client = l.seeds["local"]
+		l.runsOnce(t, before, 2*replicas+2, p, inSeed)
+	}
+	random := killMoments(t)
+	for range kills {
+		before := processesOf(t, l.dir)
+		l.killAfter(within(random, time.Second))
+		l.start(t)
+		l.killAfter(within(random, 8*time.Second)) // also while it starts, and ends what was left behind
+		for pid, started := range processesOf(t, l.dir) {
+			before[pid] = started
+		}
+		up(before)
+	}
+	ends := func(how string, end func()) (before map[int]string) {
+		begin := time.Now()
+		before = processesOf(t, l.dir)
+		end()
+		if left := processesOf(t, l.dir); len(left) > 0 {
+			t.Errorf("after %s, of the processes %v there are %v", how, before, left)
+		}
+		// What is stubborn is ended after its grace period, not after the most that the landscape waits.
+		if took := time.Since(begin); took > 25*time.Second {
+			t.Errorf("%s took %s, with a grace period of %d s", how, took, stubbornGrace)
+		}
+		return before
+	}
+	up(ends("down", func() { gardenlite(t, l.dir, "down").OK(t) }))
+	ends("Ctrl-C", func() { l.stop(t) })
+}
+
+// runsOnce waits until there are as many processes as there are to be, none of them from before, and all Pods are ready with one.
+func (l *landscape) runsOnce(t *testing.T, before map[int]string, wanted int, clusters ...*programs) {
+	t.Helper()
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		now := processesOf(t, l.dir)
+		for pid, started := range before {
+			if now[pid] == started {
+				return fmt.Errorf("process %d has outlived the landscape", pid)
+			}
+		}
+		ready := 0
+		for _, p := range clusters {
+			pods, err := p.client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			for _, pod := range pods.Items {
+				if len(pod.Status.ContainerStatuses) != 1 {
+					continue
+				}
+				s := pod.Status.ContainerStatuses[0]
+				pid, _ := strconv.Atoi(strings.TrimPrefix(s.ContainerID, "process://"))
+				if s.Ready && s.RestartCount > 0 && now[pid] != "" {
+					ready++
+				}
+			}
+		}
+		if len(now) != wanted || ready != wanted {
+			return fmt.Errorf("there are %d processes, and %d Pods that are ready again, not %d", len(now), ready, wanted)
+		}
+		return nil
+	})
+}
+
+// processesOf are the processes of this machine that have their home in a landscape's folder, with when they were started.
+func processesOf(t *testing.T, dir string) map[int]string {
+	t.Helper()
+	all := map[int]string{}
+	environments, err := filepath.Glob("/proc/[0-9]*/environ")
+	must(t, err)
+	for _, path := range environments {
+		folder := filepath.Dir(path)
+		environment, _ := os.ReadFile(path) // one that has ended has none
+		stat, err := os.ReadFile(filepath.Join(folder, "stat"))
+		if err != nil || !bytes.Contains(environment, []byte("\x00HOME="+dir+"/")) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(folder))
+		must(t, err)
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		all[pid] = string(fields[19]) // its start, see proc(5)
+	}
+	return all
+}

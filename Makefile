@@ -44,7 +44,7 @@ $(BIN)/older:
 	  (cd "$$src" && $(GO) build -ldflags '-s -w' -o $(CURDIR)/$@ ./cmd/gardenlite)
 
 e2e: build $(BIN)/kubectl $(BIN)/older ## the suite against the real binary
-	GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(TEST) -count=1 -parallel 3 -timeout 45m ./e2e/...
+	GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(TEST) -count=1 -parallel 3 -timeout 60m ./e2e/...
 
 soak: build $(BIN)/kubectl $(BIN)/older ## the long forms: more kills, more objects, longer fuzzing
 	GARDENLITE_SOAK=1 $(TEST) -race -count=1 -timeout 80m $(UNIT_TESTS)

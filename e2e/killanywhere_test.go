@@ -24,6 +24,7 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 	l := newLandscape(t, "--seeds", "2")
 	k := &killedShoot{l: l, random: killMoments(t), s: &shoot{l: l, name: "anywhere"}}
+	k.explains(t)
 	w := &wishes{k: k, seed: "local", machines: 1}
 	l.newShoot(t, k.s.name, func(spec map[string]any) {
 		spec["seedName"] = w.seed

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +35,9 @@ func TestKilledUnderShoots(t *testing.T) {
 	before := l.mustInventory(t)
 	for round := range shootKills() {
 		k := &killedShoot{l: l, random: random}
+		if round == 0 {
+			k.explains(t)
+		}
 		k.live(t, round)
 	}
 	l.becomes(t, before, "after all Shoots were deleted")
@@ -103,6 +109,23 @@ func (k *killedShoot) live(t *testing.T, round int) {
 	k.isAsBefore(t, "migration")
 	k.disturb(t, "deletion", 3*time.Second, func() { k.s.delete(t) })
 	k.s.goes(t)
+}
+
+// explains has a test that fails log what there is of BackupEntries in the garden and the seeds, and what the log says of them: a
+// migration waits for them last.
+func (k *killedShoot) explains(t *testing.T) {
+	t.Cleanup(func() {
+		if !t.Failed() || !k.l.isRunning() {
+			return
+		}
+		for _, cluster := range append([]string{""}, k.l.names...) {
+			kubeconfig := filepath.Join(k.l.dir, strings.TrimSuffix("kubeconfig-seed-"+cluster, "-seed-"))
+			out, err := exec.Command(kubectlBinary, "--kubeconfig", kubeconfig, "get", "backupentries", "-A", "-o", "json").CombinedOutput()
+			t.Logf("%q: %v: %s", cluster, err, strings.Join(strings.Fields(string(out)), " "))
+		}
+		lines := k.l.logged(t, 0, "ackupentry", "ackupEntry")
+		t.Log(strings.Join(lines[max(0, len(lines)-30):], "\n"))
+	})
 }
 
 // disturb asks for something, kills the process a while later, and starts it again.

@@ -12,7 +12,7 @@ RACE_TEST := ./internal/landscape/racetest
 # All others, with the race detector.
 UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/...),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 
-.PHONY: all build up test test-unit test-race test-servers e2e soak bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate lint clean
+.PHONY: all build up test test-unit test-race test-servers e2e conformance-shoot soak bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate lint clean
 
 all: build
 
@@ -54,6 +54,12 @@ soak: build $(BIN)/kubectl $(BIN)/older ## the long forms: more kills, more obje
 	$(TEST) -run '^$$' -fuzz '^FuzzFiles$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/garden/stacks/stackpackage
 	GARDENLITE_SOAK=1 $(TEST) -count=1 -p 1 -timeout 80m $(SERVER_TESTS)
 	GARDENLITE_SOAK=1 GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(TEST) -count=1 -p 1 -shuffle on -timeout 160m ./e2e/...
+
+conformance-shoot: build $(BIN)/kubectl $(BIN)/e2e.test ## the conformance tests of Kubernetes that need no container runtime; FOCUS=name of some
+	hack/conformance/run.sh $(BIN)/gardenlite $(BIN)/kubectl $(BIN)/e2e.test '$(FOCUS)'
+
+$(BIN)/e2e.test: hack/conformance/go.mod
+	cd hack/conformance && $(GO) test -c -ldflags '-s -w' -o ../../$@ k8s.io/kubernetes/test/e2e
 
 $(BIN)/kubectl: hack/kubectl/go.mod
 	cd hack/kubectl && $(GO) build -o ../../$@ k8s.io/kubernetes/cmd/kubectl

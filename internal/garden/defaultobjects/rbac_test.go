@@ -187,6 +187,7 @@ func TestBindings(t *testing.T) {
 			"kube-system/gardener.cloud:system:read-cluster-identity-configmap",
 		},
 		"system:bootstrappers": {"gardener.cloud:system:seed-bootstrapper"},
+		"system:nodes":         {"gardenlite:stages"},
 		"gardener.cloud:system:controller-manager": {
 			"gardener.cloud:system:controller-manager", "garden/gardener.cloud:system:controller-manager",
 			"gardener-system-seed-lease/gardener.cloud:system:controller-manager",

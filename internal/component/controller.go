@@ -11,8 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+// maxRetry is the longest delay between two attempts after errors. The default of 1000 s fits a cluster that is down for hours;
+// here a seed that was busy for a minute at its start is not to be left alone for longer than that.
+const maxRetry = 30 * time.Second
+
 // Controller begins a controller of a manager. Its queue waits and backs off on the clock of the component, unless the
-// options have another queue. Every controller of the process is made here.
+// options have another queue or another rate limiter. Every controller of the process is made here.
 func Controller(mgr manager.Manager, name string, options ...controller.Options) *builder.Builder {
 	var o controller.Options
 	if len(options) > 0 {
@@ -21,7 +25,14 @@ func Controller(mgr manager.Manager, name string, options ...controller.Options)
 	if o.NewQueue == nil {
 		o.NewQueue = Queue(ClockOf(mgr))
 	}
+	if o.RateLimiter == nil {
+		o.RateLimiter = rateLimiter()
+	}
 	return builder.ControllerManagedBy(mgr).Named(name).WithOptions(o)
+}
+
+func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedWithMaxWaitRateLimiter(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), maxRetry)
 }
 
 // ClockOf is the clock of a manager that New made, the real one of any other.

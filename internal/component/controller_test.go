@@ -94,6 +94,17 @@ func TestQueueWaitsOnTheClock(t *testing.T) {
 	}
 }
 
+func TestRetriesGoOn(t *testing.T) {
+	limiter := rateLimiter()
+	last := time.Duration(0)
+	for range 100 {
+		last = limiter.When(reconcile.Request{})
+	}
+	if last != maxRetry {
+		t.Errorf("after 100 errors the next attempt is %s later, not %s", last, maxRetry)
+	}
+}
+
 func TestQuiet(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "seeds"}, "local", errors.New("modified"))
 	waits := NotYet(errors.New("no identity"))

@@ -62,7 +62,8 @@ $(BIN)/e2e.test: hack/conformance/go.mod
 	cd hack/conformance && $(GO) test -c -ldflags '-s -w' -o ../../$@ k8s.io/kubernetes/test/e2e
 
 $(BIN)/kubectl: hack/kubectl/go.mod
-	cd hack/kubectl && $(GO) build -o ../../$@ k8s.io/kubernetes/cmd/kubectl
+	cd hack/kubectl && version=$$($(GO) list -m -f '{{.Version}}' k8s.io/kubernetes) && \
+	  $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$$version" -o ../../$@ k8s.io/kubernetes/cmd/kubectl
 
 $(BIN)/baseline: bench/go.mod
 	mkdir -p $@

@@ -104,6 +104,7 @@ func (s *Server) args() []string {
 		"--proxy-client-key-file=" + p.FrontProxyClientKeyFile(),
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth=true",
+		"--allow-privileged=true", // as Gardener has it; privileged is no more than any other container here
 	}
 	for _, issuer := range s.cfg.Issuers {
 		args = append(args, "--service-account-issuer="+issuer)

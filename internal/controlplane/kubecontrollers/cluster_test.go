@@ -22,6 +22,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,7 +85,7 @@ func startCluster(t *testing.T) *cluster {
 }
 
 // runControllers runs all controllers until the function that it returns is called.
-func (c *cluster) runControllers(t *testing.T) (stop func()) {
+func (c *cluster) runControllers(t *testing.T, workloads bool) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	pki := c.server.PKI()
@@ -97,6 +98,7 @@ func (c *cluster) runControllers(t *testing.T) (stop func()) {
 			SigningCertFile:       pki.SigningCertFile(),
 			SigningKeyFile:        pki.SigningKeyFile(),
 			ServiceAccountKeyFile: pki.ServiceAccountKeyFile(),
+			Workloads:             workloads,
 		})
 	})
 	if err != nil {
@@ -179,7 +181,7 @@ func TestControllers(t *testing.T) {
 		t.Skip("starts an API server")
 	}
 	c := startCluster(t)
-	stop := c.runControllers(t)
+	stop := c.runControllers(t, true)
 	t.Cleanup(stop)
 	c.serveWidgets(t)
 
@@ -191,6 +193,8 @@ func TestControllers(t *testing.T) {
 		"certificatesigningrequest-signing-controller": testSigning,
 		"token-cleaner-controller":                     testBootstrapTokens,
 		"resourcequota-controller":                     testQuota,
+		"protection controllers":                       testProtection,
+		"endpointslice-mirroring-controller":           testMirroring,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -406,6 +410,64 @@ func testQuota(t *testing.T, c *cluster) {
 		used(map[corev1.ResourceName]int64{"count/widgets.example.com": 0, corev1.ResourcePods: 1}))
 }
 
+// testProtection: what the admission protects from deletion while it is in use can be deleted when it is not.
+func testProtection(t *testing.T, c *cluster) {
+	c.createNamespace(t, "protection")
+	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	claims, volumes := c.client.CoreV1().PersistentVolumeClaims("protection"), c.client.CoreV1().PersistentVolumes()
+	classes := c.client.StorageV1().VolumeAttributesClasses()
+	claim, err := claims.Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "x"},
+		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: modes, Resources: corev1.VolumeResourceRequirements{Requests: size}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(claim.Finalizers) == 0 {
+		t.Error("the admission protects no claims")
+	}
+	if _, err := volumes.Create(t.Context(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "x"},
+		Spec: corev1.PersistentVolumeSpec{AccessModes: modes, Capacity: size, PersistentVolumeSource: corev1.PersistentVolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: "/x"}}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := classes.Create(t.Context(), &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: "x"},
+		DriverName: "x.example.com", Parameters: map[string]string{"a": "b"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for what, remove := range map[string]func(context.Context, string, metav1.DeleteOptions) error{
+		"claim": claims.Delete, "volume": volumes.Delete, "class": classes.Delete,
+	} {
+		testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error {
+			if err := remove(ctx, "x", metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("the %s is still there: %v", what, err)
+			}
+			return nil
+		})
+	}
+}
+
+// testMirroring: Endpoints that no controller makes have EndpointSlices, too.
+func testMirroring(t *testing.T, c *cluster) {
+	c.createNamespace(t, "mirroring")
+	meta := metav1.ObjectMeta{Name: "x"}
+	service := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	if _, err := c.client.CoreV1().Services("mirroring").Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	//nolint:staticcheck // Endpoints are what is mirrored.
+	endpoints := &corev1.Endpoints{ObjectMeta: meta, Subsets: []corev1.EndpointSubset{
+		{Addresses: []corev1.EndpointAddress{{IP: "10.1.2.3"}}, Ports: []corev1.EndpointPort{{Port: 8080}}}}}
+	if _, err := c.client.CoreV1().Endpoints("mirroring").Create(t.Context(), endpoints, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testutil.EventuallyTrue(t, "there is an EndpointSlice", func() bool {
+		slices, err := c.client.DiscoveryV1().EndpointSlices("mirroring").List(t.Context(),
+			metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=x"})
+		return err == nil && len(slices.Items) == 1 && len(slices.Items[0].Endpoints) == 1
+	})
+}
+
 // TestStartStopCycles runs and stops the controllers again and again, and looks at what is left.
 func TestStartStopCycles(t *testing.T) {
 	if testing.Short() {
@@ -422,7 +484,7 @@ func TestStartStopCycles(t *testing.T) {
 	}
 	cycle := func() time.Duration {
 		begin := time.Now()
-		stop := c.runControllers(t)
+		stop := c.runControllers(t, false)
 		took := time.Since(begin)
 		stop()
 		return took
@@ -443,7 +505,7 @@ func TestStartStopCycles(t *testing.T) {
 	if after.heapMiB > before.heapMiB+8 {
 		t.Errorf("%d MiB more live heap after %d cycles", after.heapMiB-before.heapMiB, cycles)
 	}
-	stop := c.runControllers(t)
+	stop := c.runControllers(t, false)
 	t.Logf("running: %+v", used())
 	stop()
 }

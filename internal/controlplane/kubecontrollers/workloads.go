@@ -24,6 +24,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/disruption"
 	"k8s.io/kubernetes/pkg/controller/endpoint"
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
+	"k8s.io/kubernetes/pkg/controller/endpointslicemirroring"
 	"k8s.io/kubernetes/pkg/controller/job"
 	"k8s.io/kubernetes/pkg/controller/nodeipam"
 	"k8s.io/kubernetes/pkg/controller/nodeipam/ipam"
@@ -32,6 +33,9 @@ import (
 	"k8s.io/kubernetes/pkg/controller/statefulset"
 	"k8s.io/kubernetes/pkg/controller/tainteviction"
 	"k8s.io/kubernetes/pkg/controller/ttlafterfinished"
+	"k8s.io/kubernetes/pkg/controller/volume/pvcprotection"
+	"k8s.io/kubernetes/pkg/controller/volume/pvprotection"
+	"k8s.io/kubernetes/pkg/controller/volume/vacprotection"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 )
@@ -42,11 +46,12 @@ const (
 	schedulerUser = "system:kube-scheduler"
 
 	// The values below are the defaults of kube-controller-manager.
-	maxEndpointsPerSlice = 100
-	daemonBackoff        = time.Second
-	daemonBackoffMax     = 15 * time.Minute
-	nodeMaskIPv4         = 24
-	nodeMaskIPv6         = 64
+	maxEndpointsPerSlice  = 100
+	maxEndpointsPerSubset = 1000
+	daemonBackoff         = time.Second
+	daemonBackoffMax      = 15 * time.Minute
+	nodeMaskIPv4          = 24
+	nodeMaskIPv6          = 64
 
 	workloadWorkers = 5
 )
@@ -74,6 +79,11 @@ var workloads = []workload{
 		schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, newDisruption},
 	{names.EndpointSliceController, "endpointslice-controller", core("pods"), newEndpointSlices},
 	{names.EndpointsController, "endpoint-controller", core("pods"), newEndpoints},
+	{names.EndpointSliceMirroringController, "endpointslicemirroring-controller", core("endpoints"), newEndpointSliceMirroring},
+	{names.PersistentVolumeClaimProtectionController, "pvc-protection-controller", core("persistentvolumeclaims"), newPVCProtection},
+	{names.PersistentVolumeProtectionController, "pv-protection-controller", core("persistentvolumes"), newPVProtection},
+	{names.VolumeAttributesClassProtectionController, "volumeattributesclass-protection-controller",
+		schema.GroupResource{Group: "storage.k8s.io", Resource: "volumeattributesclasses"}, newVACProtection},
 	{names.TaintEvictionController, "node-controller", core("pods"), newTaintEviction},
 	{names.PodGarbageCollectorController, "pod-garbage-collector", core("pods"), newPodGC},
 	{names.NodeLifecycleController, "node-controller", core("nodes"), newNodeLifecycle},
@@ -249,6 +259,40 @@ func newEndpoints(ctx context.Context, c *Controllers, client *client, h *handle
 	all := c.informers.all.Core().V1()
 	e := endpoint.NewEndpointController(ctx, hold(h, all.Pods()), hold(h, all.Services()), hold(h, all.Endpoints()), client, 0)
 	return []run{func(ctx context.Context) { e.Run(ctx, workloadWorkers) }}, nil
+}
+
+func newEndpointSliceMirroring(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+	all := c.informers.all
+	e := endpointslicemirroring.NewController(ctx, hold(h, all.Core().V1().Endpoints()), hold(h, all.Discovery().V1().EndpointSlices()),
+		hold(h, all.Core().V1().Services()), maxEndpointsPerSubset, client, 0)
+	return []run{func(ctx context.Context) { e.Run(ctx, workloadWorkers) }}, nil
+}
+
+// The protection controllers remove the finalizers that the admission of the API server puts on volumes, claims and classes: without
+// them none of these could be deleted.
+func newPVCProtection(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+	all := c.informers.all.Core().V1()
+	p, err := pvcprotection.NewPVCProtectionController(klog.FromContext(ctx), hold(h, all.PersistentVolumeClaims()),
+		hold(h, all.Pods()), client)
+	if err != nil {
+		return nil, err
+	}
+	return []run{func(ctx context.Context) { p.Run(ctx, 1) }}, nil
+}
+
+func newPVProtection(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+	p := pvprotection.NewPVProtectionController(klog.FromContext(ctx), hold(h, c.informers.all.Core().V1().PersistentVolumes()), client)
+	return []run{func(ctx context.Context) { p.Run(ctx, 1) }}, nil
+}
+
+func newVACProtection(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+	all := c.informers.all
+	v, err := vacprotection.NewVACProtectionController(klog.FromContext(ctx), client, hold(h, all.Core().V1().PersistentVolumeClaims()),
+		hold(h, all.Core().V1().PersistentVolumes()), hold(h, all.Storage().V1().VolumeAttributesClasses()))
+	if err != nil {
+		return nil, err
+	}
+	return []run{func(ctx context.Context) { v.Run(ctx, 1) }}, nil
 }
 
 func newTaintEviction(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {

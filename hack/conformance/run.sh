@@ -17,7 +17,7 @@ export HOME=$dir
 "$gardenlite" up --detach --port 0 --data-dir "$dir/landscape"
 trap '"$gardenlite" down --data-dir "$dir/landscape"; rm -rf "$dir"' EXIT
 "$gardenlite" shoot create conformance --data-dir "$dir/landscape" --wait
-"$gardenlite" kubeconfig shoot dev/conformance --data-dir "$dir/landscape" >"$dir/kubeconfig"
+"$gardenlite" kubeconfig shoot dev/conformance --expiration 6h --data-dir "$dir/landscape" >"$dir/kubeconfig"
 
 # The names of all conformance tests. In the file they are YAML strings, some over two lines.
 awk '/^  codename:/ { name = $0; sub(/^  codename: */, "", name); reading = 1; next }

@@ -11,9 +11,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	etcdkubernetes "go.etcd.io/etcd/client/v3/kubernetes"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/metadata"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
 	registry "k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -162,7 +164,17 @@ var rarelyRead = sets.New(
 func (c *sharedConnection) uncached(config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
 	newFunc, newListFunc func() runtime.Object, _ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers) (
 	storage.Interface, factory.DestroyFunc, error) {
-	return c.store(config, resourcePrefix, newFunc, newListFunc)
+	store, closeStore, err := c.store(config, resourcePrefix, newFunc, newListFunc)
+	return direct{store}, closeStore, err
+}
+
+// direct is the storage of a resource without a cache. Its watches have a stream of their own: on that of the caches they would be
+// told of the progress that caches ask for, and hand it to clients that did not ask for bookmarks.
+type direct struct{ storage.Interface }
+
+// Watch implements storage.Interface.
+func (d direct) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	return d.Interface.Watch(metadata.AppendToOutgoingContext(ctx, "source", "direct"), key, opts)
 }
 
 func (c *sharedConnection) store(config *storagebackend.ConfigForResource, resourcePrefix string, newFunc,

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// maxRetry is the longest delay between two attempts after errors. The default of 1000 s fits a cluster that is down for hours;
-// here a seed that was busy for a minute at its start is not to be left alone for longer than that.
+// maxRetry is the longest delay between two attempts after errors. With the default of 1000 s an object whose errors came from a
+// slow start would be left alone for minutes.
 const maxRetry = 30 * time.Second
 
 // Controller begins a controller of a manager. Its queue waits and backs off on the clock of the component, unless the

@@ -62,7 +62,7 @@ func (k *Kubelet) watchStages(ctx context.Context, client *apiclient.Client) {
 func (k *Kubelet) followStages(ctx context.Context, client *apiclient.Client) error {
 	list := &v1alpha1.StageList{}
 	switch err := client.List(ctx, stagesPath, "", list); {
-	case apierrors.IsNotFound(err), isUnknownPath(err):
+	case apierrors.IsNotFound(err):
 		k.setStages(nil)
 		return k.awaitChange(ctx, client, crdsPath, "metadata.name="+node.StagesCRD, "")
 	case err != nil:
@@ -70,12 +70,6 @@ func (k *Kubelet) followStages(ctx context.Context, client *apiclient.Client) er
 	}
 	k.setStages(list.Items)
 	return k.awaitChange(ctx, client, stagesPath, "", list.ResourceVersion)
-}
-
-// isUnknownPath says whether the API server serves no such API.
-func isUnknownPath(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code == 404
 }
 
 // awaitChange returns io.EOF after a change.

@@ -5,16 +5,13 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -27,9 +24,6 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "managedresource"
 
-// What could not be applied is tried again after these times: it may need a kind that is not there yet.
-const minRetry, maxRetry = 5 * time.Millisecond, 30 * time.Second
-
 // AddToManager adds the controller to the seed's manager, with what it misses from there.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
@@ -37,9 +31,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	applied := builder.WithPredicates(predicate.And[client.Object](
 		predicate.ResourceVersionChangedPredicate{}, predicate.NewPredicateFuncs(func(obj client.Object) bool { return len(origin(obj)) > 0 })))
-	return component.Controller(mgr, ControllerName, controller.Options{
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
-	}).
+	return component.Controller(mgr, ControllerName).
 		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.referringTo),

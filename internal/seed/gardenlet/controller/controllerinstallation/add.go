@@ -3,18 +3,15 @@ package controllerinstallation
 import (
 	"cmp"
 	"context"
-	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -28,9 +25,6 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "controllerinstallation"
 
-// A chart that cannot be pulled, or a Secret that is missing, is looked for again after these times.
-const minRetry, maxRetry = 5 * time.Millisecond, 30 * time.Second
-
 // AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
@@ -38,9 +32,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	r.GardenConfig = cmp.Or(r.GardenConfig, garden.GetConfig())
 	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
 	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
-	return component.Controller(mgr, ControllerName, controller.Options{
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
-	}).
+	return component.Controller(mgr, ControllerName).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{},
 			&handler.EnqueueRequestForObject{}, changed())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{},

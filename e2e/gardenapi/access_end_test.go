@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -57,8 +58,8 @@ func TestAccessEndsWithThePath(t *testing.T) {
 	other()
 }
 
-// TestAccessEndsWithTheSeed deletes a Seed: the certificate of its gardenlet is refused, also when the Seed is there again,
-// and after a restart. One that is issued later is accepted.
+// TestAccessEndsWithTheSeed deletes a Seed: the certificate of its gardenlet is refused, also when the Seed is
+// created again, and after a restart. A certificate that is issued later is accepted.
 func TestAccessEndsWithTheSeed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "landscape")
 	upForWorlds(t, dir)
@@ -96,6 +97,7 @@ func TestAccessEndsWithTheSeed(t *testing.T) {
 	if a := w.gardenletA.must(t, reading("seeds", "", name)); !a.OK() {
 		t.Errorf("another gardenlet: %s", a)
 	}
+	w.endsByStatus(t, dir)
 	gardenlite(t, dir, "down").OK(t)
 	upForWorlds(t, dir)
 	refused("after a restart")
@@ -107,6 +109,27 @@ func TestAccessEndsWithTheSeed(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// endsByStatus deletes a Seed whose gardenlet removes the last finalizer in an update of the status.
+func (w *accessWorld) endsByStatus(t *testing.T, dir string) {
+	t.Helper()
+	const name = "es-by-status"
+	w.copySeed(t, w.a.name, name)
+	gardenlet, seeds := gardenletUser(t, dir, name), w.at("seeds", "")
+	_, err := seeds.Patch(t.Context(), name, "application/merge-patch+json",
+		[]byte(`{"metadata":{"finalizers":["gardener"],"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), metav1.PatchOptions{})
+	must(t, err)
+	must(t, seeds.Delete(t.Context(), name, metav1.DeleteOptions{}))
+	if a := gardenlet.must(t, patching("seeds", "status", "", name, `{"metadata":{"finalizers":null}}`)); !a.OK() {
+		t.Fatalf("removing the finalizer: %s", a)
+	}
+	if _, err := seeds.Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Fatalf("the Seed is still there: %v", err)
+	}
+	if a := gardenlet.must(t, reading("seeds", "", name)); a.Code != http.StatusUnauthorized {
+		t.Errorf("when the status has ended the Seed: %s", a)
+	}
 }
 
 func (w *accessWorld) removeSeed(t *testing.T, name string) {

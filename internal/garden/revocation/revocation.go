@@ -1,6 +1,6 @@
-// Package revocation refuses the client certificates of gardenlets whose Seed was deleted: those that were issued before.
-// A gardenlet that registers a Seed of that name again needs a new certificate, and for that a new bootstrap token. It may
-// import what authentication needs, and client-go.
+// Package revocation refuses client certificates of gardenlets that were issued before their Seed was deleted. To
+// register a Seed of that name again, a gardenlet needs a new certificate, and thus a new bootstrap token. The
+// package may import what authentication needs, and client-go.
 package revocation
 
 import (
@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -27,33 +28,36 @@ import (
 )
 
 const (
-	// ConfigMapName is the ConfigMap in the namespace garden that says when Seeds were deleted, by their names.
+	// ConfigMapName is the ConfigMap in the namespace garden with the deletion times of Seeds, by their names.
 	ConfigMapName = "deleted-seeds"
 
-	// backdate is how much earlier than it is issued a certificate is valid, by Kubernetes' signer and the project's own.
+	// backdate is the time by which a certificate's validity begins before it is issued, for Kubernetes' signer and
+	// the project's own.
 	backdate = 5 * time.Minute
-	// keepFor is longer than any certificate lives.
+	// keepFor is how long a deletion time is kept. It is longer than the validity of any certificate.
 	keepFor = 3 * 366 * 24 * time.Hour
-	// writeTimeout bounds how long the deletion of a Seed waits for the ConfigMap.
+	// writeTimeout limits how long the deletion of a Seed waits for the update of the ConfigMap.
 	writeTimeout = 10 * time.Second
+	writeRetry   = 100 * time.Millisecond
 )
 
-// List knows when Seeds were deleted. Its methods may be called concurrently.
+// List contains the deletion times of Seeds. Its methods may be called concurrently.
 type List struct {
 	clock clock.PassiveClock
 
 	mu     sync.RWMutex
 	loaded bool
-	stored map[string]time.Time // as the ConfigMap has it
-	own    map[string]time.Time // that were deleted here
+	stored map[string]time.Time // in the ConfigMap
+	own    map[string]time.Time // deleted through this API server, and not in stored yet
 }
 
-// New makes a List that refuses all gardenlets until Follow has read the ConfigMap.
+// New returns a List that refuses all gardenlets until Follow has read the ConfigMap.
 func New(clock clock.PassiveClock) *List {
 	return &List{clock: clock, own: map[string]time.Time{}}
 }
 
-// Authenticator refuses the certificates of gardenlets that the list revokes, and asks next about all others.
+// Authenticator returns an authenticator that refuses the revoked certificates of gardenlets, and passes all other
+// requests to next.
 func (l *List) Authenticator(next authenticator.Request) authenticator.Request {
 	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
 		if seed, issued := gardenletOf(r.TLS); seed != "" && l.revokes(seed, issued) {
@@ -64,7 +68,8 @@ func (l *List) Authenticator(next authenticator.Request) authenticator.Request {
 	})
 }
 
-// gardenletOf returns the seed of the gardenlet whose certificate a connection has, and when it was issued.
+// gardenletOf returns the seed in the gardenlet certificate of a connection, and when the certificate was issued. The
+// seed is empty if the client is not a gardenlet.
 func gardenletOf(state *tls.ConnectionState) (seed string, issued time.Time) {
 	if state == nil || len(state.PeerCertificates) == 0 {
 		return "", time.Time{}
@@ -83,7 +88,8 @@ func (l *List) revokes(seed string, issued time.Time) bool {
 	return !l.loaded || !issued.After(l.stored[seed]) || !issued.After(l.own[seed])
 }
 
-// Deleted notes that a Seed was deleted, at once here, and in the ConfigMap for other API servers and later starts.
+// Deleted records that a Seed was deleted: immediately in this List, and in the ConfigMap for other API servers and
+// restarts.
 func (l *List) Deleted(client kubernetes.Interface, seed string) {
 	now := l.clock.Now().UTC().Truncate(time.Second) // certificates have whole seconds
 	l.mu.Lock()
@@ -91,7 +97,7 @@ func (l *List) Deleted(client kubernetes.Interface, seed string) {
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	if err := retry.OnError(retry.DefaultBackoff, func(error) bool { return ctx.Err() == nil },
+	if err := retry.OnError(wait.Backoff{Duration: writeRetry, Factor: 1, Steps: int(writeTimeout / writeRetry)}, func(error) bool { return ctx.Err() == nil },
 		func() error { return l.write(ctx, client, seed, now) }); err != nil {
 		klog.Background().Error(err,
 			"Writing when a Seed was deleted failed: after a restart, old certificates of its gardenlet are valid again", "seed", seed)
@@ -124,7 +130,7 @@ func (l *List) write(ctx context.Context, client kubernetes.Interface, seed stri
 	return err
 }
 
-// Follow reads the ConfigMap, and again when it changes, until the context ends. It calls loaded after the first time.
+// Follow reads the ConfigMap and watches it until the context ends. It calls loaded after the first read.
 func (l *List) Follow(ctx context.Context, client kubernetes.Interface, loaded func()) {
 	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", constants.GardenNamespace,
 		fields.OneTermEqualSelector(metav1.ObjectNameField, ConfigMapName))
@@ -153,12 +159,13 @@ func (l *List) store(deleted map[string]time.Time) {
 	l.stored = deleted
 	for seed, at := range l.own {
 		if !deleted[seed].Before(at) {
-			delete(l.own, seed) // from now on the ConfigMap says it
+			delete(l.own, seed) // the ConfigMap contains it now
 		}
 	}
 }
 
-// parse reads the ConfigMap. A time that cannot be read is now: rather too many certificates are refused than too few.
+// parse returns the deletion times in the ConfigMap. It replaces an invalid time by the current one, to refuse too
+// many certificates rather than too few.
 func parse(obj any) map[string]time.Time {
 	configMap, ok := obj.(*corev1.ConfigMap)
 	if !ok {

@@ -37,7 +37,7 @@ func (s *Store) ShortNames() []string { return s.shortNames }
 // Categories implements rest.CategoriesProvider.
 func (s *Store) Categories() []string { return s.categories }
 
-// NewStores makes the storage of a resource, and that of its status subresource if it has one.
+// NewStores returns the storage of a resource, and the storage of its status subresource if it has one.
 func NewStores[T Object](def Definition[T], getter generic.RESTOptionsGetter) (*Store, *StatusStore, error) {
 	if len(def.Versions) == 0 {
 		return nil, nil, fmt.Errorf("%s has no versions", def.Resource)
@@ -86,7 +86,8 @@ func (d *Definition[T]) predicate(label labels.Selector, selector fields.Selecto
 	return storage.SelectionPredicate{Label: label, Field: selector, GetAttrs: d.attributes, IndexFields: d.Indexed}
 }
 
-// indexes let the watch cache find the objects, and the watchers, of one value of an indexed field without looking at all.
+// indexes returns the indexes by which the watch cache finds the watchers and the objects of a value of an indexed
+// field.
 func (d *Definition[T]) indexes() (storage.IndexerFuncs, *cache.Indexers) {
 	if len(d.Indexed) == 0 {
 		return nil, nil
@@ -107,8 +108,8 @@ func (d *Definition[T]) indexes() (storage.IndexerFuncs, *cache.Indexers) {
 	return triggers, &indexers
 }
 
-// StatusStore is the storage of a subresource that is a part of the object: it is read with the object and updated on
-// its own terms.
+// StatusStore is the storage of a subresource that is a part of the object, such as its status: clients read the
+// whole object, and updates have their own strategy.
 type StatusStore struct{ store *genericregistry.Store }
 
 var (
@@ -116,7 +117,8 @@ var (
 	_ rest.ResetFieldsStrategy = &StatusStore{}
 )
 
-// NewStatusStore makes a subresource's storage over that of the object, with another strategy for updates.
+// NewStatusStore returns the storage of a subresource, which uses the storage of the object with another update
+// strategy.
 func NewStatusStore(store *genericregistry.Store, strategy interface {
 	rest.RESTUpdateStrategy
 	rest.ResetFieldsStrategy
@@ -124,16 +126,22 @@ func NewStatusStore(store *genericregistry.Store, strategy interface {
 	part := *store
 	part.UpdateStrategy = strategy
 	part.ResetFieldsStrategy = strategy
+	// An update of a part deletes the object if it removes the last finalizer.
+	part.AfterDelete = func(obj runtime.Object, options *metav1.DeleteOptions) {
+		if store.AfterDelete != nil {
+			store.AfterDelete(obj, options)
+		}
+	}
 	return &StatusStore{store: &part}
 }
 
-// UpdateStrategy is what makes the subresource a part of its own.
+// UpdateStrategy returns the strategy for updates of the subresource.
 func (s *StatusStore) UpdateStrategy() rest.RESTUpdateStrategy { return s.store.UpdateStrategy }
 
 // New implements rest.Storage.
 func (s *StatusStore) New() runtime.Object { return s.store.NewFunc() }
 
-// Destroy implements rest.Storage; the object's storage is shared and destroyed there.
+// Destroy implements rest.Storage. It does nothing: the Store of the object destroys the shared storage.
 func (s *StatusStore) Destroy() {}
 
 // Get implements rest.Getter.

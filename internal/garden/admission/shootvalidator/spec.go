@@ -19,14 +19,14 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// validateRawExtensions refuses configuration of extensions in an internal version, which no client can read.
+// validateRawExtensions refuses provider configuration in an internal API version, which clients cannot decode.
 func (r *request) validateRawExtensions() field.ErrorList {
 	var errs field.ErrorList
 	check := func(ext *runtime.RawExtension, path *field.Path) {
 		if ext == nil {
 			return
 		}
-		// What is not an object of Kubernetes' kind is the extension's business.
+		// The extension validates configuration that is not a Kubernetes object.
 		if _, gvk, _ := unstructured.UnstructuredJSONScheme.Decode(ext.Raw, nil, nil); gvk != nil && gvk.Version == runtime.APIVersionInternal {
 			errs = append(errs, field.Invalid(path, gvk.String(), "must have a version that is not internal"))
 		}
@@ -52,8 +52,8 @@ func (r *request) validateRawExtensions() field.ErrorList {
 	return errs
 }
 
-// validateNetworks says whether the networks of the Shoot are there and apart from each other and, when it gets a seed,
-// from the seed's.
+// validateNetworks checks that the networks of the Shoot are set and disjoint from each other and, when a seed is
+// assigned, from the networks of the seed.
 func (r *request) validateNetworks() field.ErrorList {
 	networking, path := r.shoot.Spec.Networking, specPath.Child("networking")
 	if networking == nil {
@@ -91,8 +91,8 @@ func (r *request) validateKubernetesVersion() field.ErrorList {
 		specPath.Child("kubernetes", "version"))
 }
 
-// validateVersionOffered says whether the CloudProfile offers another Kubernetes version than before. Something new must
-// not begin with an expired one; what is there may have to be updated to one, on the way to a later version.
+// validateVersionOffered checks that the CloudProfile offers a changed Kubernetes version. A new Shoot or pool must not
+// use an expired version; an existing one may have to be updated to one on the way to a later version.
 func (r *request) validateVersionOffered(version, old string, isNew bool, path *field.Path) field.ErrorList {
 	if version == old {
 		return nil
@@ -119,8 +119,8 @@ func (r *request) validateRegion() field.ErrorList {
 		specPath.Child("region"), name, names(r.profile.Regions, func(r gardencore.Region) string { return r.Name }))}
 }
 
-// validateAccessRestrictions says whether the region and the seed have the access restrictions that the Shoot wants, if
-// they are others than before.
+// validateAccessRestrictions checks that the region and the seed support the access restrictions of the Shoot, if these
+// have changed.
 func (r *request) validateAccessRestrictions() field.ErrorList {
 	nameOf := func(a gardencore.AccessRestrictionWithOptions) string { return a.Name }
 	wanted, had := names(r.shoot.Spec.AccessRestrictions, nameOf), names(r.old.Spec.AccessRestrictions, nameOf)
@@ -146,24 +146,24 @@ func (r *request) validateAccessRestrictions() field.ErrorList {
 	return errs
 }
 
-// validateLimits says whether the worker pools have room in the limits of the CloudProfile.
+// validateLimits checks that the minimums of the worker pools are within the limits of the CloudProfile.
 func (r *request) validateLimits() field.ErrorList {
 	limits := r.profile.Limits
 	if limits == nil || limits.MaxNodesTotal == nil || r.shoot.DeletionTimestamp != nil {
 		return nil
 	}
-	var minimum int32
+	var minimum int64
 	for _, worker := range r.shoot.Spec.Provider.Workers {
-		minimum += worker.Minimum
+		minimum += int64(worker.Minimum)
 	}
-	if minimum <= *limits.MaxNodesTotal {
+	if minimum <= int64(*limits.MaxNodesTotal) {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(specPath.Child("provider", "workers"),
 		fmt.Sprintf("the worker pools have at least %d nodes together; the cloud profile allows %d", minimum, *limits.MaxNodesTotal))}
 }
 
-// validateDomain refuses a domain that another Shoot has, or that is within that of another or has it within.
+// validateDomain refuses a domain that equals, contains, or is contained in, the domain of another Shoot.
 func (r *request) validateDomain(ctx context.Context) (field.ErrorList, error) {
 	if r.shoot.Spec.DNS == nil || r.shoot.Spec.DNS.Domain == nil {
 		return nil, nil
@@ -188,7 +188,7 @@ func (r *request) validateDomain(ctx context.Context) (field.ErrorList, error) {
 	return nil, nil
 }
 
-// isWithin says whether a domain is a part of another one, which is shorter.
+// isWithin reports whether a domain is a subdomain of parent.
 func isWithin(domain, parent string) bool {
 	return len(domain) >= len(parent) && strings.HasSuffix(domain, "."+strings.TrimPrefix(parent, "."))
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -23,11 +25,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// processArgument is the first argument of the test binary where it is the program that an image is mapped to.
+// processArgument is the first argument of the test binary when it runs as the program of an image.
 const processArgument = "run-as-program"
 
-// runProgram tells who it is, what it may, its environment and a file each time it changes. It serves a webhook that refuses
-// everything, if it has a certificate, until it is asked to end.
+// runProgram prints its identity, what it may do, its environment, and a file each time it changes. With a
+// certificate, it serves a webhook that refuses everything. It runs until it is asked to end.
 func runProgram(args []string) {
 	flags := flag.NewFlagSet("program", flag.ExitOnError)
 	file := flags.String("file", "", "the file to tell")
@@ -38,6 +40,7 @@ func runProgram(args []string) {
 	link := flags.String("link", "", "make this a link to /etc, and end")
 	stubborn := flags.Bool("stubborn", false, "do not end when asked to")
 	ask := flags.Bool("ask", false, "tell who it is each time that this changes")
+	count := flags.String("count", "", "a file in which starts are counted")
 	_ = flags.Parse(args)
 	if *exit >= 0 {
 		os.Exit(*exit)
@@ -45,6 +48,9 @@ func runProgram(args []string) {
 	if *link != "" {
 		fmt.Println("link", os.Symlink("/etc", *link))
 		return
+	}
+	if *count != "" {
+		countStart(*count)
 	}
 	fmt.Println("arguments", flags.Args())
 	for _, variable := range os.Environ() {
@@ -81,7 +87,17 @@ func runProgram(args []string) {
 	}
 }
 
-// tellIdentity finds the cluster as programs made with client-go do.
+// countStart counts the starts that have the file, and tells the number.
+func countStart(file string) {
+	data, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		fmt.Println("start", err)
+	}
+	data = append(data, '.')
+	fmt.Println("start", len(data), os.WriteFile(file, data, 0o600))
+}
+
+// tellIdentity connects to the cluster as programs with client-go do, and prints its identity.
 func tellIdentity() {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
@@ -99,7 +115,7 @@ func tellIdentity() {
 	fmt.Println("secrets", err)
 }
 
-// askAgain tells who it is, or why it is not known, each time that this changes.
+// askAgain prints the identity of the process, or the error, each time it changes.
 func askAgain() {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {

@@ -3,7 +3,9 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -39,6 +42,7 @@ func TestProcesses(t *testing.T) {
 	t.Run("kubectl", func(t *testing.T) { inShoot.kubectl(t, s) })
 	t.Run("fails", inShoot.fails)
 	t.Run("follows its Secret", inShoot.follows)
+	t.Run("keeps its volume", inShoot.keepsVolume)
 	t.Run("loses its identity", inShoot.loses)
 	t.Run("webhook", inShoot.webhook)
 	t.Run("not by itself", inShoot.notByItself)
@@ -54,7 +58,7 @@ func (l *landscape) mapImage(t *testing.T) {
 	gardenlite(t, l.dir, "image", "run", programImage, script).OK(t)
 }
 
-// programs are the Pods of a cluster that are processes.
+// programs are the Pods of a cluster that run as processes.
 type programs struct {
 	l      *landscape
 	client kubernetes.Interface
@@ -102,7 +106,7 @@ func (p *programs) pod(t *testing.T, name string) *corev1.Pod {
 	return &pods.Items[0]
 }
 
-// logs waits until the log of the one Pod has all lines.
+// logs waits until the log of the only Pod of an app has all lines.
 func (p *programs) logs(t *testing.T, name string, lines ...string) string {
 	t.Helper()
 	pod := p.pod(t, name)
@@ -123,7 +127,7 @@ func (p *programs) logs(t *testing.T, name string, lines ...string) string {
 	return log
 }
 
-// lives shows a process with its identity, environment and files, which follow their Secret.
+// lives checks the identity, the environment and the files of a process. The files follow their Secret.
 func (p *programs) lives(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "told"}, StringData: map[string]string{"word": "first"}}
 	_, err := p.client.CoreV1().Secrets("default").Create(t.Context(), secret, created)
@@ -153,7 +157,51 @@ func (p *programs) lives(t *testing.T) {
 	p.gone(t, pod)
 }
 
-// process is what the status says of one.
+// keepsVolume shows that the data of a claim outlives the Pod, and ends with the claim.
+func (p *programs) keepsVolume(t *testing.T) {
+	claims := p.client.CoreV1().PersistentVolumeClaims("default")
+	_, err := claims.Create(t.Context(), &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "counter"}, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
+		},
+	}, created)
+	must(t, err)
+	p.deploy(t, "counter", 1, func(spec *corev1.PodSpec) {
+		spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "counter"},
+		}}}
+		spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/var/lib/counter", SubPath: "starts"}}
+	}, "--count=/var/lib/counter/file")
+	p.logs(t, "counter", "start 1 <nil>")
+	claim, err := claims.Get(t.Context(), "counter", metav1.GetOptions{})
+	must(t, err)
+	volume, err := p.client.CoreV1().PersistentVolumes().Get(t.Context(), claim.Spec.VolumeName, metav1.GetOptions{})
+	must(t, err)
+	data := filepath.Join(p.l.dir, "processes", "volumes", "shoot--dev--processes", string(volume.UID))
+	if info, err := os.Stat(filepath.Join(data, "starts", "file")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the data of the volume: %v, %v", info, err)
+	}
+	first := p.pod(t, "counter")
+	must(t, p.client.CoreV1().Pods("default").Delete(t.Context(), first.Name, metav1.DeleteOptions{}))
+	p.gone(t, first)
+	p.ready(t, "counter", 1)
+	p.logs(t, "counter", "start 2 <nil>")
+	last := p.pod(t, "counter")
+	must(t, p.client.AppsV1().Deployments("default").Delete(t.Context(), "counter", metav1.DeleteOptions{}))
+	must(t, claims.Delete(t.Context(), "counter", metav1.DeleteOptions{}))
+	p.gone(t, last)
+	eventually(t, waitTimeout, func(context.Context) error {
+		if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the data of the volume is still there: %v", err)
+		}
+		return nil
+	})
+}
+
+// statusProcess is a process in the status.
 type statusProcess struct {
 	Pod string
 	PID int
@@ -195,8 +243,8 @@ func freePortOf(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// webhook shows that the API server calls a webhook behind a Service, that its failure policy decides while there is no
-// process, and that it is called again when there is one.
+// webhook expects that the API server calls a webhook behind a Service, that it calls it again after its process was
+// killed, and that the failure policy decides while there is no process.
 func (p *programs) webhook(t *testing.T) {
 	port := freePortOf(t)
 	certificate, key, err := cert.GenerateSelfSignedCertKey("hook.default.svc", nil, nil)

@@ -4,10 +4,13 @@ package manifests
 
 import "embed"
 
-// FS has the folders charts, garden, landscape and samples.
+// FS has the folders charts, cluster, garden, landscape, samples and shoot. What is in cluster, every cluster of a landscape has.
 //
-//go:embed charts garden landscape samples
+//go:embed charts cluster garden landscape samples shoot
 var FS embed.FS
+
+// VolumeProvisioner is the provisioner of the StorageClass in the folder cluster. Each control plane runs it.
+const VolumeProvisioner = "gardenlite.dev/volumes"
 
 // Seed has the folder seed: what a seed is set up with, its custom resource definitions among it.
 //

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestControllersWaitOnTheirClock: every controller is made by component.Controller, whose queue waits on the clock of the
-// component. One that controller-runtime makes by itself would wait on the machine's.
+// TestControllersWaitOnTheirClock: every controller is created with component.Controller, whose queue uses the clock
+// of the component. The queue of a controller that is created with controller-runtime alone would use the machine's.
 func TestControllersWaitOnTheirClock(t *testing.T) {
 	own := filepath.Join("..", "component")
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {

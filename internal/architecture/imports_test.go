@@ -1,4 +1,4 @@
-// Package architecture holds the project to its import directions (docs/architecture.md).
+// Package architecture tests the import directions of the project (docs/architecture.md).
 package architecture
 
 import (
@@ -13,8 +13,9 @@ import (
 
 const module = "github.com/gardenlite/gardenlite/"
 
-// allowed says what each folder may import of the project, beside what is below itself. The longest entry that a package
-// is in counts. A package that is in none fails, so that nothing new escapes.
+// allowed has, for each folder, the folders of the project that its packages may import besides the folder itself.
+// The longest folder that contains a package counts. A package in no folder fails, so that each new folder needs an
+// entry.
 var allowed = map[string][]string{
 	"cmd/gardenlite":           {"internal/cli"},
 	"e2e":                      {"pkg/testenv"},
@@ -30,11 +31,11 @@ var allowed = map[string][]string{
 		"internal/garden/shootclient", "internal/garden/stacks/stackclient", "internal/garden/stacks/stackpackage",
 		"internal/garden/stacks/v1alpha1", "internal/node/process", "internal/version"},
 	"internal/component":           {},
-	"internal/controlplane":        {"internal/datastore", "internal/fsutil", "internal/httpserver"},
+	"internal/controlplane":        {"internal/datastore", "internal/fsutil", "internal/httpserver", "manifests"},
 	"internal/controlplane/quirks": {},
 	"internal/datastore":           {"internal/fsutil"},
 	"internal/fsutil":              {},
-	// For tests, which may import everything. No other package may import it.
+	// For tests, whose imports are not checked. No other package may import it.
 	"internal/testutil":                {},
 	"internal/datastore/datastoretest": {"internal/testutil"},
 	"internal/garden": {"internal/component", "internal/controlplane", "internal/fsutil",
@@ -55,30 +56,31 @@ var allowed = map[string][]string{
 	"internal/modules":              {},
 	"internal/manifest":             {},
 	"internal/node":                 {},
-	"internal/node/process":         {"internal/fsutil", "internal/node/apiclient"},
+	"internal/node/process":         {"internal/fsutil", "internal/node/apiclient", "manifests"},
 	"internal/node/singlenode":      {"internal/bastionsim/cloud/memnet", "internal/controlplane", "internal/node"},
 	"internal/node/programs":        {"internal/node", "internal/bastionsim/machine"},
 	"internal/seed": {"internal/bastionsim", "internal/bastionspec", "internal/node",
 		"internal/authz/bootstraprules", "internal/authz/seedidentity", "internal/component", "internal/controlplane",
 		"internal/manifest", "internal/shootplane/spec", "manifests"},
-	// It runs seeds and gardenlets, for a landscape and for a gardenlet that runs alone.
+	// seedhost runs seeds and gardenlets, for a landscape and for a gardenlet that runs alone.
 	"internal/seed/seedhost": {"internal/landscape/control", "internal/landscape/statedir",
 		"internal/landscape/supervisor", "internal/bastionsim/cloud", "internal/controlplane", "internal/datastore",
 		"internal/fsutil", "internal/node", "internal/seed", "internal/shootplane", "internal/usage", "internal/version"},
 	"internal/garden/bootstraptoken": {"internal/authz/bootstraprules", "internal/garden/controllermanager/csrapprover", "internal/usage"},
-	"internal/shootplane":            {"internal/component", "internal/controlplane", "internal/fsutil"},
-	"internal/shootplane/spec":       {},
-	"internal/usage":                 {},
-	"internal/version":               {},
-	"manifests":                      {},
-	"pkg/testenv":                    {"internal/garden/shootclient", "internal/landscape", "internal/node/process", "internal/version"},
-	"internal/garden/scheme":         {},
-	// Packages are read without anything else of the project.
+	"internal/shootplane": {"internal/component", "internal/controlplane", "internal/fsutil", "internal/manifest",
+		"manifests"},
+	"internal/shootplane/spec": {},
+	"internal/usage":           {},
+	"internal/version":         {},
+	"manifests":                {},
+	"pkg/testenv":              {"internal/garden/shootclient", "internal/landscape", "internal/node/process", "internal/version"},
+	"internal/garden/scheme":   {},
+	// Packages of stacks are read without the rest of the project.
 	"internal/garden/stacks/stackpackage": {},
 	"internal/garden/stacks/v1alpha1":     {"internal/garden/stacks/stackpackage"},
 	"internal/garden/stacks/stackclient":  {"internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1"},
 	"internal/garden/stacks/stackmanager": {"internal/component", "internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1"},
-	// It decides on certificate requests by the rules of scoped access.
+	// controllermanager decides on certificate requests by the rules of scoped access.
 	"internal/garden/controllermanager": {"internal/authz/bootstraprules", "internal/authz/seedidentity",
 		"internal/component", "internal/garden/admission", "internal/garden/scheme", "internal/garden/validation"},
 	// Validation knows types only, so that everything may use it.
@@ -88,7 +90,7 @@ var allowed = map[string][]string{
 	"internal/garden/registry":  {"internal/garden/validation", "internal/garden/scheme", "internal/garden/admission/plugin"},
 }
 
-// forbidden is what nothing imports.
+// forbidden are the prefixes of packages that must not be imported, except for gardenerAPIs.
 var forbidden = []string{"github.com/gardener/gardener/"}
 
 const gardenerAPIs = "github.com/gardener/gardener/pkg/apis"

@@ -1,5 +1,6 @@
-// Package garden is the garden cluster: a control plane that serves the Gardener API, with what Gardener installs into
-// it (namespaces, RBAC) and the Kubernetes controllers it needs. It may import controlplane and what is below garden.
+// Package garden runs the garden cluster: a control plane that serves the Gardener API, with the objects that
+// Gardener installs into it (namespaces, RBAC) and the Kubernetes controllers it needs. It may import controlplane
+// and the packages below garden.
 package garden
 
 import (
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,7 +32,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 
-// Config is what a garden is made of; see controlplane.Config for what stands there as well.
+// Config configures a garden. Fields without a comment have the same meaning as in controlplane.Config.
 type Config struct {
 	PKIDir, DataDir string
 	Datastore       string
@@ -39,35 +41,36 @@ type Config struct {
 	Port            int
 	// Controllers selects controllers: "*", "name", "-name".
 	Controllers []string
-	// Prepare is controlplane.Config's.
+	// Prepare is passed on to controlplane.Config.
 	Prepare func(*pki.PKI) (args []string, err error)
-	// Services is controlplane.Config's.
+	// Services is passed on to controlplane.Config.
 	Services map[string]*url.URL
-	// AuditLog is controlplane.Config's.
+	// AuditLog is passed on to controlplane.Config.
 	AuditLog string
-	// Kubeconfigs is about those that are made for Shoots.
+	// Kubeconfigs are the settings of the subresources adminkubeconfig and viewerkubeconfig of Shoots.
 	Kubeconfigs shootkubeconfig.Options
 	Clock       clock.WithTicker
 	OnPhase     func(name string, took time.Duration)
-	// BastionTimeToLive is registry.Config's.
+	// BastionTimeToLive is passed on to registry.Config.
 	BastionTimeToLive time.Duration
-	// Region and Zone are those of the Node on which Pods run.
+	// Region and Zone are the region and the zone of the Node on which Pods run.
 	Region, Zone string
 	// Processes runs the containers whose images are mapped to programs; nil if all Pods are simulated.
 	Processes *process.Runner
 }
 
-// clusterName is the name of the garden's cluster, and of its Node.
+// clusterName is the name of the garden cluster and of its Node.
 const clusterName = "garden"
 
-// The administrator of the garden, whom the landscape's kubeconfig is for.
+// The user and group of the garden's administrator, for whom the landscape's kubeconfig is issued.
 const (
 	adminUser  = "gardenlite:admin"
 	adminGroup = "system:masters"
 )
 
-// watchReview is the time after which a watch is authorized again: the SeedAuthorizer allows one as long as the object
-// leads to the seed, and what is watched may move to another seed. With it, such a watch ends within a second.
+// watchReview is the time after which a watch is authorized again: the SeedAuthorizer allows a watch only while the
+// object is related to the seed, and the object may move to another seed. With this value, such a watch ends within a
+// second.
 const watchReview = 500 * time.Millisecond
 
 // Garden is a running garden.
@@ -110,10 +113,10 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	return g, nil
 }
 
-// setUp starts the controllers and puts in place what a garden has.
+// setUp starts the controllers, creates the default objects, and waits until the deleted Seeds are known.
 func (g *Garden) setUp(ctx context.Context, cfg Config, deleted *revocation.List) error {
 	begin := cfg.Clock.Now()
-	if err := g.startControllers(cfg.Controllers); err != nil {
+	if err := g.startControllers(cfg); err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)
 	}
 	g.node.AwaitPods(g.server, singlenode.Config{
@@ -130,7 +133,8 @@ func (g *Garden) setUp(ctx context.Context, cfg Config, deleted *revocation.List
 	return g.followDeletedSeeds(ctx, deleted)
 }
 
-// followDeletedSeeds returns when it is known which certificates of gardenlets are revoked, and follows that until Stop.
+// followDeletedSeeds waits until the revoked certificates of gardenlets are known. They are kept up to date until
+// Stop.
 func (g *Garden) followDeletedSeeds(ctx context.Context, deleted *revocation.List) error {
 	client, err := kubernetes.NewForConfig(g.admin)
 	if err != nil {
@@ -148,15 +152,16 @@ func (g *Garden) followDeletedSeeds(ctx context.Context, deleted *revocation.Lis
 	}
 }
 
-func (g *Garden) startControllers(selection []string) (err error) {
+func (g *Garden) startControllers(cfg Config) (err error) {
 	p := g.server.PKI()
 	g.controllers, err = kubecontrollers.Start(kubecontrollers.Config{
 		ClientConfig:          g.server.ClientConfig,
-		Select:                selection,
+		Select:                cfg.Controllers,
 		Workloads:             true,
 		PodCIDR:               singlenode.PodNetwork,
 		NodeMask:              singlenode.PodNetwork.Bits(),
 		Idle:                  g.server.Idle,
+		DeleteVolume:          func(volume types.UID) error { return cfg.Processes.DeleteVolume(clusterName, volume) },
 		RootCA:                p.CAPEM(),
 		SigningCertFile:       p.SigningCertFile(),
 		SigningKeyFile:        p.SigningKeyFile(),
@@ -166,23 +171,24 @@ func (g *Garden) startControllers(selection []string) (err error) {
 	return err
 }
 
-// ValidateControllers checks a selection of controllers, of which some are others'.
+// ValidateControllers checks a selection of controllers. It also accepts the names in others, which this package does
+// not run.
 func ValidateControllers(selection []string, others ...string) error {
 	return kubecontrollers.ValidateSelect(selection, others...)
 }
 
-// SelectsController says whether a selection has the controller.
+// SelectsController reports whether a selection contains the controller.
 func SelectsController(selection []string, name string) bool {
 	return kubecontrollers.Selected(selection, name)
 }
 
-// Server is the garden's control plane.
+// Server returns the garden's control plane.
 func (g *Garden) Server() *controlplane.Server { return g.server }
 
-// AdminConfig is a client config for the administrator, the caller's own.
+// AdminConfig returns a copy of the client configuration of the administrator.
 func (g *Garden) AdminConfig() *rest.Config { return rest.CopyConfig(g.admin) }
 
-// AdminKubeconfig is the administrator's kubeconfig, with a context of the name given.
+// AdminKubeconfig returns the administrator's kubeconfig, with one context of the given name.
 func (g *Garden) AdminKubeconfig(contextName string) ([]byte, error) {
 	client, err := g.server.PKI().Client("admin", adminUser, adminGroup)
 	if err != nil {
@@ -199,7 +205,7 @@ func (g *Garden) AdminKubeconfig(contextName string) ([]byte, error) {
 	return clientcmd.Write(*controlplane.Kubeconfig(contextName, g.server.URL(), g.server.PKI().CAPEM(), certPEM, keyPEM))
 }
 
-// ApplyDefaultLandscape creates what every new landscape has.
+// ApplyDefaultLandscape creates the initial objects of a new landscape. It does so only once.
 func (g *Garden) ApplyDefaultLandscape(ctx context.Context) error {
 	return defaultobjects.DefaultLandscape(ctx, g.admin)
 }
@@ -213,10 +219,10 @@ func (g *Garden) ApplyPath(ctx context.Context, path string) error {
 	return applier.Path(ctx, path)
 }
 
-// Done is closed when the garden has ended; Err tells why.
+// Done returns a channel that is closed when the garden has ended; Err returns the reason.
 func (g *Garden) Done() <-chan struct{} { return g.server.Done() }
 
-// Err is the error the garden ended with. Call it after Done.
+// Err returns the error with which the garden ended. Call it after Done is closed.
 func (g *Garden) Err() error { return g.server.Err() }
 
 // Stop stops the controllers, then the server, and waits for both.

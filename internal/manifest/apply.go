@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// fieldManager owns the fields that are written.
+	// fieldManager is the field manager of all writes.
 	fieldManager = "gardenlite"
-	// A manifest may need something that a controller makes of another one (a namespace, an API): all that failed are
-	// tried again, until none of them could be applied for a while.
+	// A manifest may need something that a controller creates for another one (a namespace, an API). So those that
+	// failed are applied again every applyRetry, until none of them could be applied for applyTimeout.
 	applyRetry   = 100 * time.Millisecond
 	applyTimeout = 30 * time.Second
 )
@@ -33,7 +33,7 @@ type Applier struct {
 	timeout time.Duration
 }
 
-// NewApplier makes an applier. Nothing is asked of the API server yet.
+// NewApplier returns an Applier. It sends no requests yet.
 func NewApplier(config *rest.Config) (*Applier, error) {
 	config = ForWriting(config)
 	client, err := dynamic.NewForConfig(config)
@@ -48,7 +48,8 @@ func NewApplier(config *rest.Config) (*Applier, error) {
 	return &Applier{client: client, mapper: mapper, timeout: applyTimeout}, nil
 }
 
-// ForWriting is a client config for many writes at once, without the server's warnings on the terminal.
+// ForWriting returns a copy of a client configuration for many writes at once, which does not print the server's
+// warnings.
 func ForWriting(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -56,9 +57,9 @@ func ForWriting(config *rest.Config) *rest.Config {
 	return config
 }
 
-// Path applies the manifests of a file, or of a directory and those below it: namespaces first, then the others in the
-// order of their files, those that refer to later ones after them. The error names file and document of each that could
-// not be applied; the others are.
+// Path applies the manifests of a file, or of a directory and its subdirectories: namespaces first, then the others
+// in the order of their files. Manifests that refer to later ones are retried after these. The error names the file
+// and the document of each manifest that could not be applied; the others are applied.
 func (a *Applier) Path(ctx context.Context, path string) error {
 	objects, err := loadPath(path)
 	if err != nil {
@@ -70,7 +71,7 @@ func (a *Applier) Path(ctx context.Context, path string) error {
 	return a.All(ctx, objects)
 }
 
-// All applies objects, in order and as often as it helps: what one lacks may be among the others.
+// All applies objects in order, and retries those that failed while others succeed: they may depend on one another.
 func (a *Applier) All(ctx context.Context, objects []Object) error {
 	namespaces, others := split(objects)
 	pending := append(namespaces, others...)
@@ -101,7 +102,8 @@ func (a *Applier) All(ctx context.Context, objects []Object) error {
 	}
 }
 
-// pass applies each object once. It is hopeless if one of them failed for what only its author can put right.
+// pass applies each object once. hopeless is true if an object failed with an error that only its author can
+// correct.
 func (a *Applier) pass(ctx context.Context, objects []Object) (failed []Object, errs []error, hopeless bool) {
 	for _, obj := range objects {
 		if err := a.apply(ctx, obj); err != nil {
@@ -112,8 +114,8 @@ func (a *Applier) pass(ctx context.Context, objects []Object) (failed []Object, 
 	return failed, errs, hopeless
 }
 
-// mayComeRight says whether an error may go away by itself: a reference that is not there yet (admission answers 403), a
-// kind that is not served yet, a webhook that does not answer yet, a conflict.
+// mayComeRight reports whether an error may go away by itself: a reference that does not exist yet (admission
+// answers 403), a kind that is not served yet, a webhook that does not answer yet, a conflict.
 func mayComeRight(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||

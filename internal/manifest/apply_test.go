@@ -29,7 +29,7 @@ type mapper struct {
 
 func (m *mapper) Reset() { m.resets++ }
 
-// server is what an applier talks to: it refuses what the function refuses, and notes what it accepts.
+// server is the API server of an Applier: it refuses what the function refuses, and records what it accepts.
 type server struct {
 	applied []string
 	refuse  func(s *server, name string) error
@@ -149,7 +149,7 @@ func TestPathTriesAgain(t *testing.T) {
 					m.Add(corev1.SchemeGroupVersion.WithKind("Widget"), meta.RESTScopeNamespace)
 					return nil
 				}
-				// Nothing is accepted before the kind is known to be missing.
+				// The manifest of the missing kind comes first.
 				files["a.yaml"], files["b.yaml"] = files["b.yaml"], files["a.yaml"]
 			}
 			if err := applier.Path(t.Context(), writeFiles(t, files)); err != nil {
@@ -189,7 +189,7 @@ func TestPathSaysWhatCannotBeApplied(t *testing.T) {
 		t.Errorf("applied only %v", s.applied)
 	}
 
-	// With nothing that is wrong in itself, it waits before it gives up.
+	// Without an invalid manifest, Path retries before it gives up.
 	err = applier.Path(t.Context(), filepath.Join(dir, "y.yaml"))
 	if !apierrors.IsForbidden(errors.Unwrap(unjoin(err))) {
 		t.Errorf("the error is %v", err)

@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// writers write side by side.
+	// writers is how many objects are written in parallel.
 	writers = 8
-	// ensureRetry and ensureTimeout: a new API server makes its own namespaces only after it has become ready.
+	// ensureRetry and ensureTimeout bound the retries while a namespace is missing: a new API server creates its own
+	// namespaces only after it has become ready.
 	ensureRetry   = 20 * time.Millisecond
 	ensureTimeout = 30 * time.Second
 )
 
-// ensureAll ensures objects side by side. They must not depend on each other.
+// ensureAll ensures objects in parallel. They must not depend on each other.
 func ensureAll(ctx context.Context, client dynamic.Interface, objects []Object) error {
 	there, err := listAll(ctx, client, objects)
 	if err != nil {
@@ -38,14 +39,14 @@ func ensureAll(ctx context.Context, client dynamic.Interface, objects []Object) 
 	for _, obj := range objects {
 		if current := there[keyOf(obj.Unstructured)]; current != nil &&
 			apiequality.Semantic.DeepEqual(current.Object, merge(current, obj.Unstructured).Object) {
-			continue // a restart has nothing to do but to look
+			continue // after a restart, there is nothing to write
 		}
 		group.Go(func() error { return ensure(ctx, client, obj) })
 	}
 	return group.Wait()
 }
 
-// listAll lists what there is of the objects' kinds, with one request a kind and namespace.
+// listAll lists the existing objects of the kinds of objects, with one request for each kind and namespace.
 func listAll(ctx context.Context, client dynamic.Interface, objects []Object) (map[string]*unstructured.Unstructured, error) {
 	there := map[string]*unstructured.Unstructured{}
 	listed := map[string]bool{}
@@ -55,7 +56,7 @@ func listAll(ctx context.Context, client dynamic.Interface, objects []Object) (m
 			continue
 		}
 		listed[place] = true
-		// From the watch cache as it is. Where that is behind, the object is looked at again before it is written.
+		// The watch cache may be behind: ensure reads the object again before it updates it.
 		list, err := resourceOf(client, obj).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return nil, fmt.Errorf("listing what there is of %s: %w", obj.GetKind(), err)
@@ -73,8 +74,8 @@ func keyOf(obj *unstructured.Unstructured) string {
 	return obj.GroupVersionKind().String() + " " + obj.GetNamespace() + "/" + obj.GetName()
 }
 
-// ensure creates an object, or makes what is there like it. What others added stays: labels, annotations, keys of a
-// ConfigMap, and the rules of an aggregated role, which a controller writes.
+// ensure creates an object, or updates the existing one. It keeps what others have added: labels, annotations, keys
+// of a ConfigMap, and the rules of an aggregated role, which a controller writes.
 func ensure(ctx context.Context, client dynamic.Interface, obj Object) error {
 	return persistently(ctx, obj, func(ctx context.Context) error {
 		objects := resourceOf(client, obj)
@@ -95,15 +96,21 @@ func ensure(ctx context.Context, client dynamic.Interface, obj Object) error {
 	})
 }
 
-// Create creates an object if it is not there, and leaves it alone if it is.
-func Create(ctx context.Context, client dynamic.Interface, obj Object) error {
-	return persistently(ctx, obj, func(ctx context.Context) error {
-		_, err := resourceOf(client, obj).Create(ctx, obj.Unstructured, metav1.CreateOptions{FieldManager: fieldManager})
-		if apierrors.IsAlreadyExists(err) {
-			return nil
+// CreateMissing creates the objects that do not exist, and leaves the others alone.
+func CreateMissing(ctx context.Context, client dynamic.Interface, objects []Object) error {
+	for _, obj := range objects {
+		err := persistently(ctx, obj, func(ctx context.Context) error {
+			_, err := resourceOf(client, obj).Create(ctx, obj.Unstructured, metav1.CreateOptions{FieldManager: fieldManager})
+			if apierrors.IsAlreadyExists(err) {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		return err
-	})
+	}
+	return nil
 }
 
 // persistently retries while the namespace does not exist yet, or the object has changed since it was read.
@@ -119,8 +126,8 @@ func persistently(ctx context.Context, obj Object, do func(context.Context) erro
 	return wrap(err, obj)
 }
 
-// resourceOf needs no discovery: the program's own objects are of kinds with regular names, and have a namespace if they
-// are in one.
+// resourceOf returns the client for an object without discovery: the program's own objects are of kinds with regular
+// names, and have a namespace if they are in one.
 func resourceOf(client dynamic.Interface, obj Object) dynamic.ResourceInterface {
 	resource, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
 	if namespace := obj.GetNamespace(); namespace != "" {
@@ -129,7 +136,7 @@ func resourceOf(client dynamic.Interface, obj Object) dynamic.ResourceInterface 
 	return client.Resource(resource)
 }
 
-// merge is what is there with what is wanted in it.
+// merge returns the current object with the wanted fields in it.
 func merge(current, wanted *unstructured.Unstructured) *unstructured.Unstructured {
 	merged := current.DeepCopy()
 	for key, value := range wanted.DeepCopy().Object {
@@ -168,8 +175,8 @@ func wrap(err error, obj Object) error {
 	return fmt.Errorf("%s: %s %s: %w", obj.Source, obj.GetKind(), obj.GetName(), err)
 }
 
-// Ensure has a cluster have objects: namespaces first, then the others side by side, which must not depend on each other.
-// What is as it should be is not written.
+// Ensure creates or updates objects: namespaces first, then the others in parallel, which must not depend on each
+// other. It does not write objects that are as they should be.
 func Ensure(ctx context.Context, client dynamic.Interface, objects []Object) error {
 	namespaces, others := split(objects)
 	if err := ensureAll(ctx, client, namespaces); err != nil {

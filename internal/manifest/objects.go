@@ -108,7 +108,7 @@ func check(obj *unstructured.Unstructured) error {
 	}
 }
 
-// split keeps the order of each.
+// split separates the namespaces from the other objects, and keeps the order of both.
 func split(objects []Object) (namespaces, others []Object) {
 	for _, obj := range objects {
 		if obj.GetKind() == "Namespace" && obj.GetAPIVersion() == "v1" {

@@ -18,6 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
@@ -27,12 +28,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/datastore"
+	"github.com/gardenlite/gardenlite/internal/manifest"
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/agent"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host/hosttest"
 	"github.com/gardenlite/gardenlite/internal/node/kubelet"
 	"github.com/gardenlite/gardenlite/internal/testutil"
+	"github.com/gardenlite/gardenlite/manifests"
 )
 
 const patience = time.Minute
@@ -51,7 +54,7 @@ type shoot struct {
 	server *controlplane.Server
 	client kubernetes.Interface
 	config *rest.Config
-	// network has the listeners of the nodes, by their addresses.
+	// network contains the listeners of the nodes, by their addresses.
 	network sync.Map
 }
 
@@ -85,12 +88,15 @@ func (s *shoot) runControllers() {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	pki := s.server.PKI()
-	role, binding := kubecontrollers.NodesPolicy()
-	if _, err := s.client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
-	if _, err := s.client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
-		s.t.Fatal(err)
+	for _, folder := range []string{"cluster", "shoot"} {
+		objects, err := manifest.LoadFS(manifests.FS, folder)
+		if err == nil {
+			err = manifest.CreateMissing(ctx, dynamic.NewForConfigOrDie(s.config), objects)
+		}
+		if err != nil {
+			cancel()
+			s.t.Fatal(err)
+		}
 	}
 	controllers, err := kubecontrollers.New(ctx, kubecontrollers.Config{
 		ClientConfig: s.server.ClientConfig, Nodes: true, Workloads: true, PodCIDR: podNetwork, RootCA: pki.CAPEM(),
@@ -105,7 +111,7 @@ func (s *shoot) runControllers() {
 	s.t.Cleanup(func() { cancel(); runs.Wait() })
 }
 
-// allow has in the shoot what nodes may do there.
+// allow creates the RBAC objects of nodes.
 func (s *shoot) allow(secretName string) {
 	s.t.Helper()
 	rbac := s.client.RbacV1()
@@ -160,8 +166,8 @@ func isReady(n *corev1.Node) bool {
 	return false
 }
 
-// A real API server, with its Node authorizer and NodeRestriction, and real controllers have a machine join that has nothing
-// but a bootstrap token, and keep it up to date with nothing but its own certificate.
+// TestJoins checks with a real API server, its Node authorizer and NodeRestriction, and real controllers that a machine
+// joins with only a bootstrap token, and is kept up to date with only its own certificate.
 func TestJoins(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server")

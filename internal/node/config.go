@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// AgentConfig is the configuration of gardener-node-agent. All of it is required.
+// AgentConfig is the configuration of gardener-node-agent. All fields except TokenFile are required.
 type AgentConfig struct {
-	// APIServer is the URL of the shoot's API server, CA its authority (PEM, several if it is being rotated).
+	// APIServer is the URL of the shoot's API server, CA its certificate authority (PEM, several during a rotation).
 	APIServer string `json:"apiServer"`
 	CA        string `json:"ca"`
-	// SecretName is the Secret in kube-system with the OperatingSystemConfig of the pool.
+	// SecretName is the name of the Secret in kube-system with the OperatingSystemConfig of the pool.
 	SecretName string `json:"secretName"`
-	// TokenFile is where the bootstrap token is; PathBootstrapToken if it is empty.
+	// TokenFile is the path of the bootstrap token; PathBootstrapToken if it is empty.
 	TokenFile string `json:"tokenFile,omitempty"`
 }
 
@@ -26,37 +26,39 @@ type AgentConfig struct {
 type KubeletConfig struct {
 	APIServer string `json:"apiServer"`
 	CA        string `json:"ca"`
-	// ClientCA is the authority of the certificates that clients of the kubelet have (PEM, several if it is being rotated).
-	// Without it, the kubelet has no API.
+	// ClientCA is the authority that signs the certificates of the kubelet's clients (PEM, several during a rotation).
+	// Without it, the kubelet serves no API, unless its host is reached only by the API server
+	// (host.Host.OnlyAPIServer).
 	ClientCA string `json:"clientCA,omitempty"`
-	// KubernetesVersion is the shoot's or the pool's, as "1.36.3".
+	// KubernetesVersion is the version of the shoot or the pool, such as "1.36.3".
 	KubernetesVersion string `json:"kubernetesVersion"`
-	// Labels are those of the worker pool. Those that every kubelet gives its Node come by themselves.
+	// Labels are the labels of the worker pool. The kubelet adds those that every kubelet sets.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are those of the worker pool.
+	// Annotations are the annotations of the worker pool.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Taints are those of the worker pool.
+	// Taints are the taints of the worker pool.
 	Taints []corev1.Taint `json:"taints,omitempty"`
-	// Region of the shoot. Zone is that of the pool if it has one only; where the machine's cloud knows better, that counts.
+	// Region is the region of the shoot, Zone the zone of the pool if it has only one. The metadata of the machine
+	// takes precedence.
 	Region string `json:"region,omitempty"`
 	Zone   string `json:"zone,omitempty"`
 	// InstanceType is the machine type of the pool.
 	InstanceType string `json:"instanceType,omitempty"`
 	// Architecture is amd64 if it is empty.
 	Architecture string `json:"architecture,omitempty"`
-	// OSImage is what the Node says, as "Garden Linux 1592.1".
+	// OSImage is the OS image in the status of the Node, such as "Garden Linux 1592.1".
 	OSImage string `json:"osImage,omitempty"`
-	// ContainerRuntimeVersion is what the Node says; a containerd if it is empty.
+	// ContainerRuntimeVersion is the runtime version in the status of the Node; that of a containerd if it is empty.
 	ContainerRuntimeVersion string `json:"containerRuntimeVersion,omitempty"`
-	// Capacity is what the machine type has (cpu, memory, ephemeral-storage, …). Allocatable is what is left of it for
-	// pods; what it does not say is as much as there is.
+	// Capacity contains the resources of the machine type (cpu, memory, ephemeral-storage, …). Allocatable contains the
+	// part of them that is available for pods; resources that are missing there are allocatable as a whole.
 	Capacity    corev1.ResourceList `json:"capacity,omitempty"`
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 	// MaxPods is 110 if it is 0.
 	MaxPods int64 `json:"maxPods,omitempty"`
 }
 
-// ParseAgentConfig reads the file of a node.
+// ParseAgentConfig parses the content of PathAgentConfig.
 func ParseAgentConfig(data []byte) (AgentConfig, error) {
 	var c AgentConfig
 	if err := json.Unmarshal(data, &c); err != nil {
@@ -69,7 +71,7 @@ func ParseAgentConfig(data []byte) (AgentConfig, error) {
 	return c, nil
 }
 
-// ParseKubeletConfig reads the file of a node.
+// ParseKubeletConfig parses the content of PathKubeletConfig.
 func ParseKubeletConfig(data []byte) (KubeletConfig, error) {
 	var c KubeletConfig
 	if err := json.Unmarshal(data, &c); err != nil {
@@ -81,7 +83,8 @@ func ParseKubeletConfig(data []byte) (KubeletConfig, error) {
 	return c, nil
 }
 
-// Checksum of the OperatingSystemConfig in a Secret: what the Node says once it has applied that.
+// Checksum returns the checksum of the OperatingSystemConfig in a Secret. A Node reports it once it has applied the
+// configuration.
 func Checksum(osc []byte) string {
 	sum := sha256.Sum256(osc)
 	return hex.EncodeToString(sum[:])

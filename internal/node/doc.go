@@ -1,9 +1,11 @@
-// Package node is what a gardenlet says to the machines of a shoot, and what they read: where the programs of a node and
-// their configuration are, the user data that a machine boots with, the files and units that the node agent has there from
-// then on, and what the shoot's API server must allow for that.
+// Package node contains what a gardenlet and the machines of a shoot agree on: the paths of a node's programs and of
+// their configuration, the user data with which a machine boots, the files and units that the node agent maintains on
+// it from then on, and the RBAC objects that nodes need in the shoot.
 //
-// It is a leaf: it may import API types only. The programs themselves are below it: agent (gardener-node-agent) and kubelet;
-// host is what they need of a machine. None of them knows the machine that they run on, or the seed.
+// It is a leaf: it may import API types only. The programs are in the packages below it: agent (gardener-node-agent)
+// and kubelet; package host is their interface to a machine. None of them depends on how the machine is implemented, or
+// on the seed.
 //
-// It promises that the same configuration makes the same files, byte for byte, so that a checksum of them tells a change.
+// It promises that the same configuration results in the same files, byte for byte, so that their checksum detects a
+// change.
 package node

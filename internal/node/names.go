@@ -1,12 +1,12 @@
 package node
 
-// Programs, by the path at which units name them.
+// Paths of the programs, as units name them.
 const (
 	PathNodeAgent = "/opt/bin/gardener-node-agent"
 	PathKubelet   = "/opt/bin/kubelet"
 )
 
-// Units.
+// Names of the units.
 const (
 	UnitNodeAgent = "gardener-node-agent.service"
 	UnitKubelet   = "kubelet.service"
@@ -21,7 +21,8 @@ const (
 	PathMachineName    = "/var/lib/gardener-node-agent/machine-name"
 	// PathZone holds the zone of the machine, where the cloud's metadata does not tell it.
 	PathZone = "/var/lib/gardener-node-agent/zone"
-	// PathLastApplied is the OperatingSystemConfig that was applied last: what is not in the next one is removed.
+	// PathLastApplied is the OperatingSystemConfig that was applied last: files and units that are not in the next one
+	// are removed.
 	PathLastApplied = "/var/lib/gardener-node-agent/last-applied-osc.yaml"
 )
 
@@ -31,32 +32,32 @@ const (
 	PathKubeletCA           = "/var/lib/kubelet/ca.crt"
 	PathKubeconfigBootstrap = "/var/lib/kubelet/kubeconfig-bootstrap"
 	PathKubeconfig          = "/var/lib/kubelet/kubeconfig-real"
-	// PathKubeletClient is the kubelet's client certificate and its key, in one file so that they always fit.
+	// PathKubeletClient contains the kubelet's client certificate and its key, in one file so that they always match.
 	PathKubeletClient = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 )
 
-// The user that people log in as.
+// The user for SSH, and the keys that may log in as this user.
 const (
 	User               = "gardener"
 	PathAuthorizedKeys = "/home/gardener/.ssh/authorized_keys"
 )
 
-// What the machine controller replaces in the user data of each machine.
+// Placeholders in the user data, which the machine controller replaces for each machine.
 const (
 	PlaceholderBootstrapToken = "<<BOOTSTRAP_TOKEN>>"
 	PlaceholderMachineName    = "<<MACHINE_NAME>>"
 )
 
-// What there is of an OperatingSystemConfig in the shoot.
+// Names for the OperatingSystemConfigs in the shoot.
 const (
-	// SecretNamespace is where the Secret with the OperatingSystemConfig of a pool is.
+	// SecretNamespace is the namespace of the Secrets with the OperatingSystemConfigs of the pools.
 	SecretNamespace = "kube-system"
-	// DataKeyOSC is its key.
+	// DataKeyOSC is the key of the OperatingSystemConfig in the Secret.
 	DataKeyOSC = "osc.yaml"
-	// AnnotationChecksumSecret is the checksum of what is in the Secret, at the Secret.
+	// AnnotationChecksumSecret on the Secret is the checksum of its content.
 	AnnotationChecksumSecret = "checksum/data-script"
-	// AnnotationChecksum is the checksum of what a node has applied, at the Node.
+	// AnnotationChecksum on the Node is the checksum of the configuration that the node has applied.
 	AnnotationChecksum = "checksum/cloud-config-data"
-	// LabelKubernetesVersion is the version that a node has applied, at the Node.
+	// LabelKubernetesVersion on the Node is the Kubernetes version that the node has applied.
 	LabelKubernetesVersion = "worker.gardener.cloud/kubernetes-version"
 )

@@ -65,7 +65,7 @@ func TestEncodeOSC(t *testing.T) {
 	}
 }
 
-// No role of nodes is for all Secrets.
+// No role of nodes allows access to all Secrets.
 func TestRBAC(t *testing.T) {
 	for _, names := range [][]string{nil, {"a", "b"}} {
 		roles := 0

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Files are those of an OperatingSystemConfig of purpose reconcile: the configuration of both programs, and who may log in.
+// Files returns the files of an OperatingSystemConfig with purpose reconcile: the configuration of both programs, the
+// CA of the API server, and the authorized keys.
 func Files(agent AgentConfig, kubelet KubeletConfig, authorizedKeys []string) ([]extensionsv1alpha1.File, error) {
 	agentConfig, err := json.Marshal(agent)
 	if err != nil {
@@ -29,7 +30,7 @@ func Files(agent AgentConfig, kubelet KubeletConfig, authorizedKeys []string) ([
 	}, nil
 }
 
-// Units are the two programs of an OperatingSystemConfig of purpose reconcile.
+// Units returns the units of both programs for an OperatingSystemConfig with purpose reconcile.
 func Units() []extensionsv1alpha1.Unit {
 	return []extensionsv1alpha1.Unit{
 		{
@@ -43,8 +44,8 @@ func Units() []extensionsv1alpha1.Unit {
 	}
 }
 
-// EncodeOSC is what belongs into the Secret of a pool, at DataKeyOSC: the files and units of the given
-// OperatingSystemConfig, those of extensions (in its status) after them.
+// EncodeOSC returns the value of DataKeyOSC in the Secret of a pool: the files and units of the given
+// OperatingSystemConfig, followed by those of extensions (in its status).
 func EncodeOSC(osc *extensionsv1alpha1.OperatingSystemConfig) ([]byte, error) {
 	slim := &extensionsv1alpha1.OperatingSystemConfig{}
 	slim.SetGroupVersionKind(extensionsv1alpha1.SchemeGroupVersion.WithKind(extensionsv1alpha1.OperatingSystemConfigResource))
@@ -58,7 +59,7 @@ func EncodeOSC(osc *extensionsv1alpha1.OperatingSystemConfig) ([]byte, error) {
 	return data, nil
 }
 
-// unit is a service that runs a program for as long as the machine runs.
+// unit returns the unit file of a service that runs a program as long as the machine runs.
 func unit(description, path string) string {
 	return "[Unit]\nDescription=" + description + "\nAfter=network-online.target\n\n" +
 		"[Service]\nExecStart=" + path + "\nRestart=always\nRestartSec=5\n\n" +

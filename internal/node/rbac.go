@@ -16,9 +16,9 @@ const (
 	StagesCRD = "stages.kwok.x-k8s.io"
 )
 
-// RBAC is what a shoot's API server must allow its nodes beside what Kubernetes' Node authorizer does: to ask for a client
-// certificate with a bootstrap token and to have it renewed, and to read the OperatingSystemConfigs of the pools
-// (secretNames; all of the shoot's pools, and no other Secret), and KWOK's Stages.
+// RBAC returns the objects that nodes need in a shoot in addition to Kubernetes' Node authorizer: to request a client
+// certificate with a bootstrap token and to renew it, to read the OperatingSystemConfigs of the pools (secretNames:
+// those of all pools of the shoot, and no other Secret), and to read KWOK's Stages.
 func RBAC(secretNames ...string) []client.Object {
 	binding := func(name, group, role string) *rbacv1.ClusterRoleBinding {
 		return &rbacv1.ClusterRoleBinding{

@@ -24,7 +24,7 @@ var (
 	stages = schema.GroupVersionResource{Group: "kwok.x-k8s.io", Version: "v1alpha1", Resource: "stages"}
 )
 
-// testStages applies the sample while Pods run: those that it selects start slowly, or crash; others stay as they are.
+// testStages applies the sample while Pods run: the selected Pods start slowly, or crash; other Pods are not affected.
 func (s *shoot) testStages(t *testing.T, c kubernetes.Interface) {
 	labels := map[string]map[string]string{"crashes": {"chaos": "crash-loop"}, "plain": nil, "slow": {"start": "slow"}}
 	createPod := func(name string) {
@@ -64,7 +64,7 @@ func (s *shoot) testStages(t *testing.T, c kubernetes.Interface) {
 		t.Errorf("it ran %v seconds after it was created", waited)
 	}
 	s.hostileStage(t, c)
-	// Without Stages Pods stay as they were, and can be deleted.
+	// After the Stages are deleted, Pods stay as they are, and can be deleted.
 	if err := s.dynamic(t).Resource(stages).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func (s *shoot) testStages(t *testing.T, c kubernetes.Interface) {
 	}
 }
 
-// hostileStage: what a kubelet may not do, a Stage does not do either.
+// hostileStage checks that a Stage has no more rights than a kubelet.
 func (s *shoot) hostileStage(t *testing.T, c kubernetes.Interface) {
 	t.Helper()
 	text := `{"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "Stage", "metadata": {"name": "hostile"}, "spec": {

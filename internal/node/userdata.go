@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// UserData is what a machine runs at its first boot: a script that makes the user, and has gardener-node-agent do the rest.
-// The machine controller replaces the placeholders in it.
+// UserData returns the script that a machine runs at its first boot: it creates the user, and starts
+// gardener-node-agent, which does the rest. The machine controller replaces the placeholders in it.
 func UserData(agent AgentConfig, authorizedKeys []string) string {
 	agent.TokenFile = PathBootstrapToken
-	config, _ := json.Marshal(agent) // three strings: nothing in it can fail
+	config, _ := json.Marshal(agent) // encoding strings cannot fail
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\nset -e\n\n")
 	b.WriteString("mkdir -p /var/lib/gardener-node-agent/credentials /etc/systemd/system /etc/sudoers.d\n")
@@ -28,7 +28,7 @@ func UserData(agent AgentConfig, authorizedKeys []string) string {
 	return b.String()
 }
 
-// writeFile is a here-document: whatever is in it, the shell takes it as it is.
+// writeFile appends a here-document that writes a file. The shell does not expand anything in its content.
 func writeFile(b *strings.Builder, path, mode, content string) {
 	const end = "GARDENER_EOF"
 	b.WriteString("cat << '" + end + "' > " + path + "\n" + content + "\n" + end + "\nchmod " + mode + " " + path + "\n\n")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -43,7 +44,7 @@ const namespace = metav1.NamespaceDefault
 // podNetwork has a range of 256 addresses for each of up to 256 nodes.
 var podNetwork = netip.MustParsePrefix("100.96.0.0/16")
 
-// TestWorkloads has Kubernetes' own controllers and scheduler run workloads on simulated nodes.
+// TestWorkloads runs workloads on simulated nodes, with Kubernetes' own controllers and scheduler.
 func TestWorkloads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server")
@@ -53,7 +54,7 @@ func TestWorkloads(t *testing.T) {
 	for i := range 3 {
 		s.addNode(fmt.Sprintf("node-%d", i), netip.AddrFrom4([4]byte{10, 250, 0, byte(i)}))
 	}
-	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error { // else all Pods are on the first Node
+	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error { // otherwise all Pods would be on the first Node
 		nodes, err := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -67,7 +68,7 @@ func TestWorkloads(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, kubernetes.Interface){
 		"deployment": testDeployment, "stateful set": testStatefulSet, "daemon set": testDaemonSet, "job": testJob, "cron job": testCronJob,
 		"eviction": testEviction, "service": testService, "deadline": testDeadline, "logs": s.testLogs,
-		"metrics": testMetrics, "stages": s.testStages,
+		"metrics": testMetrics, "stages": s.testStages, "volumes": testVolumes, "autoscaler": testAutoscaler,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -232,6 +233,85 @@ func testStatefulSet(t *testing.T, c kubernetes.Interface) {
 	}
 }
 
+// testVolumes has claims of a StatefulSet, which name no class, bound to volumes that go with the claims.
+func testVolumes(t *testing.T, c kubernetes.Interface) {
+	template := templateOf("store")
+	template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources: corev1.VolumeResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")},
+		},
+	}}
+	if _, err := c.AppsV1().StatefulSets(namespace).Create(
+		t.Context(), &appsv1.StatefulSet{ObjectMeta: labelled("store"), Spec: appsv1.StatefulSetSpec{
+			Replicas: ptr.To[int32](2), Selector: selectorOf("store"), Template: template, ServiceName: "store",
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
+		}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testutil.EventuallyTrue(t, "two ready Pods", func() bool {
+		s, err := c.AppsV1().StatefulSets(namespace).Get(t.Context(), "store", metav1.GetOptions{})
+		return err == nil && s.Status.ReadyReplicas == 2
+	})
+	claims, volumes := c.CoreV1().PersistentVolumeClaims(namespace), c.CoreV1().PersistentVolumes()
+	for _, name := range []string{"data-store-0", "data-store-1"} {
+		claim, err := claims.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		volume, err := volumes.Get(t.Context(), claim.Spec.VolumeName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if class := ptr.Deref(claim.Spec.StorageClassName, ""); class != "default" || volume.Spec.StorageClassName != class {
+			t.Errorf("%s is of the class %q, its volume of %q", name, class, volume.Spec.StorageClassName)
+		}
+		if size := claim.Status.Capacity[corev1.ResourceStorage]; claim.Status.Phase != corev1.ClaimBound || size.String() != "10Gi" {
+			t.Errorf("%s is %s, with %s", name, claim.Status.Phase, size.String())
+		}
+	}
+	if err := c.AppsV1().StatefulSets(namespace).Delete(t.Context(), "store", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"data-store-0", "data-store-1"} {
+		if err := claims.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	testutil.EventuallyTrue(t, "no volumes without their claims", func() bool {
+		all, err := volumes.List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(all.Items) == 0
+	})
+}
+
+// testAutoscaler scales a Deployment whose Pods use all the memory that they request, where half of it is the target.
+func testAutoscaler(t *testing.T, c kubernetes.Interface) {
+	template := templateOf("scaled")
+	template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
+	if _, err := c.AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: labelled("scaled"), Spec: appsv1.DeploymentSpec{Selector: selectorOf("scaled"), Template: template},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.AutoscalingV2().HorizontalPodAutoscalers(namespace).Create(t.Context(), &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: labelled("scaled"), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "scaled"},
+			MinReplicas:    ptr.To[int32](1), MaxReplicas: 3,
+			Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+				Name:   corev1.ResourceMemory,
+				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To[int32](50)},
+			}}},
+		},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testutil.EventuallyTrue(t, "three replicas", func() bool {
+		d, err := c.AppsV1().Deployments(namespace).Get(t.Context(), "scaled", metav1.GetOptions{})
+		return err == nil && d.Status.ReadyReplicas == 3
+	})
+}
+
 func testDaemonSet(t *testing.T, c kubernetes.Interface) {
 	_, err := c.AppsV1().DaemonSets(namespace).Create(t.Context(), &appsv1.DaemonSet{
 		ObjectMeta: labelled("agent"), Spec: appsv1.DaemonSetSpec{Selector: selectorOf("agent"), Template: templateOf("agent")},
@@ -279,7 +359,7 @@ func testJob(t *testing.T, c kubernetes.Interface) {
 	}
 }
 
-// testCronJob has a Job made at once for a time that was missed.
+// testCronJob checks that a Job is created at once for a scheduled time that was missed.
 func testCronJob(t *testing.T, c kubernetes.Interface) {
 	cron, err := c.BatchV1().CronJobs(namespace).Create(
 		t.Context(), &batchv1.CronJob{ObjectMeta: labelled("hourly"), Spec: batchv1.CronJobSpec{
@@ -306,7 +386,7 @@ func testCronJob(t *testing.T, c kubernetes.Interface) {
 	})
 }
 
-// testEviction: a disruption budget holds while it allows for nothing.
+// testEviction checks that a PodDisruptionBudget prevents evictions while it allows no disruption.
 func testEviction(t *testing.T, c kubernetes.Interface) {
 	createDeployment(t, c, "guarded", 2)
 	_, err := c.PolicyV1().PodDisruptionBudgets(namespace).Create(t.Context(), &policyv1.PodDisruptionBudget{
@@ -376,8 +456,8 @@ func testDeadline(t *testing.T, c kubernetes.Interface) {
 	})
 }
 
-// testLogs reaches kubelets through the API server: the logs of a simulated container are empty and end with its Pod, and
-// there is no program to execute a command beside.
+// testLogs reaches kubelets through the API server: the logs of a simulated container are empty and end with its Pod,
+// and exec is refused because the container has no program.
 func (s *shoot) testLogs(t *testing.T, c kubernetes.Interface) {
 	createDeployment(t, c, "quiet", 1)
 	pod := podsOf(t, c, "quiet")[0]
@@ -414,10 +494,12 @@ func (s *shoot) testLogs(t *testing.T, c kubernetes.Interface) {
 	}
 }
 
-// testMetrics: a simulated container uses what it requests, and a Node what its Pods do.
+// testMetrics checks that the usage of a simulated container is its requests, and that the usage of a Node is that of
+// its Pods.
 func testMetrics(t *testing.T, c kubernetes.Interface) {
 	template := templateOf("used")
-	// As much as the scheduler assumes of Pods without requests: the other tests expect their Pods to be spread.
+	// The scheduler assumes the same requests for Pods without requests: the other tests expect their Pods to be
+	// spread.
 	template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("200Mi"),
 	}

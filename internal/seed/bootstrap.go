@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	// fieldManager owns the fields that are written.
+	// fieldManager is the field manager of all writes.
 	fieldManager = "gardenlite"
-	// A new API server makes its own namespaces only after it has become ready.
+	// They limit the wait for kube-system: a new API server creates its own namespaces only after it has become ready.
 	namespaceRetry   = 20 * time.Millisecond
 	namespaceTimeout = 30 * time.Second
 )
 
-// bootstrap puts in place what a seed has, or brings it up to date, and returns the cluster's identity.
+// bootstrap creates or updates the objects that every seed has, and returns the cluster's identity.
 func bootstrap(ctx context.Context, config *rest.Config, httpClient *http.Client) (identity string, err error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // many writes at once, in a row
@@ -55,7 +55,14 @@ func bootstrap(ctx context.Context, config *rest.Config, httpClient *http.Client
 		if err != nil {
 			return err
 		}
-		return manifest.Ensure(ctx, objects, base)
+		if err := manifest.Ensure(ctx, objects, base); err != nil {
+			return err
+		}
+		defaults, err := manifest.LoadFS(manifests.FS, "cluster")
+		if err != nil {
+			return err
+		}
+		return manifest.CreateMissing(ctx, objects, defaults)
 	})
 	group.Go(func() (err error) {
 		identity, err = ensureIdentity(ctx, core)
@@ -65,9 +72,8 @@ func bootstrap(ctx context.Context, config *rest.Config, httpClient *http.Client
 	return identity, err
 }
 
-// ensureIdentity makes sure of the ConfigMap that tells this cluster from all others, and returns what it says. Its value
-// is what a gardenlet takes where there is none, the UID of kube-system, so that all who make it make the same. A cluster
-// keeps the one it has.
+// ensureIdentity ensures the ConfigMap that identifies this cluster, and returns the identity. A new identity is the UID of
+// kube-system, which a gardenlet would choose as well, so that all creators agree. An existing identity is kept.
 func ensureIdentity(ctx context.Context, client kubernetes.Interface) (string, error) {
 	configMaps := client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
 	current, err := configMaps.Get(ctx, v1beta1constants.ClusterIdentity, metav1.GetOptions{})

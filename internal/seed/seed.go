@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -104,7 +105,7 @@ func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 	}
 	cfg.OnPhase("custom resources, namespaces", cfg.Clock.Since(begin))
 	begin = cfg.Clock.Now()
-	if err := c.startControllers(); err != nil {
+	if err := c.startControllers(cfg); err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)
 	}
 	c.node.AwaitPods(c.server, singlenode.Config{
@@ -114,7 +115,7 @@ func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 	return nil
 }
 
-func (c *Cluster) startControllers() (err error) {
+func (c *Cluster) startControllers(cfg Config) (err error) {
 	p := c.server.PKI()
 	c.controllers, err = kubecontrollers.Start(kubecontrollers.Config{
 		ClientConfig: c.server.ClientConfig,
@@ -124,6 +125,7 @@ func (c *Cluster) startControllers() (err error) {
 		// Those are control planes of shoots, which run in the process.
 		DeploymentSelector:    constants.GardenRole + "!=" + constants.GardenRoleControlPlane,
 		Idle:                  c.server.Idle,
+		DeleteVolume:          func(volume types.UID) error { return cfg.Processes.DeleteVolume(clusterPrefix+cfg.Name, volume) },
 		RootCA:                p.CAPEM(),
 		SigningCertFile:       p.SigningCertFile(),
 		SigningKeyFile:        p.SigningKeyFile(),

@@ -8,7 +8,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestLeavesNothing wakes a control plane and puts it to sleep again, and looks at what is left.
+// TestLeavesNothing starts and stops a control plane several times, and checks that no goroutine and no listener is
+// left.
 func TestLeavesNothing(t *testing.T) {
 	if !testutil.OwnProcess(t) {
 		return
@@ -21,7 +22,7 @@ func TestLeavesNothing(t *testing.T) {
 		w.scale(t, id, 0)
 		w.waitFor(t, id, spec.APIServer, 0)
 	}
-	cycle() // what is made once and kept
+	cycle() // creates what is kept for the whole process
 	const cycles = 3
 	growthBelow := testutil.GoroutineGrowth(t)
 	for range cycles {

@@ -23,8 +23,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestEncryption goes with a control plane that has not encrypted its data through that and a rotation of the key: what is written
-// is not to be read in its files, and in the end everything is encrypted with the new key alone.
+// TestEncryption enables encryption in a control plane with unencrypted data, and rotates the key: new data is not
+// readable in its files, and in the end everything is encrypted with the new key alone.
 func TestEncryption(t *testing.T) {
 	w := newWorld(t)
 	secret := authorities(t)
@@ -103,7 +103,8 @@ func readable(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// rewritten patches all Secrets with nothing, as the gardenlet does, and returns those that this has written.
+// rewritten sends an empty patch for each Secret, as the gardenlet does, and returns the names of the Secrets that were
+// written again.
 func rewritten(t *testing.T, client kubernetes.Interface) (names []string) {
 	t.Helper()
 	all, err := client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
@@ -123,7 +124,7 @@ func rewritten(t *testing.T, client kubernetes.Interface) (names []string) {
 	return names
 }
 
-// kept says whether a text is somewhere in the files of the datastore.
+// kept reports whether a text is in one of the files of the datastore.
 func kept(t *testing.T, w *world, text string) (found bool) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(w.dir, "data", "shoots", id), func(name string, entry fs.DirEntry, err error) error {

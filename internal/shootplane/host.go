@@ -12,45 +12,50 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
-// defaultStarts is how many control planes start at a time. More do not help: to make an API server is work for the
-// processor, and the most of it is done for one after the other.
+// defaultStarts is how many control planes start at the same time. A higher number does not help: the creation of an
+// API server is bound by the processor, and most of it is serialized.
 const defaultStarts = 4
 
-// IDPrefix is before the technical ID of every shoot.
+// IDPrefix is the prefix of the technical ID of every shoot.
 const IDPrefix = "shoot--"
 
 // ErrElsewhere says that another seed of the process runs the control plane.
 var ErrElsewhere = errors.New("the control plane runs in another seed")
 
-// errStopped says that the host takes no orders any more.
+// errStopped says that the Host accepts no orders any more.
 var errStopped = errors.New("the process is being stopped")
 
-// HostConfig says where a Host keeps what. Dir is required.
+// HostConfig configures a Host. Dir is required.
 type HostConfig struct {
 	// Dir is the state directory of the landscape: data is kept in data/shoots/<id>, certificates in pki/shoots/<id>.
 	Dir string
-	// Datastore is controlplane.Config's. Prefix is of each shoot's own, below a shared one.
+	// Datastore is passed on to controlplane.Config. Prefix returns the prefix of a shoot's data in a shared datastore.
 	Datastore string
 	Prefix    func(id string) string
-	// DialNode connects to an address and port of a shoot's network, where its Nodes are; nil if they are not reached.
+	// DialNode connects to an address and port in the network of a shoot, where its Nodes are; nil if the Nodes are not
+	// reachable.
 	DialNode func(ctx context.Context, id, address string) (net.Conn, error)
-	// ServesPod is controlplane.Config's.
+	// ServesPod is passed on to controlplane.Config.
 	ServesPod func(apiServer string, at netip.AddrPort) bool
-	// AuditLog is the file for a shoot's audit log, "" for none.
+	// DeleteVolume deletes the data of a PersistentVolume of a shoot, DeleteVolumes that of all; they may be nil.
+	DeleteVolume  func(id string, volume types.UID) error
+	DeleteVolumes func(id string) error
+	// AuditLog returns the file for a shoot's audit log, "" for none.
 	AuditLog func(id string) string
-	// Clock is the real one by default.
+	// Clock is the real clock by default.
 	Clock clock.WithTicker
 	Log   logr.Logger
 	// Starts is how many control planes start at a time; 4 if 0.
 	Starts int
-	// OnChange, if set, is called for every change. It must not call the Host.
+	// OnChange, if set, is called for every change of a State. It must not call the Host.
 	OnChange func(State)
 }
 
-// Host has the control planes of a process.
+// Host runs the control planes of all shoots of a process.
 type Host struct {
 	cfg   HostConfig
 	slots chan struct{}
@@ -62,7 +67,7 @@ type Host struct {
 	stopped  bool
 }
 
-// NewHost makes a host that runs nothing yet.
+// NewHost returns a Host without control planes.
 func NewHost(cfg HostConfig) *Host {
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	if cfg.Starts <= 0 {
@@ -85,8 +90,8 @@ func NewHost(cfg HostConfig) *Host {
 func (h *Host) dataDir(id string) string { return filepath.Join(h.cfg.Dir, "data", "shoots", id) }
 func (h *Host) pkiDir(id string) string  { return filepath.Join(h.cfg.Dir, "pki", "shoots", id) }
 
-// Put orders a control plane for a seed, and returns at once. Read is asked for the files if the host does not have them.
-// ErrElsewhere means that another seed has it still.
+// Put orders a control plane for a seed, and returns at once. It calls read if the Host does not have the files of the
+// order. It returns ErrElsewhere while the control plane still runs in another seed.
 func (h *Host) Put(id, owner string, order Order, read func() (map[string][]byte, error)) (State, error) {
 	p, err := h.claim(id, owner)
 	if err != nil {
@@ -106,8 +111,8 @@ func (h *Host) Put(id, owner string, order Order, read func() (map[string][]byte
 	return p.observe(), nil
 }
 
-// Remove ends a control plane of a seed, deletes its data if that is asked for, and returns at once, with whether it is
-// done. What another seed has is left to that.
+// Remove stops a control plane of a seed, deletes its certificates and, if data is true, its data. It returns at once,
+// and reports whether all of it is done. A control plane of another seed is left alone.
 func (h *Host) Remove(id, owner string, data bool) (State, bool, error) {
 	p, err := h.claim(id, owner)
 	if errors.Is(err, ErrElsewhere) {
@@ -126,7 +131,7 @@ func (h *Host) Remove(id, owner string, data bool) (State, bool, error) {
 	}
 }
 
-// State is what there is of a control plane.
+// State returns the state of a control plane, and false if the Host does not have it.
 func (h *Host) State(id string) (State, bool) {
 	h.mu.Lock()
 	p := h.planes[id]
@@ -137,7 +142,7 @@ func (h *Host) State(id string) (State, bool) {
 	return p.observe(), true
 }
 
-// Watch has a seed told of each change of a control plane that it has, until the function that is returned is called.
+// Watch calls changed for each change of a seed's control planes, until the returned function is called.
 func (h *Host) Watch(owner string, changed func(id string)) (stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,7 +159,7 @@ func (h *Host) Leave(owner string) {
 	h.end(func(p *plane) bool { return p.owner == owner })
 }
 
-// Stop stops all control planes, waits for them, and takes no orders any more.
+// Stop stops all control planes, waits for them, and accepts no orders any more.
 func (h *Host) Stop() {
 	h.mu.Lock()
 	h.stopped = true
@@ -180,7 +185,7 @@ func (h *Host) end(which func(*plane) bool) {
 	}
 }
 
-// claim is the control plane of that seed, a new one if there is none.
+// claim returns the control plane of a shoot in a seed, and creates it if it does not exist.
 func (h *Host) claim(id, owner string) (*plane, error) {
 	if !strings.HasPrefix(id, IDPrefix) || strings.ContainsAny(id, `/\.`) {
 		return nil, fmt.Errorf("%q is no technical ID of a shoot", id)
@@ -206,7 +211,7 @@ func (h *Host) claim(id, owner string) (*plane, error) {
 	return p, nil
 }
 
-// remove drops a control plane that has ended.
+// remove removes a control plane that has ended from the Host.
 func (h *Host) remove(p *plane) {
 	h.mu.Lock()
 	if h.planes[p.id] != p {
@@ -219,13 +224,13 @@ func (h *Host) remove(p *plane) {
 	h.cfg.OnChange(State{ID: p.id, Owner: p.owner, Phase: Gone})
 }
 
-// notify says that a control plane has changed.
+// notify passes a change of a control plane on to OnChange and to its seed.
 func (h *Host) notify(s State) {
 	h.cfg.OnChange(s)
 	h.wakeOwner(s.ID, s.Owner)
 }
 
-// wakeOwner has a seed look at a control plane.
+// wakeOwner makes the seed of a control plane reconcile it.
 func (h *Host) wakeOwner(id, owner string) {
 	h.mu.Lock()
 	changed := h.watchers[owner]

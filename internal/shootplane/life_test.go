@@ -25,7 +25,7 @@ import (
 
 const id = "shoot--test--one"
 
-// TestLife orders a control plane, and goes with it through all that is ordered in a shoot's life.
+// TestLife takes a control plane through all orders in the life of a shoot.
 func TestLife(t *testing.T) {
 	w := newWorld(t)
 	secret := authorities(t)
@@ -56,16 +56,19 @@ func TestLife(t *testing.T) {
 	w.waitFor(t, id, spec.ControllerManager, 1)
 	checkKept(t, w, secret, endpoint)
 
+	if err := os.MkdirAll(filepath.Join(w.dir, "volumes", "shoots", id), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	w.delete(t, "")
 	checkNobodyListens(t, endpoint)
-	checkFolders(t, w, map[string]bool{"data": true, "pki": false})
+	checkFolders(t, w, map[string]bool{"data": true, "volumes": true, "pki": false})
 	w.order(t, id, secret)
 	w.waitFor(t, id, spec.APIServer, 1)
 	checkKept(t, w, secret, endpoint)
 
 	w.delete(t, "true")
 	checkNobodyListens(t, endpoint)
-	checkFolders(t, w, map[string]bool{"data": false, "pki": false})
+	checkFolders(t, w, map[string]bool{"data": false, "volumes": false, "pki": false})
 }
 
 // rotate replaces the authority of the serving certificate.
@@ -106,7 +109,7 @@ func (w *world) delete(t *testing.T, confirmed string) {
 	}
 }
 
-// checkCluster looks at what its own controllers, its version and its networks show.
+// checkCluster checks the version, the networks and the effect of the controllers.
 func checkCluster(t *testing.T, client kubernetes.Interface, secret map[string][]byte) {
 	t.Helper()
 	version, err := client.Discovery().ServerVersion()
@@ -126,7 +129,8 @@ func checkCluster(t *testing.T, client kubernetes.Interface, secret map[string][
 	})
 }
 
-// checkCollected has the garbage collector delete an object of a resource that has had none, with its owner.
+// checkCollected checks that the garbage collector deletes an object with its owner, also if its resource had no
+// objects before.
 func checkCollected(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	owner, err := client.CoreV1().ConfigMaps("default").Create(
@@ -158,7 +162,7 @@ func keep(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// checkKept looks whether the cluster is where it was, and has what it had.
+// checkKept checks that the cluster has the same address and the same data as before.
 func checkKept(t *testing.T, w *world, secret map[string][]byte, endpoint string) {
 	t.Helper()
 	client, now := w.client(t, id, secret)
@@ -190,7 +194,8 @@ func checkFolders(t *testing.T, w *world, want map[string]bool) {
 	}
 }
 
-// TestTellsWhatIsWrong: what stands in the way is in the conditions, and it goes on once that is gone.
+// TestTellsWhatIsWrong checks that the conditions report problems, and that the control plane starts once they are
+// solved.
 func TestTellsWhatIsWrong(t *testing.T) {
 	w := newWorld(t)
 	good, bad := authorities(t), authorities(t)

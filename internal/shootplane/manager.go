@@ -20,24 +20,24 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// User is who the runner is to its seed.
+// User is the name of the user as which the runner authenticates at its seed.
 const User = "gardenlite:control-planes"
 
-// Config is what a runner is made of. REST, for the seed, Host and Seed are required.
+// Config configures a Runner. REST (for the seed), Host and Seed are required.
 type Config struct {
 	REST *rest.Config
-	// Host is the process's.
+	// Host is the Host of the process.
 	Host *Host
-	// Seed is the seed's name. No two runners that run have the same.
+	// Seed is the name of the seed. No two Runners with the same name run at the same time.
 	Seed string
-	// Clock is the real one by default.
+	// Clock is the real clock by default.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// Lease, if set, lets one of several runners of a seed work at a time.
+	// Lease, if set, is the lease for the leader election among several Runners of a seed.
 	Lease *client.ObjectKey
 }
 
-// Runner runs in a seed what is ordered there.
+// Runner runs the control planes that are ordered in a seed.
 type Runner struct {
 	*component.Manager
 	host  *Host
@@ -45,7 +45,7 @@ type Runner struct {
 	leads bool
 }
 
-// New makes a runner. It asks the seed for its API, and starts nothing.
+// New creates a Runner. Its controller starts with Run.
 func New(cfg Config) (*Runner, error) {
 	mgr, err := component.New(component.Config{
 		Name: "runner of control planes", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log, Lease: cfg.Lease,
@@ -66,8 +66,8 @@ func New(cfg Config) (*Runner, error) {
 	return &Runner{Manager: mgr, host: cfg.Host, seed: cfg.Seed, leads: cfg.Lease != nil}, nil
 }
 
-// Run runs the controllers until the context ends. Control planes continue then, until the host leaves the seed: a
-// runner that comes next finds them. If there may be another process that takes over, they end.
+// Run runs the controller until the context ends. Without a Lease, the control planes continue until the Host leaves
+// the seed, and the next Runner takes them over. With a Lease, they end, because another process may take over.
 func (r *Runner) Run(ctx context.Context) error {
 	if r.leads {
 		defer r.host.Leave(r.seed)

@@ -6,7 +6,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// pause is the time between attempts. It doubles with each one that fails.
+// pause is an exponential backoff between attempts. It doubles with each failure.
 type pause struct {
 	clock  clock.WithTicker
 	length time.Duration
@@ -14,23 +14,23 @@ type pause struct {
 	began  time.Time
 }
 
-// over says whether the next attempt may be made.
+// over reports whether the next attempt is allowed.
 func (p *pause) over() bool { return !p.clock.Now().Before(p.until) }
 
-// more begins a pause.
+// more starts a pause after a failed attempt.
 func (p *pause) more() {
 	p.length = min(max(2*p.length, retryFirst), retryLast)
 	p.until = p.clock.Now().Add(p.length)
 }
 
-// reset ends it, and the next one is short again.
+// reset ends the pause, and makes the next one short again.
 func (p *pause) reset() { p.length, p.until = 0, time.Time{} }
 
-// begin notes that an attempt succeeded, since says how long ago that was.
+// begin records a successful attempt; since returns the time since then.
 func (p *pause) begin()               { p.began = p.clock.Now() }
 func (p *pause) since() time.Duration { return p.clock.Since(p.began) }
 
-// left is told when the pause is over; never if there is none.
+// left returns a channel that receives a value when the pause is over; nil if there is no pause.
 func (p *pause) left() <-chan time.Time {
 	if p.over() {
 		return nil

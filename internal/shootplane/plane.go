@@ -8,19 +8,22 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 )
 
-// What failed is tried again after a pause that doubles from the first to the last of these. Who has run for longer than
-// the last one begins anew.
+// A failed attempt is retried after a pause that doubles from retryFirst up to retryLast. The pause starts over if the
+// API server has run for longer than retryLast.
 const (
 	retryFirst = time.Second
 	retryLast  = time.Minute
-	// startTimeout ends a start that hangs.
+	// startTimeout is the timeout of a start.
 	startTimeout = 2 * time.Minute
 )
 
-// plane is one control plane. Its worker, run, does everything; the others tell it what, and see what came of it.
+// plane is one control plane. Only its worker (run) starts and stops things; the other methods pass orders to it and
+// read the state.
 type plane struct {
 	host      *Host
 	id, owner string
@@ -80,7 +83,7 @@ func (p *plane) observe() State {
 	return p.state
 }
 
-// update changes the state and tells of it.
+// update changes the state, and notifies the Host if it is different.
 func (p *plane) update(change func(*State)) {
 	p.mu.Lock()
 	before := p.state
@@ -96,13 +99,13 @@ func (p *plane) enter(phase Phase) {
 	p.update(func(s *State) { s.Phase, s.Message = phase, "" })
 }
 
-// run makes what there is what was ordered, until the control plane is removed or the context ends.
+// run carries out the orders until the control plane is removed or the context ends.
 func (p *plane) run(ctx context.Context) {
 	w := &worker{plane: p, server: pause{clock: p.host.cfg.Clock}, controllers: pause{clock: p.host.cfg.Clock}}
 	defer func() {
 		w.stop()
 		close(p.ended)
-		p.host.wakeOwner(p.id, p.owner) // what it does next takes the control plane from the host
+		p.host.wakeOwner(p.id, p.owner) // the seed's next reconciliation removes the control plane from the Host
 	}()
 	for ctx.Err() == nil {
 		order := p.ordered()
@@ -118,16 +121,16 @@ func (p *plane) run(ctx context.Context) {
 	}
 }
 
-// worker is what the goroutine of a plane knows.
+// worker is the state of the goroutine of a plane.
 type worker struct {
 	*plane
 	running *running
-	// tried is the last order that was tried; another one does not wait.
+	// tried is the order of the last attempt; another order is not delayed by the pause.
 	tried               Order
 	server, controllers pause
 }
 
-// bring makes a step towards the order: it returns when there is nothing to do but to wait.
+// bring carries out an order as far as possible. It returns when it can only wait.
 func (w *worker) bring(ctx context.Context, order Order) {
 	if !order.sameServer(w.tried) {
 		w.server.reset()
@@ -143,7 +146,7 @@ func (w *worker) bring(ctx context.Context, order Order) {
 		w.stop()
 	}
 	if !order.APIServer {
-		if !w.isRemoving() { // then a failure to delete something is told
+		if !w.isRemoving() { // otherwise it would hide a failed deletion
 			w.enter(Stopped)
 		}
 		return
@@ -204,7 +207,7 @@ func (w *worker) bringControllers(ctx context.Context, order Order) {
 	case !wanted && w.running.controllers != nil:
 		w.running.stopControllers()
 	case wanted && w.running.controllers == nil && w.controllers.over():
-		if err := w.running.startControllers(ctx, order.PodCIDR); err != nil {
+		if err := w.running.startControllers(ctx, order.PodCIDR, w.deleteVolume()); err != nil {
 			w.controllers.more()
 			w.host.cfg.Log.Error(err, "The controllers of a shoot do not run; trying again", "shoot", w.id)
 			w.update(func(s *State) { s.Controllers, s.ControllersMessage = false, err.Error() })
@@ -217,7 +220,7 @@ func (w *worker) bringControllers(ctx context.Context, order Order) {
 	}
 }
 
-// stop stops what runs.
+// stop stops the API server and the controllers, if they run.
 func (w *worker) stop() {
 	if w.running == nil {
 		return
@@ -230,7 +233,7 @@ func (w *worker) stop() {
 	w.update(func(s *State) { s.Phase, s.Checksum, s.Version, s.ControllersMessage = Stopped, "", "", "" })
 }
 
-// wait returns when there may be something to do.
+// wait waits until there may be something to do.
 func (w *worker) wait(ctx context.Context) {
 	var ended <-chan struct{}
 	if w.running != nil {
@@ -245,7 +248,15 @@ func (w *worker) wait(ctx context.Context) {
 	}
 }
 
-// clean deletes what is left of a control plane that does not run: its certificates, and its data if that is asked for.
+// deleteVolume returns what deletes the data of a PersistentVolume, nil if there is none.
+func (w *worker) deleteVolume() func(types.UID) error {
+	if w.host.cfg.DeleteVolume == nil {
+		return nil
+	}
+	return func(volume types.UID) error { return w.host.cfg.DeleteVolume(w.id, volume) }
+}
+
+// clean deletes the certificates of a stopped control plane and, if data is true, its data.
 func (h *Host) clean(ctx context.Context, id string, data bool) error {
 	if err := os.RemoveAll(h.pkiDir(id)); err != nil {
 		return fmt.Errorf("deleting the certificates: %w", err)
@@ -258,6 +269,9 @@ func (h *Host) clean(ctx context.Context, id string, data bool) error {
 	}
 	if err := os.RemoveAll(h.dataDir(id)); err != nil {
 		return fmt.Errorf("deleting the data: %w", err)
+	}
+	if h.cfg.DeleteVolumes != nil {
+		return h.cfg.DeleteVolumes(id)
 	}
 	return nil
 }

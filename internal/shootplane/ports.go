@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// address is what the API servers of shoots listen on.
+	// address is the address on which the API servers of shoots listen.
 	address = "127.0.0.1"
-	// portFile has a shoot's port, in the folder of its data.
+	// portFile is the file with a shoot's port, in the folder of its data.
 	portFile = "port"
-	// firstPort and manyPorts are where ports are taken from: below those that systems give to outgoing connections, so
-	// that the port of a shoot that sleeps is not taken by chance.
+	// firstPort and manyPorts are the range of ports: below the ephemeral ports of operating systems, so that the port
+	// of a hibernated shoot is not taken by chance.
 	firstPort = 20000
 	manyPorts = 12000
 )
 
-// ports deals out ports. A shoot has its port for its life.
+// ports assigns ports. A shoot keeps its port for its whole life.
 type ports struct {
 	dir string
 
@@ -33,7 +33,7 @@ type ports struct {
 	reserved map[int]string
 }
 
-// recorded is the port that a shoot has had, 0 if there is none.
+// recorded returns the recorded port of a shoot, 0 if there is none.
 func (p *ports) recorded(id string) int {
 	data, err := os.ReadFile(filepath.Join(p.dir, id, portFile))
 	if err != nil {
@@ -46,7 +46,8 @@ func (p *ports) recorded(id string) int {
 	return port
 }
 
-// take returns a shoot's port: the one it has had, or one that no other shoot has and that can be listened on.
+// take reserves and returns a shoot's port: the recorded one, or a new one that no other shoot has and that can be
+// listened on.
 func (p *ports) take(id string) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +80,7 @@ func (p *ports) keep(id string, port int) error {
 	return nil
 }
 
-// release forgets a reservation. What is recorded stays.
+// release releases the reservation of a shoot. Its recorded port stays.
 func (p *ports) release(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +91,7 @@ func (p *ports) release(id string) {
 	}
 }
 
-// others are all ports that shoots have had.
+// others returns the recorded ports of all shoots.
 func (p *ports) others() map[int]bool {
 	all := map[int]bool{}
 	entries, _ := os.ReadDir(p.dir) // there may be none yet
@@ -100,7 +101,8 @@ func (p *ports) others() map[int]bool {
 	return all
 }
 
-// first is where the search begins: landscapes beside each other, and a shoot that comes again, do not collide.
+// first returns where in the range the search for a shoot's port begins. It depends on the folder and the shoot's ID,
+// so that several landscapes on one machine, and a recreated shoot, do not collide.
 func (p *ports) first(id string) int {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(p.dir + "\x00" + id))

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPorts: a shoot keeps its port, and no other shoot gets it, whether or not it runs.
+// TestPorts checks that a shoot keeps its port, and that no other shoot gets it, whether or not it runs.
 func TestPorts(t *testing.T) {
 	p := &ports{dir: t.TempDir(), reserved: map[int]string{}}
 	first, err := p.take("one")
@@ -25,7 +25,7 @@ func TestPorts(t *testing.T) {
 	if again := (&ports{dir: p.dir, reserved: map[int]string{}}).recorded("one"); again != first {
 		t.Errorf("the port was %d and is %d", first, again)
 	}
-	// A shoot for which the search would begin at the same place.
+	// Another shoot, with a search that may begin at the same port.
 	other := &ports{dir: p.dir, reserved: map[int]string{first + 1: "starts"}}
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(first+2)))
 	if err == nil {

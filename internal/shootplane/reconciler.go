@@ -28,11 +28,11 @@ import (
 // ControllerName is the name of the controller.
 const ControllerName = "control-planes"
 
-// retry is the delay before it is checked again whether an order can be given: whether another seed has given up the
-// control plane, and the Secret has everything. The conditions say for what it waits.
+// retry is the delay before a failed order is retried, for example because another seed still has the control plane, or
+// because the Secret is incomplete. The conditions contain the reason.
 const retry = 2 * time.Second
 
-// Reconciler hands the host what is ordered in a namespace, and writes what comes of it to the objects there.
+// Reconciler passes the orders in a namespace to the Host, and writes the results to the objects there.
 type Reconciler struct {
 	Client client.Client
 	Host   *Host
@@ -40,7 +40,7 @@ type Reconciler struct {
 	Clock  clock.PassiveClock
 }
 
-// AddToManager adds the controller. The name of a request is that of a namespace.
+// AddToManager adds the controller to the manager. The name of a request is the name of a namespace.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	ofNamespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		return []reconcile.Request{request(obj.GetNamespace())}
@@ -60,20 +60,20 @@ func request(namespace string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
 }
 
-// watchHost has a control plane looked at when the host does something with it.
+// watchHost enqueues a request for each change of a control plane in the Host.
 func (r *Reconciler) watchHost(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	stop := r.Host.Watch(r.Seed, func(id string) { queue.Add(request(id)) })
 	context.AfterFunc(ctx, stop)
 	return nil
 }
 
-// objects are what is in a shoot's namespace; what is not there is nil.
+// objects are the objects of a control plane in a shoot's namespace; missing ones are nil.
 type objects struct {
 	apiServer, controllers *appsv1.Deployment
 	service                *corev1.Service
 }
 
-// Reconcile looks at one control plane.
+// Reconcile reconciles one control plane.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	id := req.Name
 	found, err := r.find(ctx, id)
@@ -132,7 +132,7 @@ func (r *Reconciler) find(ctx context.Context, namespace string) (objects, error
 	return found, nil
 }
 
-// hold puts the finalizer to the API server's Deployment, before anything runs because of it.
+// hold adds the finalizer to the API server's Deployment, before anything is started for it.
 func (r *Reconciler) hold(ctx context.Context, deployment *appsv1.Deployment) error {
 	before := deployment.DeepCopy()
 	if !controllerutil.AddFinalizer(deployment, spec.Finalizer) {
@@ -144,7 +144,8 @@ func (r *Reconciler) hold(ctx context.Context, deployment *appsv1.Deployment) er
 	return nil
 }
 
-// end stops a control plane that is not ordered any more. Its data is deleted if its Deployment says so.
+// end stops a control plane that is not ordered any more. It deletes the data if the Deployment has the annotation for
+// that.
 func (r *Reconciler) end(ctx context.Context, id string, found objects) error {
 	deployment := found.apiServer
 	if deployment == nil {
@@ -171,7 +172,7 @@ func (r *Reconciler) end(ctx context.Context, id string, found objects) error {
 	return nil
 }
 
-// order is what the objects say.
+// order returns the order that the objects describe.
 func (r *Reconciler) order(found objects) (Order, error) {
 	deployment := found.apiServer
 	o := Order{
@@ -188,7 +189,7 @@ func (r *Reconciler) order(found objects) (Order, error) {
 	return o, err
 }
 
-// network reads an annotation with a network; it is not valid without the annotation.
+// network parses an annotation with a network; the result is not valid if the annotation is missing.
 func network(deployment *appsv1.Deployment, annotation string) (netip.Prefix, error) {
 	value := deployment.Annotations[annotation]
 	if value == "" {
@@ -203,7 +204,7 @@ func network(deployment *appsv1.Deployment, annotation string) (netip.Prefix, er
 
 func replicas(deployment *appsv1.Deployment) int32 { return ptr.Deref(deployment.Spec.Replicas, 1) }
 
-// files are what the Secret has.
+// files returns the data of the Secret, or an error if keys are missing.
 func (r *Reconciler) files(ctx context.Context, namespace string) (map[string][]byte, error) {
 	secret := &corev1.Secret{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: spec.SecretName}, secret); err != nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reasons of the conditions: Kubernetes' own where there is one.
+// Reasons and messages of the conditions. The reasons are those of Kubernetes, except reasonFailed.
 const (
 	reasonAvailable    = "MinimumReplicasAvailable"
 	reasonUnavailable  = "MinimumReplicasUnavailable"
@@ -24,16 +24,16 @@ const (
 	messageNeedsServer = "It waits for the API server."
 )
 
-// health is what is said of a Deployment.
+// health is the content of a Deployment's status.
 type health struct {
-	// wanted, running and updated are numbers of replicas, of which there is one at most.
+	// wanted, running and updated are numbers of replicas: 0 or 1.
 	wanted, running, updated int32
-	// failed says that it does not continue by itself as it should.
+	// failed makes the condition Progressing False.
 	failed  bool
 	message string
 }
 
-// report writes what there is to the objects.
+// report writes the state of a control plane to its objects.
 func (r *Reconciler) report(ctx context.Context, found objects, order Order, state State) error {
 	if err := r.reportDeployment(ctx, found.apiServer, apiServerHealth(order, state)); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (r *Reconciler) reportDeployment(ctx context.Context, deployment *appsv1.De
 	before := deployment.DeepCopy()
 	status := &deployment.Status
 	status.ObservedGeneration = deployment.Generation
-	status.Replicas, status.UpdatedReplicas = max(h.wanted, h.running), h.updated // one that is to go is there until it has gone
+	status.Replicas, status.UpdatedReplicas = max(h.wanted, h.running), h.updated // a replica that is being stopped still counts
 	status.ReadyReplicas, status.AvailableReplicas, status.UnavailableReplicas = h.running, h.running, max(h.wanted-h.running, 0)
 	now := metav1.NewTime(r.Clock.Now())
 	available, progressing := condition(appsv1.DeploymentAvailable, corev1.ConditionTrue, reasonAvailable, h.message),
@@ -120,7 +120,8 @@ func condition(kind appsv1.DeploymentConditionType, status corev1.ConditionStatu
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-// withCondition has a condition in place of the one of its type. The times change with what they are of.
+// withCondition replaces the condition of the same type, or adds it. The transition time changes only with the status,
+// the update time with any field.
 func withCondition(conditions []appsv1.DeploymentCondition, c appsv1.DeploymentCondition, now metav1.Time) []appsv1.DeploymentCondition {
 	c.LastUpdateTime, c.LastTransitionTime = now, now
 	for i, current := range conditions {
@@ -139,7 +140,7 @@ func withCondition(conditions []appsv1.DeploymentCondition, c appsv1.DeploymentC
 	return append(conditions, c)
 }
 
-// reportService tells where the API server is reached, from its first start on: the port stays.
+// reportService writes the address of the API server to the Service, from its first start on. The port never changes.
 func (r *Reconciler) reportService(ctx context.Context, service *corev1.Service, state State) error {
 	if service == nil || state.Port == 0 || service.DeletionTimestamp != nil || service.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return nil

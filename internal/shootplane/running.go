@@ -13,23 +13,23 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/manifest"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
+	"github.com/gardenlite/gardenlite/manifests"
 )
 
-// The client with which a control plane gets the policy that its controllers need. It is used at once, and not kept.
+// The client that creates the objects that the controllers need. It is used at once, and not kept.
 const (
-	policyUser  = "gardenlite:control-planes"
-	policyGroup = "system:masters"
-	policyLife  = 10 * time.Minute
+	setupUser  = "gardenlite:control-planes"
+	setupGroup = "system:masters"
+	setupLife  = 10 * time.Minute
 )
 
 // running is a control plane that runs.
@@ -74,7 +74,8 @@ func (h *Host) start(ctx context.Context, id string, order Order) (*running, err
 	return &running{order: order, server: server}, nil
 }
 
-// keepEncryption writes how the API server is to encrypt what it keeps to a file, and returns its name; "" if it is not to.
+// keepEncryption writes the encryption configuration of an order to a file, and returns its path; "" if the order has
+// none.
 func (h *Host) keepEncryption(id string, order Order) (string, error) {
 	file, wanted := filepath.Join(h.pkiDir(id), spec.KeyEncryption), order.Files[spec.KeyEncryption]
 	if len(wanted) == 0 {
@@ -106,10 +107,10 @@ func (r *running) stopControllers() {
 	r.controllers = nil
 }
 
-// startControllers starts Kubernetes' controllers, with what they may do.
-func (r *running) startControllers(ctx context.Context, podCIDR netip.Prefix) error {
-	if err := r.ensurePolicy(ctx); err != nil {
-		return fmt.Errorf("putting in place what the controllers may do: %w", err)
+// startControllers starts Kubernetes' controllers, after it has created the objects that they need.
+func (r *running) startControllers(ctx context.Context, podCIDR netip.Prefix, deleteVolume func(types.UID) error) error {
+	if err := r.ensureObjects(ctx); err != nil {
+		return fmt.Errorf("creating what the controllers need: %w", err)
 	}
 	p := r.server.PKI()
 	controllers, err := kubecontrollers.Start(kubecontrollers.Config{
@@ -117,9 +118,10 @@ func (r *running) startControllers(ctx context.Context, podCIDR netip.Prefix) er
 		Nodes:        true,
 		Workloads:    true,
 		PodCIDR:      podCIDR,
-		// In a shoot that is a seed, those are control planes, which the seed's Host runs.
+		// In a shoot that is a seed, Deployments with this label are control planes, which the Host runs.
 		DeploymentSelector:    spec.LabelGardenRole + "!=" + spec.GardenRoleControlPlane,
 		Idle:                  r.server.Idle,
+		DeleteVolume:          deleteVolume,
 		RootCA:                p.CAPEM(),
 		SigningCertFile:       p.SigningCertFile(),
 		SigningKeyFile:        p.SigningKeyFile(),
@@ -133,8 +135,8 @@ func (r *running) startControllers(ctx context.Context, podCIDR netip.Prefix) er
 	return nil
 }
 
-func (r *running) ensurePolicy(ctx context.Context) error {
-	cert, key, err := r.server.PKI().Issue(policyUser, []string{policyGroup}, policyLife)
+func (r *running) ensureObjects(ctx context.Context) error {
+	cert, key, err := r.server.PKI().Issue(setupUser, []string{setupGroup}, setupLife)
 	if err != nil {
 		return err
 	}
@@ -145,30 +147,20 @@ func (r *running) ensurePolicy(ctx context.Context) error {
 		return err
 	}
 	defer http.CloseIdleConnections()
-	client, err := kubernetes.NewForConfigAndClient(config, http)
+	client, err := dynamic.NewForConfigAndClient(config, http)
 	if err != nil {
 		return err
 	}
-	role, binding := kubecontrollers.NodesPolicy()
-	roles, bindings := client.RbacV1().ClusterRoles(), client.RbacV1().ClusterRoleBindings()
-	currentRole, err := roles.Get(ctx, role.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		_, err = roles.Create(ctx, role, metav1.CreateOptions{})
-	case err == nil && !equality.Semantic.DeepEqual(currentRole.Rules, role.Rules):
-		currentRole.Rules = role.Rules
-		_, err = roles.Update(ctx, currentRole, metav1.UpdateOptions{})
-	}
+	policy, err := manifest.LoadFS(manifests.FS, "shoot")
 	if err != nil {
 		return err
 	}
-	currentBinding, err := bindings.Get(ctx, binding.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		_, err = bindings.Create(ctx, binding, metav1.CreateOptions{})
-	case err == nil && !equality.Semantic.DeepEqual(currentBinding.Subjects, binding.Subjects):
-		currentBinding.Subjects = binding.Subjects
-		_, err = bindings.Update(ctx, currentBinding, metav1.UpdateOptions{})
+	if err := manifest.Ensure(ctx, client, policy); err != nil {
+		return err
 	}
-	return err
+	defaults, err := manifest.LoadFS(manifests.FS, "cluster")
+	if err != nil {
+		return err
+	}
+	return manifest.CreateMissing(ctx, client, defaults)
 }

@@ -63,8 +63,10 @@ func newWorld(t testing.TB) *world {
 	})
 	config := cluster.AdminConfig()
 	config.QPS = -1
-	w := &world{dir: dir, host: shootplane.NewHost(shootplane.HostConfig{Dir: dir, Log: klog.Background()}),
-		seed: kubernetes.NewForConfigOrDie(config)}
+	w := &world{dir: dir, seed: kubernetes.NewForConfigOrDie(config), host: shootplane.NewHost(shootplane.HostConfig{
+		Dir: dir, Log: klog.Background(),
+		DeleteVolumes: func(id string) error { return os.RemoveAll(filepath.Join(dir, "volumes", "shoots", id)) },
+	})}
 	t.Cleanup(w.host.Stop)
 	asRunner, err := cluster.Server().ClientConfig("control-planes", shootplane.User)
 	if err != nil {
@@ -86,7 +88,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// order puts a control plane in place, as a gardenlet does.
+// order creates the objects of a control plane, as a gardenlet does.
 func (w *world) order(t testing.TB, id string, secret map[string][]byte) {
 	t.Helper()
 	ctx := t.Context()
@@ -149,7 +151,7 @@ func (w *world) change(t testing.TB, id, name string, change func(*appsv1.Deploy
 	})
 }
 
-// waitFor waits until the status of a Deployment is of what was ordered last, and has so many replicas.
+// waitFor waits until the status of a Deployment is up to date and has this number of replicas.
 func (w *world) waitFor(t testing.TB, id, name string, replicas int32) {
 	t.Helper()
 	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error {
@@ -165,7 +167,7 @@ func (w *world) waitFor(t testing.TB, id, name string, replicas int32) {
 	})
 }
 
-// authorities makes the data of a Secret.
+// authorities returns the data of a Secret with new authorities.
 func authorities(t testing.TB) map[string][]byte {
 	t.Helper()
 	export := func(name string) pki.Shared {
@@ -184,8 +186,8 @@ func authorities(t testing.TB) map[string][]byte {
 	}
 }
 
-// client is a client with all rights at the address that the Service tells. Its certificate is made with the authority of
-// clients, as a gardenlet makes it.
+// client returns a client with all rights for the address in the Service, and this address. The client authority signs
+// its certificate, as a gardenlet does it.
 func (w *world) client(t testing.TB, id string, secret map[string][]byte) (kubernetes.Interface, string) {
 	t.Helper()
 	service, err := w.seed.CoreV1().Services(id).Get(t.Context(), spec.ServiceName, metav1.GetOptions{})

@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
 )
 
-// instance is an instance. Its fields are guarded by Cloud.mu.
+// The fields of an instance are guarded by Cloud.mu.
 type instance struct {
 	spec     InstanceSpec // without the user data, which stays on the disk
 	address  netip.Addr
@@ -26,15 +26,15 @@ type instance struct {
 	machine  *machine.Machine // nil if it does not run
 	public   *exposure        // nil if it is no bastion
 
-	// listeners are what Dial connects to, by port: that of SSH, and those of the machine's programs. Empty if it does not
-	// run, or is a bastion.
+	// listeners are the listeners that Dial connects to, by port: that of SSH, and those of the machine's programs. It
+	// is empty if the machine does not run, or the instance is a bastion.
 	listeners map[uint16]*memnet.Listener
 	cancel    context.CancelFunc
-	// done is closed when it has ended; nil if it was never started.
+	// done is closed when the instance has ended; nil if it was never started.
 	done chan struct{}
-	// ready is closed when it runs, or has ended without; nil if it was never started.
+	// ready is closed when the instance runs, or has ended before that; nil if it was never started.
 	ready chan struct{}
-	// removing is held by the one who removes the folder.
+	// removing is held while the folder is being removed.
 	removing sync.Mutex
 }
 
@@ -59,13 +59,14 @@ func (i *instance) status() Instance {
 	return status
 }
 
-// ProviderIDPrefix is what every provider ID of this cloud begins with.
+// ProviderIDPrefix is the prefix of every provider ID of this cloud.
 const ProviderIDPrefix = "local:///"
 
 func providerID(spec InstanceSpec) string { return ProviderIDPrefix + spec.Zone + "/" + spec.ID }
 
-// EnsureInstance makes an instance if it is not there. It returns when the instance has an address; it boots in the
-// background. One that is there stays as it is, whatever else the spec says; only another network is an error.
+// EnsureInstance creates an instance if it does not exist. It returns when the instance has an address; the instance
+// boots in the background. An existing instance stays as it is, whatever the spec says; only another network is an
+// error.
 func (c *Cloud) EnsureInstance(_ context.Context, spec InstanceSpec) (Instance, error) {
 	spec.Hostname = cmp.Or(spec.Hostname, spec.ID)
 	if err := spec.check(); err != nil {
@@ -80,7 +81,7 @@ func (c *Cloud) EnsureInstance(_ context.Context, spec InstanceSpec) (Instance, 
 	return i.status(), nil
 }
 
-// ensure returns the instance of a spec, and makes it if it is not there. The lock is held.
+// ensure returns the instance of a spec, and creates it if it does not exist. The lock is held.
 func (c *Cloud) ensure(spec InstanceSpec) (*instance, error) {
 	i, n := c.instances[spec.ID], c.networks[spec.Network]
 	switch {
@@ -104,7 +105,7 @@ func (c *Cloud) ensure(spec InstanceSpec) (*instance, error) {
 	return c.create(n, record{InstanceSpec: spec, Address: address})
 }
 
-// create makes an instance of a record, and starts it. The lock is held.
+// create creates the instance of a record, and starts it. The lock is held.
 func (c *Cloud) create(n *network, r record) (*instance, error) {
 	var listener net.Listener
 	if r.Public != nil {
@@ -128,7 +129,6 @@ func (c *Cloud) create(n *network, r record) (*instance, error) {
 	return i, nil
 }
 
-// check says what is wrong with a spec.
 func (s InstanceSpec) check() error {
 	if err := checkID(s.ID); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (c *Cloud) launch(i *instance) {
 	})
 }
 
-// live is an instance's life: it waits for its turn, boots, and runs until ctx ends or it is powered off.
+// live runs an instance: it waits for its turn, boots the machine, and runs it until ctx ends or it is powered off.
 func (c *Cloud) live(ctx context.Context, i *instance, private *memnet.Listener) error {
 	select {
 	case c.boots <- struct{}{}:
@@ -203,7 +203,7 @@ func (c *Cloud) live(ctx context.Context, i *instance, private *memnet.Listener)
 		for _, done := range []<-chan struct{}{m.Booted(), bound} {
 			select {
 			case <-done:
-				turn() // with Booted
+				turn() // after Booted; a second call does nothing
 			case <-ctx.Done():
 				return
 			}
@@ -213,7 +213,8 @@ func (c *Cloud) live(ctx context.Context, i *instance, private *memnet.Listener)
 	return m.Run(ctx)
 }
 
-// serve answers SSH clients, of a bastion on its public address, of others in the network. bound is closed when it listens.
+// serve answers SSH clients: those of a bastion on its public address, all others in the network. It closes bound when
+// it listens.
 func (c *Cloud) serve(ctx context.Context, i *instance, m *machine.Machine, private *memnet.Listener, bound chan<- struct{}) error {
 	if i.public == nil {
 		close(bound)
@@ -227,7 +228,7 @@ func (c *Cloud) serve(ctx context.Context, i *instance, m *machine.Machine, priv
 	return m.ServeSSH(ctx, l)
 }
 
-// open makes the machine of an instance.
+// open opens the machine of an instance.
 func (c *Cloud) open(i *instance) (*machine.Machine, error) {
 	r, err := c.readRecord(i.spec.ID)
 	if err != nil {
@@ -240,7 +241,8 @@ func (c *Cloud) open(i *instance) (*machine.Machine, error) {
 		Dir: c.machineDir(r.ID), Hostname: r.Hostname, Addresses: []netip.Addr{r.Address}, Network: network,
 		UserData: r.UserData, Programs: c.cfg.Programs, Clock: c.cfg.Clock, Log: c.cfg.Log.WithValues("instance", r.ID),
 		Metadata: machine.Metadata{
-			InstanceID: r.ID, ProviderID: providerID(r.InstanceSpec), Zone: r.Zone, InstanceType: r.Type, Image: r.Image, Tags: i.spec.Tags,
+			InstanceID: r.ID, ProviderID: providerID(r.InstanceSpec), Network: r.Network, Zone: r.Zone,
+			InstanceType: r.Type, Image: r.Image, Tags: i.spec.Tags,
 		},
 	}
 	if i.public != nil {
@@ -251,7 +253,7 @@ func (c *Cloud) open(i *instance) (*machine.Machine, error) {
 	return machine.New(cfg)
 }
 
-// listen has a program of an instance's machine listen on a port of its address.
+// listen opens a listener for a program of an instance's machine, on a port of the instance's address.
 func (c *Cloud) listen(i *instance, port uint16) (net.Listener, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,7 +278,7 @@ func (c *Cloud) booted(i *instance, m *machine.Machine) {
 	}
 }
 
-// ended notes why an instance has ended.
+// ended records why an instance has ended.
 func (c *Cloud) ended(ctx context.Context, i *instance, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -292,7 +294,7 @@ func (c *Cloud) ended(ctx context.Context, i *instance, err error) {
 	}
 	i.machine, i.listeners = nil, nil
 	switch {
-	case ctx.Err() != nil: // it was told to
+	case ctx.Err() != nil: // it was stopped
 		i.state = Pending
 	case err != nil:
 		i.state, i.message = Failed, err.Error()
@@ -305,8 +307,8 @@ func (c *Cloud) ended(ctx context.Context, i *instance, err error) {
 	}
 }
 
-// DeleteInstance shuts an instance down, waits until it is down, and removes its disk; nothing if it is not there. If ctx
-// ends before, the instance still goes down; another call removes it.
+// DeleteInstance shuts an instance down, waits until it is down, and removes its disk. It does nothing if the instance
+// does not exist. If ctx ends before, the instance still goes down, and another call removes it.
 func (c *Cloud) DeleteInstance(ctx context.Context, id string) error {
 	c.mu.Lock()
 	i := c.instances[id]
@@ -356,7 +358,7 @@ func (c *Cloud) Instance(id string) (Instance, bool) {
 	return i.status(), true
 }
 
-// Instances returns those of a network, sorted by ID.
+// Instances returns the instances of a network, sorted by ID.
 func (c *Cloud) Instances(network string) (all []Instance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -371,7 +373,7 @@ func (c *Cloud) Instances(network string) (all []Instance) {
 	return all
 }
 
-// HasHost says whether an instance has a hostname.
+// HasHost reports whether an instance has the hostname.
 func (c *Cloud) HasHost(hostname string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -383,7 +385,7 @@ func (c *Cloud) HasHost(hostname string) bool {
 	return false
 }
 
-// Machine is the machine of an instance, if it runs.
+// Machine returns the machine of an instance, if it runs.
 func (c *Cloud) Machine(id string) (*machine.Machine, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,45 +23,47 @@ import (
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
-// Program is what a unit's ExecStart runs when it names one of Config.Programs by its path. It runs until ctx ends;
-// args are the arguments of the ExecStart line, without the path. Journal(ctx) is what its output is written to.
+// Program is the Go function that a unit's ExecStart runs if it names a path of Config.Programs. It runs until ctx
+// ends; args are the arguments of the ExecStart line, without the path. The output of the program is written to
+// Journal(ctx).
 type Program func(ctx context.Context, m *Machine, args []string) error
 
-// Forward opens a connection for a client of the machine's SSH server (direct-tcpip), in a time that it limits itself. An
-// error that is sshd.ErrProhibited says that a rule is against it.
+// Forward opens a connection for a client of the machine's SSH server (direct-tcpip), and limits its own time. An error
+// that wraps sshd.ErrProhibited means that a rule forbids the connection.
 type Forward func(ctx context.Context, host string, port uint32) (net.Conn, error)
 
-// Metadata is what a cloud tells a machine about itself. What it does not know is empty.
+// Metadata is what a cloud tells a machine about itself. Unknown values are empty.
 type Metadata struct {
-	InstanceID, ProviderID, Zone, InstanceType, Image string
-	Tags                                              map[string]string
+	InstanceID, ProviderID, Network, Zone, InstanceType, Image string
+	Tags                                                       map[string]string
 }
 
-// Config says what a machine is.
+// Config is the configuration of a Machine.
 type Config struct {
-	// Dir is the machine's folder on the host, made if it is missing (0700). Everything that it keeps is in there.
+	// Dir is the machine's folder on the host, created if it is missing (0700). The machine stores everything in it.
 	Dir string
 	// Hostname is its name, a DNS label or name.
 	Hostname string
-	// Addresses are those of its network interface, the primary one first.
+	// Addresses are the addresses of its network interface, the primary one first.
 	Addresses []netip.Addr
-	// Network is the network of Addresses; if it is zero, each address stands alone.
+	// Network is the network of Addresses; if it is zero, each address is a network of its own.
 	Network netip.Prefix
 	// UserData is what cloud-init runs at the first boot, at most 64 KiB.
 	UserData []byte
-	// Metadata is what programs on the machine can ask.
+	// Metadata is what programs on the machine can query.
 	Metadata Metadata
-	// Programs are what units may run as Go functions, by absolute path.
+	// Programs are the Go functions that units may run, by absolute path.
 	Programs map[string]Program
-	// Clock is the time that everything on the machine goes by; the real one if nil.
+	// Clock is the clock of everything on the machine; the real clock if nil.
 	Clock clock.WithTicker
 	// Log is for what the operator of the landscape should know; never for what users do on the machine.
 	Log logr.Logger
 	// Forward opens connections for SSH clients. If it is nil, forwarding is refused as administratively prohibited.
 	Forward Forward
-	// Listen has a program listen on a port of the machine's address. If it is nil, no program can.
+	// Listen opens a listener for a program, on a port of the machine's address. If it is nil, no program can listen.
 	Listen func(port uint16) (net.Listener, error)
-	// Admit, if there is one, says whether a client at an address may talk to the SSH server at all: the firewall.
+	// Admit is the firewall: it reports whether a client may talk to the SSH server at all. If it is nil, every client
+	// may.
 	Admit func(remote net.Addr) bool
 }
 
@@ -72,7 +74,7 @@ type Machine struct {
 	key   ssh.Signer
 	sshd  *sshd.Server
 	units *Units
-	// memory is what all that the shell runs has together.
+	// memory is shared by everything that the shell runs.
 	memory *shell.Budget
 
 	booted chan struct{} // closed when the first boot of this process is done
@@ -87,8 +89,8 @@ type Machine struct {
 	cloudInit CloudInitStatus
 }
 
-// MaxMemory is how many bytes the sessions, the user data and the units of a machine may have together, beside what
-// each of them may: the one that exceeds it is killed.
+// MaxMemory is how many bytes the sessions, the user data and the units of a machine may have together, in addition to
+// the limit of each of them. The one that exceeds it is killed.
 const MaxMemory = 256 << 20
 
 const (
@@ -96,8 +98,8 @@ const (
 	hostKeyFile = "ssh_host_ed25519_key"
 )
 
-// New opens the machine that is in cfg.Dir, or makes a new one there. It does not boot it; Run does. A machine that is not
-// run is to be closed.
+// New opens the machine that is in cfg.Dir, or creates a new one there. It does not boot the machine; Run does. The
+// caller must close a machine that it does not run.
 func New(cfg Config) (*Machine, error) {
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	disk := filepath.Join(cfg.Dir, diskDir)
@@ -124,11 +126,11 @@ func New(cfg Config) (*Machine, error) {
 	return m, nil
 }
 
-// ErrDown is why something cannot be done: the machine does not run, or has been run before.
+// ErrDown means that the machine does not run, or has been run before.
 var ErrDown = errors.New("the machine does not run")
 
-// Run boots the machine and keeps it running until ctx ends or the machine is powered off from within: user data at the
-// first boot, then the enabled units. A Machine can be run once; make a new one to start it again.
+// Run boots the machine and keeps it running until ctx ends or the machine is powered off from within. It runs the user
+// data at the first boot, and then the enabled units. A Machine can be run once; create a new one to start it again.
 func (m *Machine) Run(ctx context.Context) error {
 	if !m.begin() {
 		return fmt.Errorf("running machine %s: %w any more", m.cfg.Hostname, ErrDown)
@@ -142,7 +144,7 @@ func (m *Machine) Run(ctx context.Context) error {
 	}
 }
 
-// runOnce is the time from a boot to the shutdown that belongs to it.
+// runOnce runs the machine from a boot to the corresponding shutdown.
 func (m *Machine) runOnce(ctx context.Context) (action shell.PowerAction, err error) {
 	m.mu.Lock()
 	m.bootedAt = m.cfg.Clock.Now()
@@ -180,7 +182,7 @@ func (m *Machine) begin() bool {
 	return ok
 }
 
-// end waits for what still uses the disk, and closes it.
+// end waits until the disk is not used any more, and closes it.
 func (m *Machine) end() {
 	m.mu.Lock()
 	m.down()
@@ -191,17 +193,17 @@ func (m *Machine) end() {
 	}
 }
 
-// Close closes a machine that has never been run; one that has is closed when Run returns.
+// Close closes a machine that has never been run. Otherwise Run closes the machine before it returns.
 func (m *Machine) Close() {
 	if m.begin() {
 		m.end()
 	}
 }
 
-// Booted is closed when the machine has booted: the user data has run, and the enabled units have been started.
+// Booted returns a channel that is closed when the user data has run and the enabled units have been started.
 func (m *Machine) Booted() <-chan struct{} { return m.booted }
 
-// ServeSSH answers SSH clients on l from when the machine has booted until ctx ends or the machine is down. It closes l.
+// ServeSSH answers SSH clients on l once the machine has booted, until ctx ends or the machine is down. It closes l.
 // While the machine's ssh.service is stopped, connections are closed at once.
 func (m *Machine) ServeSSH(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -231,30 +233,30 @@ func (m *Machine) DisconnectSSH() {
 	m.sshd.Disconnect(func(remote net.Addr) bool { return !m.admit(remote) })
 }
 
-// admit is the firewall in front of the SSH server, and whether it runs.
+// admit reports whether the firewall admits a client and the SSH server runs.
 func (m *Machine) admit(remote net.Addr) bool {
 	return (m.cfg.Admit == nil || m.cfg.Admit(remote)) && m.units.IsActive(sshUnit)
 }
 
-// FS is the machine's disk.
+// FS returns the machine's disk.
 func (m *Machine) FS() *vfs.FS { return m.fs }
 
-// Clock is the machine's time.
+// Clock returns the machine's clock.
 func (m *Machine) Clock() clock.WithTicker { return m.cfg.Clock }
 
-// Log is for what the operator of the landscape should know.
+// Log returns the log for the operator of the landscape.
 func (m *Machine) Log() logr.Logger { return m.cfg.Log }
 
-// Metadata is what the cloud told the machine about itself.
+// Metadata returns what the cloud told the machine about itself.
 func (m *Machine) Metadata() Metadata { return m.cfg.Metadata }
 
-// Hostname is the machine's name.
+// Hostname returns the machine's name.
 func (m *Machine) Hostname() string { return m.cfg.Hostname }
 
-// Addresses are those of the machine's network interface, the primary one first.
+// Addresses returns the addresses of the machine's network interface, the primary one first.
 func (m *Machine) Addresses() []netip.Addr { return slices.Clone(m.cfg.Addresses) }
 
-// Listen listens on a port of the machine's address, for a program. The listener is closed when the machine ends.
+// Listen opens a listener on a port of the machine's address, for a program. It is closed when the machine ends.
 func (m *Machine) Listen(port uint16) (net.Listener, error) {
 	if m.cfg.Listen == nil {
 		return nil, fmt.Errorf("listening on port %d: the machine %s has no network", port, m.cfg.Hostname)
@@ -262,8 +264,8 @@ func (m *Machine) Listen(port uint16) (net.Listener, error) {
 	return m.cfg.Listen(port)
 }
 
-// HostKey is the public key that the machine's SSH server identifies itself with, the same for its life.
+// HostKey returns the public key of the machine's SSH server. It stays the same for the machine's life.
 func (m *Machine) HostKey() ssh.PublicKey { return m.key.PublicKey() }
 
-// Units are the machine's services.
+// Units returns the machine's services.
 func (m *Machine) Units() *Units { return m.units }

@@ -17,6 +17,8 @@ const (
 	serviceAccountUser = "system:serviceaccount:kube-system:"
 )
 
+var serviceAccountGroups = []string{"system:serviceaccounts", "system:serviceaccounts:kube-system"}
+
 // clients makes clients and closes their connections in the end.
 type clients struct {
 	config func(component, user string, groups ...string) (*rest.Config, error)
@@ -35,7 +37,7 @@ func (c *clients) shared() (*client, error) {
 }
 
 func (c *clients) serviceAccount(name string) (*client, error) {
-	return c.make(name, serviceAccountUser+name, "system:serviceaccounts", "system:serviceaccounts:kube-system")
+	return c.make(name, serviceAccountUser+name, serviceAccountGroups...)
 }
 
 func (c *clients) make(component, user string, groups ...string) (*client, error) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
@@ -21,7 +22,7 @@ type Config struct {
 	ClientConfig func(component, user string, groups ...string) (*rest.Config, error)
 	// Select says which controllers run, as --controllers of kube-controller-manager: "*", "name", "-name".
 	Select []string
-	// Nodes says that the cluster has nodes: controllers for them run as well. They need NodesPolicy.
+	// Nodes says that the cluster has nodes: controllers for them run as well. They need the objects of manifests/shoot.
 	Nodes bool
 	// Workloads says that Pods run on the cluster's nodes: the scheduler and the workload controllers run as well.
 	Workloads bool
@@ -34,6 +35,8 @@ type Config struct {
 	// Idle, if set, says of a resource whether it has no objects, and then has the function called once there is one: only
 	// then the resource is watched.
 	Idle func(resource schema.GroupResource, wake func()) bool
+	// DeleteVolume removes the data of a PersistentVolume of manifests.VolumeProvisioner; nil if volumes have no data.
+	DeleteVolume func(types.UID) error
 	// RootCA is published in every namespace.
 	RootCA []byte
 	// SigningCertFile and SigningKeyFile are the authority that signs certificate signing requests.

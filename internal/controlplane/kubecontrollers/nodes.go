@@ -11,7 +11,6 @@ import (
 
 	capi "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -28,26 +27,22 @@ const (
 	// gardener-resource-manager does so.
 	servingApproverController = "kubelet-serving-approver-controller"
 	servingApproverAccount    = "kubelet-csr-approver"
-	servingApproverRole       = "gardener.cloud:system:kubelet-csr-approver"
 )
 
 // How nodes are looked after: a kube-controller-manager's values, and of how long a node may be silent, Gardener's.
 const (
-	nodeMonitorPeriod       = 5 * time.Second
-	nodeStartupGracePeriod  = time.Minute
-	nodeMonitorGracePeriod  = 40 * time.Second
-	evictionRate            = 0.1
-	secondaryEvictionRate   = 0.01
-	largeCluster            = 50
-	unhealthyZoneThreshold  = 0.55
-	certificateWorkers      = 2
-	approvalReason          = "AutoApproved"
-	approvalMessage         = "The certificate is for the node that asks for it, and for its addresses."
-	nodeUserPrefix          = "system:node:"
-	nodesGroup              = "system:nodes"
-	certificatesGroup       = "certificates.k8s.io"
-	rbacGroup               = "rbac.authorization.k8s.io"
-	signingRequestsApproval = "certificatesigningrequests/approval"
+	nodeMonitorPeriod      = 5 * time.Second
+	nodeStartupGracePeriod = time.Minute
+	nodeMonitorGracePeriod = 40 * time.Second
+	evictionRate           = 0.1
+	secondaryEvictionRate  = 0.01
+	largeCluster           = 50
+	unhealthyZoneThreshold = 0.55
+	certificateWorkers     = 2
+	approvalReason         = "AutoApproved"
+	approvalMessage        = "The certificate is for the node that asks for it, and for its addresses."
+	nodeUserPrefix         = "system:node:"
+	nodesGroup             = "system:nodes"
 )
 
 func newNodeLifecycle(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
@@ -72,22 +67,6 @@ func newServingApprover(ctx context.Context, c *Controllers, client *client) ([]
 	controller := certificates.NewCertificateController(
 		ctx, "kubeletserving", client, c.informers.all.Certificates().V1().CertificateSigningRequests(), a.handle)
 	return []run{func(ctx context.Context) { controller.Run(ctx, certificateWorkers) }}, nil
-}
-
-// NodesPolicy are the roles and bindings that controllers need beyond Kubernetes' own policy, in a cluster with nodes.
-// The caller that runs these controllers creates them.
-func NodesPolicy() (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {
-	meta := metav1.ObjectMeta{Name: servingApproverRole}
-	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{certificatesGroup}, Resources: []string{signingRequestsApproval}, Verbs: []string{"update"}},
-		{APIGroups: []string{certificatesGroup}, Resources: []string{"signers"},
-			ResourceNames: []string{capi.KubeletServingSignerName}, Verbs: []string{"approve"}},
-	}}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta,
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: servingApproverRole},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: servingApproverAccount}},
-	}
-	return role, binding
 }
 
 // servingApprover approves the serving certificate of a kubelet if the node itself asks for it, and for no name and

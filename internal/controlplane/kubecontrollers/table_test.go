@@ -3,14 +3,29 @@ package kubecontrollers
 import (
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+
+	"github.com/gardenlite/gardenlite/internal/manifest"
+	"github.com/gardenlite/gardenlite/manifests"
 )
 
 // TestServiceAccounts holds the identities to Kubernetes' own policy: with another name a controller may do nothing.
 func TestServiceAccounts(t *testing.T) {
-	_, ofNodes := NodesPolicy()
-	subjects := ofNodes.Subjects
+	policy, err := manifest.LoadFS(manifests.FS, "shoot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var subjects []rbacv1.Subject
+	for _, obj := range policy {
+		binding := &rbacv1.ClusterRoleBinding{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, binding); err != nil {
+			t.Fatal(err)
+		}
+		subjects = append(subjects, binding.Subjects...)
+	}
 	for _, binding := range bootstrappolicy.ControllerRoleBindings() {
 		subjects = append(subjects, binding.Subjects...)
 	}

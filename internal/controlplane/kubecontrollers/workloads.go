@@ -10,10 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/scale"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
@@ -56,12 +53,12 @@ const (
 	workloadWorkers = 5
 )
 
-// workload is a controller that starts when the first object of a resource exists.
+// workload is a controller that starts when the first object of one of its resources exists.
 type workload struct {
 	name string
 	// serviceAccount is its identity in kube-system; the scheduler has none.
 	serviceAccount string
-	resource       schema.GroupResource
+	resources      []schema.GroupResource
 	new            func(context.Context, *Controllers, *client, *handlers) ([]run, error)
 }
 
@@ -76,14 +73,17 @@ var workloads = []workload{
 	{names.CronJobController, "cronjob-controller", batch("cronjobs"), newCronJobs},
 	{names.TTLAfterFinishedController, "ttl-after-finished-controller", batch("jobs"), newTTLAfterFinished},
 	{names.DisruptionController, "disruption-controller",
-		schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, newDisruption},
+		of("policy", "poddisruptionbudgets"), newDisruption},
 	{names.EndpointSliceController, "endpointslice-controller", core("pods"), newEndpointSlices},
 	{names.EndpointsController, "endpoint-controller", core("pods"), newEndpoints},
 	{names.EndpointSliceMirroringController, "endpointslicemirroring-controller", core("endpoints"), newEndpointSliceMirroring},
+	{names.HorizontalPodAutoscalerController, "horizontal-pod-autoscaler",
+		of("autoscaling", "horizontalpodautoscalers"), newHorizontalPodAutoscalers},
+	{names.PersistentVolumeBinderController, "persistent-volume-binder", core("persistentvolumeclaims", "persistentvolumes"), newVolumeBinder},
 	{names.PersistentVolumeClaimProtectionController, "pvc-protection-controller", core("persistentvolumeclaims"), newPVCProtection},
 	{names.PersistentVolumeProtectionController, "pv-protection-controller", core("persistentvolumes"), newPVProtection},
 	{names.VolumeAttributesClassProtectionController, "volumeattributesclass-protection-controller",
-		schema.GroupResource{Group: "storage.k8s.io", Resource: "volumeattributesclasses"}, newVACProtection},
+		of("storage.k8s.io", "volumeattributesclasses"), newVACProtection},
 	{names.TaintEvictionController, "node-controller", core("pods"), newTaintEviction},
 	{names.PodGarbageCollectorController, "pod-garbage-collector", core("pods"), newPodGC},
 	{names.NodeLifecycleController, "node-controller", core("nodes"), newNodeLifecycle},
@@ -91,12 +91,15 @@ var workloads = []workload{
 	{schedulerName, "", core("pods"), newScheduler},
 }
 
-func core(resource string) schema.GroupResource { return schema.GroupResource{Resource: resource} }
-func apps(resource string) schema.GroupResource {
-	return schema.GroupResource{Group: "apps", Resource: resource}
-}
-func batch(resource string) schema.GroupResource {
-	return schema.GroupResource{Group: "batch", Resource: resource}
+func core(resources ...string) []schema.GroupResource { return of("", resources...) }
+func apps(resource string) []schema.GroupResource     { return of("apps", resource) }
+func batch(resource string) []schema.GroupResource    { return of("batch", resource) }
+
+func of(group string, resources ...string) (all []schema.GroupResource) {
+	for _, resource := range resources {
+		all = append(all, schema.GroupResource{Group: group, Resource: resource})
+	}
+	return all
 }
 
 // awaitWorkloads queues each of the workload controllers once there is an object of its resource.
@@ -110,8 +113,10 @@ func (c *Controllers) awaitWorkloads() {
 			continue
 		}
 		want := sync.OnceFunc(func() { c.wanted <- w })
-		if c.cfg.Idle == nil || !c.cfg.Idle(w.resource, want) {
-			want()
+		for _, resource := range w.resources {
+			if c.cfg.Idle == nil || !c.cfg.Idle(resource, want) {
+				want()
+			}
 		}
 	}
 }
@@ -229,16 +234,14 @@ func newTTLAfterFinished(ctx context.Context, c *Controllers, client *client, h 
 }
 
 func newDisruption(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
-	config, err := c.cfg.ClientConfig("disruption-controller", serviceAccountUser+"disruption-controller",
-		"system:serviceaccounts", "system:serviceaccounts:kube-system")
+	config, err := c.cfg.ClientConfig("disruption-controller", serviceAccountUser+"disruption-controller", serviceAccountGroups...)
 	if err != nil {
 		return nil, err
 	}
-	base, err := rest.UnversionedRESTClientForConfigAndClient(dynamic.ConfigFor(config), client.http)
+	scales, err := newScales(c, client, config)
 	if err != nil {
 		return nil, err
 	}
-	scales := scale.New(base, c.mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(client.Discovery()))
 	all := c.informers.all
 	d := disruption.NewDisruptionController(ctx, hold(h, all.Core().V1().Pods()),
 		hold(h, all.Policy().V1().PodDisruptionBudgets()), hold(h, all.Core().V1().ReplicationControllers()),

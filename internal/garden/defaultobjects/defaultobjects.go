@@ -22,21 +22,22 @@ import (
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
-// landscapeMarker is the ConfigMap that says that the default landscape has been created: what users delete of it stays
-// deleted.
+// landscapeMarker is the ConfigMap that marks the default landscape as created. Objects of the default landscape that
+// users delete are not created again.
 const landscapeMarker = "gardenlite-default-landscape"
 
-// Info is what clients read of the garden.
+// Info describes the garden to its clients.
 type Info struct {
 	// GardenerVersion is the version of the API.
 	GardenerVersion string
-	// WorkloadIdentityIssuerURL is who issues tokens of workload identities. Left out if empty.
+	// WorkloadIdentityIssuerURL is the URL of the issuer of WorkloadIdentity tokens. It is not published if empty.
 	WorkloadIdentityIssuerURL string
-	// ClusterIdentity tells a new garden from all others; made up if empty. A garden keeps the one it has.
+	// ClusterIdentity distinguishes a new garden from all others; it is generated if empty. An existing garden keeps
+	// its identity.
 	ClusterIdentity string
 }
 
-// Garden sets a garden up, or brings it up to date. What is as it should be is not written.
+// Garden creates or updates the default objects of a garden. It does not write objects that are up to date.
 func Garden(ctx context.Context, config *rest.Config, info Info) error {
 	client, err := dynamic.NewForConfig(manifest.ForWriting(config))
 	if err != nil {
@@ -61,10 +62,15 @@ func setUp(ctx context.Context, client dynamic.Interface, info Info) error {
 	if err := manifest.Ensure(ctx, client, append(objects, own)); err != nil {
 		return err
 	}
-	return manifest.Create(ctx, client, identity)
+	cluster, err := manifest.LoadFS(manifests.FS, "cluster")
+	if err != nil {
+		return err
+	}
+	return manifest.CreateMissing(ctx, client, append(cluster, identity))
 }
 
-// clusterIdentity is the ConfigMap that tells this garden from all others. It is never changed.
+// clusterIdentity returns the ConfigMap that distinguishes this garden from all others. The ConfigMap is never
+// changed.
 func clusterIdentity(info Info) (manifest.Object, error) {
 	id := info.ClusterIdentity
 	if id == "" {
@@ -80,7 +86,7 @@ func clusterIdentity(info Info) (manifest.Object, error) {
 	})
 }
 
-// gardenerInfo is the ConfigMap in which clients look for the garden's version and issuer.
+// gardenerInfo returns the ConfigMap from which clients read the garden's version and issuer.
 func gardenerInfo(info Info) (manifest.Object, error) {
 	data, err := yaml.Marshal(struct {
 		Version                   string `json:"version"`
@@ -101,7 +107,7 @@ func configMap(source string, cm *corev1.ConfigMap) (manifest.Object, error) {
 	return manifest.Object{Unstructured: &unstructured.Unstructured{Object: content}, Source: source}, err
 }
 
-// DefaultLandscape creates what a new landscape has to begin with, once.
+// DefaultLandscape creates the initial objects of a new landscape. It does so only once.
 func DefaultLandscape(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -114,7 +120,6 @@ func DefaultLandscape(ctx context.Context, config *rest.Config) error {
 	return defaultLandscape(ctx, client, applier)
 }
 
-// applier applies manifests.
 type applier interface {
 	All(ctx context.Context, objects []manifest.Object) error
 }

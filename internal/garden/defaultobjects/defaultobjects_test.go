@@ -52,7 +52,7 @@ func writes(client *fake.FakeDynamicClient) (verbs []string) {
 	return verbs
 }
 
-// scheme has the types of what a garden is set up with.
+// scheme contains the types of the default objects.
 var scheme = func() *runtime.Scheme {
 	all := runtime.NewScheme()
 	utilruntime.Must(clientscheme.AddToScheme(all))
@@ -164,7 +164,7 @@ func TestSetUpWaitsForNamespacesAndSaysWhatFailed(t *testing.T) {
 	}
 }
 
-// recorder notes what it is to apply.
+// recorder is an applier that records the objects.
 type recorder struct{ names []string }
 
 func (r *recorder) All(_ context.Context, objects []manifest.Object) error {

@@ -57,7 +57,7 @@ func rule(group, resource, verb string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}
 }
 
-// aggregated are the rules of a role as the aggregation controller fills it.
+// aggregated returns the rules of a ClusterRole as the aggregation controller would fill them in.
 func (p policy) aggregated(name string) []rbacv1.PolicyRule {
 	role := p.clusterRoles[name]
 	rules := slices.Clone(role.Rules)
@@ -158,7 +158,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestBindings holds the bindings to roles that exist, and gardenlets to having none.
+// TestBindings checks that bindings refer to existing roles, and that no role is bound to gardenlets.
 func TestBindings(t *testing.T) {
 	p := loadPolicy(t)
 	subjects := map[string][]string{}

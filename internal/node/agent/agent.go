@@ -21,11 +21,12 @@ import (
 const (
 	retryFirst = time.Second
 	retryMax   = time.Minute
-	// lookFirst and lookMax are how often it is looked whether the kubelet has its certificate, and then whether there is a Node.
+	// lookFirst and lookMax bound the backoff while the agent waits for the kubelet's certificate, and then for the
+	// Node.
 	lookFirst = 250 * time.Millisecond
 	lookMax   = 5 * time.Second
 
-	// checkInterval is how often the agent makes sure that files are still as they were applied last.
+	// checkInterval is the period in which the agent restores applied files that were changed on the machine.
 	checkInterval = 30 * time.Second
 
 	secretsPath = "/api/v1/namespaces/" + node.SecretNamespace + "/secrets"
@@ -35,12 +36,12 @@ const (
 type Agent struct {
 	host host.Host
 	pool *apiclient.Pool
-	// pending are units that have changed and do not run with it yet.
+	// pending are the units that have changed and have not been restarted since.
 	pending map[string]bool
 }
 
-// Run runs gardener-node-agent until the context ends. It continues after every error but one: that there is nothing that
-// tells it what to do.
+// Run runs gardener-node-agent until the context ends. It retries after every error, except that of a missing or
+// invalid configuration.
 func Run(ctx context.Context, h host.Host, pool *apiclient.Pool) error {
 	a := &Agent{h, pool, map[string]bool{}}
 	backoff := host.Backoff{First: retryFirst, Max: retryMax}
@@ -68,7 +69,7 @@ func (a *Agent) config() (node.AgentConfig, error) {
 	return node.ParseAgentConfig(data)
 }
 
-// follow applies what is in the Secret, and then what becomes of it, until the watch ends or something fails.
+// follow applies the Secret and each change of it, until the watch ends or an error occurs.
 func (a *Agent) follow(ctx context.Context, config node.AgentConfig, backoff *host.Backoff) error {
 	client, bootstrapping, err := a.connect(config)
 	if err != nil {
@@ -99,8 +100,8 @@ func (a *Agent) follow(ctx context.Context, config node.AgentConfig, backoff *ho
 	return a.watch(ctx, client, config, secret)
 }
 
-// watch applies each change of the Secret, and restores files that have been changed on the machine since: a key that was
-// added to the authorized ones is gone again.
+// watch applies each change of the Secret, and restores files that were changed on the machine: it removes, for
+// example, a key that was added to the authorized keys.
 func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node.AgentConfig, applied *corev1.Secret) error {
 	w, err := client.Watch(ctx, secretsPath, "metadata.name="+config.SecretName, applied.ResourceVersion)
 	if err != nil {
@@ -131,7 +132,7 @@ func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node
 				return errors.New("the watch has ended")
 			case change.err != nil:
 				return change.err
-			case change.event == watch.Deleted: // the pool goes, or the machine is to have another Secret soon
+			case change.event == watch.Deleted: // the pool is being deleted, or the machine will get another Secret
 				continue
 			}
 			applied = change.secret
@@ -148,7 +149,7 @@ func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node
 	}
 }
 
-// change is what a watch of the Secret tells.
+// change is an event of the watch of the Secret, or its error.
 type change struct {
 	event  watch.EventType
 	secret *corev1.Secret
@@ -171,14 +172,14 @@ func readChanges(ctx context.Context, w *apiclient.Watch, changes chan<- change)
 	}
 }
 
-// changed says whether what has been applied was another configuration of the agent. It begins anew with that: it cannot
-// restart its own unit.
+// changed reports whether the applied files contain another configuration of the agent. The agent then starts over with
+// it, because it cannot restart its own unit.
 func (a *Agent) changed(config node.AgentConfig) bool {
 	now, err := a.config()
 	return err == nil && now != config
 }
 
-// connect makes a client with the kubelet's certificate, else with the bootstrap token.
+// connect returns a client with the kubelet's certificate, or with the bootstrap token if there is no certificate yet.
 func (a *Agent) connect(config node.AgentConfig) (client *apiclient.Client, bootstrapping bool, err error) {
 	credentials := apiclient.Credentials{Server: config.APIServer, CA: []byte(config.CA)}
 	credentials.Certificate, err = a.host.Files.ReadFile(node.PathKubeletClient)
@@ -193,7 +194,7 @@ func (a *Agent) connect(config node.AgentConfig) (client *apiclient.Client, boot
 	return client, bootstrapping, err
 }
 
-// awaitCertificate returns when the kubelet has its certificate.
+// awaitCertificate waits until the kubelet has its certificate.
 func (a *Agent) awaitCertificate(ctx context.Context) error {
 	backoff := host.Backoff{First: lookFirst, Max: lookMax}
 	for {
@@ -206,7 +207,8 @@ func (a *Agent) awaitCertificate(ctx context.Context) error {
 	}
 }
 
-// report writes to the Node what has been applied, once there is a Node. Then the bootstrap token is not needed any more.
+// report writes the applied checksum and Kubernetes version to the Node, as soon as there is a Node. Then it removes
+// the bootstrap token, which is not needed any more.
 func (a *Agent) report(ctx context.Context, client *apiclient.Client, secret *corev1.Secret) error {
 	data, err := a.host.Files.ReadFile(node.PathKubeletConfig)
 	if err != nil {
@@ -242,7 +244,7 @@ func (a *Agent) report(ctx context.Context, client *apiclient.Client, secret *co
 	return nil
 }
 
-// checksum is what a Secret says of itself, else what it is.
+// checksum returns the checksum in the Secret's annotation, or else that of its content.
 func checksum(secret *corev1.Secret) string {
 	if said := secret.Annotations[node.AnnotationChecksumSecret]; said != "" {
 		return said

@@ -108,7 +108,7 @@ func (w *world) read(path string) string {
 	return string(data)
 }
 
-// order is what the gardenlet does: it puts a configuration into the Secret. It returns the checksum.
+// order puts a configuration into the Secret, as the gardenlet does, and returns its checksum.
 func (w *world) order(change func(*extensionsv1alpha1.OperatingSystemConfig), keys ...string) string {
 	w.t.Helper()
 	files, err := node.Files(w.config, w.kubelet, keys)
@@ -139,7 +139,7 @@ func (w *world) until(what string, so func() bool) {
 	})
 }
 
-// applied waits until the Node says that it has what was ordered.
+// applied waits until the Node has the checksum and the Kubernetes version of the configuration.
 func (w *world) applied(checksum string) {
 	w.t.Helper()
 	w.until("the checksum at the Node", func() bool {
@@ -176,7 +176,8 @@ func TestKeysReachARunningNode(t *testing.T) {
 	}
 }
 
-// TestRestoresKeys: a key that was added by hand is gone after half a minute, without anything new to apply.
+// TestRestoresKeys checks that a key that was added by hand is removed within half a minute, without a new
+// configuration.
 func TestRestoresKeys(t *testing.T) {
 	w := newWorld(t)
 	w.applied(w.order(nil, "ssh-rsa A", "ssh-rsa B"))
@@ -277,7 +278,7 @@ func TestFollowsANewSecret(t *testing.T) {
 	sum := w.order(nil, "ssh-rsa other")
 	other := &corev1.Secret{}
 	w.api.Get(t, secretsPath+"/"+w.config.SecretName, other)
-	w.api.Put(t, secretsPath+"/"+old, other) // it names the other one
+	w.api.Put(t, secretsPath+"/"+old, other) // its configuration names the other Secret
 	w.applied(sum)
 	w.applied(w.order(nil, "ssh-rsa more"))
 }

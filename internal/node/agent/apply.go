@@ -25,8 +25,9 @@ const (
 	unitMode    = 0o644
 )
 
-// apply has on the machine what the Secret says: files first, then units, then what has gone goes. What was applied is
-// written down at the end, so that a machine that stops in between does all of it again.
+// apply brings the machine into the state that the Secret describes: first files, then units, then the removal of files
+// and units that are not in the configuration any more. The configuration is recorded as applied at the end, so that an
+// interrupted apply is repeated as a whole.
 func (a *Agent) apply(ctx context.Context, secret *corev1.Secret) error {
 	name := secret.Namespace + "/" + secret.Name
 	content := secret.Data[node.DataKeyOSC]
@@ -60,7 +61,7 @@ func (a *Agent) apply(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// restoreFiles writes the files again that are not as the Secret says.
+// restoreFiles rewrites the files that differ from the Secret.
 func (a *Agent) restoreFiles(secret *corev1.Secret) error {
 	osc, err := parse(secret.Data[node.DataKeyOSC])
 	if err != nil {
@@ -92,12 +93,12 @@ func (a *Agent) lastApplied() (*extensionsv1alpha1.OperatingSystemConfig, error)
 	return osc, nil
 }
 
-// writeFiles writes what is not there as it should be, and says what it has written.
+// writeFiles writes the files that are missing or differ, and returns their paths.
 func (a *Agent) writeFiles(files []extensionsv1alpha1.File) (written []string, err error) {
 	for i := range files {
 		file := &files[i]
 		if ptr.Deref(file.HostName, a.host.Hostname) != a.host.Hostname || file.Content.Inline == nil {
-			continue // for another node, or from an image, of which there are none here
+			continue // for another node, or copied from an image, which is not supported
 		}
 		data, err := decode(file.Content.Inline)
 		if err != nil {
@@ -124,7 +125,7 @@ func decode(inline *extensionsv1alpha1.FileContentInline) ([]byte, error) {
 	return nil, fmt.Errorf("the encoding %q is none of plain, b64", inline.Encoding)
 }
 
-// write writes a file if it is not like that, and says whether it did.
+// write writes a file if its content differs, and reports whether it did.
 func (a *Agent) write(path string, data []byte, mode fs.FileMode) (bool, error) {
 	if now, err := a.host.Files.ReadFile(path); err == nil && bytes.Equal(now, data) {
 		return false, nil
@@ -135,7 +136,7 @@ func (a *Agent) write(path string, data []byte, mode fs.FileMode) (bool, error) 
 	return true, nil
 }
 
-// writeBootstrapKubeconfig gives the kubelet what it gets its certificate with, if it has none.
+// writeBootstrapKubeconfig writes the kubeconfig with which the kubelet requests its certificate, if it has none.
 func (a *Agent) writeBootstrapKubeconfig() error {
 	if _, err := a.host.Files.ReadFile(node.PathKubeletClient); err == nil {
 		return nil
@@ -164,7 +165,8 @@ func (a *Agent) token(config node.AgentConfig) (string, error) {
 	return strings.TrimSpace(string(token)), nil
 }
 
-// applyUnits writes the units, and has those run that should. One that fails does not keep the others.
+// applyUnits writes the units, then starts, restarts or stops them. A unit that fails does not prevent this for the
+// others.
 func (a *Agent) applyUnits(ctx context.Context, units []extensionsv1alpha1.Unit, written []string) error {
 	reload := false
 	for i := range units {
@@ -195,7 +197,7 @@ func (a *Agent) applyUnits(ctx context.Context, units []extensionsv1alpha1.Unit,
 	return errors.Join(all...)
 }
 
-// writeUnit writes the files of a unit, and says whether it had to.
+// writeUnit writes the files of a unit, and reports whether any of them differed.
 func (a *Agent) writeUnit(unit *extensionsv1alpha1.Unit) (changed bool, err error) {
 	if unit.Content != nil {
 		if changed, err = a.write(unitFolder+unit.Name, []byte(*unit.Content), unitMode); err != nil {
@@ -214,8 +216,8 @@ func (a *Agent) writeUnit(unit *extensionsv1alpha1.Unit) (changed bool, err erro
 
 func dropInPath(unit, name string) string { return unitFolder + unit + ".d/" + name }
 
-// run enables or disables a unit, and starts, restarts or stops it. The agent's own it leaves running: it would wait for
-// its own end.
+// run enables or disables a unit, and starts, restarts or stops it. It leaves the agent's own unit running, because the
+// agent would wait for its own end.
 func (a *Agent) run(ctx context.Context, unit *extensionsv1alpha1.Unit, changed bool) error {
 	if !ptr.Deref(unit.Enable, true) {
 		if err := a.host.Units.Disable(ctx, unit.Name); err != nil {
@@ -272,7 +274,7 @@ func (a *Agent) removeGone(ctx context.Context, before, now *extensionsv1alpha1.
 	return nil
 }
 
-// paths are those of all files of a configuration, its units' among them.
+// paths returns the paths of all files of a configuration, including those of its units.
 func paths(osc *extensionsv1alpha1.OperatingSystemConfig) map[string]bool {
 	all := map[string]bool{}
 	for _, file := range osc.Spec.Files {

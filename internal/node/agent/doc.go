@@ -1,11 +1,11 @@
-// Package agent is gardener-node-agent: it has on a machine what the OperatingSystemConfig of its pool says, from a Secret of
-// the shoot, and tells so at the Node.
+// Package agent is gardener-node-agent: it applies the OperatingSystemConfig of a machine's pool, which it reads from a
+// Secret of the shoot, and reports that on the Node.
 //
-// It may import the packages of a node. It begins with the bootstrap token of the machine. Other than Gardener's, which
-// asks for a certificate of its own, it continues with the kubelet's as soon as there is one: so its rights are those
-// of its node (Kubernetes' NodeRestriction), and it does not matter when the token expires. Without an own identity
-// there is no Lease of the agent, and no node-role label, which no node may give itself.
+// It may import the packages of a node. It begins with the bootstrap token of the machine. Unlike Gardener's, which
+// requests a certificate of its own, it uses the kubelet's as soon as there is one: so its rights are those of its node
+// (Kubernetes' NodeRestriction), and the expiration of the token does not matter. Without an identity of its own, the
+// agent has no Lease, and does not set the node-role label, which no node may set on itself.
 //
-// It promises that a machine has all of a configuration before its Node says so; that what has gone from the configuration
-// goes from the machine; and that nothing is restarted that has not changed.
+// It promises that a machine has the whole configuration before its Node reports it; that files and units that are
+// removed from the configuration are removed from the machine; and that only units that have changed are restarted.
 package agent

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// requestTimeout ends a request that hangs, other than a watch.
+	// requestTimeout is the timeout of all requests except watches.
 	requestTimeout = 15 * time.Second
-	// maxAnswer is how much is read of an answer: more than any Secret or Node can have.
+	// maxAnswer is the maximum number of bytes that is read of a response: more than any Secret or Node has.
 	maxAnswer = 8 << 20
 )
 
@@ -32,7 +32,7 @@ type Client struct {
 	close     func()
 }
 
-// Close lets the connection go. It can be called several times.
+// Close releases the connection. It can be called several times.
 func (c *Client) Close() { c.close() }
 
 // Get reads an object.
@@ -50,7 +50,7 @@ func (c *Client) Delete(ctx context.Context, path string, options *metav1.Delete
 	return c.do(ctx, http.MethodDelete, path, "application/json", options, nil)
 }
 
-// Create makes an object; into, if not nil, gets what it became.
+// Create creates an object. If into is not nil, the created object is stored in it.
 func (c *Client) Create(ctx context.Context, path string, obj, into any) error {
 	return c.do(ctx, http.MethodPost, path, "application/json", obj, into)
 }
@@ -65,7 +65,7 @@ func (c *Client) Patch(ctx context.Context, path string, kind types.PatchType, p
 	return c.do(ctx, http.MethodPatch, path, string(kind), patch, into)
 }
 
-// PatchAs changes an object for a field manager of its own.
+// PatchAs changes an object with the given field manager.
 func (c *Client) PatchAs(ctx context.Context, manager, path string, kind types.PatchType, patch any) error {
 	return c.doQuery(ctx, http.MethodPatch, path, url.Values{"fieldManager": {manager}}, string(kind), patch, nil)
 }
@@ -130,7 +130,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	return nil, fmt.Errorf("%s %s: %w", method, path, refusal(response))
 }
 
-// refusal is what the API server says about a request that it has not granted.
+// refusal returns the error of a response that is not successful.
 func refusal(response *http.Response) error {
 	data, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	status := metav1.Status{}
@@ -142,7 +142,7 @@ func refusal(response *http.Response) error {
 	}}
 }
 
-// Watch tells of changes until it is closed.
+// Watch receives events until it is closed.
 type Watch struct {
 	body    io.Closer
 	decoder *json.Decoder
@@ -159,7 +159,7 @@ func (c *Client) Watch(ctx context.Context, path, fieldSelector, resourceVersion
 	return &Watch{response.Body, json.NewDecoder(response.Body)}, nil
 }
 
-// Next waits for a change. It returns io.EOF when the API server ends the watch.
+// Next waits for the next event, and stores its object. It returns io.EOF when the API server ends the watch.
 func (w *Watch) Next(into any) (watch.EventType, error) {
 	var event struct {
 		Type   watch.EventType `json:"type"`

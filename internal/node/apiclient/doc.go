@@ -1,6 +1,7 @@
-// Package apiclient is how the programs of a node talk to the API server of their shoot: JSON over HTTP/2, one connection a
-// node, no caches. There may be thousands of nodes in one process, so it has as little as they need.
+// Package apiclient is the client of a node's programs for the API server of their shoot: JSON over HTTP/2, one
+// connection per node, no caches. It has only what these programs need, because one process may have thousands of
+// nodes.
 //
-// It may import API types only. It promises that those who have the same credentials share a connection, and that it is
-// closed when the last of them has let go.
+// It may import API types only. It promises that clients with the same credentials share a connection, and that the
+// connection is closed with the last of them.
 package apiclient

@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// pingAfter and pingTimeout find out that a connection is dead.
+	// pingAfter and pingTimeout configure the health check of HTTP/2, which detects dead connections.
 	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
 	idleTimeout = 90 * time.Second
 )
 
-// Credentials are where an API server is and who a client is there: by a certificate (PEM, with its key) or a token.
+// Credentials contain the address of an API server and the identity of a client: a certificate (PEM, with its key) or a
+// token.
 type Credentials struct {
 	Server string
 	CA     []byte
@@ -30,9 +31,9 @@ type Credentials struct {
 	Token       string
 }
 
-// Pool has the connections of the nodes of a process. The zero value is ready.
+// Pool holds the connections of all nodes of a process. The zero value is ready for use.
 type Pool struct {
-	// Clock judges certificates; the real one if nil.
+	// Clock is the clock for the validity of certificates; the real clock if nil.
 	Clock clock.PassiveClock
 
 	mu     sync.Mutex
@@ -44,7 +45,7 @@ type connection struct {
 	users     int
 }
 
-// Get is a client with these credentials. Close lets it go.
+// Get returns a client with these credentials. The caller closes it.
 func (p *Pool) Get(c Credentials) (*Client, error) {
 	server, err := url.Parse(c.Server)
 	if err != nil || server.Scheme != "https" || server.Host == "" {

@@ -16,15 +16,16 @@ import (
 type Files interface {
 	// ReadFile fails with fs.ErrNotExist if there is no such file.
 	ReadFile(path string) ([]byte, error)
-	// WriteFile replaces a file in one step. It makes the folders that are missing, and keeps the owner of a file.
+	// WriteFile replaces a file atomically. It creates the folders that are missing, and keeps the owner of an existing
+	// file.
 	WriteFile(path string, data []byte, mode fs.FileMode) error
-	// Remove removes a file; there may be none.
+	// Remove removes a file. A missing file is no error.
 	Remove(path string) error
-	// Sync returns when all that was written is still there after the power has gone.
+	// Sync returns when everything that was written survives a loss of power.
 	Sync() error
 }
 
-// Units are the services of a machine, in the way of systemd.
+// Units are the services of a machine, as in systemd.
 type Units interface {
 	DaemonReload(ctx context.Context) error
 	Enable(ctx context.Context, name string) error
@@ -35,9 +36,11 @@ type Units interface {
 	IsActive(name string) bool
 }
 
-// Metadata is what the cloud tells a machine of itself. What it does not know is empty.
+// Metadata is what the cloud tells a machine about itself. Unknown fields are empty.
 type Metadata struct {
 	ProviderID, Zone, Region, InstanceType string
+	// Cluster is the name of the cluster's network, which no other cluster of the landscape has.
+	Cluster string
 }
 
 // Host is a machine, as its programs see it.
@@ -49,15 +52,16 @@ type Host struct {
 	Metadata  Metadata
 	// Listen listens on a port of the machine's address.
 	Listen func(port uint16) (net.Listener, error)
-	// OnlyAPIServer says that nothing but the cluster's API server reaches what listens: the kubelet need not authenticate it.
+	// OnlyAPIServer says that only the cluster's API server reaches the listeners: the kubelet need not authenticate
+	// its clients.
 	OnlyAPIServer bool
 	Clock         clock.WithTicker
-	// Log is for who runs the landscape, Journal for who looks at the machine.
+	// Log is the log of the landscape, Journal that of the machine.
 	Log     logr.Logger
 	Journal io.Writer
 }
 
-// Say writes a line to the journal, and to the log where it is verbose.
+// Say writes a line to the journal, and to the log with verbosity 1.
 func (h Host) Say(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if h.Journal != nil {

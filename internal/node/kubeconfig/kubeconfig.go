@@ -1,5 +1,5 @@
-// Package kubeconfig writes and reads the kubeconfigs of a node: one cluster, one user. It may import API types only; the
-// types of client-go would bring far more than there is in such a file.
+// Package kubeconfig writes and reads the kubeconfigs of a node: one cluster, one user. It may import API types only:
+// client-go's own functions would bring far more than such a file needs.
 package kubeconfig
 
 import (
@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// WithToken is a kubeconfig with a token.
+// WithToken returns a kubeconfig with a token.
 func WithToken(server string, ca []byte, token string) ([]byte, error) {
 	return write(server, ca, clientcmdv1.AuthInfo{Token: token})
 }
 
-// WithFile is a kubeconfig with a certificate and its key in a file.
+// WithFile returns a kubeconfig that names a file with a certificate and its key.
 func WithFile(server string, ca []byte, path string) ([]byte, error) {
 	return write(server, ca, clientcmdv1.AuthInfo{ClientCertificate: path, ClientKey: path})
 }
@@ -33,7 +33,7 @@ func write(server string, ca []byte, user clientcmdv1.AuthInfo) ([]byte, error) 
 	return data, nil
 }
 
-// Token is the token in a kubeconfig.
+// Token returns the token in a kubeconfig.
 func Token(data []byte) (string, error) {
 	config := clientcmdv1.Config{}
 	if err := yaml.Unmarshal(data, &config); err != nil {

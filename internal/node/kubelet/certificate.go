@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// rotateAfter is the part of a certificate's life after which there is a new one, in percent.
+	// rotateAfter is the percentage of a certificate's lifetime after which it is renewed.
 	rotateAfter = 80
-	// requestLife is how long one request for a certificate is looked after, before there is another one.
+	// requestLife is how long the kubelet waits for the certificate of one request, before it creates another request.
 	requestLife = 5 * time.Minute
 	signFirst   = 100 * time.Millisecond
 	signMax     = 5 * time.Second
@@ -37,10 +37,9 @@ const (
 	keyMode       = 0o600
 )
 
-// userName is who the kubelet is.
 func (k *Kubelet) userName() string { return "system:node:" + k.host.Hostname }
 
-// certificate is the client certificate of the machine (PEM, with its key) if it is still good; nil if there is none.
+// certificate returns the client certificate of the machine (PEM, with its key), nil if there is none that is valid.
 func (k *Kubelet) certificate() ([]byte, *x509.Certificate, error) {
 	data, err := k.host.Files.ReadFile(node.PathKubeletClient)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,17 +53,17 @@ func (k *Kubelet) certificate() ([]byte, *x509.Certificate, error) {
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil || !k.host.Clock.Now().Before(cert.NotAfter) || cert.Subject.CommonName != k.userName() {
-		return nil, nil, nil // it is of no use: as good as none
+		return nil, nil, nil // an unusable certificate counts as none
 	}
 	return data, cert, nil
 }
 
-// rotationDue is when there should be a new certificate.
+// rotationDue returns when a certificate is renewed.
 func rotationDue(cert *x509.Certificate) time.Time {
 	return cert.NotBefore.Add(cert.NotAfter.Sub(cert.NotBefore) / 100 * rotateAfter)
 }
 
-// bootstrap gets the first certificate, with the token that gardener-node-agent has put there.
+// bootstrap obtains the first certificate, with the bootstrap token that gardener-node-agent provides.
 func (k *Kubelet) bootstrap(ctx context.Context, config node.KubeletConfig) error {
 	data, err := k.host.Files.ReadFile(node.PathKubeconfigBootstrap)
 	if err != nil {
@@ -82,7 +81,7 @@ func (k *Kubelet) bootstrap(ctx context.Context, config node.KubeletConfig) erro
 	return k.request(ctx, client, config)
 }
 
-// request asks for a certificate, waits until it is signed, and keeps it with its key.
+// request obtains a certificate for a new key with a CertificateSigningRequest, and stores both.
 func (k *Kubelet) request(ctx context.Context, client *apiclient.Client, config node.KubeletConfig) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -118,7 +117,7 @@ func (k *Kubelet) request(ctx context.Context, client *apiclient.Client, config 
 	return k.keep(config, signed)
 }
 
-// awaitSigned is the certificate of a request, once it is there.
+// awaitSigned waits until a request is signed, and returns the certificate.
 func (k *Kubelet) awaitSigned(ctx context.Context, client *apiclient.Client, name string) ([]byte, error) {
 	backoff, end := host.Backoff{First: signFirst, Max: signMax}, k.host.Clock.Now().Add(requestLife)
 	for k.host.Clock.Now().Before(end) {

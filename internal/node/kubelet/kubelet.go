@@ -29,29 +29,29 @@ const (
 	retryMax   = 30 * time.Second
 )
 
-// errRenewed says that there is a new certificate: it is time for a new connection.
+// errRenewed says that there is a new certificate, which requires a new connection.
 var errRenewed = errors.New("the kubelet has a new certificate")
 
 // Kubelet is the kubelet of one machine.
 type Kubelet struct {
 	host host.Host
 	pool *apiclient.Pool
-	// bootID is another one each time.
+	// bootID is new with each start of the kubelet.
 	bootID string
-	// uid is the Node's; lease is what was written last. Both are forgotten when they may not be true any more.
+	// uid is the UID of the Node; lease is the Lease that was written last. Both are reset when they may be outdated.
 	uid   types.UID
 	lease *coordinationv1.Lease
-	// running are the Pods that run.
+	// running are the Pods in phase Running.
 	running runningPods
-	// processes are the Pods that are not simulated.
+	// processes are the Pods that run as processes.
 	processes *processes
 	stages    stageWatch
-	// firstPod is called for each Pod.
+	// firstPod is called for each Pod. The first call starts the watch of Stages.
 	firstPod func()
 }
 
-// Run runs the kubelet until the context ends. It continues after every error but one: that there is no configuration.
-// Without a runner, all Pods are simulated.
+// Run runs the kubelet until the context ends. It retries after every error, except that of a missing or invalid
+// configuration. Without a runner, all Pods are simulated.
 func Run(ctx context.Context, h host.Host, pool *apiclient.Pool, runner *process.Runner) error {
 	k := &Kubelet{host: h, pool: pool, bootID: string(uuid.NewUUID()), processes: newProcesses(runner),
 		stages: stageWatch{changed: make(chan struct{}, 1)}}
@@ -85,7 +85,8 @@ func Run(ctx context.Context, h host.Host, pool *apiclient.Pool, runner *process
 	}
 }
 
-// work has a certificate, registers the Node and keeps its status, until something fails or there is a new certificate.
+// work obtains a certificate if there is none, registers the Node and updates it, until an error occurs or there is a
+// new certificate.
 func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *host.Backoff) error {
 	data, cert, err := k.certificate()
 	if err != nil {
@@ -97,7 +98,7 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 		}
 		return errRenewed
 	}
-	// Once the Node is ready the token goes that a certificate can be asked for with, so this one is on the disk before it is used.
+	// Once the Node is ready, the bootstrap token is removed. So the certificate must be on the disk before it is used.
 	if err := k.host.Files.Sync(); err != nil {
 		return fmt.Errorf("keeping the certificate of the kubelet: %w", err)
 	}
@@ -122,7 +123,7 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 	return k.beat(ctx, client, config, rotationDue(cert))
 }
 
-// patchNode brings the Node up to date, and its Lease.
+// patchNode updates the Node and its Lease.
 func (k *Kubelet) patchNode(ctx context.Context, client *apiclient.Client, config node.KubeletConfig) error {
 	if err := k.syncNode(ctx, client, config); err != nil {
 		return err
@@ -130,11 +131,11 @@ func (k *Kubelet) patchNode(ctx context.Context, client *apiclient.Client, confi
 	return k.ensureLease(ctx, client)
 }
 
-// beat renews the Lease and, less often, the Node's status. It returns when there is a new certificate, or the one that there
-// is is not accepted any more. What else fails is tried again with the next beat.
+// beat renews the Lease and, less often, the Node's status. It returns when there is a new certificate, or when the API
+// server does not accept the current one any more. Other errors are retried with the next beat.
 func (k *Kubelet) beat(ctx context.Context, client *apiclient.Client, config node.KubeletConfig, rotation time.Time) error {
 	statusDue := k.host.Clock.Now().Add(statusPeriod)
-	// Nodes that begin together do not continue together.
+	// The jitter spreads the beats of nodes that start together.
 	timer := k.host.Clock.NewTimer(leasePeriod/2 + rand.N(leasePeriod/2))
 	defer timer.Stop()
 	for {
@@ -158,7 +159,7 @@ func (k *Kubelet) beat(ctx context.Context, client *apiclient.Client, config nod
 		default:
 			err = k.renewLease(ctx, client)
 		}
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the Lease has gone, so perhaps the Node has
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the Lease was deleted or replaced, and perhaps the Node as well
 			err = k.patchNode(ctx, client, config)
 		}
 		if apierrors.IsUnauthorized(err) {
@@ -171,7 +172,8 @@ func (k *Kubelet) beat(ctx context.Context, client *apiclient.Client, config nod
 	}
 }
 
-// discard lets the certificate go that the API server does not accept, if there is something to get another one with.
+// discard removes the certificate that the API server refuses, if the kubelet has a bootstrap kubeconfig to obtain
+// another one.
 func (k *Kubelet) discard(refused error) error {
 	if _, err := k.host.Files.ReadFile(node.PathKubeconfigBootstrap); err == nil {
 		if err := k.host.Files.Remove(node.PathKubeletClient); err != nil {

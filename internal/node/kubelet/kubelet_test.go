@@ -89,14 +89,14 @@ func (w *world) stop() {
 	w.ended <- nil
 }
 
-// until lets time pass until something is so.
+// until steps the clock until a condition is met.
 func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
 	testutil.EventuallyTrue(w.t, what, func() bool {
 		if so() {
 			return true
 		}
-		if w.clock.HasWaiters() { // else it is at work
+		if w.clock.HasWaiters() { // otherwise the kubelet is busy
 			w.clock.Step(500 * time.Millisecond)
 		}
 		return false
@@ -210,8 +210,8 @@ func TestRestartsWithItsCertificate(t *testing.T) {
 	}
 }
 
-// A machine that loses its power as soon as its Node is there has its certificate afterwards: the token that it asked with is
-// not good any more then.
+// A machine that loses its power as soon as its Node exists still has its certificate afterwards: the bootstrap token
+// is not valid any more then.
 func TestKeepsItsCertificate(t *testing.T) {
 	w := newWorld(t)
 	w.until("a Node", func() bool { return w.node() != nil })

@@ -15,7 +15,7 @@ import (
 
 const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.NamespaceNodeLease + "/leases"
 
-// ensureLease makes the Lease of the node, or renews the one that is there.
+// ensureLease creates the Lease of the node, or renews the existing one.
 func (k *Kubelet) ensureLease(ctx context.Context, client *apiclient.Client) error {
 	lease := &coordinationv1.Lease{}
 	err := client.Get(ctx, leasesPath+"/"+k.host.Hostname, lease)
@@ -28,7 +28,7 @@ func (k *Kubelet) ensureLease(ctx context.Context, client *apiclient.Client) err
 	return k.renewLease(ctx, client)
 }
 
-// renewLease says that the node lives. If that fails, the Lease that is known may not be the one that there is.
+// renewLease renews the Lease of the node. After an error it forgets the known Lease, which may be outdated.
 func (k *Kubelet) renewLease(ctx context.Context, client *apiclient.Client) error {
 	lease := k.lease
 	k.lease = nil
@@ -56,7 +56,7 @@ func (k *Kubelet) createLease(ctx context.Context, client *apiclient.Client) err
 	return nil
 }
 
-// fill says whose the Lease is and that it has been renewed now. It goes with its Node.
+// fill sets the holder and the renew time of the Lease, and the owner reference that deletes it with its Node.
 func (k *Kubelet) fill(lease *coordinationv1.Lease) {
 	lease.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node", Name: k.host.Hostname, UID: k.uid,

@@ -27,7 +27,7 @@ const (
 	kernelVersion           = "6.12.0-cloud-amd64"
 )
 
-// syncNode registers the Node if there is none, gives it the labels that it should have, and tells its status.
+// syncNode registers the Node if it does not exist, sets its labels, and updates its status.
 func (k *Kubelet) syncNode(ctx context.Context, client *apiclient.Client, config node.KubeletConfig) error {
 	path := nodesPath + "/" + k.host.Hostname
 	is := &corev1.Node{}
@@ -39,7 +39,7 @@ func (k *Kubelet) syncNode(ctx context.Context, client *apiclient.Client, config
 	} else if err != nil {
 		return fmt.Errorf("reading the Node: %w", err)
 	}
-	if is.UID != k.uid { // it is another one than before: so is its Lease
+	if is.UID != k.uid { // a new Node needs a new Lease
 		k.uid, k.lease = is.UID, nil
 	}
 	if labels := k.labels(config); !contains(is.Labels, labels) {
@@ -75,7 +75,7 @@ func (k *Kubelet) newNode(config node.KubeletConfig) *corev1.Node {
 	}
 }
 
-// labels are those that a kubelet gives its Node, and those of the worker pool.
+// labels returns the labels that every kubelet sets on its Node, and those of the worker pool.
 func (k *Kubelet) labels(config node.KubeletConfig) map[string]string {
 	labels := map[string]string{}
 	zone, region := first(k.host.Metadata.Zone, config.Zone), first(k.host.Metadata.Region, config.Region)
@@ -99,8 +99,8 @@ func (k *Kubelet) labels(config node.KubeletConfig) map[string]string {
 	return labels
 }
 
-// mayHave says whether a node may give itself a label: of those of Kubernetes, some only. The others the machine controller
-// gives it.
+// mayHave reports whether a node may set a label on itself. Of Kubernetes' own labels, it may set only some; the
+// machine controller sets the others.
 func mayHave(key string) bool {
 	domain, _, found := strings.Cut(key, "/")
 	if !found || kubelets[key] {
@@ -113,7 +113,7 @@ func mayHave(key string) bool {
 	return !own(domain, "kubernetes.io") && !own(domain, "k8s.io")
 }
 
-// kubelets are the labels that every kubelet may give its Node.
+// kubelets are Kubernetes' labels that every kubelet may set on its Node.
 var kubelets = map[string]bool{
 	corev1.LabelHostname: true, corev1.LabelOSStable: true, corev1.LabelArchStable: true, "beta.kubernetes.io/os": true,
 	"beta.kubernetes.io/arch":      true,
@@ -130,7 +130,7 @@ func first(all ...string) string {
 	return ""
 }
 
-// status is how the node is. Conditions keep their time of transition.
+// status returns the status of the Node. Conditions whose status stays keep their transition time.
 func (k *Kubelet) status(config node.KubeletConfig, before []corev1.NodeCondition) corev1.NodeStatus {
 	capacity := config.Capacity.DeepCopy()
 	if capacity == nil {
@@ -161,13 +161,13 @@ func (k *Kubelet) status(config node.KubeletConfig, before []corev1.NodeConditio
 	}
 }
 
-// hexID is an identifier in the form that machines have, always the same for a name.
+// hexID returns an identifier in the format of machine IDs, which depends only on the name.
 func hexID(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:16])
 }
 
-// allWell are the conditions of a node that works.
+// allWell are the conditions of a healthy node.
 var allWell = []corev1.NodeCondition{
 	{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "NetworkIsUp", Message: "the node network is there"},
 	{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory",

@@ -24,20 +24,20 @@ import (
 
 const (
 	podsPath = "/api/v1/pods"
-	// podRetry is when a step that failed is tried again.
+	// podRetry is the delay before a failed step is retried.
 	podRetry = time.Second
 )
 
-// errNewStages says that the Stages have changed: all Pods are looked at again.
+// errNewStages says that the Stages have changed, so that all Pods are listed and synced again.
 var errNewStages = errors.New("the Stages have changed")
 
-// runningPods has a channel for each Pod that runs, which is closed when it has ended.
+// runningPods contains a channel for each running Pod, which is closed when the Pod has ended.
 type runningPods struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]chan struct{}
 }
 
-// set notes whether a Pod runs.
+// set records whether a Pod runs.
 func (r *runningPods) set(pod types.NamespacedName, runs bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,28 +54,28 @@ func (r *runningPods) set(pod types.NamespacedName, runs bool) {
 	}
 }
 
-// ended returns a channel that is closed when a Pod has ended; it is nil if it does not run.
+// ended returns a channel that is closed when a Pod has ended; nil if the Pod does not run.
 func (r *runningPods) ended(pod types.NamespacedName) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.all[pod]
 }
 
-// podRunner runs the Pods of a node: it simulates them, but those with a mapped image. It keeps no Pods, only what it has to
-// remember of them.
+// podRunner runs the Pods of a node: it simulates them, except those with a mapped image. It keeps no Pods, only the
+// state below.
 type podRunner struct {
 	kubelet *Kubelet
 	config  node.KubeletConfig
 	host    host.Host
 	client  *apiclient.Client
 	running *runningPods
-	// network has the Pods' addresses; it is not valid until the Node has a range of the cluster's network.
+	// network is the range of the Pods' addresses; it is not valid until it has been read from the Node.
 	network netip.Prefix
-	// addresses are those that Pods have.
+	// addresses are the addresses in use, with the UIDs of their Pods.
 	addresses map[netip.Addr]types.UID
-	// due is when there is something to do with a Pod.
+	// due contains when the next step of a Pod is due.
 	due map[types.NamespacedName]time.Time
-	// plays are the Stages that Pods wait for.
+	// plays contains the Stages for which Pods wait.
 	plays map[types.NamespacedName]stagePlay
 }
 
@@ -108,7 +108,8 @@ func (k *Kubelet) runPods(ctx context.Context, client *apiclient.Client, config 
 	}
 }
 
-// run lists the Pods of the node and watches them, until something fails or the API server ends the watch.
+// run lists the Pods of the node and watches them, until an error occurs, the API server ends the watch or the Stages
+// change.
 func (r *podRunner) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -192,7 +193,7 @@ func keyOf(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-// remember notes the addresses that a Pod has.
+// remember records the addresses of a Pod.
 func (r *podRunner) remember(pod *corev1.Pod) {
 	if pod.Spec.HostNetwork || hasEnded(pod) {
 		return
@@ -204,7 +205,7 @@ func (r *podRunner) remember(pod *corev1.Pod) {
 	}
 }
 
-// cleanUp releases what a Pod has.
+// cleanUp releases the resources of a deleted Pod, and ends its processes.
 func (r *podRunner) cleanUp(pod *corev1.Pod) {
 	delete(r.due, keyOf(pod))
 	delete(r.plays, keyOf(pod))
@@ -223,7 +224,7 @@ func (r *podRunner) release(pod *corev1.Pod) {
 	}
 }
 
-// untilDue returns how long it is until there is something to do.
+// untilDue returns the time until the next step is due, one hour at most.
 func (r *podRunner) untilDue() time.Duration {
 	wait := time.Hour
 	for _, due := range r.due {
@@ -232,7 +233,7 @@ func (r *podRunner) untilDue() time.Duration {
 	return max(wait, 0)
 }
 
-// syncDue does what is due.
+// syncDue syncs the Pods whose next step is due.
 func (r *podRunner) syncDue(ctx context.Context) {
 	now := r.host.Clock.Now()
 	for key, due := range r.due {
@@ -242,7 +243,7 @@ func (r *podRunner) syncDue(ctx context.Context) {
 		delete(r.due, key)
 		pod := &corev1.Pod{}
 		switch err := r.client.Get(ctx, podPath(key), pod); {
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // the Node authorizer knows no Pod of this name on the node
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // the Node authorizer refuses Pods that are not on the node
 		case err != nil:
 			r.failed(ctx, key, err)
 		case pod.Spec.NodeName == r.host.Hostname:
@@ -255,7 +256,7 @@ func podPath(key types.NamespacedName) string {
 	return "/api/v1/namespaces/" + key.Namespace + "/pods/" + key.Name
 }
 
-// sync takes a Pod one step further, and notes when the next is due.
+// sync takes the next step of a Pod, and records when the following one is due.
 func (r *podRunner) sync(ctx context.Context, pod *corev1.Pod) {
 	key := keyOf(pod)
 	r.kubelet.firstPod()
@@ -278,7 +279,7 @@ func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *
 	if err != nil {
 		return err
 	}
-	processes := r.kubelet.processes.ensure(pod, r.host.Hostname, r.config)
+	processes := r.kubelet.processes.ensure(pod, r.host, r.config)
 	var step podStep
 	if processes != nil {
 		step = processStep(pod, processes, r.host.Clock.Now(), r.host.Addresses, ips)
@@ -322,7 +323,7 @@ func (r *podRunner) deletePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// addressesOf returns a Pod's addresses: those that it has, or a new one.
+// addressesOf returns the addresses of a Pod, and assigns one if the Pod has none.
 func (r *podRunner) addressesOf(ctx context.Context, pod *corev1.Pod) ([]netip.Addr, error) {
 	if pod.Spec.HostNetwork {
 		return r.host.Addresses, nil
@@ -360,7 +361,7 @@ func (r *podRunner) addressesOf(ctx context.Context, pod *corev1.Pod) ([]netip.A
 	return nil, fmt.Errorf("all addresses of the Node's range %s are taken", r.network)
 }
 
-// record writes the Events that belong to a new phase.
+// record writes the Events of a change of the phase.
 func (r *podRunner) record(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) {
 	reason, message := "Started", "Started container "
 	switch {

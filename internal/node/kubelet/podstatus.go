@@ -20,18 +20,18 @@ const (
 	reasonDeadlineExceeded = "DeadlineExceeded"
 )
 
-// podStep is what a kubelet does next with a Pod.
+// podStep is the next step of a Pod.
 type podStep struct {
-	// status is what the Pod's status is to be.
+	// status is the new status of the Pod.
 	status corev1.PodStatus
 	// remove says that the Pod has ended and is to be deleted from the API.
 	remove bool
-	// next is when there is something more to do; zero if that is only when the Pod changes.
+	// next is when the following step is due; zero if it waits for a change of the Pod.
 	next time.Time
 }
 
-// stepOf simulates a Pod on a node with these addresses: its containers run at once and without an error. The Pods of Jobs
-// succeed after process.CompletionTime, other Pods run until they are deleted.
+// stepOf returns the next step of a simulated Pod: its containers run at once and without an error. The Pods of Jobs
+// succeed after process.CompletionTime, other Pods run until they are deleted. hostIPs are the addresses of the node.
 func stepOf(pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) podStep {
 	step := podStep{status: *pod.Status.DeepCopy()}
 	ended := hasEnded(pod)
@@ -73,8 +73,8 @@ func stepOf(pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) podSte
 	return step
 }
 
-// stopOf is when the containers of a deleted Pod end. They do as soon as they are asked to, which is after the longest sleep
-// of a preStop hook, and not later than the grace period.
+// stopOf returns when the containers of a Pod in deletion end: after the longest sleep of a preStop hook, but not later
+// than the grace period allows.
 func stopOf(pod *corev1.Pod) time.Time {
 	var sleep time.Duration
 	for _, c := range pod.Spec.Containers {
@@ -90,7 +90,7 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// start has all containers of a Pod run.
+// start sets the status of a Pod whose containers all run.
 func start(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) {
 	status.Phase = corev1.PodRunning
 	setAddresses(status, pod, now, hostIPs, podIPs)
@@ -107,7 +107,7 @@ func start(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, po
 	setCondition(status, pod, now, readyOf(pod))
 }
 
-// setAddresses notes where a Pod runs.
+// setAddresses sets the addresses of the node and the Pod, the start time and the observed generation.
 func setAddresses(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) {
 	status.ObservedGeneration = pod.Generation
 	status.StartTime = cmp.Or(status.StartTime, ptr.To(metav1.NewTime(now)))
@@ -126,7 +126,7 @@ func setAddresses(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, host
 	}
 }
 
-// readyOf is the condition Ready of a Pod whose containers are ready.
+// readyOf returns the condition Ready of a Pod whose containers are ready. It depends on the readiness gates.
 func readyOf(pod *corev1.Pod) corev1.PodCondition {
 	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
 	for _, gate := range pod.Spec.ReadinessGates {
@@ -138,7 +138,7 @@ func readyOf(pod *corev1.Pod) corev1.PodCondition {
 	return ready
 }
 
-// end has all containers of a Pod end.
+// end sets the status of a Pod whose containers have all ended.
 func end(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, phase corev1.PodPhase) {
 	status.Phase, status.ObservedGeneration = phase, pod.Generation
 	reason, code := reasonCompleted, int32(0)
@@ -170,7 +170,7 @@ func end(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, phase corev1.
 	}
 }
 
-// containerStatuses returns the statuses of containers that run, or of init containers, that have ended.
+// containerStatuses returns the statuses of running containers. Init containers, except sidecars, have already ended.
 func containerStatuses(pod *corev1.Pod, containers []corev1.Container, before []corev1.ContainerStatus, now time.Time,
 	isInit bool) []corev1.ContainerStatus {
 	if len(containers) == 0 {
@@ -204,7 +204,7 @@ func containerStatuses(pod *corev1.Pod, containers []corev1.Container, before []
 	return all
 }
 
-// setCondition sets a condition, which keeps its time of transition while its status stays.
+// setCondition sets a condition, which keeps its transition time if its status stays.
 func setCondition(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, c corev1.PodCondition) {
 	c.ObservedGeneration, c.LastTransitionTime = pod.Generation, metav1.NewTime(now)
 	i := slices.IndexFunc(status.Conditions, func(other corev1.PodCondition) bool { return other.Type == c.Type })
@@ -222,7 +222,7 @@ func isTrue(conditions []corev1.PodCondition, kind corev1.PodConditionType) bool
 	return slices.ContainsFunc(conditions, func(c corev1.PodCondition) bool { return c.Type == kind && c.Status == corev1.ConditionTrue })
 }
 
-// imageID is a digest that is always the same for a reference.
+// imageID returns a digest that depends only on the reference.
 func imageID(reference string) string { return "sha256:" + hexSum(reference) }
 
 func hexSum(parts ...string) string {

@@ -15,13 +15,14 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
+	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
 const (
-	// stopGrace is how long processes have to end at most when their node stops.
+	// stopGrace is the maximum grace period of processes when their node stops.
 	stopGrace = 30 * time.Second
-	// maxEvents is how many Events wait to be written; more are left out.
+	// maxEvents is the maximum number of Events that wait to be written; further ones are dropped.
 	maxEvents = 200
 )
 
@@ -30,17 +31,17 @@ type processes struct {
 	runner *process.Runner // nil if all Pods are simulated
 	client atomic.Pointer[apiclient.Client]
 	events chan podNews
-	// changed has a value while there are Pods in dirty.
+	// changed receives a value when a Pod is added to dirty.
 	changed chan struct{}
 
 	mu    sync.Mutex
 	pods  map[types.NamespacedName]*process.Pod
 	dirty map[types.NamespacedName]bool
-	// simulated are Pods that were seen before their image was mapped: they stay as they are.
+	// simulated are the Pods that were seen before their image was mapped: they stay simulated.
 	simulated map[types.UID]bool
 }
 
-// podNews is what an Event of a Pod is about; the container is empty if it is about the Pod.
+// podNews is the content of an Event of a Pod; container is empty if the Event is about the Pod as a whole.
 type podNews struct {
 	pod                              *corev1.Pod
 	kind, reason, message, container string
@@ -67,8 +68,8 @@ func (p *processes) all() []*process.Pod {
 	return slices.Collect(maps.Values(p.pods))
 }
 
-// ensure returns the processes of a Pod that is there, and starts them if they are to be: nil if it is simulated.
-func (p *processes) ensure(pod *corev1.Pod, nodeName string, config node.KubeletConfig) *process.Pod {
+// ensure returns the processes of a Pod, and starts them if its image is mapped; nil if the Pod is simulated.
+func (p *processes) ensure(pod *corev1.Pod, h host.Host, config node.KubeletConfig) *process.Pod {
 	if p.runner == nil {
 		return nil
 	}
@@ -86,7 +87,7 @@ func (p *processes) ensure(pod *corev1.Pod, nodeName string, config node.Kubelet
 		return nil
 	}
 	p.pods[key] = p.runner.NewPod(process.PodConfig{
-		Node: nodeName, APIServer: config.APIServer, CA: []byte(config.CA), Client: p.client.Load,
+		Node: h.Hostname, Cluster: h.Metadata.Cluster, APIServer: config.APIServer, CA: []byte(config.CA), Client: p.client.Load,
 		Changed: func() { p.note(key) },
 		Event: func(kind, reason, message, container string) {
 			select {
@@ -108,7 +109,7 @@ func images(pod *corev1.Pod) (all []string) {
 	return all
 }
 
-// note has the status of a Pod be written.
+// note marks the status of a Pod to be written.
 func (p *processes) note(key types.NamespacedName) {
 	p.mu.Lock()
 	p.dirty[key] = true
@@ -119,7 +120,7 @@ func (p *processes) note(key types.NamespacedName) {
 	}
 }
 
-// takeDirty returns the Pods whose status is to be written.
+// takeDirty returns the Pods whose status has to be written, and resets their marks.
 func (p *processes) takeDirty() []*corev1.Pod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +134,7 @@ func (p *processes) takeDirty() []*corev1.Pod {
 	return all
 }
 
-// stopPod ends the processes of a Pod that is gone.
+// stopPod ends the processes of a deleted Pod, and removes its files.
 func (p *processes) stopPod(pod *corev1.Pod) error {
 	p.mu.Lock()
 	key := keyOf(pod)
@@ -150,7 +151,7 @@ func (p *processes) stopPod(pod *corev1.Pod) error {
 	return running.Remove()
 }
 
-// onlyThese forgets all Pods but these.
+// onlyThese ends the processes of all Pods that are not in the list, and removes their files.
 func (p *processes) onlyThese(nodeName string, pods []corev1.Pod) error {
 	if p.runner == nil {
 		return nil
@@ -217,7 +218,7 @@ func (k *Kubelet) writeEvent(ctx context.Context, client *apiclient.Client, news
 	if news.container != "" {
 		event.InvolvedObject.FieldPath = "spec.containers{" + news.container + "}"
 	}
-	// A namespace that is being deleted takes none.
+	// A namespace in deletion refuses new Events.
 	if err := client.Create(ctx, "/api/v1/namespaces/"+pod.Namespace+"/events", event, nil); err != nil &&
 		ctx.Err() == nil && !apierrors.IsForbidden(err) {
 		k.host.Say("writing an Event: %v", err)

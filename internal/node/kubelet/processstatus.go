@@ -11,7 +11,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
-// processStep is stepOf for a Pod that has processes: it has the Pod's status follow them, and ends them when it is time.
+// processStep returns the next step of a Pod that has processes: the status follows the processes, which are stopped
+// when the Pod is deleted or its deadline has passed.
 func processStep(pod *corev1.Pod, processes *process.Pod, now time.Time, hostIPs, podIPs []netip.Addr) podStep {
 	if len(podIPs) > 0 {
 		processes.Update(pod, podIPs)
@@ -49,7 +50,7 @@ func processStep(pod *corev1.Pod, processes *process.Pod, now time.Time, hostIPs
 	return step
 }
 
-// deadlineOf is when a Pod is to end; zero if that is not limited.
+// deadlineOf returns when a Pod has to end; zero if it has no deadline.
 func deadlineOf(status *corev1.PodStatus, pod *corev1.Pod) time.Time {
 	if pod.Spec.ActiveDeadlineSeconds == nil || status.StartTime == nil {
 		return time.Time{}
@@ -66,7 +67,7 @@ func addressesIn(pod *corev1.Pod) (all []netip.Addr) {
 	return all
 }
 
-// setContainers has a Pod's phase and conditions say what its containers do.
+// setContainers sets a Pod's phase and conditions according to the statuses of its containers.
 func setContainers(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, init, main []corev1.ContainerStatus, ended bool) {
 	status.InitContainerStatuses, status.ContainerStatuses = init, main
 	status.Phase = phaseOf(main, ended)
@@ -106,7 +107,7 @@ func setContainers(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, ini
 	setCondition(status, pod, now, readyOf(pod))
 }
 
-// phaseOf is the phase of a Pod whose containers have these statuses; ended says that none runs any more, for good.
+// phaseOf returns the phase of a Pod whose containers have these statuses; ended says that none of them will run again.
 func phaseOf(main []corev1.ContainerStatus, ended bool) corev1.PodPhase {
 	succeeded := func(c corev1.ContainerStatus) bool {
 		return c.State.Terminated != nil && c.State.Terminated.ExitCode == 0

@@ -29,20 +29,20 @@ import (
 )
 
 const (
-	// Port is where a kubelet answers the API server.
+	// Port is the port of the kubelet's API.
 	Port = 10250
-	// apiServerUser is who may ask: the shoot's API server, as Gardener names it at kubelets.
+	// apiServerUser is the user that may access the API: the shoot's API server, as Gardener names it for kubelets.
 	apiServerUser = "system:kube-apiserver:kubelet"
 
 	servingLife       = 365 * 24 * time.Hour
 	readHeaderTimeout = 10 * time.Second
 	maxHeaderBytes    = 16 << 10
-	// forwardIdle and forwardCreation are the kubelet's, for forwarded ports.
+	// forwardIdle and forwardCreation are the kubelet's timeouts for forwarded ports.
 	forwardIdle     = 4 * time.Hour
 	forwardCreation = 30 * time.Second
 )
 
-// serve answers the API server until the context ends.
+// serve serves the kubelet's API until the context ends.
 func (k *Kubelet) serve(ctx context.Context, config node.KubeletConfig) {
 	if k.host.Listen == nil || config.ClientCA == "" && !k.host.OnlyAPIServer {
 		return
@@ -79,14 +79,14 @@ func (k *Kubelet) serveOnce(ctx context.Context, config node.KubeletConfig) erro
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, MaxHeaderBytes: maxHeaderBytes, TLSConfig: tlsConfig,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    log.New(io.Discard, "", 0), // of connections that say nothing
+		ErrorLog:    log.New(io.Discard, "", 0), // it would contain connections that send nothing
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	return server.ServeTLS(listener, "", "")
 }
 
-// servingCertificate is self-signed, as that of a kubelet that gets none: the API server authenticates itself, and reaches
-// the machine through the network of the shoot only.
+// servingCertificate returns a self-signed certificate, as kubelets without a signed one use. It need not be trusted:
+// the API server authenticates itself, and reaches the machine only through the network of the shoot.
 func (k *Kubelet) servingCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -107,7 +107,8 @@ func (k *Kubelet) servingCertificate() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// onlyAPIServer refuses every client but the API server: nodes and users have certificates of the same authority.
+// onlyAPIServer refuses every client except the API server, because nodes and users have certificates of the same
+// authority.
 func onlyAPIServer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS.VerifiedChains[0][0].Subject.CommonName != apiServerUser {
@@ -134,7 +135,7 @@ func podOf(r *http.Request) types.NamespacedName {
 	return types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("pod")}
 }
 
-// containerLogs answers kubectl logs.
+// containerLogs serves the log of a container for kubectl logs.
 func (k *Kubelet) containerLogs(w http.ResponseWriter, r *http.Request) {
 	options := &corev1.PodLogOptions{}
 	if err := legacyscheme.ParameterCodec.DecodeParameters(r.URL.Query(), corev1.SchemeGroupVersion, options); err != nil {
@@ -156,7 +157,7 @@ func (k *Kubelet) containerLogs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// simulatedLogs is the log of a simulated container, which writes nothing. With follow, it ends with the Pod.
+// simulatedLogs serves the log of a simulated container, which is empty. With follow, it ends with the Pod.
 func (k *Kubelet) simulatedLogs(out *flushed, r *http.Request, follow bool) {
 	out.flush()
 	if !follow {
@@ -172,7 +173,7 @@ func (k *Kubelet) simulatedLogs(out *flushed, r *http.Request, follow bool) {
 	}
 }
 
-// flushed has what is written to it be sent at once.
+// flushed is a writer that flushes after each write.
 type flushed struct {
 	w     http.ResponseWriter
 	begun bool
@@ -193,7 +194,7 @@ func (f *flushed) flush() {
 	_, _ = f.Write(nil)
 }
 
-// portForward answers kubectl port-forward for Pods that are processes.
+// portForward serves kubectl port-forward for Pods that run as processes.
 func (k *Kubelet) portForward(w http.ResponseWriter, r *http.Request) {
 	pod := k.processes.of(podOf(r))
 	if pod == nil {
@@ -209,7 +210,7 @@ func (k *Kubelet) portForward(w http.ResponseWriter, r *http.Request) {
 		portforward.SupportedProtocols)
 }
 
-// forwarder connects to a port that a process listens on.
+// forwarder connects to a port on which a process of the Pod listens.
 type forwarder struct{ pod *process.Pod }
 
 // PortForward implements portforward.PortForwarder.

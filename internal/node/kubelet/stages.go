@@ -28,19 +28,19 @@ import (
 const (
 	stagesPath = "/apis/kwok.x-k8s.io/v1alpha1/stages"
 	crdsPath   = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	// stageManager is the field manager of what Stages write.
+	// stageManager is the field manager of changes by Stages.
 	stageManager = "kwok"
 )
 
-// stageWatch has the Stages of the cluster.
+// stageWatch holds the Stages of the cluster.
 type stageWatch struct {
 	player atomic.Pointer[stages.Player] // nil if there are none
-	// changed has a value after the Stages have changed.
+	// changed receives a value when the Stages have changed.
 	changed chan struct{}
 }
 
-// watchStages follows the Stages of the cluster until the context ends. Nearly no cluster has any: what it waits for then is the
-// CustomResourceDefinition.
+// watchStages follows the Stages of the cluster until the context ends. Hardly any cluster has Stages: it then waits
+// for their CustomResourceDefinition.
 func (k *Kubelet) watchStages(ctx context.Context, client *apiclient.Client) {
 	backoff := host.Backoff{First: retryFirst, Max: retryMax}
 	for {
@@ -72,7 +72,7 @@ func (k *Kubelet) followStages(ctx context.Context, client *apiclient.Client) er
 	return k.awaitChange(ctx, client, stagesPath, "", list.ResourceVersion)
 }
 
-// awaitChange returns io.EOF after a change.
+// awaitChange waits for a change, and then returns io.EOF.
 func (k *Kubelet) awaitChange(ctx context.Context, client *apiclient.Client, path, selector, version string) error {
 	w, err := client.Watch(ctx, path, selector, version)
 	if err != nil {
@@ -105,7 +105,7 @@ func (k *Kubelet) setStages(all []v1alpha1.Stage) {
 	}
 }
 
-// stagePlay is a Stage that a Pod waits for.
+// stagePlay is a Stage for which a Pod waits.
 type stagePlay struct {
 	player  *stages.Player
 	version string
@@ -113,8 +113,8 @@ type stagePlay struct {
 	at      time.Time
 }
 
-// playStage plays the Stage that a Pod is in, and says whether the Pod is simulated by Stages: then nothing else happens to it
-// until it is deleted. The step says when the Stage is over.
+// playStage plays the current Stage of a Pod if it is due, and reports whether Stages simulate the Pod: then nothing
+// else happens to it until it is deleted. The returned step contains when the Stage is due.
 func (r *podRunner) playStage(ctx context.Context, pod *corev1.Pod, ips []netip.Addr) (step podStep, byStages bool, err error) {
 	key, now := keyOf(pod), r.host.Clock.Now()
 	player := r.kubelet.stages.player.Load()
@@ -150,7 +150,7 @@ func (r *podRunner) playStage(ctx context.Context, pod *corev1.Pod, ips []netip.
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return step, true, err
 	}
-	if err != nil { // trying again would not help: it is played again when the Pod or the Stages change
+	if err != nil { // a retry would not help: the Stage is played again when the Pod or the Stages change
 		r.kubelet.writeEvent(ctx, r.client, podNews{pod: pod, kind: corev1.EventTypeWarning, reason: "FailedStage",
 			message: fmt.Sprintf("Stage %s: %v", play.stage.Name(), err)})
 	}
@@ -165,7 +165,7 @@ func (r *podRunner) patchAsStage(ctx context.Context, key types.NamespacedName, 
 	return r.client.PatchAs(ctx, stageManager, path, patch.Type, json.RawMessage(patch.Data))
 }
 
-// isPlayed says whether a Stage has written a Pod's status.
+// isPlayed reports whether a Stage has changed a Pod.
 func isPlayed(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == stageManager })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
-// summary tells what the processes of the node use. Of simulated Pods it knows nothing.
+// summary serves the resource usage of the node's processes. It does not contain simulated Pods.
 func (k *Kubelet) summary(w http.ResponseWriter, _ *http.Request) {
 	summary := stats.Summary{Node: stats.NodeStats{NodeName: k.host.Hostname}, Pods: []stats.PodStats{}}
 	for _, pod := range k.processes.all() {

@@ -17,18 +17,19 @@ import (
 )
 
 const (
-	// drainTimeout is how long the output of a process that has ended is still read: others may have inherited it.
+	// drainTimeout is how long the output of a process is still read after its end, because its children may have
+	// inherited it.
 	drainTimeout = time.Second
-	// maxLine is how long a line of the output is at most; longer ones are written in parts.
+	// maxLine is the maximum length of an output line in bytes; longer lines are written in parts.
 	maxLine = 16 << 10
 )
 
-// command is what is run.
+// command describes a process to start.
 type command struct {
 	program        string
 	args, env      []string
 	dir            string
-	stdout, stderr io.Writer // take one line, or a part of one, at a time
+	stdout, stderr io.Writer // get one line, or a part of one, per write
 }
 
 // exit is how a process has ended.
@@ -41,7 +42,7 @@ type exit struct {
 type child struct {
 	pid  int
 	done chan struct{}
-	exit exit // once done
+	exit exit // valid once done is closed
 }
 
 // startChild starts a process in a process group of its own.
@@ -88,7 +89,7 @@ func (r *Runner) startChild(c command) (*child, error) {
 	return ch, nil
 }
 
-// wait waits until a process has ended, and ends what is left of its group.
+// wait waits until a process has ended, and kills the rest of its group.
 func (r *Runner) wait(cmd *exec.Cmd, ch *child, outputs []output) {
 	var copying sync.WaitGroup
 	for _, o := range outputs {
@@ -103,7 +104,7 @@ func (r *Runner) wait(cmd *exec.Cmd, ch *child, outputs []output) {
 	copying.Wait()
 	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	ch.exit.code = int32(cmd.ProcessState.ExitCode())
-	if status.Signaled() { // as shells and container runtimes say it
+	if status.Signaled() { // as in shells and container runtimes
 		ch.exit.code, ch.exit.signal = 128+int32(status.Signal()), int32(status.Signal())
 	}
 	if err := os.Remove(r.pidFile(ch.pid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +115,7 @@ func (r *Runner) wait(cmd *exec.Cmd, ch *child, outputs []output) {
 // signal sends a signal to the whole group of a process.
 func (c *child) signal(s syscall.Signal) { _ = syscall.Kill(-c.pid, s) }
 
-// stop asks a process to end, and ends it after a time.
+// stop sends SIGTERM to a process, and SIGKILL when the grace period is over.
 func (c *child) stop(grace <-chan time.Time) {
 	c.signal(syscall.SIGTERM)
 	select {
@@ -131,7 +132,7 @@ type output struct {
 	to   io.Writer
 }
 
-// copy copies the output line by line, and reads to its end whatever happens: the process must not wait.
+// copy copies the output line by line. It reads to the end even if writing fails, so that the process is not blocked.
 func (o output) copy() {
 	defer o.from.Close()
 	lines := bufio.NewReaderSize(o.from, maxLine)
@@ -150,7 +151,7 @@ func (r *Runner) pidFile(pid int) string {
 	return filepath.Join(r.cfg.Dir, pidsFolder, strconv.Itoa(pid))
 }
 
-// writePID notes a process with the time at which it was started, which tells it from a later one with the same number.
+// writePID records a process with its start time, which distinguishes it from a later process with the same PID.
 func (r *Runner) writePID(pid int) error {
 	started, err := startTime(pid)
 	if err != nil {
@@ -159,7 +160,7 @@ func (r *Runner) writePID(pid int) error {
 	return os.WriteFile(r.pidFile(pid), []byte(started), 0o600)
 }
 
-// endLeftovers ends the processes that were noted and still run, and what they have started.
+// endLeftovers kills the recorded processes that still run, and their children.
 func (r *Runner) endLeftovers() error {
 	folder := filepath.Join(r.cfg.Dir, pidsFolder)
 	files, err := os.ReadDir(folder)
@@ -176,7 +177,7 @@ func (r *Runner) endLeftovers() error {
 			noted[pid] = string(started)
 		}
 	}
-	// One that is being ended may start another one.
+	// A process may start another one while it is being killed.
 	for found := len(noted) > 0; found; {
 		if found, err = r.endNoted(noted); err != nil {
 			return err
@@ -190,7 +191,7 @@ func (r *Runner) endLeftovers() error {
 	return nil
 }
 
-// endNoted ends the processes of noted groups, and says whether there were any.
+// endNoted kills the processes of recorded groups, and reports whether there were any.
 func (r *Runner) endNoted(noted map[int]string) (found bool, err error) {
 	all, err := listProcesses()
 	if err != nil {
@@ -209,7 +210,8 @@ func (r *Runner) endNoted(noted map[int]string) (found bool, err error) {
 	return found, nil
 }
 
-// isOurs says whether a process of a noted group is the noted process, or one that has a folder of a Pod as its home.
+// isOurs reports whether a process of a recorded group is the recorded process, or a process with a HOME in the folder
+// of a Pod.
 func (r *Runner) isOurs(p processInfo, noted string) bool {
 	if p.pid == p.group {
 		return p.started == noted
@@ -217,11 +219,11 @@ func (r *Runner) isOurs(p processInfo, noted string) bool {
 	return strings.HasPrefix(homeOf(p.pid), filepath.Join(r.cfg.Dir, podsFolder)+string(filepath.Separator))
 }
 
-// processInfo is what this machine knows of a process.
+// processInfo is what the operating system knows about a process.
 type processInfo struct {
 	pid, group int
 	started    string
-	ended      bool  // but its parent does not know yet
+	ended      bool  // but its parent has not waited for it yet
 	memory     int64 // resident, in bytes
 	cpu        time.Duration
 }

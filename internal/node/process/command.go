@@ -21,13 +21,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// searchPath is PATH of all processes.
+// searchPath is the PATH of all processes.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// errConfig says that a Pod's specification cannot be followed.
+// errConfig says that the process cannot be configured as the Pod specifies.
 var errConfig = errors.New("the container cannot be configured")
 
-// reserved are variables that a Pod does not set: loaders and runtimes read code, or paths of code, from them.
+// reserved are variables that a Pod cannot set, because loaders and runtimes read code, or paths of code, from them.
 var reserved = struct{ names, prefixes []string }{
 	names: []string{
 		"PATH", "HOME", "TMPDIR", "BASH_ENV", "ENV", "SHELLOPTS", "IFS", "PS4", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH",
@@ -42,7 +42,8 @@ func isReserved(name string) bool {
 		slices.ContainsFunc(reserved.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// command returns how the container's process is started: the mapped program, whatever the container's command names.
+// command returns the command of the container's process: always the mapped program, whatever command the container
+// names.
 func (c *container) command(ctx context.Context) (command, error) {
 	mounts, err := c.mounts()
 	if err != nil {
@@ -75,7 +76,8 @@ func (c *container) command(ctx context.Context) (command, error) {
 	return command{program: c.image.Program, args: args, env: environment, dir: mounts.folder(c.spec.WorkingDir, home)}, nil
 }
 
-// variables are the variables of the container's own, in their order: a later one of a name counts.
+// variables returns the container's own environment variables in their order; the last of several with the same name
+// counts.
 func (c *container) variables(ctx context.Context) ([]corev1.EnvVar, error) {
 	var all []corev1.EnvVar
 	values := map[string]string{}
@@ -129,7 +131,7 @@ func (c *container) environmentFrom(ctx context.Context, from corev1.EnvFromSour
 	return data, nil
 }
 
-// read reads an object that the container's environment names; one that is optional may be missing.
+// read reads an object to which the container's environment refers; an optional object may be missing.
 func (c *container) read(ctx context.Context, resource, name string, optional *bool, into any) error {
 	err := c.pod.get(ctx, resource, name, into)
 	if apierrors.IsNotFound(err) && ptr.Deref(optional, false) {
@@ -141,7 +143,7 @@ func (c *container) read(ctx context.Context, resource, name string, optional *b
 	return nil
 }
 
-// valueOf returns the value of a variable; there is none if it is that of a key that is optional and missing.
+// valueOf returns the value of a variable; ok is false if its key is optional and missing.
 func (c *container) valueOf(ctx context.Context, v corev1.EnvVar, before map[string]string) (value string, ok bool, err error) {
 	from := v.ValueFrom
 	switch {
@@ -203,8 +205,8 @@ func (c *container) field(path string) (string, error) {
 	return fieldpath.ExtractFieldPathAsString(pod, path)
 }
 
-// identity returns the variables with which the process finds the API server, as the Pod's ServiceAccount. A Pod without a
-// token has none.
+// identity returns the variables with which the process finds the API server, and authenticates as the Pod's
+// ServiceAccount if the Pod has a token.
 func (c *container) identity(mounts mounts, own []corev1.EnvVar) ([]string, error) {
 	server, err := url.Parse(c.pod.cfg.APIServer)
 	if err != nil {

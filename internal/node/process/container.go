@@ -16,29 +16,29 @@ import (
 )
 
 const (
-	// backoffFirst, backoffMax and backoffReset are the kubelet's: how long a container that has failed waits, and how long
-	// it has to run until that begins anew.
+	// backoffFirst and backoffMax bound the delay before a container is restarted, and backoffReset is how long it has
+	// to run until the delay starts over. They are the same as in the kubelet.
 	backoffFirst = 10 * time.Second
 	backoffMax   = 5 * time.Minute
 	backoffReset = 2 * backoffMax
-	// startRetry is when it is tried again to start a container that could not be started.
+	// startRetry is the delay before the failed start of a container is retried.
 	startRetry = 10 * time.Second
 	// CompletionTime is how long a simulated container of a Job runs.
 	CompletionTime = time.Second
 )
 
-// container is one container of a Pod. Fields below the Pod's mutex are guarded by it.
+// container is one container of a Pod.
 type container struct {
 	pod    *Pod
 	spec   *corev1.Container
 	isInit bool
-	image  Image // not valid if the container is simulated
+	image  Image // zero if the container is simulated
 
-	// Guarded by pod.mu.
+	// The fields below are guarded by pod.mu.
 	status corev1.ContainerStatus
 	starts int32
 	child  *child
-	// memory and cpu are what the process uses, in bytes and CPUs; measuredAt is zero until that is known.
+	// memory and cpu are the usage of the process, in bytes and CPUs; measuredAt is zero before the first measurement.
 	memory     int64
 	cpu        cpuRate
 	measuredAt time.Time
@@ -48,7 +48,8 @@ type container struct {
 	changed        chan struct{}
 }
 
-// newContainer makes a container that continues from what the API knows of it: one that has ended for good stays so.
+// newContainer returns a container that continues from its status in the API: a container that has ended for good is
+// not restarted.
 func (p *Pod) newContainer(spec *corev1.Container, before []corev1.ContainerStatus, isInit bool) *container {
 	c := &container{pod: p, spec: spec, isInit: isInit, changed: make(chan struct{}, 1)}
 	c.image, _ = p.runner.cfg.Images.Lookup(spec.Image)
@@ -91,7 +92,7 @@ func (c *container) isSidecar() bool {
 
 func (c *container) isProcess() bool { return c.image.Program != "" }
 
-// restarts says whether the container is started again after it has ended.
+// restarts reports whether the container is restarted after it has ended with this exit code.
 func (c *container) restarts(code int32) bool {
 	policy := c.pod.latest().Spec.RestartPolicy
 	switch {
@@ -110,7 +111,7 @@ func (c *container) succeeded() bool {
 	return ended != nil && ended.ExitCode == 0
 }
 
-// awaitStarted waits until a sidecar has started.
+// awaitStarted waits until a sidecar has started. It returns false if the context ends before.
 func (c *container) awaitStarted(ctx context.Context) bool {
 	for {
 		c.pod.mu.Lock()
@@ -127,7 +128,7 @@ func (c *container) awaitStarted(ctx context.Context) bool {
 	}
 }
 
-// change changes the status, and has the API know.
+// change changes the status, and lets the kubelet write it.
 func (c *container) change(change func()) {
 	c.pod.mu.Lock()
 	change()
@@ -221,7 +222,6 @@ func (c *container) runOnce(ctx context.Context) (exit, error) {
 	return ch.exit, nil
 }
 
-// start starts the container's process.
 func (c *container) start(ctx context.Context) (*child, *logFile, error) {
 	command, err := c.command(ctx)
 	if err != nil {
@@ -243,7 +243,7 @@ func (c *container) start(ctx context.Context) (*child, *logFile, error) {
 	return ch, logs, nil
 }
 
-// begin notes that the container runs.
+// begin sets the status of a container that has started; ch is nil if it is simulated.
 func (c *container) begin(ch *child) {
 	c.change(func() {
 		if c.status.State.Terminated != nil {
@@ -262,7 +262,7 @@ func (c *container) begin(ch *child) {
 	})
 }
 
-// end notes that the container has ended.
+// end sets the status of a container that has ended.
 func (c *container) end(end exit) {
 	c.change(func() {
 		ended := &corev1.ContainerStateTerminated{
@@ -279,7 +279,8 @@ func (c *container) end(end exit) {
 	})
 }
 
-// simulate has a container run without a process: that of a Job succeeds, and so does one that is to be initialized with.
+// simulate runs a container without a process: an init container succeeds at once, a container of a Job after
+// CompletionTime, and other containers run until the context ends.
 func (c *container) simulate(ctx context.Context) exit {
 	c.begin(nil)
 	clk := c.pod.runner.cfg.Clock
@@ -298,13 +299,13 @@ func (c *container) simulate(ctx context.Context) exit {
 	return end
 }
 
-// IsOfJob says whether a Pod is of a Job: simulated, it succeeds after CompletionTime.
+// IsOfJob reports whether a Pod is controlled by a Job: a simulated one succeeds after CompletionTime.
 func IsOfJob(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "Job"
 }
 
-// kill ends the process, which may be started again.
+// kill stops the process. The container may be restarted.
 func (c *container) kill(grace time.Duration) {
 	if ch := c.running(); ch != nil {
 		clk := c.pod.runner.cfg.Clock
@@ -313,7 +314,7 @@ func (c *container) kill(grace time.Duration) {
 	}
 }
 
-// hurry ends the process of a Pod whose time to end has become shorter.
+// hurry kills the process at the Pod's deadline. It is called when the deadline has become earlier.
 func (c *container) hurry() {
 	ch := c.running()
 	if ch == nil {
@@ -335,7 +336,7 @@ func (c *container) running() *child {
 	return c.child
 }
 
-// measured notes what the process uses, and ends it if that is more memory than its limit.
+// measured records the usage of the process, and kills it if it exceeds its memory limit.
 func (c *container) measured(groups map[int]usage) {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
@@ -359,5 +360,5 @@ func (c *container) event(kind, reason, message string) {
 	c.pod.cfg.Event(kind, reason, message, c.spec.Name)
 }
 
-// homeDir is the folder that the container has for itself, TMPDIR is in it.
+// homeDir returns the container's own folder. TMPDIR is in it.
 func (c *container) homeDir() string { return filepath.Join(c.pod.dir, "containers", c.spec.Name) }

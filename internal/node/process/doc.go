@@ -1,10 +1,10 @@
 // Package process runs containers of Pods as processes of this machine: those whose image is mapped to a program.
 //
-// Images are the mappings. A Runner owns all processes of a landscape; a kubelet has a Pod of it for each of its Pods that
-// names a mapped image, and copies the statuses of its containers to the API. The package may import nothing of the project
-// but internal/fsutil and the client of nodes.
+// Images holds the mappings. A Runner owns all processes of a landscape. For each Pod with a mapped image, the kubelet
+// creates a Pod in the Runner, and copies the statuses of its containers to the API. The package may import nothing of
+// the project but internal/fsutil and the client of nodes.
 //
-// It promises that a mapping is the only way to a process: a Pod chooses arguments, environment and files below its own
-// folder, never the program, another path or a user. No process outlives the Runner; what a Runner that was killed leaves
-// behind is ended by the next one.
+// It promises that a process can only be started through a mapping: a Pod chooses arguments, environment and files
+// below its own folder, but never the program, another path or a user. No process outlives the Runner; the next Runner
+// ends the processes that a killed one has left behind.
 package process

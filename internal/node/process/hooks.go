@@ -20,8 +20,8 @@ func (c *container) postStartHook() *corev1.LifecycleHandler {
 	return c.spec.Lifecycle.PostStart
 }
 
-// postStart runs the hook of a container that has just started, which counts as started after it. If the hook fails, the
-// container is ended.
+// postStart runs the postStart hook of a container, which counts as started only after it. If the hook fails, postStart
+// stops the container and returns false.
 func (c *container) postStart(ctx context.Context) bool {
 	hook := c.postStartHook()
 	if hook == nil {
@@ -38,7 +38,7 @@ func (c *container) postStart(ctx context.Context) bool {
 	return true
 }
 
-// preStop runs the hook of a container that is to end, for as long as its grace period and its process last.
+// preStop runs the preStop hook of a container that is stopped, until the grace period or the process has ended.
 func (c *container) preStop(ch *child, grace time.Duration) {
 	if c.spec.Lifecycle == nil || c.spec.Lifecycle.PreStop == nil || grace <= 0 {
 		return
@@ -63,7 +63,7 @@ func (c *container) preStop(ch *child, grace time.Duration) {
 	}
 }
 
-// runHook runs a hook to its end. A program is run as for a probe.
+// runHook runs a hook to its end. An exec hook runs the mapped program, as an exec probe does.
 func (c *container) runHook(ctx context.Context, hook *corev1.LifecycleHandler) error {
 	if hook.Sleep != nil {
 		select {
@@ -83,7 +83,7 @@ func (c *container) runHook(ctx context.Context, hook *corev1.LifecycleHandler) 
 	return err
 }
 
-// getHook sends the request of a hook. Of the answer, the status does not count: a kubelet ignores it.
+// getHook sends the HTTP request of a hook. It ignores the status of the response, as a kubelet does.
 func (c *container) getHook(ctx context.Context, action *corev1.HTTPGetAction) error {
 	if _, err := c.probedPort(action.Host, action.Port); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (c *container) getHook(ctx context.Context, action *corev1.HTTPGetAction) e
 	return response.Body.Close()
 }
 
-// stop ends a process within the time that is left: first its hook runs.
+// stop runs the preStop hook, and then stops the process, within the time that is left.
 func (c *container) stop(ch *child, left func() time.Duration) {
 	c.preStop(ch, left())
 	ch.stop(c.pod.runner.cfg.Clock.After(left()))

@@ -19,7 +19,7 @@ import (
 
 const answerPort = "ANSWER_PORT"
 
-// TestAnswer is the program of TestHTTPHook: it answers with an error, but to /never, which it does not answer.
+// TestAnswer is the program of TestHTTPHook: it responds with an error, and not at all to /never.
 func TestAnswer(t *testing.T) {
 	port := os.Getenv(answerPort)
 	if port == "" {
@@ -35,7 +35,7 @@ func TestAnswer(t *testing.T) {
 	t.Error(http.ListenAndServe("127.0.0.1:"+port, nil))
 }
 
-// It does not count with which status an HTTP hook is answered. One that is not answered ends with the grace period.
+// The status of the response to an HTTP hook is ignored. A hook without a response ends with the grace period.
 func TestHTTPHook(t *testing.T) {
 	for path, fails := range map[string]bool{"/error": false, "/never": true} {
 		t.Run(path, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// ownGroup makes a process the first of a group of its own, and has the kernel end it when gardenlite ends.
+// ownGroup makes a process the leader of its own process group, and lets the kernel kill it when gardenlite ends.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -27,7 +27,7 @@ func listProcesses() ([]processInfo, error) {
 	var all []processInfo
 	for _, entry := range entries {
 		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			if p, err := readProcess(pid); err == nil && !p.ended { // one that is gone has no file
+			if p, err := readProcess(pid); err == nil && !p.ended { // a process that has ended has no file
 				all = append(all, p)
 			}
 		}
@@ -44,7 +44,7 @@ func readProcess(pid int) (processInfo, error) {
 	if err != nil {
 		return processInfo{}, err
 	}
-	// The name is in parentheses, and may have some in it.
+	// The name is in parentheses, and may contain parentheses.
 	_, rest, _ := strings.Cut(string(data[bytes.LastIndexByte(data, ')')+1:]), " ")
 	fields := strings.Fields(rest)
 	if len(fields) < 22 {
@@ -57,12 +57,12 @@ func readProcess(pid int) (processInfo, error) {
 	return processInfo{
 		pid: pid, group: int(number(5)), started: fields[22-3],
 		ended: fields[0] == "Z", memory: number(24) * int64(os.Getpagesize()),
-		// Its own in user and kernel mode, and that of its children that have ended.
+		// User and system time of the process, and of its children that have ended.
 		cpu: time.Duration(number(14)+number(15)+number(16)+number(17)) * clockTick,
 	}, nil
 }
 
-// startTime is when a process was started, in a form of its own.
+// startTime returns when a process was started, in a platform-specific format.
 func startTime(pid int) (string, error) {
 	p, err := readProcess(pid)
 	return p.started, err
@@ -79,7 +79,7 @@ func homeOf(pid int) string {
 	return ""
 }
 
-// listens says whether one of some processes listens on a TCP port.
+// listens reports whether one of the processes listens on a TCP port.
 func listens(pids []int, port int) bool {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {

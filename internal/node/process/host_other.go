@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ownGroup makes a process the first of a group of its own.
+// ownGroup makes a process the leader of its own process group.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // listProcesses returns all processes of this machine that have not ended, as ps knows them.
@@ -53,7 +53,7 @@ func cpuTime(text string) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// startTime is when a process was started, in a form of its own.
+// startTime returns when a process was started, in a platform-specific format.
 func startTime(pid int) (string, error) {
 	all, err := ps("-p", strconv.Itoa(pid))
 	if err == nil && len(all) != 1 {
@@ -65,10 +65,10 @@ func startTime(pid int) (string, error) {
 	return all[0].started, nil
 }
 
-// homeOf is not known here.
+// homeOf returns "", because HOME of other processes is not known on this platform.
 func homeOf(int) string { return "" }
 
-// listens says whether one of some processes listens on a TCP port, as lsof knows it.
+// listens reports whether one of the processes listens on a TCP port, according to lsof.
 func listens(pids []int, port int) bool {
 	var list []string
 	for _, pid := range pids {

@@ -17,12 +17,13 @@ import (
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
-// maxImages is how many images can be mapped.
+// maxImages is the maximum number of mappings that are kept in the file.
 const maxImages = 1000
 
 // Image maps an image to a program.
 type Image struct {
-	// Reference is that of the image, in the form in which containers name it. Without tag and digest it means all of them.
+	// Reference is the reference of the image, as containers name it. Without a tag and a digest, it matches all of
+	// them.
 	Reference string `json:"reference"`
 	// Program is the absolute path of the program, Args are its first arguments: those of the container follow.
 	Program string   `json:"program"`
@@ -53,7 +54,7 @@ func (i *Image) Complete() error {
 	return checkProgram(path)
 }
 
-// checkProgram says what is wrong with a program.
+// checkProgram returns an error if a path is not that of an executable file.
 func checkProgram(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -75,7 +76,8 @@ func parse(ref string) (reference.Named, error) {
 	return named, nil
 }
 
-// matches says whether a container's image is the one of a mapping. A digest decides where there is one, as in Kubernetes.
+// matches reports whether a container's image is that of a mapping. If one of them has a digest, the digests decide, as
+// in Kubernetes.
 func matches(mapping, image reference.Named) bool {
 	if mapping.Name() != image.Name() {
 		return false
@@ -91,16 +93,16 @@ func matches(mapping, image reference.Named) bool {
 	return reference.TagNameOnly(mapping).String() == reference.TagNameOnly(image).String()
 }
 
-// Images are the images that are mapped. Mappings that are set while the landscape runs are kept in a file.
+// Images holds the mappings. Those that are set while the landscape runs are kept in a file.
 type Images struct {
 	path string
 
 	mu    sync.Mutex
-	fixed []Image // of this start; they count more
+	fixed []Image // of this start; they take precedence
 	kept  []Image
 }
 
-// OpenImages reads the mappings that were kept in a file, beside those of this start.
+// OpenImages reads the mappings that are kept in a file. Those of this start are fixed.
 func OpenImages(path string, fixed []Image) (*Images, error) {
 	images := &Images{path: path, fixed: fixed}
 	data, err := os.ReadFile(path)
@@ -116,7 +118,7 @@ func OpenImages(path string, fixed []Image) (*Images, error) {
 	return images, nil
 }
 
-// List returns all mappings, by reference.
+// List returns all mappings, sorted by reference.
 func (i *Images) List() []Image {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -130,7 +132,7 @@ func (i *Images) List() []Image {
 	return all
 }
 
-// Set maps an image, instead of what it was mapped to. Containers that run already keep what they are.
+// Set maps an image, and replaces its former mapping. Running containers are not affected.
 func (i *Images) Set(image Image) error {
 	if err := image.Complete(); err != nil {
 		return err
@@ -151,7 +153,7 @@ func (i *Images) Forget(ref string) error {
 	return i.change(ref, func(kept []Image) ([]Image, error) { return kept, nil })
 }
 
-// change writes the mappings without that of a reference, changed further.
+// change removes the mapping of a reference, applies a further change, and writes the mappings to the file.
 func (i *Images) change(ref string, change func([]Image) ([]Image, error)) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -171,7 +173,7 @@ func (i *Images) change(ref string, change func([]Image) ([]Image, error)) error
 	return nil
 }
 
-// Lookup returns what a container's image is mapped to. A mapping with a tag or digest counts more than one without.
+// Lookup returns the mapping of a container's image. A mapping with a tag or digest takes precedence over one without.
 func (i *Images) Lookup(image string) (Image, bool) {
 	named, err := parse(image)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// What was mapped while the landscape ran is there at the next start; flags of that start count more.
+// Mappings that were set while the landscape ran exist after the next start; flags of that start take precedence.
 func TestImagesAreKept(t *testing.T) {
 	path, first, second := filepath.Join(t.TempDir(), "images.json"), program(t), program(t)
 	images, err := OpenImages(path, nil)

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// maxLog is how large the log of a container becomes before it begins anew; one older part is kept.
+	// maxLog is the size in bytes at which a container's log is rotated; one older part is kept.
 	maxLog    = 10 << 20
 	olderPart = ".1"
 )
 
-// logFile is the log of a container, from one of its starts to the next, in the format of the container runtimes.
+// logFile is the log of one run of a container, in the format of container runtimes.
 type logFile struct {
 	path  string
 	now   func() time.Time
@@ -35,7 +35,7 @@ type logFile struct {
 	limit int
 }
 
-// openLog makes the log of a start, and removes those of the starts before the last.
+// openLog creates the log of a start, and removes the log of the start before the previous one.
 func (c *container) openLog(attempt int32) (*logFile, error) {
 	path := c.logPath(attempt)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -114,7 +114,7 @@ type stream struct {
 // Write implements io.Writer.
 func (s *stream) Write(line []byte) (int, error) { return len(line), s.log.write(s.name, line) }
 
-// Logs writes the log of a container as its options say.
+// Logs writes the log of a container according to the options.
 func (p *Pod) Logs(ctx context.Context, options *corev1.PodLogOptions, to io.Writer) error {
 	all := slices.Concat(p.main, p.init)
 	i := slices.IndexFunc(all, func(c *container) bool { return c.spec.Name == options.Container })
@@ -158,7 +158,7 @@ func (c *container) copyLog(ctx context.Context, path string, options *corev1.Po
 	return logs.ReadLogs(ctx, path, c.spec.Name, read, stateOf{c: c}, to, to)
 }
 
-// followSimulated is the log of a container that writes nothing: with follow, it ends with the container.
+// followSimulated serves the log of a simulated container, which is empty: with follow, it ends with the Pod.
 func (c *container) followSimulated(ctx context.Context, follow bool) error {
 	if follow {
 		select {
@@ -169,7 +169,7 @@ func (c *container) followSimulated(ctx context.Context, follow bool) error {
 	return nil
 }
 
-// stateOf says whether a container runs, in the form in which container runtimes do.
+// stateOf tells the reader of a log whether the container runs, with the interface of container runtimes.
 type stateOf struct {
 	runtimeapi.RuntimeService
 	c *container

@@ -15,13 +15,13 @@ import (
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 )
 
-// mount is where a volume, or a part of one, is on this machine instead of in the container.
+// mount is a mount path in the container, and the folder of the volume, or of a part of it, on this machine.
 type mount struct{ in, folder string }
 
-// mounts are those of a container, the longest paths first.
+// mounts are the mounts of a container, the longest paths first.
 type mounts []mount
 
-// mounts returns where the container's volumes are. Its sub-paths are checked, and made if they are missing.
+// mounts returns the mounts of the container. It checks their sub-paths, and creates those that are missing.
 func (c *container) mounts() (mounts, error) { return c.findMounts(checkSubPath) }
 
 func (c *container) findMounts(check func(volume, subPath string) error) (mounts, error) {
@@ -54,8 +54,8 @@ func (c *container) findMounts(check func(volume, subPath string) error) (mounts
 	return all, nil
 }
 
-// checkSubPath refuses a path that leads out of a volume, by itself or by a symbolic link, and makes the folder if there is
-// nothing.
+// checkSubPath refuses a path that leads out of a volume, directly or by a symbolic link, and creates the folder if it
+// is missing.
 func checkSubPath(volume, subPath string) error {
 	root, err := os.OpenRoot(volume)
 	if err != nil {
@@ -69,7 +69,7 @@ func checkSubPath(volume, subPath string) error {
 	return err
 }
 
-// exact returns the folder of what is mounted at a path.
+// exact returns the folder that is mounted at a path.
 func (m mounts) exact(at string) (string, bool) {
 	i := slices.IndexFunc(m, func(m mount) bool { return m.in == at })
 	if i < 0 {
@@ -78,7 +78,7 @@ func (m mounts) exact(at string) (string, bool) {
 	return m[i].folder, true
 }
 
-// folder returns where a folder of the container is on this machine; instead of one that is in no volume, it is home.
+// folder returns the folder on this machine for a folder of the container; home if it is in no volume.
 func (m mounts) folder(in, home string) string {
 	for _, m := range m {
 		if rest, ok := strings.CutPrefix(path.Clean(in), m.in); ok && (rest == "" || rest[0] == '/') && filepath.IsLocal("."+rest) {
@@ -88,7 +88,7 @@ func (m mounts) folder(in, home string) string {
 	return home
 }
 
-// rewrite replaces the paths of volumes in a text, where they stand as paths: not in the middle of another.
+// rewrite replaces the mount paths in a text by the folders on this machine, but not in the middle of another path.
 func (m mounts) rewrite(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); {
@@ -104,7 +104,7 @@ func (m mounts) rewrite(text string) string {
 	return out.String()
 }
 
-// stands says whether a path begins at a place in a text, and ends as a whole name.
+// stands reports whether a path begins at a position in a text, and ends with a whole path element.
 func stands(text string, at int, path string) bool {
 	if !strings.HasPrefix(text[at:], path) || at > 0 && isPathByte(text[at-1]) {
 		return false
@@ -117,8 +117,9 @@ func isPathByte(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("/._-~+@%", b) >= 0
 }
 
-// mountsOf are the mounts of the first container that is a process and has a volume: files in it are written for that one. It
-// makes and checks no sub-paths: volumes are written before there are others, and before init containers have run.
+// mountsOf returns the mounts of the first container that is a process and mounts the volume: files in the volume are
+// written for this container. It neither creates nor checks sub-paths, because volumes are written before other volumes
+// exist, and before init containers have run.
 func (p *Pod) mountsOf(volume string) (mounts, error) {
 	for _, c := range slices.Concat(p.main, p.init) {
 		has := func(m corev1.VolumeMount) bool { return m.Name == volume }

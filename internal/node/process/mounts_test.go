@@ -64,7 +64,7 @@ func TestSubPath(t *testing.T) {
 	}
 }
 
-// What a loader or a runtime reads code from is not taken from a Pod.
+// Variables from which a loader or a runtime reads code are not taken from a Pod.
 func TestReservedVariables(t *testing.T) {
 	for _, name := range []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "PATH", "HOME", "TMPDIR",
 		"PYTHONPATH", "NODE_OPTIONS", "BASH_ENV"} {

@@ -17,34 +17,36 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 )
 
-// prepareRetry is when it is tried again to bring a Pod's volumes up to date.
+// prepareRetry is the delay before the preparation of a Pod's volumes is retried.
 const prepareRetry = time.Second
 
-// PodConfig is what a kubelet says of one of its Pods.
+// PodConfig configures a Pod; the kubelet sets it.
 type PodConfig struct {
 	// Node is the name of the Pod's Node; no two Nodes of a landscape have the same.
 	Node string
-	// APIServer and CA are what the Pod's identity is for.
+	// Cluster is the name of the cluster, which no other cluster of the landscape has.
+	Cluster string
+	// APIServer and CA are the URL of the API server for which the Pod's identity is valid, and its CA.
 	APIServer string
 	CA        []byte
-	// Client returns the node's client.
+	// Client returns the current client of the node.
 	Client func() *apiclient.Client
-	// Changed is called when the statuses of the containers have changed, Event with what is worth an Event; the container
-	// is empty if it is about the Pod. Both return soon.
+	// Changed is called when the statuses of the containers have changed, Event for each Event to write; container is
+	// empty if it is about the Pod as a whole. Both must return soon.
 	Changed func()
 	Event   func(kind, reason, message, container string)
 }
 
-// Pod is one whose containers run as processes. Those of its containers whose image is not mapped are simulated.
+// Pod is a Pod with containers that run as processes. Containers whose image is not mapped are simulated.
 type Pod struct {
 	cfg    PodConfig
 	runner *Runner
 	dir    string
-	// ctx ends when the Pod is to end, done is closed when it has.
+	// ctx ends when the Pod has to end, done is closed when it has ended.
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{}
-	// refresh has the volumes be brought up to date.
+	// refresh triggers an update of the volumes.
 	refresh chan struct{}
 
 	// init and main are the containers, in their order.
@@ -53,16 +55,18 @@ type Pod struct {
 	mu        sync.Mutex
 	pod       *corev1.Pod
 	addresses []netip.Addr
-	// deadline is when processes that are asked to end are ended.
+	// deadline is when processes that were asked to end are killed.
 	deadline time.Time
 	tokens   map[string]token
+	// persistent has the folders of the volumes that are PersistentVolumeClaims, by the volumes' names.
+	persistent map[string]string
 }
 
-// NewPod has a Pod run, until it is stopped.
+// NewPod starts a Pod, which runs until it is stopped.
 func (r *Runner) NewPod(cfg PodConfig, pod *corev1.Pod) *Pod {
 	p := &Pod{
 		cfg: cfg, runner: r, dir: r.podDir(string(pod.UID)), done: make(chan struct{}), refresh: make(chan struct{}, 1),
-		pod: pod.DeepCopy(), tokens: map[string]token{},
+		pod: pod.DeepCopy(), tokens: map[string]token{}, persistent: map[string]string{},
 	}
 	p.ctx, p.cancel = context.WithCancel(r.ctx)
 	for i := range pod.Spec.InitContainers {
@@ -78,22 +82,22 @@ func (r *Runner) NewPod(cfg PodConfig, pod *corev1.Pod) *Pod {
 	return p
 }
 
-// UID is the Pod's.
+// UID returns the UID of the Pod.
 func (p *Pod) UID() string { return string(p.latest().UID) }
 
-// Update takes note of a change of the Pod, and of its addresses.
+// Update stores a change of the Pod, and its addresses.
 func (p *Pod) Update(pod *corev1.Pod, addresses []netip.Addr) {
 	p.mu.Lock()
 	before := p.pod
 	p.pod, p.addresses = pod.DeepCopy(), addresses
 	p.mu.Unlock()
-	// Of a Pod, its volumes may have these.
+	// Volumes of the type downwardAPI may contain these.
 	if !maps.Equal(before.Labels, pod.Labels) || !maps.Equal(before.Annotations, pod.Annotations) {
 		p.refreshVolumes()
 	}
 }
 
-// refreshVolumes has the volumes be brought up to date.
+// refreshVolumes triggers an update of the volumes.
 func (p *Pod) refreshVolumes() {
 	select {
 	case p.refresh <- struct{}{}:
@@ -116,7 +120,7 @@ func (p *Pod) hasAddress(address netip.Addr) bool {
 	return slices.Contains(p.addresses, address)
 }
 
-// Stop has the Pod end within a time, or sooner than it was asked before. It does not wait.
+// Stop ends the Pod within a grace period, or earlier than a former call did. It does not wait.
 func (p *Pod) Stop(grace time.Duration) {
 	deadline := p.runner.cfg.Clock.Now().Add(grace)
 	p.mu.Lock()
@@ -137,7 +141,7 @@ func (p *Pod) Stop(grace time.Duration) {
 // Done is closed when all of the Pod's processes have ended for good.
 func (p *Pod) Done() <-chan struct{} { return p.done }
 
-// Remove removes what the Pod has on this machine. Call it once the Pod has ended.
+// Remove removes the Pod's files from this machine. Call it once the Pod has ended.
 func (p *Pod) Remove() error { return os.RemoveAll(p.dir) }
 
 // Statuses returns the statuses of the init containers and of the containers.
@@ -196,8 +200,8 @@ func (p *Pod) run() {
 	containers.Wait()
 }
 
-// prepare makes the Pod's folder with its volumes, and tries until that is done. It returns when they are to be written again,
-// and false only when the Pod is to end.
+// prepare creates the Pod's folder with its volumes, and retries until it succeeds. It returns when the volumes have to
+// be updated, and false only if the Pod has to end.
 func (p *Pod) prepare() (next time.Time, ok bool) {
 	var last string
 	for {
@@ -228,7 +232,7 @@ func (p *Pod) tryPrepare() (next time.Time, err error) {
 	return p.writeVolumes(p.ctx)
 }
 
-// message has the containers that wait say why.
+// message sets the message of the containers that wait.
 func (p *Pod) message(text string) {
 	p.mu.Lock()
 	for _, c := range slices.Concat(p.init, p.main) {
@@ -240,12 +244,12 @@ func (p *Pod) message(text string) {
 	p.cfg.Changed()
 }
 
-// Grace is how long a Pod's containers have to end.
+// Grace returns the grace period of a Pod.
 func Grace(pod *corev1.Pod) time.Duration {
 	return time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
 }
 
-// untilDeadline is what is left of the time in which the Pod's processes have to end.
+// untilDeadline returns the time that is left for the Pod's processes to end.
 func (p *Pod) untilDeadline() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -255,7 +259,7 @@ func (p *Pod) untilDeadline() time.Duration {
 	return max(0, p.deadline.Sub(p.runner.cfg.Clock.Now()))
 }
 
-// measured takes note of what the Pod's processes use, by group, and ends those that use more memory than they may.
+// measured records the usage of the Pod's processes, by process group, and kills those that exceed their memory limit.
 func (p *Pod) measured(groups map[int]usage) {
 	for _, c := range slices.Concat(p.init, p.main) {
 		c.measured(groups)
@@ -278,8 +282,8 @@ func (p *Pod) processes() []Process {
 	return all
 }
 
-// Listens says whether one of the Pod's processes listens on a port: through the Pod, no other port of this machine is
-// reached.
+// Listens reports whether one of the Pod's processes listens on a port. Other ports of this machine are not reached
+// through the Pod.
 func (p *Pod) Listens(port int) bool {
 	groups := p.groups()
 	if len(groups) == 0 {

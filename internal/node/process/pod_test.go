@@ -97,7 +97,8 @@ func waits(reason string) func(corev1.ContainerStatus) bool {
 
 func runs(s corev1.ContainerStatus) bool { return s.State.Running != nil }
 
-// A container that fails is started again at once, then after 10 s, twice as long each time, up to 5 minutes.
+// A container that fails is restarted at once, then after 10 s, and then after twice the delay each time, up to 5
+// minutes.
 func TestCrashLoop(t *testing.T) {
 	w := newWorld(t, "exit 3")
 	p := w.run(newPod("crashes", corev1.RestartPolicyAlways))
@@ -142,7 +143,7 @@ func TestRestartPolicies(t *testing.T) {
 	}
 }
 
-// A program that is missing when the container starts is named in its status; it is tried again.
+// The status names a program that is missing when the container starts; the start is retried.
 func TestMissingProgram(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "later")
 	w := startWorld(t, t.TempDir(), program)
@@ -159,7 +160,7 @@ func TestMissingProgram(t *testing.T) {
 	until(t, p, "running", runs)
 }
 
-// A process that does not end when it is asked to is ended after its grace period, with what it has started.
+// A process that ignores SIGTERM is killed after its grace period, together with its children.
 func TestGracePeriod(t *testing.T) {
 	w := newWorld(t, "trap 'echo asked' TERM; sleep 1000 & echo child $!; while :; do wait; done")
 	p := w.run(newPod("p", corev1.RestartPolicyAlways))
@@ -167,7 +168,7 @@ func TestGracePeriod(t *testing.T) {
 	child := 0
 	w.untilLog(t, p, func(log string) bool { n, _ := fmt.Sscanf(log, "child %d", &child); return n == 1 })
 	p.Stop(30 * time.Second)
-	// The child ends of the signal, its parent does not.
+	// The signal ends the child, but not its parent.
 	w.untilLog(t, p, func(log string) bool { return strings.Contains(log, "asked") })
 	w.clock.Step(29 * time.Second)
 	select {
@@ -197,7 +198,7 @@ func (w *world) untilLog(t *testing.T, p *Pod, is func(string) bool) {
 	})
 }
 
-// isRunning says whether a process runs, or one of its group.
+// isRunning reports whether a process, or another one of its group, runs.
 func isRunning(t *testing.T, pid int) bool {
 	t.Helper()
 	all, err := listProcesses()
@@ -217,7 +218,7 @@ func logOf(t *testing.T, p *Pod, previous bool) string {
 	return log.String()
 }
 
-// Of the log of each start there is the last and the one before.
+// The logs of the last two starts are kept.
 func TestLogs(t *testing.T) {
 	w := newWorld(t, `echo to stdout; echo to stderr >&2; printf 'no end of line'; exit 1`)
 	p := w.run(newPod("p", corev1.RestartPolicyOnFailure))
@@ -236,7 +237,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// A log that becomes too large begins anew, with the part before beside it.
+// A log that becomes too large is rotated, and one older part is kept.
 func TestLogIsLimited(t *testing.T) {
 	l := &logFile{path: filepath.Join(t.TempDir(), "0.log"), now: time.Now, limit: 100}
 	if err := l.open(); err != nil {
@@ -255,7 +256,7 @@ func TestLogIsLimited(t *testing.T) {
 	}
 }
 
-// A process that uses more memory than its limit is ended, and started again.
+// A process that exceeds its memory limit is killed and restarted.
 func TestMemoryLimit(t *testing.T) {
 	w := newWorld(t, "exec sleep 1000")
 	pod := newPod("p", corev1.RestartPolicyAlways)
@@ -272,8 +273,8 @@ func TestMemoryLimit(t *testing.T) {
 	})
 }
 
-// Processes that a Runner has left behind are ended by the next one, with what they have started; others are not, although a
-// note has their number.
+// The next Runner kills the processes that a former one has left behind, and their children, but not another process
+// whose PID is recorded.
 func TestLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	w := startWorld(t, dir, "/bin/true")
@@ -306,7 +307,8 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// A Pod that ran before gardenlite was started again goes on, with one more restart; a container that has ended stays so.
+// A Pod that ran before a restart of gardenlite continues, with one more restart of its containers; a container that
+// had ended is not restarted.
 func TestGoesOn(t *testing.T) {
 	w := newWorld(t, "exec sleep 1000")
 	pod := newPod("p", corev1.RestartPolicyOnFailure)
@@ -325,7 +327,8 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// Init containers run one after the other before the containers, sidecars beside them and until they have ended.
+// Init containers run one after the other before the containers; sidecars run beside the containers until these have
+// ended.
 func TestInitContainers(t *testing.T) {
 	w := newWorld(t, `case $1 in first|second) exit 0;; sidecar) exec sleep 1000;; *) exit 0;; esac`)
 	pod := newPod("p", corev1.RestartPolicyNever)
@@ -347,7 +350,7 @@ func TestInitContainers(t *testing.T) {
 	}
 }
 
-// An init container that fails for good has the Pod end.
+// An init container that fails for good ends the Pod.
 func TestInitContainerFails(t *testing.T) {
 	w := newWorld(t, "exit $1")
 	pod := newPod("p", corev1.RestartPolicyNever)
@@ -419,7 +422,7 @@ func TestHookSleeps(t *testing.T) {
 		until(t, p, "running", runs)
 		pid := p.main[0].running().pid
 		p.Stop(grace)
-		// What waits is the hook, the grace period, what measures memory, and what keeps the volumes.
+		// The waiters are the hook, the grace period, the measurement of memory, and the update of the volumes.
 		testutil.EventuallyTrue(t, "the hook sleeps", func() bool { return w.clock.Waiters() == 4 })
 		w.clock.Step(min(grace, 10*time.Second) - time.Second)
 		if !isRunning(t, pid) {

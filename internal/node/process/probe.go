@@ -18,10 +18,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// loopback is where processes are reached.
+// loopback is the address at which processes are reached.
 const loopback = "127.0.0.1"
 
-// startProbes begins to probe a container that has just started, after its postStart hook, until the context ends.
+// startProbes starts to probe a container, after its postStart hook, until the context ends.
 func (c *container) startProbes(ctx context.Context) *sync.WaitGroup {
 	var probing sync.WaitGroup
 	probing.Go(func() {
@@ -72,8 +72,8 @@ func (c *container) killUnhealthy(kind string, p *corev1.Probe) {
 	c.kill(grace)
 }
 
-// probe asks again and again, and reports when the answer has been another one as often as it has to be. It returns the
-// answer once report says that this was enough, and false if the context ends.
+// probe runs a probe periodically, and calls report when a result has reached its threshold. It returns the result once
+// report returns true, and false if the context ends.
 func (c *container) probe(ctx context.Context, kind string, p *corev1.Probe, report func(ok bool) (enough bool)) bool {
 	clk := c.pod.runner.cfg.Clock
 	wait := time.Duration(p.InitialDelaySeconds) * time.Second
@@ -117,7 +117,7 @@ func (c *container) probe(ctx context.Context, kind string, p *corev1.Probe, rep
 	}
 }
 
-// runProbe asks once. Whatever host a probe names, it is this machine that is asked.
+// runProbe runs a probe once. A probe fails if it names another host than this machine.
 func (c *container) runProbe(ctx context.Context, p *corev1.Probe) (probe.Result, string, error) {
 	timeout := time.Duration(max(1, p.TimeoutSeconds)) * time.Second
 	switch {
@@ -205,7 +205,7 @@ func (c *container) runProgram(ctx context.Context, exec *corev1.ExecAction, tim
 	return probe.Success, out.String(), nil
 }
 
-// maxProbeOutput is how much of the output of a probe is kept.
+// maxProbeOutput is how much of the output of a probe is kept, in bytes.
 const maxProbeOutput = 10 << 10
 
 // limited keeps the beginning of what is written to it.

@@ -20,13 +20,15 @@ import (
 const (
 	podsFolder = "pods"
 	pidsFolder = "pids"
-	// sampleInterval is how often it is measured what processes use.
+	// PersistentFolder has the data of PersistentVolumes, of each cluster in a folder of its own.
+	PersistentFolder = "volumes"
+	// sampleInterval is the period in which the usage of processes is measured.
 	sampleInterval = time.Second
 )
 
-// Config is what a Runner is made of.
+// Config configures a Runner.
 type Config struct {
-	// Dir is a folder of its own.
+	// Dir is a folder that only the Runner uses.
 	Dir    string
 	Images *Images
 	Clock  clock.WithTicker
@@ -45,7 +47,7 @@ type Runner struct {
 	pods map[*Pod]struct{}
 }
 
-// Start starts a Runner. Processes that an earlier one has left behind are ended before it returns.
+// Start starts a Runner. Before it returns, it kills the processes that an earlier Runner has left behind.
 func Start(cfg Config) (*Runner, error) {
 	for _, folder := range []string{podsFolder, pidsFolder} {
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, folder), 0o700); err != nil {
@@ -62,7 +64,7 @@ func Start(cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Close ends what still runs, at once.
+// Close ends all Pods without a grace period, and waits for them.
 func (r *Runner) Close() error {
 	for _, pod := range r.all() {
 		pod.Stop(0)
@@ -72,7 +74,7 @@ func (r *Runner) Close() error {
 	return nil
 }
 
-// Runs says whether one of a Pod's containers is to be a process.
+// Runs reports whether one of a Pod's images is mapped to a program.
 func (r *Runner) Runs(images []string) bool {
 	return slices.ContainsFunc(images, func(image string) bool {
 		_, ok := r.cfg.Images.Lookup(image)
@@ -80,8 +82,8 @@ func (r *Runner) Runs(images []string) bool {
 	})
 }
 
-// startProcesses starts processes one after the other, all from one thread, which lives as long as the Runner: the kernel
-// ends a process when the thread ends that started it.
+// startProcesses starts processes one after the other, all from one thread, which lives as long as the Runner: the
+// kernel kills a process when the thread that has started it ends.
 func (r *Runner) startProcesses() {
 	runtime.LockOSThread()
 	for {
@@ -94,7 +96,7 @@ func (r *Runner) startProcesses() {
 	}
 }
 
-// measure measures what processes use, while there are some.
+// measure measures the usage of the processes, while there are Pods.
 func (r *Runner) measure() {
 	ticker := r.cfg.Clock.NewTicker(sampleInterval)
 	defer ticker.Stop()
@@ -133,15 +135,15 @@ func (r *Runner) all() []*Pod {
 	return pods
 }
 
-// Serves says whether a process of a Pod listens on a port: of the Pod with an address in a cluster, which is told by the URL
-// of its API server. It is reached at this machine's loopback address. Without a Runner, none does.
+// Serves reports whether a process of a Pod listens on a port. The Pod has the address in the cluster with this URL of
+// its API server; the process is reached at this machine's loopback address. Without a Runner, the result is false.
 func (r *Runner) Serves(apiServer string, at netip.AddrPort) bool {
 	return r != nil && slices.ContainsFunc(r.all(), func(p *Pod) bool {
 		return p.cfg.APIServer == apiServer && p.hasAddress(at.Addr()) && p.Listens(int(at.Port()))
 	})
 }
 
-// Process is one that runs.
+// Process describes a running process.
 type Process struct {
 	Node      string    `json:"node"`
 	Namespace string    `json:"namespace"`
@@ -154,7 +156,7 @@ type Process struct {
 	StartedAt time.Time `json:"startedAt"`
 }
 
-// Processes returns the processes that run, by Node, namespace, Pod and container.
+// Processes returns the running processes, sorted by Node, namespace, Pod and container.
 func (r *Runner) Processes() []Process {
 	var all []Process
 	for _, pod := range r.all() {
@@ -168,10 +170,9 @@ func (p Process) key() string {
 	return strings.Join([]string{p.Node, p.Namespace, p.Pod, p.Container}, "/")
 }
 
-// podDir is the folder of a Pod.
 func (r *Runner) podDir(uid string) string { return filepath.Join(r.cfg.Dir, podsFolder, uid) }
 
-// CleanUp removes what is left of Pods that are gone, by the name of their Node and their UID.
+// CleanUp removes the folders of Pods for which gone returns true.
 func (r *Runner) CleanUp(gone func(node, uid string) bool) error {
 	owners, err := filepath.Glob(filepath.Join(r.podDir("*"), ownerFile))
 	if err != nil {
@@ -187,5 +188,5 @@ func (r *Runner) CleanUp(gone func(node, uid string) bool) error {
 	return errors.Join(errs...)
 }
 
-// ownerFile, in the folder of a Pod, has the name of its Node.
+// ownerFile is the file in the folder of a Pod that contains the name of its Node.
 const ownerFile = "node"

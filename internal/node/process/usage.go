@@ -5,36 +5,36 @@ import (
 	"time"
 )
 
-// cpuWindow is the time for which it is said how much of a CPU a process uses.
+// cpuWindow is the time over which the CPU usage of a process is averaged.
 const cpuWindow = 10 * time.Second
 
-// usage is what a process uses, with what it has started.
+// usage is the usage of a process and its children.
 type usage struct {
 	memory int64 // in bytes
 	cpu    time.Duration
 }
 
-// cpuRate is how many CPUs a process uses: in the last whole window, or since its start while there is none.
+// cpuRate computes how many CPUs a process uses: in the last whole window, or since its start while there is none.
 type cpuRate struct {
 	begin time.Time
-	used  time.Duration // at the begin of the window
+	used  time.Duration // at the beginning of the window
 	whole bool
 	rate  float64
 }
 
-// sample notes how much a process has used until now.
+// sample updates the rate with the CPU time that the process has used until now.
 func (r *cpuRate) sample(now time.Time, used time.Duration) {
 	took := now.Sub(r.begin)
 	if took <= 0 || r.whole && took < cpuWindow {
 		return
 	}
-	r.rate = max(0, float64(used-r.used)/float64(took)) // less has been used if one of the processes has ended
+	r.rate = max(0, float64(used-r.used)/float64(took)) // the sum decreases when one of the processes ends
 	if took >= cpuWindow {
 		r.begin, r.used, r.whole = now, used, true
 	}
 }
 
-// Usage is what the process of a container uses.
+// Usage is the usage of a container's process.
 type Usage struct {
 	Container string
 	At        time.Time
@@ -42,7 +42,7 @@ type Usage struct {
 	Memory    uint64 // in bytes
 }
 
-// Usage returns what the Pod's processes use that have been measured.
+// Usage returns the usage of the Pod's processes that have been measured.
 func (p *Pod) Usage() []Usage {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A process uses what it has used since its start, and later in the last whole window.
+// The rate is that since the start of the process, and later that of the last whole window.
 func TestCPURate(t *testing.T) {
 	begin := time.Unix(0, 0)
 	r := cpuRate{begin: begin}

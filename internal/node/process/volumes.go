@@ -17,39 +17,121 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/volume"
 	"k8s.io/kubernetes/pkg/volume/configmap"
 	"k8s.io/kubernetes/pkg/volume/downwardapi"
 	"k8s.io/kubernetes/pkg/volume/secret"
 	volumeutil "k8s.io/kubernetes/pkg/volume/util"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/manifests"
 )
 
-// The resources that volumes and variables come from.
+// The resources of the objects to which volumes and variables refer.
 const (
 	configMaps = "configmaps"
 	secrets    = "secrets"
 )
 
 const (
-	// watchRetryFirst and watchRetryMax are how long it takes until an object is watched again after that has failed.
+	// watchRetryFirst and watchRetryMax bound the delay before a failed watch of an object is retried.
 	watchRetryFirst = time.Second
 	watchRetryMax   = 30 * time.Second
-	// tokenMaxAge is how old a token becomes at most, as with a kubelet.
+	// tokenMaxAge is the age at which a token is renewed at the latest, as in a kubelet.
 	tokenMaxAge = 24 * time.Hour
+	// provisionedBy is the annotation with the provisioner of a PersistentVolume.
+	provisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 
-// token is one of the Pod's ServiceAccount.
+// token is a token of the Pod's ServiceAccount.
 type token struct {
 	value string
-	// renewal is when another one is asked for.
+	// renewal is when the token is renewed.
 	renewal time.Time
 }
 
-func (p *Pod) volumeDir(name string) string { return filepath.Join(p.dir, "volumes", name) }
+// volumeDir returns the folder of a volume: of a PersistentVolumeClaim, the one that outlives the Pod.
+func (p *Pod) volumeDir(name string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if dir, ok := p.persistent[name]; ok {
+		return dir
+	}
+	return filepath.Join(p.dir, "volumes", name)
+}
 
-// writeVolumes makes the volumes that are missing, and brings the others up to date. It returns when that is to be done
-// again if nothing happens: a token has to be renewed.
+// mountPersistentVolume makes the folder of the volume to which a claim is bound. Its name is the UID, which the API server has
+// chosen.
+func (p *Pod) mountPersistentVolume(ctx context.Context, v *corev1.Volume) error {
+	name := v.PersistentVolumeClaim.ClaimName
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := p.get(ctx, "persistentvolumeclaims", name, claim); err != nil {
+		return err
+	}
+	if claim.Spec.VolumeName == "" || claim.Status.Phase != corev1.ClaimBound {
+		return fmt.Errorf("PersistentVolumeClaim %s is not bound", name)
+	}
+	bound := &corev1.PersistentVolume{}
+	if err := p.cfg.Client().Get(ctx, "/api/v1/persistentvolumes/"+claim.Spec.VolumeName, bound); err != nil {
+		return err
+	}
+	switch {
+	case bound.Annotations[provisionedBy] != manifests.VolumeProvisioner:
+		return fmt.Errorf("PersistentVolume %s is not of provisioner %s: a process can use no other", bound.Name, manifests.VolumeProvisioner)
+	case ptr.Deref(bound.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) != corev1.PersistentVolumeFilesystem:
+		return fmt.Errorf("PersistentVolume %s has volumeMode %s: a process has file systems only", bound.Name, *bound.Spec.VolumeMode)
+	}
+	dir, err := p.runner.persistentDir(p.cfg.Cluster, bound.UID)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.persistent[v.Name] = dir
+	p.mu.Unlock()
+	return nil
+}
+
+// persistentDir returns the folder of a PersistentVolume. Without a volume, it is the folder of all volumes of the cluster.
+func (r *Runner) persistentDir(cluster string, volume types.UID) (string, error) {
+	for _, name := range []string{cluster, string(volume)} {
+		if strings.ContainsAny(name, `/\`) || name == "." || name == ".." {
+			return "", fmt.Errorf("%q is not the name of a folder", name)
+		}
+	}
+	if cluster == "" {
+		return "", errors.New("the cluster has no name")
+	}
+	return filepath.Join(r.cfg.Dir, PersistentFolder, cluster, string(volume)), nil
+}
+
+// DeleteVolume removes the data of a PersistentVolume of a cluster.
+func (r *Runner) DeleteVolume(cluster string, volume types.UID) error {
+	if volume == "" {
+		return errors.New("the PersistentVolume has no UID")
+	}
+	return r.deleteVolumes(cluster, volume)
+}
+
+// DeleteVolumes removes the data of all PersistentVolumes of a cluster.
+func (r *Runner) DeleteVolumes(cluster string) error { return r.deleteVolumes(cluster, "") }
+
+func (r *Runner) deleteVolumes(cluster string, volume types.UID) error {
+	if r == nil { // all Pods are simulated
+		return nil
+	}
+	dir, err := r.persistentDir(cluster, volume)
+	if err != nil {
+		return fmt.Errorf("deleting the data of PersistentVolumes: %w", err)
+	}
+	return os.RemoveAll(dir)
+}
+
+// writeVolumes creates the volumes that are missing, and updates the others. It returns when a token has to be renewed;
+// zero if there is none.
 func (p *Pod) writeVolumes(ctx context.Context) (next time.Time, err error) {
 	pod := p.latest()
 	var errs []error
@@ -68,6 +150,9 @@ func (p *Pod) writeVolumes(ctx context.Context) (next time.Time, err error) {
 
 func (p *Pod) writeVolume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (time.Time, error) {
 	var none time.Time
+	if v.PersistentVolumeClaim != nil {
+		return none, p.mountPersistentVolume(ctx, v)
+	}
 	dir := p.volumeDir(v.Name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return none, err
@@ -100,7 +185,7 @@ func (p *Pod) writeVolume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 	case v.Projected != nil:
 		mode, sources = v.Projected.DefaultMode, v.Projected.Sources
 	default:
-		return none, errors.New("a process has volumes of the types emptyDir, configMap, secret, projected, downwardAPI and hostPath only")
+		return none, errors.New("a process has volumes of the types emptyDir, configMap, secret, projected, downwardAPI, persistentVolumeClaim and hostPath only")
 	}
 	payload := map[string]volumeutil.FileProjection{}
 	var next time.Time
@@ -119,7 +204,7 @@ func (p *Pod) writeVolume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 	return next, p.write(v.Name, dir, payload)
 }
 
-// write replaces the files of a volume in one step. A kubeconfig among them names paths of the container.
+// write replaces the files of a volume atomically. It replaces mount paths in kubeconfigs.
 func (p *Pod) write(name, dir string, payload map[string]volumeutil.FileProjection) error {
 	for path, file := range payload {
 		if !bytes.Contains(file.Data, []byte("kind: Config")) && !bytes.Contains(file.Data, []byte(`"kind":"Config"`)) {
@@ -139,7 +224,7 @@ func (p *Pod) write(name, dir string, payload map[string]volumeutil.FileProjecti
 	return writer.Write(payload, nil)
 }
 
-// project returns the files of one source of a volume, and when it is to be looked at again.
+// project returns the files of one source of a volume, and when they have to be updated.
 func (p *Pod) project(ctx context.Context, pod *corev1.Pod, volumeName string, s *corev1.VolumeProjection, mode *int32) (
 	map[string]volumeutil.FileProjection, time.Time, error) {
 	var none time.Time
@@ -172,12 +257,12 @@ func (p *Pod) project(ctx context.Context, pod *corev1.Pod, volumeName string, s
 	return nil, none, errors.New("this kind of source is not supported for processes")
 }
 
-// noHost has nothing that is allocatable, so that a container without a limit has none.
+// noHost has no allocatable resources, so that a container without a limit has none in the downward API.
 type noHost struct{ volume.VolumeHost }
 
 func (noHost) GetNodeAllocatable() (corev1.ResourceList, error) { return nil, nil }
 
-// token returns the token of a projection, a new one if it is time: once four fifths of its life are over, or after a day.
+// token returns the token of a projection. It renews the token once four fifths of its lifetime, or a day, are over.
 func (p *Pod) token(ctx context.Context, pod *corev1.Pod, volumeName string, s *corev1.ServiceAccountTokenProjection) (token, error) {
 	key, now := volumeName+"/"+s.Path, p.runner.cfg.Clock.Now()
 	p.mu.Lock()
@@ -199,7 +284,7 @@ func (p *Pod) token(ctx context.Context, pod *corev1.Pod, volumeName string, s *
 	account := pod.Spec.ServiceAccountName
 	path := "/api/v1/namespaces/" + pod.Namespace + "/serviceaccounts/" + account + "/token"
 	if err := p.cfg.Client().Create(ctx, path, request, request); err != nil {
-		if ok && now.Before(t.renewal.Add(tokenMaxAge)) { // the one that there is may be valid yet
+		if ok && now.Before(t.renewal.Add(tokenMaxAge)) { // the current token may still be valid
 			p.runner.cfg.Log.Error(err, "Renewing a token; trying again", "pod", pod.Name, "namespace", pod.Namespace)
 			t.renewal = now.Add(watchRetryMax)
 			return t, nil
@@ -214,8 +299,8 @@ func (p *Pod) token(ctx context.Context, pod *corev1.Pod, volumeName string, s *
 	return t, nil
 }
 
-// get reads an object of the Pod's namespace, as the node that it is on. The API server does not check the names of ConfigMaps and
-// Secrets that are volumes: one with slashes would be the path of an object of another namespace.
+// get reads an object of the Pod's namespace, with the identity of its node. The API server does not validate the names
+// of ConfigMaps and Secrets in volumes: a name with slashes would be the path of an object in another namespace.
 func (p *Pod) get(ctx context.Context, resource, name string, into any) error {
 	if problems := pathvalidation.IsValidPathSegmentName(name); len(problems) > 0 {
 		return fmt.Errorf("%s %q: the name %s", resource, name, strings.Join(problems, ", "))
@@ -225,7 +310,7 @@ func (p *Pod) get(ctx context.Context, resource, name string, into any) error {
 
 func (p *Pod) namespacePath() string { return "/api/v1/namespaces/" + p.latest().Namespace + "/" }
 
-// keepVolumes keeps the volumes up to date until the context ends; they are due at a time, or when something has changed.
+// keepVolumes updates the volumes until the context ends: at the time next, and when an object has changed.
 func (p *Pod) keepVolumes(ctx context.Context, next time.Time) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -257,10 +342,10 @@ func (p *Pod) keepVolumes(ctx context.Context, next time.Time) {
 	}
 }
 
-// source is an object that volumes come from.
+// source is an object to which volumes refer.
 type source struct{ resource, name string }
 
-// sources are the objects that the Pod's volumes come from, each once.
+// sources returns the objects to which the Pod's volumes refer, without duplicates.
 func (p *Pod) sources() []source {
 	seen := map[source]bool{}
 	var all []source
@@ -290,7 +375,7 @@ func (p *Pod) sources() []source {
 	return all
 }
 
-// watch has the volumes be brought up to date when an object has changed.
+// watch triggers an update of the volumes for each change of an object, until the context ends.
 func (p *Pod) watch(ctx context.Context, s source) {
 	wait := watchRetryFirst
 	for {

@@ -1,5 +1,5 @@
-// Package programs are gardener-node-agent and the kubelet as programs of simulated machines. It may import the packages of a
-// node, and machines.
+// Package programs provides gardener-node-agent and the kubelet as programs of simulated machines. It may import the
+// packages of a node, and machines.
 package programs
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
-// New are the programs of all nodes of a process, by their path on a machine. What runs on one machine shares a connection.
-// Without a runner, all Pods are simulated.
+// New returns the programs of all nodes of a process, by their paths on a machine. The programs of one machine share a
+// connection. Without a runner, all Pods are simulated.
 func New(clk clock.PassiveClock, runner *process.Runner) map[string]machine.Program {
 	pool := &apiclient.Pool{Clock: clk}
 	return map[string]machine.Program{
@@ -35,7 +35,7 @@ func New(clk clock.PassiveClock, runner *process.Runner) map[string]machine.Prog
 	}
 }
 
-// hostOf is a machine as the programs see it.
+// hostOf returns the interface of the programs to a machine.
 func hostOf(ctx context.Context, m *machine.Machine) host.Host {
 	metadata := m.Metadata()
 	if metadata.Zone == "" {
@@ -46,11 +46,12 @@ func hostOf(ctx context.Context, m *machine.Machine) host.Host {
 	return host.Host{
 		Hostname: m.Hostname(), Addresses: m.Addresses(), Files: files{m.FS()}, Units: m.Units(), Clock: m.Clock(),
 		Log: m.Log(), Journal: machine.Journal(ctx), Listen: m.Listen,
-		Metadata: host.Metadata{ProviderID: metadata.ProviderID, Zone: metadata.Zone, InstanceType: metadata.InstanceType},
+		Metadata: host.Metadata{
+			ProviderID: metadata.ProviderID, Cluster: metadata.Network, Zone: metadata.Zone, InstanceType: metadata.InstanceType},
 	}
 }
 
-// folderMode is that of folders that are made on the way.
+// folderMode is the mode of folders that WriteFile creates.
 const folderMode = 0o755
 
 // files is the file system of a machine, as root sees it.
@@ -67,10 +68,10 @@ func (f files) WriteFile(name string, data []byte, mode fs.FileMode) error {
 	return f.fs.WriteFile(name, data, mode)
 }
 
-// Sync has the host's disk have all that was written.
+// Sync writes all changes to the disk of the host.
 func (f files) Sync() error { return f.fs.Sync() }
 
-// Remove removes a file; there may be none.
+// Remove removes a file. A missing file is no error.
 func (f files) Remove(name string) error {
 	if err := f.fs.As(vfs.Root).Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err

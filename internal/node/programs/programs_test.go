@@ -24,7 +24,7 @@ const (
 	sshKey     = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBl6G6Vxm0h2mVY0X9WJr1a1s2xqkY1m8n0b3c4d5e6f"
 )
 
-// A machine that boots with the user data becomes a node, and is one again after it has been restarted.
+// A machine that boots with the user data becomes a node, and becomes one again after a restart.
 func TestMachineBecomesANode(t *testing.T) {
 	api := apitest.New(t, clock.RealClock{})
 	config := node.AgentConfig{APIServer: api.URL, CA: string(api.CA), SecretName: secretName}

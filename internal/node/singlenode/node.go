@@ -1,5 +1,5 @@
-// Package singlenode is the Node of a cluster that has just one: a garden or a seed. All Pods of the cluster run on it. It has
-// no machine. It may import controlplane and what is in node.
+// Package singlenode is the Node of a cluster that has only one: a garden or a seed. All Pods of the cluster run on it.
+// It has no machine. It may import controlplane and the packages of a node.
 package singlenode
 
 import (
@@ -30,20 +30,21 @@ import (
 
 const (
 	nodeLife = 10 * 365 * 24 * time.Hour
-	// nodeCPU, nodeMemory and nodePods are what the Node has for Pods: more than the components of a garden or a seed ask for.
+	// nodeCPU, nodeMemory and nodePods are the capacity of the Node: more than the components of a garden or a seed
+	// request.
 	nodeCPU, nodeMemory = "1000", "4Ti"
 	nodePods            = 10000
 )
 
-// nodeAddress is the Node's, in a network of its own: nothing is reached there.
+// nodeAddress is the address of the Node, in a network of its own that is not reachable.
 var nodeAddress = netip.MustParseAddr("10.240.0.4")
 
-// PodNetwork has the addresses of all Pods.
+// PodNetwork is the range of the addresses of all Pods.
 var PodNetwork = netip.MustParsePrefix("10.241.0.0/16")
 
 // Config describes the Node.
 type Config struct {
-	// Name is the Node's, which is the cluster's.
+	// Name is the name of the Node, the same as that of the cluster.
 	Name         string
 	Region, Zone string
 	// Processes runs the containers whose images are mapped to programs; nil if all Pods are simulated.
@@ -55,7 +56,7 @@ type Config struct {
 type Node struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	// kubelet is where the kubelet's API listens, once it does.
+	// kubelet is the listener of the kubelet's API, nil before it listens.
 	kubelet atomic.Pointer[memnet.Listener]
 }
 
@@ -68,14 +69,14 @@ func (n *Node) Dial(_ context.Context, address string) (net.Conn, error) {
 	return listener.Dial(netip.AddrPort{})
 }
 
-// listen has the kubelet's API listen in memory, where only the API server connects to it.
+// listen returns a listener in memory for the kubelet's API, to which only the API server connects.
 func (n *Node) listen(port uint16) (net.Listener, error) {
 	listener := memnet.Listen(netip.AddrPortFrom(nodeAddress, port))
 	n.kubelet.Store(listener)
 	return listener, nil
 }
 
-// AwaitPods starts the Node of a cluster with its first Pod.
+// AwaitPods starts the Node of a cluster as soon as there is a Pod. It does not wait for it.
 func (n *Node) AwaitPods(server *controlplane.Server, cfg Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
@@ -122,12 +123,12 @@ func (n *Node) run(ctx context.Context, server *controlplane.Server, cfg Config)
 	}
 	return kubelet.Run(ctx, host.Host{
 		Hostname: cfg.Name, Addresses: []netip.Addr{nodeAddress}, Clock: cfg.Clock, Log: klog.Background(), Journal: io.Discard,
-		Listen: n.listen, OnlyAPIServer: true,
+		Listen: n.listen, OnlyAPIServer: true, Metadata: host.Metadata{Cluster: cfg.Name},
 		Files: &files{all: map[string][]byte{node.PathKubeletConfig: config, node.PathKubeletClient: append(cert, key...)}},
 	}, &apiclient.Pool{Clock: cfg.Clock}, cfg.Processes)
 }
 
-// files are the files of a Node that has no disk.
+// files are the files of a Node without a disk.
 type files struct {
 	mu  sync.Mutex
 	all map[string][]byte

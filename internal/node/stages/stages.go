@@ -1,6 +1,6 @@
-// Package stages plays KWOK's Stages for Pods: which Stage a Pod is in, when it is over, and what it does with the Pod. A Stage is
-// written by a user of the cluster, so its templates have a list of functions, and everything in it has a limit. It imports nothing
-// of the project.
+// Package stages plays KWOK's Stages for Pods: which Stage a Pod is in, when its delay is over, and what it does with
+// the Pod. Users of the cluster write Stages, so their templates may call only the functions of a fixed list, and all
+// their resources are limited. It imports nothing of the project.
 package stages
 
 import (
@@ -16,19 +16,20 @@ import (
 )
 
 const (
-	// MaxStages is how many Stages count, in the order of their names.
+	// MaxStages is the maximum number of Stages; the first ones by name count.
 	MaxStages = 100
-	// timeout is how long the expressions of all Stages, and the templates of one, may take with one Pod.
+	// timeout limits the evaluation of all Stages' expressions, and of the templates of one Stage, for one Pod.
 	timeout = 250 * time.Millisecond
 )
 
-// errUnsupported are parts of Stages that would take other rights than a kubelet's, or cannot be stopped.
+// errUnsupported is the error for parts of Stages that require other rights than a kubelet's, or cannot be interrupted.
 var errUnsupported = errors.New("apply, impersonation and CEL expressions are not supported")
 
 // Player plays the Stages of a cluster.
 type Player struct{ stages lifecycle.Lifecycle }
 
-// New returns the player of the Stages that are for Pods. The error says what is wrong with Stages that are left out.
+// New returns a player of the Stages for Pods. The error describes Stages that are left out; the player is valid
+// nevertheless.
 func New(all []v1alpha1.Stage) (*Player, error) {
 	p := &Player{}
 	var failures []error
@@ -50,7 +51,8 @@ func New(all []v1alpha1.Stage) (*Player, error) {
 	return p, errors.Join(failures...)
 }
 
-// read returns nil for a Stage without a selector, which is for no Pod.
+// read converts a Stage and compiles its expressions. It returns nil for a Stage without a selector, which selects no
+// Pod.
 func read(stage *v1alpha1.Stage) (*lifecycle.Stage, error) {
 	internal, err := internalversion.ConvertToInternalStage(stage)
 	if err != nil {
@@ -98,17 +100,17 @@ func event(pod *corev1.Pod) *lifecycle.Event {
 	return &lifecycle.Event{Labels: pod.Labels, Annotations: pod.Annotations, Data: pod}
 }
 
-// Stage is what comes next for a Pod.
+// Stage is the next Stage of a Pod.
 type Stage struct {
 	stage *lifecycle.Stage
-	// Delay is how long it is until then.
+	// Delay is the time until the Stage is played.
 	Delay time.Duration
 }
 
 // Name is the name of the Stage.
 func (s *Stage) Name() string { return s.stage.Name() }
 
-// Next returns what comes next for a Pod, nil if no Stage is for it.
+// Next returns the next Stage of a Pod, nil if no Stage selects it.
 func (p *Player) Next(ctx context.Context, pod *corev1.Pod, now time.Time) (*Stage, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -121,14 +123,14 @@ func (p *Player) Next(ctx context.Context, pod *corev1.Pod, now time.Time) (*Sta
 	return &Stage{stage, max(delay, 0)}, err
 }
 
-// Actions are what Stages do.
+// Actions are the functions with which a Stage acts on a Pod.
 type Actions struct {
 	Event  func(kind, reason, message string)
 	Delete func() error
 	Patch  func(patch *lifecycle.Patch) error
 }
 
-// Play does what a Stage does with a Pod.
+// Play plays the Stage for a Pod.
 func (s *Stage) Play(pod *corev1.Pod, now time.Time, addresses Addresses, do Actions) error {
 	_, err := s.stage.DoSteps(0, pod.Finalizers, pod, newRenderer(now, addresses),
 		func(event *internalversion.StageEvent) error {

@@ -16,7 +16,7 @@ import (
 
 var now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// stage is a Stage that a label selects, with this template of a status.
+// stage returns the player of one Stage, which a label selects and which has this template of a status.
 func stage(t *testing.T, template string) *Player {
 	t.Helper()
 	text := `
@@ -53,7 +53,7 @@ func pod() *corev1.Pod {
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}, {Name: "b"}}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 }
 
-// play plays the Stage that comes next, and returns what it writes.
+// play plays the next Stage, and returns its patches and events.
 func play(t *testing.T, p *Player) (patches []lifecycle.Patch, events []string, err error) {
 	t.Helper()
 	next, err := p.Next(t.Context(), pod(), now)
@@ -101,7 +101,7 @@ containerStatuses:
 	}
 }
 
-// TestHostileTemplates: a template reads nothing of this process, and does not take its time or memory.
+// TestHostileTemplates checks that a template cannot read data of this process, or exhaust its time or memory.
 func TestHostileTemplates(t *testing.T) {
 	if os.Setenv("SECRET_OF_THE_USER", "x") != nil {
 		t.Fatal()
@@ -128,7 +128,7 @@ func TestHostileTemplates(t *testing.T) {
 	}
 }
 
-// TestHostileStages: an expression ends, and what a kubelet may not do is left out.
+// TestHostileStages checks that expressions are interrupted, and that unsupported Stages are left out.
 func TestHostileStages(t *testing.T) {
 	for text, want := range map[string]string{
 		`spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{cel: {expression: "true"}}]}}`:              "CEL",

@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxOutput is how much a template may write.
+// maxOutput is the maximum output of a template in bytes.
 const maxOutput = 64 << 10
 
-// pure are the functions of sprig that Stages have: those that read nothing but their arguments, and make nothing that is
-// much larger. KWOK has all of sprig, which reads the environment and asks name servers.
+// pure are the functions of sprig that Stages may call: they read only their arguments, and their results are not much
+// larger. KWOK allows all functions of sprig, some of which read the environment and query name servers.
 var pure = []string{
 	"add", "add1", "append", "atoi", "b64dec", "b64enc", "camelcase", "ceil", "coalesce", "compact", "concat", "contains", "default",
 	"dict", "div", "duration", "empty", "fail", "first", "float64", "floor", "get", "has", "hasKey", "hasPrefix", "hasSuffix", "initial",
@@ -28,7 +28,7 @@ var pure = []string{
 	"unset", "upper", "values",
 }
 
-// Addresses are those of a Pod and of its node.
+// Addresses are the addresses of a Pod and of its node.
 type Addresses struct{ Node, Pod []string }
 
 // renderer renders the templates of a Stage.
@@ -69,7 +69,7 @@ func first(all []string) string {
 	return all[0]
 }
 
-// quote returns what is a string in YAML.
+// quote returns a value as a quoted string in YAML.
 func quote(v any) string {
 	data, err := json.Marshal(v)
 	switch {
@@ -120,7 +120,7 @@ func (r renderer) ToJSON(text string, original any) ([]byte, error) {
 	return yaml.YAMLToJSON(data)
 }
 
-// limited takes maxOutput bytes.
+// limited is a buffer for at most maxOutput bytes.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(data []byte) (int, error) {
@@ -130,11 +130,11 @@ func (l *limited) Write(data []byte) (int, error) {
 	return l.Buffer.Write(data)
 }
 
-// checkTime is the function that ends a template that takes too long.
+// checkTime is the template function that fails when the templates take too long.
 const checkTime = "checkTime"
 
-// interruptible has a template check its time at its begin, and in each round of a loop: a running template cannot be stopped
-// otherwise.
+// interruptible inserts a call of checkTime at the beginning of a template and of each branch and loop body, because a
+// running template cannot be stopped in another way.
 func interruptible(list *parse.ListNode) error {
 	if list == nil {
 		return nil

@@ -9,7 +9,9 @@ package seedhost
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -162,8 +164,14 @@ func (h *Host) startProcesses() (err error) {
 	if h.images, err = process.OpenImages(filepath.Join(h.cfg.Dir, statedir.ImagesFile), h.cfg.Images); err != nil {
 		return err
 	}
+	dir := filepath.Join(h.cfg.Dir, statedir.ProcessesFolder)
+	if h.cfg.Datastore == datastore.Memory { // no PersistentVolume has survived the restart
+		if err := os.RemoveAll(filepath.Join(dir, process.PersistentFolder)); err != nil {
+			return fmt.Errorf("deleting the data of the last run's PersistentVolumes: %w", err)
+		}
+	}
 	h.processes, err = process.Start(process.Config{
-		Dir: filepath.Join(h.cfg.Dir, statedir.ProcessesFolder), Images: h.images, Clock: h.cfg.Clock,
+		Dir: dir, Images: h.images, Clock: h.cfg.Clock,
 		Log: klog.Background().WithName(statedir.ProcessesFolder),
 	})
 	if err != nil {

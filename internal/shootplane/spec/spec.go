@@ -15,7 +15,7 @@ const (
 	APIServer = "kube-apiserver"
 	// ControllerManager is the name of the Deployment of Kubernetes' controllers, and of its one container.
 	ControllerManager = "kube-controller-manager"
-	// ServiceName is the name of the Service of type LoadBalancer that tells the API server's address.
+	// ServiceName is the name of the Service of type LoadBalancer whose status contains the API server's address.
 	ServiceName = APIServer
 	// SecretName is the name of the Secret with the files of the API server.
 	SecretName = "kube-apiserver"
@@ -38,7 +38,7 @@ const (
 
 // Annotations of the Deployments and their pod templates.
 const (
-	// AnnotationChecksum at a pod template tells of changes of the Secret: another value restarts the API server.
+	// AnnotationChecksum at a pod template changes with the Secret: another value restarts the API server.
 	AnnotationChecksum = "checksum/secret-kube-apiserver"
 	// AnnotationVersion at a Deployment is the shoot's Kubernetes version, without a leading v.
 	AnnotationVersion = "gardenlite.dev/kubernetes-version"
@@ -47,8 +47,8 @@ const (
 	AnnotationServiceCIDR = "gardenlite.dev/service-cidr"
 	// AnnotationPodCIDR at the Deployment of the controllers is the network of the shoot's Pods, of which each Node gets a range.
 	AnnotationPodCIDR = "gardenlite.dev/pod-cidr"
-	// AnnotationIssuers at the API server's Deployment are the issuers of service account tokens, with spaces in between: the
-	// first is in new tokens, those of all are accepted. Without it, there is DefaultIssuer.
+	// AnnotationIssuers at the API server's Deployment are the issuers of service account tokens, separated by spaces:
+	// new tokens have the first issuer, tokens of all issuers are accepted. DefaultIssuer if it is missing.
 	AnnotationIssuers = "gardenlite.dev/service-account-issuers"
 	// AnnotationConfirmDeletion with the value "true" at the API server's Deployment lets the runner delete the data with it.
 	// Without it, the data stays for the seed that the shoot's control plane moves to.
@@ -77,8 +77,8 @@ const (
 	KeyServiceAccountKey = "service-account.key"
 	// KeyServiceAccountBundle are the keys whose tokens are accepted, PEM blocks one after the other.
 	KeyServiceAccountBundle = "service-account-bundle.key"
-	// KeyEncryption is the EncryptionConfiguration of the API server, with the keys that encrypt what it keeps. A Secret may be
-	// without it: then everything is kept as it is.
+	// KeyEncryption is the EncryptionConfiguration of the API server, with the keys that encrypt its data. It is
+	// optional: without it, the data is not encrypted.
 	KeyEncryption = "encryption-configuration.json"
 )
 
@@ -117,7 +117,7 @@ func Version(deployment *appsv1.Deployment) string {
 	return "v" + version
 }
 
-// Endpoint returns the address of the API server that its Service tells, as host:port; "" while there is none.
+// Endpoint returns the address of the API server in the status of its Service, as host:port; "" while there is none.
 func Endpoint(service *corev1.Service) string {
 	for _, ingress := range service.Status.LoadBalancer.Ingress {
 		for _, port := range ingress.Ports {

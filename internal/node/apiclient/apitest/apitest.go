@@ -1,5 +1,5 @@
-// Package apitest is as much of an API server as the programs of a node need, in memory, for their tests. It may import API
-// types only.
+// Package apitest provides an API server in memory for the tests of a node's programs, with only the functions that
+// they need. It may import API types only.
 package apitest
 
 import (
@@ -32,13 +32,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Life is that of the certificates that Server signs.
+// Life is the lifetime of the certificates that Server signs.
 const Life = 24 * time.Hour
 
-// Token is accepted instead of a certificate.
+// Token is the bearer token that Server accepts instead of a client certificate.
 const Token = "abcdef.0123456789abcdef"
 
-// Server is an API server in memory. Objects are JSON, by their path.
+// Server is an API server in memory. It keeps objects as JSON, by their paths.
 type Server struct {
 	URL string
 	CA  []byte
@@ -78,21 +78,21 @@ func New(t testing.TB, clk clock.PassiveClock) *Server {
 	return s
 }
 
-// Requests is how often something was asked, as "GET /api/v1/nodes/x by system:node:x", since the beginning.
+// Requests returns how often a request, such as "GET /api/v1/nodes/x by system:node:x", was received since the start.
 func (s *Server) Requests(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests[what]
 }
 
-// Refuse answers something ("GET /api/v1/nodes/x") with a status from now on; 0 ends that.
+// Refuse makes the server answer a request ("GET /api/v1/nodes/x") with a status code from now on; 0 ends that.
 func (s *Server) Refuse(what string, code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse[what] = code
 }
 
-// Put has an object at a path.
+// Put stores an object at a path.
 func (s *Server) Put(t testing.TB, at string, obj any) {
 	t.Helper()
 	data, err := json.Marshal(obj)
@@ -108,7 +108,7 @@ func (s *Server) Put(t testing.TB, at string, obj any) {
 	s.put(at, content)
 }
 
-// Get reads the object at a path, and says whether there is one.
+// Get reads the object at a path, and reports whether it exists.
 func (s *Server) Get(t testing.TB, at string, into any) bool {
 	t.Helper()
 	s.mu.Lock()
@@ -160,7 +160,7 @@ func user(r *http.Request) string {
 	return ""
 }
 
-// ServeHTTP answers.
+// ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	who := user(r)
 	if who == "" {
@@ -260,7 +260,7 @@ func (s *Server) sign(obj map[string]any) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// watch tells of each change of an object after a resource version.
+// watch sends the object that the field selector names whenever it has changed after the given resource version.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 	seen, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))

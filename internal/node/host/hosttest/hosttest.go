@@ -1,4 +1,4 @@
-// Package hosttest is a machine in memory, for tests of what runs on one. It may import package host only.
+// Package hosttest provides a machine in memory for the tests of its programs. It may import package host only.
 package hosttest
 
 import (
@@ -24,7 +24,7 @@ type Machine struct {
 	Units *Units
 }
 
-// New is a machine, and how its programs see it.
+// New returns a machine, and the interface of its programs to it.
 func New(name string, clk clock.WithTicker) (*Machine, host.Host) {
 	m := &Machine{&Files{files: map[string][]byte{}, synced: map[string][]byte{}}, &Units{active: map[string]bool{}}}
 	return m, host.Host{
@@ -34,21 +34,21 @@ func New(name string, clk clock.WithTicker) (*Machine, host.Host) {
 	}
 }
 
-// Files is a file system. What is written is lost with the power unless it has been synced.
+// Files is a file system. Writes that have not been synced are lost with the power.
 type Files struct {
 	mu            sync.Mutex
 	files, synced map[string][]byte
 	full          bool
 }
 
-// Full has the disk refuse to keep more, or accept it again.
+// Full makes Sync fail as on a full disk, or succeed again.
 func (f *Files) Full(full bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.full = full
 }
 
-// Sync keeps what has been written.
+// Sync makes the files survive LosePower.
 func (f *Files) Sync() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,7 +59,7 @@ func (f *Files) Sync() error {
 	return nil
 }
 
-// LosePower leaves what was there at the last Sync.
+// LosePower resets the files to the last Sync.
 func (f *Files) LosePower() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,18 +93,18 @@ func (f *Files) Remove(path string) error {
 	return nil
 }
 
-// Units write down what they are told.
+// Units records the operations on units.
 type Units struct {
 	mu     sync.Mutex
 	active map[string]bool
 	done   []string
-	// OnStart, if set, is called for units that start.
+	// OnStart, if set, is called for each unit that starts.
 	OnStart func(name string)
-	// Fail, if set, is the error of a verb and a unit ("start x.service").
+	// Fail contains the errors of operations, by verb and unit ("start x.service").
 	Fail map[string]error
 }
 
-// Done is what was done since the last call, but for reloads.
+// Done returns the operations since the last call, without reloads.
 func (u *Units) Done() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -149,7 +149,7 @@ func (u *Units) Stop(_ context.Context, name string) error { return u.do("stop",
 // Restart restarts a unit.
 func (u *Units) Restart(_ context.Context, name string) error { return u.do("restart", name, to(true)) }
 
-// IsActive says whether a unit runs.
+// IsActive reports whether a unit runs.
 func (u *Units) IsActive(name string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestAccessClosedDoors makes the requests of the table "Where it differs from Gardener" in docs/scoped-access.md, as TestAccessAttacks
+// TestAccessClosedDoors makes the requests of "Where it differs from Gardener" in docs/scoped-access.md, as TestAccessAttacks
 // does for those that Gardener refuses too.
 func TestAccessClosedDoors(t *testing.T) {
 	w := newAccessWorld(t, "cd", suite.DataDir(), config)
@@ -23,10 +23,10 @@ func TestAccessClosedDoors(t *testing.T) {
 	}
 }
 
-// noOpinion is in what a user is told whom nothing allows a request.
+// noOpinion is part of the message for a request that no authorizer allows.
 const noOpinion = " cannot "
 
-// doorsOfBackups are for another seed's bucket, and for what it keeps there.
+// doorsOfBackups returns attacks on another seed's bucket, and on its backups there.
 func doorsOfBackups(w *accessWorld) []accessAttack {
 	a, b, p := w.a.name, w.b.name, w.project()
 	backup := reading("secrets", "garden", b+"-backup")
@@ -103,7 +103,7 @@ func (w *accessWorld) copySeed(t *testing.T, from, to string) {
 	w.create(t, copied, "")
 }
 
-// doorsOfReferences name Secrets that no administrator names for the seed.
+// doorsOfReferences returns attacks that refer to Secrets which no administrator has named for the seed.
 func doorsOfReferences(w *accessWorld) (attacks []accessAttack) {
 	a, b := w.a.name, w.b.name
 	const ref = `{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":%q}`
@@ -159,7 +159,7 @@ func doorsOfReferences(w *accessWorld) (attacks []accessAttack) {
 	})
 }
 
-// doorsOfIdentities lead to an identity or to the rights of another.
+// doorsOfIdentities returns attacks that lead to another identity, or to the rights of another one.
 func doorsOfIdentities(w *accessWorld) []accessAttack {
 	a, b, p := w.a.name, w.b.name, w.project()
 	return []accessAttack{
@@ -246,7 +246,7 @@ func doorsOfIdentities(w *accessWorld) []accessAttack {
 	}
 }
 
-// doorsOfShared are for what several seeds use.
+// doorsOfShared returns attacks on objects that several seeds use.
 func doorsOfShared(w *accessWorld) []accessAttack {
 	a, b := w.a.name, w.b.name
 	return []accessAttack{{
@@ -288,7 +288,8 @@ func TestAccessTellsNothing(t *testing.T) {
 			w.tellsNothing(t, who, accessObject{resource: pair.resource, namespace: pair.namespace, name: pair.there}, pair.absent)
 		}
 	}
-	// Whether a namespace exists, but by Events, which may be created in all.
+	// Creations do not tell whether a namespace exists, except those of Events, which may be created in all
+	// namespaces.
 	event := func(namespace string) accessRequest {
 		return accessRequest{verb: "create", resource: "events", namespace: namespace, body: meta("v1", "Event", namespace, "x", map[string]any{
 			"involvedObject": map[string]any{"kind": "Seed", "name": "x", "namespace": namespace}, "reason": "x"})}
@@ -341,7 +342,7 @@ func (w *accessWorld) tellsNothing(t *testing.T, who *accessUser, o accessObject
 	}
 }
 
-// anonymous replaces the name of an object in an answer, and of what is named in that name.
+// anonymous replaces the name of an object in an answer, and the names that are part of it.
 func (w *accessWorld) anonymous(text, name string) string {
 	text = strings.ReplaceAll(text, name, "NAME")
 	for _, shoot := range []string{w.b.name + "-2", w.b.name + "-s", w.b.name + "-t", w.b.name} {
@@ -350,7 +351,7 @@ func (w *accessWorld) anonymous(text, name string) string {
 	return text
 }
 
-// TestAccessOfNewEntries deletes what another seed has just created.
+// TestAccessOfNewEntries tries to delete what another seed has just created.
 func TestAccessOfNewEntries(t *testing.T) {
 	w := newAccessWorld(t, "ne", suite.DataDir(), config)
 	w.settle(t)
